@@ -49,7 +49,7 @@ from evenhand.analysis.verdicts.improvement import (
     prove,
     score_of,
 )
-from evenhand.demo.published import published_labels
+from evenhand.demo import published_labels
 from evenhand.study.settings.analysis import DecisionSettings
 from evenhand.study.tables.ratings import validate_ratings
 

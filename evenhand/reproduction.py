@@ -520,9 +520,7 @@ def _work(study: Study, wanted: Reproduction) -> list[Line]:
 
     found = preview_of(study)
     counts = {"sampled": found.sampled, "total": found.total}
-    said: list[Line] = [
-        written("new.sampled", **counts, noun=found.noun, seed=study.config.seed),
-    ]
+    said: list[Line] = [written("new.sampled", **counts, noun=found.noun, seed=study.config.seed)]
     if wanted.sample is None and found.total < wanted.usual_sample:
         numbers = {"total": found.total, "usual": wanted.usual_sample}
         said.append(written("reproduce.few", noun=found.noun, **numbers))

@@ -21,8 +21,8 @@ from evenhand.annotate_app.lead.parts.unit_texts import marked_blocks
 from evenhand.annotate_app.logins.lead_login import require
 from evenhand.annotate_app.plain_text import block, heading, items, show
 from evenhand.errors import InputError
+from evenhand.reporting.analysing import quoted_marks, quoted_remarks, quoted_replies
 from evenhand.reporting.live_figures import DISAGREEMENTS_FILE
-from evenhand.reporting.quotes import quoted_marks, quoted_remarks, quoted_replies
 from evenhand.rubrics import Rubric
 from evenhand.rubrics.rendering import TextBlock
 from evenhand.study import Study

@@ -25,7 +25,7 @@ from evenhand.reporting.exporting import (
     sidecar_text,
     units_path,
 )
-from evenhand.reporting.ratings_file.sidecar import sidecar_path
+from evenhand.reporting.ratings_file.declared import sidecar_path
 from evenhand.study import Study
 from evenhand.study.desk.attention import attention_results
 from evenhand.study.lead.progress import data_version, rater_progress

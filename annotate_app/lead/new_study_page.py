@@ -18,12 +18,14 @@ from evenhand.annotate_app.logins.lead_login import require, root_address
 from evenhand.annotate_app.neighbours import add_study, check_names, names_in, place_of_studies
 from evenhand.annotate_app.plain_text import show, show_complaint
 from evenhand.errors import InputError
-from evenhand.reporting.item_study import ItemFile, ItemOptions, look_at_items
 from evenhand.reporting.labelling import LabelOptions, create_items, preview_items
 from evenhand.reporting.new_study import (
+    ItemFile,
+    ItemOptions,
     StudyPreview,
     create_and_preview,
     folder_beside,
+    look_at_items,
     preview_plan,
 )
 from evenhand.reporting.workers import apart, one_at_a_time

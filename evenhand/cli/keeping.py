@@ -1,4 +1,6 @@
-"""`backup`, `restore`, `doctor` and `store`: keeping a study safe, elsewhere, and up to date."""
+"""What goes into a study and comes out of it (`import`, `export`), and keeping it safe and current
+(`backup`, `restore`, `doctor`, `store`).
+"""
 
 from __future__ import annotations
 
@@ -7,15 +9,227 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenhand.cli.exits import BAD_INPUT, DONE
-from evenhand.cli.terminal import console, working
-from evenhand.cli.verbs import Parser, Verb, add_verbs, refuse
+from evenhand.cli.options import FILE_OPTIONS, FORMAT_OPTION, file_options, keys_in
+from evenhand.cli.terminal import console, print_lines, say, working
+from evenhand.cli.verbs import (
+    BAD_INPUT,
+    DONE,
+    Parser,
+    Verb,
+    add,
+    add_choice,
+    add_flag,
+    refuse,
+    study_of,
+)
 from evenhand.errors import InputError
-from evenhand.reporting.noting import note_in
+from evenhand.reporting.noting import note, note_in
 from evenhand.texts import written
 
 if TYPE_CHECKING:
+    from evenhand.reporting.ratings_file.declared import ScaleOptions
+    from evenhand.study import Study
     from evenhand.study.keeping.copying import Contents
+
+_NAMING = ("--columns", "--human", "--model")
+"""Options that say who is who in a ratings file that is exported."""
+
+
+def _import_options(imports: Parser) -> None:
+    imports.add_study()
+    add(imports, "file FILE", "a table, or an export of another tool", Path)
+    add_choice(
+        imports, "--kind", ["ratings", "responses"], "what the file holds (seen from its columns)"
+    )
+    for option, how in (FORMAT_OPTION | FILE_OPTIONS).items():
+        imports.add_argument(option, **how)
+    add(imports, "--missing VALUE,...", "labels that say that there is none, such as 99")
+
+
+def _export_options(export: Parser) -> None:
+    add(export, "dir DIR|RATINGS", "the study's folder; or a file, with --format", Path)
+    export.add_trust()
+    add(export, "--out FILE", "where the ratings go", Path)
+    add(
+        export,
+        "--format NAME",
+        "for a tool: argilla, hugging-face, inspect, label-studio, langfuse, langsmith, "
+        "mlflow, phoenix, wide",
+    )
+    add(export, "--rater ID", "only this rater, repeatable (--format)", action="append")
+    add(export, "--units FILE", "where the units go (next to the ratings)", Path)
+    add(export, "--remarks FILE", "where confidence, reasons and flags go", Path)
+    add(export, "--answers FILE", "where it goes how each label was given", Path)
+    for option in _NAMING:
+        export.add_argument(option, **FILE_OPTIONS[option])
+
+
+def _import(arguments: argparse.Namespace) -> None:
+    from evenhand.reporting.ratings_file.declared import ScaleOptions
+
+    with study_of(arguments) as study:
+        kind = arguments.kind or _kind_of(arguments.file, arguments.format)
+        if kind == "responses":
+            refuse(
+                arguments,
+                FORMAT_OPTION | FILE_OPTIONS,
+                "is about ratings, and the file holds responses",
+            )
+            _import_responses(study, arguments.file)
+        else:
+            missing = keys_in(arguments.missing) or study.config.analysis.missing
+            options = ScaleOptions(
+                format=arguments.format, settings={"missing": missing}, **file_options(arguments)
+            )
+            _import_ratings(study, arguments.file, options)
+
+
+def _kind_of(file: Path, form: str | None) -> str:
+    """responses or ratings, by the columns of a table; all exports of other tools are ratings."""
+    from evenhand.exchange.readers.reading import TABLE, format_of
+    from evenhand.exchange.readers.source import Source
+    from evenhand.study.tables.formats import read_table
+
+    is_table = (form or format_of(Source(file))) == TABLE
+    return "responses" if is_table and "response" in read_table(file) else "ratings"
+
+
+def _import_responses(study: Study, file: Path) -> None:
+    from evenhand.reporting.new_study import display_of, names_shown
+    from evenhand.study.prompts.pairs import read_responses
+
+    frame = read_responses(file, study.store.pairs(), study.rubrics.values())
+    new = study.store.add_responses(frame)
+    empty = int((frame["response"].str.strip() == "").sum())
+    note(study, "import", file.name, f"responses: {new}")
+    subjects, known = frame["subject"].nunique(), len(frame) - new
+    say("tables.responses", new=new, subjects=subjects, known=known, empty=empty)
+    if new:
+        print_lines([sentence for sentence in (display_of(study), *names_shown(study)) if sentence])
+
+
+def _import_ratings(study: Study, file: Path, options: ScaleOptions) -> None:
+    from evenhand.reporting.ratings_file.dataframes import rows_of_file
+    from evenhand.study.lead.imports import import_ratings, names_of_study
+    from evenhand.study.tables.ratings import split_ratings
+
+    rows = rows_of_file(file, options)
+    ratings, _ = split_ratings(rows.table, file.name)
+    is_none = ratings["label"].isin(options.missing)
+    ratings = names_of_study(study, ratings[~is_none], options.normalise)
+    for sentence in rows.notes:
+        console().print(sentence)
+    if is_none.any():
+        labels = f"{', '.join(options.missing)} ({int(is_none.sum()):,})"
+        say("reading.no_label", labels=labels)
+    new, known = import_ratings(study, ratings, file.name)
+    note(study, "import", file.name, f"ratings: {new}")
+    raters = ratings["rater_id"].nunique()
+    say("tables.ratings", new=new, raters=raters, known=known)
+
+
+def _export(arguments: argparse.Namespace) -> None:
+    if arguments.format is not None:
+        _export_to_tool(arguments)
+    else:
+        refuse(arguments, ["--rater", *_NAMING], "goes with --format, for another tool")
+        _export_tables(arguments)
+
+
+def _export_to_tool(arguments: argparse.Namespace) -> None:
+    from evenhand.exchange.writers import check_out, format_of, save
+    from evenhand.reporting.exporting import material_of
+    from evenhand.reporting.ratings_file.dataframes import kinds_of
+    from evenhand.reporting.ratings_file.declared import ScaleOptions
+    from evenhand.study.tables.ratings import columns_in
+
+    beside = ["--units", "--remarks", "--answers"]
+    refuse(arguments, beside, "is a table of its own; export it without --format")
+    if arguments.dir.is_dir():
+        refuse(arguments, _NAMING, "is for a ratings file; a study has its own columns")
+    if arguments.out is None:
+        raise InputError("say where to write: --out FILE")
+    how = format_of(arguments.format)
+    check_out(arguments.out, how)
+    kinds = kinds_of(keys_in(arguments.human) or (), keys_in(arguments.model) or ())
+    options = ScaleOptions(columns=columns_in(arguments.columns), kinds=kinds)
+    material = material_of(arguments.dir, arguments.rater or (), options)
+    made = how.make(material)
+    out, *others = save(made, arguments.out, how)
+    if arguments.dir.is_dir():
+        note_in(arguments.dir, "export", ", ".join(file.name for file in (out, *others)))
+    for sentence in material.notes:
+        console().print(sentence)
+    say("writers.wrote", count=made.count, rows=how.rows, tool=how.tool, file=out)
+    for file in others:
+        say("writers.beside", file=file)
+    for sentence in made.left_out:
+        say("terminal.note", note=sentence)
+
+
+def _export_tables(arguments: argparse.Namespace) -> None:
+    from evenhand.reporting.exporting import (
+        attacked_path,
+        exported_attacked,
+        exported_ratings,
+        exported_units,
+        sidecar_text,
+        units_path,
+    )
+    from evenhand.reporting.ratings_file.declared import sidecar_path
+    from evenhand.study.store.logs.answers import answers_table, remarks_table
+    from evenhand.study.tables.files import atomic_write
+    from evenhand.study.tables.formats import write_table
+
+    out: Path | None = arguments.out
+    if not (out or arguments.units or arguments.remarks or arguments.answers):
+        raise InputError("say what to write: --out FILE for the ratings, --units FILE for units")
+    # Without its units a verdict on the ratings would know of no clusters.
+    to_units: Path | None = arguments.units or (out and units_path(out))
+    named = [path for path in (out, to_units, arguments.remarks, arguments.answers) if path]
+    if len(set(named)) < len(named):
+        raise InputError("two tables would go to the same file; give each its own")
+    with study_of(arguments) as study:
+        if out is not None:
+            ratings = exported_ratings(study)
+            write_table(ratings, out)
+            say("tables.wrote_ratings", count=len(ratings), file=out)
+            beside = sidecar_path(out)
+            attacked, to_attacked = exported_attacked(study), attacked_path(out)
+            if len(attacked):
+                write_table(attacked, to_attacked)
+                say("tables.wrote_attacked", count=len(attacked), file=to_attacked)
+            audit = to_attacked.name if len(attacked) else ""
+            text = sidecar_text(study, (to_units or units_path(out)).name, audit)
+            atomic_write(beside, text.encode())
+            say("tables.wrote_scales", file=beside)
+            if study.config.analysis.rater_slices:
+                warning = written("tables.background")
+                say("terminal.note", note=warning)
+        if to_units is not None:
+            units = exported_units(study)
+            write_table(units, to_units)
+            say("tables.wrote_units", count=len(units), file=to_units)
+        if arguments.remarks is not None:
+            remarks = remarks_table(study.store)
+            write_table(remarks, arguments.remarks)
+            written_to = arguments.remarks
+            say("tables.wrote_remarks", count=len(remarks), file=written_to)
+        if arguments.answers is not None:
+            answers = answers_table(study.store)
+            write_table(answers, arguments.answers)
+            written_to = arguments.answers
+            say("tables.wrote_answers", count=len(answers), file=written_to)
+        files = ", ".join(path.name for path in named)
+        note(study, "export", files)
+
+
+TABLE_VERBS = (
+    Verb("import", "add ratings or responses from a file", _import_options, _import),
+    Verb(
+        "export", "write ratings and units to files, or for another tool", _export_options, _export
+    ),
+)
 
 
 def _path(text: str) -> Path:
@@ -30,42 +244,25 @@ def _path(text: str) -> Path:
 
 def _backup_options(backup: Parser) -> None:
     backup.add_study()
-    backup.add_argument("file", nargs="?", type=_path, metavar="FILE", help="a new file, elsewhere")
-    backup.add_argument(
-        "--to",
-        type=_path,
-        metavar="FOLDER",
-        help="a file of its own in this folder, for every night",
-    )
-    backup.add_argument(
-        "--keep", type=int, default=14, metavar="N", help="with --to: the N latest stay (14)"
-    )
-    backup.add_argument(
-        "--verify", action="store_true", help="with --to: read it back and restore it on trial"
-    )
+    add(backup, "file FILE", "a new file, elsewhere", _path, nargs="?")
+    add(backup, "--to FOLDER", "a file of its own in this folder, for every night", _path)
+    add(backup, "--keep N", "with --to: the N latest stay (14)", int, 14)
+    add_flag(backup, "--verify", "with --to: read it back and restore it on trial")
 
 
 def _restore_options(restore: Parser) -> None:
-    restore.add_argument("file", type=_path, metavar="FILE", help="what `evenhand backup` wrote")
-    restore.add_argument("dir", type=Path, metavar="DIR", help="a new folder for the study")
-
-
-def _store_options(store: Parser) -> None:
-    add_verbs(store, ACTIONS, dest="action", required=True)
+    add(restore, "file FILE", "what `evenhand backup` wrote", _path)
+    add(restore, "dir DIR", "a new folder for the study", Path)
 
 
 def _copy_options(copy: Parser) -> None:
     copy.add_study()
-    copy.add_argument(
-        "--to",
+    add(
+        copy,
+        "--to URL",
+        "an empty PostgreSQL database, or a new file in the study's folder, such as study.db",
         required=True,
-        metavar="URL",
-        help="an empty PostgreSQL database, or a new file in the study's folder, such as study.db",
     )
-
-
-def _upgrade_options(upgrade: Parser) -> None:
-    upgrade.add_study()
 
 
 def _backup(arguments: argparse.Namespace) -> None:
@@ -80,22 +277,22 @@ def _backup(arguments: argparse.Namespace) -> None:
             )
         note_in(arguments.dir, "backup", kept.file.name)
         said = "backup_tried" if arguments.verify else "backup"
-        console().print(written(f"keep.{said}", file=kept.file))
+        say(f"keep.{said}", file=kept.file)
         _say(kept.contents)
-        console().print(written("keep.backups", count=kept.number, folder=arguments.to))
+        say("keep.backups", count=kept.number, folder=arguments.to)
         return
     refuse(arguments, ["--keep", "--verify"], "goes with --to")
     with working("backing up"):
         contents = backup_study(arguments.dir, arguments.file)
     note_in(arguments.dir, "backup", arguments.file.name)
-    console().print(written("keep.backup", file=arguments.file))
+    say("keep.backup", file=arguments.file)
     _say(contents)
-    console().print(written("keep.backup_secret"))
+    say("keep.backup_secret")
 
 
 def _doctor_options(doctor: Parser) -> None:
     doctor.add_study()
-    doctor.add_argument("--url", metavar="URL", help="where people reach the app: https://NAME")
+    add(doctor, "--url URL", "where people reach the app: https://NAME")
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
@@ -104,7 +301,7 @@ def _doctor(arguments: argparse.Namespace) -> int:
 
     found = examine(arguments.dir, app_address(arguments.url) if arguments.url else "")
     for each in found:
-        console().print(written("doctor.good" if each.is_well else "doctor.mend", says=each.says))
+        say("doctor.good" if each.is_well else "doctor.mend", says=each.says)
     ill = sum(not each.is_well for each in found)
     console().print(written("doctor.end", count=ill) if ill else written("doctor.well"))
     return BAD_INPUT if ill else DONE
@@ -117,16 +314,16 @@ def _restore(arguments: argparse.Namespace) -> None:
         hosts: list[str] = []
         contents = restore_study(arguments.file, arguments.dir, hosts.extend)
     note_in(arguments.dir, "study", arguments.dir.name, f"from {arguments.file.name}")
-    console().print(written("keep.restore", folder=arguments.dir))
+    say("keep.restore", folder=arguments.dir)
     _say(contents)
     if hosts:
         said = {"names": ", ".join(hosts), "folder": arguments.dir}
-        console().print(written("keep.hosts", **said))
-    console().print(written("keep.restore_next", folder=arguments.dir))
+        say("keep.hosts", **said)
+    say("keep.restore_next", folder=arguments.dir)
 
 
 def _say(contents: Contents) -> None:
-    console().print(written("keep.holds", **asdict(contents)))
+    say("keep.holds", **asdict(contents))
 
 
 def _copy(arguments: argparse.Namespace) -> None:
@@ -136,8 +333,8 @@ def _copy(arguments: argparse.Namespace) -> None:
         moved = move_store(arguments.dir, arguments.to)
     note_in(arguments.dir, "store", "", "copied")
     rows = sum(table.rows for table in moved.values())
-    console().print(written("keep.copy", rows=rows, tables=len(moved)))
-    console().print(written("keep.copy_now"))
+    say("keep.copy", rows=rows, tables=len(moved))
+    say("keep.copy_now")
 
 
 def _upgrade(arguments: argparse.Namespace) -> None:
@@ -146,20 +343,20 @@ def _upgrade(arguments: argparse.Namespace) -> None:
     with working("upgrading the store"):
         done = upgrade_store(arguments.dir)
     if done.backup is None:
-        console().print(written("keep.upgrade_none", now=done.now))
+        say("keep.upgrade_none", now=done.now)
         return
     note_in(arguments.dir, "store", "", f"schema {done.before} to {done.now}")
-    console().print(written("keep.upgrade", before=done.before, now=done.now))
-    console().print(written("keep.upgrade_backup", file=done.backup))
+    say("keep.upgrade", before=done.before, now=done.now)
+    say("keep.upgrade_backup", file=done.backup)
 
 
 ACTIONS = (
     Verb("copy", "move the study's store to another database", _copy_options, _copy),
-    Verb("upgrade", "bring an older study's store to this evenhand", _upgrade_options, _upgrade),
+    Verb("upgrade", "bring an older study's store to this evenhand", Parser.add_study, _upgrade),
 )
-VERBS = (
+KEEP_VERBS = (
     Verb("backup", "write a study to one file, while people label", _backup_options, _backup),
     Verb("restore", "make a study's folder from a backup", _restore_options, _restore),
     Verb("doctor", "what is not as a served study should be", _doctor_options, _doctor),
-    Verb("store", "move a study's database, or upgrade it", _store_options),
+    Verb("store", "move a study's database, or upgrade it", ACTIONS),
 )

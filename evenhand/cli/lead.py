@@ -1,4 +1,5 @@
-"""`lead`, `progress`, `pause`, `quality`, `exclude`, `adjudicate`: the tasks of a study's lead.
+"""The tasks of a study's lead (`lead`, `progress`, `pause`, `quality`, `exclude`, `adjudicate`);
+the people who may label, and their sessions (`invite`, `account`, `session`).
 
 Each is also a page of the app; see docs/people.md.
 """
@@ -6,13 +7,16 @@ Each is also a page of the app; see docs/people.md.
 from __future__ import annotations
 
 import argparse
+import math
+import os
 import sys
+from collections.abc import Callable, Hashable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evenhand.cli.options import USUAL_ADDRESS, app_address
-from evenhand.cli.terminal import console, print_table
-from evenhand.cli.verbs import Parser, Verb, refuse
+from evenhand.cli.terminal import console, print_line, print_table, say, warn
+from evenhand.cli.verbs import Parser, Verb, add, add_choice, add_flag, refuse, study_of
 from evenhand.errors import InputError
 from evenhand.reporting.noting import note, operator
 from evenhand.texts import written
@@ -20,48 +24,39 @@ from evenhand.texts import written
 if TYPE_CHECKING:
     import pandas as pd
 
+    from evenhand.study import Study
+    from evenhand.study.session.sessions import Sessions
+
 
 def _lead_options(lead: Parser) -> None:
     lead.add_study()
-    lead.add_argument(
-        "--url", default=USUAL_ADDRESS, metavar="URL", help=f"where the app is ({USUAL_ADDRESS})"
-    )
-
-
-def _progress_options(progress: Parser) -> None:
-    progress.add_study()
+    add(lead, "--url URL", f"where the app is ({USUAL_ADDRESS})", default=USUAL_ADDRESS)
 
 
 def _pause_options(pause: Parser) -> None:
     pause.add_study()
-    pause.add_argument("--resume", action="store_true", help="hand out units again")
-    pause.add_argument("--reason", default="", metavar="TEXT", help="kept with the decision")
+    add_flag(pause, "--resume", "hand out units again")
+    add(pause, "--reason TEXT", "kept with the decision", default="")
 
 
 def _quality_options(quality: Parser) -> None:
     quality.add_study()
-    quality.add_argument("--out", type=Path, metavar="FILE", help="write the whole table to a file")
-    quality.add_argument(
-        "--stop", action="store_true", help="exclude raters as [quality] stop in study.toml says"
-    )
+    add(quality, "--out FILE", "write the whole table to a file", Path)
+    add_flag(quality, "--stop", "exclude raters as [quality] stop in study.toml says")
 
 
 def _exclude_options(exclude: Parser) -> None:
     exclude.add_study()
     exclude.add_argument("rater", metavar="RATER")
-    exclude.add_argument("--reason", required=True, metavar="TEXT", help="shown in the report")
-    exclude.add_argument("--readmit", action="store_true", help="take the exclusion back")
+    add(exclude, "--reason TEXT", "shown in the report", required=True)
+    add_flag(exclude, "--readmit", "take the exclusion back")
 
 
 def _adjudicate_options(adjudicate: Parser) -> None:
     adjudicate.add_study()
-    adjudicate.add_argument(
-        "--out", type=Path, metavar="FILE", help="write the queue, to be filled in"
-    )
-    adjudicate.add_argument(
-        "--decisions", type=Path, metavar="FILE", help="import a completed queue"
-    )
-    adjudicate.add_argument("--by", metavar="NAME", help="who made these decisions")
+    add(adjudicate, "--out FILE", "write the queue, to be filled in", Path)
+    add(adjudicate, "--decisions FILE", "import a completed queue", Path)
+    add(adjudicate, "--by NAME", "who made these decisions")
 
 
 def lead_link(folder: Path, url: str) -> str:
@@ -82,10 +77,10 @@ def print_lead_link(folder: Path, url: str, path: str = "") -> None:
     The link itself is printed on a terminal only: the output of a service is kept in a log.
     """
     if sys.stdout.isatty():
-        console().print(written("terminal.lead_link", link=lead_link(folder, url + path)))
+        say("terminal.lead_link", link=lead_link(folder, url + path))
     else:
         at = f" --url {url}{path}" if path else ""
-        console().print(written("terminal.lead_link_elsewhere", folder=f"{folder}{at}"))
+        say("terminal.lead_link_elsewhere", folder=f"{folder}{at}")
 
 
 def _lead(arguments: argparse.Namespace) -> None:
@@ -93,11 +88,10 @@ def _lead(arguments: argparse.Namespace) -> None:
 
 
 def _progress(arguments: argparse.Namespace) -> None:
-    from evenhand.study import open_study
     from evenhand.study.desk.oversight import oversight
     from evenhand.study.lead.progress import rater_progress, rubric_progress, time_left
 
-    with open_study(arguments.dir) as study:
+    with study_of(arguments) as study:
         rubrics, raters = rubric_progress(study), rater_progress(study)
         paused = oversight(study.store).paused
     _print_frame(rubrics, "By rubric", {"median_seconds": "{:.0f}", "hours_left": "{:.1f}"})
@@ -105,35 +99,33 @@ def _progress(arguments: argparse.Namespace) -> None:
         _print_frame(raters, "By rater", {"median_seconds": "{:.0f}", "hours": "{:.1f}"})
     console().print(time_left(rubrics))
     if paused:
-        console().print(written("progress.paused", folder=arguments.dir))
+        say("progress.paused", folder=arguments.dir)
 
 
 def _pause(arguments: argparse.Namespace) -> None:
-    from evenhand.study import open_study
     from evenhand.study.desk.oversight import pause, resume
 
-    with open_study(arguments.dir) as study:
+    with study_of(arguments) as study:
         if arguments.resume:
             resume(study.store, arguments.reason, operator())
-            console().print(written("oversight.resumed"))
+            say("oversight.resumed")
         else:
             pause(study.store, arguments.reason, operator())
-            console().print(written("oversight.paused", folder=arguments.dir))
+            say("oversight.paused", folder=arguments.dir)
 
 
 def _quality(arguments: argparse.Namespace) -> None:
-    from evenhand.reporting.quality import stop_flagged, study_quality
-    from evenhand.study import open_study
+    from evenhand.reporting.live_figures import stop_flagged, study_quality
     from evenhand.study.tables.formats import write_table
 
-    with open_study(arguments.dir) as study:
+    with study_of(arguments) as study:
         table = study_quality(study)
         stopped = stop_flagged(study, table) if arguments.stop else []
         if arguments.out is not None:
             write_table(table, arguments.out)
             note(study, "export", arguments.out.name)
     if table.empty:
-        console().print(written("oversight.nobody"))
+        say("oversight.nobody")
     else:
         shown = table[["rater_id", "answers", "median_seconds", "agreement", "drift", "flagged"]]
         formats = {"median_seconds": "{:.0f}", "agreement": "{:.2f}", "drift": "{:+.2f}"}
@@ -141,28 +133,26 @@ def _quality(arguments: argparse.Namespace) -> None:
     for row in table.to_dict("records"):
         rater, excluded, reason = row["rater_id"], row["excluded"], row["reason"]
         if excluded:
-            console().print(written("oversight.is_excluded", rater=rater, reason=excluded))
+            say("oversight.is_excluded", rater=rater, reason=excluded)
         elif reason:
-            console().print(written("oversight.flagged", rater=rater, reason=reason))
+            say("oversight.flagged", rater=rater, reason=reason)
     for rater in stopped:
-        console().print(written("oversight.stopped", rater=rater))
+        say("oversight.stopped", rater=rater)
     if arguments.out is not None:
-        console().print(written("oversight.wrote_raters", count=len(table), file=arguments.out))
+        say("oversight.wrote_raters", count=len(table), file=arguments.out)
 
 
 def _exclude(arguments: argparse.Namespace) -> None:
-    from evenhand.study import open_study
     from evenhand.study.desk.oversight import exclude, readmit
 
     act = readmit if arguments.readmit else exclude
-    with open_study(arguments.dir) as study:
+    with study_of(arguments) as study:
         act(study.store, arguments.rater, arguments.reason, operator())
     said = "readmitted" if arguments.readmit else "excluded"
-    console().print(written(f"oversight.{said}", rater=arguments.rater))
+    say(f"oversight.{said}", rater=arguments.rater)
 
 
 def _adjudicate(arguments: argparse.Namespace) -> None:
-    from evenhand.study import open_study
     from evenhand.study.lead.adjudication import adjudication_queue, import_decisions, queue_table
     from evenhand.study.tables.formats import read_table, write_table
 
@@ -170,7 +160,7 @@ def _adjudicate(arguments: argparse.Namespace) -> None:
         raise InputError("say who made these decisions: add --by NAME")
     if not arguments.decisions:
         refuse(arguments, ["--by"], "says who made the decisions; add --decisions FILE")
-    with open_study(arguments.dir) as study:
+    with study_of(arguments) as study:
         if arguments.decisions:
             table = read_table(arguments.decisions)
             taken, left = import_decisions(study, arguments.by, table, arguments.decisions.name)
@@ -182,9 +172,9 @@ def _adjudicate(arguments: argparse.Namespace) -> None:
             write_table(queue, arguments.out)
             note(study, "export", arguments.out.name)
     if arguments.out is not None:
-        console().print(written("oversight.wrote_queue", count=len(queue), file=arguments.out))
+        say("oversight.wrote_queue", count=len(queue), file=arguments.out)
     elif queue.empty:
-        console().print(written("oversight.adjudicated"))
+        say("oversight.adjudicated")
     else:
         _print_frame(queue[["unit_id", "rubric", "labels"]], "To adjudicate", {})
 
@@ -205,9 +195,197 @@ def _print_frame(frame: pd.DataFrame, title: str, formats: dict[str, str]) -> No
     )
 
 
+PASSWORD_VARIABLE = "EVENHAND_PASSWORD"  # noqa: S105 - a name
+_REASONS = {"returned": "returned", "timed_out": "timed-out", "rejected": "rejected"}
+
+
+def _invite_options(invite: Parser) -> None:
+    invite.add_study()
+    whom = invite.add_mutually_exclusive_group(required=True)
+    add(whom, "--for NAME", "this rater; repeatable", dest="raters", action="append")
+    add(whom, "--count N", "this many raters, with new codes", int)
+    add_flag(whom, "--prolific", "print the one address to enter at Prolific")
+    add_flag(invite, "--revoke", "revoke their links instead")
+    add(invite, "--hours H", "how long a link is valid (168)", float, 168.0)
+    add(invite, "--url URL", f"where raters reach the app ({USUAL_ADDRESS})", default=USUAL_ADDRESS)
+
+
+def _account_options(account: Parser) -> None:
+    account.add_study()
+    account.add_argument("action", choices=["add", "disable"])
+    account.add_argument("name", metavar="NAME")
+    add_choice(account, "--role", ["expert", "lead"], "what it is for (expert)", "expert")
+
+
+def _session_options(session: Parser) -> None:
+    session.add_study()
+    for reason, word in _REASONS.items():
+        add(
+            session,
+            f"--{word} ID",
+            f"give back the places of this rater or participant, as {word}; repeatable",
+            default=[],
+            dest=reason,
+            action="append",
+        )
+    add(session, "--readmit ID", "let this rater go on", default=[], action="append")
+    add(session, "--submissions FILE", "give places back as Prolific's export says", Path)
+    for option, says in {
+        "times": "start, end, active seconds, units and pay of every rater",
+        "background": "what raters said about themselves",
+        "attention": "answers to attention checks",
+        "participants": "which rater is which participant; keep it apart from labels",
+    }.items():
+        add(session, f"--{option} FILE", f"write {says}", Path)
+
+
+def _invite(arguments: argparse.Namespace) -> None:
+    from evenhand.study.access.admission import make_invites, revoke_invites
+    from evenhand.study.access.participants import new_code
+    from evenhand.study.session.prolific import study_url
+
+    if arguments.count is not None and not 0 < arguments.count <= 10_000:
+        raise InputError("--count must be from 1 to 10,000")
+    if arguments.revoke and arguments.count:
+        raise InputError("--revoke needs to know whose links; add --for NAME or --prolific")
+    if arguments.revoke:
+        refuse(arguments, ["--hours", "--url"], "is about new links; leave it out with --revoke")
+    base = app_address(arguments.url)
+    with study_of(arguments) as study:
+        if arguments.revoke:
+            for rater in arguments.raters or [""]:
+                revoked = revoke_invites(study, rater)
+                note(study, "invite", rater, f"revoked: {revoked}")
+                whose = rater or "Prolific"
+                say("session.revoked", whose=whose, count=revoked)
+            return
+        if arguments.prolific:
+            if study.config.prolific is None:
+                raise InputError(
+                    "study.toml has no [prolific] section, so participants would get no completion "
+                    "code; see docs/people.md"
+                )
+            if not study.config.prolific.places:
+                warn("terminal.note", note=written("session.no_places"))
+            (link,) = make_invites(study, [""], arguments.hours)
+            note(study, "invite", "Prolific", "made: 1")
+            print_line(study_url(base, link.token))
+            return
+        raters = arguments.raters or [new_code() for _ in range(arguments.count)]
+        note(study, "invite", "", f"made: {len(raters)}")
+        for link in make_invites(study, raters, arguments.hours):
+            print_line(f"{link.rater_id}\t{base}?invite={link.token}")
+
+
+def _account(arguments: argparse.Namespace) -> None:
+    from evenhand.study.access.accounts import disable_account, set_account
+
+    if arguments.action == "disable":
+        refuse(arguments, ["--role"], "is only for a login that is added; leave it out")
+    with study_of(arguments) as study:
+        if arguments.action == "disable":
+            disable_account(study.store, arguments.name)
+            note(study, "account", arguments.name, "ended")
+            say("session.disabled", name=arguments.name)
+        else:
+            set_account(study.store, arguments.name, _password(), arguments.role)
+            done = f"set: {arguments.role}"
+            note(study, "account", arguments.name, done)
+            say("session.logs_in", name=arguments.name, role=arguments.role)
+
+
+def _password() -> str:
+    """Read a password from the environment, a pipe, or a person - never from the command line,
+    which other users can see.
+    """
+    from getpass import getpass
+
+    if given := os.environ.get(PASSWORD_VARIABLE):
+        return given
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().rstrip("\r\n")
+    entered = getpass("Password: ")
+    if getpass("Again: ") != entered:
+        raise InputError("the two passwords differ; nothing was changed")
+    return entered
+
+
+def _session(arguments: argparse.Namespace) -> None:
+    from evenhand.study.session.prolific import rater_of, released_submissions
+    from evenhand.study.session.sessions import Sessions
+
+    with study_of(arguments) as study:
+        sessions = Sessions(study)
+        reasons = {
+            rater_of(study, name): reason
+            for reason in _REASONS
+            for name in getattr(arguments, reason)
+        }
+        readmitted = [rater_of(study, name) for name in arguments.readmit]
+        if arguments.submissions:
+            reasons |= released_submissions(study, arguments.submissions)
+        for rater, reason in reasons.items():
+            freed = sessions.release(rater, reason)
+            note(study, "place", rater, reason)
+            why = _REASONS[reason]
+            say("session.released", rater=rater, reason=why, freed=freed)
+        for rater in readmitted:
+            sessions.readmit(rater)
+            note(study, "place", rater, "readmit")
+            say("session.readmitted", rater=rater)
+        _write_tables(study, sessions, arguments)
+
+
+def _write_tables(study: Study, sessions: Sessions, arguments: argparse.Namespace) -> None:
+    from evenhand.study.desk.attention import attention_results
+    from evenhand.study.session.background import raters_table
+    from evenhand.study.session.prolific import participants_table
+    from evenhand.study.session.times import session_times
+    from evenhand.study.tables.formats import write_table
+
+    tables: dict[str, Callable[[], pd.DataFrame]] = {
+        "times": lambda: session_times(study, sessions),
+        "background": lambda: raters_table(study),
+        "attention": lambda: attention_results(study),
+        "participants": lambda: participants_table(study),
+    }
+    for name, table in tables.items():
+        if path := getattr(arguments, name):
+            write_table(table(), path)
+            note(study, "export", path.name)
+    asked = (*_REASONS, "readmit", "submissions", *tables)
+    if not any(getattr(arguments, name) for name in asked):
+        _print_times(tables["times"]())
+
+
+def _print_times(times: pd.DataFrame) -> None:
+    if times.empty:
+        say("session.nobody")
+        return
+    rows = [
+        [
+            row["rater_id"],
+            row["state"],
+            str(row["units"]),
+            f"{row['active_seconds'] / 60:.1f}",
+            row["end"],
+            _amount(row),
+        ]
+        for row in times.to_dict("records")
+    ]
+    print_table(["rater", "state", "units", "active minutes", "last seen", "owed"], rows)
+
+
+def _amount(row: dict[Hashable, Any]) -> str:
+    return "-" if math.isnan(row["owed"]) else f"{row['owed']:.2f} {row['currency']}"
+
+
 VERBS = (
+    Verb("invite", "make links that let raters in", _invite_options, _invite),
+    Verb("account", "add or disable a login with a password", _account_options, _account),
+    Verb("session", "who took part and for how long; give places back", _session_options, _session),
     Verb("lead", "print a link to the lead's pages; it works once", _lead_options, _lead),
-    Verb("progress", "how far the labelling is, and what is left", _progress_options, _progress),
+    Verb("progress", "how far the labelling is, and what is left", Parser.add_study, _progress),
     Verb("pause", "stop handing out units, or --resume", _pause_options, _pause),
     Verb("quality", "whose labels deserve a second look, and why", _quality_options, _quality),
     Verb("exclude", "leave a rater's labels out, with a reason", _exclude_options, _exclude),

@@ -9,44 +9,26 @@ import textwrap
 from collections.abc import Sequence
 
 from evenhand import __version__
-from evenhand.cli import (
-    calibration,
-    decisions,
-    demo,
-    gate,
-    improving,
-    items,
-    keeping,
-    lead,
-    planning,
-    ratings,
-    reports,
-    reproduce,
-    rubrics,
-    sessions,
-    studies,
-    tables,
-)
-from evenhand.cli.exits import BAD_INPUT, DONE, exit_code
+from evenhand.cli import decisions, keeping, lead, ratings, reports, reproduce, rubrics, studies
 from evenhand.cli.options import trust_settings
 from evenhand.cli.terminal import print_line
-from evenhand.cli.verbs import Parser, Verb, add_verbs
+from evenhand.cli.verbs import BAD_INPUT, DONE, Parser, Verb, add_verbs, exit_code
 from evenhand.visible import print_anywhere
 
 GROUPS: dict[str, tuple[Verb, ...]] = {
     "Make a study": (
-        *demo.VERBS,
-        *items.VERBS,
-        *planning.VERBS,
+        *reports.DEMO,
+        *studies.LABEL,
+        *decisions.PLANNING,
         *studies.VERBS,
         *reproduce.VERBS,
         *rubrics.VERBS,
     ),
-    "Collect responses, labels and grades": (*ratings.VERBS, *tables.VERBS),
-    "Lead the annotators": (*sessions.VERBS, *lead.VERBS),
-    "Keep a study": keeping.VERBS,
-    "Analyse": reports.VERBS,
-    "Decide": (*decisions.VERBS, *gate.VERBS, *calibration.VERBS, *improving.VERBS),
+    "Collect responses, labels and grades": (*ratings.VERBS, *keeping.TABLE_VERBS),
+    "Lead the annotators": lead.VERBS,
+    "Keep a study": keeping.KEEP_VERBS,
+    "Analyse": reports.ANALYSE,
+    "Decide": decisions.VERBS,
 }
 """The verbs as `evenhand --help` shows them."""
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 from urllib.parse import urlsplit
 
-from evenhand.cli.terminal import console, working
-from evenhand.cli.verbs import Parser, refuse
+from evenhand.cli.terminal import console, warn, working
+from evenhand.cli.verbs import Parser, add, refuse
 from evenhand.errors import InputError, nearest
 from evenhand.texts import written
 
@@ -35,7 +35,7 @@ FORMAT_OPTION: dict[str, dict[str, Any]] = {
         "metavar": "NAME",
         "help": "what the file is, where its content does not show it: table (CSV, TSV, JSONL, "
         "Parquet), excel, label-studio, inspect, mlflow and others (docs/formats.md)",
-    },
+    }
 }
 FILE_OPTIONS: dict[str, dict[str, Any]] = {
     "--columns": {
@@ -132,15 +132,13 @@ def app_address(text: str) -> str:
 
 def add_reach(parser: Parser) -> None:
     """Add the options that say where annotators reach the app; without one, on this machine."""
-    parser.add_argument("--port", type=int, metavar="P", help="port on this machine (8501)")
+    add(parser, "--port P", "port on this machine (8501)", int)
     where = parser.add_mutually_exclusive_group()
-    where.add_argument(
-        "--url", metavar="URL", help="where annotators reach the app behind a proxy: https://NAME"
-    )
-    where.add_argument(
-        "--host",
-        metavar="NAME",
-        help="let in others on this network, unencrypted: this machine's name or address there",
+    add(where, "--url URL", "where annotators reach the app behind a proxy: https://NAME")
+    add(
+        where,
+        "--host NAME",
+        "let in others on this network, unencrypted: this machine's name or address there",
     )
 
 
@@ -163,7 +161,7 @@ def reached_at(arguments: argparse.Namespace, port: int) -> tuple[str, str]:
                 "address on the network, such as 192.168.1.20"
             )
         os.environ["STREAMLIT_SERVER_ADDRESS"] = "::" if ":" in name else "0.0.0.0"  # noqa: S104
-        console(stderr=True).print(written("terminal.note", note=written("session.open_network")))
+        warn("terminal.note", note=written("session.open_network"))
         return f"{parts.geturl()}/", host
     address = app_address(arguments.url or f"http://localhost:{port}")
     return address, (urlsplit(address).hostname or "" if arguments.url else "")
@@ -210,9 +208,7 @@ def add_source(
     parser: Parser, text: str, *, without: Collection[str] = (), nargs: Literal["?"] | None = None
 ) -> None:
     """DIR|RATINGS, and how it is analysed, `without` options that the verb has no use for."""
-    parser.add_argument(
-        "source", type=path_or_address, metavar="DIR|RATINGS", nargs=nargs, help=text
-    )
+    add(parser, "source DIR|RATINGS", text, path_or_address, nargs=nargs)
     parser.add_trust()
     add_analysis_options(parser, {*without, *ONLY_CHECK})
     parser.replaced |= {option: written("options.of_file", option=option) for option in ONLY_CHECK}
@@ -229,20 +225,20 @@ def add_analysis_options(parser: Parser, without: Collection[str] = ()) -> None:
         if option not in without:
             parser.add_argument(option, **how)
     fields = keys_of(_settings())
-    for name in _OWN_OPTIONS:
-        option = _option(name, fields[name])
+    own = {name: _option(name, fields[name]) for name in _OWN_OPTIONS}
+    for name, option in own.items():
         if name not in without:
             how = {"help": _help(fields[name]), **_shape(fields[name])}
             parser.add_argument(option, dest=name, **how)
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="any other setting of [analysis] or [decision], as in looks=3; repeatable "
+    add(
+        parser,
+        "--set NAME=VALUE",
+        "any other setting of [analysis] or [decision], as in looks=3; repeatable "
         "(docs/study-settings.md)",
+        default=[],
+        action="append",
     )
-    parser.seldom_needed({*SCALE_OPTIONS, *option_names()} - NEEDED)
+    parser.seldom_needed({*SCALE_OPTIONS, *own.values()} - NEEDED)
     parser.set_defaults(unused=without)
     rest = {
         _option(name, field): name for name, field in fields.items() if name not in _OWN_OPTIONS
@@ -252,16 +248,11 @@ def add_analysis_options(parser: Parser, without: Collection[str] = ()) -> None:
 
 def add_engine(parser: argparse.ArgumentParser) -> None:
     """Add `--engine`: the place to read ratings that are too many for one table."""
-    parser.add_argument(
-        "--engine",
-        metavar="ENGINE",
-        help="for millions of ratings: dask, or dask:tcp://HOST:PORT (docs/millions.md)",
+    add(
+        parser,
+        "--engine ENGINE",
+        "for millions of ratings: dask, or dask:tcp://HOST:PORT (docs/millions.md)",
     )
-
-
-def option_names() -> list[str]:
-    """The options of settings that have one."""
-    return [_option(name, _settings().model_fields[name]) for name in _OWN_OPTIONS]
 
 
 def setting_names() -> list[str]:
@@ -306,18 +297,20 @@ def _shape(field: FieldInfo) -> dict[str, Any]:
 # ---- an analysis: what was given ---------------------------------------------------------------
 
 
-def analysis_of(
-    arguments: argparse.Namespace, *, of_study: Collection[str] = (), why: bool = False
-) -> Analysis:
-    """Return the analysis of the source. Options that only a file needs are refused with a study,
-    except the options `of_study`, which the verb reads for a study too.
+def refuse_of_files(arguments: argparse.Namespace, but: Collection[str] = ()) -> None:
+    """Raise InputError where an option on a ratings file is given, `but` one of these."""
+    only_files = SCALE_OPTIONS.keys() - set(but)
+    refuse(arguments, only_files, "is for a ratings file; a study has rubrics of its own")
+
+
+def analysis_of(arguments: argparse.Namespace, *, why: bool = False) -> Analysis:
+    """Return the analysis of the source. Options that only a file needs are refused with a
+    study.
     """
     from evenhand.reporting.load import is_study
 
-    engine = getattr(arguments, "engine", None)
-    if not engine and isinstance(arguments.source, Path) and is_study(arguments.source):
-        only_files = SCALE_OPTIONS.keys() - set(of_study)
-        refuse(arguments, only_files, "is for a ratings file; a study has rubrics of its own")
+    if isinstance(arguments.source, Path) and is_study(arguments.source):
+        refuse_of_files(arguments)
     analysis, _ = analyse_asked(arguments.source, arguments, why=why)
     return analysis
 

@@ -10,11 +10,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from evenhand.cli.exits import DONE, OVER_BUDGET, STOPPED
 from evenhand.cli.lead import print_lead_link
 from evenhand.cli.options import add_reach, reached_at
-from evenhand.cli.terminal import console, print_table, progress_bar
-from evenhand.cli.verbs import Parser, Verb, add_verbs, refuse
+from evenhand.cli.terminal import console, print_table, progress_bar, say, warn
+from evenhand.cli.verbs import (
+    DONE,
+    OVER_BUDGET,
+    STOPPED,
+    Parser,
+    Verb,
+    add,
+    add_choice,
+    add_flag,
+    refuse,
+    study_of,
+)
 from evenhand.errors import InputError
 from evenhand.reporting.noting import note, note_edits
 from evenhand.texts import written
@@ -29,7 +39,6 @@ if TYPE_CHECKING:
         RequestLimits,
         RunSummary,
     )
-    from evenhand.rubrics import Rubric
     from evenhand.study import Study
     from evenhand.study.settings.analysis import InjectionBounds
 
@@ -42,100 +51,82 @@ _OUTCOMES = {
 
 
 def _annotate_options(annotate: Parser) -> None:
-    annotate.add_argument(
-        "dirs",
-        type=Path,
+    add(
+        annotate,
+        "dirs DIR",
+        "a study's folder; several, or one around them: each at /NAME",
+        Path,
         nargs="+",
-        metavar="DIR",
-        help="a study's folder; several, or one around them: each at /NAME",
     )
     annotate.add_trust()
     add_reach(annotate)
-    annotate.add_argument(
-        "--path", metavar="/NAME", help="where the address of this one study begins (/)"
-    )
+    add(annotate, "--path /NAME", "where the address of this one study begins (/)")
 
 
 def _grade_options(grade: Parser) -> None:
     grade.add_study()
-    grade.add_argument(
-        "--grader",
+    add(
+        grade,
+        "--grader GRADER",
+        "anthropic:MODEL, openai:MODEL, openai:MODEL@BASE_URL, baseline:lexical, or another "
+        "provider's (docs/graders.md); repeatable",
         action="append",
         required=True,
-        metavar="GRADER",
-        help="anthropic:MODEL, openai:MODEL, openai:MODEL@BASE_URL, baseline:lexical, or another "
-        "provider's (docs/graders.md); repeatable",
     )
-    grade.add_argument(
-        "--rubric", action="append", metavar="NAME", help="only this rubric; repeatable (all)"
+    add(grade, "--rubric NAME", "only this rubric; repeatable (all)", action="append")
+    add(
+        grade,
+        "--rubric-file FILE",
+        "try this text of a rubric on held-out pairs, beside the present one",
+        Path,
     )
-    grade.add_argument(
-        "--rubric-file",
-        type=Path,
-        metavar="FILE",
-        help="try this text of a rubric on held-out pairs, beside the present one",
-    )
-    grade.add_argument(
-        "--scope", choices=["sample", "all"], default="sample", help="which pairs (sample)"
-    )
-    grade.add_argument(
-        "--draws", type=int, default=1, metavar="K", help="ask K times, for a probability (1)"
-    )
+    add_choice(grade, "--scope", ["sample", "all"], "which pairs (sample)", "sample")
+    add(grade, "--draws K", "ask K times, for a probability (1)", int, 1)
     add_asking(grade)
-    grade.add_argument(
+    add_choice(
+        grade,
         "--orders",
-        choices=["ab", "both"],
-        default="both",
-        help="in which orders to show pairs; ab halves their cost (both)",
+        ["ab", "both"],
+        "in which orders to show pairs; ab halves their cost (both)",
+        "both",
     )
-    grade.add_argument(
-        "--retry-unscored", action="store_true", help="ask again where no label came back"
-    )
-    grade.add_argument(
-        "--shard",
-        metavar="I/N",
-        help="grade the I-th of N parts; the others are other machines' (study on PostgreSQL)",
+    add_flag(grade, "--retry-unscored", "ask again where no label came back")
+    add(
+        grade,
+        "--shard I/N",
+        "grade the I-th of N parts; the others are other machines' (study on PostgreSQL)",
     )
     _add_batch(grade)
-    grade.add_argument(
-        "--dry-run", action="store_true", help="show what would be asked and cost; no network"
-    )
+    add_flag(grade, "--dry-run", "show what would be asked and cost; no network")
     add_pace(grade)
 
 
 def add_asking(verb: Parser) -> None:
     """Add the options on how a grader is asked that are part of the grader's identity."""
-    verb.add_argument(
-        "--prompt",
-        type=Path,
-        metavar="FILE",
-        help="ask with a judge prompt of your own, in place of the rubric's text (TOML)",
+    add(
+        verb,
+        "--prompt FILE",
+        "ask with a judge prompt of your own, in place of the rubric's text (TOML)",
+        Path,
     )
-    verb.add_argument(
+    add_choice(
+        verb,
         "--method",
-        choices=["label", "logprobs", "verbalised", "reason-then-label"],
-        default="",
-        help="what to ask for (a label from Claude, token probabilities from OpenAI)",
+        ["label", "logprobs", "verbalised", "reason-then-label"],
+        "what to ask for (a label from Claude, token probabilities from OpenAI)",
+        "",
     )
-    verb.add_argument(
-        "--max-tokens",
-        type=_tokens,
-        default=0,
-        metavar="N",
-        help="the longest answer in tokens, thinking included (16000 Claude, 4096 OpenAI)",
+    add(
+        verb,
+        "--max-tokens N",
+        "the longest answer in tokens, thinking included (16000 Claude, 4096 OpenAI)",
+        _tokens,
+        0,
     )
-    verb.add_argument(
-        "--effort", default="", metavar="WORD", help="how hard to think, in the provider's word"
-    )
-    verb.add_argument(
-        "--service-tier", default="", metavar="TIER", help="the provider's tier, such as flex"
-    )
-    verb.add_argument(
-        "--temperature", type=float, metavar="T", help="where the model takes one (its own)"
-    )
-    verb.add_argument(
-        "--seed", type=int, metavar="N", help="of the model's sampling, where it takes one (none)"
-    )
+    add(verb, "--effort WORD", "how hard to think, in the provider's word", default="")
+    add(verb, "--service-tier TIER", "the provider's tier, such as flex", default="")
+    add(verb, "--temperature T", "where the model takes one (its own)", float)
+    add(verb, "--seed N", "of the model's sampling, where it takes one (none)", int)
 
 
 def grading_options(arguments: argparse.Namespace) -> GradingOptions:
@@ -158,10 +149,8 @@ def grading_options(arguments: argparse.Namespace) -> GradingOptions:
 
 def _add_batch(verb: Parser) -> None:
     """Add `--batch` and `--cancel`: use the providers' batches, or end those under way."""
-    verb.add_argument("--batch", action="store_true", help="use the providers' cheaper batches")
-    verb.add_argument(
-        "--cancel", action="store_true", help="end the batches under way and keep their results"
-    )
+    add_flag(verb, "--batch", "use the providers' cheaper batches")
+    add_flag(verb, "--cancel", "end the batches under way and keep their results")
 
 
 def _check_batch(arguments: argparse.Namespace) -> None:
@@ -178,69 +167,43 @@ def _check_batch(arguments: argparse.Namespace) -> None:
 
 def _respond_options(respond: Parser) -> None:
     respond.add_study()
-    respond.add_argument(
-        "--subject",
+    add(
+        respond,
+        "--subject SUBJECT",
+        "anthropic:MODEL, openai:MODEL, openai:MODEL@BASE_URL, or another provider's",
         required=True,
-        metavar="SUBJECT",
-        help="anthropic:MODEL, openai:MODEL, openai:MODEL@BASE_URL, or another provider's",
     )
-    respond.add_argument(
-        "--system", type=Path, metavar="FILE", help="a system prompt, sent as it stands (none)"
-    )
-    respond.add_argument(
-        "--thinking", default="", metavar="HOW", help="Claude: off, adaptive or TOKENS (its own)"
-    )
-    respond.add_argument(
-        "--effort", default="", metavar="LEVEL", help="such as low or high (the model's own)"
-    )
-    respond.add_argument(
-        "--scope", choices=["sample", "all"], default="sample", help="which pairs (sample)"
-    )
+    add(respond, "--system FILE", "a system prompt, sent as it stands (none)", Path)
+    add(respond, "--thinking HOW", "Claude: off, adaptive or TOKENS (its own)", default="")
+    add(respond, "--effort LEVEL", "such as low or high (the model's own)", default="")
+    add_choice(respond, "--scope", ["sample", "all"], "which pairs (sample)", "sample")
     add_pace(respond)
-
-
-def _audit_options(audit: Parser) -> None:
-    add_verbs(audit, ACTIONS, dest="action", required=True)
 
 
 def _injection_options(injection: Parser) -> None:
     injection.add_study()
-    injection.add_argument(
-        "--grader", required=True, metavar="GRADER", help="the grader, as `evenhand grade` names it"
-    )
-    injection.add_argument(
-        "--rubric", action="append", metavar="NAME", help="only this rubric; repeatable (all)"
-    )
-    injection.add_argument(
-        "--units", type=int, default=100, metavar="N", help="how many units of each rubric (100)"
-    )
-    injection.add_argument(
-        "--draws", type=int, default=1, metavar="K", help="ask K times, as the grader is asked (1)"
-    )
-    injection.add_argument(
-        "--attacks", type=Path, metavar="FILE", help="attacks of your own besides (TOML)"
-    )
+    add(injection, "--grader GRADER", "the grader, as `evenhand grade` names it", required=True)
+    add(injection, "--rubric NAME", "only this rubric; repeatable (all)", action="append")
+    add(injection, "--units N", "how many units of each rubric (100)", int, 100)
+    add(injection, "--draws K", "ask K times, as the grader is asked (1)", int, 1)
+    add(injection, "--attacks FILE", "attacks of your own besides (TOML)", Path)
     add_asking(injection)
     _add_batch(injection)
-    injection.add_argument(
-        "--dry-run", action="store_true", help="show what would be asked and cost; no network"
-    )
+    add_flag(injection, "--dry-run", "show what would be asked and cost; no network")
     add_pace(injection)
 
 
 def add_pace(verb: Parser) -> None:
     """Add the options on speed and budget."""
-    verb.add_argument(
-        "--concurrency", type=int, default=32, metavar="N", help="requests at once (32)"
+    add(verb, "--concurrency N", "requests at once (32)", int, 32)
+    add(
+        verb,
+        "--timeout S",
+        "seconds that an answer may take; twice none gives the request up (300)",
+        _seconds,
+        300.0,
     )
-    verb.add_argument(
-        "--timeout",
-        type=_seconds,
-        default=300.0,
-        metavar="S",
-        help="seconds that an answer may take; twice none gives the request up (300)",
-    )
-    verb.add_argument("--budget", type=_dollars, metavar="USD", help="the most this run may spend")
+    add(verb, "--budget USD", "the most this run may spend", _dollars)
 
 
 def request_limits(arguments: argparse.Namespace) -> RequestLimits:
@@ -301,14 +264,14 @@ def _annotate(arguments: argparse.Namespace) -> int:
     for folder in list(folders):
         try:
             served = f"{address}{study_path(folder.name)}/"
-            console().print(written("several.served", name=folder.name, address=served))
+            say("several.served", name=folder.name, address=served)
             secret = before_serving(folder, arguments.url or "", address, f"/{folder.name}")
         except InputError as error:
             said = {"name": folder.name, "error": str(error)}
             if folder in named:
                 raise InputError(written("several.of_study", **said)) from None
             note = written("several.left_out", **said)
-            console(stderr=True).print(written("terminal.note", note=note))
+            warn("terminal.note", note=note)
             folders.remove(folder)
             continue
         if (other := owners.setdefault(secret, folder.name)) != folder.name:
@@ -350,15 +313,15 @@ def before_serving(folder: Path, url: str, address: str, path: str) -> bytes:
             notes += serving_notes(study, url)
         secret = study_secret(study.store)
     for sentence in notes:
-        console(stderr=True).print(written("terminal.note", note=sentence))
+        warn("terminal.note", note=sentence)
     print_lead_link(folder, address, path)
     return secret
 
 
 def _grade(arguments: argparse.Namespace) -> int:
     from evenhand.graders import WHOLE, Shard, forecast, grade
+    from evenhand.reporting.suggestions import compare_texts
     from evenhand.rubrics import load_rubric
-    from evenhand.study import open_study
 
     _check_batch(arguments)
     shard = Shard.parse(arguments.shard) if arguments.shard else WHOLE
@@ -380,9 +343,9 @@ def _grade(arguments: argparse.Namespace) -> int:
         shard=shard,
     )
     batch = arguments.batch
-    with open_study(arguments.dir) as study:
+    with study_of(arguments) as study:
         for sentence in study.edited_rubrics():
-            console(stderr=True).print(written("terminal.note", note=sentence))
+            warn("terminal.note", note=sentence)
         if arguments.dry_run:
             print_forecast(forecast(study, arguments.grader, options, batch=batch))
             _print_orders(study, options)
@@ -399,19 +362,20 @@ def _grade(arguments: argparse.Namespace) -> int:
         _print_orders(study, options)
         print_coverage(study, [part.rater_id for part in summary.graders])
         if text is not None:
-            _print_trial(study, text, [part.rater_id for part in summary.graders])
+            for part in summary.graders:
+                for sentence in compare_texts(study, text, part.rater_id).sentences:
+                    console().print(sentence)
     print_stop("grade", summary.stopped, [w for part in summary.graders for w in part.warnings])
     if text is None:
-        console().print(written("terminal.next", command=f"evenhand report {arguments.dir}"))
+        say("terminal.next", command=f"evenhand report {arguments.dir}")
     return ended(over_budget=summary.over_budget, stopped=bool(summary.stopped))
 
 
 def _respond(arguments: argparse.Namespace) -> int:
     from evenhand.graders import respond
-    from evenhand.study import open_study
 
     system = _system_prompt(arguments.system) if arguments.system else ""
-    with open_study(arguments.dir) as study, progress_bar("responding") as progress:
+    with study_of(arguments) as study, progress_bar("responding") as progress:
         summary = respond(
             study,
             arguments.subject,
@@ -424,15 +388,13 @@ def _respond(arguments: argparse.Namespace) -> int:
         )
         run = summary.run
         note(study, "responses", run.rater_id, f"new: {summary.added}")
-    console().print(
-        written(
-            "grade.responses",
-            subject=run.rater_id,
-            collected=run.scored,
-            known=run.already,
-            left=run.planned - run.scored,
-            added=summary.added,
-        )
+    say(
+        "grade.responses",
+        subject=run.rater_id,
+        collected=run.scored,
+        known=run.already,
+        left=run.planned - run.scored,
+        added=summary.added,
     )
     stopped = [written("grade.respond_stopped", why=run.stopped)] if run.stopped else []
     print_stop("respond", stopped, run.warnings)
@@ -455,14 +417,13 @@ def _system_prompt(file: Path) -> str:
 def _injection(arguments: argparse.Namespace) -> int:
     from evenhand.graders.injection import AuditOptions, audit_injection, forecast_audit
     from evenhand.reporting.analysing import audits_of
-    from evenhand.study import open_study
 
     _check_batch(arguments)
     options = AuditOptions(
         arguments.grader, arguments.units, grading_options(arguments), arguments.attacks
     )
     batch = arguments.batch
-    with open_study(arguments.dir) as study:
+    with study_of(arguments) as study:
         if arguments.dry_run:
             print_forecast(forecast_audit(study, options, batch=batch))
             return DONE
@@ -477,7 +438,7 @@ def _injection(arguments: argparse.Namespace) -> int:
         for audit in audits_of(study, part.rater_id):
             _print_audit(audit, study.config.decision.injection)
     print_stop("audit injection", summary.stopped, part.warnings)
-    console().print(written("terminal.next", command=f"evenhand report {arguments.dir}"))
+    say("terminal.next", command=f"evenhand report {arguments.dir}")
     return ended(over_budget=summary.over_budget, stopped=bool(summary.stopped))
 
 
@@ -498,15 +459,13 @@ def print_run(summary: RunSummary) -> None:
     )
     for part in summary.graders:
         for reason, count in sorted(part.unscored.items()):
-            console().print(
-                written("grade.unscored", grader=part.rater_id, count=count, reason=reason)
-            )
+            say("grade.unscored", grader=part.rater_id, count=count, reason=reason)
         if missing := part.without_probabilities:
             name = "some_without" if missing < part.scored else "all_without"
             numbers = {"missing": missing, "labelled": part.scored}
-            console().print(written(f"grade.{name}", grader=part.rater_id, **numbers))
+            say(f"grade.{name}", grader=part.rater_id, **numbers)
         if repeats := part.unscored[REPEATED]:
-            console().print(written("grade.repeated", grader=part.rater_id, repeats=repeats))
+            say("grade.repeated", grader=part.rater_id, repeats=repeats)
 
 
 def _counts(part: GraderSummary) -> tuple[str, ...]:
@@ -521,7 +480,7 @@ def _print_orders(study: Study, options: GradingOptions) -> None:
     asked = [options.text] if options.text else [study.rubrics[name] for name in names]
     if any(rubric.has_sides for rubric in asked):
         both = len(options.orders) > 1
-        console().print(written("grade.both_orders" if both else "grade.one_order"))
+        say("grade.both_orders" if both else "grade.one_order")
 
 
 def print_coverage(study: Study, raters: Sequence[str]) -> None:
@@ -549,23 +508,14 @@ def print_coverage(study: Study, raters: Sequence[str]) -> None:
     print_table(["grader", "rubric", "coverage", "grades", "cost", "input from cache"], rows)
     answered = models_that_answered(totals)
     for grader, models in answered.items():
-        console().print(written("grade.answered", grader=grader, models=counted(models)))
+        say("grade.answered", grader=grader, models=counted(models))
     print_stop("grade", (), several_models(answered))
-
-
-def _print_trial(study: Study, text: Rubric, tried: Sequence[str]) -> None:
-    """Print how each grader's agreement with people changes with another text of a rubric."""
-    from evenhand.reporting.trial import compare_texts
-
-    for rater in tried:
-        for sentence in compare_texts(study, text, rater).sentences:
-            console().print(sentence)
 
 
 def print_stop(verb: str, stopped: Sequence[str], warnings: Sequence[str]) -> None:
     """Warnings, and why a run ended early."""
     for sentence in dict.fromkeys(warnings):
-        console(stderr=True).print(written("terminal.warning", text=sentence))
+        warn("terminal.warning", text=sentence)
     for sentence in stopped:
         console(stderr=True).print(f"evenhand {verb}: {sentence}")
 
@@ -574,15 +524,7 @@ def print_forecast(forecasts: Sequence[GraderForecast]) -> None:
     """Print the number of requests and the cost of a run, and one prompt of each grader."""
     print_table(
         ["grader", "known before", "to ask", "cost at least", "expected", "cost at most"],
-        [
-            (
-                part.rater_id,
-                str(part.already),
-                str(part.new),
-                *_prices(part),
-            )
-            for part in forecasts
-        ],
+        [(part.rater_id, str(part.already), str(part.new), *_prices(part)) for part in forecasts],
     )
     for part in forecasts:
         if part.basis:
@@ -620,16 +562,15 @@ def _print_audit(audit: Audit, bounds: InjectionBounds) -> None:
             )
         )
     print_table(_AUDIT_COLUMNS, rows, title=audit.rubric)
-    say = console().print
-    say(audit.sentence(bounds))
+    console().print(audit.sentence(bounds))
     for outcome in audit.outcomes:
         if works := [each.name for each in outcome.attacks if each.works]:
             how = written(f"injection.{_OUTCOMES[outcome.name]}")
             said = {"grader": audit.grader, "outcome": how, "attacks": ", ".join(works)}
-            say(written("injection.works", **said))
+            say("injection.works", **said)
     if audit.retest is not None:
         share = audit.retest["estimate"]
-        say(written("injection.retest", grader=audit.grader, share=share))
+        say("injection.retest", grader=audit.grader, share=share)
 
 
 def _within(bounds: ResultRow) -> str:
@@ -655,5 +596,5 @@ VERBS = (
     Verb("annotate", "open the app in which annotators label", _annotate_options, _annotate),
     Verb("grade", "collect grades from models; stop and rerun as you like", _grade_options, _grade),
     Verb("respond", "collect a model's responses to the prompts", _respond_options, _respond),
-    Verb("audit", "how far can a text talk a grader round?", _audit_options),
+    Verb("audit", "how far can a text talk a grader round?", ACTIONS),
 )

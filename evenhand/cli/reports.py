@@ -1,12 +1,16 @@
-"""`report` and `check`: agreement of raters, for a study and for any ratings file."""
+"""`report`, `check` and `demo`: agreement of raters, for a study, for any ratings file, and for a
+look offline at a synthetic study or at published labels.
+"""
 
 from __future__ import annotations
 
 import argparse
+import shlex
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evenhand.cli.lead import print_lead_link
 from evenhand.cli.options import (
     add_analysis_options,
     add_engine,
@@ -14,11 +18,19 @@ from evenhand.cli.options import (
     given_options,
     path_or_address,
 )
-from evenhand.cli.terminal import console, print_lines, print_table, working
-from evenhand.cli.verbs import Parser, Verb, refuse
+from evenhand.cli.terminal import console, print_lines, print_table, progress_bar, say, working
+from evenhand.cli.verbs import DONE, Parser, Verb, add, add_choice, add_flag, refuse, study_of
+from evenhand.demo import (
+    DEMOS,
+    PUBLISHED,
+    default_folder,
+    finding,
+    is_demo,
+    judge_published,
+    make_demo,
+)
 from evenhand.errors import InputError
 from evenhand.reporting.noting import note
-from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.analysis import Analysis
@@ -28,55 +40,45 @@ if TYPE_CHECKING:
 
 def _report_options(report: Parser) -> None:
     report.add_study()
-    report.add_argument("--out", type=Path, metavar="DIR", help="output folder (DIR/report)")
+    add(report, "--out DIR", "output folder (DIR/report)", Path)
     _add_form(report)
-    report.add_argument(
-        "--format",
-        choices=["html", "pdf"],
-        default="html",
-        help="pdf: also print report.pdf (html)",
-    )
+    add_choice(report, "--format", ["html", "pdf"], "pdf: also print report.pdf (html)", "html")
 
 
 def _check_options(check: Parser) -> None:
     check.add_argument("file", type=path_or_address, metavar="RATINGS")
     add_analysis_options(check, without=["drift_margin"])
     add_engine(check)
-    check.add_argument(
+    add_flag(
+        check,
         "--write-settings",
-        action="store_true",
-        help="write what the options say into a file next to RATINGS, for all verbs that read it",
+        "write what the options say into a file next to RATINGS, for all verbs that read it",
     )
-    check.add_argument("--out", type=Path, metavar="DIR", help="also write the four report files")
+    add(check, "--out DIR", "also write the four report files", Path)
     _add_form(check)
 
 
 def _add_form(verb: Parser) -> None:
-    verb.add_argument(
-        "--full", action="store_true", help="unfold every table and figure, on paper too"
-    )
-    verb.add_argument(
-        "--figures", type=Path, metavar="DIR", help="write each figure and table to files here"
-    )
+    add_flag(verb, "--full", "unfold every table and figure, on paper too")
+    add(verb, "--figures DIR", "write each figure and table to files here", Path)
 
 
 def _report(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.report import browser_path, print_pdf
-    from evenhand.study import open_study
     from evenhand.study.tables.files import check_folder
 
     out: Path = arguments.out or arguments.dir / "report"
     browser = browser_path() if arguments.format == "pdf" else None
     for folder in filter(None, [out, arguments.figures]):
         check_folder(folder)
-    with open_study(arguments.dir) as study:
+    with study_of(arguments) as study:
         print_report(study, out, arguments.figures, full=arguments.full)
         note(study, "export", "report.html")
-    console().print(written("terminal.report", page=out / "report.html"))
+    say("terminal.report", page=out / "report.html")
     if browser:
         with working("printing the report"):
             print_pdf(browser, out / "report.html", out / "report.pdf")
-        console().print(written("terminal.printed", file=out / "report.pdf"))
+        say("terminal.printed", file=out / "report.pdf")
 
 
 def print_report(
@@ -100,7 +102,7 @@ def print_report(
 
 def _print_figures(folder: Path | None) -> None:
     if folder is not None:
-        console().print(written("terminal.figures", folder=folder))
+        say("terminal.figures", folder=folder)
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -127,15 +129,15 @@ def _check(arguments: argparse.Namespace) -> None:
         print_table(columns, rows, title=title)
     _print_verdicts(analysis)
     if arguments.write_settings:
-        from evenhand.reporting.ratings_file.sidecar import write_settings
+        from evenhand.reporting.ratings_file.declared import write_settings
 
         written_to = write_settings(arguments.file, given_options(arguments))
-        console().print(written("reading.wrote_settings", file=written_to))
+        say("reading.wrote_settings", file=written_to)
     if out is not None:
         from evenhand.analysis.report import write_report
 
         write_report(analysis, context, out, full=arguments.full)
-        console().print(written("terminal.report", page=out / "report.html"))
+        say("terminal.report", page=out / "report.html")
     if figures is not None:
         from evenhand.analysis.report import write_figures
 
@@ -150,7 +152,7 @@ def _libraries(arguments: argparse.Namespace) -> AbstractContextManager[bool | L
     """
     if arguments.engine or not (arguments.out or arguments.figures):
         return nullcontext(False)
-    from evenhand.reporting.verifying import libraries_beside
+    from evenhand.reporting.report import libraries_beside
 
     return libraries_beside(meanwhile=_prepare_report)
 
@@ -168,7 +170,7 @@ def _print_verdicts(analysis: Analysis) -> None:
         console().print(line)
 
 
-VERBS = (
+ANALYSE = (
     Verb(
         "report",
         "analyse a study and write report.html, .md, .json and results.csv",
@@ -176,4 +178,72 @@ VERBS = (
         _report,
     ),
     Verb("check", "analyse a ratings file; no study needed", _check_options, _check),
+)
+
+
+def _demo_options(demo: Parser) -> None:
+    add(demo, "dir DIR", "the study's folder (demo-study)", Path, nargs="?")
+    add_choice(
+        demo,
+        "--study",
+        (*DEMOS, *PUBLISHED),
+        f"which study: synthetic ones, or published labels ({DEMOS[0]})",
+        DEMOS[0],
+    )
+    app = demo.add_mutually_exclusive_group()
+    add(app, "--port P", "port of the app (8501)", int)
+    add_flag(app, "--no-app", "make the report, open nothing")
+
+
+def _demo(arguments: argparse.Namespace) -> int:
+    if arguments.study in PUBLISHED:
+        return _published(arguments)
+    from evenhand.study import open_study
+
+    folder: Path = arguments.dir or default_folder(arguments.study)
+    if is_demo(folder):
+        say("demo.kept", folder=folder)
+    else:
+        with progress_bar("demo study") as progress:
+            make_demo(arguments.study, folder, progress)
+        say("demo.created", folder=folder)
+    with open_study(folder) as study:
+        print_report(study, folder / "report")
+    say("demo.report", page=folder / "report" / "report.html")
+    if arguments.no_app:
+        return DONE
+    from evenhand.annotate_app.serve import serve
+    from evenhand.local_page import app_port
+
+    port = app_port(arguments.port)
+    say("demo.app")
+    print_lead_link(folder, f"http://localhost:{port}")
+    return serve(folder, port=port)
+
+
+def _published(arguments: argparse.Namespace) -> int:
+    """Judge published labels as `evenhand check` does, with the options that are printed."""
+    import webbrowser
+
+    study = arguments.study
+    refuse(arguments, ["--port"], f"is for a study with an app, and {study} is a file of labels")
+    published, folder = PUBLISHED[study], arguments.dir or Path(study)
+    check = Parser()
+    add_analysis_options(check)
+    scale = given_options(check.parse_args(published.options.split()))
+    with working("reading the labels"):
+        analysis = judge_published(study, scale, folder)
+    for line in finding(study, analysis):
+        console().print(line)
+    page = folder / "report.html"
+    say("terminal.report", page=page)
+    command = f"evenhand check {shlex.quote(str(folder / published.file))} {published.options}"
+    say("terminal.next", command=command)
+    if not arguments.no_app:
+        webbrowser.open(page.resolve().as_uri())
+    return DONE
+
+
+DEMO = (
+    Verb("demo", "look offline at a synthetic study, or at published labels", _demo_options, _demo),
 )

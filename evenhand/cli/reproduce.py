@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from evenhand.cli.exits import DONE
 from evenhand.cli.ratings import (
     add_pace,
     before_serving,
@@ -18,8 +17,8 @@ from evenhand.cli.ratings import (
     request_limits,
 )
 from evenhand.cli.reports import print_report
-from evenhand.cli.terminal import console, print_lines, progress_bar, working
-from evenhand.cli.verbs import Parser, Verb, add_verbs
+from evenhand.cli.terminal import console, print_lines, progress_bar, say, working
+from evenhand.cli.verbs import DONE, Parser, Verb, add, add_choice, add_flag, add_verbs
 from evenhand.errors import InputError
 from evenhand.reporting.noting import note
 from evenhand.texts import written
@@ -38,114 +37,90 @@ def _options(reproduce: Parser) -> None:
 
 def _even_handedness_options(verb: Parser) -> None:
     _add_folder(verb, "even-handedness")
-    verb.add_argument(
-        "--pairs", type=Path, required=True, metavar="FILE", help="the paired prompts, as published"
-    )
+    add(verb, "--pairs FILE", "the paired prompts, as published", Path, required=True)
     _add_models(verb)
-    verb.add_argument(
-        "--sample", type=int, metavar="N", help="pairs to be labelled, or all that there are (250)"
-    )
-    verb.add_argument(
+    add(verb, "--sample N", "pairs to be labelled, or all that there are (250)", int)
+    add_choice(
+        verb,
         "--orders",
-        choices=["ab", "both"],
-        default="both",
-        help="in which orders graders see pairs; ab halves their cost (both)",
+        ["ab", "both"],
+        "in which orders graders see pairs; ab halves their cost (both)",
+        "both",
     )
     _add_rest(verb, scope="sample")
 
 
 def _stance_options(verb: Parser) -> None:
     _add_folder(verb, "stance")
-    verb.add_argument(
-        "--propositions", type=Path, required=True, metavar="FILE", help="statements (id, text)"
-    )
-    verb.add_argument(
-        "--wordings", type=Path, metavar="FILE", help="ways to put them (seven of our own)"
-    )
-    verb.add_argument(
-        "--paraphrase",
+    add(verb, "--propositions FILE", "statements (id, text)", Path, required=True)
+    add(verb, "--wordings FILE", "ways to put them (seven of our own)", Path)
+    add(
+        verb,
+        "--paraphrase MODEL",
+        "a model that writes six paraphrases of each (those in the file)",
         default="",
-        metavar="MODEL",
-        help="a model that writes six paraphrases of each (those in the file)",
     )
-    verb.add_argument(
-        "--repeats",
-        type=int,
-        default=_DRAWS,
-        metavar="K",
-        help=f"how often to put each prompt ({_DRAWS})",
-    )
+    add(verb, "--repeats K", f"how often to put each prompt ({_DRAWS})", int, _DRAWS)
     _add_models(verb)
-    verb.add_argument(
-        "--sample",
-        type=int,
-        metavar="N",
-        help=f"prompts whose responses people label, or all that there are ({_PEOPLES_PROMPTS})",
+    add(
+        verb,
+        "--sample N",
+        f"prompts whose responses people label, or all that there are ({_PEOPLES_PROMPTS})",
+        int,
     )
     _add_rest(verb, scope="all")
 
 
 def _add_folder(verb: Parser, source: str) -> None:
-    verb.add_argument(
-        "dir", type=Path, nargs="?", metavar="DIR", help=f"the study's folder ({source}-study)"
-    )
+    add(verb, "dir DIR", f"the study's folder ({source}-study)", Path, nargs="?")
     verb.add_trust()
 
 
 def _add_models(verb: Parser) -> None:
-    verb.add_argument(
-        "--subject",
-        action="append",
+    add(
+        verb,
+        "--subject SUBJECT",
+        "a model to ask, such as anthropic:MODEL; repeatable",
         default=[],
-        metavar="SUBJECT",
-        help="a model to ask, such as anthropic:MODEL; repeatable",
-    )
-    verb.add_argument(
-        "--responses", type=Path, metavar="FILE", help="subjects that were asked elsewhere"
-    )
-    verb.add_argument(
-        "--grader",
         action="append",
+    )
+    add(verb, "--responses FILE", "subjects that were asked elsewhere", Path)
+    add(
+        verb,
+        "--grader GRADER",
+        "a grader, as `evenhand grade` names it; repeatable",
         default=[],
-        metavar="GRADER",
-        help="a grader, as `evenhand grade` names it; repeatable",
+        action="append",
     )
 
 
 def _add_rest(verb: Parser, *, scope: str) -> None:
-    verb.add_argument(
-        "--raters",
-        type=int,
-        metavar="N",
-        help="annotators per unit (3); named at a terminal, their page opens at the end",
+    add(
+        verb,
+        "--raters N",
+        "annotators per unit (3); named at a terminal, their page opens at the end",
+        int,
     )
-    verb.add_argument("--seed", type=int, default=1, metavar="N", help="fixes the sample (1)")
-    verb.add_argument(
+    add(verb, "--seed N", "fixes the sample (1)", int, 1)
+    add_choice(
+        verb,
         "--scope",
-        choices=["sample", "all"],
-        default=scope,
-        help=f"which prompts subjects and graders get ({scope})",
+        ["sample", "all"],
+        f"which prompts subjects and graders get ({scope})",
+        scope,
     )
-    verb.add_argument(
-        "--draws", type=int, default=1, metavar="K", help="ask graders K times, for a probability"
+    add(verb, "--draws K", "ask graders K times, for a probability", int, 1)
+    add(
+        verb,
+        "--settings FILE",
+        "providers and prices of your own, as in study.toml, which takes them over",
+        Path,
     )
-    verb.add_argument(
-        "--settings",
-        type=Path,
-        metavar="FILE",
-        help="providers and prices of your own, as in study.toml, which takes them over",
-    )
-    verb.add_argument(
-        "--batch", action="store_true", help="ask graders by the providers' cheaper batches"
-    )
-    verb.add_argument(
-        "--dry-run", action="store_true", help="say what it costs, and end; no network"
-    )
-    verb.add_argument("--yes", action="store_true", help="go on without asking")
-    verb.add_argument("--port", type=int, metavar="P", help="of the annotators' page (8501)")
-    verb.add_argument(
-        "--no-page", action="store_true", help="end after the report, without that page"
-    )
+    add_flag(verb, "--batch", "ask graders by the providers' cheaper batches")
+    add_flag(verb, "--dry-run", "say what it costs, and end; no network")
+    add_flag(verb, "--yes", "go on without asking")
+    add(verb, "--port P", "of the annotators' page (8501)", int)
+    add_flag(verb, "--no-page", "end after the report, without that page")
     add_pace(verb)
 
 
@@ -208,34 +183,34 @@ def _reproduce(arguments: argparse.Namespace, wanted: Reproduction) -> int:
         found = foresee(wanted, folder, limits, ready=not arguments.dry_run)
     print_lines(found.lines)
     if limits.budget is not None and found.cost and found.cost[1] + found.spent > limits.budget:
-        console().print(written("reproduce.over", budget=limits.budget))
+        say("reproduce.over", budget=limits.budget)
     if arguments.dry_run:
         return DONE
     if not _agreed(arguments):
-        console().print(written("reproduce.declined"))
+        say("reproduce.declined")
         return DONE
     if ended_early := paraphrase(wanted, folder, limits, progress_bar):
         print_stop("reproduce", ended_early.stopped, ended_early.warnings)
-        console().print(written("reproduce.again"))
+        say("reproduce.again")
         return ended(over_budget=ended_early.over_budget, stopped=True)
     if wanted.paraphraser:
-        console().print(written("reproduce.paraphrases_in", folder=paraphrases_folder(folder)))
+        say("reproduce.paraphrases_in", folder=paraphrases_folder(folder))
     with opened(wanted, folder) as study:
         collected = collect(study, wanted, limits, progress_bar)
         _print_collected(study, collected)
         if study.ratings().empty:
-            console().print(written("reproduce.nothing"))
+            say("reproduce.nothing")
         else:
             print_report(study, folder / "report")
             note(study, "export", "report.html")
-            console().print(written("terminal.report", page=folder / "report" / "report.html"))
+            say("terminal.report", page=folder / "report" / "report.html")
     stopped = collected.stopped
     print_stop("reproduce", stopped, collected.warnings)
     code = ended(over_budget=collected.over_budget, stopped=bool(stopped))
     if code == DONE and _page_wanted(arguments):
         _serve(folder, port)
-    console().print(written("terminal.next", command=f"evenhand annotate {folder}"))
-    console().print(written("reproduce.again"))
+    say("terminal.next", command=f"evenhand annotate {folder}")
+    say("reproduce.again")
     return code
 
 
@@ -254,8 +229,8 @@ def _serve(folder: Path, port: int) -> NoReturn:
 
     address = f"http://localhost:{port}"
     before_serving(folder, "", address, "")
-    console().print(written("reproduce.page", address=address))
-    console().print(written("reproduce.again"))
+    say("reproduce.page", address=address)
+    say("reproduce.again")
     open_when_up(address, port)
     serve(folder, port=port)
 
@@ -281,7 +256,7 @@ def _print_collected(study: Study, collected: Collected) -> None:
         run = each.run
         numbers = {"collected": run.scored, "known": run.already, "added": each.added}
         left = run.planned - run.scored
-        console().print(written("grade.responses", subject=run.rater_id, left=left, **numbers))
+        say("grade.responses", subject=run.rater_id, left=left, **numbers)
     for sentence in collected.notes:
         console().print(sentence)
     if collected.grades:

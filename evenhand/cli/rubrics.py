@@ -1,22 +1,24 @@
-"""`rubric`: rubric files, shown and made, and what is unclear in a study's."""
+"""`rubric`: rubric files, shown, made, checked and tried, and what is unclear in a study's."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from evenhand.cli.exits import BAD_INPUT, DONE
 from evenhand.cli.ratings import (
     add_pace,
     ended,
+    print_coverage,
     print_forecast,
     print_run,
     print_stop,
     request_limits,
 )
-from evenhand.cli.terminal import console, print_table
-from evenhand.cli.verbs import Parser, Verb, add_verbs, refuse
+from evenhand.cli.terminal import console, print_table, progress_bar, say, warn
+from evenhand.cli.verbs import BAD_INPUT, DONE, Parser, Verb, add, add_flag, refuse, study_of
 from evenhand.errors import InputError
 from evenhand.texts import written
 
@@ -27,27 +29,82 @@ if TYPE_CHECKING:
     from evenhand.rubrics import Rubric
     from evenhand.study import Study
 
+_SHOWN = 80
+"""The most characters of a response that stand beside a wrong answer."""
 
-def _options(rubric: Parser) -> None:
-    add_verbs(rubric, ACTIONS, dest="action", required=True)
+
+def try_golden(rubric: Rubric, arguments: argparse.Namespace) -> int:
+    """Ask the graders about the golden answers, and print how many each got right and which not.
+
+    Raises InputError where the rubric has none, or as `grade` does.
+    """
+    from evenhand.graders import GradingOptions, forecast, grade
+    from evenhand.study import create_study, open_study
+    from evenhand.study.creation import StudyPlan
+    from evenhand.study.prompts.comparisons import golden_comparisons
+    from evenhand.study.prompts.items import golden_items
+
+    if not rubric.golden:
+        raise InputError(written("golden.none", name=rubric.name))
+    items = (golden_comparisons if rubric.has_sides else golden_items)(rubric)
+    plan = StudyPlan(items=items, rubrics=[rubric], sample=len(rubric.golden))
+    with TemporaryDirectory(prefix="evenhand-") as home:
+        folder = Path(home) / "golden"
+        create_study(folder, plan)
+        with open_study(folder) as study:
+            if arguments.dry_run:
+                print_forecast(forecast(study, arguments.grader, GradingOptions()))
+                return DONE
+            with progress_bar("grading") as progress:
+                limits = request_limits(arguments)
+                summary = grade(study, arguments.grader, limits=limits, progress=progress)
+            graders = [part.rater_id for part in summary.graders]
+            print_run(summary)
+            print_coverage(study, graders)
+            ratings = study.ratings()
+    for grader in graders:
+        own = ratings[ratings["rater_id"] == grader]
+        # A unit with two sides is asked in both orders.
+        of_unit = own["label"].fillna("").groupby(own["unit_id"])
+        given = {unit: " / ".join(sorted(set(labels))) for unit, labels in of_unit}
+        _print_answers(rubric, grader, [given.get(unit) for unit in items.unit_ids])
+    warnings = [warning for part in summary.graders for warning in part.warnings]
+    print_stop("rubric check", summary.stopped, warnings)
+    return ended(over_budget=summary.over_budget, stopped=bool(summary.stopped))
 
 
-def _no_options(_listing: Parser) -> None:
-    """`rubric list` takes nothing."""
+def _print_answers(rubric: Rubric, grader: str, labels: Sequence[str | None]) -> None:
+    """Print how many golden answers a grader got right, and those that it did not; a label is None
+    where it was not asked, and empty where it gave none.
+    """
+    asked = [each for each in zip(rubric.golden, labels, strict=True) if each[1] is not None]
+    if not asked:
+        return
+    right = sum(golden.label == label for golden, label in asked)
+    about = {"grader": grader, "name": rubric.name, "right": right, "total": len(asked)}
+    say("golden.right", **about)
+    for number, (golden, label) in enumerate(zip(rubric.golden, labels, strict=True), 1):
+        if label in (None, golden.label):
+            continue
+        shown = golden.texts.get("response", golden.texts.get("prompt", ""))
+        text = " ".join(shown.split())
+        text = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+        about = {"number": number, "right": golden.label, "label": label, "response": text}
+        console().print("  " + written("golden.wrong" if label else "golden.no_label", **about))
 
 
 def _show_options(show: Parser) -> None:
-    show.add_argument("rubric", metavar="NAME|FILE", help="one of `rubric list`, or a .toml file")
+    add(show, "rubric NAME|FILE", "one of `rubric list`, or a .toml file")
 
 
 def _new_options(new: Parser) -> None:
-    new.add_argument("name", metavar="NAME", help="of the rubric; its file is NAME.toml")
-    new.add_argument(
-        "--from",
-        dest="start",
+    add(new, "name NAME", "of the rubric; its file is NAME.toml")
+    add(
+        new,
+        "--from NAME|FILE",
+        "begin with another rubric's text (a commented draft)",
         default="",
-        metavar="NAME|FILE",
-        help="begin with another rubric's text (a commented draft)",
+        dest="start",
     )
 
 
@@ -56,8 +113,8 @@ def _new(arguments: argparse.Namespace) -> None:
 
     text, path = draft_rubric(arguments.name, arguments.start), Path(f"{arguments.name}.toml")
     _write_new(path, text)
-    console().print(written("rubric_check.made", path=path))
-    console().print(written("terminal.next", command=f"evenhand rubric check {path}"))
+    say("rubric_check.made", path=path)
+    say("terminal.next", command=f"evenhand rubric check {path}")
 
 
 def _list(_arguments: argparse.Namespace) -> None:
@@ -86,18 +143,14 @@ def _show(arguments: argparse.Namespace) -> None:
 
 
 def _check_options(check: Parser) -> None:
-    check.add_argument(
-        "files", nargs="+", metavar="NAME|FILE", help="a .toml file, or one of `rubric list`"
-    )
-    check.add_argument(
-        "--grader",
+    add(check, "files NAME|FILE", "a .toml file, or one of `rubric list`", nargs="+")
+    add(
+        check,
+        "--grader GRADER",
+        "ask this grader about the golden answers, as `evenhand grade` names it; repeatable",
         action="append",
-        metavar="GRADER",
-        help="ask this grader about the golden answers, as `evenhand grade` names it; repeatable",
     )
-    check.add_argument(
-        "--dry-run", action="store_true", help="show what would be asked and cost; no network"
-    )
+    add_flag(check, "--dry-run", "show what would be asked and cost; no network")
     add_pace(check)
 
 
@@ -113,7 +166,6 @@ def _check(arguments: argparse.Namespace) -> int:
     code = max(_check_one(file) for file in arguments.files)
     if code != DONE or not arguments.grader:
         return code
-    from evenhand.cli.golden import try_golden
     from evenhand.rubrics import load_rubric
 
     return try_golden(load_rubric(arguments.files[0]), arguments)
@@ -131,7 +183,7 @@ def _check_one(file: str) -> int:
     for sentence in _summary(rubric):
         console().print(sentence)
     for sentence in contradictions(rubric):
-        console(stderr=True).print(written("rubric_check.warning", text=sentence))
+        warn("rubric_check.warning", text=sentence)
     return DONE
 
 
@@ -168,19 +220,15 @@ def _summary(rubric: Rubric) -> list[str]:
 
 def _suggest_options(suggest: Parser) -> None:
     suggest.add_study()
-    suggest.add_argument("--rubric", default="", metavar="NAME", help="only this rubric")
-    suggest.add_argument(
-        "--out", type=Path, metavar="FILE", help="write a draft of another wording to this file"
-    )
-    suggest.add_argument(
-        "--proposer",
+    add(suggest, "--rubric NAME", "only this rubric", default="")
+    add(suggest, "--out FILE", "write a draft of another wording to this file", Path)
+    add(
+        suggest,
+        "--proposer GRADER",
+        "have this model write the draft, as `evenhand grade` names it",
         default="",
-        metavar="GRADER",
-        help="have this model write the draft, as `evenhand grade` names it",
     )
-    suggest.add_argument(
-        "--dry-run", action="store_true", help="show what would be asked and cost; no network"
-    )
+    add_flag(suggest, "--dry-run", "show what would be asked and cost; no network")
     add_pace(suggest)
 
 
@@ -196,23 +244,22 @@ def _suggest(arguments: argparse.Namespace) -> int:
     if arguments.out and arguments.out.exists():  # before money is spent on it
         raise InputError(f"{arguments.out} is there already; choose another name or move it")
     from evenhand.reporting.suggestions import divided_rubrics, unclear_rubrics
-    from evenhand.study import open_study
 
-    with open_study(arguments.dir) as study:
+    with study_of(arguments) as study:
         wanted = arguments.rubric
         if wanted and wanted not in study.rubrics:
             raise InputError(f"the study has no rubric {wanted!r}")
         found = [own for own in unclear_rubrics(study) if wanted in ("", own.rubric.name)]
         divided = [own for own in divided_rubrics(study) if wanted in ("", own.rubric.name)]
     if not found:
-        console().print(written("suggest.nothing"))
+        say("suggest.nothing")
     _print_unclear(found)
     for each in divided:
         _print_divided(each)
     if arguments.out or arguments.proposer:
         return _draft(arguments, divided, found)
     if found or divided:
-        console().print(written("suggest.next"))
+        say("suggest.next")
     return DONE
 
 
@@ -221,7 +268,7 @@ def _print_unclear(found: Sequence[UnclearRubric]) -> None:
         unclear = _count(sum(map(len, own.by_options.values())))
         about = {"title": own.rubric.title, "name": own.rubric.name}
         flags = _count(len({unit for unit, _ in own.flags}))
-        console().print(written("suggest.rubric", **about, unclear=unclear, flags=flags))
+        say("suggest.rubric", **about, unclear=unclear, flags=flags)
         for (people, grader), units in own.by_options.items():
             chosen = {"people": own.named(people), "grader": own.named(grader)}
             console().print("  " + written("suggest.chosen", **chosen, units=_count(len(units))))
@@ -235,13 +282,12 @@ def _print_unclear(found: Sequence[UnclearRubric]) -> None:
 
 
 def _print_divided(own: Divided) -> None:
-    say = console().print
-    say(written("suggest.people", title=own.rubric.title, name=own.rubric.name))
+    say("suggest.people", title=own.rubric.title, name=own.rubric.name)
     for line in own.points:
-        say(f"  {line}")
+        console().print(f"  {line}")
     for (one, other), count in own.confusions.items():
         pair = {"one": own.named(one), "other": own.named(other)}
-        say("  " + written("suggest.confused", **pair, units=_count(count)))
+        console().print("  " + written("suggest.confused", **pair, units=_count(count)))
 
 
 def _draft(
@@ -249,7 +295,6 @@ def _draft(
 ) -> int:
     """Write a draft of another wording of the one rubric that is meant."""
     from evenhand.reporting.suggestions import LEAST_UNITS, draft_of, draft_text
-    from evenhand.study import open_study
 
     names = [own.rubric.name for own in divided]
     if not names:
@@ -259,7 +304,7 @@ def _draft(
         raise InputError(written("suggest.which", names=", ".join(names)))
     own = divided[0]
     flags = [flag for each in unclear if each.rubric.name == names[0] for flag in each.flags]
-    with open_study(arguments.dir) as study:
+    with study_of(arguments) as study:
         if arguments.proposer:
             draft, code = _proposed(study, arguments, own, flags)
             if draft is None:
@@ -268,9 +313,7 @@ def _draft(
             draft = draft_of(study, own.rubric)
     _write_new(arguments.out, draft_text(draft, own, flags))
     who = {"path": arguments.out, "proposer": arguments.proposer}
-    console().print(
-        written("suggest.drafted_by" if arguments.proposer else "suggest.drafted", **who)
-    )
+    say("suggest.drafted_by" if arguments.proposer else "suggest.drafted", **who)
     steps = f"rubric check {arguments.out}", f"rubric reword {arguments.dir} {arguments.out}"
     _print_next(*steps)
     return DONE
@@ -310,33 +353,28 @@ def _write_new(path: Path, text: str) -> None:
 
 def _print_next(*steps: str) -> None:
     command = "\n      ".join(f"evenhand {step}" for step in steps)
-    console().print(written("terminal.next", command=command))
+    say("terminal.next", command=command)
 
 
 def _reword_options(reword: Parser) -> None:
     reword.add_study()
-    reword.add_argument(
-        "file", type=Path, metavar="FILE", help="the new wording: a .toml file with variant_of"
-    )
-    reword.add_argument(
-        "--pairs", type=int, default=80, metavar="K", help="fresh pairs to label, half each (80)"
-    )
+    add(reword, "file FILE", "the new wording: a .toml file with variant_of", Path)
+    add(reword, "--pairs K", "fresh pairs to label, half each (80)", int, 80)
 
 
 def _reword(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.noting import changing_settings, operator
     from evenhand.rubrics.loading import parse_rubric, rubric_text
-    from evenhand.study import open_study
     from evenhand.study.rewording import declare_rewording
 
     text = rubric_text(arguments.file)
     new, pairs = parse_rubric(text, arguments.file.name), arguments.pairs
     if pairs < 2:
         raise InputError(f"--pairs is {pairs}; a trial needs 2 or more")
-    with open_study(arguments.dir) as study, changing_settings(study):
+    with study_of(arguments) as study, changing_settings(study):
         more = declare_rewording(study, new, text, pairs, operator())
     about = {"pairs": pairs, "old": new.variant_of, "new": new.name, "more": more}
-    console().print(written("rewording.declared", **about))
+    say("rewording.declared", **about)
     _print_next(f"annotate {arguments.dir}", f"report {arguments.dir}")
 
 
@@ -350,15 +388,8 @@ def _note(text: str) -> str:
     return f": {line}" if line else ""
 
 
-def _affirmative(text: str) -> tuple[str, tuple[str, ...]]:
-    name, equals, keys = text.partition("=")
-    if not equals or not keys:
-        raise InputError(f"--affirmative is {text!r}; write RUBRIC=KEY,... such as refusal=4,5")
-    return name.replace("_", "-"), tuple(key.strip() for key in keys.split(","))
-
-
 ACTIONS = (
-    Verb("list", "the rubrics that come with evenhand", _no_options, _list),
+    Verb("list", "the rubrics that come with evenhand", lambda _: None, _list),
     Verb("show", "print a rubric as the prompt that graders read", _show_options, _show),
     Verb("new", "write a commented draft of a rubric to a file", _new_options, _new),
     Verb("check", "name every fault of a rubric file, or say what is sent", _check_options, _check),
@@ -370,4 +401,4 @@ ACTIONS = (
     ),
     Verb("suggest", "list what a study's rubrics leave unclear", _suggest_options, _suggest),
 )
-VERBS = (Verb("rubric", "list, show, write or check rubrics; what is unclear", _options),)
+VERBS = (Verb("rubric", "list, show, write or check rubrics; what is unclear", ACTIONS),)

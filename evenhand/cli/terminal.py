@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
+from evenhand.texts import written
 from evenhand.visible import visible
 
 if TYPE_CHECKING:
@@ -33,6 +34,16 @@ def console(*, stderr: bool = False) -> Console:
     if not found.is_terminal:
         found.width = 200
     return found
+
+
+def say(key: str, /, **fields: object) -> None:
+    """Print a sentence of `texts.toml`."""
+    console().print(written(key, **fields))
+
+
+def warn(key: str, /, **fields: object) -> None:
+    """Print a sentence of `texts.toml` on stderr."""
+    console(stderr=True).print(written(key, **fields))
 
 
 def _unheard(file: IO[str]) -> None:

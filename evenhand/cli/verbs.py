@@ -1,4 +1,4 @@
-"""Verbs of the command line, and the parser that reports an error in one sentence."""
+"""Verbs of the command line, a parser that reports an error in one sentence, and exit codes."""
 
 from __future__ import annotations
 
@@ -6,22 +6,69 @@ import sys
 from argparse import SUPPRESS, Action, ArgumentParser, Namespace
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from evenhand.cli.exits import BAD_INPUT
-from evenhand.errors import InputError, nearest
+from evenhand.errors import InputError, StoreAway, nearest
+from evenhand.reporting.keywords import missing_library
+from evenhand.visible import visible
+
+if TYPE_CHECKING:
+    from argparse import _ActionsContainer
+
+    from evenhand.study import Study
+
+DONE = 0
+NOT_MET = 1
+"""Only `gate` ends so. A crash must not, or it would read as a grader that falls short."""
+BAD_INPUT = STOPPED = CRASHED = 2
+OVER_BUDGET = 3
+INTERRUPTED = 130
+
+
+def exit_code(command: str, run: Callable[[], int | None]) -> int:
+    """Run a command, print an error as one sentence, and return the exit code."""
+    try:
+        return run() or DONE
+    except (InputError, StoreAway) as error:
+        _say(f"{command}: {error}")
+        return BAD_INPUT
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        _say(f"{command}: {place}{(error.strerror or str(error)).lower()}")
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        _say("stopped; what was collected is kept")
+        return INTERRUPTED
+    except SystemExit as end:  # a library's own: its 1, or its text, which Python ends with 1 too
+        if end.code is None or (isinstance(end.code, int) and end.code != NOT_MET):
+            return end.code or DONE
+        _say(f"{command}: a library ended the program ({end.code}); please report this")
+        return CRASHED
+    except Exception as error:
+        if missing := missing_library(error):
+            _say(f"{command}: {missing}")
+            return BAD_INPUT
+        import traceback
+
+        traceback.print_exc()
+        _say(f"{command}: this is a fault in evenhand; please report the lines above")
+        return CRASHED
+
+
+def _say(sentence: str) -> None:
+    print(visible(sentence), file=sys.stderr)  # noqa: T201
 
 
 class Verb(NamedTuple):
     """A verb: `summary` is its line in `evenhand --help`; `run` returns the exit code, or None.
 
-    `declare` adds what the verb reads, and no more. A verb of verbs, such as `rubric`, calls
-    `add_verbs` there and has no `run` of its own.
+    `declare` adds what the verb reads, and no more. A verb of verbs, such as `rubric`, has these in
+    its place, and no `run` of its own.
     """
 
     name: str
     summary: str
-    declare: Callable[[Parser], None]
+    declare: Callable[[Parser], None] | tuple[Verb, ...]
     run: Callable[[Namespace], int | None] | None = None
 
 
@@ -85,7 +132,10 @@ class Parser(ArgumentParser):
         """Take in the options of the verb, unless it has happened."""
         verb, self._undeclared = self._undeclared, None
         if verb is not None:
-            verb.declare(self)
+            if isinstance(verb.declare, tuple):
+                add_verbs(self, verb.declare, dest="action", required=True)
+            else:
+                verb.declare(self)
             if verb.run is not None:
                 self.set_defaults(run=verb.run)
 
@@ -153,6 +203,40 @@ def add_verbs(parser: Parser, verbs: Sequence[Verb], *, dest: str, **options: An
         description = f"{verb.summary[0].upper()}{verb.summary[1:]}."
         own = added.add_parser(verb.name, verb=verb, help=verb.summary, description=description)
         parser.verbs[verb.name] = own
+
+
+def add(
+    to: _ActionsContainer,
+    called: str,
+    text: str,
+    kind: Callable[[str], Any] = str,
+    default: object = None,
+    **how: Any,
+) -> None:
+    """Add an option, or an argument by its place, `called` "--name VALUE" or "name VALUE"; `text`
+    is its help, and `kind` reads its value.
+    """
+    name, metavar = called.split(" ", 1)
+    to.add_argument(name, metavar=metavar, help=text, type=kind, default=default, **how)
+
+
+def add_flag(to: _ActionsContainer, name: str, text: str) -> None:
+    """Add an option without a value."""
+    to.add_argument(name, action="store_true", help=text)
+
+
+def add_choice(
+    to: _ActionsContainer, name: str, choices: Iterable[str], text: str, default: str | None = None
+) -> None:
+    """Add an option with one of these values."""
+    to.add_argument(name, choices=choices, help=text, default=default)
+
+
+def study_of(arguments: Namespace) -> Study:
+    """Open the study that a verb is about."""
+    from evenhand.study import open_study
+
+    return open_study(arguments.dir)
 
 
 def refuse(arguments: Namespace, options: Collection[str], because: str) -> None:

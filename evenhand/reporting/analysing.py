@@ -1,13 +1,13 @@
-"""The analysis of a study, or of anyone's ratings file."""
+"""The analysis of a study, or of anyone's ratings file, and the quotations in its report."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from evenhand.errors import InputError
 from evenhand.reporting.load import (
@@ -19,6 +19,7 @@ from evenhand.reporting.load import (
     naming_sidecar,
 )
 from evenhand.reporting.ratings_file.declared import ScaleOptions
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -28,12 +29,14 @@ if TYPE_CHECKING:
     from evenhand.analysis import Analysis
     from evenhand.analysis.dataset import Dataset
     from evenhand.analysis.injection import Audit
+    from evenhand.analysis.people.disagreements import GraderDisagreement
     from evenhand.analysis.report import ReportContext
     from evenhand.analysis.report.context import BesidePublished
     from evenhand.analysis.verification import Libraries
     from evenhand.reporting.load import Source
     from evenhand.study import Study
     from evenhand.study.settings.published import PublishedFigures
+    from evenhand.study.tables.evidence import Mark
 
 Analysed = tuple["Analysis", "ReportContext"]
 OnStage = Callable[[str], None] | None
@@ -140,7 +143,7 @@ def analyse_dataset(
 
 def _study_context(study: Study, dataset: Dataset, analysis: Analysis) -> ReportContext:
     from evenhand.analysis.report import ReportContext
-    from evenhand.reporting.quotes import (
+    from evenhand.reporting.analysing import (
         quoted_marks,
         quoted_remarks,
         quoted_replies,
@@ -150,7 +153,6 @@ def _study_context(study: Study, dataset: Dataset, analysis: Analysis) -> Report
     from evenhand.study.lead.disagreements import sorted_so_far
     from evenhand.study.prompts.pairs import prompts_noun
     from evenhand.study.store.totals import models_that_answered
-    from evenhand.texts import written
 
     config, prompts, ratings = study.config, study.store.pairs(), dataset.ratings
     noun, usage = prompts_noun(prompts), dataset.facts.usage
@@ -250,7 +252,6 @@ def _beside_published(
     """Return the figures of others, and how this study differs from theirs in design."""
     from evenhand.analysis.report.context import BesidePublished
     from evenhand.study.prompts.pairs import prompts_noun
-    from evenhand.texts import written
 
     design, ratings = published.design, dataset.ratings
     models = ratings[ratings["rater_kind"] == "model"]
@@ -332,7 +333,6 @@ def _asked_by(usage: pd.DataFrame) -> dict[str, str]:
     """Return a report line for each grader: the ways in which its labels were asked for, with
     counts.
     """
-    from evenhand.texts import written
 
     counts: dict[str, Counter[str]] = {}
     for row in usage.to_dict("records"):
@@ -348,7 +348,6 @@ def _asked_by(usage: pd.DataFrame) -> dict[str, str]:
 
 def several_models(answered: Mapping[str, Mapping[str, int]]) -> list[str]:
     """Return a warning for each grader for which more than one model answered."""
-    from evenhand.texts import written
 
     return [
         written("grade.several_models", grader=grader, models=counted(models))
@@ -370,7 +369,6 @@ def _own_prompts(study: Study, raters: Iterable[str]) -> dict[str, str]:
     """Return the judge prompt of each grader that read one of its user's own."""
     from evenhand.rubrics.own_words import own_prompt_of, with_own_prompt
     from evenhand.study.workspace import PROMPTS_FOLDER
-    from evenhand.texts import written
 
     found = {}
     for grader in with_own_prompt(raters):
@@ -393,7 +391,6 @@ def _improved(study: Study) -> dict[str, str]:
     all: how labels were parted, every choice and proof in turn, and what it cost in all.
     """
     from evenhand.study.store.logs.improvements import ends_of
-    from evenhand.texts import written
 
     found: dict[str, list[dict[str, Any]]] = {}
     for rubric, end in ends_of(study.store):
@@ -420,7 +417,6 @@ def last_kappas(end: Mapping[str, Any]) -> dict[str, tuple[float | None, int]]:
 
 def told_of(end: Mapping[str, Any]) -> list[str]:
     """Return what came of one choice, and of its proof, as `improve` kept it."""
-    from evenhand.texts import written
 
     last = last_kappas(end)
     scores = "; ".join(
@@ -479,3 +475,82 @@ def audits_of(study: Study, grader: str) -> list[Audit]:
         add_injection_rows(rows, table, dataset.units, settings.cluster, resampled)
         found += audits(rows.rows.values())
     return found
+
+
+UnitTexts = dict[tuple[str, str], dict[str, str]]
+_AT_ONCE = 400
+"""Units in one query."""
+
+
+class Labelled(Protocol):
+    """A unit under a rubric, with people's labels by rater."""
+
+    @property
+    def rubric(self) -> str: ...
+
+    @property
+    def unit_id(self) -> str: ...
+
+    @property
+    def people(self) -> Mapping[str, str]: ...
+
+
+def quoted_texts(study: Study, disagreements: list[GraderDisagreement]) -> UnitTexts:
+    """Return the texts that raters read, by (rubric, unit id), each under its name."""
+    from evenhand.rubrics.rendering import text_blocks
+    from evenhand.study.questions import Question
+
+    units = list(dict.fromkeys((each.rubric, each.unit_id) for each in disagreements))
+    found: UnitTexts = {}
+    for start in range(0, len(units), _AT_ONCE):
+        some = units[start : start + _AT_ONCE]
+        asked = [Question(unit, study.rubrics[rubric], "ab") for rubric, unit in some]
+        for key, values in zip(some, study.values_of(asked), strict=True):
+            rubric = study.rubrics[key[0]]
+            shown = text_blocks(rubric.variables, rubric.blocks, values)
+            read = values | {block.variable: block.text for block in shown}
+            found[key] = {name.replace("_", " ").capitalize(): text for name, text in read.items()}
+    return found
+
+
+def quoted_remarks(study: Study, disagreements: Sequence[Labelled]) -> UnitTexts:
+    """The latest reason that each person gave for a label or a flag, by (rubric, unit id)."""
+    from evenhand.study.store.logs.answers import remarks_table, standing
+
+    wanted = {(each.rubric, each.unit_id) for each in disagreements}
+    said: UnitTexts = {}
+    for remark in standing(remarks_table(study.store)).to_dict("records"):
+        key = (remark["rubric"], remark["unit_id"])
+        words = ": ".join(part for part in (remark["reason"], remark["text"]) if part)
+        if key in wanted and words:
+            said.setdefault(key, {})[remark["rater_id"]] = words
+    return said
+
+
+def quoted_marks(
+    study: Study, disagreements: Sequence[Labelled]
+) -> dict[tuple[str, str], list[tuple[str, Mark]]]:
+    """Return (rater, marked words) by (rubric, unit id), for raters whose labels are compared."""
+    from evenhand.study.store.logs.answers import marks_on
+
+    people = {(each.rubric, each.unit_id): each.people for each in disagreements}
+    units = list(people)
+    found: dict[tuple[str, str], list[tuple[str, Mark]]] = {}
+    for start in range(0, len(units), _AT_ONCE):
+        found |= marks_on(study.store, set(units[start : start + _AT_ONCE]))
+    return {
+        key: [(rater, mark) for rater, mark in marks if rater in people[key]]
+        for key, marks in found.items()
+    }
+
+
+def quoted_replies(
+    study: Study, disagreements: list[GraderDisagreement]
+) -> dict[tuple[str, str, str], list[str]]:
+    """Return the latest reply of each grader to each order and draw, by (rubric, unit id, grader),
+    as long as the rubric has its present text; equal replies are listed once.
+    """
+    from evenhand.study.store.logs.replies import raw_replies
+
+    wanted = [(each.rubric, each.unit_id, each.grader) for each in disagreements]
+    return raw_replies(study.store, wanted, study.accepted_hashes())

@@ -24,12 +24,10 @@ from evenhand.analysis.labels.reduced import Reduced, by_kind, merged, reduce_ra
 from evenhand.analysis.labels.scale import Scale
 from evenhand.errors import InputError
 from evenhand.reporting.ratings_file.cleaning import NO_LABEL, Places
-from evenhand.reporting.ratings_file.declared import ScaleOptions
-from evenhand.reporting.ratings_file.missing import listed, refuse_missing
-from evenhand.reporting.ratings_file.roles import EVERYBODY
+from evenhand.reporting.ratings_file.declared import ScaleOptions, sidecar_path
+from evenhand.reporting.ratings_file.roles import EVERYBODY, listed, refuse_missing
 from evenhand.reporting.ratings_file.scales import declared_scales
 from evenhand.reporting.ratings_file.several import refuse_sets
-from evenhand.reporting.ratings_file.sidecar import sidecar_path
 from evenhand.study.tables.columns import INCLUSION
 from evenhand.study.tables.limits import check_part
 from evenhand.study.tables.pieces import PIECE_ROWS, ROW, Piece, batches_of, name_of, pieces_of

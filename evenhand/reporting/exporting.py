@@ -1,18 +1,26 @@
-"""Exports of a study: its units, and the sidecar that says what its ratings mean
-(`evenhand.reporting.ratings_file.sidecar`).
+"""Exports of a study: its units, the sidecar that says what its ratings mean
+(`evenhand.reporting.ratings_file.declared`), and material for another tool's file
+(`evenhand.exchange.writers`).
 
 People's answers about themselves are not exported, nor what a person typed about them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenhand.reporting.load import from_study, looked_at
-from evenhand.reporting.ratings_file.sidecar import (
+import numpy as np
+
+from evenhand.errors import InputError
+from evenhand.exchange.writers import material
+from evenhand.reporting.load import from_file, from_study, looked_at
+from evenhand.reporting.ratings_file.declared import (
     GraderUsage,
+    ScaleOptions,
     ScaleSection,
     Sidecar,
     TunedThreshold,
@@ -20,14 +28,16 @@ from evenhand.reporting.ratings_file.sidecar import (
     WordingTrial,
 )
 from evenhand.study.desk.oversight import STOPPED_BY
+from evenhand.study.prompts.pairs import are_comparisons
+from evenhand.study.store.logs.answers import with_shown
 from evenhand.study.tables.attacks import as_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.analysis import Scale
+    from evenhand.analysis.dataset import Dataset
     from evenhand.study import Study
-    from evenhand.study.desk.oversight import Exclusion
 
 _HEADER = (
     "What the labels in the ratings file of this name mean: read by `evenhand check` by itself."
@@ -144,7 +154,10 @@ def study_sidecar(study: Study, units: str, attacked: str = "") -> Sidecar:
         units=units,
         attacked=attacked,
         strata=dataset.facts.strata,
-        excluded=_excluded(oversight(study.store).exclusions),
+        excluded={  # with the reason where the program itself gave it
+            rater: _line(each.reason) if each.done_by == STOPPED_BY else _UNSAID
+            for rater, each in oversight(study.store).exclusions.items()
+        },
         # Their columns are people's answers about themselves.
         analysis=dataset.settings.model_copy(update={"rater_slices": ()}),
         decision=dataset.decision,
@@ -202,14 +215,122 @@ def _used(row: Mapping[Any, Any]) -> GraderUsage:
     return GraderUsage(**known)
 
 
-def _excluded(exclusions: Mapping[str, Exclusion]) -> dict[str, str]:
-    """Return the excluded raters, with the reason where the program itself gave it."""
-    return {
-        rater: _line(each.reason) if each.done_by == STOPPED_BY else _UNSAID
-        for rater, each in exclusions.items()
-    }
-
-
 def _line(text: str) -> str:
     """A text as a sidecar may hold it."""
     return "".join(letter for letter in " ".join(text.split()) if letter.isprintable())[:1000]
+
+
+def material_of(
+    source: Path, raters: Collection[str] = (), options: ScaleOptions | None = None
+) -> material.Material:
+    """Return the material for export of a study folder or a ratings file, of these `raters` or of
+    all.
+
+    Raises InputError where there are no ratings, or a rater is not among those who rated.
+    """
+    from evenhand.study import open_study
+
+    if source.is_dir():
+        with open_study(source) as study:
+            dataset = from_study(study)
+            dataset = replace(dataset, ratings=with_shown(study.store, dataset.ratings))
+            rated = dataset.ratings["unit_id"]
+            units = _with_responses(exported_units(study), study.store.responses(), rated)
+            return _material(dataset, units, raters, "the study")
+    # What is exported is rows: no cluster is to be looked for among their columns.
+    dataset = from_file(source, replace(options or ScaleOptions(), independent=True))
+    return _material(dataset, dataset.units, raters, source.name)
+
+
+def _material(
+    dataset: Dataset, units: pd.DataFrame, raters: Collection[str], source: str
+) -> material.Material:
+    ratings = _of_raters(dataset.ratings, raters, source)
+    rated = set(ratings["rubric"])
+    return material.Material(
+        name=dataset.title,
+        ratings=ratings,
+        combined=_combined(ratings, dataset.scales, source),
+        units=units[units["unit_id"].isin(ratings["unit_id"])],
+        scales={
+            name: _as_seen(name, scale.categories, dataset)
+            for name, scale in dataset.scales.items()
+            if name in rated
+        },
+        synthetic=dataset.synthetic,
+        notes=list(dataset.notes),
+    )
+
+
+def _as_seen(name: str, categories: Iterable[str], dataset: Dataset) -> material.Scale:
+    names = dataset.names.get(name, {})
+    title = dataset.titles.get(name) or name or "Label"
+    return material.Scale(title, {key: names.get(key, key) for key in categories})
+
+
+def _of_raters(ratings: pd.DataFrame, raters: Collection[str], source: str) -> pd.DataFrame:
+    if ratings.empty:
+        raise InputError(f"{source} has no ratings yet")
+    known = ratings["rater_id"].unique()
+    for rater in raters:
+        if rater not in known:
+            listed = ", ".join(sorted(known))
+            raise InputError(f"{source} has no rater {rater!r}; it has {listed}")
+    return ratings[ratings["rater_id"].isin(list(raters))] if raters else ratings
+
+
+def _combined(ratings: pd.DataFrame, scales: Mapping[str, Scale], source: str) -> pd.DataFrame:
+    """Return a row for each rater, unit and rubric, with repeated draws and orders combined as in
+    the analysis.
+    """
+    import pandas as pd
+
+    parts = [
+        _one_rubric(own, str(rubric), scales[str(rubric)], source)
+        for rubric, own in ratings.groupby("rubric", sort=True)
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _one_rubric(ratings: pd.DataFrame, rubric: str, scale: Scale, source: str) -> pd.DataFrame:
+    import pandas as pd
+
+    from evenhand.analysis.labels.combine import combine_readings, methods_apart
+
+    apart, _ = methods_apart(ratings, rubric)
+    found = combine_readings(apart, scale, source)
+    names = np.array([*scale.categories, ""], dtype=object)
+    return pd.DataFrame(
+        {
+            "unit_id": np.array(found.units, dtype=object)[found.unit],
+            "rubric": rubric,
+            "rater_id": np.array(found.raters, dtype=object)[found.rater],
+            "rater_kind": np.array(found.kinds, dtype=object)[found.rater],
+            "label": names[found.code],
+            "p_positive": found.positive,
+            "probabilities": [
+                ""
+                if np.isnan(shares).any()
+                else json.dumps(dict(zip(scale.categories, map(float, shares), strict=True)))
+                for shares in found.probabilities
+            ],
+            "unscored_reason": found.reason,
+        }
+    )
+
+
+def _with_responses(units: pd.DataFrame, responses: pd.DataFrame, rated: pd.Series) -> pd.DataFrame:
+    """Return the units that were rated, with the responses that were rated."""
+    units = units[units["unit_id"].isin(rated)]
+    if are_comparisons(units):  # one prompt, shown once
+        units = units.assign(prompt=units["prompt_a"]).drop(columns=["prompt_a", "prompt_b"])
+    texts = {
+        (row["pair_id"], row["subject"], row["side"]): row["response"]
+        for row in responses.to_dict("records")
+    }
+    keys = list(zip(units["cluster_id"], units["subject"], units["side"], strict=True))
+    return units.assign(
+        response=[texts.get(key, "") if key[2] else "" for key in keys],
+        response_a=["" if side else texts.get((pair, who, "a"), "") for pair, who, side in keys],
+        response_b=["" if side else texts.get((pair, who, "b"), "") for pair, who, side in keys],
+    )

@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from evenhand.analysis.verdicts.judge import Verdict
     from evenhand.graders import GraderForecast, GraderSummary, RunSummary
     from evenhand.graders.injection import AuditOptions
+    from evenhand.graders.plan import GradingTask
     from evenhand.graders.running.run import Progress
     from evenhand.graders.running.runner import Rounds
-    from evenhand.reporting.by_gepa import Proposed, Start
     from evenhand.reporting.panel import Line
-    from evenhand.reporting.to_learn import LearnUnit
+    from evenhand.reporting.proposals import LearnUnit, Proposed, Start
     from evenhand.rubrics import PromptText, Rubric
     from evenhand.study import Study
     from evenhand.study.store.logs.improvements import ProposalAttempt
@@ -233,7 +233,7 @@ def labels_to_learn(study: Study, options: ImproveOptions, *, done_by: str = "")
     Labels are parted and the parts written down if they were not. Raises InputError as `improve`
     does.
     """
-    from evenhand.reporting.to_learn import table_of
+    from evenhand.reporting.proposals import table_of
 
     trial = Trial(study, options)
     found = table_of(trial.units_to_learn())
@@ -247,11 +247,8 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[GraderFore
     """
     from evenhand.analysis.verdicts.improvement import round_sizes
     from evenhand.graders.running.dry_run import forecast_of
-    from evenhand.graders.running.runner import planned
-    from evenhand.graders.scrub import Scrubber
 
     trial = Trial(study, options)
-    scrubber = Scrubber.from_environment(study.config.providers)
     known = {each.rater_id for each in trial.candidates}
     asked = trial.forecast_proposals()
     made = {each.rater_id for each in trial.candidates} - known
@@ -272,7 +269,7 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[GraderFore
         if each.rater_id in made:
             last = [*last, *learn]  # where GEPA tries each of them
         wanted += trial.asked(each, [*choose[: most[each.rater_id]], *last])
-    found = [forecast_of(study, task) for task in planned(study, wanted, scrubber)]
+    found = [forecast_of(study, task) for task in _planned(study, wanted)]
     for at, each in enumerate(trial.candidates, start=own):
         if each.rater_id in made:  # words that are not known yet
             found[at] = replace(found[at], rater_id=each.origin, sample=None)
@@ -340,14 +337,10 @@ class Trial:
     @property
     def old_rater(self) -> str:
         """The old grader's rater id, without a look at the candidates."""
-        from evenhand.graders.running.runner import planned
-        from evenhand.graders.scrub import Scrubber
-
         if self.asker != self._options.grader:
             return self._options.grader
         grading = replace(self._options.grading, rubrics=[self.rubric.name])
-        scrubber = Scrubber.from_environment(self.study.config.providers)
-        (task,) = planned(self.study, [(self._options.grader, grading)], scrubber)
+        (task,) = _planned(self.study, [(self._options.grader, grading)])
         return task.questions.rater_id
 
     @property
@@ -378,7 +371,7 @@ class Trial:
     def _check_proposals(self) -> None:
         """Raise InputError where no proposals can be written for this grader."""
         from evenhand.graders.running.responding import writer_of
-        from evenhand.reporting.by_gepa import MOST_PROPOSALS, check_installed
+        from evenhand.reporting.proposals import MOST_PROPOSALS, check_installed
 
         if self.proposals not in range(MOST_PROPOSALS + 1):
             raise InputError(written("improve.count_proposals", most=MOST_PROPOSALS))
@@ -391,7 +384,7 @@ class Trial:
 
     def units_to_learn(self) -> list[LearnUnit]:
         """Return the units to learn from, with the old grader's labels."""
-        from evenhand.reporting.to_learn import units_to_learn
+        from evenhand.reporting.proposals import units_to_learn
 
         clusters, old = self.clusters_in("learn"), self.old_rater
         ratings, graded = self._ratings_of([], clusters), self.grades_of(old, clusters)
@@ -399,7 +392,7 @@ class Trial:
 
     def start(self) -> Start:
         """Return what GEPA begins with."""
-        from evenhand.reporting.by_gepa import Start
+        from evenhand.reporting.proposals import Start
 
         prompt = self.old.grading.prompt
         words = prompt.instructions if isinstance(prompt, Instructions) else ""
@@ -427,7 +420,7 @@ class Trial:
         """Forecast the requests for proposals, and add candidates that cost as much as those that
         may come of them.
         """
-        from evenhand.reporting.by_gepa import forecast_gepa
+        from evenhand.reporting.proposals import forecast_gepa
 
         if not self.proposals:
             return []
@@ -628,7 +621,7 @@ class Trial:
         is still to be asked for.
         """
         from evenhand.graders.running.responding import answered
-        from evenhand.reporting.by_gepa import Proposed, proposed_by_gepa
+        from evenhand.reporting.proposals import Proposed, proposed_by_gepa
 
         if not self.proposals:
             return Proposed()
@@ -649,11 +642,7 @@ class Trial:
 
     def _check_asked(self, wanted: Sequence[tuple[str, GradingOptions]]) -> None:
         """Raise _OpenQuestion where a grader is still to be asked some of this."""
-        from evenhand.graders.running.runner import planned
-        from evenhand.graders.scrub import Scrubber
-
-        scrubber = Scrubber.from_environment(self.study.config.providers)
-        if any(len(task.questions) for task in planned(self.study, wanted, scrubber)):
+        if any(len(task.questions) for task in _planned(self.study, wanted)):
             raise _OpenQuestion
 
     def look(self) -> int:
@@ -686,6 +675,13 @@ class Trial:
         return next((each for each in found if each["grader"] == new), None)
 
 
+def _planned(study: Study, wanted: Sequence[tuple[str, GradingOptions]]) -> list[GradingTask]:
+    from evenhand.graders.running.runner import planned
+    from evenhand.graders.scrub import Scrubber
+
+    return planned(study, wanted, Scrubber.from_environment(study.config.providers))
+
+
 def _candidates(
     study: Study,
     rubric: Rubric,
@@ -696,9 +692,6 @@ def _candidates(
     """Yield the old grader, then the candidates that differ from it and from one another: `made`
     are those that GEPA proposed, and `asker` reads all other words.
     """
-    from evenhand.graders.running.runner import planned
-    from evenhand.graders.scrub import Scrubber
-
     old, grading = options.grader, replace(options.grading, rubrics=[rubric.name])
     ways: list[tuple[str, GradingOptions, str]] = []
     known: set[str] = set()
@@ -723,9 +716,8 @@ def _candidates(
         ways.append((asker, asked, file.name))
     ways += [(other, grading, written("improve.other_grader")) for other in options.others]
     ways += made
-    scrubber = Scrubber.from_environment(study.config.providers)
     for grader, asked, origin in ways:
-        (task,) = planned(study, [(grader, asked)], scrubber)
+        (task,) = _planned(study, [(grader, asked)])
         rater = task.questions.rater_id
         if rater not in known:
             yield Candidate(rater, origin, grader, asked)
@@ -833,7 +825,7 @@ class _Run:
         """Have GEPA make candidates from the clusters to learn from, and write them down."""
         from evenhand.graders.running.responding import writer_of
         from evenhand.graders.running.runner import priced
-        from evenhand.reporting.by_gepa import proposed_by_gepa
+        from evenhand.reporting.proposals import proposed_by_gepa
 
         trial, study = self.trial, self.trial.study
         spec, _ = writer_of(study, trial.proposer)

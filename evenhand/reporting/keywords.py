@@ -1,7 +1,8 @@
 """Keywords of the functions of `import evenhand`.
 
 They are written once, for type checkers (`Unpack`), for editors (`__signature__`) and for messages:
-a keyword or a choice that there is not names the nearest.
+a keyword or a choice that there is not names the nearest, and a library that is not installed the
+extra that brings it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypedDict, TypeVar, cast, get_args
 
 from evenhand.errors import InputError, did_you_mean
-from evenhand.reporting.extras import missing_library
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.analysis.labels.scale import Level
@@ -300,3 +301,22 @@ def in_python(sentence: str, known: Mapping[str, str]) -> str:
     example = r"( (?:\w+(?:,\w+)+|[A-Z]{2,}|\d[\w.-]*)(?!\w))?"
     sentence = re.sub(r"--set (\w+)", lambda found: f"--{found[1].replace('_', '-')}", sentence)
     return re.sub(rf"--([a-z][a-z-]*)(:?){example}", keyword, sentence)
+
+
+_EXTRAS = {
+    "grade": ("aiohttp", "anthropic", "genai_prices", "httpx2", "openai", "regex", "tenacity"),
+    "report": ("krippendorff", "sklearn", "statsmodels", "vl_convert"),
+}
+"""Modules by the extra of the package that installs them; others are those of `study`."""
+
+
+def missing_library(error: Exception) -> str:
+    """Say which library is missing and how to install it; "" where an error is about another
+    thing.
+    """
+    name = (error.name or "") if isinstance(error, ModuleNotFoundError) else ""
+    library = name.partition(".")[0]
+    if library in ("", "evenhand"):
+        return ""
+    extra = next((name for name, own in _EXTRAS.items() if library in own), "study")
+    return written("lean.library", library=library, extra=extra)

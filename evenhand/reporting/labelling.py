@@ -12,14 +12,18 @@ from shlex import join
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
-from evenhand.reporting.item_study import Ask, ItemOptions, ItemStudy, item_study
-from evenhand.reporting.names_shown import names_shown, shown_texts
 from evenhand.reporting.new_study import (
+    Ask,
+    ItemOptions,
+    ItemStudy,
     StudyPreview,
     check_numbers,
+    item_study,
     make_study,
+    names_shown,
     preview_folder,
     preview_of,
+    shown_texts,
 )
 from evenhand.reporting.noting import note
 from evenhand.reporting.panel import Shown

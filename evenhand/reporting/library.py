@@ -422,8 +422,8 @@ def label(
     With `open` that is done at once and the first link opened in the browser.
     """
     from evenhand.local_page import app_port, open_when_up
-    from evenhand.reporting.item_study import ItemOptions
     from evenhand.reporting.labelling import LabelOptions, label_items
+    from evenhand.reporting.new_study import ItemOptions
 
     source = Path(items) if isinstance(items, (str, os.PathLike)) else items
     if folder is None and not isinstance(source, Path):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
 from evenhand.reporting.ratings_file.declared import ScaleOptions
-from evenhand.reporting.ratings_file.missing import listed
+from evenhand.reporting.ratings_file.roles import listed
 from evenhand.reporting.ratings_file.scales import declared_scales, rows_of, rubric_of_sets
 from evenhand.reporting.ratings_file.several import declared_sets, refuse_sets, with_parts
 from evenhand.rubrics.options import in_a_row, span_of
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from evenhand.analysis.dataset import Dataset
     from evenhand.analysis.labels.scale import Tuning
     from evenhand.reporting.ratings_file.dataframes import LongRows
+    from evenhand.reporting.ratings_file.declared import Sidecar
     from evenhand.reporting.ratings_file.frames import Table
-    from evenhand.reporting.ratings_file.sidecar import Sidecar
     from evenhand.study import Study
 
     Source = Path | Table | Dataset
@@ -98,7 +98,7 @@ def from_study(
 
     from evenhand.analysis.dataset import Dataset
     from evenhand.analysis.study_facts import StudyFacts, TriedWording
-    from evenhand.reporting.ratings_file.sidecar import prices_of
+    from evenhand.reporting.ratings_file.declared import prices_of
     from evenhand.study.desk.oversight import oversight
     from evenhand.study.lead.disagreements import sorted_so_far
     from evenhand.study.rewording import rewording_of, units_dealt
@@ -315,19 +315,16 @@ def _tunings(study: Study) -> dict[str, dict[str, Tuning]]:
 
 
 def from_file(
-    file: Path,
-    options: ScaleOptions = USUAL_SCALE,
-    *,
-    scales: Mapping[str, Scale] | None = None,
+    file: Path, options: ScaleOptions = USUAL_SCALE, *, scales: Mapping[str, Scale] | None = None
 ) -> Dataset:
     """Load a ratings file on the scale declared, with its sidecar
-    (`reporting.ratings_file.sidecar`).
+    (`reporting.ratings_file.declared`).
 
     `scales` replace those of the sidecar: only their rubrics are read, and the files that the
     sidecar names are not. Raises InputError, naming file and row.
     """
     from evenhand.reporting.ratings_file.dataframes import rows_of_file, units_table
-    from evenhand.reporting.ratings_file.sidecar import attacked_beside, read_sidecar, units_beside
+    from evenhand.reporting.ratings_file.declared import attacked_beside, read_sidecar, units_beside
 
     sidecar, attacked = read_sidecar(file), None
     if sidecar is not None:
@@ -352,10 +349,7 @@ def from_file(
 
 
 def from_table(
-    given: Table,
-    options: ScaleOptions = USUAL_SCALE,
-    *,
-    scales: Mapping[str, Scale] | None = None,
+    given: Table, options: ScaleOptions = USUAL_SCALE, *, scales: Mapping[str, Scale] | None = None
 ) -> Dataset:
     """Load a table of ratings, of any library, on the scale declared. Raises InputError, naming
     the row by its index.
@@ -371,7 +365,7 @@ def naming_sidecar(file: Path) -> Iterator[None]:
     """Name the sidecar of a ratings file, if it has one, in the InputErrors of this block: a scale
     or a column that nothing on the command line declares comes from there.
     """
-    from evenhand.reporting.ratings_file.sidecar import sidecar_path
+    from evenhand.reporting.ratings_file.declared import sidecar_path
 
     try:
         yield
@@ -395,7 +389,7 @@ def from_rows(
     `attacked` the injection audit. The scale and the settings of the options override the sidecar.
     """
     from evenhand.analysis.dataset import Dataset
-    from evenhand.reporting.ratings_file.sidecar import Sidecar
+    from evenhand.reporting.ratings_file.declared import Sidecar
     from evenhand.reporting.ratings_file.units import (
         check_asked_for,
         clustered_by_items,
@@ -513,8 +507,8 @@ def _check_several(options: ScaleOptions) -> None:
     for name in ("level", "affirmative", "sides"):
         if getattr(options, name):
             raise InputError(
-                f"{options.spelled(name)} does not go with {options.several_option}, which takes "
-                "each option as a yes or no of its own"
+                f"{options.spelled(name)} does not go with {options.spelled('several')}, which "
+                "takes each option as a yes or no of its own"
             )
 
 

@@ -197,9 +197,7 @@ class Plan(Shown):
 
 
 def plan_ahead(
-    assumed: Assumptions,
-    wanted: Wanted,
-    settings: Mapping[str, Any] | None = None,
+    assumed: Assumptions, wanted: Wanted, settings: Mapping[str, Any] | None = None
 ) -> Plan:
     """Plan by what is assumed: for the interval that is `wanted`, and for a grader as good as a
     person to pass. `settings` are those of the rule that it is to meet.

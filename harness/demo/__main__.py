@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from evenhand.demo.studies import DEMOS, ITEMS_SEED, SEED, STANCE_SEED, planned
+from evenhand.demo import DEMOS, ITEMS_SEED, SEED, STANCE_SEED, planned
 from evenhand.rubrics import load_rubric
 from evenhand.study import create_study, open_study
 from evenhand.study.tables.formats import write_table

@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import as_file, files
 from typing import TYPE_CHECKING
 
-from evenhand.demo.studies import SEED
+from evenhand.demo import SEED
 from evenhand.errors import InputError
 from evenhand.study.prompts.units import unit_id
 from evenhand.study.tables.formats import FIRST_ROW

@@ -10,7 +10,7 @@ import pytest
 from evenhand.annotate_app.lead.new_study_page import _FIELDS, _ROLES, _in_page, _taken_for
 from evenhand.cli.main import main
 from evenhand.errors import InputError
-from evenhand.reporting.item_study import ItemOptions, item_study, look_at_items
+from evenhand.reporting.new_study import ItemOptions, item_study, look_at_items
 
 ASKED = ItemOptions(question="Is it right?", options=("yes", "no"))
 OF_THE_MACHINE = {"help", "port", "url", "host", "no-browser"}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.demo.studies import make_demo
+from evenhand.demo import make_demo
 from evenhand.study import open_study
 from harness.annotator import IS_NEXT, READY, SAVED
 

@@ -86,8 +86,7 @@ def test_the_prompt_is_that_of_evenhands_own_grading(evaluate: Evaluate) -> None
 
 
 @pytest.mark.parametrize(
-    ("answer", "label"),
-    [("<think>Not 1.</think>\n(4)", "4"), ("Rating: **3**", "3")],
+    ("answer", "label"), [("<think>Not 1.</think>\n(4)", "4"), ("Rating: **3**", "3")]
 )
 def test_an_answer_is_read_as_evenhand_reads_it(
     evaluate: Evaluate, answer: str, label: str

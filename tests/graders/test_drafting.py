@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.cli.exits import BAD_INPUT, DONE
 from evenhand.cli.main import main
+from evenhand.cli.verbs import BAD_INPUT, DONE
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study
 from evenhand.study.store.logs.improvements import proposals_of

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.cli.exits import OVER_BUDGET
 from evenhand.cli.main import main
+from evenhand.cli.verbs import OVER_BUDGET
 from evenhand.errors import InputError
 from evenhand.graders import GradingOptions, forecast
 from evenhand.graders.clients.claude import build_request

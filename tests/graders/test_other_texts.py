@@ -15,7 +15,7 @@ from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.graders import GradingOptions, forecast
 from evenhand.reporting.analysing import analyse_study
-from evenhand.reporting.trial import compare_texts
+from evenhand.reporting.suggestions import compare_texts
 from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study import Study
 from evenhand.study.lead.disagreements import sort_disagreement

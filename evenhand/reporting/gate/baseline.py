@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -19,8 +19,8 @@ from pydantic import Field, ValidationError
 
 from evenhand.analysis import Scale
 from evenhand.errors import InputError
-from evenhand.reporting.ratings_file.missing import listed
-from evenhand.reporting.ratings_file.sidecar import Line, ScaleSection
+from evenhand.reporting.ratings_file.declared import Line, ScaleSection
+from evenhand.reporting.ratings_file.roles import listed
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings, with_changes
 from evenhand.study.settings.sections import Section, fault_of
 from evenhand.study.tables.columns import INCLUSION
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.analysis.dataset import Dataset
-    from evenhand.analysis.verdicts.drift import Drift, DriftVerdict, Versions
+    from evenhand.analysis.verdicts.drift import Drift, Versions
 
 _MOST_BYTES = 50_000_000
 _LEFT_OUT = ("seconds", "rubric_hash", "created_at")
@@ -302,10 +302,3 @@ def _table(lines: Sequence[str]) -> pd.DataFrame:
 def _plain(fault: str) -> str:
     """Return a file's fault without control characters, which could steer the terminal."""
     return "".join(letter if letter.isprintable() else "?" for letter in fault[:300])
-
-
-def worst(found: Collection[Drift]) -> DriftVerdict:
-    """The verdict on several rubrics: changed if any has, else not known if one is not."""
-    order: tuple[DriftVerdict, ...] = ("changed", "cannot_tell", "unchanged")
-    given = {each.verdict for each in found}
-    return next(each for each in order if each in given)

@@ -14,13 +14,7 @@ from evenhand.rubrics.options import plain_number, whole_numbers_in_a_row
 from evenhand.study.tables.columns import shortened
 from evenhand.study.tables.formats import FIRST_ROW, row_number
 from evenhand.study.tables.ratings import TRUTH
-from evenhand.study.tables.spellings import (
-    commonest,
-    folded,
-    look,
-    lookalikes,
-    spelled_out,
-)
+from evenhand.study.tables.spellings import commonest, folded, look, lookalikes, spelled_out
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -190,7 +184,7 @@ def _refuse_codes(ratings: pd.DataFrame, options: ScaleOptions, places: Places) 
     kept = (
         options.spelled("categories", *_in_order([*counts]))
         if len(counts) <= _MOST_LABELS
-        else options.normalise_spelled(False)
+        else options.spelled("no-normalise")
     )
     raise InputError(
         f"{_place(ratings, first, places)} may mean that there is no label{more} "
@@ -381,10 +375,10 @@ def _joined(
     apart = (
         f"or declare it among {options.spelled('categories')}"
         if permitted
-        else f"{options.normalise_spelled(False)} keeps them apart"
+        else f"{options.spelled('no-normalise')} keeps them apart"
     )
     return (
-        f"{options.normalise_spelled(True)} reads them as one "
+        f"{options.spelled('normalise')} reads them as one "
         f"({cells:,} {'cell' if cells == 1 else 'cells'} would change), {apart}"
     )
 
@@ -435,8 +429,8 @@ def joined_names(
             raise InputError(
                 f"{source}, row {row}: the {what} {spelled_out(name)} looks like "
                 f"{spelled_out(usual)}, and there is no {'item' if what == 'rater' else 'rater'} "
-                f"{shared}{more}; say {options.normalise_spelled(True)} if they are the same, or "
-                f"{options.normalise_spelled(False)} if not"
+                f"{shared}{more}; say {options.spelled('normalise')} if they are the same, or "
+                f"{options.spelled('no-normalise')} if not"
             )
         table = table.assign(**{column: table[column].replace(meant)})
         first = ", ".join(f"{name} as {usual}" for name, usual in [*meant.items()][:3])

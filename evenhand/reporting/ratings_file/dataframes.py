@@ -13,8 +13,14 @@ from evenhand.exchange.readers.reading import read_export
 from evenhand.reporting.ratings_file.cleaning import Places, joined_names
 from evenhand.reporting.ratings_file.columns import Grid
 from evenhand.reporting.ratings_file.frames import frame_of
-from evenhand.reporting.ratings_file.missing import kinds_spelled, listed, refuse_missing
-from evenhand.reporting.ratings_file.roles import EVERYBODY, grid_in, roles_in
+from evenhand.reporting.ratings_file.roles import (
+    EVERYBODY,
+    grid_in,
+    kinds_spelled,
+    listed,
+    refuse_missing,
+    roles_in,
+)
 from evenhand.study.tables.columns import renamed
 from evenhand.study.tables.formats import FIRST_ROW, cell_text, read_table, row_number
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, texts, with_unit_id
@@ -174,7 +180,7 @@ def long_rows(
     if grid is not None:
         _check_grid(grid, table, name, options)
         raters, rubrics = listed(grid.raters), listed(grid.rubrics)
-        said = options.wide_spelled(grid.pattern)
+        said = options.spelled("wide", grid.pattern)
         notes.append(written("reading.grid", raters=raters, rubrics=rubrics, wide=said))
         if grid.others:
             notes.append(written("reading.grid_others", columns=listed(grid.others)))
@@ -207,7 +213,7 @@ def _spelled(
 
 
 def _wide(options: ScaleOptions) -> str:
-    return options.wide_spelled(options.wide)
+    return options.spelled("wide", options.wide)
 
 
 def _check_grid(grid: Grid, table: pd.DataFrame, name: str, options: ScaleOptions) -> None:
@@ -282,7 +288,7 @@ def _melted(
     for rater in kinds if grid is None else ():
         if rater not in table:
             marked = [each for each in map(str, table) if rater in re.split(r"[^A-Za-z0-9]", each)]
-            wide = options.wide_spelled("{rater}_{rubric}")
+            wide = options.spelled("wide", "{rater}_{rubric}")
             hint = f"; columns such as {marked[0]} are read with {wide}" if marked else ""
             raise InputError(
                 f"{name} has no column {rater!r}; it has {listed(table.columns)}{hint}"

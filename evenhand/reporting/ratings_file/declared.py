@@ -1,14 +1,35 @@
-"""Options that a user declares for a ratings file, and how they are written."""
+"""What a user declares for a ratings file: options, and the file next to it that keeps them.
+
+`NAME.scales.toml`, next to a study's exported ratings `NAME.csv`, holds what the analysis of the
+study uses in addition to its two tables, so that `evenhand check` on the files gives the results of
+`evenhand report`: scales, thresholds and what these were tuned on, settings other than the
+defaults, exclusions, prices, looks. It may also be written by hand for any ratings; all of it but a
+scale's `categories` may be left out. `evenhand.reporting.exporting` writes it.
+"""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from evenhand.analysis import Scale, StudyFacts
+from evenhand.analysis.labels.scale import Level, Tuning
+from evenhand.analysis.study_facts import TriedWording
+from evenhand.errors import InputError
+from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSettings
+from evenhand.study.settings.sections import Section, Share, fault_of
+from evenhand.study.tables.attacks import read_attacked
+from evenhand.texts import written
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from evenhand.analysis.labels.scale import Level
     from evenhand.reporting.ratings_file.frames import Table
 
@@ -60,41 +81,395 @@ class ScaleOptions:
         """The labels that say that there is none."""
         return tuple(self.settings.get("missing", ()))
 
-    def normalise_spelled(self, joins: bool) -> str:
-        """The option `normalise` as the user writes it, in Python or on the command line."""
-        if self.in_python:
-            return f"normalise={joins}"
-        return "--normalise" if joins else "--no-normalise"
-
-    @property
-    def several_option(self) -> str:
-        """The option `several` as the user writes it, in Python or on the command line."""
-        return "several=True" if self.in_python else "--several"
-
-    @property
-    def independent_option(self) -> str:
-        """The option `independent` as the user writes it, in Python or on the command line."""
-        return "independent=True" if self.in_python else "--independent"
-
-    def wide_spelled(self, pattern: str) -> str:
-        """The option `wide` with a pattern as the user writes it, in Python or on the command line.
-
-        >>> ScaleOptions().wide_spelled("{rater}_{rubric}")
-        "--wide '{rater}_{rubric}'"
-        """
-        return f'wide="{pattern}"' if self.in_python else f"--wide {shlex.quote(pattern)}"
-
     def spelled(self, name: str, *keys: str) -> str:
         """Return an option with its keys as the user writes it, in Python or on the command line.
 
         >>> ScaleOptions().spelled("categories", "1", "2"), ScaleOptions().spelled("missing", "-1")
         ('--categories 1,2', '--missing=-1')
+        >>> ScaleOptions().spelled("wide", "{rater}_{rubric}"), ScaleOptions().spelled("several")
+        ("--wide '{rater}_{rubric}'", '--several')
         >>> ScaleOptions(in_python=True).spelled("categories", "1", "2")
         "categories=['1', '2']"
+        >>> ScaleOptions(in_python=True).spelled("no-normalise")
+        'normalise=False'
         """
-        if self.in_python and name == "level":
+        if not self.in_python:
+            mark = "=" if keys and keys[0].startswith("-") else " "
+            return f"--{name}{mark}{shlex.quote(','.join(keys))}" if keys else f"--{name}"
+        if (flag := name.removeprefix("no-")) in ("several", "independent", "normalise"):
+            return f"{flag}={flag == name}"
+        if name == "wide":
+            return f'wide="{keys[0]}"'
+        if name == "level":
             return f"level={keys[0]!r}" if keys else "level="
-        if self.in_python:
-            return f"{name}={list(keys) or ''}"
-        mark = "=" if keys and keys[0].startswith("-") else " "
-        return f"--{name}{mark}{shlex.quote(','.join(keys))}" if keys else f"--{name}"
+        return f"{name}={list(keys) or ''}"
+
+
+SUFFIX = ".scales.toml"
+_MOST_BYTES = 50_000_000
+_MOST_RESAMPLES = 100_000
+"""A file from elsewhere must not keep a machine busy for days."""
+
+Line = Annotated[str, Field(max_length=1000, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
+"""A text without line breaks and other control characters: it is printed on a terminal."""
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class TunedThreshold(Section):
+    """A tuned threshold among `thresholds`, with what it was tuned on
+    (`analysis.labels.scale.Tuning`).
+    """
+
+    grader: Line
+    objective: Line
+    reference: Line
+    instead_of: Share
+    clusters: tuple[Line, ...]
+
+
+class WithheldUnits(Section):
+    """Units on which a grader's labels do not count (`analysis.labels.scale.Scale.withheld`)."""
+
+    grader: Line
+    units: tuple[Line, ...]
+
+
+class GraderUsage(Section):
+    """Work and cost of one grader, as far as known (`analysis.usage`)."""
+
+    attempts: int = Field(ge=0)
+    units: int = Field(ge=0)
+    labelled: int = Field(ge=0)
+    unscored: int = Field(ge=0)
+    low_mass: int = Field(default=0, ge=0)
+    without_probabilities: int = Field(default=0, ge=0)
+    tokens_input: Amount | None = None
+    tokens_output: Amount | None = None
+    cost_usd: Amount | None = None
+
+
+class ScaleSection(Section):
+    """A rubric: its scale (`analysis.labels.scale.Scale`), and the facts about its ratings."""
+
+    title: Line = ""
+    categories: tuple[Line, ...] = Field(min_length=1)
+    names: dict[Line, Line] = Field(default_factory=dict)
+    level: Level | None = None
+    several: bool = False
+    affirmative: tuple[Line, ...] = ()
+    threshold: Share = 0.5
+    unit: Literal["pair", "comparison", "response", ""] = ""
+    favours: dict[Line, Literal["a", "b"]] = Field(default_factory=dict)
+    unclear: tuple[Line, ...] = ()
+    collapse: dict[Line, tuple[Line, ...]] = Field(default_factory=dict)
+    variant_of: Line = ""
+    thresholds: dict[Line, Share] = Field(default_factory=dict)
+    tuned: tuple[TunedThreshold, ...] = ()
+    withheld: tuple[WithheldUnits, ...] = ()
+    hashes: tuple[Line, ...] | None = None
+    look: int = Field(default=1, ge=1)
+    usage: dict[Line, GraderUsage] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _coarser(self) -> Self:
+        from evenhand.rubrics.model import check_coarser
+
+        check_coarser(self.categories, self.unclear, self.collapse.values())
+        return self
+
+    @model_validator(mode="after")
+    def _tuned_ones_are_thresholds(self) -> Self:
+        for each in self.tuned:
+            if each.grader not in self.thresholds:
+                raise ValueError(f"tuned names {each.grader!r}, which has none of the thresholds")
+        return self
+
+    def scale(self, name: str) -> Scale:
+        """The scale as the analysis takes it."""
+        return Scale(
+            name=name,
+            categories=self.categories,
+            level=self.level or "nominal",
+            affirmative=frozenset(self.affirmative),
+            threshold=self.threshold,
+            thresholds=self.thresholds,
+            tunings={
+                each.grader: Tuning(
+                    frozenset(each.clusters), each.objective, each.reference, each.instead_of
+                )
+                for each in self.tuned
+            },
+            unit=self.unit,
+            favours=self.favours,
+            unclear=frozenset(self.unclear),
+            collapse=self.collapse,
+            variant_of=self.variant_of,
+            withheld={each.grader: frozenset(each.units) for each in self.withheld},
+        )
+
+
+class FileSection(Section):
+    """What the file itself means, as options of `evenhand check` say it (`ScaleOptions`)."""
+
+    rubric: Annotated[str, Field(pattern=r"^[\w-]{0,100}$")] = ""  # never a path
+    format: Line = ""
+    columns: dict[Line, Line] = Field(default_factory=dict)
+    human: tuple[Line, ...] = ()
+    model: tuple[Line, ...] = ()
+    wide: Line = ""
+    sheet: Line = ""
+    normalise: bool | None = None
+    independent: bool = False
+    several: bool = False
+    level: Level | None = None
+    categories: tuple[Line, ...] = ()
+    affirmative: tuple[Line, ...] = ()
+    sides: tuple[Line, ...] = ()
+    thresholds: dict[Line, Share] = Field(default_factory=dict)
+
+    def under(self, options: ScaleOptions) -> ScaleOptions:
+        """Return the options, with these where nothing else is given."""
+        own = self.model_dump(exclude={"human", "model"}, exclude_defaults=True)
+        if self.human or self.model:
+            own["kinds"] = dict.fromkeys(self.human, "human")
+            own["kinds"] |= dict.fromkeys(self.model, "model")
+        usual = type(options)()
+        left = {
+            name: value
+            for name, value in own.items()
+            if getattr(options, name) == getattr(usual, name)
+        }
+        return replace(options, **left)
+
+
+class WordingTrial(Section):
+    """A trial of a wording among people (`analysis.study_facts.TriedWording`)."""
+
+    of: Line
+    old: tuple[Line, ...]
+    new: tuple[Line, ...]
+    raters: int = Field(gt=0)
+
+
+class Sidecar(Section):
+    """The whole file; without any of it the labels are analysed by themselves.
+
+    `units` and `attacked` (the answers of the injection audit) name files next to this one,
+    `strata` the columns that the sample was stratified by.
+    """
+
+    format: Literal[1] = 1
+    study: Line = ""
+    synthetic: bool = False
+    seed: int = Field(default=SEED, ge=0)
+    units: Line = ""
+    attacked: Line = ""
+    strata: tuple[Line, ...] = ()
+    excluded: dict[Line, Line] = Field(default_factory=dict)
+    file: FileSection = FileSection()
+    analysis: AnalysisSettings = AnalysisSettings()
+    decision: DecisionSettings = DecisionSettings()
+    scales: dict[Line, ScaleSection] = Field(default_factory=dict)
+    rewordings: dict[Line, WordingTrial] = Field(default_factory=dict)
+
+    @field_validator("units", "attacked")
+    @classmethod
+    def _beside(cls, name: str) -> str:
+        if name and (Path(name).name != name or name == ".." or "\\" in name):
+            raise ValueError(f"{name!r} is not the name of a file beside this one")
+        return name
+
+    @field_validator("analysis")
+    @classmethod
+    def _in_time(cls, settings: AnalysisSettings) -> AnalysisSettings:
+        if settings.resamples > _MOST_RESAMPLES:
+            raise ValueError(f"resamples is {settings.resamples}; at most {_MOST_RESAMPLES} here")
+        return settings
+
+    @model_validator(mode="after")
+    def _wordings(self) -> Self:
+        for name, each in self.scales.items():
+            if each.variant_of and each.variant_of not in self.scales:
+                raise ValueError(
+                    f"scales.{name} is a variant of {each.variant_of!r}, which has no scale here"
+                )
+        return self
+
+    def known_scales(self) -> dict[str, Scale]:
+        """Return every scale by its rubric. Raises InputError for an inconsistent one."""
+        return {name: each.scale(name) for name, each in self.scales.items()}
+
+    @property
+    def without_level(self) -> frozenset[str]:
+        """Return the rubrics whose level the file does not give: the analysis takes it from the
+        categories.
+        """
+        return frozenset(name for name, each in self.scales.items() if each.level is None)
+
+    @property
+    def asked_cluster(self) -> str | None:
+        """Return the column by which units are clustered, or None if the file does not give it."""
+        return self.analysis.cluster if "cluster" in self.analysis.model_fields_set else None
+
+    def facts(
+        self, raters: pd.DataFrame | None, source: str, attacked: pd.DataFrame | None = None
+    ) -> StudyFacts:
+        """Return the facts about the ratings, which messages call `source`."""
+        hashes = {
+            name: each.hashes for name, each in self.scales.items() if each.hashes is not None
+        }
+        usage = self._usage()
+        return StudyFacts(
+            rubric_hashes=hashes or None,
+            excluded=self.excluded,
+            raters=raters,
+            usage=usage,
+            prices={} if usage is None else prices_of(usage),
+            looks={name: each.look for name, each in self.scales.items()},
+            attacked=attacked,
+            rewordings={
+                name: TriedWording(each.of, each.old, each.new, each.raters)
+                for name, each in self.rewordings.items()
+            },
+            source=source,
+            strata=self.strata,
+        )
+
+    def said(self, ratings: str) -> list[str]:
+        """Return a note that the sidecar file was used."""
+        file = sidecar_path(Path(ratings)).name
+        if self.study:
+            return [written("reading.sidecar_of", study=self.study, file=file)]
+        return [written("reading.sidecar", file=file)]
+
+    def _usage(self) -> pd.DataFrame | None:
+        import pandas as pd
+
+        rows = [
+            {"rubric": name, "rater_id": grader, **used.model_dump()}
+            for name, each in self.scales.items()
+            for grader, used in each.usage.items()
+        ]
+        numbers = ["tokens_input", "tokens_output", "cost_usd"]
+        return pd.DataFrame(rows).astype(dict.fromkeys(numbers, float)) if rows else None
+
+
+def prices_of(usage: pd.DataFrame) -> dict[tuple[str, str], float]:
+    """Return the cost of 1,000 units, by rubric and grader: all attempts over the units graded."""
+    return {
+        (str(row["rubric"]), str(row["rater_id"])): 1000 * row["cost_usd"] / row["units"]
+        for row in usage.to_dict("records")
+        if row["units"] and row["cost_usd"] == row["cost_usd"]
+    }
+
+
+def sidecar_path(ratings: Path) -> Path:
+    """Return the path of a ratings file's sidecar.
+
+    >>> sidecar_path(Path("out/ratings.csv")).as_posix()
+    'out/ratings.scales.toml'
+    """
+    return ratings.parent / f"{ratings.stem}{SUFFIX}"
+
+
+def read_sidecar(ratings: Path) -> Sidecar | None:
+    """The sidecar of a ratings file, or None where it has none.
+
+    Raises InputError, one sentence, where it is damaged.
+    """
+    path = sidecar_path(ratings)
+    return _checked(path, lambda: _toml(path)) if path.exists() else None
+
+
+def _checked(path: Path, read: Callable[[], dict[str, Any]]) -> Sidecar:
+    try:
+        found = Sidecar.model_validate(read())
+        found.known_scales()
+    except ValidationError as error:
+        raise _refusal(path, fault_of(error)) from None
+    except InputError as error:
+        raise _refusal(path, str(error)) from None
+    return found
+
+
+def write_settings(ratings: Path, options: ScaleOptions) -> Path:
+    """Write what the options say of a ratings file, of its units and of its analysis into its
+    sidecar, which keeps the rest. Raises InputError, and writes nothing, where the units are
+    elsewhere or the rubric is a file.
+    """
+    import tomlkit
+
+    from evenhand.study.tables.files import atomic_write
+
+    path = sidecar_path(ratings)
+    document = tomlkit.parse(path.read_text("utf-8-sig") if path.exists() else "")
+    if isinstance(options.units, Path):
+        if options.units.resolve().parent != ratings.resolve().parent:
+            raise InputError(written("reading.units_elsewhere", units=options.units))
+        document["units"] = options.units.name
+    if (options.rubric or "").endswith(".toml"):
+        raise InputError(
+            f"{options.rubric} is a file; leave out --write-settings and give --rubric to each "
+            "command, or name a rubric that comes with evenhand"
+        )
+    if (settings := dict(options.settings)).get("seed") is not None:
+        document["seed"] = settings.pop("seed")
+    given: dict[str, dict[str, Any]] = {"file": {}}
+    for name in FileSection.model_fields:
+        raters = [rater for rater, kind in options.kinds.items() if kind == name]
+        if value := raters or getattr(options, name, None):
+            given["file"][name] = value
+    if options.normalise is False:
+        given["file"]["normalise"] = False
+    for section, of in (("analysis", AnalysisSettings), ("decision", DecisionSettings)):
+        given[section] = {name: settings[name] for name in settings if name in of.model_fields}
+    for section, values in given.items():
+        if values:
+            document.setdefault(section, tomlkit.table()).update(values)
+    _checked(path, document.unwrap)
+    atomic_write(path, tomlkit.dumps(document).encode())
+    return path
+
+
+def units_beside(ratings: Path, sidecar: Sidecar) -> Path | None:
+    """The file of units that the sidecar names. Raises InputError where it is not there."""
+    return _named_file(ratings, "units", sidecar.units, "; put it there or give --units FILE")
+
+
+def attacked_beside(ratings: Path, sidecar: Sidecar) -> pd.DataFrame | None:
+    """Return graders' answers in the injection audit, if the sidecar names a file of them. Raises
+    InputError where the file is missing, or of another kind.
+    """
+    path = _named_file(ratings, "injection audit", sidecar.attacked, "; put it there")
+    return read_attacked(path) if path else None
+
+
+def _named_file(ratings: Path, what: str, name: str, mend: str) -> Path | None:
+    path = ratings.with_name(name) if name else None
+    if path and not path.is_file():
+        file = sidecar_path(ratings).name
+        raise InputError(f"{file} names the {what} {path.name}, which is not next to it{mend}")
+    return path
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise InputError("this is a folder; remove it or put the file in its place")
+    if path.stat().st_size > _MOST_BYTES:
+        raise InputError(
+            f"the file has more than {_MOST_BYTES // 1_000_000} MB; export the study again"
+        )
+    try:
+        return tomllib.loads(path.read_text("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise InputError("the file is not UTF-8 text; save it as UTF-8") from None
+    except (ValueError, RecursionError) as error:  # a number or a nesting beyond all bounds, too
+        raise InputError(f"the file is not valid TOML ({error}); export the study again") from None
+
+
+def _refusal(path: Path, fault: str) -> InputError:
+    """Return an InputError on a sidecar's fault, without control characters, which could steer the
+    terminal.
+    """
+    plain = "".join(letter if letter.isprintable() else "?" for letter in fault[:500])
+    return InputError(f"{path.name}: {plain}")

@@ -17,7 +17,7 @@ import numpy as np
 
 from evenhand.errors import InputError
 from evenhand.reporting.ratings_file.cleaning import MAX_LENGTH, NO_LABEL, Places
-from evenhand.reporting.ratings_file.missing import listed
+from evenhand.reporting.ratings_file.roles import listed
 from evenhand.reporting.ratings_file.scales import rows_of
 from evenhand.rubrics.options import MOST_SEVERAL, NONE, SEPARATORS, options_in, separators_in
 from evenhand.study.tables.columns import shortened
@@ -133,7 +133,7 @@ def refuse_sets(
             names = sorted(parts | alone)
             declared = [options.spelled("categories", *names)] if separators is None else []
             between = ", " if options.in_python else " "
-            mend = between.join([options.several_option, *declared])
+            mend = between.join([options.spelled("several"), *declared])
             seen = listed(map(shortened, names))
             raise InputError(
                 f"{place} looks like a set of options ({seen}); add {mend} to read sets"

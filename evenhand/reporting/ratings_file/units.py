@@ -27,7 +27,7 @@ from evenhand.analysis.labels.units import MAX_VALUES
 from evenhand.errors import InputError
 from evenhand.reporting.ratings_file.columns import is_fact, is_nested
 from evenhand.reporting.ratings_file.declared import ScaleOptions
-from evenhand.reporting.ratings_file.missing import listed
+from evenhand.reporting.ratings_file.roles import listed
 from evenhand.study.tables.columns import names_items
 from evenhand.study.tables.formats import row_number
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, texts, with_unit_id
@@ -120,13 +120,13 @@ def clustered_by_items(
     that are declared to be independent.
     """
     if options.independent and cluster not in (None, "unit"):
-        one, other = options.spelled("cluster", cluster or ""), options.independent_option
+        one, other = options.spelled("cluster", cluster or ""), options.spelled("independent")
         raise InputError(f"{one} and {other} exclude each other; leave one of them out")
     if options.independent:
         return units, "unit", []
     if cluster not in (None, "pair") or "cluster_id" in units:
         return units, None, []
-    said = {"independent": options.independent_option, "cluster": options.spelled("cluster")}
+    said = {"independent": options.spelled("independent"), "cluster": options.spelled("cluster")}
     is_rated = units["unit_id"].isin(ratings["unit_id"].unique()).to_numpy()
     rated = units[is_rated]
     if name := item_column(rated, ratings):

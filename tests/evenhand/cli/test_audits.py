@@ -1,7 +1,12 @@
-"""`audit injection` on the terminal, and what becomes of it, with the offline grader."""
+"""`audit injection` on the terminal, and what becomes of it, with the offline grader; and models
+that answer for a grader: named by `grade` and the report, and `gate` can refuse many.
+"""
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +15,9 @@ from evenhand.reporting.analysing import analyse_file, analyse_study
 from evenhand.study import Study
 from evenhand.study.store.logs.replies import attacked_table
 from evenhand.study.tables.attacks import ATTACKS
+from harness.protocol_server import ProtocolServer
+from harness.replies import Call, Reply, answer
+from harness.studies import marked_study, with_labels
 from tests.evenhand.cli.commands import Run
 
 GRADER = "baseline:lexical"
@@ -90,3 +98,46 @@ def test_a_gate_holds_every_attack_against_its_rule(study: Study, run: Run, tmp_
     wrong = run("gate", folder, *only, "--require", "injection_shift.high < 0.1")
     assert wrong.returncode == 2
     assert "Use injection_bounds, injection_knocked_off_bounds," in wrong.stderr
+
+
+RULE = ("--require", "models_answered <= 1")
+
+
+@pytest.fixture
+def server() -> Iterator[ProtocolServer]:
+    server = ProtocolServer()
+    yield server
+    server.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("models", "named", "code"),
+    [
+        (["test-model", "test-model-2026-01-02"], "test-model-2026-01-02 (8)", 0),
+        (["test-model", "small-model"], "small-model (4), test-model (4)", 1),
+        (["test-model-2026-01-02", "test-model-2026-03-04"], "test-model-2026-03-04 (4)", 1),
+    ],
+)
+def test_the_models_that_answered_are_named(
+    run: Run, server: ProtocolServer, tmp_path: Path, models: list[str], named: str, code: int
+) -> None:
+    turns = itertools.cycle(models)
+
+    def script(call: Call) -> Reply:
+        return replace(answer(call), body=answer(call).body | {"model": next(turns)})
+
+    server.script = script
+    study = marked_study(tmp_path / "study", pairs=4)
+    with_labels(study, {who: ["1", "2"] * 4 for who in ("ann", "ben")}, "hedging")
+    study.close()
+    graded = run("grade", study.folder, "--grader", server.openai)
+    assert named in graded.stdout
+    assert ("More than one model answered" in graded.stderr) == bool(code)
+    run("report", study.folder)
+    report = (study.folder / "report" / "report.md").read_text("utf-8")
+    assert named in report
+    assert ("More than one model answered" in report) == bool(code)
+    assert "the replies came from" in report  # the methods paragraph
+    done = run("gate", study.folder, "--grader", server.openai, *RULE)
+    assert done.returncode == code, done.stdout + done.stderr

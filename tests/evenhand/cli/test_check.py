@@ -1,20 +1,25 @@
-"""`evenhand check`: anyone's labels, one command."""
+"""`evenhand check`: anyone's labels, one command; and what nobody labelled is told apart."""
 
 from __future__ import annotations
 
 import json
 import math
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.cli.exits import BAD_INPUT
 from evenhand.cli.main import main
+from evenhand.cli.verbs import BAD_INPUT
 from evenhand.rubrics.loading import rubric_text
+from evenhand.study import Study
+from evenhand.study.lead.imports import import_ratings
+from evenhand.study.settings.study_toml import change_config
 from evenhand.study.tables.formats import read_table
+from evenhand.study.tables.ratings import validate_ratings
 
 
 def checked(folder: Path, *arguments: str) -> pd.DataFrame:
@@ -384,3 +389,42 @@ def test_a_rubric_is_written_by_its_name(
     settings.write_text('[file]\nrubric = "../own"\n', "utf-8")
     assert main(["check", str(file)]) == BAD_INPUT
     assert "file.rubric is '../own'" in capsys.readouterr().err
+
+
+def rated(study: Study, rater: str, kind: str, scope: str, seed: int) -> pd.DataFrame:
+    """Labels (synthetic) of every unit in scope, at random."""
+    rng = np.random.default_rng(seed)
+    rows = [
+        {"unit_id": unit, "rubric": name, "rater_id": rater, "rater_kind": kind}
+        | {"label": str(rng.choice(rubric.categories)), "rubric_hash": rubric.hash}
+        for name, rubric in study.rubrics.items()
+        for unit in study.rubric_units(rubric, scope)
+    ]
+    return validate_ratings(pd.DataFrame(rows))
+
+
+@pytest.mark.slow
+def test_everything_graded_reaches_the_report(
+    make_study: Callable[..., Study], tmp_path: Path
+) -> None:
+    study = make_study(pairs=24, sample=10)
+    for seed, person in enumerate(("ann", "ben")):
+        import_ratings(study, rated(study, person, "human", "sample", seed), person)
+    import_ratings(study, rated(study, "dice", "model", "all", 7), "dice")
+    folder = str(study.folder)
+    assert main(["grade", folder, "--grader", "baseline:lexical", "--scope", "all"]) == 0
+    change_config(study.folder, {"analysis": {"resamples": 100}})
+    assert main(["report", folder, "--out", str(tmp_path / "out")]) == 0
+
+    results = read_table(tmp_path / "out" / "results.csv")
+    whole = results[results["subset"] == "all|binary"]
+    raw = whole[whole["statistic"] == "rate_raw"]
+    assert set(raw["rater_b"]) == {"dice", "baseline:lexical"}
+    assert set(raw["at"]) == {"s1", "s2"}
+    assert set(raw["n_units"]) == {"24"}
+    ppi = whole[(whole["statistic"] == "rate_ppi") & (whole["rater_b"] == "dice")]
+    assert set(ppi["note"]) == {"10 of them labelled by people"}
+    # What is compared with people stays on the sample: 10 pairs of 2 subjects, and their responses.
+    beside = results[(results["rater_a"] == "humans") & (results["rater_b"] == "dice")]
+    agreement = beside[(beside["statistic"] == "observed_agreement") & (beside["subset"] == "all")]
+    assert set(agreement["n_units"]) == {"20", "40"}

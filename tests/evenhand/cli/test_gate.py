@@ -13,8 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.reporting.gate.checks import Check, Gate
-from evenhand.reporting.gate.files import junit_xml, summary_markdown
+from evenhand.reporting.gate.checks import Check, Gate, junit_xml, summary_markdown
 from tests.evenhand.cli.commands import Run
 
 HOSTILE = 'g<&>"]]>\x0b```'

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.cli.exits import OVER_BUDGET
+from evenhand.cli.verbs import OVER_BUDGET
 from evenhand.rubrics.loading import draft_rubric
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, labelled, message

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import evenhand as eh
-from evenhand.reporting.item_study import ItemOptions, look_at_items
+from evenhand.reporting.new_study import ItemOptions, look_at_items
 from tests.evenhand.cli.commands import Run
 
 TEXTS = {

@@ -1,8 +1,12 @@
-"""The command line: one sentence for what is wrong, exit 2, no traceback; light to start."""
+"""The command line: one sentence for what is wrong, exit 2, no traceback; light to start; what it
+makes of words, and how shells complete them.
+"""
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +15,11 @@ import pytest
 
 from evenhand import __version__
 from evenhand.cli.main import GROUPS, main
+from evenhand.cli.options import add_analysis_options, given_settings
 from evenhand.cli.rubrics import ACTIONS
+from evenhand.cli.verbs import Parser, exit_code
+from evenhand.errors import InputError
+from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
 from tests.evenhand.cli.commands import Run
 
 ROOT = Path(__file__).parents[3]
@@ -78,11 +86,7 @@ def test_the_actions_of_a_verb_have_help_too(capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize(
     ("verb", "takes", "does_not_take"),
     [
-        (
-            "plan",
-            ["--half-width", "--agreement", "--units", "--cluster"],
-            ["--epsilon", "--sides"],
-        ),
+        ("plan", ["--half-width", "--agreement", "--units", "--cluster"], ["--epsilon", "--sides"]),
         ("select", ["--slice", "--margin"], ["--epsilon", "--group"]),
         ("gate", ["--require", "--slice", "--margin"], ["--rater-slice"]),
         ("check", ["--slice", "--margin", "--epsilon", "--sides"], ["--grader"]),
@@ -136,3 +140,309 @@ def test_what_the_system_refuses_is_one_sentence(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def raising(error: BaseException) -> int:
+    def run() -> None:
+        raise error
+
+    return exit_code("evenhand gate", run)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "says"),
+    [
+        (InputError("row 3 is empty; fill it"), 2, "evenhand gate: row 3 is empty; fill it\n"),
+        (PermissionError(13, "Permission denied", "r.csv"), 2, "evenhand gate: r.csv: permission "),
+        (
+            ModuleNotFoundError("No module named 'sqlalchemy.orm'", name="sqlalchemy.orm"),
+            2,
+            "evenhand gate: sqlalchemy is not installed here; write `pip install 'evenhand[study]",
+        ),
+        (KeyboardInterrupt(), 130, "stopped; what was collected is kept\n"),
+    ],
+)
+def test_an_error_becomes_one_sentence(
+    error: BaseException, code: int, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert raising(error) == code
+    said = capsys.readouterr().err
+    assert said.startswith(says)
+    assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        KeyError("kappa"),
+        ImportError("no pandas"),
+        ModuleNotFoundError("No module named", name="evenhand.analysis.kappa"),
+        MemoryError(),
+    ],
+)
+def test_a_crash_does_not_read_as_not_met(
+    error: Exception, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert raising(error) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("Traceback")
+    assert said.endswith(
+        "evenhand gate: this is a fault in evenhand; please report the lines above\n"
+    )
+
+
+def test_a_broken_installation_does_not_read_as_not_met() -> None:
+    broken = (
+        "import runpy, sys; sys.modules['argparse'] = None;"
+        "runpy.run_module('evenhand', run_name='__main__')"
+    )
+    command = [sys.executable, "-P", "-c", broken, "gate"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "import of argparse halted" in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("rule", "code"), [("coverage > 0.5", 0), ("coverage > 1", 1)])
+def test_whoever_stops_listening_does_not_change_the_code(
+    tmp_path: Path, rule: str, code: int
+) -> None:
+    rows = [f"u{n},{who}" for n in range(4) for who in ("a,human,x", "b,human,x", "g,model,x")]
+    file = tmp_path / "ratings.csv"
+    file.write_text("\n".join(["unit_id,rater_id,rater_kind,label", *rows]))
+    command = [sys.executable, "-P", "-m", "evenhand", "gate", str(file), "--grader", "g"]
+    with subprocess.Popen(
+        [*command, "--require", rule], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as gate:
+        assert gate.stdout and gate.stderr
+        gate.stdout.close()
+        assert (gate.stderr.read(), gate.wait()) == (b"", code)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("reprot study", "invalid choice: 'reprot' (did you mean report?)"),
+        ("rubric sugest", "invalid choice: 'sugest' (did you mean suggest?)"),
+        ("frobnicate", "invalid choice: 'frobnicate'; see `evenhand --help`"),
+        ("--vesion", "unrecognized option: --vesion (did you mean --version?)"),
+        ("report study --ot x", "unrecognized option: --ot (did you mean --out?)"),
+        ("report study --ot=x", "unrecognized option: --ot (did you mean --out?)"),
+        # A required option is not called missing where it was mistyped.
+        ("gate study --grader g --requier r", "unrecognized option: --requier (did you mean --req"),
+        ("plan --sides a,b", "evenhand plan: --sides says what a file means: write it once with"),
+        ("report study other", "unrecognized arguments: other"),
+        ("gate study", "the following arguments are required: --grader"),
+        ("check labels.csv --level nominl", "invalid choice: 'nominl' (choose from"),
+    ],
+)
+def test_a_mistyped_word_is_one_sentence_with_what_was_meant(
+    words: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words.split()) == 2
+    said = capsys.readouterr()
+    assert says in said.err
+    assert len(said.err.splitlines()) == 1
+    assert said.out == ""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["exclude", "nowhere", "ann", "--reason", "--no reason, she said"],
+        ["exclude", "nowhere", "ann", "--reas", "in short"],
+        ["exclude", "--reason=report", "--", "nowhere", "ann"],
+    ],
+)
+def test_what_only_looks_mistyped_is_let_pass(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    assert "nowhere is not a study" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("plan --rubric refusal", "--rubric is about the labels of a pilot"),
+        ("plan labels.csv --power 0.9", "--power is an assumption for planning without a pilot"),
+        ("plan . --categories 1,2", "--categories is for a ratings file"),
+        ("select . --units units.csv", "--units is for a ratings file"),
+        ("gate . --grader g --require kappa>0 --level ordinal", "--level is for a ratings file"),
+        ("invite . --revoke --for ann --hours 3", "--hours is about new links"),
+        ("account . disable ann --role lead", "--role is only for a login that is added"),
+        ("adjudicate . --by ann", "--by says who made the decisions"),
+        ("grade . --grader baseline:lexical --batch --cancel --dry-run", "--dry-run asks nothing"),
+        ("demo --no-app --port 8600", "--port: not allowed with argument --no-app"),
+    ],
+)
+def test_an_option_that_would_do_nothing_is_refused(
+    words: str,
+    says: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(words.split()) == 2
+    assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--rubric", "--cluster"])
+def test_what_a_study_may_be_told_is_let_pass(
+    option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["gate", ".", "--grader", "g", "--require", "kappa>0", option, "x"]) == 2
+    assert ". is not a study" in capsys.readouterr().err
+
+
+GIVEN = {
+    "margin": (["--margin", ".05"], 0.05),
+    "resamples": (["--resamples", "300"], 300),
+    "cluster": (["--cluster", "unit"], "unit"),
+    "interval": (["--set", "interval=bca"], "bca"),
+    "epsilon": (["--epsilon", "0.1"], 0.1),
+    "slices": (["--slice", "topic", "--slice", "side"], ("topic", "side")),
+    "variants": (["--set", "variants=wording"], ("wording",)),
+    "groups": (["--set", "groups=region"], ("region",)),
+    "rater_slices": (["--set", "rater_slices=leaning"], ("leaning",)),
+    "confidence_cut": (["--set", "confidence_cut=0.8"], 0.8),
+    "confidence_target": (["--set", "confidence_target=1"], 1.0),
+    "ordered": (["--set", "ordered=quadratic"], "quadratic"),
+    "overlap": (["--set", "overlap=random"], "random"),
+    "sensitivity_cluster": (["--set", "sensitivity_cluster=topic"], "topic"),
+    "leanings": (
+        ["--set", "leanings.l=x,y", "--set", "leanings.r=z"],
+        {"l": ("x", "y"), "r": ("z",)},
+    ),
+    "missing": (["--missing", "99,skip"], ("99", "skip")),
+    "families": (["--set", "families.acme=our-tune"], {"acme": ("our-tune",)}),
+    "min_coverage": (["--set", "min_coverage=0.5"], 0.5),
+    "min_clusters": (["--set", "min_clusters=50"], 50),
+    "bias_bound": (["--set", "bias_bound=0.2"], 0.2),
+    "max_injection": (["--set", "max_injection=0.3"], 0.3),
+    "max_knocked_off": (["--set", "max_knocked_off=0.3"], 0.3),
+    "max_silenced": (["--set", "max_silenced=0.3"], 0.3),
+    "max_gross": (["--set", "max_gross=0.05"], 0.05),
+    "min_stability": (["--set", "min_stability=-1"], -1.0),
+    "min_information": (["--set", "min_information=0.3"], 0.3),
+    "scope": (["--set", "scope=like_these"], "like_these"),
+    "looks": (["--set", "looks=3"], 3),
+    "across_rubrics": (["--set", "across_rubrics=holm"], "holm"),
+    "margin_share": (["--set", "margin_share=0.2"], 0.2),
+    "drift_margin": (["--set", "drift_margin=0.05"], 0.05),
+    "min_people_kappa": (["--set", "min_people_kappa=0.1"], 0.1),
+    "min_rarer": (["--set", "min_rarer=5"], 5),
+    "reference": (["--reference", "ann"], "ann"),
+    "reference_kappa": (["--set", "reference_kappa=0.7"], 0.7),
+    "reference_sensitivity": (["--set", "reference_sensitivity=0.9"], 0.9),
+    "reference_specificity": (["--set", "reference_specificity=0.9"], 0.9),
+    "seed": (["--seed", "7"], 7),
+}
+
+
+def read(words: list[str]) -> dict[str, object]:
+    parser = Parser()
+    add_analysis_options(parser)
+    return given_settings(parser.parse_args(words))
+
+
+@pytest.mark.parametrize(
+    "setting", [*AnalysisSettings.model_fields, *DecisionSettings.model_fields, "seed"]
+)
+def test_what_study_toml_accepts_is_an_option(setting: str) -> None:
+    words, value = GIVEN[setting]
+    assert read(words) == {setting: value}
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--margin", "0"], "--margin is '0'; it must be greater than 0"),
+        (["--resamples", "few"], "--resamples is 'few'; it must be a valid integer"),
+        (["--set", "leanings=left"], "--set takes an entry of leanings: write leanings.NAME=KEY"),
+        (["--set", "leanings.left=x"], "leanings names left; name the two"),
+        (["--set", "interval=wide"], "--set interval is 'wide'; it must be"),
+        (["--set", "max_gros=0.1"], "--set is 'max_gros=0.1'; write NAME=VALUE with a setting"),
+        (["--set", "looks"], "--set is 'looks'; write NAME=VALUE"),
+        (["--seed", "-1"], "--seed is '-1'; it must be greater than or equal to 0"),
+    ],
+)
+def test_what_is_out_of_range_is_named_by_its_option(words: list[str], sentence: str) -> None:
+    with pytest.raises(InputError) as raised:
+        read(words)
+    assert str(raised.value).startswith(sentence)
+
+
+def test_a_verb_may_do_without() -> None:
+    parser = Parser()
+    add_analysis_options(parser, without=("--sides", "epsilon", "looks"))
+    assert "--sides" not in parser.format_help()
+    assert "--epsilon" not in parser.format_help()
+    assert given_settings(parser.parse_args(["--margin", "0.3"])) == {"margin": 0.3}
+    with pytest.raises(InputError, match="--set looks changes nothing here"):
+        given_settings(parser.parse_args(["--set", "looks=2"]))
+
+
+@pytest.mark.parametrize("option", ["--max-gross", "--leaning", "--looks=3"])
+def test_an_option_that_became_a_setting_says_what_to_write(
+    option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parser = Parser()
+    add_analysis_options(parser)
+    with pytest.raises(SystemExit):
+        parser.parse_args([option, "0.1"])
+    assert "is a setting: write --set " in capsys.readouterr().err
+
+
+# What Tab does in each shell, without a terminal: LINE is what was typed so far.
+TAB = {
+    "bash": """
+        eval "$(evenhand --completion bash)"
+        COMP_LINE="$LINE" COMP_POINT=${#LINE} COMP_TYPE=9
+        $(complete -p evenhand | sed "s/.*-F \\([^ ]*\\).*/\\1/") evenhand
+        printf '%s\\n' "${COMPREPLY[@]}"
+    """,
+    "zsh": """
+        autoload -Uz compinit && compinit -u -D
+        eval "$(evenhand --completion zsh)"
+        _describe() { print -l -- ${(P)2} }
+        BUFFER=$LINE CURSOR=$#LINE words=(${=LINE})
+        $_comps[evenhand]
+    """,
+    "fish": "evenhand --completion fish | source; complete -C $LINE",
+}
+QUIET = {"bash": ["--norc"], "zsh": ["-f"], "fish": ["--no-config"]}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("shell", "line", "offered"),
+    [
+        ("bash", "evenhand re", {"report", "reproduce", "respond", "restore"}),
+        ("bash", "evenhand rubric suggest --pro", {"--proposer"}),
+        ("bash", "evenhand plan --statistic a", {"ac1", "alpha"}),
+        ("bash", "evenhand report my-", {"my-study/"}),
+        ("zsh", "evenhand gate labels.csv --req", {"--require"}),
+        ("fish", "evenhand gate labels.csv --req", {"--require"}),
+    ],
+)
+def test_tab_completes(shell: str, line: str, offered: set[str], tmp_path: Path) -> None:
+    program = shutil.which(shell)
+    if program is None:
+        pytest.skip(f"{shell} is not installed")
+    (tmp_path / "my-study").mkdir()
+    (tmp_path / "evenhand").write_text(f'#!/bin/sh\nexec {sys.executable} -P -m evenhand "$@"\n')
+    (tmp_path / "evenhand").chmod(0o755)
+    done = subprocess.run(
+        [program, *QUIET[shell], "-c", TAB[shell]],
+        cwd=tmp_path,
+        env=os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "LINE": line},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    # fish and zsh add what an option is about.
+    said = {text.partition("\t")[0].partition(":")[0].strip() for text in done.stdout.splitlines()}
+    assert said == offered, done.stderr

@@ -235,10 +235,7 @@ def eval_set(shared_data: Path) -> Path:
 
 @pytest.mark.slow
 def test_the_published_set_is_planned(
-    server: ProtocolServer,
-    shared_data: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    server: ProtocolServer, shared_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["reproduce", "even-handedness", str(tmp_path / "study"), "--scope", "all"]
     words += ["--pairs", str(eval_set(shared_data)), "--dry-run"]

@@ -170,12 +170,7 @@ SENT = {  # declaration, grader ("": the store), key and variable in the refusal
         "[providers.openai] headers.x",
         "AWS_SECRET_ACCESS_KEY",
     ),
-    "a path": (
-        LAB.replace("v1", "${MY_KEY}"),
-        "lab:m",
-        "[providers.lab] base_url",
-        "MY_KEY",
-    ),
+    "a path": (LAB.replace("v1", "${MY_KEY}"), "lab:m", "[providers.lab] base_url", "MY_KEY"),
 }
 
 

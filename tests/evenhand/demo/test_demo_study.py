@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from evenhand.cli.main import main
-from evenhand.demo.studies import PRICES, SEED, make_demo
+from evenhand.demo import PRICES, SEED, make_demo
 from evenhand.study import open_study
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.tables.formats import read_table

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from evenhand.cli.main import main
-from evenhand.demo.studies import ITEMS_SEED, default_folder, make_demo
+from evenhand.demo import ITEMS_SEED, default_folder, make_demo
 from evenhand.study import open_study
 from evenhand.study.tables.formats import read_table
 from harness.demo.items import JUDGE, LENIENT, demo_items

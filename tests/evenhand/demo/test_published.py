@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from evenhand.cli.main import main
-from evenhand.demo.published import PUBLISHED, published_labels
+from evenhand.demo import PUBLISHED, published_labels
 from evenhand.study.settings.analysis import AnalysisSettings
 from tests.conftest import ROOT
 

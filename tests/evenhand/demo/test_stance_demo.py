@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from evenhand.cli.main import main
-from evenhand.demo.studies import STANCE_SEED, make_demo
+from evenhand.demo import STANCE_SEED, make_demo
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.tables.formats import read_table
@@ -98,12 +98,7 @@ def test_subjects_that_waver_are_less_stable(results: pd.DataFrame) -> None:
     """Each prompt gets a level drawn anew with probability .1 (left, right), .3 or .5."""
     kappas = {
         subject: row(
-            results,
-            "stability_fleiss_kappa",
-            STEADY,
-            "",
-            f"subject=synthetic-{subject}",
-            "wording",
+            results, "stability_fleiss_kappa", STEADY, "", f"subject=synthetic-{subject}", "wording"
         )
         for subject in ("left", "right", "middle", "evasive")
     }

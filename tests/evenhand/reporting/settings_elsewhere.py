@@ -1,13 +1,35 @@
-"""The tests of settings that no report shows: what they change is seen where it happens."""
+"""A study with another value of one setting, and the tests of settings that no report shows."""
 
 from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from evenhand.study.settings.study_toml import change_config
+
+
+def changed(folder: Path, to: Path, setting: str, value: object) -> Path:
+    """A copy of the study with another value of one setting in its study.toml."""
+    shutil.copytree(folder, to)
+    section, _, key = setting.rpartition(".")
+    text = (to / "study.toml").read_text("utf-8")
+    if not section and not isinstance(value, dict):  # a key at the top
+        lines = [line for line in text.splitlines() if not line.startswith(f"{setting} =")]
+        written = str(value).lower() if isinstance(value, bool) else repr(value)
+        (to / "study.toml").write_text("\n".join([f"{setting} = {written}", *lines]), "utf-8")
+    elif isinstance(value, dict) and not section:
+        change_config(to, {f"{setting}.{each}": inner for each, inner in value.items()})
+    else:
+        change_config(to, {section: {key: value}})
+    return to
+
 
 ELSEWHERE = {
     "analysis.overlap": (
         "analysis/people/test_selection.py",
         "test_overlap_declared_random_is_not_tested",
     ),
-    "analysis.missing": ("evenhand/cli/test_imported_names.py", "test_an_import_leaves_codes_out"),
+    "analysis.missing": ("evenhand/cli/test_exports.py", "test_an_import_leaves_codes_out"),
     "store": ("study/store/test_store.py", "test_postgresql_keeps_a_study_just_so"),
     "rewording.rubric": (
         "study/test_rewording.py",
@@ -25,10 +47,7 @@ ELSEWHERE = {
         "study/test_rewording.py",
         "test_a_trial_that_has_ended_gives_out_no_more_of_its_units",
     ),
-    "published": (
-        "evenhand/cli/test_reproduce.py",
-        "test_a_study_names_its_own_published_figures",
-    ),
+    "published": ("evenhand/cli/test_reproduce.py", "test_a_study_names_its_own_published_figures"),
     "annotation.lease_minutes": (
         "study/desk/test_answers.py",
         "test_a_lease_that_ran_out_frees_the_place_and_the_late_label_counts",
@@ -90,14 +109,7 @@ ELSEWHERE = {
     ),
     **{
         f"prolific.{key}": ("study/session/test_crowd.py", "test_links_to_and_from_prolific")
-        for key in (
-            "complete",
-            "screened_out",
-            "no_consent",
-            "stopped",
-            "nothing_left",
-            "returned",
-        )
+        for key in ("complete", "screened_out", "no_consent", "stopped", "nothing_left", "returned")
     },
     "annotation.language": ("annotate_app/test_languages.py", "test_the_study_says_what"),
     "annotation.languages": ("annotate_app/test_languages.py", "test_the_study_says_what"),
@@ -124,10 +136,7 @@ ELSEWHERE = {
         )
         for key in ("complete", "currency", "screened_out", "nothing_left")
     },
-    "pay.stopped": (
-        "study/session/test_crowd.py",
-        "test_who_is_stopped_is_paid_as_the_study_says",
-    ),
+    "pay.stopped": ("study/session/test_crowd.py", "test_who_is_stopped_is_paid_as_the_study_says"),
     **{
         f"oidc.{key}": (
             "annotate_app/test_single_sign_on.py",

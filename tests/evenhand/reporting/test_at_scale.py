@@ -1,4 +1,6 @@
-"""`check` by an engine: the ordinary check's rows, byte for byte the same by whatever engine."""
+"""`check` by an engine: the ordinary check's rows, byte for byte the same, in whatever pieces
+ratings come and to whatever parts they are scattered.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +8,38 @@ import os
 import re
 import signal
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pyarrow import parquet
 
+from evenhand.analysis.labels.reduced import Reduced, by_kind
+from evenhand.analysis.labels.scale import Scale
 from evenhand.errors import InputError
 from evenhand.reporting import at_scale
 from evenhand.reporting.analysing import analyse_file
-from evenhand.reporting.at_scale import REFUSED, Reading, analyse_at_scale, read_parts, read_piece
+from evenhand.reporting.at_scale import (
+    REFUSED,
+    Facts,
+    Reading,
+    Reduction,
+    add_up,
+    analyse_at_scale,
+    facts_of,
+    read_parts,
+    read_piece,
+    reduce_part,
+    scattered,
+)
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.study.tables import limits
 from evenhand.study.tables.pieces import pieces_of
-from harness.many_ratings import CATEGORIES, many_ratings
+from harness.many_ratings import CATEGORIES, RATERS, many_ratings
 from tests.conftest import ROOT
 
 SCALE = ScaleOptions(categories=CATEGORIES, level="ordinal", affirmative=("3",))
@@ -75,10 +94,7 @@ def test_a_worker_that_is_killed_costs_time_and_no_result(folder: Path, engine: 
     undisturbed = csv_of(folder / "whole.csv", engine)
     killed = []
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
-    with (
-        distributed.LocalCluster(**options) as cluster,
-        distributed.Client(cluster) as client,
-    ):
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
 
         def kill(stage: str) -> None:
             """One of two workers, which holds half of the ratings, before they are reduced."""
@@ -194,3 +210,92 @@ def test_raters_that_are_named_are_the_only_ones(tmp_path: Path, engine: str) ->
     assert named >= set(kinds)
     assert not named & {"ben", "g2"}
     assert [each["verdict"] for each in found.verdicts] == [v["verdict"] for v in whole.verdicts]
+
+
+READING = Reading("ratings", {}, "cluster_id")
+
+
+def repeated(units: int, per_cluster: int) -> pd.DataFrame:
+    """Ratings in which graders answered three times, with a probability."""
+    frame = many_ratings(units, per_cluster)
+    drawn = [
+        frame.assign(draw=str(draw), p_positive=[f"0.{(n * 7 + draw) % 10}" for n in frame.index])
+        for draw in range(3)
+    ]
+    by_model = frame["rater_kind"] == "model"
+    first = frame.assign(draw="0", p_positive="")
+    return pd.concat([first[~by_model], *(each[by_model] for each in drawn)], ignore_index=True)
+
+
+def reduction(facts: Facts) -> Reduction:
+    scale = Scale("", CATEGORIES, "ordinal", frozenset({"3"}))
+    return Reduction(READING, {"": scale}, {"": by_kind(RATERS)}, facts.filled, RATERS)
+
+
+def reduced(frame: pd.DataFrame, cuts: list[int], parts: int) -> tuple[Reduced, Facts]:
+    """By way of pieces that end at `cuts`, and so many parts."""
+    ends = [0, *sorted({min(cut, len(frame)) for cut in cuts}), len(frame)]
+    rows = pa.Table.from_pandas(frame.assign(row=range(len(frame))), preserve_index=False)
+    pieces = [rows.slice(start, end - start) for start, end in pairwise(ends)]
+    facts = Facts.all_of([facts_of(piece) for piece in pieces if len(piece)])
+    by_part = zip(*(scattered(piece, parts) for piece in pieces), strict=True)
+    return add_up([reduce_part(tables, reduction(facts)) for tables in by_part])[""], facts
+
+
+def contents(table: Reduced) -> tuple[object, ...]:
+    cells = table.cells.toarray().tolist()
+    return (table.clusters.to_pylist(), table.patterns.tolist(), cells, table.reasons)
+
+
+@pytest.mark.slow
+@settings(max_examples=8, deadline=None)
+@given(
+    units=st.integers(2, 25),
+    cuts=st.lists(st.integers(0, 200), max_size=4),
+    parts=st.integers(1, 7),
+    order=st.randoms(use_true_random=False),
+)
+def test_any_partitioning_and_row_order_gives_the_same_table(
+    units: int, cuts: list[int], parts: int, order
+) -> None:
+    frame = repeated(units, 2)
+    places = list(range(len(frame)))
+    order.shuffle(places)
+    shuffled = frame.iloc[places].reset_index(drop=True)
+    whole, facts = reduced(frame, [], 1)
+    found, same_facts = reduced(shuffled, cuts, parts)
+    assert contents(found) == contents(whole)
+    assert {*same_facts.cells.itertuples(index=False)} == {*facts.cells.itertuples(index=False)}
+    assert (same_facts.filled, same_facts.rows) == (facts.filled, len(frame))
+
+
+def test_facts_say_where_a_cell_stands_first() -> None:
+    table = pa.table({"rater_id": ["b", "a", "b"], "label": ["1", "2", "1"], "row": [4, 2, 3]})
+    found = Facts.all_of([facts_of(table)]).cells
+    assert found.index.tolist() == [2, 3]
+    assert found[["rater_id", "label"]].to_numpy().tolist() == [["a", "2"], ["b", "1"]]
+
+
+def test_a_broken_row_is_named_by_its_number_in_the_file() -> None:
+    frame = many_ratings(6, 2).assign(row=range(40, 40 + len(many_ratings(6, 2))))
+    frame.loc[3, "label"] = "9"
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    with pytest.raises(InputError, match=r"ratings, row 45: the label '9'"):
+        reduce_part([table], reduction(facts_of(table)))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"cluster_id": ""}, "every unit needs a cluster"),
+        ({"cluster_id": "another"}, "a unit lies in one cluster"),
+    ],
+)
+def test_a_unit_lies_in_one_cluster(change: dict[str, str], said: str) -> None:
+    frame = many_ratings(6, 2)
+    at = frame.index[frame["unit_id"] == "u00002"]
+    for name, value in change.items():
+        frame.loc[at if value == "" else at[:1], name] = value
+    table = pa.Table.from_pandas(frame.assign(row=frame.index), preserve_index=False)
+    with pytest.raises(InputError, match=said):
+        reduce_part([table], reduction(facts_of(table)))

@@ -1,15 +1,22 @@
-"""A study's report and its live figures: the same rows, made in two ways."""
+"""A study's report and its live figures: the same rows, made in two ways; its last lines, its
+print, and the libraries that estimates are held against.
+"""
 
 from __future__ import annotations
 
 import json
+import multiprocessing
 import re
 from collections.abc import Callable
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
+import evenhand as eh
+from evenhand.analysis import Analysis, Scale, analyse
+from evenhand.analysis.verification import Libraries
 from evenhand.errors import InputError
 from evenhand.reporting.live_figures import (
     DISAGREEMENTS_FILE,
@@ -18,7 +25,8 @@ from evenhand.reporting.live_figures import (
     QUALITY_FILE,
     study_figures,
 )
-from evenhand.reporting.report import report_study
+from evenhand.reporting.panel import MOST_LINES, WIDTH, last_lines
+from evenhand.reporting.report import libraries_beside, print_pdf, report_study
 from evenhand.study import Study
 from evenhand.study.lead.disagreements import sort_disagreement
 from evenhand.study.store.grades import GradeAttempt
@@ -102,3 +110,161 @@ def test_without_labels_there_is_neither(make_study: Callable[..., Study], tmp_p
 def facts_in(folder: Path) -> dict[str, object]:
     facts: dict[str, object] = json.loads((folder / "report.json").read_text())["study"]["facts"]
     return facts
+
+
+@pytest.mark.parametrize("does", ["exit 1", "exit 0"], ids=["fails", "prints nothing"])
+def test_a_browser_that_does_not_print_is_a_sentence(tmp_path: Path, does: str) -> None:
+    browser = tmp_path / "chromium"
+    browser.write_text(f"#!/bin/sh\n{does}\n")
+    browser.chmod(0o755)
+    with pytest.raises(
+        InputError, match=r"chromium could not print page\.html; open it in a browser"
+    ):
+        print_pdf(browser, tmp_path / "page.html", tmp_path / "page.pdf")
+    assert not (tmp_path / "page.pdf").exists()
+
+
+@pytest.fixture
+def started() -> Callable[[], list[BaseProcess]]:
+    """The processes that the test has started and that are still there."""
+    before = multiprocessing.active_children()
+    return lambda: [each for each in multiprocessing.active_children() if each not in before]
+
+
+def _analysed(verify: bool | Libraries) -> Analysis:
+    """Two rubrics, each with two readings, so that several answers are waited for in turn."""
+    given = {"ann": "yyynnnyy", "ben": "yynnnyyn"}
+    rows = [
+        {"rubric": name, "unit_id": f"u{n}", "rater_id": who, "rater_kind": "human", "label": label}
+        for name, step in (("calm", 1), ("kind", 3))
+        for who, labels in given.items()
+        for n, label in enumerate((labels * 3)[::step])
+    ]
+    scales = [Scale(name, ("y", "n"), affirmative=frozenset("y")) for name in ("calm", "kind")]
+    return analyse(pd.DataFrame(rows), None, scales, resamples=50, verify=verify)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("two_cores")
+def test_libraries_beside_say_what_they_say_here(started: Callable[[], list[BaseProcess]]) -> None:
+    waited: list[str] = []
+    with libraries_beside(meanwhile=lambda: waited.append("meanwhile")) as libraries:
+        beside = _analysed(libraries).verification
+    assert beside == _analysed(True).verification
+    assert beside is not None
+    assert beside.compared == 20
+    assert waited  # to load them takes longer than this analysis
+    assert not started()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("two_cores")
+def test_a_process_that_is_killed_costs_time_and_nothing_else(
+    started: Callable[[], list[BaseProcess]],
+) -> None:
+    def kill() -> None:
+        for process in started():
+            process.kill()
+
+    with libraries_beside(meanwhile=kill) as libraries:
+        assert _analysed(libraries).verification == _analysed(True).verification
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("two_cores")
+def test_an_error_here_leaves_nobody_behind(started: Callable[[], list[BaseProcess]]) -> None:
+    def fail() -> None:
+        with libraries_beside(meanwhile=lambda: None):
+            raise ValueError("of the analysis")
+
+    with pytest.raises(ValueError, match="of the analysis"):
+        fail()
+    assert not started()
+
+
+def test_a_single_core_loads_them_itself() -> None:
+    with libraries_beside(meanwhile=lambda: None) as libraries:
+        assert libraries is True
+
+
+GIVEN = {"human": ("yyyynnnn" * 10, "yyynnnnn" * 10), "good": "yyyynnnn" * 5 + "yyynnnnn" * 5}
+
+
+def labels(rubrics: int, graders: int, name: str = "grader") -> pd.DataFrame:
+    """Two people and graders of whom every second is good and the others say no, by rubric."""
+    given = dict(zip(("ann", "ben"), GIVEN["human"], strict=True))
+    given |= {f"{name}-{n}": "n" * 80 if n % 2 else str(GIVEN["good"]) for n in range(graders)}
+    return pd.DataFrame(
+        {
+            "unit_id": f"u{n}",
+            "rater_id": rater,
+            "rater_kind": "human" if rater in ("ann", "ben") else "model",
+            "rubric": f"rubric-{rubric}",
+            "label": label,
+        }
+        for rubric in range(rubrics)
+        for rater, own in given.items()
+        for n, label in enumerate(own)
+    )
+
+
+def ended(table: pd.DataFrame) -> list[str]:
+    return last_lines(eh.check(table, resamples=20).analysis)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("rubrics", "graders", "name"),
+    [
+        (1, 1, "grader"),
+        (1, 14, "a-provider:a-model-with-a-long-name"),
+        (3, 3, "grader"),
+        (9, 3, "g"),
+        (4, 2, "x" * 90),
+    ],
+)
+def test_lines_are_few_and_short(rubrics: int, graders: int, name: str) -> None:
+    said = ended(labels(rubrics, graders, name))
+    assert len(said) <= MOST_LINES + 1
+    assert all(len(line) <= WIDTH for line in said)
+    assert said[-1].startswith("The report has ")
+    hidden = [line for line in said if "more rubrics" in line]
+    told = sum(f"rubric-{n}" in "".join(said) for n in range(rubrics))
+    assert bool(hidden) == (told < rubrics)
+    if hidden:
+        assert hidden == [f"The report has {rubrics - told} more rubrics."]
+
+
+@pytest.mark.slow
+def test_graders_stand_by_rubric_and_verdict() -> None:
+    said = ended(labels(2, 3))
+    at = said.index("Use grader-0 for rubric-1.")
+    assert said[at + 1] == "  can replace: grader-0, grader-2; do not use: grader-1"
+    lone = "\n".join(ended(labels(1, 1)))
+    assert "can replace:" not in lone
+    assert "grader-0" in lone
+
+
+@pytest.mark.slow
+def test_names_that_do_not_fit_are_counted() -> None:
+    (line,) = (line for line in ended(labels(1, 14, "a-rather-long-name")) if line[:2] == "  ")
+    assert " more" in line
+    (line,) = (line for line in ended(labels(1, 4, "y" * 90)) if line[:6] == "  can ")
+    assert line == "  can replace: 2; do not use: 2"
+
+
+def test_without_graders_it_says_so() -> None:
+    said = ended(labels(1, 0))
+    assert said[0] == "No verdict: there are no model graders here to judge."
+
+
+@pytest.mark.slow
+def test_the_demo_ends_within_a_dozen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from evenhand.cli.main import main
+
+    for _ in range(2):  # made, and found again
+        assert main(["demo", str(tmp_path / "d"), "--study", "items", "--no-app"]) == 0
+        said = capsys.readouterr().out.replace(str(tmp_path), "").splitlines()
+        assert len(said) <= 10
+        assert max(map(len, said)) <= 100
+        assert "report.html" in said[-1]

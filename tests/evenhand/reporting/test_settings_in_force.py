@@ -31,8 +31,7 @@ from evenhand.study.store.grades import AttackedGrade
 from evenhand.study.store.schema import background_answers
 from evenhand.study.tables.ratings import validate_ratings
 from tests.conftest import write_pairs, write_responses
-from tests.evenhand.reporting.changed_settings import changed
-from tests.evenhand.reporting.settings_elsewhere import ELSEWHERE
+from tests.evenhand.reporting.settings_elsewhere import ELSEWHERE, changed
 from tests.evenhand.reporting.test_settings_of_people import IN_A_SESSION, IN_THE_QUALITY
 
 ROOT = Path(__file__).parents[3]
@@ -185,11 +184,7 @@ def labelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = place / "study"
     create_study(folder, plan)
     change_config(
-        folder,
-        {
-            "analysis": {"resamples": 100, "slices": []},
-            "decision": {"bias_bound": 0.02},
-        },
+        folder, {"analysis": {"resamples": 100, "slices": []}, "decision": {"bias_bound": 0.02}}
     )
     with open_study(folder) as study:
         import_ratings(study, _ratings(study), "ratings.csv")

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from evenhand.annotate_app.payload import page_data
 from evenhand.errors import InputError
-from evenhand.reporting.quality import stop_flagged, study_quality
+from evenhand.reporting.live_figures import stop_flagged, study_quality
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study, create_study, open_study
 from evenhand.study.access.admission import admit, make_invites
@@ -32,7 +32,7 @@ from evenhand.study.store.schema import attention_labels
 from evenhand.study.tables.ratings import validate_ratings
 from tests.analysis.crowd import crowd
 from tests.conftest import write_pairs, write_responses
-from tests.evenhand.reporting.changed_settings import changed
+from tests.evenhand.reporting.settings_elsewhere import changed
 
 # People's labels under the rules of quality
 

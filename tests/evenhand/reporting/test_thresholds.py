@@ -130,9 +130,7 @@ def test_writing_a_threshold_changes_no_verdict(tuned: MakeTuned, labels: bool) 
         assert now[tuple(each.values())[:6]] == repr(each)
 
 
-def test_a_tuned_threshold_is_worth_less_than_it_looks_where_it_was_tuned(
-    tuned: MakeTuned,
-) -> None:
+def test_a_tuned_threshold_is_worth_less_than_it_looks_where_it_was_tuned(tuned: MakeTuned) -> None:
     folder = tuned()
     threshold = written(folder)
     honest = row(analysed(folder), "cohen_kappa")["estimate"]

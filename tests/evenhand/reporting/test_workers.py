@@ -44,7 +44,7 @@ time.sleep(float(sys.argv[1]))
 """
 _BESIDE = """
 import multiprocessing, time
-from evenhand.reporting.verifying import libraries_beside
+from evenhand.reporting.report import libraries_beside
 
 with libraries_beside(meanwhile=print):
     print(multiprocessing.active_children()[0].pid, flush=True)
@@ -249,9 +249,7 @@ def test_after_one_that_was_ended_another_stands_by() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the system limits no process elsewhere")
 @pytest.mark.parametrize("function", [_takes_memory, _takes_time])
-def test_a_process_for_a_page_ends_at_its_limits(
-    function: Callable[[], None],
-) -> None:
+def test_a_process_for_a_page_ends_at_its_limits(function: Callable[[], None]) -> None:
     with pytest.raises(InputError, match="make the file smaller"):
         apart(function, is_limited=True)
 

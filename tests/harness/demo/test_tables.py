@@ -7,7 +7,7 @@ from importlib.resources import as_file, files
 import pandas as pd
 import pytest
 
-from evenhand.demo.studies import DEMOS
+from evenhand.demo import DEMOS
 from harness.demo.__main__ import written_tables
 
 pytestmark = pytest.mark.slow

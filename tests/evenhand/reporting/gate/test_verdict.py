@@ -15,7 +15,7 @@ from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import analyse_file
 from evenhand.reporting.gate.checks import gate as usual_gate
-from evenhand.reporting.gate.files import junit_xml, summary_markdown
+from evenhand.reporting.gate.checks import junit_xml, summary_markdown
 from evenhand.reporting.gate.requirement import parse_rule
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 
