@@ -7,8 +7,7 @@ from typing import TypedDict, Unpack
 
 import numpy as np
 
-from evenhand.analysis.bootstrap.boundary import kind_of
-from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.intervals import Interval, kind_of
 from evenhand.analysis.bootstrap.max_t import Parts
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.bootstrap.shares import share_interval

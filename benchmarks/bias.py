@@ -22,9 +22,8 @@ import numpy as np
 from scipy.special import ndtr
 
 from benchmarks.documents import RESULTS, library_versions
-from evenhand.analysis.bias.audit_rows import AuditRows
-from evenhand.analysis.bias.calls import Calls
-from evenhand.analysis.bias.shift import shift_with
+from evenhand.analysis.bias.findings import AuditRows
+from evenhand.analysis.bias.shift import Calls, shift_with
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.results import ResultRows
 

@@ -25,7 +25,7 @@ from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.shares import wilson
 from evenhand.analysis.subjects.differences import all_differences, rank_sets
-from evenhand.analysis.subjects.formulas import RateSums, rate_features
+from evenhand.analysis.subjects.plain import RateSums, rate_features
 
 OUT = RESULTS / "coverage-differences.md"
 REST = 400

@@ -34,8 +34,7 @@ from benchmarks.decisions import KAPPA, PEOPLE
 from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from benchmarks.drift import sees
 from evenhand.analysis import Scale
-from evenhand.analysis.bootstrap.influence import ALPHA
-from evenhand.analysis.bootstrap.looks import level_of_reading
+from evenhand.analysis.bootstrap.influence import ALPHA, level_of_reading
 from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.encoding import encode
 from evenhand.analysis.labels.matrix import LabelMatrix

@@ -2,7 +2,7 @@
 
 Pairs are picked by grades alone, never by people's labels. Labelling what is hard would make every
 figure look worse than it is; so each pair's probability of being picked is kept
-(`study.store.logs.decisions`), and every estimate weights for it (`analysis.labels.weights`).
+(`study.store.logs.decisions`), and every estimate weights for it (`analysis.labels.units`).
 """
 
 from __future__ import annotations

@@ -6,23 +6,27 @@ with that of the other humans, so that no rater is compared with their own label
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from evenhand.analysis.agreement import coefficients as c
-from evenhand.analysis.agreement.counts import is_tied, label_counts, majority_codes
+from evenhand.analysis.agreement.coefficients import is_tied, label_counts, majority_codes
 from evenhand.analysis.agreement.pairs import (
     MAX_LISTED_RATERS,
     deciding_kappa,
     pair_statistics,
     pair_tables,
 )
+from evenhand.analysis.bootstrap.patterns import count_labels
 from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.labels.encoding import encode_labels
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.notes import Code, Note, Remark, join_notes
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.types import Codes
+from evenhand.analysis.types import Codes, Column, Mask
 from evenhand.analysis.writer import Writer
 
 MAJORITY = "majority"
@@ -104,3 +108,32 @@ def _add_ties_row(out: Writer, coded: Coded) -> None:
     several = counts.sum(axis=1) >= 2
     values, none = out.share(is_tied(counts), several), Remark("no_pairable_units")
     out.add("consensus_ties", values, several, a="humans", at=MAJORITY, reason=none)
+
+
+@dataclass(frozen=True)
+class Majority:
+    """Majority label of each unit (None where tied or without labels), and the ties."""
+
+    labels: tuple[Hashable | None, ...]
+    tied: Mask
+
+    @property
+    def ties(self) -> float:
+        """Share of the units with a label that are tied."""
+        known = sum(label is not None for label in self.labels) + int(self.tied.sum())
+        return float(self.tied.sum() / known) if known else np.nan
+
+
+def majority(labels: Any, *, categories: Column[Hashable]) -> Majority:
+    """Return the most frequent label of every unit of labels (units, raters); ties are declared.
+
+    >>> found = majority([["a", "a", "b"], ["a", "b", None], [None, "b", None]], categories="ab")
+    >>> found.labels, found.tied.tolist()
+    (('a', None, 'b'), [False, True, False])
+    """
+    counts = count_labels(encode_labels(labels, categories), len(categories))
+    codes, names = majority_codes(counts), list(categories)
+    return Majority(
+        tuple(names[code] if code >= 0 else None for code in codes),
+        (codes < 0) & (counts.sum(axis=1) > 0),
+    )

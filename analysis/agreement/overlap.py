@@ -22,7 +22,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from evenhand.analysis.agreement.counts import label_counts
+from evenhand.analysis.agreement.coefficients import label_counts
 from evenhand.analysis.agreement.numbers import number_sums
 from evenhand.analysis.agreement.pairs import (
     CHUNK_CELLS,

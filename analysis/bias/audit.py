@@ -13,11 +13,22 @@ import numpy as np
 
 from evenhand.analysis.agreement.overlap import KappaMeans
 from evenhand.analysis.agreement.pairs import deciding_kappa
-from evenhand.analysis.bias.audit_rows import AuditRows
-from evenhand.analysis.bias.calls import Calls, directed_calls, verdict_calls
-from evenhand.analysis.bias.order import add_order_rows, add_people_order_rows, both_orders_of
-from evenhand.analysis.bias.shift import Shift, Shifts, shift_with
-from evenhand.analysis.bias.side import add_direction_rows, add_side_rows
+from evenhand.analysis.bias.findings import AuditRows
+from evenhand.analysis.bias.position import (
+    add_direction_rows,
+    add_order_rows,
+    add_people_order_rows,
+    add_side_rows,
+    both_orders_of,
+)
+from evenhand.analysis.bias.shift import (
+    Calls,
+    Shift,
+    Shifts,
+    directed_calls,
+    shift_with,
+    verdict_calls,
+)
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.labels.units import UnitColumn, UnitFacts
 from evenhand.analysis.request import Request

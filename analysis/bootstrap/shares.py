@@ -26,9 +26,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenhand.analysis.bootstrap.boundary import unseen
 from evenhand.analysis.bootstrap.influence import ALPHA
-from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.intervals import Interval, unseen
 from evenhand.analysis.bootstrap.score import PSEUDO, Sample, first_contradicted
 from evenhand.analysis.types import Array
 

@@ -12,23 +12,27 @@ The last two keep the default.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from evenhand.analysis.bootstrap.intervals import Interval
-from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples
+from evenhand.analysis.labels.encoding import cluster_codes, same_length
 from evenhand.analysis.notes import Remark
-from evenhand.analysis.thresholds.held_out import held_out_verdicts, verdict_outcomes
 from evenhand.analysis.thresholds.sweep import (
     OBJECTIVES,
     Curve,
     Outcomes,
+    held_out_verdicts,
     sweep,
     threshold_interval,
+    verdict_outcomes,
 )
-from evenhand.analysis.types import Array, Codes, Labels
+from evenhand.analysis.types import Array, Codes, Column, Labels
+from evenhand.errors import InputError
 
 MIN_CLUSTERS = 30
 TOO_WIDE = 0.5
@@ -153,3 +157,80 @@ def draws_needed(threshold: float) -> int:
     """
     nearer = min(threshold, 1.0 - threshold)
     return int(np.ceil(1.0 / nearer - 1e-9)) if nearer > 0 else 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class TunedThreshold(Interval):
+    """The threshold that matches a reference best, what it is worth, and whether to use it.
+
+    `estimate` is the threshold, with its 95% interval (see `analysis.thresholds.sweep`); `value` is
+    the objective on the units tuned on, `corrected` the same minus the optimism of tuning,
+    `at_default` at the threshold in use; `held_out_gain` is tuned minus default on clusters not
+    tuned on, `gain_low` its lower bound. `recommended` is the threshold to use, `advice` is
+    "tuned", "default" or "not_identifiable" (see `analysis.thresholds.advice`), and `reason`
+    explains it.
+    """
+
+    value: float
+    corrected: float
+    at_default: float
+    held_out_gain: float
+    gain_low: float
+    recommended: float
+    advice: Kind
+    reason: str
+
+    @property
+    def threshold(self) -> float:
+        """The estimate."""
+        return self.estimate
+
+    @property
+    def wins_held_out(self) -> bool:
+        """True if the lower bound of the gain lies above 0."""
+        return bool(self.gain_low > 0)
+
+
+def tune_threshold(
+    positive: Column[float],
+    reference: Column[int],
+    *,
+    objective: str = "kappa",
+    default: float = 0.5,
+    clusters: Column[Hashable] | None = None,
+    bootstrap: Bootstrap | None = None,
+) -> TunedThreshold:
+    """Sweep every threshold of probabilities (units,) against verdicts (units,), exactly.
+
+    `objective` is "kappa", "agreement", "f1", "youden" or "prevalence" (see
+    `analysis.thresholds.sweep.OBJECTIVES`); `clusters` (units,) are resampled, or else units.
+
+    >>> positive = [0.1, 0.2, 0.35, 0.6, 0.3, 0.4, 0.7, 0.9] * 5
+    >>> found = tune_threshold(positive, [p > 0.25 for p in positive])
+    >>> found.threshold, found.value, round(found.at_default, 3), found.advice
+    (0.3, 1.0, 0.333, 'tuned')
+    """
+    scores, verdicts = np.asarray(positive, dtype=float), np.asarray(reference, dtype=bool)
+    same_length(scores, verdicts)
+    if objective not in OBJECTIVES:
+        known = ", ".join(OBJECTIVES)
+        raise InputError(f"the objective is {objective!r}; it must be one of {known}")
+    if np.isnan(scores).any() or len(np.unique(verdicts)) < 2:
+        raise InputError(
+            "a threshold needs a probability for every unit and both verdicts in the reference"
+        )
+    of = cluster_codes(clusters, len(scores))
+    n = int(of.max()) + 1
+    resamples = (bootstrap or Bootstrap()).draw(np.ones(n))
+    found = calibrate(scores, verdicts.astype(np.int8), of, resamples, n, default)[objective]
+    return TunedThreshold(
+        **vars(found.threshold),
+        value=found.value,
+        corrected=found.corrected,
+        at_default=found.at_default.estimate,
+        held_out_gain=np.nan if found.gain is None else found.gain.estimate,
+        gain_low=np.nan if found.gain is None else found.gain.low,
+        recommended=found.advice.threshold,
+        advice=found.advice.kind,
+        reason=found.advice.reason.text,
+    )

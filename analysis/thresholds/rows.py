@@ -11,26 +11,30 @@ import numpy as np
 from evenhand.analysis.agreement.overlap import KappaMeans
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.labels.combine import combine_readings, methods_apart
-from evenhand.analysis.labels.counted import one_version, without_excluded
+from evenhand.analysis.labels.combine import (
+    combine_readings,
+    methods_apart,
+    one_version,
+    without_excluded,
+)
 from evenhand.analysis.labels.encoding import encode
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.labels.scale import Scale
-from evenhand.analysis.labels.weights import with_weights
+from evenhand.analysis.labels.units import with_weights
 from evenhand.analysis.notes import Code, Note, Remark, Remarks, join_notes
 from evenhand.analysis.people.ceiling import CEILING, with_and_among_humans
 from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.thresholds.advice import Calibration, calibrate, draws_needed
-from evenhand.analysis.thresholds.held_out import held_out_verdicts, verdict_outcomes
-from evenhand.analysis.thresholds.in_force import add_in_force_rows, clusters_labelled
-from evenhand.analysis.thresholds.references import (
+from evenhand.analysis.thresholds.in_force import (
     Reference,
+    add_in_force_rows,
+    clusters_labelled,
     main_reference,
     probability_graders,
     reference_named,
     references_of,
 )
-from evenhand.analysis.thresholds.sweep import OBJECTIVES
+from evenhand.analysis.thresholds.sweep import OBJECTIVES, held_out_verdicts, verdict_outcomes
 from evenhand.analysis.writer import About, Counts, Writer
 from evenhand.study.settings.analysis import SEED, AnalysisSettings
 from evenhand.study.tables.ratings import validate_ratings

@@ -8,6 +8,10 @@ much (Efron & Tibshirani 1993, ch. 17).
 The best threshold jumps from one probability to another, so the bootstrap of it promises nothing
 (Abrevaya & Huang 2005). Its interval inverts a comparison instead: it spans all thresholds
 whose objective is not significantly below the best one's, in the same resamples.
+
+A threshold is also judged on clusters that it was not tuned on. The clusters are split into ten
+folds; each fold's verdicts are made with the threshold that is best on the other nine. Agreement of
+those verdicts is what tuning is worth elsewhere.
 """
 
 from __future__ import annotations
@@ -285,3 +289,75 @@ def _at_least(counts: Numbers, below: Codes) -> tuple[Array, Array]:
     np.cumsum(counts, axis=1, dtype=running.dtype, out=running[:, 1:])
     everything = running[:, -1:].astype(np.float64)
     return everything - running.take(below, axis=1), everything
+
+
+_FOLDS = 10
+
+
+def folds(clusters: Codes) -> Codes:
+    """Assign a fold, 0 to 9, to each unit (units,).
+
+    Clusters stay whole, and the largest go first to the emptiest fold.
+
+    >>> folds(np.array([0, 0, 1, 2])).tolist()
+    [0, 0, 1, 2]
+    """
+    _, own, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
+    held = np.zeros(min(_FOLDS, max(len(sizes), 1)), dtype=np.intp)
+    fold = np.empty(len(sizes), dtype=np.intp)
+    for cluster in np.argsort(-sizes, kind="stable"):
+        fold[cluster] = held.argmin()
+        held[fold[cluster]] += sizes[cluster]
+    return fold[own.reshape(-1)]
+
+
+def held_out_thresholds(
+    positive: Array,
+    reference: Labels,
+    clusters: Codes,
+    default: float,
+    weight: Array | None = None,
+) -> dict[str, Array]:
+    """Thresholds (units,) by objective, each tuned on the other folds than the unit's own.
+
+    `positive` are probabilities (units,); units whose `reference` is -1 are not tuned on, but get a
+    threshold too. `weight` (units,) is how much each counts. Empty with a single cluster.
+    """
+    fold = folds(clusters)
+    if fold.max(initial=0) < 1:
+        return {}
+    thresholds = {objective: np.full(len(positive), default) for objective in OBJECTIVES}
+    for each in range(int(fold.max()) + 1):
+        train, test = np.flatnonzero((fold != each) & (reference >= 0)), fold == each
+        own = np.arange(len(train))
+        counts: Numbers = np.ones(len(train), dtype=np.int64)
+        if weight is not None:
+            counts = weight[train]
+        candidates = Candidates.of(positive[train], reference[train] == 1, own, default)
+        outcomes = candidates.outcomes(counts[None])
+        for objective in OBJECTIVES:
+            values = values_of(objective, outcomes, whole=weight is None)
+            thresholds[objective][test] = candidates.thresholds[best_of(values)[0]]
+    return thresholds
+
+
+def held_out_verdicts(
+    positive: Array,
+    reference: Labels,
+    clusters: Codes,
+    default: float,
+    weight: Array | None = None,
+) -> dict[str, Mask]:
+    """Verdicts (units,) by objective, made with these thresholds."""
+    found = held_out_thresholds(positive, reference, clusters, default, weight)
+    return {objective: positive >= thresholds for objective, thresholds in found.items()}
+
+
+def verdict_outcomes(
+    verdict: Mask, affirmed: Mask, clusters: Codes, resamples: Resamples
+) -> Outcomes:
+    """Count the outcomes of verdicts (units,) against a reference (units,), in every resample
+    (rows,).
+    """
+    cells = verdict & affirmed, verdict & ~affirmed, affirmed, ~affirmed
+    return Outcomes(*resamples.sums(clusters, *cells).T)

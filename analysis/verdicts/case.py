@@ -13,15 +13,23 @@ from evenhand.analysis.injection import Audit, audit_of
 from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, LabelMatrix
 from evenhand.analysis.notes import Code, says
 from evenhand.analysis.people.ceiling import CEILING
-from evenhand.analysis.people.coverage import COVERAGE, UNSCORED_AS_DISAGREEMENT
-from evenhand.analysis.people.gross_errors import GROSS
-from evenhand.analysis.people.recoded import EXCHANGED, HIGHER, LOWER, RECODED, REVERSED
-from evenhand.analysis.people.reversed_scales import Opposed, opposed_in
+from evenhand.analysis.people.disagreements import COVERAGE, UNSCORED_AS_DISAGREEMENT
+from evenhand.analysis.people.reversed_scales import (
+    EXCHANGED,
+    GROSS,
+    HIGHER,
+    LOWER,
+    RECODED,
+    REVERSED,
+    Opposed,
+    opposed_in,
+)
 from evenhand.analysis.people.selection import BY_LABELS
 from evenhand.analysis.requirement import ClusterCounts
 from evenhand.analysis.results import BASELINES, ResultRow, ResultRows, key_of
 from evenhand.analysis.thresholds.in_force import IN_FORCE
 from evenhand.analysis.thresholds.rows import CEILING_HELD_OUT, KAPPA_HELD_OUT
+from evenhand.analysis.verdicts.comparison import HELD_OUT, TUNED_FOR
 from evenhand.analysis.verdicts.evidence import (
     ABOVE_BASELINE,
     CHANCE,
@@ -34,7 +42,6 @@ from evenhand.analysis.verdicts.evidence import (
     RARER,
     WORTH,
 )
-from evenhand.analysis.verdicts.readings import HELD_OUT, TUNED_FOR
 from evenhand.study.settings.analysis import DecisionSettings
 
 AT_THRESHOLD = "may_stand_in_at_threshold"

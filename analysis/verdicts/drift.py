@@ -34,9 +34,9 @@ from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.encoding import encode
 from evenhand.analysis.labels.matrix import BINARY_ALL, Coded, LabelMatrix
 from evenhand.analysis.labels.scale import Scale
-from evenhand.analysis.labels.weights import with_weights
+from evenhand.analysis.labels.units import with_weights
 from evenhand.analysis.notes import reason_in_words
-from evenhand.analysis.people.coverage import unscored_remark
+from evenhand.analysis.people.disagreements import unscored_remark
 from evenhand.analysis.planning.more_clusters import REALISTIC, Bound, surer_level
 from evenhand.analysis.requirement import (
     ClusterCounts,
@@ -52,8 +52,7 @@ from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.statistics import share_apart, shown_apart
 from evenhand.analysis.types import Array, Frequency
 from evenhand.analysis.verdicts.case import Answers
-from evenhand.analysis.verdicts.comparison import AtNull, Beside, Comparison, Points
-from evenhand.analysis.verdicts.readings import Reading
+from evenhand.analysis.verdicts.comparison import AtNull, Beside, Comparison, Points, Reading
 from evenhand.analysis.verdicts.requirements import (
     enough_clusters,
     of_both_kinds,

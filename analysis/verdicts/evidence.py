@@ -2,8 +2,8 @@
 
 A verdict is a test: may the grader lie further below people than the margin? Its error rate is that
 of the bounds here, taken at the null (see `analysis.bootstrap.score`), at a level that leaves room
-for every look at the study (`analysis.bootstrap.looks`) and for all graders of the rubric at once.
-The intervals elsewhere in the results are each for one figure at one look.
+for every look at the study (`analysis.bootstrap.influence`) and for all graders of the rubric at
+once. The intervals elsewhere in the results are each for one figure at one look.
 
 Bounds are for these people and pairs like these; from three people on also for people like these,
 where what people add to the variance is the jackknife's, each person left out in turn.
@@ -12,7 +12,7 @@ where what people add to the variance is the jackknife's, each person left out i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,21 +20,28 @@ import numpy as np
 from evenhand.analysis.agreement.pairs import deciding_kappa
 from evenhand.analysis.bootstrap.influence import (
     ALPHA,
+    level_of_look,
     reach,
     reach_over_people,
     simultaneous_level,
 )
 from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Deciding, Interval
-from evenhand.analysis.bootstrap.looks import level_of_look
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import BINARY, Coded, LabelMatrix
 from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.notes import Remark
-from evenhand.analysis.planning.more_clusters import REALISTIC, surer_level
+from evenhand.analysis.planning.more_clusters import REALISTIC, Pilot, surer_level
 from evenhand.analysis.results import BASELINES, ResultRow, ResultRows
 from evenhand.analysis.types import Array, Codes, Mask
-from evenhand.analysis.verdicts.comparison import AtNull, Beside, Comparison
-from evenhand.analysis.verdicts.readings import UNTUNED, Reading, if_wrong, readings_of
+from evenhand.analysis.verdicts.comparison import (
+    UNTUNED,
+    AtNull,
+    Beside,
+    Comparison,
+    Reading,
+    if_wrong,
+    readings_of,
+)
 from evenhand.study.settings.analysis import DecisionSettings
 
 NON_INFERIORITY = "non_inferiority"
@@ -422,3 +429,41 @@ def _share_below(value: float, mean: float, spread: float, low: float, high: flo
 
     ends = ((end - mean) / spread for end in (low, high))
     return float(truncnorm.cdf((value - mean) / spread, *ends))
+
+
+def pilots(rows: Iterable[ResultRow]) -> list[Pilot]:
+    """Return each grader compared with people, on the labels that its verdict is taken from, where
+    there are bounds.
+    """
+    compared = [row for row in rows if row["rater_a"] == "humans" and not row["at"]]
+    wider = {
+        (row["rubric"], row["rater_b"]): row
+        for row in compared
+        if row["statistic"] == NON_INFERIORITY_PEOPLE
+    }
+    return [
+        _pilot(row, wider.get((row["rubric"], row["rater_b"])))
+        for row in compared
+        if row["statistic"] == NON_INFERIORITY and row["high"] > row["low"]
+    ]
+
+
+def _pilot(row: ResultRow, wider: ResultRow | None) -> Pilot:
+    from scipy.special import stdtrit
+
+    level = row["deciding"] or Deciding()
+    over_people = (wider["deciding"] if wider else None) or Deciding(from_people=math.nan)
+    reached = (row["high"] - row["low"]) / 2
+    of_clusters = (reached / float(stdtrit(row["n_clusters"] - 1, 1.0 - level.alpha))) ** 2
+    share = over_people.from_people
+    return Pilot(
+        rubric=row["rubric"],
+        grader=row["rater_b"],
+        difference=row["estimate"],
+        margin=level.margin,
+        of_clusters=of_clusters,
+        clusters=row["n_clusters"],
+        of_people=of_clusters * share / (1.0 - share),
+        people=over_people.people,
+        alpha=level.next_alpha,
+    )

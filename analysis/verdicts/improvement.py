@@ -3,8 +3,8 @@
 Candidates are compared on *choose* by successive halving (Jamieson & Talwalkar 2016): all on a few
 clusters, the better half on more. The best of many looks better than it is, so its gain is bounded
 on *prove*, clusters that nothing was tuned to, by the paired bound of `drift`, at the level that
-this reading of them may spend (`analysis.bootstrap.looks`). Before that, a proof that is hardly to
-be expected is not begun (`chance_of_proof`): that can only save money and readings, never make a
+this reading of them may spend (`analysis.bootstrap.influence`). Before that, a proof that is hardly
+to be expected is not begun (`chance_of_proof`): that can only save money and readings, never make a
 *better* likelier. `python -m benchmarks.improving` shows how often *better* is wrong.
 """
 
@@ -21,8 +21,7 @@ from scipy.special import ndtr, ndtri
 
 from evenhand.analysis.agreement.overlap import Overlap
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, distances
-from evenhand.analysis.bootstrap.influence import influence, standard_error
-from evenhand.analysis.bootstrap.looks import level_of_reading
+from evenhand.analysis.bootstrap.influence import influence, level_of_reading, standard_error
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.score import kappas_of
 from evenhand.analysis.bootstrap.shares import share_bounds

@@ -21,7 +21,7 @@ from typing import Literal, TypedDict
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.notes import Code, says
-from evenhand.analysis.people.majority_rates import Rate, rates_of
+from evenhand.analysis.people.comparison import Rate, rates_of
 from evenhand.analysis.requirement import (
     Reason,
     Requirements,

@@ -21,16 +21,20 @@ import numpy as np
 from evenhand.analysis.agreement.overlap import KappaMeans, Overlap
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, deciding_kappa
 from evenhand.analysis.bias import Finding, flagged
-from evenhand.analysis.bootstrap.influence import ALPHA, influence, simultaneous_level
+from evenhand.analysis.bootstrap.influence import (
+    ALPHA,
+    influence,
+    level_of_look,
+    simultaneous_level,
+)
 from evenhand.analysis.bootstrap.intervals import Deciding, Interval
-from evenhand.analysis.bootstrap.looks import level_of_look
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.shares import share_bounds
 from evenhand.analysis.injection import Audit, audit_of
 from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix
-from evenhand.analysis.labels.weights import effective_size
+from evenhand.analysis.labels.units import effective_size
 from evenhand.analysis.notes import Remark, reason_in_words, says
-from evenhand.analysis.people.coverage import COVERAGE
+from evenhand.analysis.people.disagreements import COVERAGE
 from evenhand.analysis.planning.more_clusters import Bound
 from evenhand.analysis.requirement import (
     ClusterCounts,
@@ -47,8 +51,15 @@ from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.statistics import shown_apart
 from evenhand.analysis.types import Array
 from evenhand.analysis.verdicts.case import RECOMMENDED, Answers
-from evenhand.analysis.verdicts.comparison import Points, sizes_of
-from evenhand.analysis.verdicts.readings import HELD_OUT, TUNED_FOR, UNTUNED, Reading, readings_of
+from evenhand.analysis.verdicts.comparison import (
+    HELD_OUT,
+    TUNED_FOR,
+    UNTUNED,
+    Points,
+    Reading,
+    readings_of,
+    sizes_of,
+)
 from evenhand.analysis.verdicts.requirements import (
     answers_enough,
     enough_clusters,

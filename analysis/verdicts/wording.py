@@ -10,12 +10,10 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypedDict, get_args
 
 from evenhand.analysis.bias import Finding
-from evenhand.analysis.bootstrap.influence import ALPHA
-from evenhand.analysis.bootstrap.looks import USUAL
+from evenhand.analysis.bootstrap.influence import ALPHA, USUAL
 from evenhand.analysis.injection import Audit
 from evenhand.analysis.notes import reason_in_words, text_of
-from evenhand.analysis.people.recoded import EXCHANGED, HIGHER, LOWER, REVERSED
-from evenhand.analysis.people.reversed_scales import Opposed
+from evenhand.analysis.people.reversed_scales import EXCHANGED, HIGHER, LOWER, REVERSED, Opposed
 from evenhand.analysis.requirement import Reason
 from evenhand.analysis.results import ResultRow
 from evenhand.analysis.statistics import limit_shown, places_apart, share_apart, shown_apart

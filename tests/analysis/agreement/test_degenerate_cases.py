@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import evenhand.analysis as a
-from evenhand.analysis.subjects.correlation import exact_p, spearman
+from evenhand.analysis.subjects.scores import exact_p, spearman
 from tests.known_values import known_values
 
 BINARY = {"categories": [0, 1]}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from evenhand.analysis.agreement.counts import label_counts
+from evenhand.analysis.agreement.coefficients import label_counts
 from evenhand.analysis.agreement.groups import group_panel, groups
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.scale import Scale

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import evenhand.analysis as a
-from evenhand.analysis.agreement.counts import label_counts
+from evenhand.analysis.agreement.coefficients import label_counts
 from evenhand.analysis.agreement.groups import group_panel
 from evenhand.analysis.agreement.pairs import pair_statistics, pair_tables
 from evenhand.analysis.bootstrap.resamples import Resamples

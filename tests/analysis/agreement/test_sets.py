@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 import evenhand as eh
-from evenhand.analysis.agreement.counts import label_counts
-from evenhand.analysis.agreement.sets import (
+from evenhand.analysis.agreement.coefficients import label_counts
+from evenhand.analysis.agreement.groups import (
     ALPHA,
     jaccard_distances,
     masi_distances,

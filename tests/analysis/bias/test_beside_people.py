@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evenhand.analysis.bias.beside_people import NOT_SCALED, BesidePeople
-from evenhand.analysis.bias.calls import Calls
+from evenhand.analysis.bias.shift import NOT_SCALED, BesidePeople, Calls
 from evenhand.analysis.bootstrap.resamples import Resamples
 
 

@@ -9,10 +9,8 @@ import pytest
 from scipy.special import ndtr, ndtri
 from scipy.stats import multivariate_normal
 
-from evenhand.analysis.bias.beside_people import NOT_SCALED
-from evenhand.analysis.bias.calls import Calls
 from evenhand.analysis.bias.expected import _angle, _third_difference
-from evenhand.analysis.bias.shift import Shift, parts_of, shift_with
+from evenhand.analysis.bias.shift import NOT_SCALED, Calls, Shift, parts_of, shift_with
 from evenhand.analysis.bootstrap.resamples import Resamples
 
 MANY = 60_000

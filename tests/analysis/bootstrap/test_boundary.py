@@ -10,13 +10,13 @@ import pytest
 from statsmodels.stats.proportion import proportion_confint
 
 from evenhand.analysis import Scale, analyse
-from evenhand.analysis.bootstrap.boundary import (
+from evenhand.analysis.bootstrap.intervals import (
     Chance,
+    Interval,
     kind_of,
     unseen,
     widened,
 )
-from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.statistics import statistics
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenhand.analysis.bootstrap.folds import folds
+from evenhand.analysis.thresholds.sweep import folds
 
 
 def test_folds_are_those_of_scikit_learn(rng: np.random.Generator) -> None:

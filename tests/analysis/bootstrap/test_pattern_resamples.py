@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from evenhand.analysis.bootstrap import pattern_resamples
-from evenhand.analysis.bootstrap.pattern_resamples import PatternResamples, resamples_of_patterns
+from evenhand.analysis.bootstrap import patterns
+from evenhand.analysis.bootstrap.patterns import PatternResamples, resamples_of_patterns
 from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples
 
 CLUSTERS, UNITS, PATTERNS = 60, 400, 7
@@ -34,7 +34,7 @@ def test_sums_of_patterns_are_those_of_units(both) -> None:
 def test_more_patterns_than_can_be_kept_give_the_same(both, monkeypatch) -> None:
     drawn, of_patterns, *_ = both
     feature = np.arange(PATTERNS)[:, None] * [1, 3]
-    monkeypatch.setattr(pattern_resamples, "_KEEP_BYTES", 0)
+    monkeypatch.setattr(patterns, "_KEEP_BYTES", 0)
     redrawn = PatternResamples(of_patterns._cells, of_patterns._members, drawn)
     assert redrawn._kept is None
     assert np.array_equal(redrawn.totals(feature), of_patterns.totals(feature))
@@ -68,7 +68,7 @@ def test_the_jackknife_leaves_out_clusters(both) -> None:
 
 def test_many_clusters_are_resampled_in_groups_and_the_note_says_so(monkeypatch) -> None:
     """A share's standard error is known: the spread of groups must give it."""
-    monkeypatch.setattr(pattern_resamples, "GROUPS", 500)
+    monkeypatch.setattr(patterns, "GROUPS", 500)
     rng = np.random.default_rng(1)
     n, size = 20_000, 3
     lean = np.repeat(rng.random(n), size)  # units of a cluster are alike

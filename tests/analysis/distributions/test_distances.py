@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evenhand.analysis.distributions import distances
+from evenhand.analysis import distributions as distances
 from evenhand.analysis.types import Array
 
 UNITS = {

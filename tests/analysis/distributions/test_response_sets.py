@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evenhand.analysis.distributions.response_sets import (
+from evenhand.analysis.distributions import (
     right_by_others,
     right_labels,
     right_without_one,

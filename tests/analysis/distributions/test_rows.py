@@ -12,7 +12,7 @@ import pytest
 
 from evenhand.analysis import Scale, analyse
 from evenhand.analysis.bootstrap.resamples import Bootstrap
-from evenhand.analysis.distributions.rows import add_distribution_rows
+from evenhand.analysis.distributions import add_distribution_rows
 from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.encoding import encode
 from evenhand.analysis.report import ReportContext

@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from evenhand.analysis import Scale, StudyFacts, analyse
-from evenhand.analysis.labels.counted import ALL_RATERS
+from evenhand.analysis.labels.combine import ALL_RATERS
 from evenhand.analysis.report import ReportContext, write_report
 
 LABELS = {

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
-from evenhand.analysis.people.rewording import ALPHA, DIFFERENCE, FILLED, moved
+from evenhand.analysis.people.clarity import ALPHA, DIFFERENCE, FILLED, moved
 from evenhand.analysis.report.context import ReportContext
 from evenhand.analysis.report.sections import rewording
 from evenhand.analysis.report.source import Source

@@ -10,7 +10,7 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from evenhand.analysis import Scale, analyse
-from evenhand.analysis.raters.over_time import OVER_TIME_COLUMNS, agreement_over_time
+from evenhand.analysis.raters.pace import OVER_TIME_COLUMNS, agreement_over_time
 
 SCALES = {"calm": Scale("calm", ("y", "n"))}
 

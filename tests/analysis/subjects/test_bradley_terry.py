@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 
-from evenhand.analysis.subjects.bradley_terry import is_linked, strengths, why_undefined
+from evenhand.analysis.subjects.preference import is_linked, strengths, why_undefined
 from tests.conftest import ROOT
 
 BASEBALL = json.loads((ROOT / "tests" / "reference" / "bradley_terry_agresti2002.json").read_text())

@@ -12,7 +12,7 @@ import pytest
 
 from evenhand.analysis import StudyFacts, analyse
 from evenhand.analysis.subjects.corrected_rates import large_strata
-from evenhand.analysis.subjects.formulas import RateSums, stratified_ppi
+from evenhand.analysis.subjects.plain import RateSums, stratified_ppi
 from evenhand.cli.main import main
 from evenhand.study import open_study
 from evenhand.study.tables.formats import read_table

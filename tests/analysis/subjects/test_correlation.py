@@ -7,7 +7,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from evenhand.analysis.subjects.correlation import exact_p, kendall, mid_ranks, pearson, spearman
+from evenhand.analysis.subjects.scores import exact_p, kendall, mid_ranks, pearson, spearman
 
 # Hollander & Wolfe (1973), tuna; exact p as R's cor.test gives them.
 TUNA = (

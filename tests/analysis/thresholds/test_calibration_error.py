@@ -7,7 +7,7 @@ import pytest
 
 from evenhand.analysis import Bootstrap, score_probabilities
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.thresholds.calibration_error import BinnedGaps, equal_mass_bins
+from evenhand.analysis.thresholds.probabilities import BinnedGaps, equal_mass_bins
 
 
 def _kumar_liang_ma(p: np.ndarray, y: np.ndarray, place: np.ndarray) -> float:

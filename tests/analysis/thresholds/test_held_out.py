@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenhand.analysis.bootstrap.folds import folds
-from evenhand.analysis.thresholds.held_out import held_out_verdicts
-from evenhand.analysis.thresholds.sweep import Candidates
+from evenhand.analysis.thresholds.sweep import Candidates, folds, held_out_verdicts
 
 
 def test_no_unit_has_a_say_in_its_own_threshold(rng: np.random.Generator) -> None:

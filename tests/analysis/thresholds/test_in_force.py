@@ -9,18 +9,16 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis import Scale, analyse
-from evenhand.analysis.bootstrap.folds import folds
-from evenhand.analysis.labels.combine import combine_readings
+from evenhand.analysis.labels.combine import combine_readings, pair_verdicts
 from evenhand.analysis.labels.encoding import encode
 from evenhand.analysis.labels.matrix import LabelMatrix
-from evenhand.analysis.labels.pair_rule import pair_verdicts
 from evenhand.analysis.labels.scale import Tuning
-from evenhand.analysis.thresholds.held_out import held_out_thresholds
 from evenhand.analysis.thresholds.in_force import (
     clusters_labelled,
     judged_out_of_sample,
     thresholds_in_force,
 )
+from evenhand.analysis.thresholds.sweep import folds, held_out_thresholds
 from evenhand.study.tables.ratings import validate_ratings
 
 YES = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}))

@@ -10,9 +10,8 @@ from sklearn.metrics import brier_score_loss
 from sklearn.model_selection import GroupKFold
 
 from evenhand.analysis import Scale, analyse, score_probabilities
-from evenhand.analysis.bootstrap.folds import folds
-from evenhand.analysis.thresholds.probabilities import recalibrated
-from evenhand.analysis.thresholds.reliability import brier_parts, isotonic_curve
+from evenhand.analysis.thresholds.probabilities import brier_parts, isotonic_curve, recalibrated
+from evenhand.analysis.thresholds.sweep import folds
 from tests.known_values import known_values
 
 PARTS = ("miscalibration", "discrimination", "uncertainty")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, binomtest
 
-from evenhand.analysis.thresholds.promise import AboveCut, promised_cut
+from evenhand.analysis.thresholds.routing import AboveCut, promised_cut
 
 LEVEL = 0.05
 

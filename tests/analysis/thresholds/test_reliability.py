@@ -9,7 +9,7 @@ from hypothesis import settings as trials
 from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 
-from evenhand.analysis.thresholds.reliability import (
+from evenhand.analysis.thresholds.probabilities import (
     MAX_POINTS,
     brier_parts,
     reliability_curve,
