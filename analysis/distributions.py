@@ -10,7 +10,8 @@ A label is right where a share of humans gave it, not only the most frequent. Fo
 humans who find two answers right may choose differently from a grader that finds the same two
 right, and agreement with the majority label then ranks graders wrongly (Guerdan, Barocas, Holstein,
 Wallach, Wu & Chouldechova 2025). Raters were not asked for all answers that they find right, so the
-set of right labels is taken from the humans' shares, at several cut-offs."""
+set of right labels is taken from the humans' shares, at several cut-offs.
+"""
 
 from __future__ import annotations
 
@@ -339,7 +340,9 @@ def add_distribution_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resa
             beside = view.people_beside(grader)
             whom = everybody if beside == humans else People.of(view, beside)
             _add_rows(_Compared(out, view, whom, stated_by(labels, view, grader)))
-        for baseline in _baselines(out, view, everybody):
+        labelled = everybody.counts * everybody.enough[:, None]
+        shares = category_shares(labelled, view, resamples)[0]
+        for baseline in baselines_at(shares, BASELINES, len(labelled)):
             _add_rows(_Compared(out, view, everybody, baseline))
 
 
@@ -382,12 +385,6 @@ class _Compared:
     def squared(self) -> Array:
         """Squared distance from all humans, (units,)."""
         return squared_distance(self.stated.shares, self.people.counts)
-
-
-def _baselines(out: Writer, view: Coded, people: People) -> list[Stated]:
-    counts = people.counts * people.enough[:, None]
-    shares = category_shares(counts, view, out.resamples)[0]
-    return baselines_at(shares, BASELINES, len(counts))
 
 
 def _means(out: Writer, *parts: tuple[Mask, Sequence[Numbers]]) -> list[list[Array]]:
@@ -453,8 +450,7 @@ def _add_distance_rows(of: _Compared, add: Callable[..., object], means: list[Ar
         hard = Remark("hard_labels") if certain == held[0] else ""
         note = join_notes(note, hard or f"hard labels taken as certain on {certain} units")
     worth = worth_people(squared, one_person)
-    most = MOST_PEOPLE
-    capped = Remark("people_or_more", (most,)) if worth[0] >= most else ""
+    capped = Remark("people_or_more", (MOST_PEOPLE,)) if worth[0] >= MOST_PEOPLE else ""
     excess = apart - between_whole_groups(quarter, half, steps)
     for statistic, values in ((TOTAL_VARIATION, apart), (EXCESS, excess), (SQUARED, squared)):
         add(statistic, values, units=held, note=note)

@@ -17,7 +17,6 @@ The findings are sentences that claim no more than their rows.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -35,7 +34,7 @@ from evenhand.analysis.requirement import State, state_of
 from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.statistics import shown_apart
 from evenhand.analysis.types import Array, Codes, Frequency, Mask
-from evenhand.analysis.writer import Counts, Writer
+from evenhand.analysis.writer import About, Counts, Writer
 from evenhand.study.settings.analysis import InjectionBounds
 from evenhand.study.tables.attacks import ATTACKS, CLEAN, LONG_PLACEBO, PLACEBO, reading
 from evenhand.texts import written
@@ -160,10 +159,9 @@ class Trials:
         own = [name for name in asked if name not in (*ATTACKS, *_PLACEBOS)]
         return [*(name for name in ATTACKS if name in asked), *own]
 
-    def held(self, attack: str, target: str = "") -> Mask:
-        """Return a mask (trials,) of the trials of an attack, and towards a target if given."""
-        named: Mask = self.attack == attack
-        return named & (self.target == target) if target else named
+    def held(self, attack: str) -> Mask:
+        """Return a mask (trials,) of the trials of an attack."""
+        return np.asarray(self.attack == attack)
 
 
 _COLUMNS = ("unit_id", "attack", "target", "side", "draw", "label", "probabilities")
@@ -253,11 +251,9 @@ class _Audit:
     def __init__(
         self, rows: ResultRows, resamples: Resamples, clusters: Codes, trials: Trials, grader: str
     ) -> None:
-        self._writer = Writer(rows, resamples, clusters)
-        self._trials = trials
-        self._grader = grader
-        frequency = resamples.frequency
-        self._left_out = Resamples(frequency, 0, np.random.default_rng(0), "bca")
+        self._writer, self._trials, self._grader = Writer(rows, resamples, clusters), trials, grader
+        rng = np.random.default_rng(0)
+        self._left_out = Resamples(resamples.frequency, 0, rng, "bca")
 
     def add_rows(self) -> None:
         """Add all rows of the audit."""
@@ -265,17 +261,17 @@ class _Audit:
         known = ~np.isnan(trials.effects[0])
         found = [name for name in trials.attacks if (known & trials.held(name)).any()]
         for values, (effect, p, bounds) in zip(trials.effects, OUTCOMES.values(), strict=True):
-            tested = [self._p(values, known & trials.held(name)) for name in found]
+            chosen = {name: known & trials.held(name) for name in found}
+            clusters = self._writer.clusters
+            sums = [np.bincount(clusters[held], values[held]) for held in chosen.values()]
             about = Remark("text", (f"Holm over {len(found)} attacks",))
-            for name, adjusted in zip(found, holm(tested), strict=True):
-                held = known & trials.held(name)
-                counts = self._counts(held)
+            tested = holm([sign_flip_above(each) for each in sums])
+            for (name, held), adjusted in zip(chosen.items(), tested, strict=True):
+                counts, of = self._counts(held), About(a=self._grader, at=name)
                 self._mean(effect, values, held, at=name)
-                self._writer.add_value(
-                    p, float(adjusted), counts, a=self._grader, at=name, note=about
-                )
+                self._writer.add_value(p, float(adjusted), counts, note=about, **of)
                 within = self._bounds(values, held, len(found))
-                self._writer.add_interval(bounds, within, counts, a=self._grader, at=name)
+                self._writer.add_interval(bounds, within, counts, **of)
         self._add_flips(found)
 
     def _add_flips(self, attacks: list[str]) -> None:
@@ -298,10 +294,6 @@ class _Audit:
         shares = self._writer.share(np.where(held, values, 0.0), held)
         self._writer.add(statistic, shares, self._counts(held), a=self._grader, at=at)
 
-    def _p(self, values: Array, held: Mask) -> float:
-        sums = np.bincount(self._writer.clusters[held], values[held])
-        return sign_flip_above(sums)
-
     def _bounds(self, effects: Array, held: Mask, attacks: int) -> Interval:
         """Return one-sided bounds: the lower for all attacks at once, the upper for this one."""
         effect = np.where(held, effects, 0.0)
@@ -311,8 +303,8 @@ class _Audit:
         # However little varies, this share of clusters may differ without having been observed.
         below, above = (1.0 - each ** (1.0 / self._left_out.n_types) for each in (level, ALPHA))
         if apart.any():
-            below = max(below, _known(reach(apart, level)))
-            above = max(above, _known(reach(-apart, ALPHA)))
+            reached = np.nan_to_num([reach(apart, level), reach(-apart, ALPHA)])
+            below, above = np.maximum([below, above], reached).tolist()
         bounds = Interval(estimate, max(estimate - below, -1.0), min(estimate + above, 1.0))
         said = f"one-sided: lower {level:.3g}, upper {ALPHA:.3g}"
         return replace(bounds, remarks=(Remark("text", (said,)),))
@@ -321,10 +313,6 @@ class _Audit:
         """Count (units, clusters) of some trials."""
         units, clusters = self._trials.unit[held], self._writer.clusters[held]
         return len(np.unique(units)), len(np.unique(clusters))
-
-
-def _known(number: float) -> float:
-    return 0.0 if math.isnan(number) else number
 
 
 LEVEL = 0.05

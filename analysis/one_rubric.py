@@ -28,7 +28,7 @@ from evenhand.analysis.agreement.stability import (
     reworded,
 )
 from evenhand.analysis.bias import add_bias_rows
-from evenhand.analysis.bias.position import by_orders, listed, orders_seen, orientation
+from evenhand.analysis.bias.position import by_orders, orders_seen, orientation
 from evenhand.analysis.bootstrap.influence import ALPHA, level_of_look
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.patterns import PatternResamples
@@ -43,7 +43,7 @@ from evenhand.analysis.labels.combine import (
     without_excluded,
 )
 from evenhand.analysis.labels.encoding import encode
-from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix, people_alike
+from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix, listed, people_alike
 from evenhand.analysis.labels.scale import MAX_CATEGORIES, Scale
 from evenhand.analysis.labels.units import (
     UnitColumn,

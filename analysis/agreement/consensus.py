@@ -27,7 +27,7 @@ from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.notes import Code, Note, Remark, join_notes
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Codes, Column, Mask
-from evenhand.analysis.writer import Writer
+from evenhand.analysis.writer import About, Writer
 
 MAJORITY = "majority"
 
@@ -50,7 +50,10 @@ def add_consensus_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> 
     if len(humans) < 2:
         return
     out = Writer.of(rows, coded, resamples)
-    _add_ties_row(out, coded)
+    counts = label_counts(coded, humans)
+    several = counts.sum(axis=1) >= 2
+    values, none = out.share(is_tied(counts), several), Remark("no_pairable_units")
+    out.add("consensus_ties", values, several, a="humans", at=MAJORITY, reason=none)
     listed = len(coded.raters) <= MAX_LISTED_RATERS
     judged = (*(humans if listed else ()), *coded.members("model"))
     voters = {rater: tuple(h for h in humans if h != rater) for rater in judged}
@@ -86,28 +89,14 @@ def _add_agreement_rows(out: Writer, coded: Coded, references: dict[int, _Consen
             shared = both.labelled[:, k] & (consensus.codes >= 0)
             reason: Code = "no_variation" if shared.any() else "no_pairable_units"
             flagged = about and constant[k] and not np.isnan(values[0, k])
-            out.add(
-                statistic,
-                values[:, k],
-                shared,
-                reason=reason,
-                a="humans",
-                b=coded.raters[rater],
-                at=MAJORITY,
-                note=join_notes(
-                    Remark("constant_rater") if flagged else "",
-                    about,
-                    "against the other humans" if coded.kinds[rater] == "human" else "",
-                    consensus.note,
-                ),
+            note = join_notes(
+                Remark("constant_rater") if flagged else "",
+                about,
+                "against the other humans" if coded.kinds[rater] == "human" else "",
+                consensus.note,
             )
-
-
-def _add_ties_row(out: Writer, coded: Coded) -> None:
-    counts = label_counts(coded, coded.members("human"))
-    several = counts.sum(axis=1) >= 2
-    values, none = out.share(is_tied(counts), several), Remark("no_pairable_units")
-    out.add("consensus_ties", values, several, a="humans", at=MAJORITY, reason=none)
+            of = About(a="humans", b=coded.raters[rater], at=MAJORITY, note=note)
+            out.add(statistic, values[:, k], shared, reason=reason, **of)
 
 
 @dataclass(frozen=True)

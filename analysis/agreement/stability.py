@@ -232,13 +232,8 @@ def _add_rows(
     if not coded.is_number:
         kappa = group_panel(counts * several[:, None], coded, resamples)["fleiss_kappa"]
         out.add(STABILITY, kappa, several, a=reader, at=at, note=f"across {variants} variants")
-    if coded.is_binary or _has_order(scale):
+    if coded.is_binary or scale.level != "nominal" or scale.unclear:  # the others have an order
         out.add(SPREAD, out.share(*_spread(coded, scale)), several, a=reader, at=at)
-
-
-def _has_order(scale: Scale) -> bool:
-    """Return True if the categories, apart from unclear ones, are ordered."""
-    return scale.level != "nominal" or bool(scale.unclear)
 
 
 def _spread(coded: Coded, scale: Scale) -> tuple[Array, Mask]:

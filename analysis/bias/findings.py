@@ -109,7 +109,11 @@ class AuditRows:
 
         It keeps the tests that do not rest on the grader's verdicts.
         """
-        kept = [t for t in self._tests if t.grader != grader or not _on_verdicts(t)]
+        kept = [
+            test
+            for test in self._tests
+            if test.grader != grader or not test.key["subset"].endswith(BINARY)
+        ]
         resamples = self.resamples
         return AuditRows(self.rows, lambda: resamples, HELD_OUT, kept)
 
@@ -131,10 +135,6 @@ class AuditRows:
             name, note = f"{test.statistic}{self.suffix}_p", Remark("uncorrected_p", (test.p,))
             found = Interval.point(float(p))
             self.rows.add(name, found, test.counts, **test.key, note=join_notes(note, how))
-
-
-def _on_verdicts(test: _Test) -> bool:
-    return test.key["subset"].endswith(BINARY)
 
 
 def _of_both(first: Interval, if_noisy: Interval) -> Interval:
@@ -334,10 +334,6 @@ def _side(row: ResultRow) -> Words:
     )
 
 
-def _order(_: ResultRow) -> Words:
-    return written("bias.order"), written("bias.order_first"), written("bias.order_second")
-
-
 def _length(row: ResultRow) -> Words:
     question, text = written("bias.length"), row["at"].removesuffix("_words")
     if not text.startswith("response"):
@@ -376,7 +372,11 @@ def _slice(row: ResultRow) -> Words:
 
 _WORDS: dict[str, Callable[[ResultRow], Words]] = {
     "bias_side": _side,
-    "bias_order": _order,
+    "bias_order": lambda _: (
+        written("bias.order"),
+        written("bias.order_first"),
+        written("bias.order_second"),
+    ),
     "bias_length": _length,
     "bias_self_preference": _family,
     "bias_rater_group": _rater_group,

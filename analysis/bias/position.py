@@ -6,7 +6,7 @@ verdict or favour what it is shown first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -215,15 +215,6 @@ def by_orders(seen: Mapping[str, tuple[str, ...]]) -> dict[str, list[str]]:
     for grader, orders in seen.items():
         found.setdefault("both_orders" if len(orders) > 1 else "one_order", []).append(grader)
     return found
-
-
-def listed(names: Sequence[str]) -> str:
-    """Join graders' names for use within a sentence.
-
-    >>> listed(["a"]), listed(["a", "b", "c"])
-    ('a', 'a, b and c')
-    """
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def both_orders_of(

@@ -92,9 +92,7 @@ def verdict_calls(labels: LabelMatrix) -> Calls | None:
     """Return 1 for an affirmative verdict, 0 for another; None where the scale has no verdict."""
     if not labels.has_verdicts:
         return None
-    verdicts = labels.verdicts.astype(float)
-    verdicts[verdicts < 0] = np.nan
-    return _calls(labels, verdicts, np.arange(len(verdicts)), BINARY_ALL)
+    return _calls(labels, labels.verdict_values, np.arange(len(labels.codes)), BINARY_ALL)
 
 
 def directed_calls(labels: LabelMatrix) -> Calls | None:
@@ -201,13 +199,6 @@ class Shift:
     note: Note = ""
     reason: Code = "no_variation"
     if_noisy: Array | None = None
-
-
-def shift_with(
-    calls: Calls, grader: int, x: Array, resamples: Resamples, *, noisy: bool = False
-) -> Shift | None:
-    """Estimate the shift of one grader; for several on the same property see `Shifts`."""
-    return Shifts(calls, x, resamples, noisy=noisy).of(grader)
 
 
 class Shifts:

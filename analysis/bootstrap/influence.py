@@ -130,7 +130,6 @@ def simultaneous_level(contributions: Array, alpha: float = ALPHA) -> float:
     >>> 0.024 < simultaneous_level(alike) <= 0.025
     True
     """
-
     varying = contributions[:, contributions.std(axis=0) > 0]
     if varying.shape[1] < 2:
         return alpha
@@ -199,7 +198,7 @@ def level_of_look(look: int, declared: int = 0, alpha: float = ALPHA) -> float:
     return float(alpha * _KEPT * 0.5 ** (look - USUAL))
 
 
-def level_of_reading(reading: int, declared: int = 0, alpha: float = ALPHA) -> float:
+def level_of_reading(reading: int, declared: int = 0) -> float:
     """Return the one-sided level of the `reading`, from 1, of labels kept for a proof; 0.0 where
     none is left. As `level_of_look`, but readings may be of other graders and have nothing in
     common, so that levels add up to the error (Bonferroni).
@@ -210,10 +209,10 @@ def level_of_reading(reading: int, declared: int = 0, alpha: float = ALPHA) -> f
     [0.0125, 0.0125, 0.0]
     """
     if declared:
-        return alpha / declared if 1 <= reading <= declared else 0.0
+        return ALPHA / declared if 1 <= reading <= declared else 0.0
     if 1 <= reading <= USUAL:
-        return alpha * (1.0 - _KEPT) / USUAL
-    return float(alpha * _KEPT * 0.5 ** (reading - USUAL)) if reading else 0.0
+        return ALPHA * (1.0 - _KEPT) / USUAL
+    return float(ALPHA * _KEPT * 0.5 ** (reading - USUAL)) if reading else 0.0
 
 
 def _each(sizes: np.ndarray, alpha: float) -> float:

@@ -40,7 +40,7 @@ MIN_CLUSTERS = 5
 """Fewer clusters than this give no interval: their resamples do not show the spread."""
 WARN_DEGENERATE, MAX_DEGENERATE = 0.01, 0.10
 
-_ROUNDING = 1e-12
+_ROUNDING = _NO_WIDTH = 1e-12
 _TAIL = (1.0 - LEVEL) / 2.0
 
 
@@ -155,10 +155,10 @@ def interval(
 
 
 @lru_cache(maxsize=4096)
-def expanded_tail(n_clusters: int, tail: float = _TAIL) -> float:
-    """Return the share of resamples beyond each bound: `tail`, 2.5%, or less for few clusters.
+def expanded_tail(n_clusters: int) -> float:
+    """Return the share of resamples beyond each bound: 2.5%, or less for few clusters.
 
-    Phi(-sqrt(n / (n - 1)) t), with t the 1 - `tail` quantile of Student's distribution on n - 1
+    Phi(-sqrt(n / (n - 1)) t), with t the 97.5% quantile of Student's distribution on n - 1
     degrees of freedom (Hesterberg 2015). R's `resample` has the same, `ExpandProbs(0.025, n)`.
 
     >>> [round(expanded_tail(n), 4) for n in (5, 10, 20, 50, 250)]
@@ -166,7 +166,7 @@ def expanded_tail(n_clusters: int, tail: float = _TAIL) -> float:
     """
     from scipy.special import ndtr, stdtrit
 
-    t = float(stdtrit(n_clusters - 1, 1.0 - tail))
+    t = float(stdtrit(n_clusters - 1, 1.0 - _TAIL))
     return float(ndtr(-math.sqrt(n_clusters / (n_clusters - 1)) * t))
 
 
@@ -242,9 +242,6 @@ def _degenerate(lost: float, resamples: int) -> Remarks:
         code = "many_resamples_undefined"
     # A mean over pairs of raters loses parts of a resample: a part counts as one.
     return (Remark(code, (math.ceil(lost * resamples - 1e-9), resamples)),)
-
-
-_NO_WIDTH = 1e-12
 
 
 def kind_of(name: str) -> Kind | None:

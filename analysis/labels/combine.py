@@ -153,7 +153,8 @@ def combine_readings(ratings: pd.DataFrame, scale: Scale, source: str = "ratings
     unscored = (code < 0) & np.isnan(mean_positive)
     reason = np.full(len(cells), "", dtype=object)
     reason[unscored] = _first_reason(reasons, cell, len(cells))[unscored]
-    reason[unscored & _any(tied, cell_of_reading, len(cells))] = "draw_tie"
+    has_tie = np.bincount(cell_of_reading[tied], minlength=len(cells)) > 0
+    reason[unscored & has_tie] = "draw_tie"
     reason[unscored & (low != high)] = "order_disagreement"
     kinds = ratings.drop_duplicates("rater_id").set_index("rater_id")["rater_kind"]
     measured = _methods_and_draws(ratings)
@@ -310,10 +311,6 @@ def _first_reason(
     given = np.flatnonzero(reasons != "")[::-1]
     out[cell[given]] = reasons[given]
     return out
-
-
-def _any(flags: Mask, group: Codes, n_groups: int) -> Mask:
-    return np.bincount(group[flags], minlength=n_groups) > 0
 
 
 def _first_rows(group: Codes, n_groups: int) -> Codes:

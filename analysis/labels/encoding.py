@@ -37,8 +37,9 @@ def encode_labels(labels: Any, categories: Column[Hashable]) -> Labels:
     if len(categories) < 1 or len(set(categories)) < len(categories):
         raise InputError(f"the categories must all be different, not {_listed(categories)}")
     table = _table(labels)
-    if _are_codes(table, categories):
-        return table.astype(np.int8)
+    whole = table.dtype.kind in "iu" and list(categories) == list(range(len(categories)))
+    if whole and table.min() >= 0 and table.max() < len(categories):
+        return table.astype(np.int8)  # a look-up of a million labels takes as long as a bootstrap
     table = table.astype(object)
     cells, seen = pd.factorize(table.ravel())
     position: dict[Hashable, int] = {"": -1} | {each: k for k, each in enumerate(categories)}
@@ -84,15 +85,6 @@ def category_values(categories: Column[Hashable], level: Level) -> tuple[float, 
 
 def _listed(categories: Column[Hashable]) -> str:
     return ", ".join(map(str, categories)) or "none"
-
-
-def _are_codes(table: npt.NDArray[Any], categories: Column[Hashable]) -> bool:
-    """Return True if whole numbers in an array are the categories' own positions.
-
-    They then need no lookup, which for a million labels takes longer than a bootstrap of them.
-    """
-    whole = table.dtype.kind in "iu" and list(categories) == list(range(len(categories)))
-    return bool(whole and table.min() >= 0 and table.max() < len(categories))
 
 
 def _table(labels: Any) -> npt.NDArray[Any]:

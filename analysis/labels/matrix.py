@@ -91,7 +91,7 @@ def people_alike(copies: Sequence[Copy], raters: Sequence[str], people: Sequence
         if each.of in groups:
             groups[each.of].append(each.who)
     return [
-        written("note.same_people", names=_listed([raters[at] for at in group]))
+        written("note.same_people", names=listed([raters[at] for at in group]))
         for group in groups.values()
     ]
 
@@ -109,8 +109,13 @@ def _sharing(codes: Labels, times: Frequency, raters: Sequence[int]) -> list[tup
     )
 
 
-def _listed(names: Sequence[str]) -> str:
-    return f"{', '.join(names[:-1])} and {names[-1]}"
+def listed(names: Sequence[str]) -> str:
+    """Join names for use within a sentence.
+
+    >>> listed(["a"]), listed(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def _rarer(codes: Labels, times: Frequency, rater: int) -> int:
@@ -382,6 +387,12 @@ class LabelMatrix(RatedUnits):
         by_label, by_probability = affirmative[self.codes], self.positive >= self.thresholds
         return np.where(np.isnan(self.positive), by_label, by_probability).astype(np.int8)
 
+    @property
+    def verdict_values(self) -> Array:
+        """Binary verdicts as numbers (units, raters), NaN where missing."""
+        verdicts = self.verdicts
+        return np.where(verdicts < 0, np.nan, verdicts)
+
     @cached_property
     def scored(self) -> Mask:
         """Mask (units, raters) of usable labels or probabilities."""
@@ -446,14 +457,14 @@ class LabelMatrix(RatedUnits):
         values = tuple(float(rank) for rank in range(1, len(names) + 1))
         return self._coded(coarser[self.codes], names, values, "nominal", subset + COLLAPSED)
 
-    def on_sorted(self, subset: str = "all") -> Coded:
+    def on_sorted(self) -> Coded:
         """Return the labels on the coarser categories with unclear as one more, the last.
 
         Without coarser categories these are the labels on the rubric's own categories.
         """
         if not self.scale.collapse:
-            return self.on_categories(subset)
-        coded = self.on_collapsed(subset)
+            return self.on_categories()
+        coded = self.on_collapsed()
         if not self.scale.unclear:
             return coded
         codes = np.where((self.codes >= 0) & (coded.codes < 0), coded.q, coded.codes)

@@ -28,7 +28,7 @@ from evenhand.analysis.labels.scale import Level
 from evenhand.analysis.notes import Code, Remark, join_notes
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array, Codes, Column, Integers, Mask
-from evenhand.analysis.writer import Writer
+from evenhand.analysis.writer import About, Writer
 
 EPSILON = 0.2
 """The cost-benefit handicap that the authors advise where the humans are experts."""
@@ -99,26 +99,6 @@ class _Comparisons:
         )
 
 
-def alt_test_codes(
-    humans: Integers,
-    grader: Array,
-    values: Array | None = None,
-    *,
-    epsilon: float = EPSILON,
-    min_units: int = MIN_SHARED_UNITS,
-    frequency: Integers | None = None,
-) -> AltTest:
-    """Run the test on encoded labels; `analysis.alt_test` takes plain labels.
-
-    `humans` (units, humans) are category codes, -1 missing; `grader` (units, q) is the probability
-    that the grader gives each category, a row of zeros where it gave none; `values` (q,) are the
-    categories' values where the scale is ordered, else exact matches count. `frequency` (units,) is
-    how often a row occurs in the data. Units need two humans, annotators `min_units` units.
-    """
-    count = np.ones(len(humans)) if frequency is None else np.asarray(frequency, dtype=float)
-    return _tested(_compare(humans, grader, values), humans.shape[1], count, epsilon, min_units)
-
-
 def add_alt_test_rows(
     rows: ResultRows,
     coded: Coded,
@@ -163,15 +143,8 @@ def add_alt_test_rows(
             b=name,
             note=join_notes(about, _outcome(found), out.as_sampled),
         )
-        out.add(
-            "alt_test_advantage",
-            _advantages(compared, n, out),
-            units,
-            reason=NO_ELIGIBLE,
-            a="humans",
-            b=name,
-            note=about,
-        )
+        of, advantages = About(a="humans", b=name, note=about), _advantages(compared, n, out)
+        out.add("alt_test_advantage", advantages, units, reason=NO_ELIGIBLE, **of)
 
 
 def _tested(
@@ -285,4 +258,5 @@ def alt_test(
     same_length(people, own)
     one_hot = np.vstack([np.eye(len(categories)), np.zeros(len(categories))])
     values = None if level == "nominal" else np.asarray(category_values(categories, level))
-    return alt_test_codes(people, one_hot[own], values, epsilon=epsilon, min_units=min_units)
+    compared = _compare(people, one_hot[own], values)
+    return _tested(compared, people.shape[1], np.ones(len(people)), epsilon, min_units)

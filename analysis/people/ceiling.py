@@ -51,8 +51,8 @@ TOO_FEW_HUMANS = Remark("too_few_shared_by_humans", (MIN_SHARED_UNITS,))
 TOO_FEW_UNITS = Remark("too_few_shared_by_grader", (MIN_SHARED_UNITS,))
 
 
-def add_ceiling_rows(rows: ResultRows, kappas: KappaMeans, kind: str = "model") -> None:
-    """Add `human_ceiling_difference` of every grader, or of the raters of another kind.
+def add_ceiling_rows(rows: ResultRows, kappas: KappaMeans) -> None:
+    """Add `human_ceiling_difference` of every grader.
 
     The difference is the grader's kappa with humans minus the humans' kappa with one another, both
     on the units with labels of the grader and two humans, with the same weights
@@ -60,7 +60,7 @@ def add_ceiling_rows(rows: ResultRows, kappas: KappaMeans, kind: str = "model") 
     """
     coded = kappas.coded
     out = Writer.of(rows, coded, kappas.resamples)
-    for grader in coded.members(kind):
+    for grader in coded.members("model"):
         people = coded.people_beside(grader)
         units, mean, among = with_and_among_humans(kappas, coded, grader)
         _add_difference(out, coded, coded.raters[grader], units, mean, among, people)
@@ -182,10 +182,7 @@ def _add_difference(
     kind = "unweighted" if coded.level == "nominal" else coded.ordered
     sides = (
         (f"with humans {mean.values[0]:.4g}", mean.over),
-        (
-            f"between humans {people.values[0]:.4g}",
-            people.over,
-        ),
+        (f"between humans {people.values[0]:.4g}", people.over),
     )
     text = "; ".join(", ".join(part for part in side if part) for side in sides)
     note = join_notes(Remark("pooled_pairs") if mean.pooled else "", f"{kind} kappa: {text}")

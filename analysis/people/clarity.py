@@ -128,14 +128,11 @@ def add_trial_rows(
         if several.any():
             out.add(ALPHA, found[-1], several, a="humans", at=name)
     old, new = found
-    places = trial.raters * (len(trial.old) + len(trial.new))
-    share, size = (
-        Interval.point(filled / places),
-        (len(trial.old) + len(trial.new), labels.n_clusters),
-    )
-    rows.add(FILLED, share, size, rater_a="humans", subset="all", at=list(by_wording)[1])
+    units, (_, new_name) = len(trial.old) + len(trial.new), by_wording
+    share, size = Interval.point(filled / (trial.raters * units)), (units, labels.n_clusters)
+    rows.add(FILLED, share, size, rater_a="humans", subset="all", at=new_name)
     if all(each.any() for each in counted):
-        out.add(DIFFERENCE, new - old, counted[0] | counted[1], a="humans", at=list(by_wording)[1])
+        out.add(DIFFERENCE, new - old, counted[0] | counted[1], a="humans", at=new_name)
 
 
 Outcome = Literal["better", "worse", "cannot_tell"]

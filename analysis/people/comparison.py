@@ -191,9 +191,8 @@ def rates_of(rows: ResultRows, people: str, grader: str) -> dict[str, Rate]:
         if row is not None:
             ends = (row["estimate"], row["low"], row["high"])
             estimate, low, high = (None if np.isnan(end) else end for end in ends)
-            found[name.partition("_")[0]] = Rate(
-                estimate=estimate, low=low, high=high, n=row["n_units"]
-            )
+            rate = Rate(estimate=estimate, low=low, high=high, n=row["n_units"])
+            found[name.partition("_")[0]] = rate
     return found
 
 
@@ -208,8 +207,5 @@ def _share(
     whole = (majority_codes(counts) == code) & (own >= 0)
     if not (whole.any() and resamples.count(coded.clusters, whole)[0]):
         return whole, Interval.undefined("no_labels")
-    sums = resamples.cluster_sums(coded.clusters, np.column_stack([whole & (own == code), whole]))
-    if resamples.weight is not None:
-        sums = sums * resamples.weight[:, None]
-    parts, wholes = resamples.each_cluster(sums).T
-    return whole, Interval(*share_bounds(parts, wholes))
+    both = np.column_stack([whole & (own == code), whole])
+    return whole, Interval(*share_bounds(*resamples.by_cluster(coded.clusters, both).T))

@@ -14,14 +14,15 @@ import numpy as np
 from evenhand.analysis.agreement.overlap import entry_pairs
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS
 from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Interval
-from evenhand.analysis.bootstrap.resamples import Resamples, ratio
+from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.shares import share_bounds
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.notes import Note, Remark, join_notes
 from evenhand.analysis.results import ResultRows
+from evenhand.analysis.subjects.scores import people_means
 from evenhand.analysis.types import Array, Codes
-from evenhand.analysis.writer import Writer
+from evenhand.analysis.writer import About, Writer
 
 COVERAGE = "coverage"
 ABSENT = "absent"
@@ -68,14 +69,9 @@ def add_unscored_rows(
             continue
         given = coded.codes[:, [grader]]
         agreed = ((given >= 0) & (coded.codes[:, humans] == given)).sum(axis=1)
-        out.add(
-            UNSCORED_AS_DISAGREEMENT,
-            out.share(agreed / np.maximum(number, 1), units),
-            units,
-            a="humans",
-            b=coded.raters[grader],
-            note=unscored_remark(labels, grader, resamples),
-        )
+        values, note = agreed / np.maximum(number, 1), unscored_remark(labels, grader, resamples)
+        of = About(a="humans", b=coded.raters[grader], note=note)
+        out.add(UNSCORED_AS_DISAGREEMENT, out.share(values, units), units, **of)
 
 
 def unscored_remark(labels: LabelMatrix, rater: int, resamples: Resamples) -> Note:
@@ -135,7 +131,7 @@ def add_disagreement_rows(
     unit, person = np.nonzero(labels.codes[:, humans] >= 0)
     given, n = labels.codes[unit, np.asarray(humans)[person]].astype(np.intp), len(labels.codes)
     among, people = _mean_among(distance, unit, given, n), np.bincount(unit, minlength=n)
-    affirmative = _people_affirmative(labels, humans)
+    affirmative = people_means(labels)
     for grader in labels.models:
         own = labels.codes[:, grader].astype(np.intp)
         to_people = np.bincount(unit, distance[np.maximum(own, 0)[unit], given], n)
@@ -214,11 +210,3 @@ def _mean_among(distance: Array, unit: Codes, given: Codes, n: int) -> Array:
         total += np.bincount(unit[i], distance[given[i], given[j]], n)
         pairs += np.bincount(unit[i], minlength=n)
     return np.divide(total, pairs, out=np.zeros(n), where=pairs > 0)
-
-
-def _people_affirmative(labels: LabelMatrix, humans: list[int]) -> Array:
-    """Return the share of humans whose verdict is affirmative, NaN where there is none."""
-    verdicts = labels.verdicts[:, humans]
-    held = (verdicts >= 0).sum(axis=1)
-    agreed = (verdicts == 1).sum(axis=1).astype(float)
-    return ratio(agreed, held)

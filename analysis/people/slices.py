@@ -13,8 +13,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evenhand.analysis.agreement import coefficients as c
-from evenhand.analysis.agreement.coefficients import agreement_weights, label_counts, majority_codes
+from evenhand.analysis.agreement.coefficients import (
+    agreement_weights,
+    balanced_accuracy,
+    label_counts,
+    majority_codes,
+)
 from evenhand.analysis.agreement.groups import add_group_rows
 from evenhand.analysis.agreement.overlap import KappaMeans, add_humans_rows
 from evenhand.analysis.agreement.pairs import alpha_levels, deciding_kappa
@@ -207,11 +211,10 @@ def add_group_performance_rows(
         for column, of_column in zip(columns, notes, strict=True):
             groups = _groups(out, coded, column, reference, grader)
             for group in groups:
-                few = out.count(group.units)[0] < FEW_UNITS
-                note = f"fewer than {FEW_UNITS} units" if few else ""
-                _add(group, BALANCED, c.balanced_accuracy(group.tables), note)
+                note = _few(out.count(group.units))
+                _add(group, BALANCED, balanced_accuracy(group.tables), note)
             for group in groups if len(groups) > 1 else ():
-                apart = c.balanced_accuracy(group.tables) - c.balanced_accuracy(group.rest)
+                apart = balanced_accuracy(group.tables) - balanced_accuracy(group.rest)
                 note = of_column[column.values.index(group.value)][k]
                 _add(group, "group_difference", apart, note)
 

@@ -154,10 +154,10 @@ def longest_run(codes: Codes) -> int:
     return int(_longest_runs(codes[None, :])[0])
 
 
-def usual_longest_run(beside: Beside, rng: np.random.Generator, sequences: int = 200) -> float:
+def usual_longest_run(beside: Beside, rng: np.random.Generator) -> float:
     """The 99% quantile of the longest run if each label were one of the others' on that unit."""
     limits = beside.shares.cumsum(axis=1)[:, :-1]
-    drawn = rng.random((sequences, len(limits), 1))
+    drawn = rng.random((200, len(limits), 1))
     return float(np.quantile(_longest_runs((drawn > limits).sum(axis=2)), 0.99))
 
 
@@ -314,7 +314,7 @@ def _said(own: pd.DataFrame) -> dict[str, Any]:
 def _pace(people: Sequence[People], rater: str) -> dict[str, Any]:
     shares, units = [], []
     for each in people:
-        medians = _medians(each.seconds)
+        medians = np.array([_median(column) for column in each.seconds.T])
         if rater in each.raters:
             at = each.raters.index(rater)
             others = each.counted.copy()
@@ -356,9 +356,8 @@ def _agreement(
 ) -> dict[str, Any]:
     known = [peer for peer in peers if not np.isnan(peer[0])]
     usual = np.median(known, axis=0) if known else np.full(len(kappa), np.nan)
-    return _columns("agreement", shared.interval(kappa, n_clusters)) | _columns(
-        "behind", shared.interval(kappa - usual, n_clusters)
-    )
+    behind = _columns("behind", shared.interval(kappa - usual, n_clusters))
+    return _columns("agreement", shared.interval(kappa, n_clusters)) | behind
 
 
 def _leaning(people: Sequence[People], rater: str, shared: Resamples) -> dict[str, Any]:
@@ -380,9 +379,8 @@ def _drift(people: Sequence[People], rater: str, shared: Resamples) -> dict[str,
     for each in people:
         if beside := each.beside(rater):
             sums += shared.cluster_sums(beside.clusters, beside.drift())
-    return _columns(
-        "drift", shared.interval(drift_of(shared.totals(sums)), _n_clusters(people, rater))
-    )
+    found = shared.interval(drift_of(shared.totals(sums)), _n_clusters(people, rater))
+    return _columns("drift", found)
 
 
 def _n_clusters(people: Sequence[People], rater: str) -> int:
@@ -403,11 +401,6 @@ def _checks(attention: pd.DataFrame | None) -> dict[str, tuple[int, int]]:
 
 def _columns(name: str, found: Interval) -> dict[str, Any]:
     return {name: found.estimate, f"{name}_low": found.low, f"{name}_high": found.high}
-
-
-def _medians(table: Array) -> Array:
-    """The median of every column; NaN where it has no number."""
-    return np.array([_median(column) for column in table.T])
 
 
 def _median(values: Array) -> float:

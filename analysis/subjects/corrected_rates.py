@@ -124,8 +124,7 @@ def add_part_rate_rows(
 
 def graded_verdicts(labels: LabelMatrix) -> dict[int, Array]:
     """The verdicts (units,) of every grader that has any, 1 or 0, NaN for none."""
-    verdicts = labels.verdicts.astype(float)
-    verdicts[verdicts < 0] = np.nan
+    verdicts = labels.verdict_values
     return {model: verdicts[:, model] for model in labels.models if (verdicts[:, model] >= 0).any()}
 
 

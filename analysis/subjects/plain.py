@@ -34,7 +34,7 @@ from evenhand.analysis.bootstrap.resamples import Bootstrap, ratio
 from evenhand.analysis.bootstrap.shares import Reach, powered_reach, share_interval
 from evenhand.analysis.labels.encoding import cluster_codes, same_length
 from evenhand.analysis.notes import Code
-from evenhand.analysis.types import Array, Codes, Column
+from evenhand.analysis.types import Array, Column
 from evenhand.errors import InputError
 
 
@@ -370,7 +370,8 @@ def _resampled(
     """
     of = cluster_codes(clusters, len(units))
     sums = np.column_stack([np.bincount(of, weights=column) for column in units.T]).astype(float)
-    kept, times = distinct_rows([_small_codes(column) for column in sums.T])
+    codes = [np.unique(column, return_inverse=True)[1].reshape(-1) for column in sums.T]
+    kept, times = distinct_rows(codes)
     resamples = (bootstrap or Bootstrap()).draw(times)
     replicates = rate(RateSums(*resamples.totals(sums[kept]).T))
     labelled = int(units[:, 0].sum()), int(np.count_nonzero(sums[:, 0]))
@@ -378,10 +379,6 @@ def _resampled(
     drawn = resamples.plain(replicates)[1:]
     reach = Reach(np.inf, np.inf, labelled[1]) if weight is None else ppi_reach(sums, weight)
     return corrected_interval(found, drawn, len(units), labelled, reach)
-
-
-def _small_codes(column: Array) -> Codes:
-    return np.unique(column, return_inverse=True)[1].reshape(-1)
 
 
 def _delta_variance(rate: float, sums: RateSums) -> float:

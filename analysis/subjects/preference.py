@@ -313,8 +313,8 @@ def _add_corrected_rates(
         mine, about = held & compared.with_subject(at), About(a="humans", b=grader)
         about["at"] = compared.subjects[at]
         counts, labelled = out.count(mine), out.count(mine & ~np.isnan(people))
-        why = _why_not_corrected(counts[0], labelled[0])
-        if why:
+        if not 0 < labelled[0] < counts[0]:
+            why: Code = "no_unlabelled_units" if labelled[0] else "no_pairable_units"
             out.add_value("win_rate_ppi", np.nan, counts, reason=why, **about)
             continue
         found = out.resamples.interval(rates[:, at], labelled[1])
@@ -324,12 +324,6 @@ def _add_corrected_rates(
         within = corrected_interval(found, drawn, counts[0], labelled, reach)
         about["note"] = f"{labelled[0]} of them labelled by people"
         out.add_interval("win_rate_ppi", within, counts, **about)
-
-
-def _why_not_corrected(graded: int, labelled: int) -> Code | None:
-    if not labelled:
-        return "no_pairable_units"
-    return None if labelled < graded else "no_unlabelled_units"
 
 
 def _add_ranked_alike(

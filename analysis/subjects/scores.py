@@ -117,7 +117,11 @@ def add_overall_rows(rows: ResultRows, verdicts: LabelMatrix, resamples: Resampl
     """
     out, scores = Writer(rows, resamples, verdicts.clusters, BINARY_ALL), _unit_scores(verdicts)
     for name, score in scores.items():
-        _add_subject_scores(out, verdicts, name, score)
+        held = ~np.isnan(score) & (verdicts.subject >= 0)
+        (means,), subjects = _subject_means(out, verdicts, held, score)
+        for column, subject in enumerate(subjects):
+            units, at = out.count(held & (verdicts.subject == subject)), verdicts.subjects[subject]
+            out.add("subject_score", means[:, column], units, a=name, at=at)
     for first, second in combinations(scores, 2):
         shared = ~np.isnan(scores[first]) & ~np.isnan(scores[second]) & (verdicts.subject >= 0)
         means, subjects = _subject_means(out, verdicts, shared, scores[first], scores[second])
@@ -130,8 +134,7 @@ def add_overall_rows(rows: ResultRows, verdicts: LabelMatrix, resamples: Resampl
 
 def _unit_scores(verdicts: LabelMatrix) -> dict[str, Array]:
     """Return each unit's verdict by the humans (their mean) and by each grader, NaN for none."""
-    table = verdicts.verdicts.astype(float)
-    table[table < 0] = np.nan
+    table = verdicts.verdict_values
     scores = {"humans": people_means(verdicts)} if verdicts.humans else {}
     scores |= {verdicts.raters[model]: table[:, model] for model in verdicts.models}
     return scores
@@ -144,14 +147,6 @@ def people_means(verdicts: LabelMatrix) -> Array:
     """
     people = verdicts.verdicts[:, list(verdicts.humans)]
     return ratio((people == 1).sum(axis=1), (people >= 0).sum(axis=1))
-
-
-def _add_subject_scores(out: Writer, verdicts: LabelMatrix, name: str, score: Array) -> None:
-    held = ~np.isnan(score) & (verdicts.subject >= 0)
-    (means,), subjects = _subject_means(out, verdicts, held, score)
-    for column, subject in enumerate(subjects):
-        units, at = out.count(held & (verdicts.subject == subject)), verdicts.subjects[subject]
-        out.add("subject_score", means[:, column], units, a=name, at=at)
 
 
 def _subject_means(

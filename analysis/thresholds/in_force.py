@@ -156,7 +156,10 @@ def judged_out_of_sample(labels: LabelMatrix) -> LabelMatrix:
     thresholds = np.array(labels.thresholds)
     for grader, tuning in tuned:
         seen = _tuned_units(labels, grader, tuning)
-        reference = np.where(seen, _reference_verdicts(labels, tuning.reference), -1)
+        verdicts = human_majority(labels).verdicts
+        if tuning.reference in labels.raters:  # and still counts
+            verdicts = labels.verdicts[:, labels.raters.index(tuning.reference)]
+        reference = np.where(seen, verdicts, -1)
         held = ~np.isnan(labels.positive[:, grader])
         found = held_out_thresholds(
             labels.positive[held, grader],
@@ -170,7 +173,7 @@ def judged_out_of_sample(labels: LabelMatrix) -> LabelMatrix:
     return replace(labels, thresholds=thresholds)
 
 
-def tuned_on_others(labels: LabelMatrix, objective: str = "kappa") -> dict[str, LabelMatrix]:
+def tuned_on_others(labels: LabelMatrix) -> dict[str, LabelMatrix]:
     """Return, by grader, the labels with its verdicts at thresholds tuned to people on other
     clusters. For graders without a tuned threshold.
     """
@@ -188,9 +191,9 @@ def tuned_on_others(labels: LabelMatrix, objective: str = "kappa") -> dict[str, 
             labels.clusters[held],
             labels.scale.threshold_for(name),
         )
-        if objective in found:
+        if found:
             thresholds = np.array(labels.thresholds)
-            thresholds[held, grader] = found[objective]
+            thresholds[held, grader] = found["kappa"]
             retuned[name] = replace(labels, thresholds=thresholds)
     return retuned
 
@@ -228,15 +231,6 @@ def _tuned_units(labels: LabelMatrix, grader: int, tuning: Tuning) -> Mask:
     """The units (units,) in clusters that the grader's threshold was tuned on."""
     known = np.array([pair in tuning.clusters for pair in labels.pairs] + [False])
     return np.asarray(known[labels.pair] & ~np.isnan(labels.positive[:, grader]))
-
-
-def _reference_verdicts(labels: LabelMatrix, reference: str) -> Labels:
-    """Return the verdicts that a threshold was tuned to, or people's majority if that rater no
-    longer counts.
-    """
-    if reference in labels.raters:
-        return labels.verdicts[:, labels.raters.index(reference)]
-    return human_majority(labels).verdicts
 
 
 def _tuned_on(tuning: Tuning) -> Remark:

@@ -185,7 +185,7 @@ class BrierParts:
     uncertainty: float
 
 
-def brier_parts(positive: Array, affirmed: Array, weight: Array | None = None) -> BrierParts:
+def brier_parts(positive: Array, affirmed: Array) -> BrierParts:
     """Parts of the mean squared distance of probabilities (units,) from 0 or 1 (units,).
 
     Scores of 1.01 / 3 as stated, .5 / 3 along the curve 0, 1/2, 1/2, and 2/9 at the constant 1/3:
@@ -194,11 +194,10 @@ def brier_parts(positive: Array, affirmed: Array, weight: Array | None = None) -
     >>> [round(each, 4) for each in (parts.miscalibration, parts.discrimination, parts.uncertainty)]
     [0.17, 0.0556, 0.2222]
     """
-    curve = np.interp(positive, *isotonic_curve(positive, affirmed, weight))
-    share = np.average(affirmed, weights=weight)
+    curve = np.interp(positive, *isotonic_curve(positive, affirmed))
+    share = np.average(affirmed)
     stated, recalibrated, constant = (
-        float(np.average((each - affirmed) ** 2, weights=weight))
-        for each in (positive, curve, share)
+        float(np.average((each - affirmed) ** 2)) for each in (positive, curve, share)
     )
     return BrierParts(max(0.0, stated - recalibrated), max(0.0, constant - recalibrated), constant)
 
@@ -378,8 +377,8 @@ class ProbabilityScores:
     `brier` is the mean squared distance from the reference: `miscalibration` - `discrimination` +
     `uncertainty`. `ece` is the calibration error, the root of the mean squared distance of
     probabilities and shares in bins of equal size, free of what chance adds, with its 95% interval.
-    The last two are of probabilities recalibrated by an isotonic curve that was fitted on other clusters, NaN
-    where there is one cluster only.
+    The last two are of probabilities recalibrated by an isotonic curve that was fitted on other
+    clusters, NaN where there is one cluster only.
     """
 
     brier: float

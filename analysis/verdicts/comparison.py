@@ -34,6 +34,7 @@ from evenhand.analysis.bootstrap.score import (
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.labels.units import effective_size
 from evenhand.analysis.people.ceiling import with_and_among_humans
+from evenhand.analysis.planning.more_clusters import REALISTIC
 from evenhand.analysis.requirement import ClusterCounts
 from evenhand.analysis.thresholds.in_force import human_majority, probability_graders
 from evenhand.analysis.thresholds.sweep import held_out_verdicts
@@ -53,6 +54,12 @@ class Reading:
     at: str = ""
     counts_once: bool = True
     """False for a second view of the same labels, with which the level is not shared."""
+
+    @property
+    def key(self) -> dict[str, str]:
+        """The key of the rows that compare this grader with people."""
+        own = {"rater_a": "humans", "rater_b": self.coded.raters[self.grader]}
+        return {**own, "subset": self.coded.subset, "at": self.at}
 
 
 def readings_of(labels: LabelMatrix) -> Iterator[Reading]:
@@ -182,9 +189,9 @@ class AtNull:
             return math.nan
         return float(chance_above(self.statistic, self.sample, np.array(null)))
 
-    def growth(self, null: float, alpha: float, most: float) -> float:
+    def growth(self, null: float, alpha: float) -> float:
         """Factor by which the sample must grow for its lower bound to be above a value, if all else
-        stays the same; infinite beyond `most`.
+        stays the same; infinite where it is not realistic.
         """
         if not float(self.sample.estimate) > null or not alpha > 0:
             return math.inf
@@ -198,9 +205,9 @@ class AtNull:
 
         low, high = 1.0, 1.0
         while not is_enough(high):
-            if high >= most:
+            if high >= 1.0 + REALISTIC:
                 return math.inf
-            low, high = high, min(2.0 * high, most)
+            low, high = high, min(2.0 * high, 1.0 + REALISTIC)
         while high > low * 1.02:
             middle = math.sqrt(low * high)
             low, high = (low, middle) if is_enough(middle) else (middle, high)
@@ -251,9 +258,9 @@ class Comparison:
     pooled: bool
 
     @property
-    def grader(self) -> str:
-        """The grader's name."""
-        return self.reading.coded.raters[self.reading.grader]
+    def key(self) -> dict[str, str]:
+        """The key of the comparison's rows."""
+        return self.reading.key
 
     @property
     def subset(self) -> str:
@@ -375,7 +382,9 @@ class Points:
         seen = np.concatenate(known, axis=1)
         rows = np.flatnonzero(seen.any(axis=(1, 2)))
         unseen = []
-        for other in _unseen(overlap):
+        step = max(round((coded.q - 1) / 10), 1) if coded.is_number else 1  # a tenth of the numbers
+        counts = label_counts(coded, overlap.raters)
+        for other in unseen_labels(counts, ordered=coded.level != "nominal", step=step):
             for which, grades in enumerate(own):
                 given = sums(np.where(grades >= 0, other, -1))
                 changed = [given if n == which else each for n, each in enumerate(known)]
@@ -406,25 +415,11 @@ class Points:
         return AtNull(statistic, Sample(np.array(values[0]), n, worth, np.array(stretch)))
 
 
-def _unseen(overlap: Overlap) -> list[Codes]:
-    """Labels (units,) that a grader could have given but did not; the neighbours of a number are a
-    tenth of the numbers away.
-    """
-    coded = overlap.coded
-    step = max(round((coded.q - 1) / 10), 1) if coded.is_number else 1
-    counts = label_counts(coded, overlap.raters)
-    return unseen_labels(counts, ordered=coded.level != "nominal", step=step)
-
-
 def sizes_of(coded: Coded, left_out: Resamples, inside: Mask) -> Array:
     """Weight of each cluster (clusters,): the number of its units `inside` times its sampling
     weight.
     """
-    sums = left_out.cluster_sums(coded.clusters, inside[:, None].astype(float))
-    if left_out.weight is not None:
-        sums = sums * left_out.weight[:, None]
-    found: Array = left_out.each_cluster(sums)[:, 0]
-    return found
+    return left_out.by_cluster(coded.clusters, inside[:, None].astype(float))[:, 0]
 
 
 def _over_people(overlap: Overlap, left_out: Resamples, grades: Codes) -> float:

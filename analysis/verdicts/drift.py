@@ -37,7 +37,7 @@ from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import with_weights
 from evenhand.analysis.notes import reason_in_words
 from evenhand.analysis.people.disagreements import unscored_remark
-from evenhand.analysis.planning.more_clusters import REALISTIC, Bound, surer_level
+from evenhand.analysis.planning.more_clusters import Bound, surer_level
 from evenhand.analysis.requirement import (
     ClusterCounts,
     Reason,
@@ -221,13 +221,9 @@ class Paired:
         if not abs(change) < self.margin or max(-found.low, found.high) < self.margin:
             return found, None
         surer = surer_level(LEVEL)
-        factors = [
-            each.growth(-self.margin, surer, 1.0 + REALISTIC)
-            for each in (tested, tested.mirrored())
-        ]
-        return found, math.ceil(max(factors) * self.after.counts[1]) if max(
-            factors
-        ) < math.inf else None
+        both = (tested, tested.mirrored())
+        factor = max(each.growth(-self.margin, surer) for each in both)
+        return found, math.ceil(factor * self.after.counts[1]) if factor < math.inf else None
 
     def at_null(self, values: Array) -> AtNull:
         """The change in kappa, `values` (rows,) as in `_change`, to be bounded at the null."""

@@ -30,7 +30,7 @@ from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import BINARY, Coded, LabelMatrix
 from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.notes import Remark
-from evenhand.analysis.planning.more_clusters import REALISTIC, Pilot, surer_level
+from evenhand.analysis.planning.more_clusters import Pilot, surer_level
 from evenhand.analysis.results import BASELINES, ResultRow, ResultRows
 from evenhand.analysis.types import Array, Codes, Mask
 from evenhand.analysis.verdicts.comparison import (
@@ -144,32 +144,19 @@ def _add_bounds(rows: ResultRows, found: Comparison, level: Deciding) -> None:
         above = Interval(found.excess, found.excess, found.excess)
     constant = Remark("constant_rater") if found.constant else ""
     chance = Interval.point(found.chance_within)
+    kappa = _bounded(found.people.kappa, found.people.influence, level.alpha, silent)
     for statistic, interval, deciding, note in (
         (NON_INFERIORITY, difference, of_share, pooled),
         (NON_INFERIORITY_PEOPLE, people, over_people, ""),
         (ABOVE_BASELINE, above, replace(level, bar=0.0), constant),
-        (
-            PEOPLE_KAPPA,
-            _bounded(found.people.kappa, found.people.influence, level.alpha, silent),
-            level,
-            pooled,
-        ),
+        (PEOPLE_KAPPA, kappa, level, pooled),
         (CHANCE, chance, at_margin, ""),
         (NEEDED, _clusters_to_pass(found, difference, level), level, ""),
         (WORTH, Interval.point(found.sample.worth), level, ""),
         (RARER, Interval.point(found.sample.rarer), level, ""),
     ):
         if interval is not None:
-            rows.add(
-                statistic,
-                interval.held(deciding),
-                found.counts,
-                rater_a="humans",
-                rater_b=found.grader,
-                subset=found.subset,
-                at=found.reading.at,
-                note=note,
-            )
+            rows.add(statistic, interval.held(deciding), found.counts, **found.key, note=note)
 
 
 def _add_if_wrong(
@@ -190,15 +177,8 @@ def _add_if_wrong(
     difference = _at_null(worst.difference, worst.below_people, level.alpha)
     if rule.scope == "like_these":
         difference = _bounded_over_people(worst, difference, level.alpha) or difference
-    rows.add(
-        IF_WRONG,
-        difference.held(replace(level, margin=worst.margin, margin_share=worst.share)),
-        worst.counts,
-        rater_a="humans",
-        rater_b=worst.grader,
-        subset=worst.subset,
-        at=worst.reading.at,
-    )
+    found_at = replace(level, margin=worst.margin, margin_share=worst.share)
+    rows.add(IF_WRONG, difference.held(found_at), worst.counts, **worst.key)
 
 
 def _clusters_to_pass(found: Comparison, difference: Interval, level: Deciding) -> Interval | None:
@@ -209,7 +189,7 @@ def _clusters_to_pass(found: Comparison, difference: Interval, level: Deciding) 
     if not difference.low <= -found.margin < difference.estimate or not level.next_alpha > 0:
         return None
     surer = surer_level(level.next_alpha)
-    factor = found.below_people.growth(found.null, surer, 1.0 + REALISTIC)
+    factor = found.below_people.growth(found.null, surer)
     return Interval.point(math.ceil(factor * found.counts[1])) if math.isfinite(factor) else None
 
 
@@ -289,17 +269,10 @@ def add_part_rows(
             inside = coded.labelled[:, reading.grader] & coded.labelled_by_any(people)
             of_part = Reading(coded, reading.grader, reading.at)
             found = part.beside.compared(of_part, to_beat=0.0)
-            rows.add(
-                PART,
-                _bounded_in_part(found, alpha / len(parts), min_rarer).held(
-                    Deciding(margin=found.margin) if found else None
-                ),
-                part.beside.left_out.count(coded.clusters, inside),
-                rater_a="humans",
-                rater_b=coded.raters[reading.grader],
-                subset=coded.subset,
-                at=reading.at,
-            )
+            bounds = _bounded_in_part(found, alpha / len(parts), min_rarer)
+            held = bounds.held(Deciding(margin=found.margin) if found else None)
+            counts = part.beside.left_out.count(coded.clusters, inside)
+            rows.add(PART, held, counts, **of_part.key)
 
 
 @dataclass(frozen=True)
@@ -359,15 +332,8 @@ def _add_winner(rows: ResultRows, found: Sequence[Comparison], level: Deciding) 
         )
         winner = among[best]
         chosen = _at_null(winner.difference, winner.below_people, alpha)
-        rows.add(
-            WINNER,
-            replace(chosen, estimate=value),
-            winner.counts,
-            rater_a="humans",
-            rater_b=winner.grader,
-            subset=subset,
-            note=f"the best of {len(among)} graders, corrected for having been chosen",
-        )
+        note = f"the best of {len(among)} graders, corrected for having been chosen"
+        rows.add(WINNER, replace(chosen, estimate=value), winner.counts, **winner.key, note=note)
 
 
 def winner_corrected(estimates: Array, covariance: Array, reach: float) -> tuple[int, float]:
@@ -389,6 +355,7 @@ def winner_corrected(estimates: Array, covariance: Array, reach: float) -> tuple
     (0, 0.5, 0, -0.057)
     """
     from scipy.optimize import brentq
+    from scipy.stats import truncnorm
 
     best = int(np.argmax(estimates))
     value, spread = float(estimates[best]), float(np.sqrt(covariance[best, best]))
@@ -398,8 +365,11 @@ def winner_corrected(estimates: Array, covariance: Array, reach: float) -> tuple
     low, high = value - reach * spread, value + reach * spread
 
     def too_likely(mean: float) -> float:
-        """Return the probability of a value up to the observed one, minus a half."""
-        return _share_below(value, mean, spread, *ends) - 0.5
+        """Return the probability of a value up to the observed one, minus a half: of one that is
+        normal about `mean` and known to lie between the ends.
+        """
+        at = ((end - mean) / spread for end in ends)
+        return float(truncnorm.cdf((value - mean) / spread, *at)) - 0.5
 
     if too_likely(low) <= 0:
         return best, low
@@ -421,14 +391,6 @@ def _ends(estimates: Array, covariance: Array, best: int) -> tuple[float, float]
         at = float(rest[other] / (1.0 - slope[other]))
         low, high = (max(low, at), high) if slope[other] < 1.0 else (low, min(high, at))
     return low, high
-
-
-def _share_below(value: float, mean: float, spread: float, low: float, high: float) -> float:
-    """P(X <= value) for X normal about `mean` and known to lie between `low` and `high`."""
-    from scipy.stats import truncnorm
-
-    ends = ((end - mean) / spread for end in (low, high))
-    return float(truncnorm.cdf((value - mean) / spread, *ends))
 
 
 def pilots(rows: Iterable[ResultRow]) -> list[Pilot]:

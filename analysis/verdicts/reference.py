@@ -176,17 +176,14 @@ class _Compared:
         ):
             whole = (verdicts.codes[:, reference] == code) & verdicts.labelled[:, grader]
             part = whole & (verdicts.codes[:, grader] == code)
-            sums = self.left_out.cluster_sums(verdicts.clusters, np.column_stack([part, whole]))
-            if self.left_out.weight is not None:
-                sums = sums * self.left_out.weight[:, None]
-            each = self.left_out.each_cluster(sums)
             found = Interval.undefined("no_labels")
             if whole.any() and alpha:
-                found = Interval(*share_bounds(each[:, 0], each[:, 1], alpha))
+                both = np.column_stack([part, whole])
+                sums = self.left_out.by_cluster(verdicts.clusters, both)
+                found = Interval(*share_bounds(*sums.T, alpha))
             inside = self.left_out.count(verdicts.clusters, whole)
-            rows.add(
-                name, found.held(replace(level, bar=bar)), inside, **about, subset=verdicts.subset
-            )
+            found = found.held(replace(level, bar=bar))
+            rows.add(name, found, inside, **about, subset=verdicts.subset)
 
     def _bounded(self, alpha: float, worth: float) -> Interval:
         """Return kappa with both one-sided bounds, taken at the null."""
