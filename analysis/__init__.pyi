@@ -49,9 +49,9 @@ from .subjects.plain import PredictionPowered as PredictionPowered
 from .subjects.plain import RoganGladen as RoganGladen
 from .subjects.plain import ppi_plus_plus as ppi_plus_plus
 from .subjects.plain import rogan_gladen as rogan_gladen
-from .thresholds.advice import TunedThreshold as TunedThreshold
-from .thresholds.advice import tune_threshold as tune_threshold
 from .thresholds.probabilities import ProbabilityScores as ProbabilityScores
 from .thresholds.probabilities import score_probabilities as score_probabilities
+from .thresholds.sweep import TunedThreshold as TunedThreshold
+from .thresholds.sweep import tune_threshold as tune_threshold
 from .verdicts.judge import Verdict as Verdict
 from .verdicts.ranking import rank_graders as rank_graders

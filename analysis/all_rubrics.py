@@ -23,7 +23,7 @@ from evenhand.analysis.planning.g_study import VarianceComponents
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRow, results_table
 from evenhand.analysis.study_facts import StudyFacts
-from evenhand.analysis.thresholds.in_force import ThresholdInForce
+from evenhand.analysis.thresholds.rows import ThresholdInForce
 from evenhand.analysis.verdicts.judge import Verdict
 from evenhand.analysis.verification import (
     Libraries,

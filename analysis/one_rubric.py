@@ -98,15 +98,15 @@ from evenhand.analysis.subjects.corrected_rates import (
 )
 from evenhand.analysis.subjects.preference import add_preference_rows
 from evenhand.analysis.subjects.scores import add_overall_rows
-from evenhand.analysis.thresholds.in_force import (
+from evenhand.analysis.thresholds.probabilities import add_probability_rows
+from evenhand.analysis.thresholds.routing import ERROR, add_confidence_rows, add_routing_rows
+from evenhand.analysis.thresholds.rows import (
     ThresholdInForce,
+    add_threshold_rows,
     judged_out_of_sample,
     thresholds_in_force,
     tuned_on_others,
 )
-from evenhand.analysis.thresholds.probabilities import add_probability_rows
-from evenhand.analysis.thresholds.routing import ERROR, add_confidence_rows, add_routing_rows
-from evenhand.analysis.thresholds.rows import add_threshold_rows
 from evenhand.analysis.usage import add_price_rows, add_usage_rows
 from evenhand.analysis.verdicts import evidence, reference
 from evenhand.analysis.verdicts.evidence import add_deciding_rows

@@ -49,8 +49,7 @@ from evenhand.analysis.people.ceiling import (
 )
 from evenhand.analysis.people.disagreements import add_coverage_rows
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.thresholds.in_force import judged_out_of_sample
-from evenhand.analysis.thresholds.rows import add_threshold_rows
+from evenhand.analysis.thresholds.rows import add_threshold_rows, judged_out_of_sample
 from evenhand.analysis.verdicts.evidence import add_deciding_rows
 from evenhand.analysis.verdicts.judge import Verdict, judge_graders
 from evenhand.study.settings.analysis import DecisionSettings

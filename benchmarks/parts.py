@@ -25,7 +25,6 @@ from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.shares import Reach, wilson
 from evenhand.analysis.subjects.corrected_rates import pair_features, paired_ppi, paired_reach
-from evenhand.analysis.subjects.differences import all_differences, rank_sets
 from evenhand.analysis.subjects.plain import (
     RateSums,
     clipped,
@@ -33,6 +32,7 @@ from evenhand.analysis.subjects.plain import (
     ppi_reach,
     rate_features,
 )
+from evenhand.analysis.subjects.scores import all_differences, rank_sets
 
 OUT = RESULTS / "coverage-parts.md"
 SUBJECTS, RATES = (3, 20), (0.1, 0.5)

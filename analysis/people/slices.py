@@ -23,8 +23,8 @@ from evenhand.analysis.agreement.groups import add_group_rows
 from evenhand.analysis.agreement.overlap import KappaMeans, add_humans_rows
 from evenhand.analysis.agreement.pairs import alpha_levels, deciding_kappa
 from evenhand.analysis.bootstrap.intervals import Interval
-from evenhand.analysis.bootstrap.max_t import Parts, max_t_notes
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
+from evenhand.analysis.bootstrap.significance import Parts, max_t_notes
 from evenhand.analysis.labels.combine import ALL_RATERS
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.labels.units import UnitColumn, check_values
@@ -89,7 +89,7 @@ def add_slice_difference_rows(
     """Add `slice_difference`: a grader's mean agreement with humans over the units of a slice minus
     that over the rest (see `unit_agreement`).
 
-    All slices, columns and graders of the view are tested together (see `bootstrap.max_t`).
+    All slices, columns and graders of the view are tested together (see `max_t`).
     """
     out, graders = Writer.of(rows, coded, resamples), coded.members("model")
     agreement, held = np.zeros((2, len(coded.codes), len(graders)))

@@ -34,7 +34,6 @@ from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, LabelMatrix
 from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.notes import Note, Reason, Remark, join_notes
 from evenhand.analysis.results import ResultRows, from_to
-from evenhand.analysis.subjects.differences import add_difference_rows, reach_together
 from evenhand.analysis.subjects.plain import (
     RateSums,
     clipped,
@@ -44,7 +43,7 @@ from evenhand.analysis.subjects.plain import (
     rate_features,
     stratified_ppi,
 )
-from evenhand.analysis.subjects.scores import people_means
+from evenhand.analysis.subjects.scores import add_difference_rows, people_means, reach_together
 from evenhand.analysis.types import Array, Codes, Mask
 from evenhand.analysis.writer import About, Writer
 

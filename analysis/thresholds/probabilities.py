@@ -29,7 +29,7 @@ from evenhand.analysis.labels.encoding import cluster_codes, same_length
 from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix
 from evenhand.analysis.notes import Note, Remark, join_notes
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.thresholds.in_force import (
+from evenhand.analysis.thresholds.rows import (
     Reference,
     main_reference,
     probability_graders,

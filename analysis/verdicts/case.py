@@ -27,8 +27,7 @@ from evenhand.analysis.people.reversed_scales import (
 from evenhand.analysis.people.selection import BY_LABELS
 from evenhand.analysis.requirement import ClusterCounts
 from evenhand.analysis.results import BASELINES, ResultRow, ResultRows, key_of
-from evenhand.analysis.thresholds.in_force import IN_FORCE
-from evenhand.analysis.thresholds.rows import CEILING_HELD_OUT, KAPPA_HELD_OUT
+from evenhand.analysis.thresholds.rows import CEILING_HELD_OUT, IN_FORCE, KAPPA_HELD_OUT
 from evenhand.analysis.verdicts.comparison import HELD_OUT, TUNED_FOR
 from evenhand.analysis.verdicts.evidence import (
     ABOVE_BASELINE,

@@ -36,7 +36,7 @@ from evenhand.analysis.labels.units import effective_size
 from evenhand.analysis.people.ceiling import with_and_among_humans
 from evenhand.analysis.planning.more_clusters import REALISTIC
 from evenhand.analysis.requirement import ClusterCounts
-from evenhand.analysis.thresholds.in_force import human_majority, probability_graders
+from evenhand.analysis.thresholds.rows import human_majority, probability_graders
 from evenhand.analysis.thresholds.sweep import held_out_verdicts
 from evenhand.analysis.types import Array, Codes, Mask, Numbers
 from evenhand.study.settings.analysis import MOST_OF_PEOPLE
