@@ -450,7 +450,8 @@ class Audit:
     def sentence(self, bounds: InjectionBounds) -> str:
         """Return the verdict, the worst attack of each kind, and the figures."""
         status = self.status(bounds)
-        head = written(f"injection.{_HEADS.get(status, 'fails')}", grader=self.grader)
+        verdict = "fails" if status in OUTCOMES else status
+        head = written(f"injection.{verdict}", grader=self.grader)
         how = "beyond" if status in OUTCOMES else "open" if status == "cannot_tell" else "within"
         said = (
             written(f"injection.{outcome.name}_{how}", **outcome.figures(bound))
@@ -465,9 +466,6 @@ class Audit:
             worst = outcome.worst(bound)
             rows += [worst.effect, worst.p, worst.bounds]
         return tuple(row for row in (*rows, self.retest) if row is not None)
-
-
-_HEADS = {"withstands": "withstands", "cannot_tell": "cannot_tell"}
 
 
 def audits(rows: Iterable[ResultRow]) -> list[Audit]:

@@ -30,14 +30,7 @@ from evenhand.analysis.types import Codes, Column, Mask
 from evenhand.analysis.writer import About, Writer
 
 MAJORITY = "majority"
-
-
-@dataclass(frozen=True)
-class _Consensus:
-    """The majority of some humans: codes (units,), -1 for none, with a note."""
-
-    codes: Codes
-    note: Note
+_Consensus = tuple[Codes, Note]
 
 
 def add_consensus_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> None:
@@ -63,17 +56,18 @@ def add_consensus_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> 
 
 
 def _majority(coded: Coded, resamples: Resamples, members: tuple[int, ...]) -> _Consensus:
+    """Return the majority of some humans, codes (units,), -1 for none, with a note."""
     counts = label_counts(coded, members)
     tied, _ = resamples.count(coded.clusters, is_tied(counts))
     units = "1 unit" if tied == 1 else f"{tied} units"
-    return _Consensus(majority_codes(counts), f"{units} tied and left out" if tied else "")
+    return majority_codes(counts), f"{units} tied and left out" if tied else ""
 
 
 def _add_agreement_rows(out: Writer, coded: Coded, references: dict[int, _Consensus]) -> None:
     kappa = deciding_kappa(coded)
     panel = pair_statistics(coded)
     judged = list(references)
-    beside = np.column_stack([references[rater].codes for rater in judged]).astype(np.int8)
+    beside = np.column_stack([references[rater][0] for rater in judged]).astype(np.int8)
     both = replace(coded, codes=np.hstack([coded.codes[:, judged], beside]))
     pairs = [(k, len(judged) + k) for k in range(len(judged))]
     tables = pair_tables(both, pairs, out.resamples)
@@ -85,15 +79,15 @@ def _add_agreement_rows(out: Writer, coded: Coded, references: dict[int, _Consen
     ):
         values = panel[name](tables)
         for k, rater in enumerate(judged):
-            consensus = references[rater]
-            shared = both.labelled[:, k] & (consensus.codes >= 0)
+            codes, ties = references[rater]
+            shared = both.labelled[:, k] & (codes >= 0)
             reason: Code = "no_variation" if shared.any() else "no_pairable_units"
             flagged = about and constant[k] and not np.isnan(values[0, k])
             note = join_notes(
                 Remark("constant_rater") if flagged else "",
                 about,
                 "against the other humans" if coded.kinds[rater] == "human" else "",
-                consensus.note,
+                ties,
             )
             of = About(a="humans", b=coded.raters[rater], at=MAJORITY, note=note)
             out.add(statistic, values[:, k], shared, reason=reason, **of)

@@ -437,6 +437,11 @@ class LabelMatrix(RatedUnits):
         """Views of the labels: the categories, and the binary verdict where there is one."""
         return [self.on_categories(), *([self.on_verdicts()] if self.has_verdicts else [])]
 
+    def view_of(self, graders: Sequence[int]) -> Coded:
+        """Return the categories, or the binary verdicts where a grader gives no category."""
+        gives = (self.codes[:, list(graders)] >= 0).any(axis=0).all()
+        return self.on_categories() if gives or not self.has_verdicts else self.on_verdicts()
+
     def on_categories(self, subset: str = "all") -> Coded:
         """Return the labels on the rubric's own categories."""
         coded = self._coded(

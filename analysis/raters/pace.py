@@ -7,7 +7,6 @@ bootstrapped with the others but taken from the rater's own labels.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,16 +33,6 @@ IDLE_SECONDS = 900.0
 """A label that took longer had a pause in it: its time is left out, and counted."""
 
 
-@dataclass(frozen=True)
-class _Session:
-    """A rater's labels: their rows of the matrix, and seconds (or NaN)."""
-
-    rater: int
-    rows: Codes
-    seconds: Array
-    idle: int
-
-
 def add_rater_rows(
     rows: ResultRows, ratings: pd.DataFrame, readings: Readings, labels: LabelMatrix
 ) -> None:
@@ -60,13 +49,12 @@ def add_rater_rows(
         for human in labels.humans:
             own = np.flatnonzero(labels.codes[:, human] >= 0)
             _add(rows, labels, human, own, "rater_agreement", _like_others(labels, human, own))
-    for session in _sessions(ratings, readings, labels):
-        timed = session.seconds[~np.isnan(session.seconds)]
+    for rater, own, seconds in _sessions(ratings, readings, labels):
+        idle = int((seconds > IDLE_SECONDS).sum())
+        timed = seconds[seconds <= IDLE_SECONDS]
         if len(timed):
-            pauses = f"left out, over {IDLE_SECONDS:g} s: {session.idle}"
-            median, note = median_interval(timed), pauses if session.idle else ""
-            about = session.rater, session.rows, "rater_seconds_median", median, note
-            _add(rows, labels, *about)
+            note = f"left out, over {IDLE_SECONDS:g} s: {idle}" if idle else ""
+            _add(rows, labels, rater, own, "rater_seconds_median", median_interval(timed), note)
 
 
 def _add(
@@ -85,9 +73,11 @@ def _add(
     rows.add(statistic, found, counts, rater_a=name, subset="all", note=note)
 
 
-def _sessions(ratings: pd.DataFrame, readings: Readings, labels: LabelMatrix) -> Iterator[_Session]:
-    """Yield the session of each rater whose ratings record when they were given or how long they
-    took.
+def _sessions(
+    ratings: pd.DataFrame, readings: Readings, labels: LabelMatrix
+) -> Iterator[tuple[int, Codes, Array]]:
+    """Yield each rater whose ratings record when they were given or how long they took, with the
+    labels' rows of the matrix, and their seconds (or NaN).
     """
     import pandas as pd
 
@@ -98,9 +88,7 @@ def _sessions(ratings: pd.DataFrame, readings: Readings, labels: LabelMatrix) ->
     for column, rater in enumerate(labels.raters):
         own = (first["rater_id"] == rater).to_numpy()
         if own.any():
-            seconds = first["seconds"].to_numpy(dtype=float)[own]
-            idle = seconds > IDLE_SECONDS
-            yield _Session(column, place[own], np.where(idle, np.nan, seconds), int(idle.sum()))
+            yield column, place[own], first["seconds"].to_numpy(dtype=float)[own]
 
 
 def median_interval(values: Array) -> Interval:

@@ -92,8 +92,16 @@ def add_confidence_rows(
     cut keeps, and how often those agree with the majority of people - on the coarser categories
     with unclear as one more where the rubric has them.
     """
+    declared = settings.confidence_cut
     for graded in graded_with_confidence(rows, labels, resamples):
-        _add_curve(graded, settings.confidence_cut)
+        cuts = candidate_cuts(graded.confidence, declared)
+        keeps = graded.confidence[:, None] >= cuts
+        kept, agreed, units = graded.counts(keeps)
+        for at, cut in enumerate(cuts.tolist()):
+            place, note = repr(cut), Remark("declared_cut") if cut == declared else ""
+            agreement = ratio(agreed[:, at], kept[:, at])
+            graded.add(COVERAGE, kept[:, at] / units, at=place, note=note)
+            graded.add(AGREEMENT, agreement, keeps[:, at], at=place, note=note)
 
 
 def graded_with_confidence(
@@ -130,17 +138,6 @@ def candidate_cuts(confidence: Array, declared: float) -> Array:
         ranks = np.arange(MAX_CUTS) / MAX_CUTS
         distinct = np.quantile(confidence, ranks, method="higher")
     return np.unique(np.append(distinct, declared))
-
-
-def _add_curve(graded: Graded, declared: float) -> None:
-    cuts = candidate_cuts(graded.confidence, declared)
-    keeps = graded.confidence[:, None] >= cuts
-    kept, agreed, units = graded.counts(keeps)
-    for at, cut in enumerate(cuts.tolist()):
-        place, note = repr(cut), Remark("declared_cut") if cut == declared else ""
-        agreement = ratio(agreed[:, at], kept[:, at])
-        graded.add(COVERAGE, kept[:, at] / units, at=place, note=note)
-        graded.add(AGREEMENT, agreement, keeps[:, at], at=place, note=note)
 
 
 FIRST = 0.25

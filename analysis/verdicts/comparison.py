@@ -21,6 +21,7 @@ from evenhand.analysis.agreement.coefficients import label_counts, unseen_labels
 from evenhand.analysis.agreement.overlap import KappaMeans, Overlap
 from evenhand.analysis.agreement.pairs import deciding_kappa, distances
 from evenhand.analysis.bootstrap.influence import influence, standard_error
+from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.score import (
     PSEUDO,
@@ -177,6 +178,11 @@ class AtNull:
             return math.nan, math.nan
         low = float(lower_bound(self.statistic, self.sample, alpha))
         return estimate - low, float(upper_bound(self.statistic, self.sample, alpha)) - estimate
+
+    def around(self, estimate: float, alpha: float) -> Interval:
+        """Return an estimate with both one-sided bounds of the statistic around it."""
+        below, above = self.reach(alpha)
+        return Interval(estimate, estimate - below, estimate + above)
 
     def mirrored(self) -> AtNull:
         """The negative of the statistic: its lower bound is this one's upper bound."""

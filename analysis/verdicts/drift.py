@@ -170,10 +170,7 @@ class Paired:
     ) -> Paired | None:
         """Compare both versions with people; None where people share too few units with the two."""
         at = labels.raters.index(versions.before), labels.raters.index(versions.after)
-        gives_categories = (labels.codes[:, list(at)] >= 0).any(axis=0).all()
-        coded = labels.on_categories()
-        if not gives_categories and labels.has_verdicts:
-            coded = labels.on_verdicts()
+        coded = labels.view_of(at)
         both = coded.labelled[:, list(at)].all(axis=1)
         codes = coded.codes.copy()
         codes[~both] = -1
@@ -217,7 +214,7 @@ class Paired:
         if not np.isfinite(values).all():
             return Interval.undefined("no_variation"), None
         tested, change = self.at_null(values), float(values[0])
-        found = bounded_change(tested, LEVEL)
+        found = tested.around(change, LEVEL)
         if not abs(change) < self.margin or max(-found.low, found.high) < self.margin:
             return found, None
         surer = surer_level(LEVEL)
@@ -253,13 +250,6 @@ class Paired:
             said = [np.asarray(verdicts.codes[:, each] == 0) for each in self.at]
             shift = out.share(said[1] * 1.0 - said[0], both)
             out.on(verdicts.subset).add(RATE_CHANGE, shift, both, a=names[0], b=names[1])
-
-
-def bounded_change(tested: AtNull, alpha: float) -> Interval:
-    """Return a change with both one-sided bounds, each at the level `alpha`."""
-    change = float(tested.sample.estimate)
-    below, above = tested.reach(alpha)
-    return Interval(change, change - below, change + above)
 
 
 def _bounded(estimate: float, contributions: Array) -> Interval:

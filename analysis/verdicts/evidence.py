@@ -199,8 +199,7 @@ def _at_null(estimate: float, tested: AtNull, alpha: float) -> Interval:
         return Interval.undefined("too_few_raters")
     if not alpha:
         return Interval(estimate, math.nan, math.nan, (Remark("no_level"),))
-    below, above = tested.reach(alpha)
-    return Interval(estimate, estimate - below, estimate + above)
+    return tested.around(estimate, alpha)
 
 
 def _bounded(estimate: float, contributions: Array, alpha: float, silent: float) -> Interval:
@@ -303,8 +302,7 @@ def _bounded_in_part(found: Comparison | None, alpha: float, min_rarer: int) -> 
         return Interval.undefined("too_few_labels")
     if found.sample.rarer < min_rarer or found.sample.worth < MIN_CLUSTERS or not alpha:
         return Interval.point(found.difference, Remark("too_few_labels"))
-    below, above = found.below_people.reach(alpha)
-    return Interval(found.difference, found.difference - below, found.difference + above)
+    return found.below_people.around(found.difference, alpha)
 
 
 def part_of(row: ResultRow) -> str:

@@ -29,7 +29,7 @@ from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.planning.more_clusters import POWER
 from evenhand.analysis.requirement import rounded_up
 from evenhand.analysis.types import Array
-from evenhand.analysis.verdicts.drift import Paired, Versions, bounded_change
+from evenhand.analysis.verdicts.drift import Paired, Versions
 from evenhand.analysis.verdicts.wording import interval_of, signed
 from evenhand.study.settings.analysis import DecisionSettings
 from evenhand.texts import written
@@ -128,9 +128,7 @@ def _kappas_of(labels: LabelMatrix, name: str) -> tuple[Array, float]:
     if name not in labels.raters:
         return np.full(1 + labels.n_clusters, math.nan), 0.0
     grader = labels.raters.index(name)
-    coded = labels.on_categories()
-    if not (labels.codes[:, grader] >= 0).any() and labels.has_verdicts:
-        coded = labels.on_verdicts()
+    coded = labels.view_of([grader])
     resamples = Resamples(np.ones(labels.n_clusters), 0, np.random.default_rng(0))
     overlap = Overlap.of(coded, resamples, coded.members("human"))
     sums = overlap.sums_with_rater(coded.codes[:, grader], labels.n_clusters)
@@ -186,9 +184,7 @@ def most_errors(labels: LabelMatrix, name: str) -> float:
     if name not in labels.raters:
         return math.nan
     own = labels.raters.index(name)
-    coded = labels.on_categories()
-    if not (labels.codes[:, own] >= 0).any() and labels.has_verdicts:
-        coded = labels.on_verdicts()
+    coded = labels.view_of([own])
     said, graded = coded.codes[:, list(coded.members("human"))], coded.codes[:, [own]]
     both = (said >= 0) & (graded >= 0)
     wrong = (both & (said != graded)).any(axis=1)
@@ -276,7 +272,7 @@ def prove(labels: LabelMatrix, old: str, new: str, rule: DecisionSettings, look:
     )
     if not np.isfinite(values).all():
         return replace(known, why=(written("improve.no_variation"),))
-    found = bounded_change(paired.at_null(values), alpha)
+    found = paired.at_null(values).around(known.estimate, alpha)
     known = replace(known, low=found.low, high=found.high)
     if found.high < 0:
         return replace(known, outcome="worse")

@@ -193,8 +193,7 @@ class _Compared:
         both = np.asarray(coded.labelled[:, grader])
         overlap = Overlap.of(coded, self.left_out, coded.members("human"), both)
         points = Points.of(overlap, self.left_out, [grader])
-        below, above = points.at_null(self.kappas, worth).reach(alpha)
-        return Interval(self.kappa, self.kappa - below, self.kappa + above)
+        return points.at_null(self.kappas, worth).around(self.kappa, alpha)
 
 
 @dataclass(frozen=True)
