@@ -128,8 +128,8 @@ def add_trial_rows(
         if several.any():
             out.add(ALPHA, found[-1], several, a="humans", at=name)
     old, new = found
-    units, (_, new_name) = len(trial.old) + len(trial.new), by_wording
-    share, size = Interval.point(filled / (trial.raters * units)), (units, labels.n_clusters)
+    dealt, (_, new_name) = len(trial.old) + len(trial.new), by_wording
+    share, size = Interval.point(filled / (trial.raters * dealt)), (dealt, labels.n_clusters)
     rows.add(FILLED, share, size, rater_a="humans", subset="all", at=new_name)
     if all(each.any() for each in counted):
         out.add(DIFFERENCE, new - old, counted[0] | counted[1], a="humans", at=new_name)

@@ -179,8 +179,8 @@ class _Compared:
             found = Interval.undefined("no_labels")
             if whole.any() and alpha:
                 both = np.column_stack([part, whole])
-                sums = self.left_out.by_cluster(verdicts.clusters, both)
-                found = Interval(*share_bounds(*sums.T, alpha))
+                parts, wholes = self.left_out.by_cluster(verdicts.clusters, both).T
+                found = Interval(*share_bounds(parts, wholes, alpha))
             inside = self.left_out.count(verdicts.clusters, whole)
             found = found.held(replace(level, bar=bar))
             rows.add(name, found, inside, **about, subset=verdicts.subset)
