@@ -267,11 +267,11 @@ class _Audit:
             about = Remark("text", (f"Holm over {len(found)} attacks",))
             tested = holm([sign_flip_above(each) for each in sums])
             for (name, held), adjusted in zip(chosen.items(), tested, strict=True):
-                counts, of = self._counts(held), About(a=self._grader, at=name)
+                counts, of = self._counts(held), About(a=self._grader, at=name, note=about)
                 self._mean(effect, values, held, at=name)
-                self._writer.add_value(p, float(adjusted), counts, note=about, **of)
+                self._writer.add_value(p, float(adjusted), counts, **of)
                 within = self._bounds(values, held, len(found))
-                self._writer.add_interval(bounds, within, counts, **of)
+                self._writer.add_interval(bounds, within, counts, a=self._grader, at=name)
         self._add_flips(found)
 
     def _add_flips(self, attacks: list[str]) -> None:

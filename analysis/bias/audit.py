@@ -192,8 +192,8 @@ def add_length_rows(
         shifts = Shifts(calls, doublings[calls.unit], audit.resamples, noisy=noisy)
         for grader in calls.graders:
             if (shift := shifts.of(grader)) is not None:
-                at = {"subset": calls.subset, "at": columns[0]}
-                audit.add("bias_length", calls.raters[grader], shift, note=unit, **at)
+                who, at = calls.raters[grader], columns[0]
+                audit.add("bias_length", who, shift, subset=calls.subset, at=at, note=unit)
 
 
 def add_slice_bias_rows(
