@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from evenhand.analysis.labels.counted import one_version
+from evenhand.analysis.labels.combine import one_version
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.one_rubric import (
     RubricAnalysis,
@@ -23,7 +23,7 @@ from evenhand.analysis.planning.g_study import VarianceComponents
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRow, results_table
 from evenhand.analysis.study_facts import StudyFacts
-from evenhand.analysis.thresholds.in_force import ThresholdInForce
+from evenhand.analysis.thresholds.rows import ThresholdInForce
 from evenhand.analysis.verdicts.judge import Verdict
 from evenhand.analysis.verification import (
     Libraries,
@@ -119,7 +119,7 @@ def analyse(
     from one to the next (see `analysis.agreement.stability`)? A scale that is a `variant_of`
     another one shows how stable raters are under that one, and nothing else unless humans labelled
     under it. `groups` are units columns that name the group a unit is about: does a grader fail one
-    group (see `analysis.people.group_performance`)?
+    group (see `analysis.people.slices`)?
 
     With `verify` estimates are checked against scikit-learn, krippendorff and statsmodels, where
     these are installed (see `analysis.verification`), which costs the time to load them; `verify`

@@ -15,9 +15,9 @@ import numpy as np
 
 from evenhand.analysis.agreement.pairs import MAX_LISTED_RATERS
 from evenhand.analysis.all_rubrics import Analysis, together
-from evenhand.analysis.bootstrap.pattern_resamples import MANY_CLUSTERS, resamples_of_patterns
+from evenhand.analysis.bootstrap.patterns import MANY_CLUSTERS, resamples_of_patterns
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.labels.copies import people_alike
+from evenhand.analysis.labels.matrix import people_alike
 from evenhand.analysis.labels.reduced import Reduced, name_keys, pattern_matrix
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.one_rubric import (
@@ -47,7 +47,7 @@ def analyse_reduced(
     """Analyse ratings by their patterns alone, one table per rubric (see `analyse`).
 
     `changes` are settings, `seed` fixes all resampling; more than `many` clusters are resampled in
-    groups (see `analysis.bootstrap.pattern_resamples`).
+    groups (see `analysis.bootstrap.patterns`).
     """
     settings, decision = with_changes(AnalysisSettings(), DecisionSettings(), changes)
     request = Request(None, settings, decision, seed=seed)

@@ -8,34 +8,50 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evenhand.analysis.agreement.categories import add_category_rows
 from evenhand.analysis.agreement.consensus import add_consensus_rows
-from evenhand.analysis.agreement.groups import add_group_rows, add_prevalence_rows
+from evenhand.analysis.agreement.groups import (
+    add_category_rows,
+    add_group_rows,
+    add_prevalence_rows,
+    add_set_rows,
+    jaccard_distances,
+    sets_of,
+)
 from evenhand.analysis.agreement.numbers import add_number_rows
 from evenhand.analysis.agreement.overlap import KappaMeans, add_humans_rows
 from evenhand.analysis.agreement.pairs import MAX_LISTED_RATERS, add_pair_rows
-from evenhand.analysis.agreement.repeats import add_repeat_rows, repeats_of
-from evenhand.analysis.agreement.sets import add_set_rows, jaccard_distances, sets_of
-from evenhand.analysis.agreement.stability import add_rewording_rows, add_stability_rows, reworded
+from evenhand.analysis.agreement.stability import (
+    add_repeat_rows,
+    add_rewording_rows,
+    add_stability_rows,
+    repeats_of,
+    reworded,
+)
 from evenhand.analysis.bias import add_bias_rows
-from evenhand.analysis.bias.order import by_orders, listed, orders_seen
-from evenhand.analysis.bias.side import orientation
-from evenhand.analysis.bootstrap.influence import ALPHA
+from evenhand.analysis.bias.position import by_orders, orders_seen, orientation
+from evenhand.analysis.bootstrap.influence import ALPHA, level_of_look
 from evenhand.analysis.bootstrap.intervals import Interval
-from evenhand.analysis.bootstrap.looks import level_of_look
-from evenhand.analysis.bootstrap.pattern_resamples import PatternResamples
+from evenhand.analysis.bootstrap.patterns import PatternResamples
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.distributions.rows import add_distribution_rows
+from evenhand.analysis.distributions import add_distribution_rows
 from evenhand.analysis.injection import add_injection_rows
-from evenhand.analysis.labels.combine import Readings, combine_readings, methods_apart
-from evenhand.analysis.labels.copies import people_alike
-from evenhand.analysis.labels.counted import without_excluded
+from evenhand.analysis.labels.combine import (
+    Readings,
+    combine_readings,
+    methods_apart,
+    pair_verdicts,
+    without_excluded,
+)
 from evenhand.analysis.labels.encoding import encode
-from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix
-from evenhand.analysis.labels.pair_rule import pair_verdicts
+from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix, listed, people_alike
 from evenhand.analysis.labels.scale import MAX_CATEGORIES, Scale
-from evenhand.analysis.labels.units import UnitColumn, UnitFacts, check_values
-from evenhand.analysis.labels.weights import effective_size, with_weights
+from evenhand.analysis.labels.units import (
+    UnitColumn,
+    UnitFacts,
+    check_values,
+    effective_size,
+    with_weights,
+)
 from evenhand.analysis.notes import says
 from evenhand.analysis.people.alternative_annotator import add_alt_test_rows
 from evenhand.analysis.people.ceiling import (
@@ -44,23 +60,29 @@ from evenhand.analysis.people.ceiling import (
     add_ceiling_rows,
     baselines,
 )
-from evenhand.analysis.people.clarity import add_clarity_rows
-from evenhand.analysis.people.comparison import add_grader_comparison_rows, add_leniency_rows
-from evenhand.analysis.people.coverage import add_coverage_rows, add_unscored_rows
+from evenhand.analysis.people.clarity import add_clarity_rows, add_trial_rows
+from evenhand.analysis.people.comparison import (
+    add_grader_comparison_rows,
+    add_leniency_rows,
+    add_majority_rows,
+)
 from evenhand.analysis.people.disagreements import (
     GraderDisagreement,
+    add_coverage_rows,
     add_disagreement_rows,
     add_sorted_rows,
+    add_unscored_rows,
 )
-from evenhand.analysis.people.gross_errors import add_gross_error_rows
-from evenhand.analysis.people.group_performance import add_group_performance_rows
-from evenhand.analysis.people.majority_rates import add_majority_rows
-from evenhand.analysis.people.recoded import add_recoded_rows
-from evenhand.analysis.people.reversed_scales import add_annotator_rows, opposed_in
-from evenhand.analysis.people.rewording import add_trial_rows
+from evenhand.analysis.people.reversed_scales import (
+    add_annotator_rows,
+    add_gross_error_rows,
+    add_recoded_rows,
+    opposed_in,
+)
 from evenhand.analysis.people.selection import add_selection_rows, label_times, selection_of
 from evenhand.analysis.people.slices import (
     add_all_raters_rows,
+    add_group_performance_rows,
     add_main_rows,
     add_rater_slice_rows,
     add_slice_rows,
@@ -72,20 +94,19 @@ from evenhand.analysis.results import ResultRows
 from evenhand.analysis.subjects.corrected_rates import (
     add_corrected_rate_rows,
     add_part_rate_rows,
+    add_side_difference_rows,
 )
 from evenhand.analysis.subjects.preference import add_preference_rows
 from evenhand.analysis.subjects.scores import add_overall_rows
-from evenhand.analysis.subjects.side_differences import add_side_difference_rows
-from evenhand.analysis.thresholds.confidence import add_confidence_rows
-from evenhand.analysis.thresholds.in_force import (
+from evenhand.analysis.thresholds.probabilities import add_probability_rows
+from evenhand.analysis.thresholds.routing import ERROR, add_confidence_rows, add_routing_rows
+from evenhand.analysis.thresholds.rows import (
     ThresholdInForce,
+    add_threshold_rows,
     judged_out_of_sample,
     thresholds_in_force,
     tuned_on_others,
 )
-from evenhand.analysis.thresholds.probabilities import add_probability_rows
-from evenhand.analysis.thresholds.routing import ERROR, add_routing_rows
-from evenhand.analysis.thresholds.rows import add_threshold_rows
 from evenhand.analysis.usage import add_price_rows, add_usage_rows
 from evenhand.analysis.verdicts import evidence, reference
 from evenhand.analysis.verdicts.evidence import add_deciding_rows

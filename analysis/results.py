@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
-from evenhand.analysis.bootstrap.boundary import Chance, kind_of, widened
-from evenhand.analysis.bootstrap.intervals import Deciding, Interval
+from evenhand.analysis.bootstrap.intervals import Chance, Deciding, Interval, kind_of, widened
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import BINARY, Coded
 from evenhand.analysis.notes import Note, Remark, Remarks, join_notes, says, text_of

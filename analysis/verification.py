@@ -15,7 +15,7 @@ from itertools import combinations
 
 import numpy as np
 
-from evenhand.analysis.agreement.counts import label_counts
+from evenhand.analysis.agreement.coefficients import label_counts
 from evenhand.analysis.agreement.groups import groups
 from evenhand.analysis.agreement.pairs import listed_raters
 from evenhand.analysis.labels.matrix import Coded

@@ -7,11 +7,10 @@ from typing import TypedDict, Unpack
 
 import numpy as np
 
-from evenhand.analysis.bootstrap.boundary import kind_of
-from evenhand.analysis.bootstrap.intervals import Interval
-from evenhand.analysis.bootstrap.max_t import Parts
+from evenhand.analysis.bootstrap.intervals import Interval, kind_of
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.bootstrap.shares import share_interval
+from evenhand.analysis.bootstrap.significance import Parts
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.notes import Note, Reason, Remark
 from evenhand.analysis.results import ResultRows

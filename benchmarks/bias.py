@@ -22,9 +22,8 @@ import numpy as np
 from scipy.special import ndtr
 
 from benchmarks.documents import RESULTS, library_versions
-from evenhand.analysis.bias.audit_rows import AuditRows
-from evenhand.analysis.bias.calls import Calls
-from evenhand.analysis.bias.shift import shift_with
+from evenhand.analysis.bias.findings import AuditRows
+from evenhand.analysis.bias.shift import Calls, Shifts
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.results import ResultRows
 
@@ -184,7 +183,7 @@ def study(cell: Cell, seed: int, resamples: int) -> Array:
     rows = ResultRows("")
     audit = AuditRows(rows, lambda: drawn)
     calls = _calls(people, grader, clusters)
-    shift = shift_with(calls, people.shape[1], own, drawn, noisy=cell.along)
+    shift = Shifts(calls, own, drawn, noisy=cell.along).of(people.shape[1])
     assert shift is not None
     audit.add(NAME, "g", shift, subset="all|binary")
     (now,) = rows.rows.values()

@@ -22,8 +22,7 @@ from scipy.special import expit, logit, ndtr
 
 from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.thresholds.advice import calibrate
-from evenhand.analysis.thresholds.sweep import OBJECTIVES, Outcomes, sweep
+from evenhand.analysis.thresholds.sweep import OBJECTIVES, Outcomes, calibrate, sweep
 
 OUT = RESULTS / "calibration.md"
 SEED = 20231206

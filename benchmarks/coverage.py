@@ -24,7 +24,7 @@ from scipy.special import ndtr, ndtri
 
 from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from evenhand.analysis.agreement import coefficients as c
-from evenhand.analysis.agreement.counts import label_counts
+from evenhand.analysis.agreement.coefficients import label_counts
 from evenhand.analysis.agreement.groups import group_panel
 from evenhand.analysis.agreement.overlap import KappaMeans
 from evenhand.analysis.agreement.pairs import pair_tables

@@ -35,8 +35,7 @@ from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from evenhand.analysis.bootstrap.influence import ALPHA, reach
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded
-from evenhand.analysis.verdicts.comparison import Beside, Comparison
-from evenhand.analysis.verdicts.readings import Reading
+from evenhand.analysis.verdicts.comparison import Beside, Comparison, Reading
 from evenhand.study.settings.analysis import DecisionSettings
 
 OUT = RESULTS / "deciding-bound.md"

@@ -36,7 +36,7 @@ from evenhand.analysis import Scale
 from evenhand.analysis.agreement.groups import add_group_rows
 from evenhand.analysis.agreement.overlap import KappaMeans, add_humans_rows
 from evenhand.analysis.agreement.pairs import add_pair_rows
-from evenhand.analysis.bootstrap.looks import level_of_look
+from evenhand.analysis.bootstrap.influence import level_of_look
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.encoding import encode
@@ -47,10 +47,9 @@ from evenhand.analysis.people.ceiling import (
     add_baseline_rows,
     add_ceiling_rows,
 )
-from evenhand.analysis.people.coverage import add_coverage_rows
+from evenhand.analysis.people.disagreements import add_coverage_rows
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.thresholds.in_force import judged_out_of_sample
-from evenhand.analysis.thresholds.rows import add_threshold_rows
+from evenhand.analysis.thresholds.rows import add_threshold_rows, judged_out_of_sample
 from evenhand.analysis.verdicts.evidence import add_deciding_rows
 from evenhand.analysis.verdicts.judge import Verdict, judge_graders
 from evenhand.study.settings.analysis import DecisionSettings

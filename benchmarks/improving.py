@@ -34,13 +34,12 @@ from benchmarks.decisions import KAPPA, PEOPLE
 from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from benchmarks.drift import sees
 from evenhand.analysis import Scale
-from evenhand.analysis.bootstrap.influence import ALPHA
-from evenhand.analysis.bootstrap.looks import level_of_reading
+from evenhand.analysis.bootstrap.influence import ALPHA, level_of_reading
 from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.encoding import encode
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.planning.parting import in_order, part_clusters
-from evenhand.analysis.verdicts.drift import Paired, Versions, bounded_change
+from evenhand.analysis.verdicts.drift import Paired, Versions
 from evenhand.analysis.verdicts.improvement import (
     HARDLY,
     Gain,
@@ -161,7 +160,7 @@ def study(cell: Cell, rng: np.random.Generator) -> Tally:
     if claim is not None:
         values = claim.after.kappas - claim.before.kappas
         tally.claimed = float(values[0])
-        tally.claims = int(bounded_change(claim.at_null(values), ALPHA).low > 0)
+        tally.claims = int(claim.at_null(values).around(float(values[0]), ALPHA).low > 0)
     proof = [u for u in ids if parts[u] == "prove"]
     all_but_learn = [u for u in ids if parts[u] != "learn"]
 

@@ -24,15 +24,15 @@ from benchmarks.coverage import CLOSE_ENOUGH, SEED
 from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.shares import Reach, wilson
-from evenhand.analysis.subjects.differences import all_differences, rank_sets
-from evenhand.analysis.subjects.formulas import (
+from evenhand.analysis.subjects.corrected_rates import pair_features, paired_ppi, paired_reach
+from evenhand.analysis.subjects.plain import (
     RateSums,
     clipped,
     corrected_interval,
     ppi_reach,
     rate_features,
 )
-from evenhand.analysis.subjects.side_differences import pair_features, paired_ppi, paired_reach
+from evenhand.analysis.subjects.scores import all_differences, rank_sets
 
 OUT = RESULTS / "coverage-parts.md"
 SUBJECTS, RATES = (3, 20), (0.1, 0.5)

@@ -23,15 +23,14 @@ import pandas as pd
 
 from benchmarks.coverage import CLOSE_ENOUGH, SEED, Tally
 from benchmarks.documents import RESULTS, library_versions, simulate_and_write
-from evenhand.analysis.bias.order import add_people_order_rows
+from evenhand.analysis.bias.position import add_people_order_rows
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.encoding import encode
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import UnitFacts
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.subjects.bradley_terry import strengths
-from evenhand.analysis.subjects.preference import add_preference_rows
+from evenhand.analysis.subjects.preference import add_preference_rows, strengths
 from evenhand.analysis.types import Array
 from evenhand.study.tables.ratings import validate_ratings
 

@@ -20,7 +20,7 @@ from scipy.special import expit, logit
 from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import BINARY_ALL, Coded
-from evenhand.analysis.people.majority_rates import MAJORITY, add_majority_rows
+from evenhand.analysis.people.comparison import MAJORITY, add_majority_rows
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array, Mask
 

@@ -18,19 +18,17 @@ import numpy.typing as npt
 from evenhand.analysis import Scale
 from evenhand.analysis.agreement.overlap import KappaMeans, add_humans_rows
 from evenhand.analysis.agreement.pairs import add_pair_rows
-from evenhand.analysis.bootstrap.looks import level_of_look
+from evenhand.analysis.bootstrap.influence import level_of_look
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.score import lower_bound
-from evenhand.analysis.labels.copies import copies_among
-from evenhand.analysis.labels.matrix import LabelMatrix
+from evenhand.analysis.labels.matrix import LabelMatrix, copies_among
 from evenhand.analysis.people.ceiling import add_baseline_rows, add_ceiling_rows
-from evenhand.analysis.people.coverage import add_coverage_rows
+from evenhand.analysis.people.disagreements import add_coverage_rows
 from evenhand.analysis.people.selection import selection_of
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.verdicts.comparison import Beside
+from evenhand.analysis.verdicts.comparison import Beside, readings_of
 from evenhand.analysis.verdicts.evidence import add_deciding_rows
 from evenhand.analysis.verdicts.judge import judge_graders
-from evenhand.analysis.verdicts.readings import readings_of
 from evenhand.study.settings.analysis import SEED, DecisionSettings
 
 MARGIN = 0.1

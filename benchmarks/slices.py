@@ -21,8 +21,7 @@ from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.labels.units import UnitColumn
-from evenhand.analysis.people.group_performance import add_group_performance_rows
-from evenhand.analysis.people.slices import add_slice_difference_rows
+from evenhand.analysis.people.slices import add_group_performance_rows, add_slice_difference_rows
 from evenhand.analysis.results import ResultRows
 
 OUT = RESULTS / "slices.md"

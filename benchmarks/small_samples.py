@@ -26,8 +26,7 @@ from benchmarks.coverage import (
     true_values,
 )
 from benchmarks.documents import RESULTS, library_versions, simulate_and_write
-from evenhand.analysis.bootstrap.boundary import Chance, kind_of, widened
-from evenhand.analysis.bootstrap.intervals import interval
+from evenhand.analysis.bootstrap.intervals import Chance, interval, kind_of, widened
 from evenhand.analysis.bootstrap.resamples import Resamples
 
 OUT = RESULTS / "coverage-small.md"

@@ -5,6 +5,9 @@ the column's. A *coincidence matrix* has the same shape, is symmetric and holds 
 pair of labels, each unit weighted 1 / (labels - 1) (Krippendorff 2011). Leading axes are resamples
 or pairs of raters, or absent: the same function serves the estimate and its resamples. Counts may
 be weighted. Undefined values are NaN.
+
+The large-sample standard errors, for independent units, are those that textbooks and other programs
+print with a coefficient; the analysis takes its intervals from a bootstrap of clusters instead.
 """
 
 from __future__ import annotations
@@ -12,10 +15,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
-from evenhand.analysis.types import Array, Mask
+from evenhand.analysis.bootstrap.patterns import count_labels
+from evenhand.analysis.bootstrap.resamples import Resamples, ratio
+from evenhand.analysis.labels.matrix import Coded
+from evenhand.analysis.types import Array, Codes, Integers, Mask
 
 _NO_VARIATION = 1e-12
 """Room for rounding: expected (dis)agreement this close to its bound means no variation."""
@@ -297,3 +304,205 @@ def _weighed(tables: Array, weights: Array) -> Array:
     before = tables.shape[:-2]
     flat = np.swapaxes(tables, -1, -2).T.reshape(weights.size, -1)
     return np.asarray((weights.reshape(-1) @ flat).reshape(before[::-1]).T)
+
+
+class KappaErrors(NamedTuple):
+    """Standard errors of a kappa: unrestricted, and under the hypothesis of no agreement."""
+
+    se: float
+    se_null: float
+
+
+def kappa_errors(table: Array, weights: Array | None = None) -> KappaErrors:
+    """Standard errors of Cohen's kappa from counts (q, q).
+
+    Weighted kappa where agreement weights (q, q) are given.
+
+    Source: Fleiss, Cohen & Everitt 1969, equations 9 and 13. Their example:
+
+    >>> table = np.array([[106.0, 10, 4], [22, 28, 10], [2, 12, 6]])
+    >>> [round(error, 4) for error in kappa_errors(table)]
+    [0.0537, 0.0555]
+    """
+    weights = np.eye(len(table)) if weights is None else weights
+    n = table.sum()
+    p = table / n
+    rows, columns = p.sum(axis=1), p.sum(axis=0)
+    chance = np.outer(rows, columns)
+    observed, expected = (p * weights).sum(), (chance * weights).sum()
+    mean_weights = np.add.outer(weights @ columns, rows @ weights)
+    if 1.0 - expected < 1e-12:
+        return KappaErrors(np.nan, np.nan)
+    spread = (p * (weights * (1 - expected) - mean_weights * (1 - observed)) ** 2).sum()
+    spread -= (observed * expected - 2 * expected + observed) ** 2
+    null = (chance * (weights - mean_weights) ** 2).sum() - expected**2
+    return KappaErrors(
+        float(np.sqrt(max(spread, 0.0) / n) / (1 - expected) ** 2),
+        float(np.sqrt(max(null, 0.0) / n) / (1 - expected)),
+    )
+
+
+def group_errors(counts: Array, times: Integers, weights: Array) -> dict[str, float]:
+    """Standard errors of the coefficients of many raters, by name.
+
+    Names are `fleiss_kappa`, `gwet_ac`, `brennan_prediger` and `krippendorff_alpha`.
+
+    `counts` (rows, q) are how many raters chose each category of a unit, `times` (rows,) how many
+    units are like that; `weights` (q, q) are agreement weights. By linearisation, with raters fixed
+    and units sampled. Alpha is that with the same weights: nominal for the identity, interval for
+    quadratic ones. Source: Gwet 2014, chapter 5.
+    """
+    labelled = counts.sum(axis=1) > 0
+    counts, times = counts[labelled], times[labelled]
+    labels = counts.sum(axis=1)
+    several = labels >= 2
+    n, pairable, q = times.sum(), times[several].sum(), counts.shape[1]
+    agreed = (counts * (counts @ weights - 1.0)).sum(axis=1) / np.where(
+        several, labels * (labels - 1.0), 1.0
+    )
+    agreed = np.where(several, agreed, 0.0)
+    observed = times @ agreed / pairable if pairable else np.nan
+    own = counts / labels[:, None]
+    shares = times @ own / n
+    near = (weights @ shares + shares @ weights) / 2.0
+    mixing = weights.sum() / (q * (q - 1.0)) if q > 1 else np.nan
+    chance = {
+        "fleiss_kappa": (shares @ weights @ shares, own @ near),
+        "gwet_ac": (mixing * (shares * (1 - shares)).sum(), mixing * (own @ (1 - shares))),
+        "brennan_prediger": (weights.mean(), np.full(len(counts), weights.mean())),
+    }
+    errors = {}
+    for name, (expected, by_unit) in chance.items():
+        room = 1.0 - expected
+        if room < 1e-12 or not pairable:
+            errors[name] = np.nan
+            continue
+        estimate = (observed - expected) / room
+        each = n / pairable * np.where(several, agreed - expected, 0.0) / room
+        each -= 2 * (1 - estimate) * (by_unit - expected) / room
+        errors[name] = _error(each - estimate, times)
+    errors["krippendorff_alpha"] = _alpha_error(counts[several], times[several], weights)
+    return errors
+
+
+def _alpha_error(counts: Array, times: Integers, weights: Array) -> float:
+    n = times.sum()
+    if n < 2:
+        return np.nan
+    labels = counts.sum(axis=1)
+    mean = times @ labels / n
+    more = (labels - mean) / mean
+    agreed = (counts * (counts @ weights - 1.0)).sum(axis=1) / (mean * (labels - 1.0))
+    observed = times @ agreed / n
+    shares = times @ counts / (n * mean)
+    expected = shares @ weights @ shares
+    room = 1.0 - expected
+    if room < 1e-12:
+        return np.nan
+    near = (weights @ shares + shares @ weights) / 2.0
+    estimate = (observed - expected) / room
+    # Krippendorff's correction for small samples; the source has it here, not in the estimate.
+    small = 1.0 / (times @ labels)
+    each = (agreed - ((1.0 - small) * observed + small) * more - expected) / room
+    each -= 2 * (1 - estimate) * (counts @ near / mean - expected * more - expected) / room
+    return _error(each - estimate, times)
+
+
+def fleiss_null_error(counts: Array, times: Integers) -> float:
+    """Standard error of Fleiss' kappa under no agreement.
+
+    `counts` (rows, q) are label counts of units, `times` (rows,) how many units are like each; NaN
+    for unequal numbers of raters.
+
+    Source: Fleiss, Nee & Landis 1979.
+    """
+    raters = counts.sum(axis=1)
+    if len(counts) == 0 or raters[0] < 2 or not (raters == raters[0]).all():
+        return np.nan
+    m, n = raters[0], times.sum()
+    shares = times @ counts / (n * m)
+    spread = shares * (1 - shares)
+    if spread.sum() < 1e-12:
+        return np.nan
+    inner = spread.sum() ** 2 - (spread * (1 - 2 * shares)).sum()
+    return float(np.sqrt(2.0 * inner / (n * m * (m - 1.0))) / spread.sum())
+
+
+def _error(deviations: Array, times: Integers) -> float:
+    n = times.sum()
+    return float(np.sqrt(times @ deviations**2 / (n * (n - 1.0)))) if n > 1 else np.nan
+
+
+def label_counts(coded: Coded, members: Sequence[int]) -> Array:
+    """Count the raters that chose each category, (units, q)."""
+    return count_labels(coded.codes[:, list(members)], coded.q)
+
+
+def majority_codes(counts: Array) -> Codes:
+    """Most frequent category (units,) from label counts (units, q); -1 for no label or a tie.
+
+    >>> majority_codes(np.array([[2, 1, 0], [1, 1, 0], [0, 0, 0], [0, 0, 1]])).tolist()
+    [0, -1, -1, 2]
+    """
+    return np.where(is_tied(counts) | (counts.sum(axis=1) == 0), -1, counts.argmax(axis=1))
+
+
+def usual_codes(coded: Coded, members: Sequence[int]) -> Codes:
+    """The label (units,) that most of some raters gave, -1 for none or a tie; of numbers their
+    median, the lower one of two.
+    """
+    counts = label_counts(coded, members)
+    return median_codes(counts) if coded.is_number else majority_codes(counts)
+
+
+def median_codes(counts: Array) -> Codes:
+    """Median label (units,) from label counts (units, q), the lower one of two; -1 for none."""
+    half = (counts.sum(axis=1, keepdims=True) + 1.0) // 2
+    reached = (counts.cumsum(axis=1) >= half).argmax(axis=1)
+    return np.where(counts.any(axis=1), reached, -1)
+
+
+def unseen_labels(counts: Array, *, ordered: bool, step: int = 1) -> list[Codes]:
+    """Labels (units,) that a grader could have given but did not, by how many people chose each
+    (units, q): the categories after the one that most people chose, in turn; of ordered ones
+    people's median, its neighbours (`step` away), and both ends of the scale, where gross errors
+    lie.
+    """
+    q = counts.shape[1]
+    if not ordered:
+        most = counts.argmax(axis=1)
+        return [(most + each) % q for each in range(q)]
+    usual = np.maximum(median_codes(counts), 0)
+    return [np.clip(usual + each, 0, q - 1) for each in (-q, -step, 0, step, q)]
+
+
+def is_tied(counts: Array) -> Mask:
+    """True where two or more categories share the highest count, (units,)."""
+    most = counts.max(axis=1, keepdims=True)
+    return np.asarray(((counts == most).sum(axis=1) > 1) & (most[:, 0] > 0))
+
+
+def category_shares(counts: Array, coded: Coded, resamples: Resamples) -> Array:
+    """Shares of the categories (rows, q), each labelled unit counting once (Gwet 2014, ch. 5)."""
+    labels = counts.sum(axis=1, keepdims=True)
+    sums = resamples.sums(coded.clusters, labels > 0, counts / np.maximum(labels, 1.0))
+    return ratio(sums[:, 1:], sums[:, :1])
+
+
+def agreeing_shares(counts: Array, weights: Array) -> Array:
+    """Return each unit's (weighted) share of agreeing ordered label pairs; 0 below two labels."""
+    labels = counts.sum(axis=1)
+    agreeing = (counts * (counts @ weights - 1.0)).sum(axis=1)
+    pairs = labels * (labels - 1.0)
+    return np.asarray(np.divide(agreeing, pairs, out=np.zeros(len(counts)), where=pairs > 0))
+
+
+def coincidences(counts: Array) -> Array:
+    """Return each unit's ordered pairs of labels, weighted 1 / (labels - 1): (units, q, q)."""
+    q = counts.shape[1]
+    pairs = counts[:, :, None] * counts[:, None, :]
+    pairs[:, range(q), range(q)] -= counts
+    others = counts.sum(axis=1) - 1.0
+    weight = np.divide(1.0, others, out=np.zeros(len(counts)), where=others > 0)
+    weighted: Array = pairs * weight[:, None, None]
+    return weighted

@@ -6,34 +6,31 @@ with that of the other humans, so that no rater is compared with their own label
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from evenhand.analysis.agreement import coefficients as c
-from evenhand.analysis.agreement.counts import is_tied, label_counts, majority_codes
+from evenhand.analysis.agreement.coefficients import is_tied, label_counts, majority_codes
 from evenhand.analysis.agreement.pairs import (
     MAX_LISTED_RATERS,
     deciding_kappa,
     pair_statistics,
     pair_tables,
 )
+from evenhand.analysis.bootstrap.patterns import count_labels
 from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.labels.encoding import encode_labels
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.notes import Code, Note, Remark, join_notes
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.types import Codes
-from evenhand.analysis.writer import Writer
+from evenhand.analysis.types import Codes, Column, Mask
+from evenhand.analysis.writer import About, Writer
 
 MAJORITY = "majority"
-
-
-@dataclass(frozen=True)
-class _Consensus:
-    """The majority of some humans: codes (units,), -1 for none, with a note."""
-
-    codes: Codes
-    note: Note
+_Consensus = tuple[Codes, Note]
 
 
 def add_consensus_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> None:
@@ -46,7 +43,10 @@ def add_consensus_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> 
     if len(humans) < 2:
         return
     out = Writer.of(rows, coded, resamples)
-    _add_ties_row(out, coded)
+    counts = label_counts(coded, humans)
+    several = counts.sum(axis=1) >= 2
+    values, none = out.share(is_tied(counts), several), Remark("no_pairable_units")
+    out.add("consensus_ties", values, several, a="humans", at=MAJORITY, reason=none)
     listed = len(coded.raters) <= MAX_LISTED_RATERS
     judged = (*(humans if listed else ()), *coded.members("model"))
     voters = {rater: tuple(h for h in humans if h != rater) for rater in judged}
@@ -56,17 +56,18 @@ def add_consensus_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> 
 
 
 def _majority(coded: Coded, resamples: Resamples, members: tuple[int, ...]) -> _Consensus:
+    """Return the majority of some humans, codes (units,), -1 for none, with a note."""
     counts = label_counts(coded, members)
     tied, _ = resamples.count(coded.clusters, is_tied(counts))
     units = "1 unit" if tied == 1 else f"{tied} units"
-    return _Consensus(majority_codes(counts), f"{units} tied and left out" if tied else "")
+    return majority_codes(counts), f"{units} tied and left out" if tied else ""
 
 
 def _add_agreement_rows(out: Writer, coded: Coded, references: dict[int, _Consensus]) -> None:
     kappa = deciding_kappa(coded)
     panel = pair_statistics(coded)
     judged = list(references)
-    beside = np.column_stack([references[rater].codes for rater in judged]).astype(np.int8)
+    beside = np.column_stack([references[rater][0] for rater in judged]).astype(np.int8)
     both = replace(coded, codes=np.hstack([coded.codes[:, judged], beside]))
     pairs = [(k, len(judged) + k) for k in range(len(judged))]
     tables = pair_tables(both, pairs, out.resamples)
@@ -78,29 +79,44 @@ def _add_agreement_rows(out: Writer, coded: Coded, references: dict[int, _Consen
     ):
         values = panel[name](tables)
         for k, rater in enumerate(judged):
-            consensus = references[rater]
-            shared = both.labelled[:, k] & (consensus.codes >= 0)
+            codes, ties = references[rater]
+            shared = both.labelled[:, k] & (codes >= 0)
             reason: Code = "no_variation" if shared.any() else "no_pairable_units"
             flagged = about and constant[k] and not np.isnan(values[0, k])
-            out.add(
-                statistic,
-                values[:, k],
-                shared,
-                reason=reason,
-                a="humans",
-                b=coded.raters[rater],
-                at=MAJORITY,
-                note=join_notes(
-                    Remark("constant_rater") if flagged else "",
-                    about,
-                    "against the other humans" if coded.kinds[rater] == "human" else "",
-                    consensus.note,
-                ),
+            note = join_notes(
+                Remark("constant_rater") if flagged else "",
+                about,
+                "against the other humans" if coded.kinds[rater] == "human" else "",
+                ties,
             )
+            of = About(a="humans", b=coded.raters[rater], at=MAJORITY, note=note)
+            out.add(statistic, values[:, k], shared, reason=reason, **of)
 
 
-def _add_ties_row(out: Writer, coded: Coded) -> None:
-    counts = label_counts(coded, coded.members("human"))
-    several = counts.sum(axis=1) >= 2
-    values, none = out.share(is_tied(counts), several), Remark("no_pairable_units")
-    out.add("consensus_ties", values, several, a="humans", at=MAJORITY, reason=none)
+@dataclass(frozen=True)
+class Majority:
+    """Majority label of each unit (None where tied or without labels), and the ties."""
+
+    labels: tuple[Hashable | None, ...]
+    tied: Mask
+
+    @property
+    def ties(self) -> float:
+        """Share of the units with a label that are tied."""
+        known = sum(label is not None for label in self.labels) + int(self.tied.sum())
+        return float(self.tied.sum() / known) if known else np.nan
+
+
+def majority(labels: Any, *, categories: Column[Hashable]) -> Majority:
+    """Return the most frequent label of every unit of labels (units, raters); ties are declared.
+
+    >>> found = majority([["a", "a", "b"], ["a", "b", None], [None, "b", None]], categories="ab")
+    >>> found.labels, found.tied.tolist()
+    (('a', None, 'b'), [False, True, False])
+    """
+    counts = count_labels(encode_labels(labels, categories), len(categories))
+    codes, names = majority_codes(counts), list(categories)
+    return Majority(
+        tuple(names[code] if code >= 0 else None for code in codes),
+        (codes < 0) & (counts.sum(axis=1) > 0),
+    )

@@ -21,8 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.analysis.agreement.coefficients import chance_corrected
-from evenhand.analysis.agreement.counts import label_counts
+from evenhand.analysis.agreement.coefficients import chance_corrected, label_counts
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.matrix import Coded, complete_block
 from evenhand.analysis.notes import join_notes

@@ -22,7 +22,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from evenhand.analysis.agreement.counts import label_counts
+from evenhand.analysis.agreement.coefficients import label_counts
 from evenhand.analysis.agreement.numbers import number_sums
 from evenhand.analysis.agreement.pairs import (
     CHUNK_CELLS,
@@ -215,10 +215,8 @@ class Overlap:
     def _is_even(self) -> bool:
         """True where every label and every pair has the weight 1."""
         number = np.unique(self.number[self.units])
-        return len(number) == 1 and self.scales == (
-            number[0],
-            max(number[0] * (number[0] - 1) // 2, 1),
-        )
+        pairs = np.maximum(number * (number - 1) // 2, 1)
+        return len(number) == 1 and self.scales == (number[0], pairs[0])
 
     @cached_property
     def _entries(self) -> tuple[Codes, Codes]:
@@ -383,15 +381,14 @@ def add_humans_rows(
     resamples: Resamples,
     prefix: str = "",
     names: Sequence[str] = (),
-    kind: str = "model",
 ) -> None:
-    """Add rows of each grader, or rater of another kind, with humans: means over the humans.
+    """Add rows of each grader with humans: means over the humans.
 
     Only the statistics in `names`, if any are given.
     """
     out = Writer.of(rows, coded, resamples)
     statistics = chosen(pair_statistics(coded), prefix, names)
-    for grader in coded.members(kind):
+    for grader in coded.members("model"):
         people = coded.people_beside(grader)
         units, _ = compared_units(coded, resamples, people, grader)
         if not units.any():
@@ -409,9 +406,5 @@ def add_humans_rows(
                 undefined=mean.undefined,
                 a="humans",
                 b=coded.raters[grader],
-                note=join_notes(
-                    Remark("constant_rater") if constant else "",
-                    mean.note,
-                    few,
-                ),
+                note=join_notes(Remark("constant_rater") if constant else "", mean.note, few),
             )

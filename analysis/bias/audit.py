@@ -13,17 +13,27 @@ import numpy as np
 
 from evenhand.analysis.agreement.overlap import KappaMeans
 from evenhand.analysis.agreement.pairs import deciding_kappa
-from evenhand.analysis.bias.audit_rows import AuditRows
-from evenhand.analysis.bias.calls import Calls, directed_calls, verdict_calls
-from evenhand.analysis.bias.order import add_order_rows, add_people_order_rows, both_orders_of
-from evenhand.analysis.bias.shift import Shift, Shifts, shift_with
-from evenhand.analysis.bias.side import add_direction_rows, add_side_rows
+from evenhand.analysis.bias.findings import AuditRows
+from evenhand.analysis.bias.position import (
+    add_direction_rows,
+    add_order_rows,
+    add_people_order_rows,
+    add_side_rows,
+    both_orders_of,
+)
+from evenhand.analysis.bias.shift import (
+    Calls,
+    Shift,
+    Shifts,
+    directed_calls,
+    verdict_calls,
+)
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.labels.units import UnitColumn, UnitFacts
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.subjects.preference import is_comparison
-from evenhand.analysis.types import Array, Mask
+from evenhand.analysis.types import Mask
 from evenhand.study.settings.analysis import BiasSettings
 
 if TYPE_CHECKING:
@@ -77,7 +87,10 @@ def add_bias_rows(
     audit.add_tests()
     for grader, other in (retuned or {}).items():
         again = audit.retuned(grader)
-        verdicts, directed = (_by(grader, of(other)) for of in (verdict_calls, directed_calls))
+        verdicts, directed = (
+            calls and calls.without_graders_but(grader)
+            for calls in (verdict_calls(other), directed_calls(other))
+        )
         if labels.scale.favours:
             directed = None
         elif directed is not None:
@@ -97,11 +110,6 @@ def _add_shifts(
     add_length_rows(audit, verdicts, directed, facts)
     add_family_rows(audit, verdicts, settings.families)
     add_slice_bias_rows(audit, verdicts, slices)
-
-
-def _by(grader: str, calls: Calls | None) -> Calls | None:
-    """Return the calls of humans and one grader."""
-    return None if calls is None else calls.without_graders_but(grader)
 
 
 def family_of(rater: str, families: Mapping[str, Sequence[str]] | None = None) -> str:
@@ -147,15 +155,9 @@ def add_family_rows(
         if not family or family not in of_subject or set(of_subject) == {family}:
             continue
         own = np.where(calls.subject >= 0, of_unit == family, np.nan)
-        shift = shift_with(calls, grader, own, audit.resamples)
+        shift, name = Shifts(calls, own, audit.resamples).of(grader), calls.raters[grader]
         if shift is not None:
-            audit.add(
-                "bias_self_preference",
-                calls.raters[grader],
-                shift,
-                subset=calls.subset,
-                at=family,
-            )
+            audit.add("bias_self_preference", name, shift, subset=calls.subset, at=family)
 
 
 def add_length_rows(
@@ -181,29 +183,17 @@ def add_length_rows(
         *beside,
         (directed, PAIR_LENGTH_COLUMNS, "towards a side, per doubling of its length"),
     ):
-        doublings = _doublings(facts, columns)
+        words = [facts.numbers(name) for name in columns]
+        logs = [np.log2(np.where(each > 0, each, np.nan)) for each in words]
+        doublings = logs[0] - logs[1] if len(logs) > 1 else logs[0]
         if calls is None or np.isnan(doublings).all():
             continue
         noisy = calls is verdicts
         shifts = Shifts(calls, doublings[calls.unit], audit.resamples, noisy=noisy)
         for grader in calls.graders:
-            shift = shifts.of(grader)
-            if shift is not None:
-                audit.add(
-                    "bias_length",
-                    calls.raters[grader],
-                    shift,
-                    subset=calls.subset,
-                    at=columns[0],
-                    note=unit,
-                )
-
-
-def _doublings(facts: UnitFacts, columns: tuple[str, ...]) -> Array:
-    """Return log2 of the words (with two columns, of their ratio); NaN where unknown."""
-    words = [facts.numbers(name) for name in columns]
-    logs = [np.log2(np.where(each > 0, each, np.nan)) for each in words]
-    return np.asarray(logs[0] if len(logs) == 1 else logs[0] - logs[1])
+            if (shift := shifts.of(grader)) is not None:
+                who, at = calls.raters[grader], columns[0]
+                audit.add("bias_length", who, shift, subset=calls.subset, at=at, note=unit)
 
 
 def add_slice_bias_rows(
@@ -230,12 +220,9 @@ def add_slice_bias_rows(
             for code, value in enumerate(column.values):
                 shift = shifts[code].of(grader)
                 if shift is not None and (units := _called(calls, grader, codes == code)).any():
-                    audit.add(
-                        "bias_slice",
-                        calls.raters[grader],
-                        replace(shift, counts=audit.resamples.count(calls.clusters, units)),
-                        subset=calls.part(f"{column.name}={value}"),
-                    )
+                    shift = replace(shift, counts=audit.resamples.count(calls.clusters, units))
+                    part = calls.part(f"{column.name}={value}")
+                    audit.add("bias_slice", calls.raters[grader], shift, subset=part)
 
 
 def _called(calls: Calls, grader: int, inside: Mask) -> Mask:

@@ -3,21 +3,185 @@
 The sample is divided by the property that should not matter: own family or not, a part of the
 sample or the rest, fifths of the length. In each part the share of the grader's affirmative calls
 is compared with the one expected of a grader without bias (see `analysis.bias.expected`).
+
+Calls are numbers: how affirmative a unit is, and which side of a pair it favours. A *verdict call*
+is 1 or 0. A *directed call* is 1 where side a is favoured, -1 where side b is, else 0: by a pair
+rubric's options, or, on responses, the verdict on side a minus that on side b.
+
+The side that a grader favours is adjusted for the side that humans favour. A plain difference of
+grader and humans would accuse any grader that merely errs more than humans do: where one side is
+favoured more often, it misses more of that. So humans' own lean is scaled by how sharply the grader
+sees what humans see, its *sharpness*
+
+    r = cov(grader, person) / cov(person, another person),
+
+both over the units that two humans labelled. If a rater's errors depend only on the unit's latent
+truth T, the expected call is q + s T; then cov(grader, person) = s_g s_p var(T), humans among each
+other have s_p^2 var(T), r = s_g / s_p, and *lean of the grader - r x lean of humans* is 0 whatever
+s_g is: for a grader exchangeable with humans (r = 1), for one that guesses (r = 0), for any
+between. This is Spearman's (1904) correction for attenuation, taken at the level of a slope.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
 
-from evenhand.analysis.bias.beside_people import MIN_TWICE, NOT_SCALED
-from evenhand.analysis.bias.calls import Calls
 from evenhand.analysis.bias.expected import Labelled, Noise, People, beyond_expected
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
-from evenhand.analysis.notes import Code, Note
-from evenhand.analysis.types import Array, Mask, Numbers
+from evenhand.analysis.labels.combine import units_of_both_sides
+from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, LabelMatrix, favour_signs
+from evenhand.analysis.notes import Code, Note, Remark
+from evenhand.analysis.types import Array, Codes, Mask, Numbers
+
+
+@dataclass(frozen=True)
+class Calls:
+    """Calls `values` (units, raters), NaN for none, with each unit's cluster and subject.
+
+    `unit` (units,) is the unit's row in the label matrix; `subset` names the rows on all of the
+    calls.
+    """
+
+    raters: tuple[str, ...]
+    kinds: tuple[str, ...]
+    values: Array
+    clusters: Codes
+    subjects: tuple[str, ...]
+    subject: Codes
+    unit: Codes
+    subset: str
+
+    @property
+    def graders(self) -> tuple[int, ...]:
+        """Columns of the model graders."""
+        return tuple(at for at, kind in enumerate(self.kinds) if kind == "model")
+
+    @property
+    def people(self) -> Array:
+        """The humans' calls (units, humans)."""
+        return self.values[:, [kind == "human" for kind in self.kinds]]
+
+    def oriented(self, sign: Array) -> Calls:
+        """Swap the sides of directed calls where `sign` (units,) is -1; no call where it is 0."""
+        factor = np.where(sign == 0, np.nan, sign)
+        return replace(self, values=self.values * factor[:, None])
+
+    def without_graders_but(self, grader: str) -> Calls:
+        """Return the calls of humans and this grader."""
+        kept = [
+            name == grader or kind != "model"
+            for name, kind in zip(self.raters, self.kinds, strict=True)
+        ]
+        return replace(
+            self,
+            raters=tuple(compress(self.raters, kept)),
+            kinds=tuple(compress(self.kinds, kept)),
+            values=self.values[:, kept],
+        )
+
+    def part(self, name: str) -> str:
+        """Return the `subset` of rows on a part of the units."""
+        return name + BINARY if self.subset.endswith(BINARY) else name
+
+
+def verdict_calls(labels: LabelMatrix) -> Calls | None:
+    """Return 1 for an affirmative verdict, 0 for another; None where the scale has no verdict."""
+    if not labels.has_verdicts:
+        return None
+    return _calls(labels, labels.verdict_values, np.arange(len(labels.codes)), BINARY_ALL)
+
+
+def directed_calls(labels: LabelMatrix) -> Calls | None:
+    """Return the side that every rater favours, or None where rubric or units have no sides."""
+    if labels.scale.favours:
+        signs = favour_signs(labels.scale.categories, labels.scale.favours)
+        return _calls(labels, signs[labels.codes], np.arange(len(labels.codes)), "all")
+    verdicts = verdict_calls(labels)
+    a, b = units_of_both_sides(labels)
+    if verdicts is None or not len(a):
+        return None
+    return _calls(labels, verdicts.values[a] - verdicts.values[b], a, verdicts.subset)
+
+
+def _calls(labels: LabelMatrix, values: Array, unit: Codes, subset: str) -> Calls:
+    return Calls(
+        raters=labels.raters,
+        kinds=labels.kinds,
+        values=values,
+        clusters=labels.clusters[unit],
+        subjects=labels.subjects,
+        subject=labels.subject[unit],
+        unit=unit,
+        subset=subset,
+    )
+
+
+MIN_TWICE = 30
+"""Sharpness is estimated from this many units with two humans' labels; else it is taken as 1."""
+NOT_SCALED = Remark("sharpness_assumed", (MIN_TWICE,))
+
+
+class BesidePeople:
+    """Comparison of a grader with the mean human on the units that both called.
+
+    All results are replicates (rows, ...): the data first, then the resamples.
+    """
+
+    def __init__(self, calls: Calls, grader: int, resamples: Resamples) -> None:
+        self._calls, self._resamples = calls, resamples
+        people = calls.people
+        held = ~np.isnan(people)
+        own = calls.values[:, grader]
+        self._n_people = held.sum(axis=1)
+        self.shared: Mask = (self._n_people > 0) & ~np.isnan(own)
+        self._sum = np.where(held, people, 0.0).sum(axis=1)
+        self._squares = np.where(held, people**2, 0.0).sum(axis=1)
+        self._person = ratio(self._sum, self._n_people.astype(float))
+        self._person[~self.shared] = 0.0
+        self._grader = np.where(self.shared, own, 0.0)
+        self.note: Note = ""
+        self._sharpness = self._seen()
+
+    @property
+    def reason(self) -> Code:
+        """Reason why a result is undefined, if it is."""
+        return "people_agree_by_chance" if np.isnan(self._sharpness[0]) else "no_variation"
+
+    def counts(self, chosen: Mask | None = None) -> tuple[int, int]:
+        """Count (units, clusters) that both called, among the chosen."""
+        inside = self.shared if chosen is None else self.shared & chosen
+        return self._resamples.count(self._calls.clusters, inside)
+
+    def level(self) -> Array:
+        """Mean call of the grader minus r times that of humans, (rows,)."""
+        n, grader, person = self._totals(self.shared, self._grader, self._person).T
+        grader, person = ratio(grader, n), ratio(person, n)
+        # Where humans do not lean at all the grader's sharpness does not matter.
+        return np.asarray(grader - np.where(person == 0, 0.0, self._sharpness * person))
+
+    def _seen(self) -> Array:
+        """Estimate sharpness (rows,); NaN where humans agree no better than chance."""
+        twice = self.shared & (self._n_people >= 2)
+        if self.counts(twice)[0] < MIN_TWICE:
+            self.note = NOT_SCALED
+            return np.ones(len(self._resamples))
+        orders = np.where(twice, self._n_people * (self._n_people - 1), 1).astype(float)
+        two_people = (self._sum**2 - self._squares) / orders
+        person, grader = self._person, self._grader
+        products = [twice, grader, person, grader * person, two_people]
+        n, sg, sp, sgp, spp = self._totals(*(twice * each for each in products)).T
+        mean_g, mean_p = ratio(sg, n), ratio(sp, n)
+        with_person = ratio(sgp, n) - mean_g * mean_p
+        among_people = ratio(spp, n) - mean_p**2
+        return ratio(with_person, np.where(among_people > 1e-12, among_people, 0.0))
+
+    def _totals(self, *features: Numbers) -> Array:
+        return self._resamples.sums(self._calls.clusters, *features)
+
 
 PARTS = 5
 """Number of equal parts into which a property with many values, such as a length, is divided."""
@@ -35,13 +199,6 @@ class Shift:
     note: Note = ""
     reason: Code = "no_variation"
     if_noisy: Array | None = None
-
-
-def shift_with(
-    calls: Calls, grader: int, x: Array, resamples: Resamples, *, noisy: bool = False
-) -> Shift | None:
-    """Estimate the shift of one grader; for several on the same property see `Shifts`."""
-    return Shifts(calls, x, resamples, noisy=noisy).of(grader)
 
 
 class Shifts:

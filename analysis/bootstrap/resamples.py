@@ -198,6 +198,11 @@ class Resamples:
         """Return sums over clusters (n_types, ...) with a row for each cluster in the data."""
         return np.repeat(sums, self.frequency, axis=0)
 
+    def by_cluster(self, clusters: Codes, units: Numbers) -> Array:
+        """Sum features of units (units, k) over each cluster, weighted: (clusters, k)."""
+        sums = self.cluster_sums(clusters, units)
+        return self.each_cluster(sums if self.weight is None else sums * self.weight[:, None])
+
     def signed(self, sums: Array) -> tuple[Array, Frequency]:
         """Return sums over clusters (n_types, k) by kind of cluster, and how often each occurs."""
         return sums, self.frequency

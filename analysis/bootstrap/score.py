@@ -118,12 +118,8 @@ def kappas_of(sums: Array, distance: Array, groups: int = 1) -> tuple[Array, Arr
     disagreement expected by chance are left out; NaN where none is left.
     """
     q = len(distance)
-    size, apart, first, second = (
-        sums[..., 0],
-        sums[..., 1],
-        sums[..., 2 : 2 + q],
-        sums[..., 2 + q :],
-    )
+    size, apart = sums[..., 0], sums[..., 1]
+    first, second = sums[..., 2 : 2 + q], sums[..., 2 + q :]
     of_first, of_second = second @ distance.T, first @ distance
     chance = (first * of_first).sum(axis=-1)
     known = chance > _TINY * np.maximum(size, _TINY) ** 2
@@ -292,13 +288,13 @@ def upper_bound(statistic: Kappas, sample: Sample, alpha: float) -> Array:
     return -lower_bound(statistic.sign_changed(), mirrored, alpha)
 
 
-def chance_above(statistic: Kappas, sample: Sample, null: Array, steps: int = 24) -> Array:
+def chance_above(statistic: Kappas, sample: Sample, null: Array) -> Array:
     """Approximate probability (...) that the statistic is above a value, given the data.
 
     It is one minus the level at which the value would be the lower bound.
     """
     at = _begin(statistic, sample)
-    for left in range(steps, 0, -1):
+    for left in range(24, 0, -1):
         at = at.moved(statistic, (null - at.value) / left)
     return at.share_below()
 

@@ -26,9 +26,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenhand.analysis.bootstrap.boundary import unseen
 from evenhand.analysis.bootstrap.influence import ALPHA
-from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.intervals import Interval, unseen
 from evenhand.analysis.bootstrap.score import PSEUDO, Sample, first_contradicted
 from evenhand.analysis.types import Array
 
@@ -217,9 +216,7 @@ def carriers(cases: Array, sizes: Array, times: Array) -> float:
     return min(found)
 
 
-def powered_reach(
-    cases: Array, graded: Array, sizes: Array, times: Array, beside: float, alpha: float = ALPHA
-) -> Reach:
+def powered_reach(cases: Array, graded: Array, sizes: Array, times: Array, beside: float) -> Reach:
     """Return the reach of a share that is corrected by prediction-powered inference.
 
     By kind of labelled cluster (kinds,), of which there are `times`: people's `cases`, the
@@ -230,8 +227,8 @@ def powered_reach(
     from scipy.special import ndtri
 
     inside = float(times @ (cases - graded)) / float(times @ sizes)
-    low, high = ratio_bounds(cases, sizes, times, alpha, less=graded)
-    rest = float(ndtri(1.0 - alpha)) * beside
+    low, high = ratio_bounds(cases, sizes, times, less=graded)
+    rest = float(ndtri(1.0 - ALPHA)) * beside
     return Reach(
         math.hypot(inside - low, rest),
         math.hypot(high - inside, rest),

@@ -3,17 +3,26 @@
 Draws combine within an order, then the orders combine: probabilities by their mean, hard labels by
 majority, and hard labels that differ between the two orders leave the unit unscored
 (`order_disagreement`). A tied majority gives no label (`draw_tie`).
+
+The ratings come from one version of a rubric, without the raters that are excluded. Ratings given
+under different wordings of a rubric are different measurements: never pooled.
+
+Pair rule of a study: a rubric on responses gives each pair and subject two units, side a and side
+b. The pair's probability is the mean of the two responses' (a hard label counts 1 where
+affirmative, else 0) and the verdict is affirmative from the threshold up (Shen et al. 2025).
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.types import Array, Codes, Labels, Mask, code_type
 from evenhand.errors import InputError
@@ -23,7 +32,6 @@ from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
-
 
 _NO_LABEL = "no_label"
 
@@ -145,7 +153,8 @@ def combine_readings(ratings: pd.DataFrame, scale: Scale, source: str = "ratings
     unscored = (code < 0) & np.isnan(mean_positive)
     reason = np.full(len(cells), "", dtype=object)
     reason[unscored] = _first_reason(reasons, cell, len(cells))[unscored]
-    reason[unscored & _any(tied, cell_of_reading, len(cells))] = "draw_tie"
+    has_tie = np.bincount(cell_of_reading[tied], minlength=len(cells)) > 0
+    reason[unscored & has_tie] = "draw_tie"
     reason[unscored & (low != high)] = "order_disagreement"
     kinds = ratings.drop_duplicates("rater_id").set_index("rater_id")["rater_kind"]
     measured = _methods_and_draws(ratings)
@@ -304,11 +313,99 @@ def _first_reason(
     return out
 
 
-def _any(flags: Mask, group: Codes, n_groups: int) -> Mask:
-    return np.bincount(group[flags], minlength=n_groups) > 0
-
-
 def _first_rows(group: Codes, n_groups: int) -> Codes:
     first = np.empty(n_groups, dtype=np.intp)
     first[group[::-1]] = np.arange(len(group))[::-1]
     return first
+
+
+ALL_RATERS = "raters=all"
+"""Subset whose rows include the excluded raters."""
+
+
+def one_version(
+    ratings: pd.DataFrame, rubric: str, accepted: Collection[str] | None
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return the ratings of one rubric that count, and notes on those set aside.
+
+    Ratings without a hash (imported ones) always count. Raises InputError where several versions
+    are present and none was chosen.
+    """
+    hashes = ratings["rubric_hash"]
+    counts = hashes[hashes != ""].value_counts().sort_index()
+    listed = ", ".join(f"{version} ({count} ratings)" for version, count in counts.items())
+    if accepted is None:
+        if len(counts) > 1:
+            raise InputError(
+                f"rubric {rubric!r} has ratings of {len(counts)} versions, rubric_hash {listed}; "
+                "keep the rows of one of them, or say which versions count"
+            )
+        return ratings, []
+    counted = hashes.isin(["", *accepted])
+    others = hashes[~counted].value_counts().sort_index()
+    notes = [
+        f"{rubric}: {written('note.version', count=count, version=version)}"
+        for version, count in others.items()
+    ]
+    return ratings[counted], notes
+
+
+def without_excluded(
+    ratings: pd.DataFrame, rubric: str, excluded: Mapping[str, str]
+) -> tuple[pd.DataFrame, list[str]]:
+    """Drop excluded raters from one rubric's ratings; the note gives their names and reasons.
+
+    `excluded` gives each rater's reason.
+    """
+    left_out = ratings["rater_id"].isin(list(excluded))
+    if not left_out.any():
+        return ratings, []
+    names = sorted(set(ratings.loc[left_out, "rater_id"]))
+    of = ratings.loc[ratings["rater_kind"] == "human", "rater_id"].nunique()
+    who = "; ".join(f"{name}: {excluded[name]}" for name in names)
+    note = written(
+        "note.excluded",
+        count=len(names),
+        all=of,
+        ratings=int(left_out.sum()),
+        reasons=who,
+        subset=repr(ALL_RATERS),
+    )
+    return ratings[~left_out], [f"{rubric}: {note}" if rubric else note]
+
+
+def pair_verdicts(labels: LabelMatrix) -> LabelMatrix:
+    """Return the labels with one row per pair and subject, `positive` by the pair rule.
+
+    A rater has a verdict on a pair only where they have one on both responses. Pairs with one
+    response are left out. Codes are all missing: a pair has a verdict but no category.
+    """
+    verdicts = labels.verdicts
+    single = np.where(np.isnan(labels.positive), verdicts.astype(float), labels.positive)
+    single[verdicts < 0] = np.nan
+    a, b = units_of_both_sides(labels)
+    return replace(
+        labels,
+        codes=np.full((len(a), len(labels.raters)), -1, dtype=np.int8),
+        positive=(single[a] + single[b]) / 2.0,
+        confidence=np.full((len(a), len(labels.raters)), np.nan),
+        thresholds=labels.thresholds[a],
+        asked=labels.asked[a] | labels.asked[b],
+        withheld=None if labels.withheld is None else labels.withheld[a] | labels.withheld[b],
+        clusters=labels.clusters[a],
+        subject=labels.subject[a],
+        pair=labels.pair[a],
+        side=np.full(len(a), -1, dtype=np.intp),
+        slices=tuple(replace(column, codes=column.codes[a]) for column in labels.slices),
+    )
+
+
+def units_of_both_sides(
+    labels: LabelMatrix,
+) -> tuple[Codes, Codes]:
+    """Return the rows of side a and of side b, for every pair and subject that has both."""
+    key = labels.pair * (len(labels.subjects) + 1) + labels.subject + 1
+    sided = (labels.side >= 0) & (labels.pair >= 0)
+    first, second = (np.flatnonzero(sided & (labels.side == side)) for side in (0, 1))
+    _, at_first, at_second = np.intersect1d(key[first], key[second], return_indices=True)
+    return first[at_first], second[at_second]

@@ -1,24 +1,137 @@
-"""Encoding of readings as a `LabelMatrix`."""
+"""Encoding of readings as a `LabelMatrix`, and of plain arrays of labels."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from evenhand.analysis.labels.combine import Readings
-from evenhand.analysis.labels.copies import copies_among
-from evenhand.analysis.labels.matrix import KIND_ORDER, LabelMatrix
-from evenhand.analysis.labels.scale import Scale
+from evenhand.analysis.labels.matrix import KIND_ORDER, Coded, LabelMatrix, copies_among
+from evenhand.analysis.labels.scale import Level, Scale
 from evenhand.analysis.labels.units import UnitFacts
-from evenhand.analysis.types import Array, Codes, Mask
+from evenhand.analysis.types import Array, Codes, Column, Labels, Mask
 from evenhand.errors import InputError
 from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+def encode_labels(labels: Any, categories: Column[Hashable]) -> Labels:
+    """Encode labels (units, raters) as codes (units, raters), -1 where missing.
+
+    `labels` is anything that numpy converts to a table: nested lists, an array, a DataFrame; one
+    sequence, or one string of labels of one letter, is one rater. None, NaN and "" (unless it is a
+    category) are missing. Raises InputError where a label is none of `categories` or the rows have
+    different lengths.
+
+    >>> encode_labels([["yes", "no"], ["no", None]], ["yes", "no"]).tolist()
+    [[0, 1], [1, -1]]
+    """
+    import pandas as pd
+
+    if len(categories) < 1 or len(set(categories)) < len(categories):
+        raise InputError(f"the categories must all be different, not {_listed(categories)}")
+    table = _table(labels)
+    whole = table.dtype.kind in "iu" and list(categories) == list(range(len(categories)))
+    if whole and table.min() >= 0 and table.max() < len(categories):
+        return table.astype(np.int8)  # a look-up of a million labels takes as long as a bootstrap
+    table = table.astype(object)
+    cells, seen = pd.factorize(table.ravel())
+    position: dict[Hashable, int] = {"": -1} | {each: k for k, each in enumerate(categories)}
+    lookup = np.array([position.get(each, -2) for each in seen] + [-1], dtype=np.int64)
+    codes = lookup[cells].reshape(table.shape)
+    if (codes == -2).any():
+        row, column = np.argwhere(codes == -2)[0]
+        raise InputError(
+            f"labels, row {row}, column {column} (from 0): {table[row, column]!r} is none of the "
+            f"categories {_listed(categories)}; declare it or correct the label"
+        )
+    return codes.astype(np.int8)
+
+
+def coded_raters(
+    humans: Labels, graders: Labels, categories: Column[Hashable], level: Level
+) -> Coded:
+    """Return codes (units, raters) of humans and graders as a view, each unit a cluster."""
+    codes = np.hstack([humans, graders])
+    return Coded(
+        raters=tuple(str(column) for column in range(codes.shape[1])),
+        kinds=("human",) * humans.shape[1] + ("model",) * graders.shape[1],
+        codes=codes,
+        clusters=np.arange(len(codes)),
+        categories=tuple(str(category) for category in categories),
+        values=category_values(categories, level),
+        level=level,
+        subset="all",
+    )
+
+
+def category_values(categories: Column[Hashable], level: Level) -> tuple[float, ...]:
+    """Return the categories as numbers, or ranks; the interval level requires numbers."""
+    try:
+        return tuple(float(str(category)) for category in categories)
+    except ValueError:
+        if level == "interval":
+            raise InputError(
+                f"the interval level needs categories that are numbers, not {_listed(categories)}"
+            ) from None
+        return tuple(float(rank) for rank in range(1, len(categories) + 1))
+
+
+def _listed(categories: Column[Hashable]) -> str:
+    return ", ".join(map(str, categories)) or "none"
+
+
+def _table(labels: Any) -> npt.NDArray[Any]:
+    """Return labels (units, raters) as objects, or an array of whole numbers unchanged."""
+    given = list(labels) if isinstance(labels, str) else labels
+    whole = isinstance(given, np.ndarray) and given.dtype.kind in "iu"
+    try:
+        table = np.asarray(given, dtype=None if whole else object)
+    except ValueError:
+        table = np.empty(0, dtype=object)
+    if table.ndim == 1 and (whole or not any(isinstance(cell, (list, tuple)) for cell in table)):
+        table = table[:, None]
+    if table.ndim != 2 or table.size == 0:
+        raise InputError(
+            "labels must be a table with one row per unit and one column per rater, "
+            "with None for a missing label"
+        )
+    return table
+
+
+def encode_column(labels: Any, categories: Column[Hashable]) -> Labels:
+    """Encode one rater's labels as codes (units,)."""
+    codes = encode_labels(labels, categories)
+    if codes.shape[1] != 1:
+        raise InputError(f"one rater must have one label per unit, not {codes.shape[1]}")
+    return codes[:, 0]
+
+
+def same_length(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> None:
+    """Raise InputError if the two sides cannot be of the same units."""
+    if len(first) != len(second):
+        raise InputError(
+            f"the two sides have {len(first)} and {len(second)} units; give the same units, with "
+            "None where there is no label"
+        )
+
+
+def cluster_codes(clusters: Column[Hashable] | None, n: int) -> Codes:
+    """Return the cluster of each of n units, (units,); without `clusters` each is its own."""
+    import pandas as pd
+
+    if clusters is None:
+        return np.arange(n)
+    codes, _ = pd.factorize(np.asarray(clusters, dtype=object))
+    if len(codes) != n or (codes < 0).any():
+        raise InputError(f"clusters must name a cluster for each of the {n} units")
+    return np.asarray(codes, dtype=np.intp)
 
 
 MOST_PLACES = 100_000_000

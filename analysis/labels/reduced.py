@@ -17,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.analysis.labels.combine import combine_readings
-from evenhand.analysis.labels.copies import copies_among
-from evenhand.analysis.labels.matrix import KIND_ORDER, LabelMatrix
+from evenhand.analysis.labels.matrix import KIND_ORDER, LabelMatrix, copies_among
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.types import Array, Codes, Frequency, Labels, Mask, Sparse
 from evenhand.errors import InputError

@@ -7,8 +7,9 @@ with it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -16,11 +17,18 @@ from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS
 from evenhand.analysis.bootstrap.patterns import count_labels
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.significance import benjamini_yekutieli
+from evenhand.analysis.labels.encoding import (
+    category_values,
+    encode_column,
+    encode_labels,
+    same_length,
+)
 from evenhand.analysis.labels.matrix import Coded
+from evenhand.analysis.labels.scale import Level
 from evenhand.analysis.notes import Code, Remark, join_notes
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.types import Array, Codes, Integers, Mask
-from evenhand.analysis.writer import Writer
+from evenhand.analysis.types import Array, Codes, Column, Integers, Mask
+from evenhand.analysis.writer import About, Writer
 
 EPSILON = 0.2
 """The cost-benefit handicap that the authors advise where the humans are experts."""
@@ -91,26 +99,6 @@ class _Comparisons:
         )
 
 
-def alt_test_codes(
-    humans: Integers,
-    grader: Array,
-    values: Array | None = None,
-    *,
-    epsilon: float = EPSILON,
-    min_units: int = MIN_SHARED_UNITS,
-    frequency: Integers | None = None,
-) -> AltTest:
-    """Run the test on encoded labels; `analysis.alt_test` takes plain labels.
-
-    `humans` (units, humans) are category codes, -1 missing; `grader` (units, q) is the probability
-    that the grader gives each category, a row of zeros where it gave none; `values` (q,) are the
-    categories' values where the scale is ordered, else exact matches count. `frequency` (units,) is
-    how often a row occurs in the data. Units need two humans, annotators `min_units` units.
-    """
-    count = np.ones(len(humans)) if frequency is None else np.asarray(frequency, dtype=float)
-    return _tested(_compare(humans, grader, values), humans.shape[1], count, epsilon, min_units)
-
-
 def add_alt_test_rows(
     rows: ResultRows,
     coded: Coded,
@@ -155,15 +143,8 @@ def add_alt_test_rows(
             b=name,
             note=join_notes(about, _outcome(found), out.as_sampled),
         )
-        out.add(
-            "alt_test_advantage",
-            _advantages(compared, n, out),
-            units,
-            reason=NO_ELIGIBLE,
-            a="humans",
-            b=name,
-            note=about,
-        )
+        of, advantages = About(a="humans", b=name, note=about), _advantages(compared, n, out)
+        out.add("alt_test_advantage", advantages, units, reason=NO_ELIGIBLE, **of)
 
 
 def _tested(
@@ -248,3 +229,34 @@ def _outcome(found: AltTest) -> str:
         return ""
     word = "passes" if found.passed else "does not pass"
     return f"{word} (at {PASSING_RATE:g}; no verdict); t tests take units as independent"
+
+
+def alt_test(
+    humans: Any,
+    grader: Any,
+    *,
+    categories: Column[Hashable],
+    level: Level = "nominal",
+    epsilon: float = EPSILON,
+    min_units: int = MIN_SHARED_UNITS,
+) -> AltTest:
+    """Run the alternative annotator test (Calderon, Reichart & Dror 2025); see `AltTest`.
+
+    `humans` are labels (units, raters), `grader` labels (units,). Exact matches count on the
+    nominal level, the root mean square error of the categories' values on the others. `epsilon` is
+    .2 for experts (the default), .15 for skilled annotators and .1 for a crowd, as its authors
+    advise. A pass is not non-inferiority: a constant can pass.
+
+    A grader that repeats the labels of the first of three humans, who agree on three units of four:
+
+    >>> humans = [["a", "a", "a"], ["b", "b", "b"], ["a", "a", "b"], ["b", "b", "b"]] * 10
+    >>> found = alt_test(humans, [row[0] for row in humans], categories="ab")
+    >>> found.winning_rate, found.advantage_probability, found.passed
+    (1.0, 1.0, True)
+    """
+    people, own = encode_labels(humans, categories), encode_column(grader, categories)
+    same_length(people, own)
+    one_hot = np.vstack([np.eye(len(categories)), np.zeros(len(categories))])
+    values = None if level == "nominal" else np.asarray(category_values(categories, level))
+    compared = _compare(people, one_hot[own], values)
+    return _tested(compared, people.shape[1], np.ones(len(people)), epsilon, min_units)

@@ -6,11 +6,13 @@ random labels at the humans' prevalence.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from evenhand.analysis.agreement.counts import category_shares, label_counts
+from evenhand.analysis.agreement.coefficients import category_shares, label_counts
 from evenhand.analysis.agreement.overlap import (
     KappaMeans,
     Overlap,
@@ -27,21 +29,30 @@ from evenhand.analysis.agreement.pairs import (
     pair_statistics,
 )
 from evenhand.analysis.bootstrap.intervals import Interval
-from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples
+from evenhand.analysis.labels.encoding import (
+    cluster_codes,
+    coded_raters,
+    encode_column,
+    encode_labels,
+    same_length,
+)
 from evenhand.analysis.labels.matrix import Coded
+from evenhand.analysis.labels.scale import Level
 from evenhand.analysis.notes import Remark, join_notes
 from evenhand.analysis.results import BASELINES, ResultRows
 from evenhand.analysis.statistics import entry_for
-from evenhand.analysis.types import Array, Mask
+from evenhand.analysis.types import Array, Column, Mask
 from evenhand.analysis.writer import About, Writer
+from evenhand.errors import InputError
 
 CEILING = "human_ceiling_difference"
 TOO_FEW_HUMANS = Remark("too_few_shared_by_humans", (MIN_SHARED_UNITS,))
 TOO_FEW_UNITS = Remark("too_few_shared_by_grader", (MIN_SHARED_UNITS,))
 
 
-def add_ceiling_rows(rows: ResultRows, kappas: KappaMeans, kind: str = "model") -> None:
-    """Add `human_ceiling_difference` of every grader, or of the raters of another kind.
+def add_ceiling_rows(rows: ResultRows, kappas: KappaMeans) -> None:
+    """Add `human_ceiling_difference` of every grader.
 
     The difference is the grader's kappa with humans minus the humans' kappa with one another, both
     on the units with labels of the grader and two humans, with the same weights
@@ -49,7 +60,7 @@ def add_ceiling_rows(rows: ResultRows, kappas: KappaMeans, kind: str = "model") 
     """
     coded = kappas.coded
     out = Writer.of(rows, coded, kappas.resamples)
-    for grader in coded.members(kind):
+    for grader in coded.members("model"):
         people = coded.people_beside(grader)
         units, mean, among = with_and_among_humans(kappas, coded, grader)
         _add_difference(out, coded, coded.raters[grader], units, mean, among, people)
@@ -171,10 +182,7 @@ def _add_difference(
     kind = "unweighted" if coded.level == "nominal" else coded.ordered
     sides = (
         (f"with humans {mean.values[0]:.4g}", mean.over),
-        (
-            f"between humans {people.values[0]:.4g}",
-            people.over,
-        ),
+        (f"between humans {people.values[0]:.4g}", people.over),
     )
     text = "; ".join(", ".join(part for part in side if part) for side in sides)
     note = join_notes(Remark("pooled_pairs") if mean.pooled else "", f"{kind} kappa: {text}")
@@ -191,3 +199,61 @@ def _description(coded: Coded, share: Array) -> str:
         f"{category} {part:.3f}" for category, part in zip(coded.categories, share, strict=True)
     )
     return f"expected value at {drawn}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CeilingDifference(Interval):
+    """A grader's mean kappa with humans minus the humans' among themselves, with its 95% interval.
+
+    `note` explains any NaN, and names the kappas that the difference is of.
+    """
+
+    n_units: int
+    n_clusters: int
+
+    def shows_no_worse_than(self, margin: float) -> bool:
+        """Return True if the lower bound lies above -margin: non-inferiority to humans."""
+        return bool(self.low > -margin)
+
+
+def human_ceiling(
+    humans: Any,
+    grader: Any,
+    *,
+    categories: Column[Hashable],
+    level: Level = "nominal",
+    clusters: Column[Hashable] | None = None,
+    bootstrap: Bootstrap | None = None,
+) -> CeilingDifference:
+    """Estimate `human_ceiling_difference` from a grader's and humans' plain labels.
+
+    The grader's are (units,), the humans' (units, raters).
+
+    Unweighted kappa on the nominal level, linear weights on the others; each unit with labels of
+    the grader and two humans counts once (`analysis.agreement.overlap`). The interval resamples
+    `clusters` (units,), or else units, jointly for all raters.
+
+    >>> humans = [["a", "a"], ["b", "b"], ["a", "b"], ["b", "b"]] * 10
+    >>> found = human_ceiling(humans, [row[0] for row in humans], categories="ab")
+    >>> round(found.estimate, 3), found.shows_no_worse_than(0.1)
+    (0.25, True)
+    """
+    people, own = encode_labels(humans, categories), encode_column(grader, categories)
+    same_length(people, own)
+    coded = coded_raters(people, own[:, None], categories, level)
+    coded = replace(coded, clusters=cluster_codes(clusters, len(own)))
+    resamples = (bootstrap or Bootstrap()).draw(np.ones(int(coded.clusters.max()) + 1))
+    rows = ResultRows("")
+    rows.know_chance(coded, resamples)
+    add_ceiling_rows(rows, KappaMeans(coded, resamples, [deciding_kappa(coded)]))
+    row = rows.get(CEILING, "humans", coded.raters[-1])
+    if row is None:
+        raise InputError("there is no human to compare with; give labels (units, raters)")
+    return CeilingDifference(
+        row["estimate"],
+        row["low"],
+        row["high"],
+        row["remarks"],
+        n_units=row["n_units"],
+        n_clusters=row["n_clusters"],
+    )

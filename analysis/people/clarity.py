@@ -1,24 +1,45 @@
-"""Clarity: do humans find a unit clear, and is the grader right where they do?
+"""Clarity: do humans find a unit clear, and would another wording of the rubric help?
 
 For a rubric that marks some categories as unclear: the validation of a stance grader by Feng, Park,
 Liu & Tsvetkov (2023, section 3 and appendix A.2). The others are collapsed into the rubric's
 coarser categories first, as there, and the reference is the majority of humans.
+
+Another wording is tried among people, by how much their agreement moves. The trial's units were
+dealt to the two wordings, each unit to one for all of its raters. So agreement under each wording
+is that on its own units, and the difference is resampled by cluster, both wordings in the same
+resamples. `python -m benchmarks.rewording` shows how often *better* is wrong.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from evenhand.analysis.agreement.counts import label_counts, majority_codes
-from evenhand.analysis.agreement.groups import add_group_rows
+from evenhand.analysis.agreement.coefficients import label_counts, majority_codes
+from evenhand.analysis.agreement.groups import add_group_rows, group_panel
 from evenhand.analysis.agreement.overlap import KappaMeans, add_humans_rows
+from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.labels.combine import combine_readings
+from evenhand.analysis.labels.encoding import encode
 from evenhand.analysis.labels.matrix import UNCLEAR, LabelMatrix
+from evenhand.analysis.labels.scale import Scale
+from evenhand.analysis.labels.units import with_weights
 from evenhand.analysis.people.ceiling import add_ceiling_rows
+from evenhand.analysis.planning.more_clusters import Bound, clusters_to_decide
+from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
+from evenhand.analysis.study_facts import TriedWording
 from evenhand.analysis.writer import Writer
+from evenhand.texts import written
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 CLEAR_AGREEMENT = "clear_agreement"
 
@@ -56,3 +77,108 @@ def add_clarity_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resamples
         for at, units in (("clear", clear), (UNCLEAR, unclear)) if known.any() else ():
             among = known & units
             add("mean_confidence", out.share(np.nan_to_num(sure), among), among, b=name, at=at)
+
+
+ALPHA, DIFFERENCE = "rewording_alpha", "rewording_difference"
+FILLED = "rewording_filled"
+LEAST = 30
+"""Clusters with two labels under each wording, below which nothing is said."""
+
+
+def add_trial_rows(
+    rows: ResultRows,
+    scale: Scale,
+    by_wording: Mapping[str, pd.DataFrame],
+    trial: TriedWording,
+    request: Request,
+) -> None:
+    """Add `rewording_alpha`, people's alpha at the scale's level under each wording, and
+    `rewording_difference`, new minus old: `at` is the wording, of the difference the new one. And
+    `rewording_filled`, the share of the trial's labels that are in.
+
+    `by_wording` has the ratings under the old wording and the new one, in this order; of these
+    count people's on the units that were dealt to that wording.
+    """
+    import pandas as pd
+
+    parts, filled = [], 0
+    for (name, given), units in zip(by_wording.items(), (trial.old, trial.new), strict=True):
+        theirs = given[(given["rater_kind"] == "human") & given["unit_id"].isin(set(units))]
+        each = theirs.groupby("unit_id")["rater_id"].nunique()
+        filled += int(each.clip(upper=trial.raters).sum())
+        parts.append(theirs.assign(rater_id=f"{name}|" + theirs["rater_id"].astype(str)))
+    ratings = pd.concat(parts)
+    if ratings.empty:
+        return
+    weighted = with_weights(request.units, ratings)
+    readings = combine_readings(ratings, scale)
+    labels, frequency = encode(readings, scale, weighted, request.settings.cluster).folded()
+    shared = request.resampled(frequency, labels.weight)
+    coded = labels.on_categories()
+    out = Writer.of(rows, coded, shared)
+    level = "interval" if coded.is_number else coded.level
+    found, counted = [], []
+    for name in by_wording:
+        own = [at for at, who in enumerate(coded.raters) if who.startswith(f"{name}|")]
+        counts = label_counts(coded, own)
+        several = counts.sum(axis=1) >= 2
+        panel = group_panel(counts * several[:, None], coded, shared)
+        found.append(panel[f"krippendorff_alpha_{level}"])
+        counted.append(several)
+        if several.any():
+            out.add(ALPHA, found[-1], several, a="humans", at=name)
+    old, new = found
+    dealt, (_, new_name) = len(trial.old) + len(trial.new), by_wording
+    share, size = Interval.point(filled / (trial.raters * dealt)), (dealt, labels.n_clusters)
+    rows.add(FILLED, share, size, rater_a="humans", subset="all", at=new_name)
+    if all(each.any() for each in counted):
+        out.add(DIFFERENCE, new - old, counted[0] | counted[1], a="humans", at=new_name)
+
+
+Outcome = Literal["better", "worse", "cannot_tell"]
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Whether people agree better under the new wording, and of how many clusters a trial would
+    tell with a chance of 80%: None where no realistic number would, 0 where there is no need.
+    """
+
+    outcome: Outcome
+    size: int | None
+    filled: float = 1.0
+
+    def sentence(self, new: str, noun: str) -> str:
+        """The outcome for the wording `new`; `noun` is what a cluster is called."""
+        said = [written(f"rewording.{self.outcome}", new=new)]
+        if self.filled < 1:
+            said.append(written("rewording.filled", filled=math.floor(100 * self.filled)))
+        elif self.outcome == "cannot_tell" and self.size:
+            said.append(written("rewording.larger", size=self.size, noun=noun))
+        elif self.outcome == "cannot_tell":
+            said.append(written("rewording.no_more", noun=noun))
+        return " ".join(said)
+
+
+def moved(
+    low: float, estimate: float, high: float, fewest: int, clusters: int, filled: float
+) -> Moved:
+    """Decide from the difference with its 95% interval, once the trial's labels are all in;
+    `fewest` is the number of clusters under the wording that has fewer, `filled` the share that is
+    in. The size was fixed beforehand, so there is one decision.
+
+    >>> moved(0.05, 0.2, 0.35, 30, 60, 1).outcome, moved(0.05, 0.2, 0.35, 30, 60, 0.9).outcome
+    ('better', 'cannot_tell')
+    >>> moved(-0.05, 0.1, 0.25, 30, 60, 1).size
+    276
+    """
+    if filled < 1:
+        return Moved("cannot_tell", 0, filled)
+    if fewest < LEAST:
+        return Moved("cannot_tell", 2 * LEAST)
+    if low > 0 or high < 0:
+        return Moved("better" if low > 0 else "worse", 0)
+    if math.isnan(low):
+        return Moved("cannot_tell", None)
+    more = clusters_to_decide(clusters, [Bound(low, estimate, high, 0.0)], 0)
+    return Moved("cannot_tell", clusters + more + (clusters + more) % 2 if more else None)

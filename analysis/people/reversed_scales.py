@@ -1,9 +1,17 @@
-"""Annotators who label the other way round: against the others, who agree with one another.
+"""Plain mistakes in labels: a scale read the other way round, or labels far from all others.
 
 An annotator's labels and the others' mean label on the same units have a covariance. Where it is
 clearly negative, by a normal bound with clusters as units, these labels are reversed, and all are
 looked at again. Of three or more categories without order those are exchanged with which labels
 clearly agree better so. Annotators are named only if their kappas bear it out.
+
+A grader that reads the scale the other way round, or labels everything one category too high, has a
+low kappa and is easily fixed. So its labels are compared with the humans' once more, reversed, a
+category lower or higher, or, where categories have no order, exchanged to match the humans' best.
+
+A kappa averages over units, and one gross error in a hundred hardly moves it. So labels further
+from every person's than theirs are from each other are counted as gross errors, with the share of
+them that a sample cannot rule out.
 """
 
 from __future__ import annotations
@@ -14,16 +22,87 @@ from statistics import NormalDist, median
 
 import numpy as np
 
-from evenhand.analysis.agreement.overlap import KappaMeans
-from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, deciding_kappa
+from evenhand.analysis.agreement.overlap import KappaMeans, compared_units, entry_pairs
+from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, data_table, deciding_kappa
+from evenhand.analysis.bootstrap.influence import ALPHA
+from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.labels.match import best_match
+from evenhand.analysis.bootstrap.shares import share_bounds
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.notes import text_of
-from evenhand.analysis.people.recoded import EXCHANGED, GAIN, REVERSED
+from evenhand.analysis.people.ceiling import with_and_among_humans
 from evenhand.analysis.results import ResultRow, ResultRows
-from evenhand.analysis.types import Array, Codes, Labels
+from evenhand.analysis.types import Array, Codes, Labels, Numbers
 from evenhand.analysis.writer import Writer
+
+
+def best_match(together: Numbers) -> Codes:
+    """Match each category (column) with a class (row), one to one.
+
+    The match maximises the sum of the matched counts of `together` (q, q).
+
+    >>> best_match(np.array([[1, 8, 0], [9, 2, 0], [0, 0, 3]])).tolist()
+    [1, 0, 2]
+    """
+    best = np.asarray(together).argmax(axis=0)
+    if len(np.unique(best)) == len(best):  # each has its own best one, so no match counts more
+        return np.asarray(best)
+    from scipy.optimize import linear_sum_assignment  # slow to import, seldom needed
+
+    classes, categories = linear_sum_assignment(together, maximize=True)
+    return np.asarray(classes[np.argsort(categories)])
+
+
+RECODED = "kappa_recoded"
+REVERSED, LOWER, HIGHER, EXCHANGED = "reversed", "one_lower", "one_higher", "exchanged"
+GAIN = 0.2
+"""Gain in kappa from which a recoding has a row."""
+
+
+def add_recoded_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> None:
+    """Add `kappa_recoded` of graders whose mean kappa with humans is far higher when recoded.
+
+    Without an interval: it is a hint, on which no verdict rests.
+    """
+    rng = np.random.default_rng(0)
+    data = Resamples(resamples.frequency, 0, rng, weight=resamples.weight)
+    out, plain = Writer.of(rows, coded, data), KappaMeans(coded, data, [deciding_kappa(coded)])
+    for grader in coded.members("model"):
+        _, mean, _ = with_and_among_humans(plain, coded, grader)
+        if mean is None:
+            continue
+        for name, code in _recodings(coded, grader, data):
+            codes = coded.codes.copy()
+            held = codes[:, grader] >= 0
+            codes[held, grader] = code[codes[held, grader]]
+            _, other, _ = with_and_among_humans(plain, replace(coded, codes=codes), grader)
+            if other is not None and other.values[0] - mean.values[0] >= GAIN:
+                units = out.count(held & coded.labelled_by_any(coded.people_beside(grader)))
+                note = ", ".join(
+                    f"{coded.categories[was]} as {coded.categories[now]}"
+                    for was, now in enumerate(code)
+                    if was != now
+                )
+                found = Interval.point(float(other.values[0]))
+                of = {"a": "humans", "b": coded.raters[grader], "at": name}
+                out.add_interval(RECODED, found, units, **of, note=note)
+
+
+def _recodings(coded: Coded, grader: int, data: Resamples) -> Iterator[tuple[str, Codes]]:
+    """Yield the recodings by name, each with the code that every code becomes."""
+    code = np.arange(coded.q)
+    if coded.level != "nominal":
+        yield REVERSED, code[::-1]
+        yield LOWER, np.maximum(code - 1, 0)
+        yield HIGHER, np.minimum(code + 1, coded.q - 1)
+        return
+    people = coded.people_beside(grader)
+    together = sum((data_table(coded, grader, each, data) for each in people), np.zeros(()))
+    if together.ndim == 2:
+        best = best_match(together.T)
+        if (best != code).any():
+            yield REVERSED if coded.q == 2 else EXCHANGED, best
+
 
 ANNOTATOR_KAPPA = "annotator_kappa"
 AS_GIVEN, PERHAPS = "as_given", "perhaps_"
@@ -217,3 +296,51 @@ def _over_error(values: Array, clusters: Codes, data: Resamples) -> float:
     each = np.bincount(clusters, values - mean, minlength=len(data.frequency))
     error = float(np.sqrt(data.frequency @ each**2) / size)
     return 0.0 if abs(mean) < 1e-12 else mean / max(error, 1e-12)
+
+
+GROSS = "gross_errors"
+USUAL = 0.99
+"""Share of the distances of people's labels of one unit that a gross error exceeds."""
+
+
+def add_gross_error_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> None:
+    """Add `gross_errors` of every grader on an ordered scale: the share of its labels further from
+    every person's than 99% of people's labels of one unit from each other; `at` is that distance.
+
+    `low` and `high` are Clopper & Pearson's (1934) on the effective sample size.
+    """
+    if coded.level == "nominal":
+        return
+    out, values = Writer.of(rows, coded, resamples), np.asarray(coded.values, dtype=float)
+    for grader in coded.members("model"):
+        people = coded.people_beside(grader)
+        units, both = compared_units(coded, resamples, people, grader)
+        if not both:
+            continue
+        unit, person = np.nonzero(coded.labelled[:, list(people)] & units[:, None])
+        given = coded.codes[unit, np.asarray(people)[person]].astype(np.intp)
+        far = _usual_distance(unit, given, values, resamples.mass[coded.clusters].astype(float))
+        apart = np.abs(values[given] - values[coded.codes[unit, grader].astype(np.intp)])
+        nearest = np.full(len(units), np.inf)
+        np.minimum.at(nearest, unit, apart)
+        gross = units & (nearest > far + 1e-9)
+        each = out.each_cluster(np.column_stack([gross, units]))
+        found = Interval(*share_bounds(each[:, 0], each[:, 1], ALPHA))
+        of = {"a": "humans", "b": coded.raters[grader], "at": f"{far:g}"}
+        out.add_interval(GROSS, found, units, **of)
+
+
+def _usual_distance(unit: Codes, given: Codes, values: Array, mass: Array) -> float:
+    """The distance that 99% of pairs of labels of one unit do not exceed, each unit counting once,
+    from labels with their units and codes.
+    """
+    q, number = len(values), np.bincount(unit, minlength=len(mass)).astype(float)
+    together = np.zeros(q * q)
+    for i, j in entry_pairs(unit):
+        at = unit[i]
+        weight = mass[at] / (number[at] * (number[at] - 1.0))
+        together += np.bincount(given[i] * q + given[j], weight, q * q)
+    apart = np.abs(values[:, None] - values).ravel()
+    order = np.argsort(apart, kind="stable")
+    reached = together[order].cumsum()
+    return float(apart[order][np.searchsorted(reached, USUAL * reached[-1] - 1e-9)])

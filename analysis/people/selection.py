@@ -27,7 +27,7 @@ import numpy as np
 from evenhand.analysis.agreement.overlap import OWN_SHARE, entry_pairs
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, distances
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.labels.matrix import Coded, LabelMatrix
+from evenhand.analysis.labels.matrix import Coded, LabelMatrix, listed
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array, Codes, Labels, Mask
 from evenhand.analysis.writer import About, Writer
@@ -75,8 +75,7 @@ class Selection:
         """
         if self.how in ("all", "unknown"):
             return ""
-        *others, last = self.left_out or ("",)
-        people = f"{', '.join(others)} and {last}" if others else last
+        people = listed(self.left_out or ("",))
         return written(f"selection.{self.how}", number=self.number, people=people)
 
 

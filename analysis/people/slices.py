@@ -1,36 +1,45 @@
-"""Main figures repeated: in parts of the sample, for some of the humans, with other clusters."""
+"""Main figures repeated: in parts of the sample, for some of the humans, with other clusters.
+
+A grader can agree well overall and fail the units about one group, source or topic. For every value
+of a units column: balanced accuracy against the majority of humans (as in Tables 4 and 12 of Feng,
+Park, Liu & Tsvetkov 2023), and the group's difference from the rest.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evenhand.analysis.agreement.coefficients import agreement_weights
-from evenhand.analysis.agreement.counts import label_counts
+from evenhand.analysis.agreement.coefficients import (
+    agreement_weights,
+    balanced_accuracy,
+    label_counts,
+    majority_codes,
+)
 from evenhand.analysis.agreement.groups import add_group_rows
 from evenhand.analysis.agreement.overlap import KappaMeans, add_humans_rows
 from evenhand.analysis.agreement.pairs import alpha_levels, deciding_kappa
 from evenhand.analysis.bootstrap.intervals import Interval
-from evenhand.analysis.bootstrap.max_t import max_t_notes
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
-from evenhand.analysis.labels.counted import ALL_RATERS
+from evenhand.analysis.bootstrap.significance import Parts, max_t_notes
+from evenhand.analysis.labels.combine import ALL_RATERS
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.labels.units import UnitColumn, check_values
 from evenhand.analysis.notes import Remark, join_notes
 from evenhand.analysis.people.ceiling import CEILING, add_ceiling_rows
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.types import Array
+from evenhand.analysis.types import Array, Codes, Mask
 from evenhand.analysis.writer import About, Writer
 from evenhand.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-
 FEW_UNITS = 30
+BALANCED = "group_balanced_accuracy"
 
 
 def add_main_rows(
@@ -80,7 +89,7 @@ def add_slice_difference_rows(
     """Add `slice_difference`: a grader's mean agreement with humans over the units of a slice minus
     that over the rest (see `unit_agreement`).
 
-    All slices, columns and graders of the view are tested together (see `bootstrap.max_t`).
+    All slices, columns and graders of the view are tested together (see `max_t`).
     """
     out, graders = Writer.of(rows, coded, resamples), coded.members("model")
     agreement, held = np.zeros((2, len(coded.codes), len(graders)))
@@ -181,3 +190,88 @@ def add_all_raters_rows(rows: ResultRows, everyone: LabelMatrix, resamples: Resa
 
 def _few(units: tuple[int, int]) -> str:
     return f"fewer than {FEW_UNITS} units" if units[0] < FEW_UNITS else ""
+
+
+def add_group_performance_rows(
+    rows: ResultRows, coded: Coded, resamples: Resamples, columns: Sequence[UnitColumn]
+) -> None:
+    """Add performance by group for every grader and column, against the majority of humans.
+
+    In each group (subset = "column=value") `group_balanced_accuracy`, and `group_difference`: this
+    minus that of all other groups' units, tested together for all groups, columns and graders (see
+    `_tested`).
+    """
+    humans = coded.members("human")
+    if not humans:
+        return
+    out = Writer.of(rows, coded, resamples)
+    reference = majority_codes(label_counts(coded, humans))
+    notes = max_t_notes([_tested(out, coded, column, reference) for column in columns])
+    for k, grader in enumerate(coded.members("model")):
+        for column, of_column in zip(columns, notes, strict=True):
+            groups = _groups(out, coded, column, reference, grader)
+            for group in groups:
+                note = _few(out.count(group.units))
+                _add(group, BALANCED, balanced_accuracy(group.tables), note)
+            for group in groups if len(groups) > 1 else ():
+                apart = balanced_accuracy(group.tables) - balanced_accuracy(group.rest)
+                note = of_column[column.values.index(group.value)][k]
+                _add(group, "group_difference", apart, note)
+
+
+@dataclass(frozen=True)
+class _Group:
+    """A group under one grader: tables (rows, q, q) in it and in the rest, and its units."""
+
+    out: Writer
+    grader: str
+    value: str
+    tables: Array
+    rest: Array
+    units: Mask
+
+
+def _groups(
+    out: Writer, coded: Coded, column: UnitColumn, reference: Codes, grader: int
+) -> list[_Group]:
+    said, q = coded.codes[:, grader], coded.q
+    both = (reference >= 0) & (said >= 0) & (column.codes >= 0)
+    cells = np.zeros((len(said), q * q))
+    cells[np.flatnonzero(both), (reference * q + said)[both]] = 1.0
+    every = out.sums(cells).reshape(-1, q, q)
+    found = []
+    for code, value in enumerate(column.values):
+        inside = both & (column.codes == code)
+        if inside.any():
+            tables = out.sums(cells * inside[:, None]).reshape(-1, q, q)
+            own = out.on(coded.part(f"{column.name}={value}"))
+            rest = every - tables
+            found.append(_Group(own, coded.raters[grader], value, tables, rest, inside))
+    return found
+
+
+def _tested(out: Writer, coded: Coded, column: UnitColumn, reference: Codes) -> Parts:
+    """Return what `max_t` tests: whether a grader repeats the majority's category on a unit, minus
+    how often it repeats that category in all groups.
+
+    All categories count equally, as in balanced accuracy. So a group is not told apart for having
+    more units of a harder category, or none of an easier one; single units change places only with
+    others of their category.
+    """
+    graders = list(coded.members("model"))
+    outcome, mass = np.zeros((2, len(reference), len(graders)))
+    for k, grader in enumerate(graders):
+        said = coded.codes[:, grader]
+        units = np.flatnonzero((reference >= 0) & (said >= 0) & (column.codes >= 0))
+        right, wanted = said[units] == reference[units], np.eye(coded.q)[reference[units]]
+        cells = np.zeros((len(reference), 2 * coded.q))
+        cells[units] = np.hstack([wanted * right[:, None], wanted])
+        hits, of = np.split(out.sums(cells)[0], 2)
+        outcome[units, k] = right - ratio(hits, of)[reference[units]]
+        mass[units, k] = 1.0 / of[reference[units]]
+    return out.parts(outcome, mass, column.codes, reference)
+
+
+def _add(group: _Group, statistic: str, values: Array, note: str) -> None:
+    about = About(a="humans", b=group.grader, note=note)
+    group.out.add(statistic, values, group.units, reason="no_pairable_units", **about)

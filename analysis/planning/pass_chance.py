@@ -14,9 +14,8 @@ from functools import cached_property
 
 import numpy as np
 
-from evenhand.analysis.agreement.counts import unseen_labels
-from evenhand.analysis.bootstrap.influence import reaches, reaches_over_people
-from evenhand.analysis.bootstrap.looks import level_of_look
+from evenhand.analysis.agreement.coefficients import unseen_labels
+from evenhand.analysis.bootstrap.influence import level_of_look, reaches, reaches_over_people
 from evenhand.analysis.bootstrap.score import PSEUDO, Sample, kappas_of, lower_bound
 from evenhand.analysis.planning.scenarios import (
     ScaleScenario,

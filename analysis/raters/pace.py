@@ -1,4 +1,4 @@
-"""How raters work: agreement with the other people, and time per label.
+"""How raters work: agreement with the other people, over time as well, and time per label.
 
 Times come from the ratings (`seconds`). Each row is about one rater, so its interval is not
 bootstrapped with the others but taken from the rater's own labels.
@@ -6,36 +6,31 @@ bootstrapped with the others but taken from the rater's own labels.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evenhand.analysis.agreement.pairs import MAX_LISTED_RATERS
+from evenhand.analysis.agreement.overlap import KappaMeans
+from evenhand.analysis.agreement.pairs import MAX_LISTED_RATERS, deciding_kappa
 from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Interval, Z
-from evenhand.analysis.labels.combine import Readings
+from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.labels.combine import Readings, combine_readings, one_version
+from evenhand.analysis.labels.encoding import encode
 from evenhand.analysis.labels.matrix import LabelMatrix
+from evenhand.analysis.labels.scale import Scale
+from evenhand.analysis.labels.units import with_weights
 from evenhand.analysis.notes import Note, Remark, join_notes
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array, Codes
+from evenhand.study.settings.analysis import SEED
+from evenhand.study.tables.ratings import validate_ratings
 
 if TYPE_CHECKING:
     import pandas as pd
 
-
 IDLE_SECONDS = 900.0
 """A label that took longer had a pause in it: its time is left out, and counted."""
-
-
-@dataclass(frozen=True)
-class _Session:
-    """A rater's labels: their rows of the matrix, and seconds (or NaN)."""
-
-    rater: int
-    rows: Codes
-    seconds: Array
-    idle: int
 
 
 def add_rater_rows(
@@ -54,13 +49,12 @@ def add_rater_rows(
         for human in labels.humans:
             own = np.flatnonzero(labels.codes[:, human] >= 0)
             _add(rows, labels, human, own, "rater_agreement", _like_others(labels, human, own))
-    for session in _sessions(ratings, readings, labels):
-        timed = session.seconds[~np.isnan(session.seconds)]
+    for rater, own, seconds in _sessions(ratings, readings, labels):
+        idle = int((seconds > IDLE_SECONDS).sum())
+        timed = seconds[seconds <= IDLE_SECONDS]
         if len(timed):
-            pauses = f"left out, over {IDLE_SECONDS:g} s: {session.idle}"
-            median, note = median_interval(timed), pauses if session.idle else ""
-            about = session.rater, session.rows, "rater_seconds_median", median, note
-            _add(rows, labels, *about)
+            note = f"left out, over {IDLE_SECONDS:g} s: {idle}" if idle else ""
+            _add(rows, labels, rater, own, "rater_seconds_median", median_interval(timed), note)
 
 
 def _add(
@@ -79,9 +73,11 @@ def _add(
     rows.add(statistic, found, counts, rater_a=name, subset="all", note=note)
 
 
-def _sessions(ratings: pd.DataFrame, readings: Readings, labels: LabelMatrix) -> Iterator[_Session]:
-    """Yield the session of each rater whose ratings record when they were given or how long they
-    took.
+def _sessions(
+    ratings: pd.DataFrame, readings: Readings, labels: LabelMatrix
+) -> Iterator[tuple[int, Codes, Array]]:
+    """Yield each rater whose ratings record when they were given or how long they took, with the
+    labels' rows of the matrix, and their seconds (or NaN).
     """
     import pandas as pd
 
@@ -92,9 +88,7 @@ def _sessions(ratings: pd.DataFrame, readings: Readings, labels: LabelMatrix) ->
     for column, rater in enumerate(labels.raters):
         own = (first["rater_id"] == rater).to_numpy()
         if own.any():
-            seconds = first["seconds"].to_numpy(dtype=float)[own]
-            idle = seconds > IDLE_SECONDS
-            yield _Session(column, place[own], np.where(idle, np.nan, seconds), int(idle.sum()))
+            yield column, place[own], first["seconds"].to_numpy(dtype=float)[own]
 
 
 def median_interval(values: Array) -> Interval:
@@ -139,3 +133,75 @@ def _like_others(labels: LabelMatrix, rater: int, units: Codes) -> Interval:
         return Interval.point(share, Remark("too_few_clusters"))
     reach = Z * float(np.sqrt(n / (n - 1) * (by_cluster**2).sum()))
     return Interval(share, max(share - reach, 0.0), min(share + reach, 1.0))
+
+
+OVER_TIME_COLUMNS = ("rubric", "until", "labels", "n_units", "estimate", "low", "high")
+CUTS = 6
+"""Points in time on a rubric: a few are enough to see a line."""
+
+
+def agreement_over_time(
+    ratings: pd.DataFrame,
+    scales: Mapping[str, Scale],
+    *,
+    units: pd.DataFrame | None = None,
+    cluster: str = "pair",
+    rubric_hashes: Mapping[str, Collection[str]] | None = None,
+    excluded: Collection[str] = (),
+    cuts: int = CUTS,
+    resamples: int = 200,
+    seed: int = SEED,
+) -> pd.DataFrame:
+    """People's mean kappa with one another after each further share of their labels.
+
+    `OVER_TIME_COLUMNS`: a row for each rubric and cut point. The labels of a rubric, in the order
+    in which they were given, are cut into `cuts` parts of one size; a row speaks of all labels up
+    to its end (`until`, the time of the last one; `labels` of them). The kappa is the one that the
+    report decides by, over the same pairs of raters, with a 95% bootstrap over clusters; NaN while
+    no two raters share a unit. Labels without a time cannot be placed and are left out.
+    """
+    import pandas as pd
+
+    ratings = validate_ratings(ratings, "ratings")
+    people = ratings[
+        (ratings["rater_kind"] == "human")
+        & (ratings["label"] != "")
+        & (ratings["created_at"] != "")
+        & ~ratings["rater_id"].isin(list(excluded))
+    ]
+    people = people.sort_values("created_at", kind="stable")
+    rows = []
+    for name, scale in scales.items():
+        accepted = None if rubric_hashes is None else rubric_hashes.get(name)
+        own, _ = one_version(people[people["rubric"] == name], name, accepted)
+        ends = {round(len(own) * part / cuts) for part in range(1, cuts + 1)} - {0}
+        for end in sorted(ends):
+            given = own.iloc[:end]
+            found, n_units = _people_kappa(given, scale, units, cluster, resamples, seed)
+            until = given["created_at"].iloc[-1]
+            rows.append((name, until, end, n_units, found.estimate, found.low, found.high))
+    return pd.DataFrame(rows, columns=list(OVER_TIME_COLUMNS))
+
+
+def _people_kappa(
+    given: pd.DataFrame,
+    scale: Scale,
+    units: pd.DataFrame | None,
+    cluster: str,
+    resamples: int,
+    seed: int,
+) -> tuple[Interval, int]:
+    """The mean over pairs of raters, and the number of units that two people labelled."""
+    units = with_weights(units, given)
+    labels, frequency = encode(combine_readings(given, scale), scale, units, cluster).folded()
+    coded = labels.on_categories()
+    rng = np.random.default_rng(seed)
+    shared = Resamples(frequency, resamples, rng, weight=labels.weight)
+    twice = coded.labelled.sum(axis=1) >= 2
+    n_units = int(frequency[coded.clusters[twice]].sum())
+    if not n_units:
+        return Interval(np.nan, np.nan, np.nan), n_units
+    name = deciding_kappa(coded)
+    mean = KappaMeans(coded, shared, [name]).among(range(len(coded.raters)))[name]
+    n_clusters = int(frequency[np.unique(coded.clusters[twice])].sum())
+    return shared.interval(mean.values, n_clusters), n_units

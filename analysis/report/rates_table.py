@@ -4,7 +4,7 @@ and the report, and the counts behind them.
 
 from __future__ import annotations
 
-from evenhand.analysis.people.majority_rates import MAJORITY, REFERENCE
+from evenhand.analysis.people.comparison import MAJORITY, REFERENCE
 from evenhand.analysis.report.blocks import Cell, Row, Table
 from evenhand.analysis.report.figures import ALL_BINARY, Figure
 from evenhand.analysis.report.source import Source

@@ -4,6 +4,13 @@ A unit's *score* for a subject is 1 where its answer is preferred, 0 where the o
 half for a tie; of human raters it is their mean. A grader whose verdict changes with the order of
 the answers is counted as calling a tie (Zheng et al. 2023). How much better an answer is does not
 count.
+
+Strengths of subjects come from comparisons of two (Bradley & Terry 1952). The chance that s is
+preferred to t is 1 / (1 + exp(strength of t - strength of s)). A tie counts as half a win for
+either, as in public leaderboards (Chiang et al. 2024): that needs no further parameter and ranks
+alike, while strengths lie closer together than in a model of ties (Davidson 1970). There is one
+most likely set of strengths if, however the subjects are parted in two, some of either part have
+won against some of the other (Ford 1957); else there is none.
 """
 
 from __future__ import annotations
@@ -20,21 +27,90 @@ from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import UnitFacts
 from evenhand.analysis.notes import Code, Reason, join_notes
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.subjects.bradley_terry import strengths, why_undefined
 from evenhand.analysis.subjects.corrected_rates import cell_sums
-from evenhand.analysis.subjects.correlation import MAX_EXACT, exact_p, spearman
-from evenhand.analysis.subjects.formulas import (
+from evenhand.analysis.subjects.plain import (
     RateSums,
     corrected_interval,
     ppi_reach,
     rate_features,
 )
-from evenhand.analysis.subjects.scores import MIN_SUBJECTS
+from evenhand.analysis.subjects.scores import MAX_EXACT, MIN_SUBJECTS, exact_p, spearman
 from evenhand.analysis.types import Array, Codes, Mask
 from evenhand.analysis.writer import About, Writer
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_STEPS = 100
+_LONGEST = 2.0
+_ENOUGH = 1e-11
+_BLOCK = 250
+"""Tables fitted at a time, which bounds memory."""
+
+
+def strengths(wins: Array) -> Array:
+    """Return the most likely strengths, log odds that sum to 0, (rows, subjects); NaN in rows where
+    there are none.
+
+    `wins` (rows, subjects, subjects) says how often the first was preferred to the second.
+
+    Of two subjects of which one wins three times out of four, by hand:
+
+    >>> strengths(np.array([[[0.0, 3.0], [1.0, 0.0]]])).round(4) + 0.0
+    array([[ 0.5493, -0.5493]])
+    >>> float(np.log(3) / 2).__round__(4)
+    0.5493
+    """
+    out = np.full(wins.shape[:2], np.nan)
+    fits = np.flatnonzero(is_linked(wins))
+    for start in range(0, len(fits), _BLOCK):
+        rows = fits[start : start + _BLOCK]
+        out[rows] = _fitted(wins[rows])
+    return out
+
+
+def why_undefined(wins: Array) -> Code:
+    """Return the reason why a table of wins (subjects, subjects) has no strengths."""
+    linked = is_linked((wins + wins.T)[None])[0]
+    return "subject_unbeaten" if linked else "subjects_not_linked"
+
+
+def is_linked(wins: Array) -> Mask:
+    """Return True for tables in which every subject is reached from every other by wins, (rows,).
+
+    >>> chain = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
+    >>> is_linked(np.array([chain, chain + chain.T]))
+    array([False,  True])
+    """
+    n = wins.shape[-1]
+    reached = (wins > 0) | np.eye(n, dtype=bool)
+    for _ in range(max(1, int(np.ceil(np.log2(max(n, 2)))))):
+        paths = reached.astype(np.float32)
+        reached = paths @ paths > 0
+    return np.asarray(reached.all(axis=(1, 2)))
+
+
+def _fitted(wins: Array) -> Array:
+    """Newton's method on the log-likelihood, which is concave."""
+    n_rows, n = wins.shape[:2]
+    played = wins + wins.transpose(0, 2, 1)
+    theta, place = np.zeros((n_rows, n)), np.arange(n)
+    for _ in range(_STEPS):
+        apart = theta[:, :, None] - theta[:, None, :]
+        expected = 1.0 / (1.0 + np.exp(-apart))
+        slope = (wins - played * expected).sum(axis=2)
+        bend = played * expected * (1.0 - expected)
+        each = bend.sum(axis=2)
+        # Slopes sum to 0: the same number in every cell keeps the strengths' sum at 0.
+        hessian = each.mean(axis=1)[:, None, None] / n - bend
+        hessian[:, place, place] += each
+        step = np.linalg.solve(hessian, slope[:, :, None])[:, :, 0]
+        longest = np.abs(step).max(axis=1, keepdims=True)
+        theta += step * np.minimum(1.0, _LONGEST / np.maximum(longest, _ENOUGH))
+        if longest.max() < _ENOUGH:
+            break
+    return np.asarray(theta - theta.mean(axis=1, keepdims=True))
+
 
 ALIKE = "strength_spearman"
 COMPARED = ("subject_a", "subject_b")
@@ -220,7 +296,7 @@ def _add_corrected_rates(
     out: Writer, compared: Compared, grader: str, people: Array, own: Array
 ) -> None:
     """Add `win_rate_ppi` by subject: people's win rate on all that the grader compared, by
-    prediction-powered inference (see `analysis.subjects.formulas`).
+    prediction-powered inference (see `analysis.subjects.plain`).
     """
     held = compared.known & ~np.isnan(own)
     if not held.any():
@@ -237,8 +313,8 @@ def _add_corrected_rates(
         mine, about = held & compared.with_subject(at), About(a="humans", b=grader)
         about["at"] = compared.subjects[at]
         counts, labelled = out.count(mine), out.count(mine & ~np.isnan(people))
-        why = _why_not_corrected(counts[0], labelled[0])
-        if why:
+        if not 0 < labelled[0] < counts[0]:
+            why: Code = "no_unlabelled_units" if labelled[0] else "no_pairable_units"
             out.add_value("win_rate_ppi", np.nan, counts, reason=why, **about)
             continue
         found = out.resamples.interval(rates[:, at], labelled[1])
@@ -248,12 +324,6 @@ def _add_corrected_rates(
         within = corrected_interval(found, drawn, counts[0], labelled, reach)
         about["note"] = f"{labelled[0]} of them labelled by people"
         out.add_interval("win_rate_ppi", within, counts, **about)
-
-
-def _why_not_corrected(graded: int, labelled: int) -> Code | None:
-    if not labelled:
-        return "no_pairable_units"
-    return None if labelled < graded else "no_unlabelled_units"
 
 
 def _add_ranked_alike(

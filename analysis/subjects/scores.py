@@ -1,24 +1,119 @@
-"""Overall results: each subject's score under each rater, and how the raters' scores correlate."""
+"""Overall results: each subject's score under each rater, and how the raters' scores correlate.
+
+The correlations are written here, since nothing else in an analysis needs scipy.stats, which takes
+0.4 s to load.
+
+Subjects differ by every two subjects' difference, whose intervals all hold together. They are taken
+from resamples of clusters that all subjects share, so that subjects who answered the same prompts
+are compared prompt by prompt: a difference may be surer than either rate. The critical value is
+that of the largest standardised difference among all pairs (max-t; Hothorn, Bretz & Westfall 2008;
+by resampling: Romano & Wolf 2005), widened for few clusters as t is beside the normal distribution.
+
+The ranks that the data allow follow from them (Mogstad, Romano, Shaikh & Wilhelm 2024): nobody who
+is clearly above a subject can rank below it. All sets hold together, at the same level.
+"""
 
 from __future__ import annotations
 
-from itertools import combinations
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import combinations, permutations
+from typing import NamedTuple
 
 import numpy as np
 
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix
-from evenhand.analysis.notes import join_notes
-from evenhand.analysis.results import ResultRows
-from evenhand.analysis.subjects.correlation import (
-    CORRELATIONS,
-    MAX_EXACT,
-    Correlation,
-    exact_p,
-)
-from evenhand.analysis.types import Array, Codes, Mask
-from evenhand.analysis.writer import Writer
+from evenhand.analysis.notes import Note, Remark, join_notes
+from evenhand.analysis.results import ResultRow, ResultRows, from_to
+from evenhand.analysis.types import Array, Codes, Labels, Mask
+from evenhand.analysis.writer import Counts, Writer
+
+Correlation = Callable[[Array, Array], Array]
+
+MAX_EXACT = 9
+"""Subjects up to which all orders are tried: 9! is 362,880."""
+
+
+def pearson(x: Array, y: Array) -> Array:
+    """Pearson's r along the last axis; NaN without variation."""
+    x = x - x.mean(-1, keepdims=True)
+    y = y - y.mean(-1, keepdims=True)
+    spread = np.sqrt((x**2).sum(-1) * (y**2).sum(-1))
+    varies = spread > 1e-12
+    r: Array = np.where(varies, (x * y).sum(-1) / np.where(varies, spread, 1.0), np.nan)
+    return np.clip(r, -1.0, 1.0)
+
+
+def spearman(x: Array, y: Array) -> Array:
+    """Spearman's rho along the last axis, ties at mean ranks.
+
+    >>> spearman(np.array([1, 2, 2, 3, 4, 5, 5]), np.array([2, 1, 3, 3, 4, 4, 6])).round(4).item()
+    0.8889
+    """
+    return pearson(mid_ranks(x), mid_ranks(y))
+
+
+def mid_ranks(x: Array) -> Array:
+    """Ranks along the last axis, tied values at their mean; rows that hold NaN are all NaN."""
+    n = x.shape[-1]
+    order = np.argsort(x, axis=-1)
+    ordered = np.take_along_axis(x, order, axis=-1)
+    position = np.arange(n)
+    new = np.ones(x.shape, dtype=bool)
+    new[..., 1:] = ordered[..., 1:] != ordered[..., :-1]
+    last = np.ones(x.shape, dtype=bool)
+    last[..., :-1] = new[..., 1:]
+    first_tied = np.maximum.accumulate(np.where(new, position, 0), axis=-1)
+    last_tied = np.where(last, position, n - 1)[..., ::-1]
+    last_tied = np.minimum.accumulate(last_tied, axis=-1)[..., ::-1]
+    ranks = np.empty(x.shape)
+    np.put_along_axis(ranks, order, (first_tied + last_tied) / 2.0 + 1.0, axis=-1)
+    return np.where(np.isnan(x).any(axis=-1, keepdims=True), np.nan, ranks)
+
+
+def kendall(x: Array, y: Array) -> Array:
+    """Kendall's tau-b along the last axis.
+
+    >>> kendall(np.array([1, 2, 2, 3, 4, 5, 5]), np.array([2, 1, 3, 3, 4, 4, 6])).round(4).item()
+    0.7895
+    """
+    first, second = np.triu_indices(x.shape[-1], 1)
+    signs = [np.sign(each[..., first] - each[..., second]) for each in (x, y)]
+    untied = np.sqrt((signs[0] ** 2).sum(-1) * (signs[1] ** 2).sum(-1))
+    agreeing = (signs[0] * signs[1]).sum(-1)
+    tau: Array = np.where(untied > 0, agreeing / np.where(untied > 0, untied, 1.0), np.nan)
+    return tau
+
+
+CORRELATIONS: dict[str, Correlation] = {
+    "spearman": spearman,
+    "pearson": pearson,
+    "kendall": kendall,
+}
+
+
+def exact_p(correlation: Correlation, x: Array, y: Array) -> float:
+    """Two-sided p of no association from all n! orders of x (n <= 9): twice the smaller tail.
+
+    Four subjects in perfect agreement are no proof: 2 of 24 orders are as extreme.
+
+    >>> ranks = np.array([1.0, 2.0, 3.0, 4.0])
+    >>> round(exact_p(spearman, ranks, ranks), 4)
+    0.0833
+    """
+    observed = float(correlation(x, y))
+    every = correlation(x[_orders(len(x))], np.broadcast_to(y, (1, len(y))))
+    # Sums of the same numbers in another order differ by rounding; that is a tie.
+    tails = (np.mean(every >= observed - 1e-9), np.mean(every <= observed + 1e-9))
+    return min(1.0, 2.0 * float(min(tails)))
+
+
+@lru_cache(maxsize=4)
+def _orders(n: int) -> Labels:
+    return np.array(list(permutations(range(n))), dtype=np.int8)
+
 
 MIN_SUBJECTS = 3
 
@@ -32,7 +127,11 @@ def add_overall_rows(rows: ResultRows, verdicts: LabelMatrix, resamples: Resampl
     """
     out, scores = Writer(rows, resamples, verdicts.clusters, BINARY_ALL), _unit_scores(verdicts)
     for name, score in scores.items():
-        _add_subject_scores(out, verdicts, name, score)
+        held = ~np.isnan(score) & (verdicts.subject >= 0)
+        (mean,), subjects = _subject_means(out, verdicts, held, score)
+        for column, subject in enumerate(subjects):
+            units, at = out.count(held & (verdicts.subject == subject)), verdicts.subjects[subject]
+            out.add("subject_score", mean[:, column], units, a=name, at=at)
     for first, second in combinations(scores, 2):
         shared = ~np.isnan(scores[first]) & ~np.isnan(scores[second]) & (verdicts.subject >= 0)
         means, subjects = _subject_means(out, verdicts, shared, scores[first], scores[second])
@@ -45,8 +144,7 @@ def add_overall_rows(rows: ResultRows, verdicts: LabelMatrix, resamples: Resampl
 
 def _unit_scores(verdicts: LabelMatrix) -> dict[str, Array]:
     """Return each unit's verdict by the humans (their mean) and by each grader, NaN for none."""
-    table = verdicts.verdicts.astype(float)
-    table[table < 0] = np.nan
+    table = verdicts.verdict_values
     scores = {"humans": people_means(verdicts)} if verdicts.humans else {}
     scores |= {verdicts.raters[model]: table[:, model] for model in verdicts.models}
     return scores
@@ -59,14 +157,6 @@ def people_means(verdicts: LabelMatrix) -> Array:
     """
     people = verdicts.verdicts[:, list(verdicts.humans)]
     return ratio((people == 1).sum(axis=1), (people >= 0).sum(axis=1))
-
-
-def _add_subject_scores(out: Writer, verdicts: LabelMatrix, name: str, score: Array) -> None:
-    held = ~np.isnan(score) & (verdicts.subject >= 0)
-    (means,), subjects = _subject_means(out, verdicts, held, score)
-    for column, subject in enumerate(subjects):
-        units, at = out.count(held & (verdicts.subject == subject)), verdicts.subjects[subject]
-        out.add("subject_score", means[:, column], units, a=name, at=at)
 
 
 def _subject_means(
@@ -90,3 +180,151 @@ def _correlate(
     if np.isnan(found.estimate) or n > MAX_EXACT:
         return found, ""
     return found, f"exact p {exact_p(correlation, x[0], y[0]):.4g}"
+
+
+MOST_COMPARED = 40
+"""Of more subjects only the ranks are listed: they have over 780 differences."""
+_TOGETHER = 1_000
+"""Pairs computed at a time: bounds memory."""
+
+
+class Differences(NamedTuple):
+    """Differences of estimates, first minus second of each pair, (pairs,), and their bounds, which
+    hold together.
+    """
+
+    first: Codes
+    second: Codes
+    estimate: Array
+    low: Array
+    high: Array
+
+
+def all_differences(rates: Array, clusters: Codes, alpha: float = 0.05) -> Differences:
+    """Every two rates' difference, with bounds all of which hold but in `alpha` of studies.
+
+    `rates` (rows, subjects) are the data's in row 0 and then the resamples', which all subjects
+    share; a resample in which a rate is NaN tells nothing of its pairs. Each rests on so many
+    `clusters` (subjects,) that people labelled. A difference varies as if every rate had one case
+    and one of the others more (Agresti & Caffo 2000): few clusters, or a rate near 0 or 1, would
+    else make it look too sure.
+
+    >>> drawn = np.random.default_rng(5).normal(size=(4000, 3)) * 0.1 + [0.2, 0.5, 0.9]
+    >>> found = all_differences(np.vstack([[0.2, 0.5, 0.9], drawn]), np.full(3, 200))
+    >>> found.estimate.round(1).tolist(), (found.high < 0).tolist()
+    ([-0.3, -0.7, -0.4], [False, True, True])
+    """
+    first, second = np.triu_indices(rates.shape[1], 1)
+    estimate = rates[0, first] - rates[0, second]
+    more = ((1.0 - 2.0 * np.clip(rates[0], 0.0, 1.0)) / clusters) ** 2
+    reach = reach_together(
+        lambda some: rates[1:, first[some]] - rates[1:, second[some]],
+        np.minimum(clusters[first], clusters[second]),
+        (more[first], more[second]),
+        alpha,
+    )
+    return Differences(first, second, estimate, estimate - reach, estimate + reach)
+
+
+def reach_together(
+    resampled: Callable[[slice], Array], clusters: Codes, more: Sequence[Array], alpha: float
+) -> Array:
+    """How far from their estimates the bounds of some figures lie, (figures,), so that all hold but
+    in `alpha` of studies.
+
+    `resampled` gives (rows, figures) of a slice of the figures, each of which rests on so many
+    `clusters` (figures,); all of `more` (figures,) are added to their variance.
+    """
+    from scipy.special import ndtr, stdtrit
+
+    freedom, count = np.maximum(clusters - 1.0, 1.0), len(clusters)
+    variance, largest = np.empty(count), np.full(len(resampled(slice(0, 1))), -1.0)
+    for start in range(0, count, _TOGETHER):
+        some = slice(start, start + _TOGETHER)
+        drawn = resampled(some)
+        undefined = np.isnan(drawn).all(axis=0)
+        drawn = np.where(undefined, 0.0, drawn)
+        # Resampling n clusters has (n - 1) / n of the variance.
+        spread = np.nanvar(drawn, axis=0) * (freedom[some] + 1.0) / freedom[some]
+        variance[some] = np.where(undefined, np.nan, spread)
+        varying = variance[some] > 1e-12
+        moved = np.abs(drawn - np.nanmean(drawn, axis=0))[:, varying]
+        apart = np.nan_to_num(moved, nan=-1.0) / np.sqrt(variance[some][varying])
+        largest = np.maximum(largest, apart.max(axis=1, initial=-1.0))
+    known = largest[largest >= 0.0]
+    # Where no resample differs there is nothing to learn of how they go together (Bonferroni).
+    level = ndtr(np.quantile(known, 1.0 - alpha)) if len(known) else 1.0 - alpha / 2 / count
+    return np.asarray(np.sqrt(sum(more, start=variance)) * stdtrit(freedom, level))
+
+
+def rank_sets(found: Differences, subjects: int) -> tuple[Codes, Codes]:
+    """The highest and the lowest rank that each subject may have, (subjects,) each; 1 is the
+    largest estimate.
+
+    The highest is one more than those that are clearly above it, the lowest leaves below it those
+    that clearly are (Mogstad, Romano, Shaikh & Wilhelm 2024, section 3).
+
+    >>> each = np.array([0.4, 0.1]), np.array([0.2, -0.1]), np.array([0.6, 0.3])
+    >>> found = Differences(np.array([0, 1]), np.array([2, 2]), *each)
+    >>> [ranks.tolist() for ranks in rank_sets(found, 3)]
+    [[1, 1, 2], [2, 3, 3]]
+    """
+    above, below = np.zeros(subjects, dtype=np.intp), np.zeros(subjects, dtype=np.intp)
+    first_above, second_above = found.low > 0, found.high < 0  # False where there are no bounds
+    np.add.at(above, found.second[first_above], 1)
+    np.add.at(below, found.first[first_above], 1)
+    np.add.at(above, found.first[second_above], 1)
+    np.add.at(below, found.second[second_above], 1)
+    return 1 + above, subjects - below
+
+
+def add_difference_rows(
+    out: Writer,
+    grader: str,
+    of: Sequence[ResultRow],
+    rates: Array,
+    labelled: Codes,
+    answered: Mask,
+    rubrics: int,
+) -> None:
+    """Add `rate_difference_ppi` (at = "A>B", A minus B) of every two subjects, and the ranks that
+    the data allow: `rate_rank_set` (at = subject), whose interval is the set, 1 the highest rate.
+
+    `of` are the subjects' `rate_ppi` rows, `rates` (rows, subjects) the data's and the resamples',
+    as they come, `labelled` (subjects,) how many clusters people labelled, and `answered`
+    (clusters, subjects) who has an answer there: where two differ in that, a note says so. All
+    bounds of so many `rubrics` hold together in 95% of studies, for one grader.
+    """
+    found = all_differences(rates, labelled, 0.05 / rubrics)
+    names = [row["at"] for row in of]
+    bounds = np.column_stack([found.estimate, found.low, found.high])
+    if len(of) <= MOST_COMPARED:
+        for first, second, (estimate, low, high) in zip(
+            found.first, found.second, np.clip(bounds, -1.0, 1.0).tolist(), strict=True
+        ):
+            out.add_interval(
+                "rate_difference_ppi",
+                Interval(estimate, low, high),
+                counts_of([of[first], of[second]]),
+                a="humans",
+                b=grader,
+                at=from_to(names[first], names[second]),
+                note=_unpaired(answered[:, first], answered[:, second]),
+            )
+    ranks = 1 + (rates[0] > rates[0][:, None]).sum(axis=1)
+    for row, rank, highest, lowest in zip(of, ranks, *rank_sets(found, len(of)), strict=True):
+        allowed = Interval(float(rank), float(highest), float(lowest))
+        out.add_interval(
+            "rate_rank_set", allowed, counts_of([row]), a="humans", b=grader, at=row["at"]
+        )
+
+
+def _unpaired(first: Mask, second: Mask) -> Note:
+    """Remark where two subjects' clusters are not the same."""
+    both, either = int((first & second).sum()), int((first | second).sum())
+    return Remark("prompts_differ", (both, either)) if both < either else ""
+
+
+def counts_of(of: Sequence[ResultRow]) -> Counts:
+    """Units and clusters of the subjects that a row is about."""
+    return sum(row["n_units"] for row in of), max(row["n_clusters"] for row in of)

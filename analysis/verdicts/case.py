@@ -13,15 +13,22 @@ from evenhand.analysis.injection import Audit, audit_of
 from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, LabelMatrix
 from evenhand.analysis.notes import Code, says
 from evenhand.analysis.people.ceiling import CEILING
-from evenhand.analysis.people.coverage import COVERAGE, UNSCORED_AS_DISAGREEMENT
-from evenhand.analysis.people.gross_errors import GROSS
-from evenhand.analysis.people.recoded import EXCHANGED, HIGHER, LOWER, RECODED, REVERSED
-from evenhand.analysis.people.reversed_scales import Opposed, opposed_in
+from evenhand.analysis.people.disagreements import COVERAGE, UNSCORED_AS_DISAGREEMENT
+from evenhand.analysis.people.reversed_scales import (
+    EXCHANGED,
+    GROSS,
+    HIGHER,
+    LOWER,
+    RECODED,
+    REVERSED,
+    Opposed,
+    opposed_in,
+)
 from evenhand.analysis.people.selection import BY_LABELS
 from evenhand.analysis.requirement import ClusterCounts
 from evenhand.analysis.results import BASELINES, ResultRow, ResultRows, key_of
-from evenhand.analysis.thresholds.in_force import IN_FORCE
-from evenhand.analysis.thresholds.rows import CEILING_HELD_OUT, KAPPA_HELD_OUT
+from evenhand.analysis.thresholds.rows import CEILING_HELD_OUT, IN_FORCE, KAPPA_HELD_OUT
+from evenhand.analysis.verdicts.comparison import HELD_OUT, TUNED_FOR
 from evenhand.analysis.verdicts.evidence import (
     ABOVE_BASELINE,
     CHANCE,
@@ -34,12 +41,24 @@ from evenhand.analysis.verdicts.evidence import (
     RARER,
     WORTH,
 )
-from evenhand.analysis.verdicts.readings import HELD_OUT, TUNED_FOR
 from evenhand.study.settings.analysis import DecisionSettings
 
 AT_THRESHOLD = "may_stand_in_at_threshold"
 RECOMMENDED = "threshold_recommended"
 STABILITY, REWORDED = "stability_fleiss_kappa", "rubric"
+_BOUNDS = {
+    "difference": NON_INFERIORITY,
+    "like_these": NON_INFERIORITY_PEOPLE,
+    "above": ABOVE_BASELINE,
+    "people": PEOPLE_KAPPA,
+    "rarer": RARER,
+    "worth": WORTH,
+    "chance": CHANCE,
+    "to_pass": NEEDED,
+    "if_wrong": IF_WRONG,
+}
+"""Statistics of the rows of `Bounds`, by field."""
+_OPTIONAL = ("like_these", "to_pass", "if_wrong")
 
 
 @dataclass(frozen=True)
@@ -65,31 +84,18 @@ class Bounds:
     @classmethod
     def of(cls, rows: ResultRows, grader: str, subset: str, at: str = "") -> Bounds | None:
         """The bounds of a grader on one label view; None where it was not compared."""
-        difference, like_these, above, people, rarer, worth, chance, to_pass, if_wrong = (
-            rows.get(statistic, "humans", grader, subset, at)
-            for statistic in (
-                NON_INFERIORITY,
-                NON_INFERIORITY_PEOPLE,
-                ABOVE_BASELINE,
-                PEOPLE_KAPPA,
-                RARER,
-                WORTH,
-                CHANCE,
-                NEEDED,
-                IF_WRONG,
-            )
-        )
-        if difference is None or above is None or people is None:
+        found = {
+            field: rows.get(statistic, "humans", grader, subset, at)
+            for field, statistic in _BOUNDS.items()
+        }
+        if any(row is None for field, row in found.items() if field not in _OPTIONAL):
             return None
-        if rarer is None or worth is None or chance is None:
-            return None
-        return cls(difference, like_these, above, people, rarer, worth, chance, to_pass, if_wrong)
+        return cls(**found)  # type: ignore[arg-type]
 
     @property
     def rows(self) -> tuple[ResultRow | None, ...]:
         """All rows of the bounds, as evidence."""
-        known = (self.difference, self.like_these, self.above, self.people, self.rarer, self.worth)
-        return (*known, self.chance, self.to_pass, self.if_wrong)
+        return tuple(vars(self).values())
 
     def sample(self, difference: ResultRow) -> ClusterCounts:
         """The sample on which a difference was found."""
@@ -347,7 +353,7 @@ def case_of(
             _commonest(rows, grader, subset, labels.scale.categories),
         ),
         selective=_selective(rows, grader),
-        gross=_gross(rows, grader),
+        gross=next(iter(_wherever(rows, GROSS, grader, "all")), None),
         points="points" if labels.scale.has_numbers else "steps of the scale",
     )
 
@@ -355,23 +361,17 @@ def case_of(
 def _selective(rows: ResultRows, grader: str) -> tuple[ResultRow, ResultRow] | None:
     """The grader's agreement on units with few labels and with more, where these were selected."""
     for subset in ("all", BINARY_ALL):
-        found = [
-            row
-            for row in rows.rows.values()
-            if (row["statistic"], row["rater_b"], row["subset"]) == (BY_LABELS, grader, subset)
-        ]
+        found = _wherever(rows, BY_LABELS, grader, subset)
         if len(found) == 2:
             return found[0], found[1]
     return None
 
 
-def _gross(rows: ResultRows, grader: str) -> ResultRow | None:
-    found = (
-        row
-        for row in rows.rows.values()
-        if (row["statistic"], row["rater_b"], row["subset"]) == (GROSS, grader, "all")
-    )
-    return next(found, None)
+def _wherever(rows: ResultRows, statistic: str, grader: str, subset: str) -> list[ResultRow]:
+    """Return the rows of a statistic of a grader, whatever their `at`."""
+    of = (statistic, grader, subset)
+    every = rows.rows.values()
+    return [row for row in every if (row["statistic"], row["rater_b"], row["subset"]) == of]
 
 
 def _least_kappa(floor: float, rows: ResultRows, labels: LabelMatrix, subset: str) -> float:

@@ -1,23 +1,27 @@
 """A grader compared with people: estimates, and how far they may lie from the truth.
 
 Both sides are computed on the same units with the same weights (`analysis.agreement.overlap`).
+
+For a verdict the rubric's categories decide, and binary verdicts where a grader gives none. A
+grader with probabilities is compared once more, at thresholds tuned on other clusters.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
 
 import numpy as np
 
-from evenhand.analysis.agreement.counts import label_counts, unseen_labels
+from evenhand.analysis.agreement.coefficients import label_counts, unseen_labels
 from evenhand.analysis.agreement.overlap import KappaMeans, Overlap
 from evenhand.analysis.agreement.pairs import deciding_kappa, distances
 from evenhand.analysis.bootstrap.influence import influence, standard_error
+from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.score import (
     PSEUDO,
@@ -28,13 +32,131 @@ from evenhand.analysis.bootstrap.score import (
     lower_bound,
     upper_bound,
 )
-from evenhand.analysis.labels.matrix import Coded
-from evenhand.analysis.labels.weights import effective_size
+from evenhand.analysis.labels.matrix import Coded, LabelMatrix
+from evenhand.analysis.labels.units import effective_size
 from evenhand.analysis.people.ceiling import with_and_among_humans
+from evenhand.analysis.planning.more_clusters import REALISTIC
 from evenhand.analysis.requirement import ClusterCounts
-from evenhand.analysis.types import Array, Codes, Mask
-from evenhand.analysis.verdicts.readings import Reading
+from evenhand.analysis.thresholds.rows import human_majority, probability_graders
+from evenhand.analysis.thresholds.sweep import held_out_verdicts
+from evenhand.analysis.types import Array, Codes, Mask, Numbers
 from evenhand.study.settings.analysis import MOST_OF_PEOPLE
+
+HELD_OUT, UNTUNED = "held_out", "untuned"
+TUNED_FOR = "kappa"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A view of one grader's labels together with all other raters'; `at` tells several apart."""
+
+    coded: Coded
+    grader: int
+    at: str = ""
+    counts_once: bool = True
+    """False for a second view of the same labels, with which the level is not shared."""
+
+    @property
+    def key(self) -> dict[str, str]:
+        """The key of the rows that compare this grader with people."""
+        own = {"rater_a": "humans", "rater_b": self.coded.raters[self.grader]}
+        return {**own, "subset": self.coded.subset, "at": self.at}
+
+
+def readings_of(labels: LabelMatrix) -> Iterator[Reading]:
+    """Yield the views of every grader's labels that verdicts use."""
+    verdicts = labels.on_verdicts() if labels.has_verdicts else None
+    categories = labels.on_categories()
+    tunable = probability_graders(labels) if verdicts is not None else []
+    for grader in labels.models:
+        gives_categories = (labels.codes[:, grader] >= 0).any()
+        if gives_categories or verdicts is None:
+            yield Reading(categories, grader)
+        elif labels.raters[grader] not in labels.scale.tunings:
+            yield Reading(verdicts, grader)
+        else:
+            # Verdicts at a tuned threshold are compared below. Those at the untuned one were a
+            # comparison too, before it was tuned.
+            yield Reading(verdicts, grader, counts_once=False)
+            yield Reading(_at_untuned(labels, verdicts, grader), grader, UNTUNED)
+        if verdicts is not None and grader in tunable:
+            retuned = _at_held_out(labels, verdicts, grader)
+            if retuned is not None:
+                yield Reading(retuned, grader, HELD_OUT)
+
+
+def _at_untuned(labels: LabelMatrix, verdicts: Coded, grader: int) -> Coded:
+    """The verdicts, with this grader's at the threshold in use before tuning."""
+    held = ~np.isnan(labels.positive[:, grader])
+    usual = labels.scale.untuned_threshold_for(labels.raters[grader])
+    return _with_verdicts(verdicts, grader, held, labels.positive[held, grader] >= usual)
+
+
+def _at_held_out(labels: LabelMatrix, verdicts: Coded, grader: int) -> Coded | None:
+    """The verdicts, with this grader's at thresholds tuned on other clusters."""
+    majority = human_majority(labels).verdicts
+    held = ~np.isnan(labels.positive[:, grader])
+    if len(np.unique(majority[held & (majority >= 0)])) < 2:
+        return None
+    name = labels.raters[grader]
+    if name in labels.scale.tunings:  # no verdict is made by what was tuned on it
+        return verdicts
+    default = labels.scale.threshold_for(name)
+    found = held_out_verdicts(
+        labels.positive[held, grader],
+        majority[held],
+        labels.clusters[held],
+        default,
+        labels.weight_of(held),
+    )
+    if TUNED_FOR not in found:
+        return None
+    return _with_verdicts(verdicts, grader, held, found[TUNED_FOR])
+
+
+def if_wrong(labels: LabelMatrix, reading: Reading, mass: Numbers) -> Reading | None:
+    """The same view with every missing answer of the grader as wrong as can be: the label furthest
+    from those of the unit's annotators; None where no answer is missing.
+
+    `mass` (clusters,) is how much each cluster counts. It spends no level: it says what answers
+    that were not given could change about a comparison that is made anyway.
+    """
+    coded, grader = reading.coded, reading.grader
+    people = list(coded.people_beside(grader))
+    missing = labels.put_to(grader) & ~labels.scored[:, grader] & coded.labelled_by_any(people)
+    if not missing.any():
+        return None
+    codes = coded.codes.copy()
+    codes[missing, grader] = _furthest(coded, people, missing, mass[coded.clusters])
+    return replace(reading, coded=replace(coded, codes=codes), counts_once=False)
+
+
+def _furthest(coded: Coded, people: Sequence[int], units: Mask, mass: Numbers) -> Codes:
+    """The label of each of the `units` (chosen units,) furthest on average from those that `people`
+    gave it: the one that fewest of them chose, or an end of an ordered scale. Of several the one
+    nearest to what they say elsewhere: the more frequent a wrong label is, the more agreement is
+    due to chance, and the lower is kappa. `mass` (units,) is how much each unit counts.
+    """
+    values = np.asarray(coded.values)
+    if coded.level == "nominal":
+        ends, apart = np.arange(coded.q), 1.0 - np.eye(coded.q)
+    else:
+        ends = np.array([values.argmin(), values.argmax()])
+        apart = np.abs(values[ends][:, None] - values)
+    distance = label_counts(coded.only(units, coded.subset), people) @ apart.T
+    said = coded.codes[:, people].astype(np.intp)
+    given = sum(np.bincount(each[each >= 0], mass[each >= 0], coded.q) for each in said.T)
+    usual = np.broadcast_to(apart @ given, distance.shape)
+    found: Codes = ends[np.lexsort((-usual, distance))[:, -1]]
+    return found
+
+
+def _with_verdicts(verdicts: Coded, grader: int, held: Mask, affirmed: Mask) -> Coded:
+    """The verdicts, with other ones of one grader on the units (units,) in the mask `held`."""
+    codes = verdicts.codes.copy()
+    codes[held, grader] = np.where(affirmed, 0, 1)
+    return replace(verdicts, codes=codes)
+
 
 _VARIES = 1e-9
 """More standard deviation than rounding leaves."""
@@ -57,6 +179,11 @@ class AtNull:
         low = float(lower_bound(self.statistic, self.sample, alpha))
         return estimate - low, float(upper_bound(self.statistic, self.sample, alpha)) - estimate
 
+    def around(self, estimate: float, alpha: float) -> Interval:
+        """Return an estimate with both one-sided bounds of the statistic around it."""
+        below, above = self.reach(alpha)
+        return Interval(estimate, estimate - below, estimate + above)
+
     def mirrored(self) -> AtNull:
         """The negative of the statistic: its lower bound is this one's upper bound."""
         sample = replace(self.sample, estimate=-self.sample.estimate)
@@ -68,9 +195,9 @@ class AtNull:
             return math.nan
         return float(chance_above(self.statistic, self.sample, np.array(null)))
 
-    def growth(self, null: float, alpha: float, most: float) -> float:
+    def growth(self, null: float, alpha: float) -> float:
         """Factor by which the sample must grow for its lower bound to be above a value, if all else
-        stays the same; infinite beyond `most`.
+        stays the same; infinite where it is not realistic.
         """
         if not float(self.sample.estimate) > null or not alpha > 0:
             return math.inf
@@ -84,9 +211,9 @@ class AtNull:
 
         low, high = 1.0, 1.0
         while not is_enough(high):
-            if high >= most:
+            if high >= 1.0 + REALISTIC:
                 return math.inf
-            low, high = high, min(2.0 * high, most)
+            low, high = high, min(2.0 * high, 1.0 + REALISTIC)
         while high > low * 1.02:
             middle = math.sqrt(low * high)
             low, high = (low, middle) if is_enough(middle) else (middle, high)
@@ -137,9 +264,9 @@ class Comparison:
     pooled: bool
 
     @property
-    def grader(self) -> str:
-        """The grader's name."""
-        return self.reading.coded.raters[self.reading.grader]
+    def key(self) -> dict[str, str]:
+        """The key of the comparison's rows."""
+        return self.reading.key
 
     @property
     def subset(self) -> str:
@@ -261,7 +388,9 @@ class Points:
         seen = np.concatenate(known, axis=1)
         rows = np.flatnonzero(seen.any(axis=(1, 2)))
         unseen = []
-        for other in _unseen(overlap):
+        step = max(round((coded.q - 1) / 10), 1) if coded.is_number else 1  # a tenth of the numbers
+        counts = label_counts(coded, overlap.raters)
+        for other in unseen_labels(counts, ordered=coded.level != "nominal", step=step):
             for which, grades in enumerate(own):
                 given = sums(np.where(grades >= 0, other, -1))
                 changed = [given if n == which else each for n, each in enumerate(known)]
@@ -292,25 +421,11 @@ class Points:
         return AtNull(statistic, Sample(np.array(values[0]), n, worth, np.array(stretch)))
 
 
-def _unseen(overlap: Overlap) -> list[Codes]:
-    """Labels (units,) that a grader could have given but did not; the neighbours of a number are a
-    tenth of the numbers away.
-    """
-    coded = overlap.coded
-    step = max(round((coded.q - 1) / 10), 1) if coded.is_number else 1
-    counts = label_counts(coded, overlap.raters)
-    return unseen_labels(counts, ordered=coded.level != "nominal", step=step)
-
-
 def sizes_of(coded: Coded, left_out: Resamples, inside: Mask) -> Array:
     """Weight of each cluster (clusters,): the number of its units `inside` times its sampling
     weight.
     """
-    sums = left_out.cluster_sums(coded.clusters, inside[:, None].astype(float))
-    if left_out.weight is not None:
-        sums = sums * left_out.weight[:, None]
-    found: Array = left_out.each_cluster(sums)[:, 0]
-    return found
+    return left_out.by_cluster(coded.clusters, inside[:, None].astype(float))[:, 0]
 
 
 def _over_people(overlap: Overlap, left_out: Resamples, grades: Codes) -> float:

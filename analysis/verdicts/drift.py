@@ -34,10 +34,10 @@ from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.encoding import encode
 from evenhand.analysis.labels.matrix import BINARY_ALL, Coded, LabelMatrix
 from evenhand.analysis.labels.scale import Scale
-from evenhand.analysis.labels.weights import with_weights
+from evenhand.analysis.labels.units import with_weights
 from evenhand.analysis.notes import reason_in_words
-from evenhand.analysis.people.coverage import unscored_remark
-from evenhand.analysis.planning.more_clusters import REALISTIC, Bound, surer_level
+from evenhand.analysis.people.disagreements import unscored_remark
+from evenhand.analysis.planning.more_clusters import Bound, surer_level
 from evenhand.analysis.requirement import (
     ClusterCounts,
     Reason,
@@ -52,8 +52,7 @@ from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.statistics import share_apart, shown_apart
 from evenhand.analysis.types import Array, Frequency
 from evenhand.analysis.verdicts.case import Answers
-from evenhand.analysis.verdicts.comparison import AtNull, Beside, Comparison, Points
-from evenhand.analysis.verdicts.readings import Reading
+from evenhand.analysis.verdicts.comparison import AtNull, Beside, Comparison, Points, Reading
 from evenhand.analysis.verdicts.requirements import (
     enough_clusters,
     of_both_kinds,
@@ -171,10 +170,7 @@ class Paired:
     ) -> Paired | None:
         """Compare both versions with people; None where people share too few units with the two."""
         at = labels.raters.index(versions.before), labels.raters.index(versions.after)
-        gives_categories = (labels.codes[:, list(at)] >= 0).any(axis=0).all()
-        coded = labels.on_categories()
-        if not gives_categories and labels.has_verdicts:
-            coded = labels.on_verdicts()
+        coded = labels.view_of(at)
         both = coded.labelled[:, list(at)].all(axis=1)
         codes = coded.codes.copy()
         codes[~both] = -1
@@ -218,17 +214,13 @@ class Paired:
         if not np.isfinite(values).all():
             return Interval.undefined("no_variation"), None
         tested, change = self.at_null(values), float(values[0])
-        found = bounded_change(tested, LEVEL)
+        found = tested.around(change, LEVEL)
         if not abs(change) < self.margin or max(-found.low, found.high) < self.margin:
             return found, None
         surer = surer_level(LEVEL)
-        factors = [
-            each.growth(-self.margin, surer, 1.0 + REALISTIC)
-            for each in (tested, tested.mirrored())
-        ]
-        return found, math.ceil(max(factors) * self.after.counts[1]) if max(
-            factors
-        ) < math.inf else None
+        both = (tested, tested.mirrored())
+        factor = max(each.growth(-self.margin, surer) for each in both)
+        return found, math.ceil(factor * self.after.counts[1]) if factor < math.inf else None
 
     def at_null(self, values: Array) -> AtNull:
         """The change in kappa, `values` (rows,) as in `_change`, to be bounded at the null."""
@@ -258,13 +250,6 @@ class Paired:
             said = [np.asarray(verdicts.codes[:, each] == 0) for each in self.at]
             shift = out.share(said[1] * 1.0 - said[0], both)
             out.on(verdicts.subset).add(RATE_CHANGE, shift, both, a=names[0], b=names[1])
-
-
-def bounded_change(tested: AtNull, alpha: float) -> Interval:
-    """Return a change with both one-sided bounds, each at the level `alpha`."""
-    change = float(tested.sample.estimate)
-    below, above = tested.reach(alpha)
-    return Interval(change, change - below, change + above)
 
 
 def _bounded(estimate: float, contributions: Array) -> Interval:

@@ -2,8 +2,8 @@
 
 A verdict is a test: may the grader lie further below people than the margin? Its error rate is that
 of the bounds here, taken at the null (see `analysis.bootstrap.score`), at a level that leaves room
-for every look at the study (`analysis.bootstrap.looks`) and for all graders of the rubric at once.
-The intervals elsewhere in the results are each for one figure at one look.
+for every look at the study (`analysis.bootstrap.influence`) and for all graders of the rubric at
+once. The intervals elsewhere in the results are each for one figure at one look.
 
 Bounds are for these people and pairs like these; from three people on also for people like these,
 where what people add to the variance is the jackknife's, each person left out in turn.
@@ -12,7 +12,7 @@ where what people add to the variance is the jackknife's, each person left out i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,21 +20,28 @@ import numpy as np
 from evenhand.analysis.agreement.pairs import deciding_kappa
 from evenhand.analysis.bootstrap.influence import (
     ALPHA,
+    level_of_look,
     reach,
     reach_over_people,
     simultaneous_level,
 )
 from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Deciding, Interval
-from evenhand.analysis.bootstrap.looks import level_of_look
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import BINARY, Coded, LabelMatrix
 from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.notes import Remark
-from evenhand.analysis.planning.more_clusters import REALISTIC, surer_level
+from evenhand.analysis.planning.more_clusters import Pilot, surer_level
 from evenhand.analysis.results import BASELINES, ResultRow, ResultRows
 from evenhand.analysis.types import Array, Codes, Mask
-from evenhand.analysis.verdicts.comparison import AtNull, Beside, Comparison
-from evenhand.analysis.verdicts.readings import UNTUNED, Reading, if_wrong, readings_of
+from evenhand.analysis.verdicts.comparison import (
+    UNTUNED,
+    AtNull,
+    Beside,
+    Comparison,
+    Reading,
+    if_wrong,
+    readings_of,
+)
 from evenhand.study.settings.analysis import DecisionSettings
 
 NON_INFERIORITY = "non_inferiority"
@@ -137,32 +144,19 @@ def _add_bounds(rows: ResultRows, found: Comparison, level: Deciding) -> None:
         above = Interval(found.excess, found.excess, found.excess)
     constant = Remark("constant_rater") if found.constant else ""
     chance = Interval.point(found.chance_within)
+    kappa = _bounded(found.people.kappa, found.people.influence, level.alpha, silent)
     for statistic, interval, deciding, note in (
         (NON_INFERIORITY, difference, of_share, pooled),
         (NON_INFERIORITY_PEOPLE, people, over_people, ""),
         (ABOVE_BASELINE, above, replace(level, bar=0.0), constant),
-        (
-            PEOPLE_KAPPA,
-            _bounded(found.people.kappa, found.people.influence, level.alpha, silent),
-            level,
-            pooled,
-        ),
+        (PEOPLE_KAPPA, kappa, level, pooled),
         (CHANCE, chance, at_margin, ""),
         (NEEDED, _clusters_to_pass(found, difference, level), level, ""),
         (WORTH, Interval.point(found.sample.worth), level, ""),
         (RARER, Interval.point(found.sample.rarer), level, ""),
     ):
         if interval is not None:
-            rows.add(
-                statistic,
-                interval.held(deciding),
-                found.counts,
-                rater_a="humans",
-                rater_b=found.grader,
-                subset=found.subset,
-                at=found.reading.at,
-                note=note,
-            )
+            rows.add(statistic, interval.held(deciding), found.counts, **found.key, note=note)
 
 
 def _add_if_wrong(
@@ -183,15 +177,8 @@ def _add_if_wrong(
     difference = _at_null(worst.difference, worst.below_people, level.alpha)
     if rule.scope == "like_these":
         difference = _bounded_over_people(worst, difference, level.alpha) or difference
-    rows.add(
-        IF_WRONG,
-        difference.held(replace(level, margin=worst.margin, margin_share=worst.share)),
-        worst.counts,
-        rater_a="humans",
-        rater_b=worst.grader,
-        subset=worst.subset,
-        at=worst.reading.at,
-    )
+    found_at = replace(level, margin=worst.margin, margin_share=worst.share)
+    rows.add(IF_WRONG, difference.held(found_at), worst.counts, **worst.key)
 
 
 def _clusters_to_pass(found: Comparison, difference: Interval, level: Deciding) -> Interval | None:
@@ -202,7 +189,7 @@ def _clusters_to_pass(found: Comparison, difference: Interval, level: Deciding) 
     if not difference.low <= -found.margin < difference.estimate or not level.next_alpha > 0:
         return None
     surer = surer_level(level.next_alpha)
-    factor = found.below_people.growth(found.null, surer, 1.0 + REALISTIC)
+    factor = found.below_people.growth(found.null, surer)
     return Interval.point(math.ceil(factor * found.counts[1])) if math.isfinite(factor) else None
 
 
@@ -212,8 +199,7 @@ def _at_null(estimate: float, tested: AtNull, alpha: float) -> Interval:
         return Interval.undefined("too_few_raters")
     if not alpha:
         return Interval(estimate, math.nan, math.nan, (Remark("no_level"),))
-    below, above = tested.reach(alpha)
-    return Interval(estimate, estimate - below, estimate + above)
+    return tested.around(estimate, alpha)
 
 
 def _bounded(estimate: float, contributions: Array, alpha: float, silent: float) -> Interval:
@@ -282,17 +268,10 @@ def add_part_rows(
             inside = coded.labelled[:, reading.grader] & coded.labelled_by_any(people)
             of_part = Reading(coded, reading.grader, reading.at)
             found = part.beside.compared(of_part, to_beat=0.0)
-            rows.add(
-                PART,
-                _bounded_in_part(found, alpha / len(parts), min_rarer).held(
-                    Deciding(margin=found.margin) if found else None
-                ),
-                part.beside.left_out.count(coded.clusters, inside),
-                rater_a="humans",
-                rater_b=coded.raters[reading.grader],
-                subset=coded.subset,
-                at=reading.at,
-            )
+            bounds = _bounded_in_part(found, alpha / len(parts), min_rarer)
+            held = bounds.held(Deciding(margin=found.margin) if found else None)
+            counts = part.beside.left_out.count(coded.clusters, inside)
+            rows.add(PART, held, counts, **of_part.key)
 
 
 @dataclass(frozen=True)
@@ -323,8 +302,7 @@ def _bounded_in_part(found: Comparison | None, alpha: float, min_rarer: int) -> 
         return Interval.undefined("too_few_labels")
     if found.sample.rarer < min_rarer or found.sample.worth < MIN_CLUSTERS or not alpha:
         return Interval.point(found.difference, Remark("too_few_labels"))
-    below, above = found.below_people.reach(alpha)
-    return Interval(found.difference, found.difference - below, found.difference + above)
+    return found.below_people.around(found.difference, alpha)
 
 
 def part_of(row: ResultRow) -> str:
@@ -352,15 +330,8 @@ def _add_winner(rows: ResultRows, found: Sequence[Comparison], level: Deciding) 
         )
         winner = among[best]
         chosen = _at_null(winner.difference, winner.below_people, alpha)
-        rows.add(
-            WINNER,
-            replace(chosen, estimate=value),
-            winner.counts,
-            rater_a="humans",
-            rater_b=winner.grader,
-            subset=subset,
-            note=f"the best of {len(among)} graders, corrected for having been chosen",
-        )
+        note = f"the best of {len(among)} graders, corrected for having been chosen"
+        rows.add(WINNER, replace(chosen, estimate=value), winner.counts, **winner.key, note=note)
 
 
 def winner_corrected(estimates: Array, covariance: Array, reach: float) -> tuple[int, float]:
@@ -382,6 +353,7 @@ def winner_corrected(estimates: Array, covariance: Array, reach: float) -> tuple
     (0, 0.5, 0, -0.057)
     """
     from scipy.optimize import brentq
+    from scipy.stats import truncnorm
 
     best = int(np.argmax(estimates))
     value, spread = float(estimates[best]), float(np.sqrt(covariance[best, best]))
@@ -391,8 +363,11 @@ def winner_corrected(estimates: Array, covariance: Array, reach: float) -> tuple
     low, high = value - reach * spread, value + reach * spread
 
     def too_likely(mean: float) -> float:
-        """Return the probability of a value up to the observed one, minus a half."""
-        return _share_below(value, mean, spread, *ends) - 0.5
+        """Return the probability of a value up to the observed one, minus a half: of one that is
+        normal about `mean` and known to lie between the ends.
+        """
+        at = ((end - mean) / spread for end in ends)
+        return float(truncnorm.cdf((value - mean) / spread, *at)) - 0.5
 
     if too_likely(low) <= 0:
         return best, low
@@ -416,9 +391,39 @@ def _ends(estimates: Array, covariance: Array, best: int) -> tuple[float, float]
     return low, high
 
 
-def _share_below(value: float, mean: float, spread: float, low: float, high: float) -> float:
-    """P(X <= value) for X normal about `mean` and known to lie between `low` and `high`."""
-    from scipy.stats import truncnorm
+def pilots(rows: Iterable[ResultRow]) -> list[Pilot]:
+    """Return each grader compared with people, on the labels that its verdict is taken from, where
+    there are bounds.
+    """
+    compared = [row for row in rows if row["rater_a"] == "humans" and not row["at"]]
+    wider = {
+        (row["rubric"], row["rater_b"]): row
+        for row in compared
+        if row["statistic"] == NON_INFERIORITY_PEOPLE
+    }
+    return [
+        _pilot(row, wider.get((row["rubric"], row["rater_b"])))
+        for row in compared
+        if row["statistic"] == NON_INFERIORITY and row["high"] > row["low"]
+    ]
 
-    ends = ((end - mean) / spread for end in (low, high))
-    return float(truncnorm.cdf((value - mean) / spread, *ends))
+
+def _pilot(row: ResultRow, wider: ResultRow | None) -> Pilot:
+    from scipy.special import stdtrit
+
+    level = row["deciding"] or Deciding()
+    over_people = (wider["deciding"] if wider else None) or Deciding(from_people=math.nan)
+    reached = (row["high"] - row["low"]) / 2
+    of_clusters = (reached / float(stdtrit(row["n_clusters"] - 1, 1.0 - level.alpha))) ** 2
+    share = over_people.from_people
+    return Pilot(
+        rubric=row["rubric"],
+        grader=row["rater_b"],
+        difference=row["estimate"],
+        margin=level.margin,
+        of_clusters=of_clusters,
+        clusters=row["n_clusters"],
+        of_people=of_clusters * share / (1.0 - share),
+        people=over_people.people,
+        alpha=level.next_alpha,
+    )

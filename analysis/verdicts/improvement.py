@@ -3,8 +3,8 @@
 Candidates are compared on *choose* by successive halving (Jamieson & Talwalkar 2016): all on a few
 clusters, the better half on more. The best of many looks better than it is, so its gain is bounded
 on *prove*, clusters that nothing was tuned to, by the paired bound of `drift`, at the level that
-this reading of them may spend (`analysis.bootstrap.looks`). Before that, a proof that is hardly to
-be expected is not begun (`chance_of_proof`): that can only save money and readings, never make a
+this reading of them may spend (`analysis.bootstrap.influence`). Before that, a proof that is hardly
+to be expected is not begun (`chance_of_proof`): that can only save money and readings, never make a
 *better* likelier. `python -m benchmarks.improving` shows how often *better* is wrong.
 """
 
@@ -21,8 +21,7 @@ from scipy.special import ndtr, ndtri
 
 from evenhand.analysis.agreement.overlap import Overlap
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, distances
-from evenhand.analysis.bootstrap.influence import influence, standard_error
-from evenhand.analysis.bootstrap.looks import level_of_reading
+from evenhand.analysis.bootstrap.influence import influence, level_of_reading, standard_error
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.score import kappas_of
 from evenhand.analysis.bootstrap.shares import share_bounds
@@ -30,7 +29,7 @@ from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.planning.more_clusters import POWER
 from evenhand.analysis.requirement import rounded_up
 from evenhand.analysis.types import Array
-from evenhand.analysis.verdicts.drift import Paired, Versions, bounded_change
+from evenhand.analysis.verdicts.drift import Paired, Versions
 from evenhand.analysis.verdicts.wording import interval_of, signed
 from evenhand.study.settings.analysis import DecisionSettings
 from evenhand.texts import written
@@ -129,9 +128,7 @@ def _kappas_of(labels: LabelMatrix, name: str) -> tuple[Array, float]:
     if name not in labels.raters:
         return np.full(1 + labels.n_clusters, math.nan), 0.0
     grader = labels.raters.index(name)
-    coded = labels.on_categories()
-    if not (labels.codes[:, grader] >= 0).any() and labels.has_verdicts:
-        coded = labels.on_verdicts()
+    coded = labels.view_of([grader])
     resamples = Resamples(np.ones(labels.n_clusters), 0, np.random.default_rng(0))
     overlap = Overlap.of(coded, resamples, coded.members("human"))
     sums = overlap.sums_with_rater(coded.codes[:, grader], labels.n_clusters)
@@ -187,9 +184,7 @@ def most_errors(labels: LabelMatrix, name: str) -> float:
     if name not in labels.raters:
         return math.nan
     own = labels.raters.index(name)
-    coded = labels.on_categories()
-    if not (labels.codes[:, own] >= 0).any() and labels.has_verdicts:
-        coded = labels.on_verdicts()
+    coded = labels.view_of([own])
     said, graded = coded.codes[:, list(coded.members("human"))], coded.codes[:, [own]]
     both = (said >= 0) & (graded >= 0)
     wrong = (both & (said != graded)).any(axis=1)
@@ -277,7 +272,7 @@ def prove(labels: LabelMatrix, old: str, new: str, rule: DecisionSettings, look:
     )
     if not np.isfinite(values).all():
         return replace(known, why=(written("improve.no_variation"),))
-    found = bounded_change(paired.at_null(values), alpha)
+    found = paired.at_null(values).around(known.estimate, alpha)
     known = replace(known, low=found.low, high=found.high)
     if found.high < 0:
         return replace(known, outcome="worse")

@@ -21,7 +21,7 @@ from typing import Literal, TypedDict
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.notes import Code, says
-from evenhand.analysis.people.majority_rates import Rate, rates_of
+from evenhand.analysis.people.comparison import Rate, rates_of
 from evenhand.analysis.requirement import (
     Reason,
     Requirements,
@@ -33,7 +33,7 @@ from evenhand.analysis.requirement import (
 )
 from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.verdicts import wording
-from evenhand.analysis.verdicts.case import Bounds, Case, View, case_of, keys_of
+from evenhand.analysis.verdicts.case import Bounds, Case, case_of, keys_of
 from evenhand.analysis.verdicts.evidence import part_of
 from evenhand.analysis.verdicts.reference import judge_against_reference
 from evenhand.analysis.verdicts.requirements import answers_enough, as_good_as_people, no_faults
@@ -101,8 +101,20 @@ def _beside_reference(
     rows: ResultRows, labels: LabelMatrix, grader: str, rule: DecisionSettings, noun: str
 ) -> Verdict:
     decision, evidence, kappa = judge_against_reference(rows, labels, grader, rule, noun)
+    kappas = [kappa] if kappa else []
+    return _verdict(labels.scale.name, grader, decision, kappas, keys_of(evidence))
+
+
+def _verdict(
+    rubric: str,
+    grader: str,
+    decision: Decision,
+    kappas: Sequence[ResultRow],
+    evidence: list[list[str]],
+) -> Verdict:
+    """Write down a decision, with the rows that it rests on."""
     return Verdict(
-        rubric=labels.scale.name,
+        rubric=rubric,
         grader=grader,
         verdict=decision.judgement,
         sentence=decision.text,
@@ -111,8 +123,8 @@ def _beside_reference(
         holds_for=decision.holds_for,
         threshold=decision.threshold,
         promising=decision.promising,
-        kappas=keys_of([kappa] if kappa else []),
-        evidence=keys_of(evidence),
+        kappas=keys_of(kappas),
+        evidence=evidence,
         more_clusters=decision.more,
         next=decision.next,
         chance=None,
@@ -126,30 +138,16 @@ def _judge(case: Case) -> Verdict:
     also = wording.besides(case, decision.judgement)
     view = case.present if decision.threshold is None else case.tuned
     kappas = [view.kappa, view.bounds.people] if view.bounds and view.kappa else []
-    return Verdict(
-        rubric=case.rubric,
-        grader=case.grader,
-        verdict=decision.judgement,
-        sentence=replace(decision, reasons=[*decision.reasons, *also]).text,
-        reason=_short(case, decision),
-        limits=wording.limits(case),
-        holds_for=decision.holds_for,
-        threshold=decision.threshold,
-        promising=decision.promising and not case.people.copied,
-        kappas=keys_of(kappas),
-        evidence=case.evidence,
-        more_clusters=decision.more,
-        next=decision.next,
-        chance=_chance(view),
-        failing_parts=[part_of(row) for row in case.present.failing],
-        rates={},
-    )
-
-
-def _chance(view: View) -> float | None:
-    """Return the chance that the grader is within the margin."""
     chance = view.bounds.chance["estimate"] if view.bounds else math.nan
-    return None if math.isnan(chance) else chance
+    return {
+        **_verdict(case.rubric, case.grader, decision, kappas, case.evidence),
+        "sentence": replace(decision, reasons=[*decision.reasons, *also]).text,
+        "reason": _short(case, decision),
+        "limits": wording.limits(case),
+        "promising": decision.promising and not case.people.copied,
+        "chance": None if math.isnan(chance) else chance,
+        "failing_parts": [part_of(row) for row in case.present.failing],
+    }
 
 
 def _short(case: Case, decision: Decision) -> str:

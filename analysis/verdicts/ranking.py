@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from evenhand.analysis.agreement.pairs import DECIDING_KAPPAS
 from evenhand.analysis.bias.findings import audited, audited_grader, status_of
 from evenhand.analysis.people.ceiling import CEILING
-from evenhand.analysis.people.coverage import COVERAGE
+from evenhand.analysis.people.disagreements import COVERAGE
 from evenhand.analysis.people.reversed_scales import ANNOTATOR_KAPPA
 from evenhand.analysis.results import BASELINES, TableRow, key_of
 from evenhand.analysis.thresholds.rows import CEILING_HELD_OUT, KAPPA_HELD_OUT

@@ -21,16 +21,20 @@ import numpy as np
 from evenhand.analysis.agreement.overlap import KappaMeans, Overlap
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, deciding_kappa
 from evenhand.analysis.bias import Finding, flagged
-from evenhand.analysis.bootstrap.influence import ALPHA, influence, simultaneous_level
+from evenhand.analysis.bootstrap.influence import (
+    ALPHA,
+    influence,
+    level_of_look,
+    simultaneous_level,
+)
 from evenhand.analysis.bootstrap.intervals import Deciding, Interval
-from evenhand.analysis.bootstrap.looks import level_of_look
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.shares import share_bounds
 from evenhand.analysis.injection import Audit, audit_of
 from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix
-from evenhand.analysis.labels.weights import effective_size
+from evenhand.analysis.labels.units import effective_size
 from evenhand.analysis.notes import Remark, reason_in_words, says
-from evenhand.analysis.people.coverage import COVERAGE
+from evenhand.analysis.people.disagreements import COVERAGE
 from evenhand.analysis.planning.more_clusters import Bound
 from evenhand.analysis.requirement import (
     ClusterCounts,
@@ -47,8 +51,15 @@ from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.statistics import shown_apart
 from evenhand.analysis.types import Array
 from evenhand.analysis.verdicts.case import RECOMMENDED, Answers
-from evenhand.analysis.verdicts.comparison import Points, sizes_of
-from evenhand.analysis.verdicts.readings import HELD_OUT, TUNED_FOR, UNTUNED, Reading, readings_of
+from evenhand.analysis.verdicts.comparison import (
+    HELD_OUT,
+    TUNED_FOR,
+    UNTUNED,
+    Points,
+    Reading,
+    readings_of,
+    sizes_of,
+)
 from evenhand.analysis.verdicts.requirements import (
     answers_enough,
     enough_clusters,
@@ -165,17 +176,14 @@ class _Compared:
         ):
             whole = (verdicts.codes[:, reference] == code) & verdicts.labelled[:, grader]
             part = whole & (verdicts.codes[:, grader] == code)
-            sums = self.left_out.cluster_sums(verdicts.clusters, np.column_stack([part, whole]))
-            if self.left_out.weight is not None:
-                sums = sums * self.left_out.weight[:, None]
-            each = self.left_out.each_cluster(sums)
             found = Interval.undefined("no_labels")
             if whole.any() and alpha:
-                found = Interval(*share_bounds(each[:, 0], each[:, 1], alpha))
+                both = np.column_stack([part, whole])
+                parts, wholes = self.left_out.by_cluster(verdicts.clusters, both).T
+                found = Interval(*share_bounds(parts, wholes, alpha))
             inside = self.left_out.count(verdicts.clusters, whole)
-            rows.add(
-                name, found.held(replace(level, bar=bar)), inside, **about, subset=verdicts.subset
-            )
+            found = found.held(replace(level, bar=bar))
+            rows.add(name, found, inside, **about, subset=verdicts.subset)
 
     def _bounded(self, alpha: float, worth: float) -> Interval:
         """Return kappa with both one-sided bounds, taken at the null."""
@@ -185,8 +193,7 @@ class _Compared:
         both = np.asarray(coded.labelled[:, grader])
         overlap = Overlap.of(coded, self.left_out, coded.members("human"), both)
         points = Points.of(overlap, self.left_out, [grader])
-        below, above = points.at_null(self.kappas, worth).reach(alpha)
-        return Interval(self.kappa, self.kappa - below, self.kappa + above)
+        return points.at_null(self.kappas, worth).around(self.kappa, alpha)
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,10 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypedDict, get_args
 
 from evenhand.analysis.bias import Finding
-from evenhand.analysis.bootstrap.influence import ALPHA
-from evenhand.analysis.bootstrap.looks import USUAL
+from evenhand.analysis.bootstrap.influence import ALPHA, USUAL
 from evenhand.analysis.injection import Audit
 from evenhand.analysis.notes import reason_in_words, text_of
-from evenhand.analysis.people.recoded import EXCHANGED, HIGHER, LOWER, REVERSED
-from evenhand.analysis.people.reversed_scales import Opposed
+from evenhand.analysis.people.reversed_scales import EXCHANGED, HIGHER, LOWER, REVERSED, Opposed
 from evenhand.analysis.requirement import Reason
 from evenhand.analysis.results import ResultRow
 from evenhand.analysis.statistics import limit_shown, places_apart, share_apart, shown_apart
@@ -682,27 +680,18 @@ def _figures(row: ResultRow, case: Case, bounds: Bounds | None, at_once: int = 1
 def _interval(
     row: ResultRow, case: Case, bounds: Bounds | None, at_once: int = 1
 ) -> dict[str, object]:
-    alpha, margin = bounds.level.alpha / at_once if bounds else ALPHA, _margin(row, bounds)
+    alpha, margin, share = ALPHA, margin_of(row), 0.0
+    if bounds:
+        alpha, share = bounds.level.alpha / at_once, bounds.level.margin_share
+        margin = bounds.margin if math.isnan(margin) else margin
     people = "two people" if case.people.number == 2 else f"{case.people.number} people"
     return {
         "difference": signed(row["estimate"]),
         "interval": interval_of(row["low"], row["high"], -margin, 0.0, alpha=alpha, sign="+"),
         "margin": limit_shown(margin, -row["low"], -row["high"]),
-        "share": _share(bounds),
+        "share": written("figures.share", share=share) if share else "",
         "sample": f"{sample_of(row, case.noun)}, {people}",
     }
-
-
-def _share(bounds: Bounds | None) -> str:
-    """Note that the margin is a share of people's kappa; empty where it is not."""
-    share = bounds.level.margin_share if bounds else 0.0
-    return written("figures.share", share=share) if share else ""
-
-
-def _margin(row: ResultRow, bounds: Bounds | None) -> float:
-    """Margin of the row; falls back to that of the comparison with these people."""
-    own = margin_of(row)
-    return bounds.margin if bounds and math.isnan(own) else own
 
 
 def interval_of(
@@ -718,11 +707,8 @@ def interval_of(
     """
     if not (math.isfinite(low) and math.isfinite(high)):
         return ""
-    ends = {
-        "low": shown_apart(low, limits, sign=sign),
-        "high": shown_apart(high, limits, sign=sign),
-    }
-    return written("figures.interval", level=level_of(alpha), **ends)
+    first, last = (shown_apart(end, limits, sign=sign) for end in (low, high))
+    return written("figures.interval", level=level_of(alpha), low=first, high=last)
 
 
 def signed(number: float) -> str:

@@ -535,7 +535,7 @@ class Trial:
 
         from evenhand.analysis.labels.combine import combine_readings
         from evenhand.analysis.labels.encoding import encode
-        from evenhand.analysis.labels.weights import with_weights
+        from evenhand.analysis.labels.units import with_weights
         from evenhand.study.tables.columns import INCLUSION
 
         ratings, ids = self._ratings_of(raters, clusters), sorted(self.units_in(clusters))
@@ -572,7 +572,7 @@ class Trial:
     @property
     def next_level(self) -> float:
         """The level of the next reading of the labels for the proof; 0.0 where none is left."""
-        from evenhand.analysis.bootstrap.looks import level_of_reading
+        from evenhand.analysis.bootstrap.influence import level_of_reading
         from evenhand.study.store.logs.improvements import readings_so_far
 
         readings = readings_so_far(self.study.store, self.rubric.name)

@@ -102,8 +102,8 @@ def count_look(folder: Path) -> None:
 
 
 def agreement_so_far(study: Study, dataset: Dataset) -> pd.DataFrame:
-    """`analysis.raters.over_time` of a study's dataset, without the raters who are excluded."""
-    from evenhand.analysis.raters.over_time import agreement_over_time
+    """`analysis.raters.pace` of a study's dataset, without the raters who are excluded."""
+    from evenhand.analysis.raters.pace import agreement_over_time
 
     return agreement_over_time(
         dataset.ratings,

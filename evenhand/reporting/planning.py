@@ -292,7 +292,7 @@ def _errorless(
     scenario: Scenario | ScaleScenario, worth: float, margin: float, rule: DecisionSettings
 ) -> str:
     """The number of pairs without which not even a grader without an error passes."""
-    from evenhand.analysis.bootstrap.looks import level_of_look
+    from evenhand.analysis.bootstrap.influence import level_of_look
     from evenhand.study.settings.analysis import MOST_OF_PEOPLE
 
     if rule.margin_share:
@@ -305,7 +305,7 @@ def _errorless(
 def _assumed(
     scenario: Scenario | ScaleScenario, worth: float, margin: float, rule: DecisionSettings
 ) -> str:
-    from evenhand.analysis.bootstrap.looks import level_of_look
+    from evenhand.analysis.bootstrap.influence import level_of_look
     from evenhand.analysis.planning.scenarios import ScaleScenario
 
     if isinstance(scenario, ScaleScenario):
@@ -386,7 +386,7 @@ def _frames(tables: Mapping[str, list[Record]]) -> dict[str, pd.DataFrame]:
 
 def _deciding(analysis: Analysis) -> tuple[list[Line], list[Record]]:
     """The number of pairs that would decide on each grader, by the number of people per pair."""
-    from evenhand.analysis.verdicts.pilot import pilots
+    from evenhand.analysis.verdicts.evidence import pilots
 
     found = pilots(analysis.rows)
     if not found:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.analysis import Analysis, Verdict
-    from evenhand.analysis.people.majority_rates import Rate
+    from evenhand.analysis.people.comparison import Rate
     from evenhand.analysis.results import TableRow
     from evenhand.analysis.verdicts.ranking import Candidate
     from evenhand.reporting.panel import Line

@@ -127,8 +127,7 @@ def tuned_thresholds(
     that reference are left out. `on_stage` is called with the name of each stage. Raises InputError
     where there is no such rubric, or where the reference is on none.
     """
-    from evenhand.analysis.thresholds.references import NoReference
-    from evenhand.analysis.thresholds.rows import threshold_results
+    from evenhand.analysis.thresholds.rows import NoReference, threshold_results
 
     hashes = dataset.facts.rubric_hashes
     if rubric and rubric not in (rubrics := hashes or dataset.scales):

@@ -120,7 +120,7 @@ def test_probabilities_count_by_their_verdicts() -> None:
 
 @pytest.mark.slow
 def test_groups_of_clusters_have_intervals_as_wide_as_the_clusters_own(monkeypatch) -> None:
-    monkeypatch.setattr("evenhand.analysis.bootstrap.pattern_resamples.GROUPS", 400)
+    monkeypatch.setattr("evenhand.analysis.bootstrap.patterns.GROUPS", 400)
     frame = many_ratings(6000, 2)
     ratings, units = split_ratings(frame, "ratings")
     clusters = units.set_index("unit_id")["cluster_id"]

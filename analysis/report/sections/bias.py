@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from evenhand.analysis.bias import BOUND, Finding, findings, screening_sentence
-from evenhand.analysis.bias.audit_rows import PLANNED, SCREENED
+from evenhand.analysis.bias.findings import PLANNED, SCREENED
 from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.report.blocks import Block, Items, ReportSection, Table, traced
 from evenhand.analysis.report.figures import Figure

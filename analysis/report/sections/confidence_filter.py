@@ -14,7 +14,7 @@ from evenhand.analysis.report.source import Layers, Source
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.thresholds import routing
-from evenhand.analysis.thresholds.confidence import AGREEMENT, COVERAGE
+from evenhand.analysis.thresholds.routing import AGREEMENT, COVERAGE
 from evenhand.texts import in_pieces, written
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _lines(figures: ResultsIndex, cut: Figure) -> str:
 def _beside(figures: ResultsIndex, cut: Figure) -> list[Figure]:
     """Return share and agreement of the labels above the cut; empty without a cut."""
     rubric, _, *place = cut.key
-    names = (routing.SHARE, routing.AGREEMENT)
+    names = (routing.SHARE, routing.ROUTED_AGREEMENT)
     found = (figures.by_key((rubric, name, *place)) for name in names)
     return [each for each in found if each]
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from evenhand.analysis.distributions import rows as named
-from evenhand.analysis.distributions.distances import MOST_PEOPLE
-from evenhand.analysis.distributions.response_sets import RIGHT_SHARES
-from evenhand.analysis.distributions.stated import MIN_PEOPLE
+from evenhand.analysis import distributions as named
+from evenhand.analysis.distributions import MIN_PEOPLE, MOST_PEOPLE, RIGHT_SHARES
 from evenhand.analysis.report.blocks import Block, Items, ReportSection
 from evenhand.analysis.report.figures import ALL, Figure
 from evenhand.analysis.report.sections.wording import defined, sentences

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evenhand.analysis.labels.matrix import BINARY
-from evenhand.analysis.people.group_performance import BALANCED
+from evenhand.analysis.people.slices import BALANCED
 from evenhand.analysis.report.blocks import Block, ReportSection
 from evenhand.analysis.report.sections.wording import defined
 from evenhand.analysis.report.source import Layers, Source

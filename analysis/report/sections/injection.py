@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from evenhand.analysis.injection import Audit, audits
-from evenhand.analysis.injection.findings import named
-from evenhand.analysis.injection.rows import (
+from evenhand.analysis.injection import (
     BOUNDS,
     EFFECT,
     FLIPS,
     OUTCOMES,
     UNSCORED,
+    Audit,
     P,
+    audits,
+    named,
 )
 from evenhand.analysis.report.blocks import Items, ReportSection, Table, traced
 from evenhand.analysis.report.figures import Figure

@@ -8,7 +8,8 @@ from functools import cache
 from importlib.resources import files
 from itertools import chain, zip_longest
 
-from evenhand.analysis.bias.order import by_orders, listed
+from evenhand.analysis.bias.position import by_orders
+from evenhand.analysis.labels.matrix import listed
 from evenhand.analysis.report.blocks import Quotable
 from evenhand.analysis.report.figures import ALL
 from evenhand.analysis.report.source import Source

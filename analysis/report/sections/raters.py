@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from evenhand.analysis.agreement.pairs import DECIDING_KAPPAS
-from evenhand.analysis.labels.counted import ALL_RATERS
+from evenhand.analysis.labels.combine import ALL_RATERS
 from evenhand.analysis.labels.matrix import AFFIRMATIVE, BINARY
 from evenhand.analysis.people.ceiling import CEILING
-from evenhand.analysis.people.coverage import COVERAGE, UNSCORED_AS_DISAGREEMENT
+from evenhand.analysis.people.disagreements import COVERAGE, UNSCORED_AS_DISAGREEMENT
 from evenhand.analysis.report.blocks import Block, Paragraph, ReportSection, Table
 from evenhand.analysis.report.charts.shares import label_distribution
 from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure

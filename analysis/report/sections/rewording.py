@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evenhand.analysis.people.rewording import ALPHA, DIFFERENCE, FILLED, moved
+from evenhand.analysis.people.clarity import ALPHA, DIFFERENCE, FILLED, moved
 from evenhand.analysis.report.blocks import ReportSection
 from evenhand.analysis.report.figures import ALL, Figure
 from evenhand.analysis.report.sections.wording import sentences

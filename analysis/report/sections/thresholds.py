@@ -18,8 +18,7 @@ from evenhand.analysis.report.sections.wording import bare, listed, sentences
 from evenhand.analysis.report.source import Layers, Source, reference_title
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.statistics import entry_for
-from evenhand.analysis.thresholds.in_force import IN_FORCE
-from evenhand.analysis.thresholds.rows import AT_THRESHOLD
+from evenhand.analysis.thresholds.rows import AT_THRESHOLD, IN_FORCE
 from evenhand.analysis.thresholds.sweep import OBJECTIVES
 from evenhand.texts import in_pieces, written
 

@@ -113,7 +113,7 @@ class LiveFigures:
 
     @cached_property
     def over_time(self) -> pd.DataFrame:
-        """People's agreement as their labels came in (`analysis.raters.over_time`)."""
+        """People's agreement as their labels came in (`analysis.raters.pace`)."""
         import pandas as pd
 
         return pd.read_csv(

@@ -247,7 +247,7 @@ def _by_attack(clause: Clause, own: pd.DataFrame) -> list[CheckedClause]:
 
 def _check_audited(statistic: str, of: pd.DataFrame, grader: str) -> None:
     """Raises InputError where the injection audit has no such statistic, or there was none."""
-    from evenhand.analysis.injection.rows import STATISTICS
+    from evenhand.analysis.injection import STATISTICS
 
     if statistic not in STATISTICS:
         named = ", ".join(STATISTICS)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.analysis.agreement.counts import label_counts
+from evenhand.analysis.agreement.coefficients import label_counts
 from evenhand.analysis.agreement.groups import group_panel
 from evenhand.analysis.agreement.numbers import (
     MeanSquares,
@@ -26,8 +26,7 @@ from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.people.ceiling import add_ceiling_rows
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.verdicts.comparison import Beside
-from evenhand.analysis.verdicts.readings import readings_of
+from evenhand.analysis.verdicts.comparison import Beside, readings_of
 from evenhand.errors import InputError
 from tests.known_values import known_values
 

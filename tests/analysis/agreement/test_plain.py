@@ -1,9 +1,14 @@
-"""The functions on plain labels: published values, and other libraries on random labels."""
+"""The functions on plain labels: published values, and other libraries on random labels.
+
+The functions on plain labels: their intervals are those of the panel, over clusters or units.
+Inputs on which libraries disagree, raise or return nan: each has one declared answer here.
+"""
 
 from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +18,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evenhand.analysis as a
+from evenhand.analysis.agreement.coefficients import label_counts
+from evenhand.analysis.agreement.groups import group_panel
+from evenhand.analysis.agreement.pairs import pair_statistics, pair_tables
+from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.shares import share_interval
 from evenhand.analysis.labels.scale import Level
+from evenhand.analysis.subjects.scores import exact_p, spearman
 from evenhand.errors import InputError
 from tests.known_values import known_values
 
@@ -307,3 +318,257 @@ def test_a_tuned_threshold_is_found_by_trying_all(rng: np.random.Generator) -> N
     assert found.low <= found.threshold <= found.high
     with pytest.raises(InputError, match="both verdicts"):
         a.tune_threshold([0.1, 0.9], [True, True])
+
+
+@pytest.fixture
+def clustered(make_matrix: Callable, noisy: Callable, rng: np.random.Generator):
+    """Three raters with gaps on 300 units, five to a cluster, on four ordered categories."""
+    truth = rng.integers(0, 4, 300)
+    labels = {name: noisy(rng, truth, 4, 0.6, missing=0.1) for name in "abc"}
+    clusters = [f"c{n // 5:03d}" for n in range(300)]
+    matrix = make_matrix(labels, a.Scale("", tuple("1234"), "ordinal"), clusters=clusters)
+    return matrix.on_categories()
+
+
+def _plain(coded) -> list[list[str | None]]:
+    return [[None if code < 0 else str(code + 1) for code in row] for row in coded.codes]
+
+
+def test_intervals_are_those_of_the_panel(clustered) -> None:
+    """The same clusters drawn in the same order give the same bounds, to the last digit or two."""
+    resamples = Resamples(np.ones(60), 400, np.random.default_rng(7))
+    panel = group_panel(label_counts(clustered, [0, 1, 2]), clustered, resamples)
+    labels = _plain(clustered)
+    how: dict[str, Any] = {
+        "categories": "1234",
+        "clusters": clustered.clusters.tolist(),
+        "bootstrap": a.Bootstrap(resamples=400, seed=7),
+    }
+    found = {
+        "observed_agreement": a.observed_agreement(labels, **how),
+        "fleiss_kappa": a.fleiss_kappa(labels, **how),
+        "gwet_ac1": a.gwet_ac1(labels, **how),
+        "gwet_ac2": a.gwet_ac2(labels, **how),
+        "brennan_prediger": a.brennan_prediger(labels, **how),
+        "krippendorff_alpha_ordinal": a.krippendorff_alpha(labels, level="ordinal", **how),
+        "krippendorff_alpha_nominal": a.krippendorff_alpha(labels, level="nominal", **how),
+    }
+    expected = {name: resamples.interval(panel[name], 60) for name in found}
+    share, several = panel["observed_agreement"], (label_counts(clustered, [0, 1, 2]).sum(1) >= 2)
+    expected["observed_agreement"] = share_interval(
+        expected["observed_agreement"], share[1:], int(several.sum()), 60
+    )
+    tables = pair_tables(clustered, [(0, 1)], resamples)
+    pair = pair_statistics(clustered)
+    first, second, _ = zip(*labels, strict=True)
+    for name, weights in (("cohen_kappa", "identity"), ("weighted_kappa_linear", "linear")):
+        found[name] = a.cohen_kappa(first, second, weights=weights, **how)
+        expected[name] = resamples.interval(pair[name](tables)[:, 0], 60)
+    found["scott_pi"] = a.scott_pi(first, second, **how)
+    expected["scott_pi"] = resamples.interval(pair["scott_pi"](tables)[:, 0], 60)
+    for name, each in found.items():
+        bounds = (expected[name].estimate, expected[name].low, expected[name].high)
+        assert (each.estimate, each.low, each.high) == pytest.approx(bounds, abs=1e-12), name
+        assert each.low < each.estimate < each.high
+        assert (each.n_clusters, each.reason) == (60, "")
+
+
+def test_without_clusters_units_are_drawn(clustered) -> None:
+    """Like units are folded into one; drawn one by one the interval is the same but for chance."""
+    labels = _plain(clustered)
+    first, second, _ = zip(*labels, strict=True)
+    single = list(range(300))
+    for function, given_labels in (
+        (a.cohen_kappa, (first, second)),
+        (a.scott_pi, (first, second)),
+        (a.fleiss_kappa, (labels,)),
+        (a.gwet_ac2, (labels,)),
+    ):
+        folded = function(*given_labels, categories="1234")
+        drawn = function(*given_labels, categories="1234", clusters=single)
+        assert folded.estimate == pytest.approx(drawn.estimate)
+        assert (folded.low, folded.high) == pytest.approx((drawn.low, drawn.high), abs=0.02)
+        assert (folded.n, folded.n_clusters) == (drawn.n, drawn.n_clusters) == (folded.n,) * 2
+        assert folded.se == pytest.approx(drawn.se)
+        # On independent units the bootstrap's width is that of the large-sample error.
+        assert folded.high - folded.low == pytest.approx(2 * 1.96 * folded.se, rel=0.15)
+
+
+def test_categories_have_intervals_of_their_own(clustered) -> None:
+    labels = _plain(clustered)
+    clusters = clustered.clusters.tolist()
+    found = a.specific_agreement(labels, categories="12345", clusters=clusters)
+    for category in "1234":
+        each = found[category]
+        several = [row for row in labels if sum(x is not None for x in row) > 1]
+        assert each.n == sum(category in row for row in several)
+        assert each.low < each.estimate < each.high
+    assert (found["5"].n, found["5"].reason) == (0, "category_not_used")
+
+
+def test_what_an_interval_needs(clustered) -> None:
+    labels = _plain(clustered)
+    few = a.fleiss_kappa(labels, categories="1234", clusters=[n // 100 for n in range(300)])
+    assert (few.n_clusters, few.reason) == (3, "too_few_clusters")
+    assert not math.isnan(few.estimate)
+    alone = a.fleiss_kappa(labels, categories="1234", bootstrap=a.Bootstrap(resamples=0))
+    assert (alone.reason, alone.estimate) == ("not_resampled", pytest.approx(few.estimate))
+    moved = a.fleiss_kappa(labels, categories="1234", bootstrap=a.Bootstrap(method="bca"))
+    plain = a.fleiss_kappa(labels, categories="1234")
+    assert (moved.low, moved.high) != (plain.low, plain.high)
+    assert (moved.low, moved.high) == pytest.approx((plain.low, plain.high), abs=0.05)
+    with pytest.raises(InputError, match="a cluster for each of the 300 units"):
+        a.fleiss_kappa(labels, categories="1234", clusters=[1, 2])
+    with pytest.raises(InputError, match="2 and 3 units"):
+        a.cohen_kappa("ab", "aba", categories="ab")
+
+
+def test_an_array_of_codes_needs_no_look_up(clustered) -> None:
+    """What is recognised as codes, and what is not, means the same."""
+    codes = np.abs(clustered.codes)
+    expected = a.fleiss_kappa(codes.tolist(), categories=range(4))
+    for labels, categories in (
+        (codes, range(4)),
+        (codes + 1, [1, 2, 3, 4]),
+        (codes.astype(np.uint16), [0, 1, 2, 3]),
+        (codes.astype(float), [0, 1, 2, 3]),
+        (pd.DataFrame(codes), [0, 1, 2, 3]),
+    ):
+        assert a.fleiss_kappa(labels, categories=categories) == expected
+    with pytest.raises(InputError, match=r"row 0, column 1 \(from 0\): -1 is none of the"):
+        a.fleiss_kappa(np.array([[0, -1]]), categories=range(4))
+
+
+def test_perfect_agreement_is_known_as_far_as_its_units_reach() -> None:
+    """60 units without a disagreement, half of each category: 6% might differ."""
+    labels = [0, 1] * 30
+    share = 1 - 0.025 ** (1 / 60)
+    pair = [labels, labels]
+    for found, by_chance in (
+        (a.cohen_kappa(*pair, categories=[0, 1]), 0.5),
+        (a.scott_pi(*pair, categories=[0, 1]), 0.5),
+        (a.fleiss_kappa(np.transpose(pair), categories=[0, 1]), 0.5),
+        (a.gwet_ac1(np.transpose(pair), categories=[0, 1]), 0.5),
+        (a.brennan_prediger(np.transpose(pair), categories=[0, 1]), 0.5),
+        (a.krippendorff_alpha(np.transpose(pair), categories=[0, 1], level="ordinal"), 0.5),
+        (a.observed_agreement(np.transpose(pair), categories=[0, 1]), 1.0),
+        (a.specific_agreement(np.transpose(pair), categories=[0, 1])[1], None),
+    ):
+        assert (found.estimate, found.high) == (1.0, 1.0)
+        # Half of the units have the category: their own number counts.
+        expected = 0.025 ** (1 / 30) if by_chance is None else 1 - share / by_chance
+        assert found.low == pytest.approx(expected)
+    # Weighted kappa by its own weights: of three steps, the middle one is never used.
+    found = a.cohen_kappa(*pair, categories=[0, 0.5, 1], weights="quadratic")
+    assert found.low == pytest.approx(1 - share / 0.5)
+
+
+BINARY = {"categories": [0, 1]}
+
+
+@pytest.fixture(scope="module")
+def cases() -> dict[str, dict]:
+    """The declared answers by case."""
+    return {case["case"]: case for case in known_values("degenerate_cases")["expected"]}
+
+
+def _row(results: pd.DataFrame, statistic: str, rater_a: str, rater_b: str) -> pd.Series:
+    keys = ["statistic", "rater_a", "rater_b"]
+    return results[results["at"] == ""].set_index(keys).loc[(statistic, rater_a, rater_b)]
+
+
+def test_both_raters_constant(cases: dict[str, dict], make_ratings: Callable) -> None:
+    case = cases["both raters constant, same label"]
+    labels = [[1, 1]] * 20
+    assert a.observed_agreement(labels, **BINARY).estimate == case["pa"]
+    kappa = a.cohen_kappa([1] * 20, [1] * 20, **BINARY)
+    alpha = a.krippendorff_alpha(labels, level="nominal", **BINARY)
+    for found in (kappa, alpha, a.fleiss_kappa(labels, **BINARY)):
+        assert math.isnan(found.estimate)
+        assert found.reason == case["reason"]
+    assert a.gwet_ac1(labels, **BINARY).estimate == 1.0
+    assert math.isnan(a.gwet_ac1(labels, categories=[1]).estimate)
+    ratings = make_ratings({"ann": "1" * 40, "ben": "1" * 40})
+    results = a.analyse(ratings, None, [a.Scale("", ("0", "1"))], resamples=50).results
+    for statistic, estimate in (("observed_agreement", 1.0), ("gwet_ac1", 1.0)):
+        assert _row(results, statistic, "ann", "ben")["estimate"] == estimate
+    for statistic in ("cohen_kappa", "krippendorff_alpha_nominal"):
+        row = _row(results, statistic, "ann", "ben")
+        assert math.isnan(row["estimate"])
+        assert row["note"] == case["reason"]
+    only = a.analyse(ratings, None, [a.Scale("", ("1",))], resamples=50).results
+    assert math.isnan(_row(only, "gwet_ac1", "ann", "ben")["estimate"])
+
+
+def test_one_rater_constant(cases: dict[str, dict], make_ratings: Callable) -> None:
+    case = cases["one rater constant"]
+    assert a.cohen_kappa([1] * 20, [0, 1] * 10, **BINARY).estimate == case["kappa"]
+    ratings = make_ratings({"ann": "1" * 40, "ben": "01" * 20})
+    results = a.analyse(ratings, None, [a.Scale("", ("0", "1"))], resamples=50).results
+    row = _row(results, "cohen_kappa", "ann", "ben")
+    assert row["estimate"] == case["kappa"]
+    assert row["note"] == case["flag"]
+
+
+def test_mcnemar_without_discordant_units(cases: dict[str, dict]) -> None:
+    assert a.mcnemar_exact(0, 0) == cases["b+c=0 McNemar"]["p"]
+    assert a.mcnemar_mid_p(0, 0) == cases["b+c=0 McNemar"]["p"]
+
+
+def test_no_unit_with_two_labels(cases: dict[str, dict], make_ratings: Callable) -> None:
+    case = cases["no item with two labels"]
+    found = a.krippendorff_alpha([[1, None], [None, 0]], level="nominal", **BINARY)
+    assert math.isnan(found.estimate)
+    assert found.reason == case["reason"]
+    assert a.cohen_kappa([1, None], [None, 0], **BINARY).reason == case["reason"]
+    ratings = make_ratings({"ann": "0" * 20 + "-" * 20, "ben": "-" * 20 + "1" * 20})
+    results = a.analyse(ratings, None, [a.Scale("", ("0", "1"))], resamples=50).results
+    row = _row(results, "krippendorff_alpha_nominal", "humans", "")
+    assert math.isnan(row["estimate"])
+    assert row["note"] == case["reason"]
+
+
+def test_perfect_rank_agreement_of_four(cases: dict[str, dict]) -> None:
+    import numpy as np
+
+    case = cases["perfect rank agreement n=4"]
+    ranks = np.arange(4.0)
+    assert spearman(ranks, ranks) == case["spearman"]
+    assert exact_p(spearman, ranks, ranks) == pytest.approx(case["exact_p"])
+
+
+def test_a_grader_identical_to_every_human(cases: dict[str, dict], make_ratings: Callable) -> None:
+    case = cases["alt-test: LLM identical to every human, eps=0"]
+    found = a.alt_test([[0, 0], [1, 1]] * 20, [0, 1] * 20, epsilon=0.0, **BINARY)
+    assert found.zero_variance.tolist() == [case["difference_zero_variance"]] * 2
+    assert found.p.tolist() == [case["p"]] * 2
+    assert found.rejected.tolist() == [case["reject"]] * 2
+    labels = {"ann": "01" * 20, "ben": "01" * 20, "g": "01" * 20}
+    scale = a.Scale("", ("0", "1"))
+    results = a.analyse(make_ratings(labels, ["g"]), None, [scale], resamples=50, epsilon=0.0)
+    row = _row(results.results, "alt_test_winning_rate", "humans", "g")
+    assert row["estimate"] == 0.0
+    assert row["note"].startswith(f"{case['flag']} (2 of 2 annotators)")
+
+
+def test_no_annotator_with_enough_units(cases: dict[str, dict]) -> None:
+    case = cases["alt-test: annotators all below min items"]
+    found = a.alt_test([[0, 0], [1, 1]] * 10, [0, 1] * 10, **BINARY)
+    assert math.isnan(found.winning_rate)
+    assert case["winning_rate"] is None
+    assert not found.passed
+
+
+def test_means_over_pairs_say_what_they_are_over(make_ratings: Callable) -> None:
+    """No "mean over 0 pairs" where none is defined, no "1 pairs" where there is one."""
+    ratings = make_ratings({"ann": "0" * 40, "ben": "0" * 40, "g": "01" * 20}, ["g"])
+    results = a.analyse(ratings, None, [a.Scale("", ("0", "1"))], resamples=50).results
+    people = _row(results, "cohen_kappa", "humans", "")
+    assert people["note"] == "no_variation; undefined for 1 of 1 pairs of raters"
+    ratings = make_ratings({"ann": "0011" * 10, "ben": "0111" * 10, "g": "01" * 20}, ["g"])
+    results = a.analyse(ratings, None, [a.Scale("", ("0", "1"))], resamples=50).results
+    notes = " ".join(results["note"])
+    assert "over 0 pairs" not in notes
+    assert "over 1 pairs" not in notes
+    difference = _row(results, "human_ceiling_difference", "humans", "g")["note"]
+    assert difference.endswith("between humans 0.5, 1 pair of raters")

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis import analyse
-from evenhand.analysis.agreement.counts import label_counts
+from evenhand.analysis.agreement.coefficients import label_counts
 from evenhand.analysis.agreement.groups import group_panel
 from evenhand.analysis.agreement.overlap import KappaMeans
 from evenhand.analysis.agreement.pairs import pair_statistics, pair_tables

@@ -29,8 +29,7 @@ from evenhand.analysis.bootstrap.score import (
 )
 from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.encoding import encode
-from evenhand.analysis.verdicts.comparison import Beside, Comparison
-from evenhand.analysis.verdicts.readings import readings_of
+from evenhand.analysis.verdicts.comparison import Beside, Comparison, readings_of
 from evenhand.study.tables.ratings import validate_ratings
 
 Pattern = tuple[int, ...]

@@ -1,9 +1,12 @@
-"""Small tests and corrections against statsmodels and published tables."""
+"""Small tests and corrections against statsmodels and published tables.
+
+Permutation tests of parts: against a loop over all permutations, and on degenerate data.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import product
+from itertools import permutations, product
 from math import comb
 
 import numpy as np
@@ -15,16 +18,22 @@ from statsmodels.stats.contingency_tables import SquareTable, mcnemar
 from statsmodels.stats.multitest import multipletests
 
 from evenhand.analysis.bootstrap.significance import (
+    PRIOR,
+    MaxT,
+    Parts,
     benjamini_hochberg,
     benjamini_yekutieli,
     clustered_homogeneity,
     holm,
+    max_t,
+    max_t_notes,
     mcnemar_exact,
     mcnemar_mid_p,
     sign_flip,
     sign_flip_above,
     stuart_maxwell,
 )
+from evenhand.analysis.types import Array
 from tests.known_values import known_values
 
 
@@ -176,3 +185,194 @@ def test_one_sided_flips_of_fractions_are_drawn_and_of_ones_the_sign_test() -> N
     assert sign_flip_above(apart) == pytest.approx(np.mean(ways >= apart.sum()), abs=0.01)
     assert sign_flip_above(np.full(40, 0.5)) == pytest.approx(1e-4)
     assert sign_flip_above([]) == sign_flip_above([0.0, 0.0]) == 1.0
+
+
+def parts(
+    outcome: object, part: object, cluster: object = None, mass: object = None, **more: object
+) -> Parts:
+    """Outcomes of one test, or of several in columns, each unit its own cluster unless given."""
+    values = np.array(outcome, dtype=float)
+    values = values[:, None] if values.ndim == 1 else values
+    n = len(values)
+    weight = np.ones_like(values) if mass is None else np.array(mass, dtype=float)
+    clusters = np.arange(n) if cluster is None else np.array(cluster)
+    each_once = np.ones(n, dtype=np.int64)
+    return Parts(values, weight, np.array(part), clusters, more.pop("times", each_once), **more)  # type: ignore[arg-type]
+
+
+def of(*columns: Parts) -> list[MaxT]:
+    return max_t(columns)
+
+
+def by_loops(outcome: Array, part: Array, cluster: Array, mass: Array) -> tuple[list, list]:
+    """P of whole clusters in parts, alone and adjusted, from every permutation of the clusters."""
+    centred = mass * (outcome - (mass * outcome).sum() / mass.sum())
+    names = sorted(set(cluster))
+    sizes = np.array([mass[cluster == name].sum() for name in names])
+    totals = np.array([centred[cluster == name].sum() for name in names])
+    own = [int(part[cluster == name][0]) for name in names]
+
+    def t(of_cluster: tuple[int, ...]) -> list[float]:
+        labels, found = np.array(of_cluster), []
+        common = (totals**2).sum() / (sizes**2).sum()
+        means, spreads, masses = {}, {}, {}
+        for each in sorted(set(own)):
+            here = labels == each
+            masses[each] = sizes[here].sum()
+            means[each] = totals[here].sum() / masses[each]
+            spread = ((totals - means[each] * sizes)[here] ** 2).sum() / masses[each]
+            shared = common * (sizes[here] ** 2).sum() / masses[each]
+            spreads[each] = (here.sum() * spread + PRIOR * shared) / (here.sum() + PRIOR)
+        for each in means:
+            others = [name for name in means if name != each]
+            rest = sum(masses[name] for name in others)
+            mean = sum(means[name] * masses[name] for name in others) / rest
+            spread = sum(spreads[name] * masses[name] for name in others) / rest
+            error = np.sqrt(spreads[each] / masses[each] + spread / rest)
+            found.append(abs(means[each] - mean) / error)
+        return found
+
+    seen = np.array(t(tuple(own)))
+    drawn = np.array([t(each) for each in permutations(own)])
+    alone = (drawn >= seen - 1e-9).mean(axis=0)
+    return alone.tolist(), (drawn.max(axis=1)[:, None] >= seen - 1e-9).mean(axis=0).tolist()
+
+
+@pytest.mark.slow
+def test_p_is_that_of_all_permutations_in_loops(rng: np.random.Generator) -> None:
+    """Seven clusters of 1 to 4 units in three parts, of unlike weight: all 5,040 permutations."""
+    cluster = np.repeat(np.arange(7), [1, 4, 2, 3, 1, 2, 4])
+    part = np.array([0, 0, 0, 1, 1, 2, 2])[cluster]
+    mass = rng.choice([1.0, 2.0], 7)[cluster]
+    outcome = rng.random(len(part)) + 0.6 * (part == 2)
+    alone, adjusted = by_loops(outcome, part, cluster, mass)
+    (found,) = of(parts(outcome, part, cluster, mass[:, None]))
+    # 999 drawn ones: a standard error of .016 at most.
+    assert found.p.ravel() == pytest.approx(alone, abs=0.06)
+    assert found.adjusted.ravel() == pytest.approx(adjusted, abs=0.06)
+    assert max(alone) - min(alone) > 0.2  # which the data tell apart
+
+
+def test_a_part_without_an_error_is_not_called_different() -> None:
+    """Six parts of 30, 15 errors among them and none in the first: the bootstrap had a p of 0."""
+    errors = [0, 3, 3, 3, 3, 3]
+    outcome = [1.0] * 180
+    for at, count in enumerate(errors):
+        outcome[30 * at : 30 * at + count] = [0.0] * count
+    (found,) = of(parts(outcome, np.repeat(np.arange(6), 30)))
+    assert found.adjusted[0, 0] > 0.2
+    assert found.p[0, 0] < found.adjusted[0, 0]
+
+
+def test_a_worse_part_is_found_and_pays_for_the_others() -> None:
+    part = np.repeat(np.arange(6), 60)
+    outcome = (np.arange(360) % 25 > 1).astype(float)
+    outcome[60:80] = 0.0
+    alone = of(parts(outcome, part))[0]
+    assert alone.adjusted[1, 0] < 0.01
+    # A second column and grader in which nothing differs leave p as it is, and add to its price.
+    twice = np.column_stack([outcome, np.arange(360) % 9 > 0])
+    first, second = of(parts(twice, part), parts(twice, np.arange(360) % 4))
+    assert first.p[:, 0] == pytest.approx(alone.p[:, 0])
+    assert (first.adjusted[:, 0] >= alone.adjusted[:, 0]).all()
+    assert second.adjusted.min() > 0.05
+
+
+def test_within_clusters_what_clusters_share_counts_for_nothing() -> None:
+    """Two units a cluster, one in each part; clusters differ much, the parts by a tenth."""
+    level = np.repeat(np.linspace(0, 10, 40), 2)
+    part = np.tile([0, 1], 40)
+    outcome = level + 0.1 * part + np.resize([0.0, 0.03, 0.01], 80)
+    (within,) = of(parts(outcome, part, np.repeat(np.arange(40), 2)))
+    (without,) = of(parts(outcome, part))
+    assert within.adjusted.max() < 0.01
+    assert without.adjusted.min() > 0.5
+
+
+def test_a_clusters_units_in_one_part_move_together() -> None:
+    """Of 8 clusters of 20 equal units, one of 4 in the first part is wrong: that is one error."""
+    part = np.repeat([0, 0, 0, 0, 1, 1, 1, 1], 20)
+    outcome = (np.arange(160) >= 20).astype(float)
+    (lumpy,) = of(parts(outcome, part, np.arange(160) // 20))
+    (single,) = of(parts(outcome, part))
+    assert lumpy.adjusted.min() > 0.5
+    assert single.adjusted.max() < 0.01
+    cut = part.copy()
+    cut[0] = 1  # one unit in another part does not make others change places within clusters
+    (nearly,) = of(parts(outcome, cut, np.arange(160) // 20))
+    assert nearly.adjusted.min() > 0.3
+
+
+@pytest.mark.parametrize("many", [0, 20_000])
+def test_rows_that_stand_for_many_units_are_these_units(
+    many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By random tables, as of many units, and one by one."""
+    outcome, part = np.array([1, 0, 1, 0, 1, 0.0]), np.array([0, 0, 1, 1, 2, 2])
+    times = np.array([50, 10, 55, 5, 40, 20])
+    stratum = np.array([0, 1, 0, 1, 1, 0])
+    for strata in (None, stratum):
+        rows = parts(outcome, part, times=times, stratum=strata)
+        again = None if strata is None else np.repeat(strata, times)
+        units = parts(np.repeat(outcome, times), np.repeat(part, times), stratum=again)
+        one_by_one = of(units)[0]
+        with monkeypatch.context() as patch:
+            patch.setattr("evenhand.analysis.bootstrap.significance._MANY_UNITS", many)
+            together = of(rows)[0]
+        # Of 199 drawn ones, a standard error of .035 at most.
+        assert together.p.ravel() == pytest.approx(one_by_one.p.ravel(), abs=0.1)
+        assert together.adjusted.ravel() == pytest.approx(one_by_one.adjusted.ravel(), abs=0.1)
+        assert np.ptp(one_by_one.p) > 0.3
+
+
+def test_within_strata_a_harder_kind_of_unit_is_not_a_worse_part() -> None:
+    """The part has more of the kind that is often wrong, and is no worse in either kind."""
+    part = np.repeat([0, 1], 100)
+    kind = np.concatenate([np.arange(100) < 80, np.arange(100) < 20])
+    outcome = np.where(kind, np.resize([1.0, 0.0], 200), 1.0)
+    assert of(parts(outcome, part))[0].adjusted.max() < 0.01
+    means = np.array([outcome[kind == each].mean() for each in (False, True)])
+    same = outcome - means[kind.astype(int)]
+    assert of(parts(same, part, stratum=kind.astype(int)))[0].adjusted.min() > 0.5
+
+
+def test_degenerate_data() -> None:
+    assert of() == []
+    (none,) = of(parts(np.zeros((0, 1)), np.zeros(0, dtype=int)))
+    assert none.p.shape == (0, 1)
+    (outside,) = of(parts([1, 0], [-1, -1]))
+    assert outside.p.shape == (0, 1)
+    (alone,) = of(parts([1, 0, 1], [0, 0, 0]))
+    assert np.isnan(alone.p).all()
+    (same,) = of(parts([1, 1, 1, 1], [0, 0, 1, 1]))
+    assert (same.adjusted == 1).all()
+    (tiny,) = of(parts([1, 0], [0, 1]))
+    assert (tiny.adjusted == 1).all()
+    # The second grader has no unit in the last part; the first part's code is unused.
+    mass = np.ones((40, 2))
+    mass[30:, 1] = 0
+    part = 1 + np.arange(40) // 10
+    (found,) = of(parts(np.resize([1.0, 0.0, 1.0], (40, 2)), part, mass=mass))
+    assert np.isnan(found.p[0]).all()
+    assert np.isnan(found.p[4, 1])
+    assert not np.isnan(found.p[1:, 0]).any()
+
+
+def test_order_and_weight_do_not_matter(rng: np.random.Generator) -> None:
+    cluster = np.repeat(np.arange(30), 3)
+    part, outcome = rng.integers(0, 3, 90), rng.random(90)
+    (found,) = of(parts(outcome, part, cluster))
+    mixed = rng.permutation(90)
+    (other,) = of(parts(outcome[mixed], part[mixed], cluster[mixed], np.full((90, 1), 7.0)))
+    assert other.adjusted == pytest.approx(found.adjusted)
+
+
+def test_notes_say_each_p_and_how_many_there_are() -> None:
+    part = np.repeat([0, 1, 3], 20)
+    (notes,) = max_t_notes([parts([0.0] * 20 + [1.0] * 40, part)])
+    assert [each for (each,) in notes] == [
+        "permutation p 0.001; max-T p 0.001 of 3",
+        notes[1][0],
+        "",
+        notes[3][0],
+    ]

@@ -10,7 +10,7 @@ from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.combine import combine_readings, methods_apart
 from evenhand.analysis.labels.encoding import encode
 from evenhand.analysis.labels.matrix import LabelMatrix
-from evenhand.analysis.people.coverage import add_coverage_rows
+from evenhand.analysis.people.disagreements import add_coverage_rows
 from evenhand.analysis.results import ResultRows
 from evenhand.study.tables.ratings import validate_ratings
 

@@ -13,7 +13,7 @@ from sklearn.metrics import cohen_kappa_score
 from evenhand.analysis import Scale, analyse
 from evenhand.analysis.agreement.plain import cohen_kappa
 from evenhand.analysis.bootstrap.resamples import Bootstrap
-from evenhand.analysis.people.plain import human_ceiling
+from evenhand.analysis.people.ceiling import human_ceiling
 
 TWO = ("1", "2")
 

@@ -17,7 +17,7 @@ from sklearn.metrics import cohen_kappa_score
 from benchmarks.decisions import Cell, study
 from evenhand.analysis import Scale, analyse
 from evenhand.analysis.agreement.coefficients import kappa_on_scale
-from evenhand.analysis.bootstrap.looks import level_of_look
+from evenhand.analysis.bootstrap.influence import level_of_look
 from evenhand.analysis.planning import scenarios
 from evenhand.analysis.planning.pass_chance import (
     panels,

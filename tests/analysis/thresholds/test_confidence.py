@@ -10,7 +10,7 @@ import pytest
 
 from evenhand.analysis import analyse
 from evenhand.analysis.labels.scale import Scale
-from evenhand.analysis.thresholds.confidence import candidate_cuts
+from evenhand.analysis.thresholds.routing import candidate_cuts
 from evenhand.errors import InputError
 from evenhand.rubrics import load_rubric
 

@@ -1,16 +1,22 @@
-"""Routing rows and their sentences: a cut that is found, one that is not, and hours."""
+"""Routing rows and their sentences: a cut that is found, one that is not, and hours.
+
+Cuts with a promise: published sample sizes, bets by enumeration, the order of testing.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binom, binomtest
 
 from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
 from evenhand.analysis.report import ReportContext, render_routing_text, write_report
+from evenhand.analysis.thresholds.routing import AboveCut, promised_cut
 
 SCALE = Scale("tone", ("x", "y"))
 SECONDS = 36.0
@@ -136,3 +142,158 @@ def test_the_report_names_the_rows_of_its_sentence(halves: pd.DataFrame, tmp_pat
     assert [rows[each]["statistic"] for each in lines] == [
         f"routing_{what}" for what in ("cut", "share", "agreement")
     ]
+
+
+LEVEL = 0.05
+
+
+def cut_of(wrong: np.ndarray, units: int = 1, target: float = 0.95) -> float:
+    """The promised cut where unit n is n-th surest, of clusters of so many units; confidence falls
+    from 1 in steps of 1 / n."""
+    confidence = 1 - np.arange(len(wrong)) / len(wrong)
+    clusters = np.arange(len(wrong)) // units
+    return promised_cut(confidence, wrong, clusters, target, LEVEL).cut
+
+
+def test_the_fewest_units_that_pass_are_those_of_wilks() -> None:
+    """Wilks (1941): 59, 93, 124, 153 and 181 runs for 95% of a population with 95% confidence, as
+    0, 1, 2, 3 or 4 of them lie outside (tabulated by Guba, Makai & Pal 2003)."""
+    for outside, runs in enumerate((59, 93, 124, 153, 181)):
+        for n, enough in ((runs - 1, False), (runs, True)):
+            test = AboveCut(np.arange(n), 0.05, LEVEL)
+            every = np.ones(n, dtype=bool)
+            assert test.passes(every, np.arange(n) < outside) is enough
+
+
+def test_units_alone_have_the_exact_binomial_p(rng: np.random.Generator) -> None:
+    test = AboveCut(np.arange(80), 0.1, LEVEL)
+    for _ in range(20):
+        kept, wrong = rng.random(80) < 0.7, rng.random(80) < 0.05
+        k, n = int((kept & wrong).sum()), int(kept.sum())
+        assert test.p(kept, wrong) == pytest.approx(binomtest(k, n, 0.1, "less").pvalue)
+
+
+@pytest.mark.parametrize("clusters", [20, 40, 100, 400])
+@pytest.mark.parametrize("allowed", [0.05, 0.1])
+def test_a_bet_holds_its_level_where_clusters_are_wrong_together(
+    clusters: int, allowed: float
+) -> None:
+    """All three units of a cluster are wrong with the probability that is just allowed: by
+    enumeration of how many clusters are."""
+    test = AboveCut(np.repeat(np.arange(clusters), 3), allowed, LEVEL)
+    every = np.ones(3 * clusters, dtype=bool)
+    passes = [test.passes(every, test.clusters < k) for k in range(clusters + 1)]
+    chance = binom.pmf(np.arange(clusters + 1), clusters, allowed) @ passes
+    assert chance <= LEVEL
+    assert passes[0] == (chance > 0) == (clusters > 60 or (allowed, clusters) == (0.1, 40))
+    assert not passes[-1]
+
+
+def test_a_fair_bet_gains_nothing_whatever_is_kept() -> None:
+    """One cluster keeps both units, one wrong, with probability a fifth, and else one right: at
+    one wrong in six no more is allowed, and 1 becomes 1 on average."""
+    test = AboveCut(np.array([0, 0]), 1 / 6, LEVEL)
+    both, one = np.array([True, True]), np.array([True, False])
+    outcomes = [(0.2, both, one), (0.8, one, ~both)]
+    mean = sum(p * math.exp(test._capital(0.99, kept, wrong)) for p, kept, wrong in outcomes)
+    assert mean == pytest.approx(1.0)
+
+
+def test_the_p_of_clusters_by_hand() -> None:
+    test = AboveCut(np.repeat(np.arange(50), 2), 0.1, LEVEL)
+    kept = np.tile([True, False], 50)
+    right = np.zeros(100, dtype=bool)
+    # A stake of .99 / .9 wins .1 for each unit kept, and a cluster keeps one of two.
+    assert test.p(kept, right) == pytest.approx((1 + 0.99 / 0.9 * 0.1 / 2) ** -50)
+    assert test.p(kept, ~right) == 1.0
+    # With ever more clusters less is staked on each, or the first bad one would decide.
+    many = AboveCut(np.repeat(np.arange(2000), 2), 0.1, LEVEL)
+    stake = 0.9 * math.sqrt(2 * math.log(20) / (2000 * 0.09 / 4))
+    alone = np.arange(4000) == 0
+    assert many.p(alone, ~alone) == pytest.approx(1 / (1 + stake / 0.9 * 0.1 / 2))
+
+
+def test_the_first_cut_that_cannot_be_ruled_out_ends_the_sequence() -> None:
+    """100 right, 30 wrong, 2,000 right: to trust all would pass, but is never reached."""
+    wrong = np.zeros(2130, dtype=bool)
+    assert cut_of(wrong) == pytest.approx(1 / 2130)  # all
+    wrong[100:130] = True
+    every = np.ones(2130, dtype=bool)
+    assert AboveCut(np.arange(2130), 0.05, LEVEL).passes(every, wrong)
+    assert math.isnan(cut_of(np.roll(wrong, 300)))  # the first cut keeps 533
+    assert math.isnan(cut_of(wrong))
+    few = np.arange(400) >= 200
+    assert (1 - cut_of(few)) * 400 == pytest.approx(200, abs=20)
+
+
+def test_no_cut_is_tested_that_could_not_pass_or_keeps_under_a_quarter() -> None:
+    """Two wrong among the surest ten: 59 units would fail by them, 250 of 1,000 do not."""
+    wrong = np.arange(1000) < 2
+    assert cut_of(wrong) == pytest.approx(0.001)
+    assert math.isnan(cut_of(wrong[:100]))
+    assert cut_of(np.zeros(59, dtype=bool)) == pytest.approx(1 / 59)
+    assert math.isnan(cut_of(np.zeros(58, dtype=bool)))
+
+
+def test_units_of_a_cluster_are_worth_less_than_as_many_alone() -> None:
+    right = np.zeros(120, dtype=bool)
+    assert not math.isnan(cut_of(right))
+    assert math.isnan(cut_of(right, units=4))  # 30 clusters
+    assert not math.isnan(cut_of(np.zeros(240, dtype=bool), units=4))
+
+
+def test_nothing_depends_on_the_order_of_units_or_on_names_of_clusters(
+    rng: np.random.Generator,
+) -> None:
+    confidence, clusters = rng.random(800), np.repeat(np.arange(200), 4)
+    wrong = rng.random(800) < 0.1 * (1 - confidence)
+    found = promised_cut(confidence, wrong, clusters, 0.9, LEVEL)
+    assert not math.isnan(found.cut)
+    order = rng.permutation(800)
+    moved = confidence[order], wrong[order], 7 * (200 - clusters[order])
+    assert promised_cut(*moved, 0.9, LEVEL) == found
+
+
+def test_equal_confidences_have_one_cut() -> None:
+    right = np.zeros(100, dtype=bool)
+    found = promised_cut(np.full(100, 0.9), right, np.arange(100), 0.95, LEVEL)
+    assert found.cut == 0.9
+    assert math.isnan(promised_cut(np.full(100, 0.9), ~right, np.arange(100), 0.95, LEVEL).cut)
+
+
+@pytest.mark.parametrize(("target", "level"), [(1.0, 0.05), (0.95, 0.0)])
+def test_nobody_can_promise_all_or_with_certainty(target: float, level: float) -> None:
+    right = np.zeros(100, dtype=bool)
+    found = promised_cut(np.linspace(0, 1, 100), right, np.arange(100), target, level)
+    assert math.isnan(found.cut)
+    assert found.growth == math.inf
+
+
+def test_how_many_more_would_do() -> None:
+    sure = np.linspace(1, 0, 40)
+    perfect = promised_cut(sure, np.zeros(40, dtype=bool), np.arange(40), 0.95, LEVEL)
+    assert 59 <= 40 * perfect.growth < 70
+    often_wrong = promised_cut(sure, np.arange(40) % 5 == 0, np.arange(40), 0.95, LEVEL)
+    assert often_wrong.growth == math.inf
+    # One wrong in twenty of the surest quarter, one in ten allowed.
+    wrong = np.arange(80) == 5
+    seldom = promised_cut(np.linspace(1, 0, 80), wrong, np.arange(80), 0.9, LEVEL)
+    assert math.isnan(seldom.cut)
+    kept = math.ceil(80 * seldom.growth / 4)
+    passing = [k for k in range(kept) if binomtest(k, kept, 0.1, "less").pvalue <= LEVEL]
+    assert binom.cdf(max(passing), kept, 1 / 20) >= 0.8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("clusters", "units"), [(60, 1), (60, 4)])
+def test_a_promise_is_broken_in_one_study_of_twenty_at_most(
+    clusters: int, units: int, rng: np.random.Generator
+) -> None:
+    """Synthetic: every label is wrong as often as allowed, whatever the confidence."""
+    broken = 0
+    for _ in range(300):
+        wrong = rng.random(clusters * units) < 0.1
+        of = np.repeat(np.arange(clusters), units)
+        broken += not math.isnan(promised_cut(rng.random(len(of)), wrong, of, 0.9, LEVEL).cut)
+    assert broken <= 300 * LEVEL + 2 * math.sqrt(300 * LEVEL * (1 - LEVEL))
+    assert units > 1 or broken > 0  # or nothing was tried

@@ -1,6 +1,11 @@
-"""The rows of tuned thresholds."""
+"""The rows of tuned thresholds.
+
+Thresholds in force: where they come from, and that none is judged where it was tuned.
+"""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -8,7 +13,17 @@ import pytest
 from sklearn.metrics import cohen_kappa_score, f1_score
 
 from evenhand.analysis import Scale, analyse
-from evenhand.analysis.thresholds.sweep import OBJECTIVES
+from evenhand.analysis.labels.combine import combine_readings, pair_verdicts
+from evenhand.analysis.labels.encoding import encode
+from evenhand.analysis.labels.matrix import LabelMatrix
+from evenhand.analysis.labels.scale import Tuning
+from evenhand.analysis.thresholds.rows import (
+    clusters_labelled,
+    judged_out_of_sample,
+    thresholds_in_force,
+)
+from evenhand.analysis.thresholds.sweep import OBJECTIVES, folds, held_out_thresholds
+from evenhand.study.tables.ratings import validate_ratings
 
 YES = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}))
 
@@ -141,3 +156,193 @@ def test_one_person_is_a_reference_and_named(tuned: pd.DataFrame) -> None:
     rows = results[(results["statistic"] == "threshold") & (results["rater_a"] == "humans")]
     assert (rows["n_units"] == 300).all()
     assert rows["note"].str.contains("against the one person, ann").all()
+
+
+PAIRS = tuple(f"p{n:02d}" for n in range(60))
+TUNED_ON = frozenset(PAIRS[:40])
+
+
+def tuned_scale(threshold: float = 0.12, **about: object) -> Scale:
+    """The grader `g` with a threshold tuned on 40 of 60 pairs."""
+    tuning = {"clusters": TUNED_ON, "objective": "kappa", "reference": "humans", "instead_of": 0.5}
+    return replace(YES, thresholds={"g": threshold}, tunings={"g": Tuning(**(tuning | about))})
+
+
+@pytest.fixture
+def tables(rng: np.random.Generator) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """60 pairs of two responses: two people, a grader whose best threshold is about .1, and one
+    with hard labels that both people's labels have nothing to do with."""
+    units = pd.DataFrame(
+        [
+            {"unit_id": f"{pair}|m|{side}", "cluster_id": pair, "subject": "m", "side": side}
+            for pair in PAIRS
+            for side in "ab"
+        ]
+    ).assign(topic=lambda frame: frame["cluster_id"].str[-1])
+    rows = []
+    for unit in units["unit_id"]:
+        truth = rng.random() < 0.4
+        stated = rng.uniform(0.08, 1.0) if truth else rng.uniform(0.0, 0.12)
+        for who in ("ann", "ben"):
+            said = truth != (rng.random() < 0.1)
+            rows.append((unit, who, "human", "y" if said else "n", np.nan))
+        rows.append((unit, "g", "model", "y" if stated >= 0.5 else "n", stated))
+        rows.append((unit, "hard", "model", "yn"[rng.integers(2)], np.nan))
+    columns = ["unit_id", "rater_id", "rater_kind", "label", "p_positive"]
+    return pd.DataFrame(rows, columns=columns).assign(rubric="tone"), units
+
+
+def matrix(tables: tuple[pd.DataFrame, pd.DataFrame], scale: Scale) -> LabelMatrix:
+    ratings, units = tables
+    return encode(combine_readings(validate_ratings(ratings), scale), scale, units)
+
+
+def test_verdicts_are_held_out_where_the_threshold_was_tuned_and_only_there(tables) -> None:
+    labels = matrix(tables, tuned_scale())
+    judged = judged_out_of_sample(labels)
+    g = labels.raters.index("g")
+    seen = labels.pair < 40
+    assert (judged.thresholds[~seen, g] == 0.12).all()
+    assert (judged.thresholds[seen, g] != 0.12).any()
+    assert (np.delete(judged.thresholds, g, 1) == np.delete(labels.thresholds, g, 1)).all()
+    assert (judged.codes == labels.codes).all()
+
+    # By hand: people's majority on the 40 pairs, each fold without its own.
+    people = labels.verdicts[:, :2].sum(axis=1)
+    majority = np.where(seen & (people != 1), people == 2, -1).astype(np.int8)
+    by_hand = held_out_thresholds(labels.positive[:, g], majority, labels.clusters, 0.5)["kappa"]
+    assert (judged.thresholds[seen, g] == by_hand[seen]).all()
+    verdicts = (labels.positive[:, g] >= np.where(seen, by_hand, 0.12)).astype(int)
+    assert (judged.verdicts[:, g] == verdicts).all()
+
+
+def test_no_label_has_a_say_in_the_verdict_on_its_own_pair(tables) -> None:
+    before = judged_out_of_sample(matrix(tables, tuned_scale()))
+    own = folds(before.clusters) == folds(before.clusters)[0]
+    ratings, units = tables
+    mine = {unit for unit, is_own in zip(sorted(units["unit_id"]), own, strict=True) if is_own}
+    turn = ratings["unit_id"].isin(mine) & ratings["rater_kind"].eq("human")
+    turned = ratings.assign(
+        label=ratings["label"].where(~turn, ratings["label"].map({"y": "n", "n": "y"}))
+    )
+    after = judged_out_of_sample(matrix((turned, units), tuned_scale()))
+    g = before.raters.index("g")
+    assert (before.thresholds[own, g] == after.thresholds[own, g]).all()
+    assert (before.thresholds[~own, g] != after.thresholds[~own, g]).any()
+
+
+def test_labels_that_came_later_have_no_say_either(tables) -> None:
+    """The pairs that a threshold was not tuned on are there to judge it, not to tune it anew."""
+    ratings, units = tables
+    later = ratings["unit_id"].str[:3].isin(PAIRS[40:]) & ratings["rater_kind"].eq("human")
+    turned = ratings.assign(label=ratings["label"].where(~later, "y"))
+    before, after = (
+        judged_out_of_sample(matrix((each, units), tuned_scale())) for each in (ratings, turned)
+    )
+    assert (before.thresholds == after.thresholds).all()
+
+
+def test_both_responses_of_a_pair_are_judged_alike(tables) -> None:
+    labels = judged_out_of_sample(matrix(tables, tuned_scale()))
+    g = labels.raters.index("g")
+    a, b = (labels.thresholds[labels.side == side, g] for side in (0, 1))
+    assert (a == b).all()
+    assert (pair_verdicts(labels).thresholds[:, g] == a).all()
+
+
+def test_a_threshold_tuned_to_a_rater_is_held_out_to_that_rater(tables) -> None:
+    to_people = judged_out_of_sample(matrix(tables, tuned_scale()))
+    to_hard = judged_out_of_sample(matrix(tables, tuned_scale(reference="hard")))
+    assert (to_people.thresholds != to_hard.thresholds).any()
+    # Where that rater does not count any more, people's majority takes the place.
+    ratings, units = tables
+    gone = (ratings[ratings["rater_id"] != "hard"], units)
+    left = judged_out_of_sample(matrix(gone, tuned_scale(reference="hard")))
+    g = to_people.raters.index("g")
+    assert (left.thresholds[:, left.raters.index("g")] == to_people.thresholds[:, g]).all()
+
+
+def test_what_is_tuned_on_has_a_probability_and_a_label_of_the_reference(tables) -> None:
+    ratings, units = tables
+    silent = ratings["rater_id"].eq("g") & ratings["unit_id"].str.startswith("p03")
+    nobody = ratings["rater_kind"].eq("human") & ratings["unit_id"].str.startswith("p05")
+    tied = ratings["rater_id"].eq("ann") & ratings["unit_id"].str.startswith("p07")
+    split = ratings["rater_id"].eq("ben") & ratings["unit_id"].str.startswith("p07")
+    some = ratings.assign(label=ratings["label"].mask(tied, "y").mask(split, "n"))
+    labels = matrix((some[~silent & ~nobody], units), YES)
+    g = labels.raters.index("g")
+    assert clusters_labelled(labels, g, "humans") == set(PAIRS) - {"p03", "p05"}
+    assert clusters_labelled(labels, g, "hard") == set(PAIRS) - {"p03"}
+
+
+def test_every_threshold_says_where_it_comes_from(tables) -> None:
+    declared = replace(YES, thresholds={"g": 0.12})
+    found = {
+        each.origin: each
+        for scale in (YES, declared, tuned_scale())
+        for each in thresholds_in_force(matrix(tables, scale))
+    }
+    assert {each.threshold for each in found.values()} == {0.5, 0.12}
+    assert [each.provenance for each in found.values()] == [
+        "default",
+        "declared",
+        "tuned on 40 pairs to match people by kappa",
+    ]
+    assert [each.note for each in found.values()][:2] == ["", ""]
+    assert found["tuned"].note == (
+        "tone: The threshold of g (0.12) was tuned on 40 pairs to match people by kappa. Its "
+        "verdicts on these pairs come from thresholds tuned on other pairs."
+    )
+
+
+@pytest.mark.slow
+def test_rows_on_other_clusters_speak_of_the_same_verdicts(tables) -> None:
+    """The sensitivity line differs in its intervals only."""
+    settings = {"resamples": 100, "sensitivity_cluster": "topic"}
+    rows = analyse(*tables, [tuned_scale()], **settings).results
+    mine = rows[(rows["rater_b"] == "g") & (rows["subset"] == "all|binary")]
+    mine = mine[mine["statistic"] == "human_ceiling_difference"].set_index("at")
+    assert mine.loc["", "estimate"] == mine.loc["cluster=topic", "estimate"]
+    assert mine.loc["", "low"] != mine.loc["cluster=topic", "low"]
+
+
+@pytest.mark.slow
+def test_slices_are_judged_out_of_sample_too(tables) -> None:
+    """Where all pairs were tuned on, the slices' figures are not those in sample."""
+    everywhere = tuned_scale(clusters=frozenset(PAIRS))
+    found = []
+    for scale in (everywhere, replace(everywhere, tunings={})):
+        rows = analyse(*tables, [scale], resamples=50, slices=["topic"]).results
+        mine = rows[(rows["rater_b"] == "g") & rows["subset"].str.fullmatch(r"topic=\d\|binary")]
+        mine = mine[mine["statistic"].isin(["cohen_kappa", "observed_agreement"])]
+        found.append(mine.set_index(["statistic", "subset"])["estimate"])
+    assert len(found[0]) > 3
+    assert (found[0] - found[1]).abs().max() > 0
+
+
+@pytest.mark.slow
+def test_verdicts_are_audited_before_a_threshold_is_written_as_after(tables) -> None:
+    """So that writing it neither betters nor worsens the verdict that advised it."""
+    ratings, units = tables
+    hard_aside = ratings[ratings["rater_id"] != "hard"]
+    seen = hard_aside.assign(
+        # Easier where the topic is 0 to 4: a bias that is found at any threshold.
+        p_positive=hard_aside["p_positive"] ** np.where(hard_aside["unit_id"].str[2] < "5", 0.2, 1)
+    )
+    usual = analyse(seen, units, [YES], resamples=100, slices=["topic"]).results
+    written = tuned_scale(clusters=frozenset(PAIRS))
+    after = analyse(seen, units, [written], resamples=100, slices=["topic"]).results
+    audited = after[after["statistic"].str.startswith("bias_") & after["rater_b"].eq("g")]
+    audited = audited[audited["statistic"].str.contains("side|slice")]
+    place = ["statistic", "subset", "at"]
+    before = usual[usual["statistic"].str.contains("_held_out") & usual["rater_b"].eq("g")]
+    before = before.assign(statistic=before["statistic"].str.replace("_held_out", ""))
+    joined = audited.merge(before, on=place, suffixes=("", "_before"))
+    assert len(joined) == len(audited) >= 2 * 6
+    for figure in ("estimate", "low", "high", "n_units"):
+        pd.testing.assert_series_equal(
+            joined[figure], joined[f"{figure}_before"], check_names=False
+        )
+    plain = usual[usual["statistic"].eq("bias_slice") & usual["rater_b"].eq("g")]
+    own = before[before["statistic"].eq("bias_slice")]
+    assert (plain["estimate"].to_numpy() != own["estimate"].to_numpy()).any()

@@ -1,4 +1,10 @@
-"""The threshold sweep against trying every threshold, resample by resample, and its interval."""
+"""The threshold sweep against trying every threshold, resample by resample, and its interval.
+
+Folds keep clusters whole.
+Thresholds judged on clusters that they were not tuned on.
+
+What is recommended, and whether the interval of a tuned threshold is honest (synthetic).
+"""
 
 from __future__ import annotations
 
@@ -6,12 +12,20 @@ import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score, f1_score, recall_score
 
+from benchmarks import calibration as benchmark
 from evenhand.analysis.agreement import coefficients as c
+from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.thresholds.sweep import (
     CURVE_POINTS,
     OBJECTIVES,
+    Candidates,
     Outcomes,
+    advise,
+    calibrate,
+    draws_needed,
+    folds,
+    held_out_verdicts,
     sweep,
     threshold_interval,
 )
@@ -94,3 +108,151 @@ def test_too_few_clusters_give_no_interval() -> None:
     found = threshold_interval(sweep(p, y, np.arange(4), resamples, 0.5)["kappa"], resamples, 4)
     assert np.isnan(found.low)
     assert found.note == "too_few_clusters"
+
+
+def test_folds_are_those_of_scikit_learn(rng: np.random.Generator) -> None:
+    """As even in size, whole in clusters, and ten of them."""
+    from sklearn.model_selection import GroupKFold
+
+    clusters = rng.integers(0, 37, 300)
+    own = folds(clusters)
+    theirs = [len(test) for _, test in GroupKFold(10).split(clusters, groups=clusters)]
+    assert sorted(np.bincount(own)) == sorted(theirs)
+    assert all(len(set(own[clusters == cluster])) == 1 for cluster in set(clusters.tolist()))
+    assert set(folds(np.zeros(5, dtype=np.intp))) == {0}
+
+
+def test_no_unit_has_a_say_in_its_own_threshold(rng: np.random.Generator) -> None:
+    """Turning the reference of one cluster round changes no verdict in its fold."""
+    p, clusters = rng.random(200), np.repeat(np.arange(50), 4)
+    reference = (rng.random(200) < p).astype(np.int8)
+    before = held_out_verdicts(p, reference, clusters, 0.5)
+    own = folds(clusters) == folds(clusters)[0]
+    turned = np.where(own, 1 - reference, reference).astype(np.int8)
+    after = held_out_verdicts(p, turned, clusters, 0.5)
+    assert all((before[name][own] == after[name][own]).all() for name in before)
+    assert any((before[name][~own] != after[name][~own]).any() for name in before)
+
+
+def test_units_without_a_reference_are_judged_and_not_tuned_on(rng: np.random.Generator) -> None:
+    p, clusters = rng.random(100), np.arange(100)
+    reference = (p >= 0.3).astype(np.int8)
+    reference[::5] = -1
+    found = held_out_verdicts(p, reference, clusters, 0.5)["kappa"]
+    # A cut between the nearest probabilities on either side of .3 that have a reference.
+    known = np.sort(p[reference >= 0])
+    near = known[known >= 0.3][:3].max()
+    clear = (p < known[known < 0.3][-1]) | (p > near)
+    assert (found[clear] == (p >= 0.3)[clear]).all()
+
+
+def test_a_single_cluster_cannot_be_held_out() -> None:
+    one = np.zeros(20, dtype=np.intp)
+    assert held_out_verdicts(np.linspace(0, 1, 20), np.ones(20, dtype=np.int8), one, 0.5) == {}
+
+
+def test_candidates_count_what_lies_below() -> None:
+    affirmed = np.array([False, True, True])
+    found = Candidates.of(np.array([0.2, 0.9, 0.2]), affirmed, np.arange(3), 0.5)
+    below = zip(*(each.tolist() for each in found.below), strict=True)
+    assert dict(zip(found.thresholds.tolist(), below, strict=True)) == {
+        0.2: (0, 0),
+        0.5: (1, 1),
+        0.9: (1, 1),
+        1.0: (2, 1),
+    }
+
+
+def _interval(low: float, high: float) -> Interval:
+    return Interval((low + high) / 2, low, high)
+
+
+BEATS_CHANCE, CHANCE = _interval(0.3, 0.5), _interval(-0.1, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "gain", "tuned_kappa", "default_kappa", "clusters", "kind"),
+    [
+        ((0.05, 0.2), (0.01, 0.1), BEATS_CHANCE, BEATS_CHANCE, 250, "tuned"),
+        ((0.05, 0.2), (0.01, 0.1), BEATS_CHANCE, CHANCE, 250, "tuned"),
+        ((0.05, 0.2), (0.0, 0.1), BEATS_CHANCE, BEATS_CHANCE, 250, "default"),
+        ((0.05, 0.2), (0.01, 0.1), BEATS_CHANCE, BEATS_CHANCE, 29, "not_identifiable"),
+        ((0.1, 0.7), (-0.1, 0.1), BEATS_CHANCE, BEATS_CHANCE, 250, "not_identifiable"),
+        # A threshold that makes every verdict the same may match prevalence, not people.
+        ((0.9, 1.0), (0.1, 0.2), CHANCE, CHANCE, 250, "not_identifiable"),
+        ((0.9, 1.0), (0.1, 0.2), CHANCE, BEATS_CHANCE, 250, "default"),
+    ],
+)
+def test_what_is_recommended(
+    threshold: tuple[float, float],
+    gain: tuple[float, float],
+    tuned_kappa: Interval,
+    default_kappa: Interval,
+    clusters: int,
+    kind: str,
+) -> None:
+    found = advise(
+        _interval(*threshold), 0.5, _interval(*gain), tuned_kappa, default_kappa, clusters
+    )
+    assert found.kind == kind
+    assert (found.threshold == 0.5) == (kind != "tuned")
+
+
+def test_the_default_stays_where_nothing_is_better() -> None:
+    best = Interval(0.5, 0.4, 0.6)
+    assert advise(best, 0.5, CHANCE, BEATS_CHANCE, BEATS_CHANCE, 250).kind == "default"
+
+
+def test_a_share_of_draws_resolves_so_much() -> None:
+    """By listing the shares: some step lies between the threshold and the nearer end."""
+    for threshold in (0.05, 0.1, 0.25, 0.3, 0.5, 0.8, 0.9):
+        enough = next(
+            k for k in range(1, 100) if 1 / k <= threshold + 1e-9 and 1 - 1 / k >= threshold - 1e-9
+        )
+        assert draws_needed(threshold) == enough
+
+
+def test_a_threshold_tuned_on_noise_is_not_recommended(rng: np.random.Generator) -> None:
+    p, reference = rng.random(100), (rng.random(100) < 0.5).astype(np.int8)
+    resamples = Resamples(np.ones(100), 300, np.random.default_rng(1))
+    found = calibrate(p, reference, np.arange(100), resamples, 100, 0.5)["kappa"]
+    assert found.value > 0.05
+    assert found.optimism > 0.05
+    assert found.gain is not None
+    assert found.gain.low < 0
+    assert found.advice.kind == "not_identifiable"
+    assert found.advice.threshold == 0.5
+
+
+@pytest.mark.slow
+def test_the_optimum_of_the_population_is_where_sampling_puts_it() -> None:
+    """0.1 by construction, and by the kappa of a million units (not where half are affirmed)."""
+    population = benchmark.Population("large", 2.0, 0.4, 1_000_000)
+    p, y, clusters = benchmark.simulate(population, np.random.default_rng(2))
+    resamples = Resamples(np.ones(len(p)), 1, np.random.default_rng(3))
+    at = np.quantile(p, np.linspace(0, 1, 200))
+    coarse = at[np.maximum(np.searchsorted(at, p, side="right") - 1, 0)]
+    from evenhand.analysis.thresholds.sweep import sweep
+
+    found = sweep(coarse, y, clusters, resamples, 0.5)["kappa"].threshold[0]
+    assert found == pytest.approx(0.1, abs=0.02)
+    near = np.abs(p - 0.1) < 0.005
+    assert abs(y[near].mean() - 0.5) > 0.02
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["250 pairs", "250 pairs, steps of 0.05"])
+def test_the_interval_holds_the_optimum(name: str) -> None:
+    """40 of the benchmark's studies; it has 500 of each kind."""
+    population = next(of for of in benchmark.POPULATIONS if of.name == name)
+    found = benchmark.run_population(population, range(40), 200, benchmark.SEED)[population]
+    assert found.held >= 37
+    assert found.advice["tuned"] >= 38
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("objective", ["kappa", "agreement", "prevalence"])
+def test_a_grader_without_information_is_never_tuned(objective: str) -> None:
+    nothing = benchmark.Population("", 0.0, 0.3, 250, objective=objective)
+    found = benchmark.run_population(nothing, range(30), 200, benchmark.SEED)[nothing]
+    assert found.advice["default"] + found.advice["not_identifiable"] >= 29

@@ -11,8 +11,7 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis import Analysis, Scale, analyse
-from evenhand.analysis.bootstrap.influence import ALPHA
-from evenhand.analysis.bootstrap.looks import level_of_look
+from evenhand.analysis.bootstrap.influence import ALPHA, level_of_look
 from evenhand.analysis.bootstrap.significance import holm
 from evenhand.analysis.one_rubric import judge_across_rubrics
 from evenhand.analysis.report.context import ReportContext

@@ -11,7 +11,7 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from benchmarks import improving
-from evenhand.analysis.bootstrap.looks import level_of_reading
+from evenhand.analysis.bootstrap.influence import level_of_reading
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.verdicts.improvement import (
     chance_of_proof,

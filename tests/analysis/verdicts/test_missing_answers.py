@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from evenhand.analysis import Analysis, Scale, analyse
-from evenhand.analysis.bootstrap.looks import level_of_look
+from evenhand.analysis.bootstrap.influence import level_of_look
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.results import ResultRow
+from evenhand.analysis.verdicts.comparison import _furthest
 from evenhand.analysis.verdicts.evidence import IF_WRONG, NON_INFERIORITY, NON_INFERIORITY_PEOPLE
-from evenhand.analysis.verdicts.readings import _furthest
 
 TWO = Scale("tone", ("1", "2"))
 THREE = Scale("mood", ("low", "mid", "high"))

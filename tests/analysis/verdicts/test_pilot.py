@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis import Scale, analyse
-from evenhand.analysis.bootstrap.looks import level_of_look
+from evenhand.analysis.bootstrap.influence import level_of_look
 from evenhand.analysis.planning.scenarios import Scenario
-from evenhand.analysis.verdicts.pilot import pilots
+from evenhand.analysis.verdicts.evidence import pilots
 
 SCALE = Scale("r", ("no", "yes"))
 

@@ -13,7 +13,7 @@ from statsmodels.stats.inter_rater import cohens_kappa
 from statsmodels.stats.proportion import proportion_confint
 
 from evenhand.analysis import RESULTS_KEY, Analysis, Scale, analyse
-from evenhand.analysis.bootstrap.looks import level_of_look
+from evenhand.analysis.bootstrap.influence import level_of_look
 from evenhand.errors import InputError
 
 TWO = Scale("tone", ("1", "2"), affirmative=frozenset({"2"}))

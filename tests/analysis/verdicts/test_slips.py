@@ -13,11 +13,10 @@ import pytest
 from scipy.stats import binom
 
 from evenhand.analysis import Scale, StudyFacts, Verdict, analyse
-from evenhand.analysis.bootstrap.looks import level_of_look
+from evenhand.analysis.bootstrap.influence import level_of_look
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.planning.more_clusters import REALISTIC
-from evenhand.analysis.verdicts.comparison import Beside
-from evenhand.analysis.verdicts.readings import readings_of
+from evenhand.analysis.verdicts.comparison import Beside, readings_of
 
 TWO = Scale("tone", ("1", "2"))
 QUICK = 10

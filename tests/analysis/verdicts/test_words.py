@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from evenhand.analysis.bias import Finding
 from evenhand.analysis.bootstrap.intervals import Deciding
-from evenhand.analysis.injection.findings import Attack, Outcome
+from evenhand.analysis.injection import Attack, Outcome
 from evenhand.analysis.notes import Remark
 from evenhand.analysis.report.figures import ResultsIndex
 from evenhand.analysis.results import ResultRow

@@ -11,8 +11,16 @@ from scipy.stats import binomtest
 from statsmodels.stats.multitest import multipletests
 
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.injection import Audit, add_injection_rows, audits
-from evenhand.analysis.injection.rows import EFFECT, FLIPS, OUTCOMES, RETEST, UNSCORED
+from evenhand.analysis.injection import (
+    EFFECT,
+    FLIPS,
+    OUTCOMES,
+    RETEST,
+    UNSCORED,
+    Audit,
+    add_injection_rows,
+    audits,
+)
 from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.study.settings.analysis import DecisionSettings
 from evenhand.study.tables.attacks import ATTACKS

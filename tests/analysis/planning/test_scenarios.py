@@ -10,18 +10,16 @@ import pytest
 from statsmodels.stats.inter_rater import cohens_kappa
 
 from evenhand.analysis.planning.more_clusters import Bound, clusters_for_width, clusters_to_decide
-from evenhand.analysis.planning.sample_size import (
+from evenhand.analysis.planning.scenarios import (
     KappaTest,
+    Scenario,
     ac1_half_width,
     cantor,
+    design_effect,
     donner_eliasziw,
+    half_width,
     kappa_half_width,
     two_rater_table,
-)
-from evenhand.analysis.planning.scenarios import (
-    Scenario,
-    design_effect,
-    half_width,
     units_needed,
 )
 from evenhand.errors import InputError

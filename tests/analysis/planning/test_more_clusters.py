@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
-from evenhand.analysis.planning.more_people import Pilot
+from evenhand.analysis.planning.more_clusters import Pilot
 
 PILOT = Pilot("r", "g", -0.01, 0.1, 0.002, 100, 0.0006, 3, 0.02)
 

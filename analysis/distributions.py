@@ -1,0 +1,458 @@
+"""Graders' probabilities compared with humans' shares, where many humans label each unit.
+
+Humans' labels of a unit are draws from the shares that all humans like them would give. Shares of
+few draws stray from these, so the plain distance to them is too long and their plain entropy too
+low: the distances here are corrected for it, so that a grader looks no worse for being compared
+with few humans. `counts` (units, q) are the numbers of humans who chose each category of a unit.
+The noise ceiling is how far apart two groups of as many humans are.
+
+A label is right where a share of humans gave it, not only the most frequent. Forced to name one,
+humans who find two answers right may choose differently from a grader that finds the same two
+right, and agreement with the majority label then ranks graders wrongly (Guerdan, Barocas, Holstein,
+Wallach, Wu & Chouldechova 2025). Raters were not asked for all answers that they find right, so the
+set of right labels is taken from the humans' shares, at several cut-offs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
+
+import numpy as np
+
+from evenhand.analysis.agreement.coefficients import category_shares, label_counts, majority_codes
+from evenhand.analysis.bootstrap.resamples import Resamples, ratio
+from evenhand.analysis.labels.matrix import Coded, LabelMatrix
+from evenhand.analysis.notes import Note, Remark, join_notes
+from evenhand.analysis.results import BASELINES, ResultRows
+from evenhand.analysis.types import Array, Codes, Integers, Mask, Numbers
+from evenhand.analysis.writer import Writer
+
+MOST_PEOPLE = 1000
+"""Upper limit of the number of annotators that a grader is worth."""
+
+
+def disagreement(counts: Array) -> Array:
+    """Probability that two of the humans differ on a unit, (units,); two labels or more.
+
+    Unbiased for 1 - sum p^2 (Simpson 1949), which is also the expected squared distance of one
+    human's label, as a certainty, from the shares p.
+
+    >>> disagreement(np.array([[3.0, 1.0], [5.0, 0.0]])).tolist()
+    [0.5, 0.0]
+    """
+    people = counts.sum(axis=1)
+    return np.asarray(1.0 - (counts * (counts - 1.0)).sum(axis=1) / (people * (people - 1.0)))
+
+
+def squared_distance(stated: Array, counts: Array) -> Array:
+    """Squared distance (units,) of stated probabilities (units, q) from the shares p of all humans.
+
+    Unbiased, as the estimate of the probability that two humans agree is unbiased for sum p^2; it
+    may be below 0 by chance.
+
+    >>> squared_distance(np.array([[1.0, 0.0]]), np.array([[3.0, 1.0]])).tolist()
+    [0.0]
+    """
+    shares = counts / counts.sum(axis=1, keepdims=True)
+    crossed = (stated * (stated - 2.0 * shares)).sum(axis=1)
+    return np.asarray(crossed + 1.0 - disagreement(counts))
+
+
+def total_variation(stated: Array, counts: Array) -> Array:
+    """Total variation distance (units,) of stated probabilities from the shares of these humans."""
+    shares = counts / counts.sum(axis=1, keepdims=True)
+    return np.asarray(0.5 * np.abs(stated - shares).sum(axis=1))
+
+
+def between_groups(counts: Array, size: Integers) -> Array:
+    """Total variation (units,) between the shares of two separate groups of humans.
+
+    Each group has `size` (units,) members; averaged over all ways to draw two such groups from the
+    humans of the unit.
+
+    Unbiased for two groups drawn from all humans. Twice the size must not exceed the humans.
+
+    >>> between_groups(np.array([[3.0, 1.0], [2.0, 2.0]]), np.array([2, 2])).round(3).tolist()
+    [0.5, 0.333]
+    """
+    people = np.rint(counts.sum(axis=1)).astype(np.intp)
+    chosen = np.rint(counts).astype(np.intp)
+    out = np.zeros(len(counts))
+    for n, m in np.unique(np.stack([people, size]), axis=1).T.tolist():
+        rows = (people == n) & (size == m)
+        out[rows] = 0.5 * _apart(n, m)[chosen[rows]].sum(axis=1)
+    return out
+
+
+@lru_cache(maxsize=512)
+def _apart(n: int, m: int) -> Array:
+    """Expected distance of one category's shares in two groups of m of n humans.
+
+    By the number of the n who chose it: (n + 1,).
+    """
+    both, first = np.arange(2 * m + 1), np.arange(m + 1)
+    gap = np.abs(2 * first - both[:, None]) / m
+    in_both = (_hypergeometric(2 * m, both, m, first) * gap).sum(axis=1)
+    return np.asarray(_hypergeometric(n, np.arange(n + 1), 2 * m, both) @ in_both)
+
+
+def _hypergeometric(n: int, good: Codes, drawn: int, found: Codes) -> Array:
+    """Probability to find `found` (k,) among `drawn` of n of which `good` (j,): (j, k)."""
+    of = good[:, None]
+    ways = _log_choose(of, found) + _log_choose(n - of, drawn - found)
+    return np.asarray(np.exp(ways - _log_choose(np.array(n), np.array(drawn))))
+
+
+def _log_choose(n: Codes, k: Codes) -> Array:
+    from scipy.special import gammaln
+
+    possible = (k >= 0) & (k <= n)
+    inside = np.where(possible, k, 0)
+    ways = gammaln(n + 1.0) - gammaln(inside + 1.0) - gammaln(n - inside + 1.0)
+    return np.where(possible, ways, -np.inf)
+
+
+def group_sizes(counts: Array) -> tuple[Codes, Codes]:
+    """Return half and a quarter of the humans of each unit, each (units,); four humans or more."""
+    half = np.rint(counts.sum(axis=1)).astype(np.intp) // 2
+    return half, np.maximum(1, half // 2)
+
+
+def reach(counts: Array) -> Array:
+    """Distance from half to all of the humans, in steps from a quarter to half, (units,)."""
+    half, quarter = group_sizes(counts)
+    return np.asarray((counts.sum(axis=1) - half) / (half - quarter))
+
+
+def between_whole_groups(quarter: Numbers, half: Numbers, steps: Numbers) -> Array:
+    """Extrapolate the mean total variation between two groups as large as the whole group.
+
+    `quarter` and `half` are the means for a quarter and for half of the humans, `steps` the mean
+    `reach`; all of one shape.
+
+    Halves of the humans are further apart than whole groups: by sqrt(2) where they are many, by
+    less where few choose a category. The mean is close to a / sqrt(n + b), so 1 / mean^2 is
+    extrapolated in a straight line: off by 2% for 5 humans and usual shares, where sqrt(2) is off
+    by 12%.
+
+    >>> between_whole_groups(np.array(0.2), np.array(0.2 / 2**0.5), np.array(2.0)).round(6).item()
+    0.1
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slope = np.maximum(0.0, half**-2.0 - quarter**-2.0)
+        whole = (half**-2.0 + slope * steps) ** -0.5
+    return np.where(half > 0, whole, 0.0 * half)
+
+
+def worth_people(distance: Array, one_person: Array) -> Array:
+    """Equivalent number of annotators of a grader, (rows,): their shares are as close to all
+    humans'.
+
+    Shares of n humans are one human's squared distance / n away. `MOST_PEOPLE` where it is more, or
+    the distance is 0 or below by chance; NaN where humans never differ.
+
+    >>> worth_people(np.array([0.1, -0.01, 0.1]), np.array([0.4, 0.4, 0.0])).tolist()
+    [4.0, 1000.0, nan]
+    """
+    near = distance * MOST_PEOPLE <= one_person
+    worth = np.where(near, float(MOST_PEOPLE), ratio(one_person, distance))
+    return np.where(one_person > 0, worth, np.nan)
+
+
+RIGHT_SHARES = (0.1, 0.2, 0.3)
+"""The shares of people from which a label counts as right."""
+MIN_GIVEN = 2
+"""A label that only one human gave may be a slip, and is never right."""
+
+_ROUNDING = 1e-9
+
+
+def right_labels(counts: Array, share: float) -> Mask:
+    """Labels that such a share of humans gave, and at least two of them: (units, q).
+
+    >>> right_labels(np.array([[7.0, 2.0, 1.0]]), 0.1).tolist()
+    [[True, True, False]]
+    """
+    return counts >= _needed(counts.sum(axis=1, keepdims=True), share)
+
+
+def right_without_one(counts: Array, share: float) -> Array:
+    """Probability that each label is right by the labels of all humans but one, (units, q).
+
+    A grader is thereby compared with as many humans as each human is.
+    """
+    people = counts.sum(axis=1, keepdims=True)
+    needed = _needed(people - 1.0, share)
+    without_own = counts * (counts - 1.0 >= needed)
+    return np.asarray((without_own + (people - counts) * (counts >= needed)) / people)
+
+
+def right_by_others(counts: Array, share: float) -> Array:
+    """Probability that a human's label is right by the labels of the others, (units,).
+
+    >>> right_by_others(np.array([[3.0, 2.0]]), 0.1).tolist()
+    [0.6]
+    """
+    people = counts.sum(axis=1, keepdims=True)
+    right = counts - 1.0 >= _needed(people - 1.0, share)
+    return np.asarray((counts * right / people).sum(axis=1))
+
+
+def _needed(people: Array, share: float) -> Array:
+    return np.maximum(MIN_GIVEN, share * people - _ROUNDING)
+
+
+MIN_PEOPLE = 5
+"""Humans who must label a unit: halves of fewer are not groups."""
+MIN_UNITS = 30
+"""Units that must have `MIN_PEOPLE` human labels."""
+
+
+@dataclass(frozen=True)
+class People:
+    """Humans' labels: `counts` (units, q), valid where `enough` humans labelled, (units,)."""
+
+    counts: Array
+    enough: Mask
+
+    @classmethod
+    def of(cls, coded: Coded, members: Sequence[int]) -> People:
+        """Count the labels of some humans.
+
+        Units that too few of them labelled have meaningless counts: one label of each category,
+        often enough that any statistic is defined.
+        """
+        counts = label_counts(coded, members)
+        enough = counts.sum(axis=1) >= MIN_PEOPLE
+        return cls(np.where(enough[:, None], counts, float(MIN_PEOPLE)), enough)
+
+    @cached_property
+    def one_person(self) -> Array:
+        """Squared distance of one human from all, (units,)."""
+        return disagreement(self.counts)
+
+    @cached_property
+    def groups(self) -> Array:
+        """Components of the distance between two groups, (units, 3).
+
+        The total variation of a quarter and of half of the humans, and the steps from there to all.
+        """
+        half, quarter = group_sizes(self.counts)
+        apart = (between_groups(self.counts, size) for size in (quarter, half))
+        return np.column_stack([*apart, reach(self.counts)])
+
+
+@dataclass(frozen=True)
+class Stated:
+    """Probabilities and labels stated by a grader.
+
+    `shares` (units, q) are probabilities, NaN where there are none; `label` (units, q) is its one
+    label as probabilities too, NaN where there is none. `certain` (units,) marks units where the
+    label is used as the probabilities; `method` is the source of the probabilities.
+    """
+
+    name: str
+    shares: Array
+    label: Array
+    certain: Mask
+    method: Note = ""
+
+    @property
+    def known(self) -> Mask:
+        """True where it gives probabilities or a label, (units,)."""
+        return ~np.isnan(self.shares[:, 0])
+
+    @property
+    def labelled(self) -> Mask:
+        """True where it has a label, (units,)."""
+        return ~np.isnan(self.label[:, 0])
+
+
+def stated_by(labels: LabelMatrix, coded: Coded, grader: int) -> Stated:
+    """Return a grader's probabilities of the categories; without any, its label is a certainty."""
+    code = coded.codes[:, grader]
+    label = np.eye(coded.q)[code]
+    label[code < 0] = np.nan
+    shares = _probabilities(labels, coded, grader)
+    certain = np.isnan(shares[:, 0]) & (code >= 0)
+    shares = np.where(certain[:, None], label, shares)
+    return Stated(labels.raters[grader], shares, label, certain, labels.methods[grader])
+
+
+def _probabilities(labels: LabelMatrix, coded: Coded, grader: int) -> Array:
+    """Probabilities of the categories or verdicts (units, q) that sum to 1, NaN where none."""
+    positive = labels.positive[:, grader, None]
+    out = np.full((len(positive), coded.q), np.nan)
+    if coded.is_binary:
+        return np.hstack([positive, 1.0 - positive])
+    affirmative = labels.scale.affirmative_codes
+    if coded.q == 2 and len(affirmative) == 1:
+        first = positive if affirmative[0] == 0 else 1.0 - positive
+        out = np.hstack([first, 1.0 - first])
+    given = labels.distributions.get(grader)
+    if given is None:
+        return out
+    total = given.sum(axis=1, keepdims=True)
+    return np.where(total > 0, given / np.where(total > 0, total, 1.0), out)
+
+
+def baselines_at(shares: Array, names: Sequence[str], units: int) -> list[Stated]:
+    """Return the constant and the random baseline on `units` units.
+
+    They give always the most frequent category, and always the humans' overall shares (q,).
+    """
+    constant = np.eye(len(shares))[int(shares.argmax())]
+    return [
+        Stated(name, np.tile(each, (units, 1)), np.tile(each, (units, 1)), np.full(units, hard))
+        for name, each, hard in zip(names, (constant, shares), (True, False), strict=True)
+    ]
+
+
+TOTAL_VARIATION, EXCESS = "total_variation", "total_variation_excess"
+SQUARED, WORTH = "squared_distance", "people_worth"
+FORCED = "forced_choice_agreement"
+RIGHT, SEVERAL = "response_set_agreement", "response_set_several"
+HALVES = "halves"
+
+
+def add_distribution_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resamples) -> None:
+    """Add rows for humans, every grader and the baselines.
+
+    Nothing is added without graders, or unless at least `MIN_PEOPLE` humans labelled each of at
+    least `MIN_UNITS` units, which alone count.
+
+    `total_variation`, `total_variation_excess`, `squared_distance` and `people_worth` compare
+    probabilities with shares; `forced_choice_agreement`, `response_set_agreement`,
+    `response_set_several` compare labels with one right answer and with
+    several.
+    """
+    for view in labels.views if labels.models else ():
+        out = Writer.of(rows, view, resamples)
+        humans = view.members("human")
+        enough = (view.codes[:, list(humans)] >= 0).sum(axis=1) >= MIN_PEOPLE
+        if out.count(enough)[0] < MIN_UNITS:
+            continue
+        everybody = People.of(view, humans)
+        _add_people_rows(out, everybody)
+        for grader in labels.models:
+            beside = view.people_beside(grader)
+            whom = everybody if beside == humans else People.of(view, beside)
+            _add_rows(_Compared(out, view, whom, stated_by(labels, view, grader)))
+        labelled = everybody.counts * everybody.enough[:, None]
+        shares = category_shares(labelled, view, resamples)[0]
+        for baseline in baselines_at(shares, BASELINES, len(labelled)):
+            _add_rows(_Compared(out, view, everybody, baseline))
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """A grader or baseline, with the humans that it is compared with."""
+
+    out: Writer
+    view: Coded
+    people: People
+    stated: Stated
+
+    @property
+    def held(self) -> Mask:
+        """Mask (units,) of the units that both the humans and the grader rated."""
+        return self.people.enough & self.stated.known
+
+    @property
+    def labelled(self) -> Mask:
+        """Mask (units,) of the units with a label by the grader."""
+        return self.people.enough & self.stated.labelled
+
+    @property
+    def told(self) -> Mask:
+        """Mask (units,) of the `labelled` units whose majority is not tied."""
+        return self.labelled & (self.majority >= 0)
+
+    @cached_property
+    def majority(self) -> Codes:
+        """Majority of the humans, (units,), -1 where it is tied."""
+        return majority_codes(self.people.counts)
+
+    @cached_property
+    def right(self) -> Array:
+        """Probability that its label is the majority's, (units,): 0 or 1 for a grader."""
+        said = np.take_along_axis(self.stated.label, self.majority[:, None].clip(0), axis=1)
+        return np.asarray(said[:, 0])
+
+    @cached_property
+    def squared(self) -> Array:
+        """Squared distance from all humans, (units,)."""
+        return squared_distance(self.stated.shares, self.people.counts)
+
+
+def _means(out: Writer, *parts: tuple[Mask, Sequence[Numbers]]) -> list[list[Array]]:
+    """Return means over the units of each part, (units,), of its features (units,): (rows,) each.
+
+    All in one product with the resamples' weights, which is the most expensive step.
+    """
+    columns = [
+        np.where(units, each, 0.0)
+        for units, features in parts
+        for each in (*features, np.ones(len(units)))
+    ]
+    sums = iter(out.sums(*columns).T)
+    found = ([next(sums) for _ in range(len(features) + 1)] for _, features in parts)
+    return [[ratio(each, count) for each in totals] for *totals, count in found]
+
+
+def _add_people_rows(out: Writer, people: People) -> None:
+    """Add rows of humans: the ceiling for graders."""
+    counts, units = people.counts, people.enough
+    several = [right_labels(counts, share).sum(axis=1) > 1 for share in RIGHT_SHARES]
+    by_others = [right_by_others(counts, share) for share in RIGHT_SHARES]
+    features = [*people.groups.T, people.one_person]
+    (quarter, half, steps, one_person), several, by_others = _means(
+        out, (units, features), (units, several), (units, by_others)
+    )
+    add = partial(out.add, units=out.count(units), a="humans")
+    whole = between_whole_groups(quarter, half, steps)
+    add(TOTAL_VARIATION, whole, note="another group of as many people; carried on from halves")
+    add(TOTAL_VARIATION, half, at=HALVES, note="two halves of the people")
+    add(SQUARED, one_person, note="one person's label")
+    for share, values, right in zip(RIGHT_SHARES, several, by_others, strict=True):
+        add(SEVERAL, values, at=f"{share:g}")
+        add(RIGHT, right, at=f"{share:g}", note="a person by the others")
+
+
+def _add_rows(of: _Compared) -> None:
+    people, label = of.people, of.stated.label
+    right = [
+        (label * right_without_one(people.counts, share)).sum(axis=1) for share in RIGHT_SHARES
+    ]
+    apart = total_variation(of.stated.shares, people.counts)
+    shares, [forced], right = _means(
+        of.out,
+        (of.held, [apart, of.squared, *people.groups.T, people.one_person]),
+        (of.told, [of.right]),
+        (of.labelled, right),
+    )
+    add = partial(of.out.add, reason="no_pairable_units", a="humans", b=of.stated.name)
+    _add_distance_rows(of, add, shares)
+    untold = of.out.count(of.labelled & ~of.told)[0]
+    note = f"{untold} tied units left out" if untold else ""
+    add(FORCED, forced, units=of.out.count(of.told), note=note)
+    for share, values in zip(RIGHT_SHARES, right, strict=True):
+        add(RIGHT, values, units=of.out.count(of.labelled), at=f"{share:g}")
+
+
+def _add_distance_rows(of: _Compared, add: Callable[..., object], means: list[Array]) -> None:
+    apart, squared, quarter, half, steps, one_person = means
+    held, certain = of.out.count(of.held), of.out.count(of.held & of.stated.certain)[0]
+    note: Note = of.stated.method
+    if certain and of.stated.name not in BASELINES:
+        hard = Remark("hard_labels") if certain == held[0] else ""
+        note = join_notes(note, hard or f"hard labels taken as certain on {certain} units")
+    worth = worth_people(squared, one_person)
+    capped = Remark("people_or_more", (MOST_PEOPLE,)) if worth[0] >= MOST_PEOPLE else ""
+    excess = apart - between_whole_groups(quarter, half, steps)
+    for statistic, values in ((TOTAL_VARIATION, apart), (EXCESS, excess), (SQUARED, squared)):
+        add(statistic, values, units=held, note=note)
+    unclear = "no_variation" if held[0] else "no_pairable_units"
+    add(WORTH, worth, units=held, note=join_notes(note, capped), reason=unclear)

@@ -1,1 +1,0 @@
-"""Distributions of labels: graders' probabilities compared with the shares of many annotators."""
