@@ -1,36 +1,32 @@
-"""The report as a whole, in reading order."""
+"""The report as a whole, in reading order, each figure and table with a name."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from evenhand.analysis.report.blocks import Answer, ReportSection
-from evenhand.analysis.report.context import ReportContext
-from evenhand.analysis.report.names import named
+from evenhand.analysis.report.blocks import Answer, Block, Chart, ReportSection, Table
 from evenhand.analysis.report.sections import (
-    agreement,
-    bias,
-    clarity,
-    confidence_filter,
-    corrected_rates,
+    audits,
+    ceiling,
+    certainty,
     direction,
     disagreements,
-    distributions,
-    group_performance,
-    injection,
     methods,
-    overall,
-    preference,
+    pairs,
+    parts,
+    published,
     raters,
-    reproduction,
-    rewording,
-    stability,
+    rates,
+    subjects,
     thresholds,
     verdict_cards,
+    wordings,
 )
-from evenhand.analysis.report.source import Source
+from evenhand.analysis.report.source import ReportContext, Source
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -38,26 +34,29 @@ if TYPE_CHECKING:
 
 SECTIONS = (
     verdict_cards.section,
-    reproduction.section,
-    agreement.ceiling_section,
-    agreement.pairs_section,
-    overall.section,
-    preference.section,
+    published.section,
+    ceiling.section,
+    pairs.section,
+    subjects.overall_section,
+    subjects.preference_section,
     direction.section,
     thresholds.section,
-    corrected_rates.section,
-    bias.section,
-    injection.section,
-    clarity.section,
-    distributions.section,
-    confidence_filter.section,
-    stability.section,
-    rewording.section,
-    group_performance.section,
+    rates.section,
+    audits.bias_section,
+    audits.injection_section,
+    certainty.clarity_section,
+    certainty.distributions_section,
+    certainty.confidence_section,
+    wordings.stability_section,
+    wordings.rewording_section,
+    parts.section,
     raters.section,
     disagreements.section,
     methods.section,
 )
+METHODS = "methods"
+"""The paragraph to paste."""
+_LONGEST = 110
 
 
 def sections_of(analysis: Analysis, context: ReportContext) -> list[ReportSection]:
@@ -65,17 +64,74 @@ def sections_of(analysis: Analysis, context: ReportContext) -> list[ReportSectio
     studies need are left out of others.
     """
     source = Source.of(analysis, context)
-    found = (section(source) for section in SECTIONS)
-    sections = [section for section in found if section is not None]
-    return named([*(replace(each, appendix=()) for each in sections), *_appendix(sections)])
+    sections = list(filter(None, (section(source) for section in SECTIONS)))
+    return _named([*(replace(each, appendix=()) for each in sections), *_appendix(sections)])
 
 
 def _appendix(sections: Sequence[ReportSection]) -> list[ReportSection]:
     """Collect the appendices of all sections into one; empty where there is none."""
     parts = tuple(part for section in sections for part in section.appendix)
     said = (Answer((written("report.appendix"),)),)
-    return (
-        [ReportSection("appendix", written("page.appendix"), answers=said, parts=parts)]
-        if parts
-        else []
-    )
+    title = written("page.appendix")
+    return [ReportSection("appendix", title, answers=said, parts=parts)] if parts else []
+
+
+def _named(sections: Sequence[ReportSection]) -> list[ReportSection]:
+    """The sections with a name for every figure and table, each made of its caption and used once:
+    a second one of the same caption has a number.
+    """
+    # Other anchors on the page.
+    taken = {"main", "overview", "appendix", METHODS} | {each.id for each in sections}
+    taken |= {f"{each.id}-title" for each in sections}
+    return [
+        replace(
+            section,
+            blocks=_with_names(section.blocks, taken),
+            parts=tuple(
+                replace(
+                    part,
+                    open=_with_names(part.open, taken),
+                    folded=_with_names(part.folded, taken),
+                )
+                for part in section.parts
+            ),
+        )
+        for section in sections
+    ]
+
+
+def _with_names(blocks: Iterable[Block], taken: set[str]) -> tuple[Block, ...]:
+    return tuple(_with_name(block, taken) for block in blocks)
+
+
+def _with_name(block: Block, taken: set[str]) -> Block:
+    if isinstance(block, Chart):
+        name = _new_name(block.caption, taken)
+        tables = tuple(replace(each, name=_new_name(each.caption, taken)) for each in block.data)
+        return replace(block, name=name, data=tables)
+    if isinstance(block, Table):
+        return replace(block, name=_new_name(block.caption, taken))
+    return block
+
+
+def _new_name(caption: str, taken: set[str]) -> str:
+    stem = plain_name(caption)
+    name, count = stem, 1
+    while name in taken:
+        count += 1
+        name = f"{stem}-{count}"
+    taken.add(name)
+    return name
+
+
+def plain_name(text: str) -> str:
+    """A text as a file name that any system accepts.
+
+    >>> plain_name("Refusal: Cohen κ of every two raters (synthetic)")
+    'refusal-cohen-k-of-every-two-raters-synthetic'
+    >>> plain_name("評価"), plain_name("../Größe")
+    ('figure', 'grosse')
+    """
+    latin = text.replace("κ", "k").replace("α", "alpha").replace("π", "pi").replace("ß", "ss")
+    bare = unicodedata.normalize("NFKD", latin).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "-", bare).strip("-")[:_LONGEST].strip("-") or "figure"

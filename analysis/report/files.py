@@ -1,4 +1,4 @@
-"""Writing the files of a report, each whole or not at all."""
+"""Writing the files of a report, each whole or not at all, and showing it in a notebook."""
 
 from __future__ import annotations
 
@@ -8,23 +8,34 @@ import hashlib
 import io
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.analysis.notes import join_notes, text_of
-from evenhand.analysis.report.blocks import Chart
-from evenhand.analysis.report.charts.style import ROLES, chart_spec
-from evenhand.analysis.report.charts.svg import can_draw, inline_svg
-from evenhand.analysis.report.context import ReportContext
-from evenhand.analysis.report.disagreements_page import PAGE, has_page, page_of
-from evenhand.analysis.report.document import sections_of
-from evenhand.analysis.report.escaping import markdown
-from evenhand.analysis.report.sections.reproduction import published_rows
-from evenhand.analysis.report.source import Source
+from evenhand.analysis.report.blocks import SYNTHETIC, Block, Cards, Chart, Quotable, Table
+from evenhand.analysis.report.charts import (
+    ROLES,
+    can_draw,
+    chart_spec,
+    inline_svg,
+    standalone_spec,
+    vega_svg,
+)
+from evenhand.analysis.report.document import METHODS, sections_of
+from evenhand.analysis.report.sections import verdict_cards
+from evenhand.analysis.report.sections.ceiling import forest
+from evenhand.analysis.report.sections.disagreements import PAGE, has_page, page_of
+from evenhand.analysis.report.sections.published import published_rows
+from evenhand.analysis.report.source import ReportContext, Source
+from evenhand.analysis.report.tables import csv_of, tex_of
+from evenhand.analysis.report.terminal_panel import TextTable, render_table_text
 from evenhand.analysis.results import RESULTS_COLUMNS
+from evenhand.analysis.verdicts.judge import limits_of
 from evenhand.analysis.verdicts.ranking import rank_graders, recommendations
 from evenhand.study.tables.atomic import atomic_write
 from evenhand.study.tables.private import new_folder
@@ -44,6 +55,10 @@ PUBLISHED = "published.csv"
 """Published figures beside the study's own, for a study that declares some."""
 _TEMPLATES = Path(__file__).parent / "templates"
 _SCRIPTS = ("downloads.js", "reading.js")
+_SCALE = 2
+"""Pixels of a PNG for each of the figure: sharp in print."""
+_MARKDOWN = re.compile(r"[\\`*_\[\]|~#]|(?<=:)//|^[-+=](?![\d.])|(?<=^\d)[.)](?=\s|$)")
+_MARKUP = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _DRAWING = 2
 """Processes that draw: each has to wake the drawing library, which takes as long as four charts."""
 
@@ -90,6 +105,9 @@ def write_report(
     contents["report.html"] = _html_page(context, sections, draw, full=full)
     for name, content in contents.items():
         atomic_write(out / name, content.encode(errors=KEPT))
+
+
+# Its texts
 
 
 def _rows(analysis: Analysis, *, synthetic: bool) -> list[dict[str, Any]]:
@@ -268,13 +286,90 @@ def _seen(value: object) -> object:
 @cache
 def _markdown() -> jinja2.Environment:
     """As for HTML, with every expression escaped for Markdown instead."""
-    return _html().overlay(autoescape=False, finalize=_markdown_cell)
+    return _html().overlay(autoescape=False, finalize=lambda value: markdown(str(value)))
 
 
-def _markdown_cell(value: object) -> str:
-    return markdown(str(value))
+def markdown(text: str) -> str:
+    """Return a text from users as one line that Markdown shows literally: no table cell, link,
+    markup or heading. (HTML is escaped by Jinja2.)
+
+    >>> print(markdown("a|b <b>*x*</b>"))
+    a\\|b &lt;b&gt;\\*x\\*&lt;/b&gt;
+    """
+    line = "".join(_MARKUP.get(letter, letter) for letter in " ".join(visible(text).split()))
+    return _MARKDOWN.sub(lambda found: "\\" + found.group(), line)
 
 
 def rendered(template: str, **content: object) -> str:
     """A template of the report with content; every text in it is escaped."""
     return _html().get_template(template).render(**content)
+
+
+# Figures and tables as files of their own
+
+
+def write_figures(analysis: Analysis, context: ReportContext, out: Path) -> int:
+    """Write every figure as SVG and PNG, every table as CSV and LaTeX, and the methods paragraph
+    with its references, into a folder, made if need be; returns how many files that are.
+
+    Each file is named after its anchor in report.html. A figure has the light colours, its caption
+    and its note. Each is marked if it is synthetic.
+    """
+    new_folder(out)
+    count = 0
+    for section in sections_of(analysis, context):
+        for name, content in _figures(section.every_block(), synthetic=context.synthetic):
+            atomic_write(out / name, content)
+            count += 1
+    return count
+
+
+def _figures(blocks: Iterable[Block], *, synthetic: bool) -> Iterator[tuple[str, bytes]]:
+    for block in blocks:
+        if isinstance(block, Chart):
+            yield from _pictures(block, synthetic=synthetic)
+        if isinstance(block, Chart | Table):
+            for table in block.data:
+                yield f"{table.name}.csv", csv_of(table, synthetic=synthetic).encode(errors=KEPT)
+                yield f"{table.name}.tex", tex_of(table, synthetic=synthetic).encode()
+        if isinstance(block, Quotable):
+            yield f"{METHODS}.md", visible(f"{block.text}\n").encode()
+            yield f"{METHODS}.tex", visible(f"{block.tex}\n").encode()
+            yield "references.bib", block.bibtex.encode()
+
+
+def _pictures(chart: Chart, *, synthetic: bool) -> Iterator[tuple[str, bytes]]:
+    import vl_convert
+
+    svg = vega_svg(standalone_spec(chart, SYNTHETIC if synthetic else ""))
+    yield f"{chart.name}.svg", svg.encode()
+    yield f"{chart.name}.png", vl_convert.svg_to_png(svg, scale=_SCALE)
+
+
+# A cell of a notebook
+
+
+def render_notebook(analysis: Analysis, context: ReportContext) -> str:
+    """HTML: the verdicts with the notes needed to read them, the panel, and one figure of graders
+    compared with people. It has its own colours for light and dark, holds no script, and loads
+    nothing from elsewhere.
+    """
+    source = Source.of(analysis, context)
+    verdicts = verdict_cards.section(source).blocks
+    # Of the first rubric that has one.
+    first = next((chart for figures in source.rubrics for chart in forest(figures)), None)
+    return rendered(
+        "notebook.html.j2",
+        name=context.name,
+        answers=[each.sentence for each in recommendations(source.ranking)],
+        notes=(*limits_of(analysis.verdicts), *source.notes),
+        cards=[card for block in verdicts if isinstance(block, Cards) for card in block.cards],
+        several=len(source.figures.rubrics) > 1,
+        tables=render_table_text(analysis, context),
+        chart=first and replace(first, caption=source.marked(first.caption)),
+    )
+
+
+def render_lines(lines: Iterable[str | TextTable]) -> str:
+    """HTML: sentences and tables in order, in the colours of `render_notebook`."""
+    return rendered("lines.html.j2", lines=list(lines))

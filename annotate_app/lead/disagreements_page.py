@@ -12,7 +12,7 @@ from typing import Any, Literal
 import streamlit as st
 
 from evenhand.analysis.people.disagreements import GraderDisagreement
-from evenhand.analysis.report.disagreements_page import kind_title
+from evenhand.analysis.report.sections.disagreements import kind_title
 from evenhand.annotate_app.lead.parts.live_figures import latest_figures
 from evenhand.annotate_app.lead.parts.unit_texts import marked_blocks
 from evenhand.annotate_app.logins.lead_login import admitted, require

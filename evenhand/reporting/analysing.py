@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from evenhand.analysis.dataset import Dataset
     from evenhand.analysis.injection import Audit
     from evenhand.analysis.report import ReportContext
-    from evenhand.analysis.report.context import BesidePublished
+    from evenhand.analysis.report.source import BesidePublished
     from evenhand.analysis.verification import Libraries
     from evenhand.reporting.load import Source
     from evenhand.study import Study
@@ -248,7 +248,7 @@ def _beside_published(
     study: Study, dataset: Dataset, published: PublishedFigures
 ) -> BesidePublished:
     """Return the figures of others, and how this study differs from theirs in design."""
-    from evenhand.analysis.report.context import BesidePublished
+    from evenhand.analysis.report.source import BesidePublished
     from evenhand.study.prompts.pairs import prompts_noun
     from evenhand.texts import written
 

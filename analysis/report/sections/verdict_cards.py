@@ -15,7 +15,7 @@ from evenhand.analysis.report.blocks import (
     ReportSection,
 )
 from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure
-from evenhand.analysis.report.source import Source, rater_title
+from evenhand.analysis.report.source import RubricFigures, Source, rater_title
 from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.usage import PRICE
 from evenhand.analysis.verdicts.judge import Verdict, limits_of
@@ -45,25 +45,22 @@ def section(source: Source) -> ReportSection:
 def _first(source: Source) -> FirstPage:
     advice = []
     for found in recommendations(source.ranking):
-        people = _people(source, found.rubric)
+        people = _people(source.on(found.rubric))
         advice.append(
             Advice(
                 rubric=source.context.title_of(found.rubric),
                 sentence=found.sentence,
-                people=_cell(people) if people else None,
+                people=people.cell if people else None,
                 sample=_sample(source, people) if people else "",
             )
         )
     return FirstPage(tuple(advice), _facts(source))
 
 
-def _people(source: Source, rubric: str) -> Figure | None:
+def _people(figures: RubricFigures) -> Figure | None:
     """Return the figure of people's agreement with one another, or None if undefined."""
-    for subset in (ALL, ALL_BINARY):
-        found = source.figures.get(rubric, source.kappa(rubric, subset), "humans", "", subset)
-        if found is not None and found.reason is None:
-            return found
-    return None
+    found = (figures.get(figures.kappa(on), "humans", "", on) for on in (ALL, ALL_BINARY))
+    return next((each for each in found if each and each.reason is None), None)
 
 
 def _sample(source: Source, people: Figure) -> str:
@@ -99,8 +96,8 @@ def _card(source: Source, verdict: Verdict) -> Card:
     title = TITLES[verdict["verdict"]]
     figures = [source.figures.by_key(tuple(key)) for key in verdict["evidence"]]
     kappas = [source.figures.by_key(tuple(key)) for key in verdict["kappas"]]
-    own, people = [*(_cell(each) if each else None for each in kappas), None, None][:2]
-    price = source.figures.get(verdict["rubric"], PRICE, "", verdict["grader"])
+    own, people = [*(each.cell if each else None for each in kappas), None, None][:2]
+    price = source.on(verdict["rubric"]).get(PRICE, "", verdict["grader"])
     return Card(
         verdict=verdict["verdict"],
         word=title.words,
@@ -110,7 +107,7 @@ def _card(source: Source, verdict: Verdict) -> Card:
         sentence=verdict["sentence"],
         reason=verdict["reason"],
         kappas=(own, people),
-        price=_cell(price) if price and not price.reason else None,
+        price=price.cell if price and not price.reason else None,
         evidence=tuple(_evidence(figure) for figure in figures if figure is not None),
     )
 
@@ -121,9 +118,4 @@ def _evidence(figure: Figure) -> tuple[str, Cell]:
     parts.append(entry_for(figure.statistic).label)
     if figure.subset == ALL_BINARY:
         parts.append(written("naming.binary_verdict"))
-    return ", ".join(parts), _cell(figure)
-
-
-def _cell(figure: Figure) -> Cell:
-    aside = figure.reason.words if figure.reason else ""
-    return Cell(figure.estimate, figure.interval, aside, key=figure.key, line=figure.line)
+    return ", ".join(parts), figure.cell

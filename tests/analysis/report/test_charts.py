@@ -17,10 +17,9 @@ from sklearn.metrics import cohen_kappa_score
 from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
 from evenhand.analysis.report import ReportContext
 from evenhand.analysis.report.blocks import Chart
-from evenhand.analysis.report.charts.forest import forest
-from evenhand.analysis.report.charts.style import MAX_LISTED, ROLES, chart_spec, short
-from evenhand.analysis.report.charts.svg import inline_svg
+from evenhand.analysis.report.charts import MAX_LISTED, ROLES, chart_spec, inline_svg, short
 from evenhand.analysis.report.document import sections_of
+from evenhand.analysis.report.sections.ceiling import forest
 from evenhand.analysis.report.source import READINGS, Source
 from tests.analysis.report.small_study import HOSTILE, SCALE, tables
 
@@ -294,8 +293,8 @@ def test_graders_stand_in_the_order_of_their_agreement(busy_analysis: Analysis) 
 
 def test_one_reading_of_the_forest_is_a_picture_of_its_own(busy_analysis: Analysis) -> None:
     source = Source.of(busy_analysis, ReportContext("A study", rubric_titles={"R": "The rubric"}))
-    (whole,) = forest(source, "R")
-    parts = [each for reading in READINGS for each in forest(source, "R", readings=(reading,))]
+    (whole,) = forest(source.on("R"))
+    parts = [each for reading in READINGS for each in forest(source.on("R"), readings=(reading,))]
     assert [len(each.spec["vconcat"]) for each in (whole, *parts)] == [2, 1, 1]
     values = [datum for each in parts for datum in each.spec["data"]["values"]]
     assert values == whole.spec["data"]["values"]
@@ -312,9 +311,9 @@ def test_the_forest_of_a_yes_no_rubric_is_drawn_once() -> None:
     source = Source.of(
         analyse(pd.DataFrame(rows), None, [scale], resamples=20), ReportContext("A study")
     )
-    [drawn] = forest(source, "")
+    [drawn] = forest(source.on(""))
     assert len(drawn.spec["vconcat"]) == 1
-    assert [len(forest(source, "", readings=(each,))) for each in READINGS] == [1, 0]
+    assert [len(forest(source.on(""), readings=(each,))) for each in READINGS] == [1, 0]
 
 
 def test_each_row_of_the_forest_has_the_ceiling_of_its_items() -> None:
@@ -334,7 +333,7 @@ def test_each_row_of_the_forest_has_the_ceiling_of_its_items() -> None:
     ]
     scale = Scale("", ("y", "n"), affirmative=frozenset({"y"}))
     found = analyse(pd.DataFrame(rows), None, [scale], resamples=50)
-    [drawn] = forest(Source.of(found, ReportContext("A study")), "")
+    [drawn] = forest(Source.of(found, ReportContext("A study")).on(""))
     values = {datum["who"]: datum for datum in drawn.spec["data"]["values"]}
     on_all = cohen_kappa_score(labels["ann"], labels["ben"])
     on_easy = cohen_kappa_score(labels["ann"][~hard], labels["ben"][~hard])

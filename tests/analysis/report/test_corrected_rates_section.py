@@ -15,8 +15,8 @@ import pytest
 from evenhand.analysis import Analysis, analyse
 from evenhand.analysis.report import ReportContext
 from evenhand.analysis.report.blocks import Chart
-from evenhand.analysis.report.context import BesidePublished
 from evenhand.analysis.report.document import sections_of
+from evenhand.analysis.report.source import BesidePublished
 from evenhand.study.settings.published import PublishedFigures
 from tests.analysis.graded_studies import YES, study
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evenhand.analysis.report.escaping import markdown
+from evenhand.analysis.report.files import markdown
 from evenhand.study.tables.spreadsheets import guarded as spreadsheet
 
 

@@ -11,16 +11,14 @@ import pytest
 from evenhand.analysis import Scale, analyse
 from evenhand.analysis.report import ReportContext
 from evenhand.analysis.report.blocks import Chart
-from evenhand.analysis.report.charts.reliability import reliability_diagrams
-from evenhand.analysis.report.charts.style import MAX_LISTED
-from evenhand.analysis.report.charts.svg import inline_svg
-from evenhand.analysis.report.charts.thresholds import threshold_curves
-from evenhand.analysis.report.source import Source
+from evenhand.analysis.report.charts import MAX_LISTED, inline_svg
+from evenhand.analysis.report.sections.thresholds import reliability_diagrams, threshold_curves
+from evenhand.analysis.report.source import RubricFigures, Source
 
 YES = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}))
 
 
-def source_of(units: int, graders: int = 1, person: str = "") -> Source:
+def source_of(units: int, graders: int = 1, person: str = "") -> RubricFigures:
     """Graders that state a probability q where q times 4, up to 1, would be right, and a person
     who says `person`, or else y with that chance."""
     rng = np.random.default_rng(5)
@@ -35,7 +33,7 @@ def source_of(units: int, graders: int = 1, person: str = "") -> Source:
                 {"unit_id": f"u{n}", "rater_id": f"g{grader:02}", "rater_kind": "model"} | stated
             )
     found = analyse(pd.DataFrame(rows).assign(rubric="tone"), None, [YES], resamples=100)
-    return Source.of(found, ReportContext("study"))
+    return Source.of(found, ReportContext("study")).on("tone")
 
 
 def data_of(chart: Chart, **where: object) -> list[dict[str, Any]]:
@@ -45,13 +43,13 @@ def data_of(chart: Chart, **where: object) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def shifted() -> Source:
+def shifted() -> RubricFigures:
     return source_of(400)
 
 
-def test_a_shifted_grader_peaks_below_its_default(shifted: Source) -> None:
+def test_a_shifted_grader_peaks_below_its_default(shifted: RubricFigures) -> None:
     """People part at a stated 1/8; the default of 1/2 is never reached."""
-    [chart] = threshold_curves(shifted, "tone")
+    [chart] = threshold_curves(shifted)
     curve = data_of(chart, kind="curve")
     [best] = data_of(chart, mark="best")
     [default] = data_of(chart, mark="default")
@@ -65,24 +63,24 @@ def test_a_shifted_grader_peaks_below_its_default(shifted: Source) -> None:
 
 
 def test_where_nothing_is_recommended_the_default_is_filled() -> None:
-    [chart] = threshold_curves(source_of(25), "tone")
+    [chart] = threshold_curves(source_of(25))
     assert [each["used"] for each in data_of(chart, mark="default")] == [True]
     assert not any(each["used"] for each in data_of(chart, mark="best"))
     assert "g00: keep 0.5: the best is uncertain." in chart.alt
 
 
 def test_without_intervals_nothing_is_shaded() -> None:
-    [chart] = threshold_curves(source_of(4), "tone")
+    [chart] = threshold_curves(source_of(4))
     assert all(each["low"] is None for each in chart.spec["data"]["values"])
     inline_svg(dict(chart.spec), chart.alt)
 
 
 def test_nothing_is_drawn_where_people_say_one_thing() -> None:
-    assert threshold_curves(source_of(40, person="y"), "tone") == []
+    assert threshold_curves(source_of(40, person="y")) == []
 
 
-def test_a_grader_that_understates_lies_above_the_line(shifted: Source) -> None:
-    [chart] = reliability_diagrams(shifted, "tone")
+def test_a_grader_that_understates_lies_above_the_line(shifted: RubricFigures) -> None:
+    [chart] = reliability_diagrams(shifted)
     points = data_of(chart)
     steps = {each["estimate"]: each["units"] for each in points}
     assert sum(steps.values()) == 400
@@ -97,8 +95,8 @@ def test_a_grader_that_understates_lies_above_the_line(shifted: Source) -> None:
 def test_every_panel_has_a_cap() -> None:
     many = source_of(40, graders=MAX_LISTED + 2)
     for chart in (
-        *threshold_curves(many, "tone"),
-        *reliability_diagrams(many, "tone"),
+        *threshold_curves(many),
+        *reliability_diagrams(many),
     ):
         assert len({each["grader"] for each in data_of(chart)}) == MAX_LISTED
         assert f"first {MAX_LISTED} graders" in chart.note

@@ -7,9 +7,15 @@ from xml.etree import ElementTree
 
 import pytest
 
-from evenhand.analysis.report.charts.schemes import in_scheme, svg_in_scheme
-from evenhand.analysis.report.charts.style import ROLES, SERIES, chart_spec, layer
-from evenhand.analysis.report.charts.svg import inline_svg
+from evenhand.analysis.report.charts import (
+    ROLES,
+    SERIES,
+    chart_spec,
+    in_scheme,
+    inline_svg,
+    layer,
+    svg_in_scheme,
+)
 
 SPEC = chart_spec([{"x": 1}], layer("point", {"x": {"field": "x"}}, color=SERIES[0]))
 

@@ -18,7 +18,7 @@ from evenhand.analysis import Analysis, StudyFacts, analyse
 from evenhand.analysis.bias import BOUND
 from evenhand.analysis.report import ReportContext, write_report
 from evenhand.analysis.report.figures import shown
-from evenhand.analysis.report.sections.methods_text import references
+from evenhand.analysis.report.sections.methods import references
 from evenhand.analysis.statistics import statistics
 from evenhand.analysis.verdicts.judge import limits_of
 from evenhand.rubrics import Published

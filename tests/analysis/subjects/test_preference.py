@@ -14,7 +14,7 @@ import pytest
 
 from evenhand.analysis import Scale, analyse
 from evenhand.analysis.report import write_report
-from evenhand.analysis.report.context import ReportContext
+from evenhand.analysis.report.source import ReportContext
 from evenhand.analysis.subjects.bradley_terry import strengths
 
 pytestmark = pytest.mark.slow

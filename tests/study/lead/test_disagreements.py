@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from evenhand.analysis.report.disagreements_page import KINDS as REPORTED
-from evenhand.analysis.report.disagreements_page import kind_title
+from evenhand.analysis.report.sections.disagreements import KINDS as REPORTED
+from evenhand.analysis.report.sections.disagreements import kind_title
 from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.lead.disagreements import KINDS, sort_disagreement, sorted_so_far
