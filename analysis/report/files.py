@@ -54,7 +54,6 @@ SCHEMA = 1
 PUBLISHED = "published.csv"
 """Published figures beside the study's own, for a study that declares some."""
 _TEMPLATES = Path(__file__).parent / "templates"
-_SCRIPTS = ("downloads.js", "reading.js")
 _SCALE = 2
 """Pixels of a PNG for each of the figure: sharp in print."""
 _MARKDOWN = re.compile(r"[\\`*_\[\]|~#]|(?<=:)//|^[-+=](?![\d.])|(?<=^\d)[.)](?=\s|$)")
@@ -95,14 +94,27 @@ def write_report(
     contents = {
         "results.csv": _csv(RESULTS_COLUMNS, rows),
         "report.json": _json(analysis, context, rows),
-        "report.md": _markdown_page(context, sections),
+        "report.md": _markdown()
+        .get_template("report.md.j2")
+        .render(context=context, sections=sections),
     }
     if context.beside:
         beside = published_rows(Source.of(analysis, context))
         contents[PUBLISHED] = _csv(list(beside[0]), beside)
     if has_page(analysis.disagreements, context):
-        contents[PAGE] = _disagreements_page(analysis, context)
-    contents["report.html"] = _html_page(context, sections, draw, full=full)
+        page = page_of(analysis.disagreements, context)
+        contents[PAGE] = _page("disagreements", ["disagreements.js"], context, page=page)
+    rubrics = dict.fromkeys(part.rubric for section in sections for part in section.parts)
+    contents["report.html"] = _page(
+        "report",
+        ["downloads.js", "reading.js"],
+        context,
+        sections=sections,
+        draw=draw,
+        rubrics=list(filter(None, rubrics)),
+        full=full,
+        unfolded=" open" if full else "",
+    )
     for name, content in contents.items():
         atomic_write(out / name, content.encode(errors=KEPT))
 
@@ -136,98 +148,46 @@ def _csv(columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> str:
 
 
 def _json(analysis: Analysis, context: ReportContext, rows: list[dict[str, Any]]) -> str:
+    ranking = rank_graders(analysis.results, analysis.verdicts)
+    thresholds: dict[str, dict[str, float]] = {}
+    origins: dict[str, dict[str, str]] = {}
+    for each in analysis.thresholds:
+        thresholds.setdefault(each.rubric, {})[each.grader] = each.threshold
+        origins.setdefault(each.rubric, {})[each.grader] = each.origin
     study = {
         "name": context.name,
         "synthetic": context.synthetic,
         "facts": dict(context.facts),
         "notes": [*context.notes, *analysis.notes],
-        "recommendations": _recommendations(analysis),
+        "recommendations": {each.rubric: each.sentence for each in recommendations(ranking)},
         "rubric_titles": dict(context.rubric_titles),
-        "thresholds": _by_rubric(analysis, "threshold"),
-        "threshold_origins": _by_rubric(analysis, "origin"),
+        "thresholds": thresholds,
+        "threshold_origins": origins,
     }
-    content = {
-        "schema": SCHEMA,
-        "study": study,
-        "verdicts": analysis.verdicts,
-        "results": rows,
-    }
+    content = {"schema": SCHEMA, "study": study, "verdicts": analysis.verdicts, "results": rows}
     return json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
 
-def _recommendations(analysis: Analysis) -> dict[str, str]:
-    """Return the recommended action, by rubric."""
-    ranking = rank_graders(analysis.results, analysis.verdicts)
-    return {each.rubric: each.sentence for each in recommendations(ranking)}
-
-
-def _by_rubric(analysis: Analysis, name: str) -> dict[str, dict[str, Any]]:
-    """A property of the thresholds in force, by rubric and grader."""
-    found: dict[str, dict[str, Any]] = {}
-    for each in analysis.thresholds:
-        found.setdefault(each.rubric, {})[each.grader] = getattr(each, name)
-    return found
-
-
-def _html_page(
-    context: ReportContext,
-    sections: list[ReportSection],
-    draw: Callable[[Chart], Markup],
-    *,
-    full: bool,
-) -> str:
+def _page(name: str, scripts: Sequence[str], context: ReportContext, **content: object) -> str:
+    """A page, which may use its own style sheet and script and nothing else: no other script, no
+    image, no request.
+    """
     from markupsafe import Markup
 
-    style = _html().get_template("report.css").render()
     known = {"colours": ROLES, "synthetic": context.synthetic}
-    scripts = [_html().get_template(name).render(known) for name in _SCRIPTS]
-    script = Markup("\n".join(scripts))  # noqa: S704 - our own
-    # The page may use this very style sheet and this very script, and nothing else: no other
-    # script, no image, no request.
-    return (
-        _html()
-        .get_template("report.html.j2")
-        .render(
-            context=context,
-            sections=sections,
-            draw=draw,
-            rubrics=_titles(sections),
-            full=full,
-            unfolded=Markup(" open") if full else "",
-            style_digest=_digest(style),
-            script=script,
-            script_digest=_digest(script),
-        )
-    )
-
-
-def _disagreements_page(analysis: Analysis, context: ReportContext) -> str:
-    """The page, which may use its own style sheet and script and nothing else, as the report."""
-    from markupsafe import Markup
-
-    script = Markup(_html().get_template("disagreements.js").render())  # noqa: S704 - our own
+    script = Markup("\n".join(rendered(each, **known) for each in scripts))  # noqa: S704 - our own
     return rendered(
-        "disagreements.html.j2",
+        f"{name}.html.j2",
         context=context,
-        page=page_of(analysis.disagreements, context),
-        style_digest=_digest(_html().get_template("disagreements.css").render()),
+        style_digest=_digest(rendered(f"{name}.css")),
         script=script,
         script_digest=_digest(script),
+        **content,
     )
-
-
-def _titles(sections: list[ReportSection]) -> list[str]:
-    """The titles of all rubrics that have a part of their own."""
-    parts = (part for section in sections for part in section.parts)
-    return list(dict.fromkeys(part.rubric for part in parts if part.rubric))
 
 
 def _digest(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-def _markdown_page(context: ReportContext, sections: list[ReportSection]) -> str:
-    return _markdown().get_template("report.md.j2").render(context=context, sections=sections)
 
 
 @cache
@@ -268,7 +228,7 @@ def _drawn(charts: list[Chart]) -> list[Markup]:
 
 
 def _draw(chart: Chart) -> Markup:
-    """The picture, which is safe markup (see `analysis.report.charts.svg`); without a drawing
+    """The picture, which is safe markup (see `charts.inline_svg`); without a drawing
     library, a description of it.
     """
     from markupsafe import Markup
