@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -26,34 +26,50 @@ from evenhand.analysis.report.sections import (
     verdict_cards,
     wordings,
 )
-from evenhand.analysis.report.source import ReportContext, Source
-from evenhand.texts import written
+from evenhand.analysis.report.source import Layers, ReportContext, RubricFigures, Source
+from evenhand.texts import texts, written
 
 if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
 
-SECTIONS = (
+TOPICS: dict[str, tuple[str, Callable[[RubricFigures], Layers]]] = {
+    "human-ceiling": ("ceiling", ceiling.layers),
+    "per-sample-agreement": ("pairs", pairs.layers),
+    "overall-agreement": ("overall", subjects.overall_layers),
+    "thresholds": ("thresholds", thresholds.layers),
+    "clear-and-unclear": ("clarity", certainty.clarity_layers),
+    "confidence-filter": ("confidence", certainty.confidence_layers),
+    "stability": ("stability", wordings.stability_layers),
+    "another-wording": ("rewording", wordings.rewording_layers),
+    "groups": ("groups", parts.group_layers),
+    "raters": ("raters", raters.layers),
+}
+"""Sections by their anchor: the room of their texts, and the function that has their content on a
+rubric. The title is `ROOM.title`, how to read them `ROOM.about`, why they are empty `ROOM.none`.
+"""
+SECTIONS: tuple[str | Callable[[Source], ReportSection | None], ...] = (
     verdict_cards.section,
     published.section,
-    ceiling.section,
-    pairs.section,
-    subjects.overall_section,
+    "human-ceiling",
+    "per-sample-agreement",
+    "overall-agreement",
     subjects.preference_section,
     direction.section,
-    thresholds.section,
+    "thresholds",
     rates.section,
     audits.bias_section,
     audits.injection_section,
-    certainty.clarity_section,
+    "clear-and-unclear",
     certainty.distributions_section,
-    certainty.confidence_section,
-    wordings.stability_section,
-    wordings.rewording_section,
-    parts.section,
-    raters.section,
+    "confidence-filter",
+    "stability",
+    "another-wording",
+    "groups",
+    "raters",
     disagreements.section,
     methods.section,
 )
+"""The sections in reading order, those of a topic by their anchor."""
 METHODS = "methods"
 """The paragraph to paste."""
 _LONGEST = 110
@@ -64,8 +80,21 @@ def sections_of(analysis: Analysis, context: ReportContext) -> list[ReportSectio
     studies need are left out of others.
     """
     source = Source.of(analysis, context)
-    sections = list(filter(None, (section(source) for section in SECTIONS)))
+    sections = list(filter(None, (section_of(source, each) for each in SECTIONS)))
     return _named([*(replace(each, appendix=()) for each in sections), *_appendix(sections)])
+
+
+def section_of(
+    source: Source, section: str | Callable[[Source], ReportSection | None]
+) -> ReportSection | None:
+    """Build a section: a topic by its anchor, or what is written by a function of its own."""
+    if not isinstance(section, str):
+        return section(source)
+    room, layers = TOPICS[section]
+    about = [written(f"{room}.about")] if f"{room}.about" in texts() else []
+    otherwise = written(f"{room}.none") if f"{room}.none" in texts() else ""
+    title = written(f"{room}.title")
+    return source.section(section, title, layers, about=about, otherwise=otherwise)
 
 
 def _appendix(sections: Sequence[ReportSection]) -> list[ReportSection]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 
 from evenhand.analysis.people.ceiling import CEILING
-from evenhand.analysis.report.blocks import Chart, ReportSection, Table
+from evenhand.analysis.report.blocks import Chart, Table
 from evenhand.analysis.report.charts import (
     INK,
     MAX_LISTED,
@@ -34,7 +34,6 @@ from evenhand.analysis.report.source import (
     READINGS,
     Layers,
     RubricFigures,
-    Source,
     labels,
     rater_title,
     sentences,
@@ -62,18 +61,8 @@ _WIDE = 320
 _ABOVE = -12
 
 
-def section(source: Source) -> ReportSection | None:
+def layers(figures: RubricFigures) -> Layers:
     """Graders and baselines compared with annotators."""
-    return source.section(
-        "human-ceiling",
-        written("ceiling.title"),
-        _layers,
-        about=[written("ceiling.about")],
-        otherwise=written("ceiling.none"),
-    )
-
-
-def _layers(figures: RubricFigures) -> Layers:
     tables = [table for subset in READINGS for table in _table(figures, subset)]
     drawn, prices = forest(figures, tables), price_front(figures)
     return Layers(

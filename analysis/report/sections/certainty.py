@@ -47,16 +47,9 @@ _CURVE = [COVERAGE, AGREEMENT]
 # Clear and unclear
 
 
-def clarity_section(source: Source) -> ReportSection | None:
-    """Build the section for rubrics that call a category unclear: people first, then graders."""
-    return source.section(
-        "clear-and-unclear",
-        written("clarity.title"),
-        lambda figures: Layers(
-            answers=_clear(figures), folded=[*_people(figures), *_graders(figures)]
-        ),
-        about=[written("clarity.about")],
-    )
+def clarity_layers(figures: RubricFigures) -> Layers:
+    """People and graders on a rubric that calls a category unclear."""
+    return Layers(answers=_clear(figures), folded=[*_people(figures), *_graders(figures)])
 
 
 def _clear(figures: RubricFigures) -> list[list[object]]:
@@ -219,16 +212,11 @@ def _closeness(figures: RubricFigures, subset: str, grader: str) -> str:
 # Confidence filter
 
 
-def confidence_section(source: Source) -> ReportSection | None:
-    """Build the section on graders with a confidence: the declared cut, a promise, all cuts."""
-    return source.section(
-        "confidence-filter",
-        written("confidence.title"),
-        lambda figures: Layers(
-            answers=_promised(figures),
-            folded=[*_declared_cut(figures), *_promises(figures), *_every_cut(figures)],
-        ),
-        about=[written("confidence.about")],
+def confidence_layers(figures: RubricFigures) -> Layers:
+    """Graders with a confidence: the declared cut, a promise, all cuts."""
+    return Layers(
+        answers=_promised(figures),
+        folded=[*_declared_cut(figures), *_promises(figures), *_every_cut(figures)],
     )
 
 

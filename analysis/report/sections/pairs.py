@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from evenhand.analysis.labels.matrix import BINARY
-from evenhand.analysis.report.blocks import Chart, Paragraph, ReportSection, Table
+from evenhand.analysis.report.blocks import Chart, Paragraph, Table
 from evenhand.analysis.report.charts import (
     MAX_LISTED,
     Datum,
@@ -24,7 +24,6 @@ from evenhand.analysis.report.source import (
     READINGS,
     Layers,
     RubricFigures,
-    Source,
     labels,
     listed,
     pair_title,
@@ -53,14 +52,8 @@ _COUNT_STEPS = [0.01, 0.03, 0.1, 0.25, 0.5]
 _KAPPA_STEPS = [0.2, 0.4, 0.6, 0.75, 0.9]
 
 
-def section(source: Source) -> ReportSection | None:
-    """Build the section on every two raters, groups of raters, and parts of the sample."""
-    return source.section(
-        "per-sample-agreement", written("pairs.title"), _layers, otherwise=written("pairs.none")
-    )
-
-
-def _layers(figures: RubricFigures) -> Layers:
+def layers(figures: RubricFigures) -> Layers:
+    """Every two raters, groups of raters, and parts of the sample."""
     pairs, groups, missing = [], [], []
     for subset, reading in READINGS.items():
         pairs += _pairs(figures, subset)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.people.group_performance import BALANCED
-from evenhand.analysis.report.blocks import Block, Chart, Paragraph, ReportSection, Table
+from evenhand.analysis.report.blocks import Block, Chart, Paragraph, Table
 from evenhand.analysis.report.charts import (
     SERIES,
     SHAPES,
@@ -29,7 +29,6 @@ from evenhand.analysis.report.figures import Figure, defined
 from evenhand.analysis.report.source import (
     Layers,
     RubricFigures,
-    Source,
     labels,
     pair_title,
 )
@@ -127,15 +126,10 @@ def _drawing(values: Sequence[Datum], column: str, graders: Sequence[str]) -> Sp
 # Groups, on the binary verdict where the rubric has one, else on the categories
 
 
-def section(source: Source) -> ReportSection | None:
-    """Performance by group against people's consensus; None where no group column was named."""
-    return source.section(
-        "groups",
-        written("groups.title"),
-        lambda figures: Layers(
-            answers=_answer(figures), folded=_overview(figures), appendix=_differences(figures)
-        ),
-        about=[written("groups.about")],
+def group_layers(figures: RubricFigures) -> Layers:
+    """Performance by group against people's consensus, where a group column was named."""
+    return Layers(
+        answers=_answer(figures), folded=_overview(figures), appendix=_differences(figures)
     )
 
 

@@ -10,7 +10,7 @@ from evenhand.analysis.labels.counted import ALL_RATERS
 from evenhand.analysis.labels.matrix import AFFIRMATIVE, BINARY
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.people.coverage import COVERAGE, UNSCORED_AS_DISAGREEMENT
-from evenhand.analysis.report.blocks import Block, Chart, Paragraph, ReportSection, Table
+from evenhand.analysis.report.blocks import Block, Chart, Paragraph, Table
 from evenhand.analysis.report.charts import (
     HEAT,
     MAX_LISTED,
@@ -30,7 +30,6 @@ from evenhand.analysis.report.source import (
     READINGS,
     Layers,
     RubricFigures,
-    Source,
     crossed,
     labels,
     rater_title,
@@ -49,14 +48,8 @@ _LEGIBLE = 0.05
 """A share below this has no room for its category's name."""
 
 
-def section(source: Source) -> ReportSection | None:
+def layers(figures: RubricFigures) -> Layers:
     """Labels given, shares of the categories, coverage, and the bounds due to missing grades."""
-    return source.section(
-        "raters", written("raters.title"), _layers, otherwise=written("raters.none")
-    )
-
-
-def _layers(figures: RubricFigures) -> Layers:
     shares = [each for subset in READINGS for each in figures.select("prevalence", subset)]
     numbers = figures.select(_MEAN)
     coverage = {figure.raters[1]: figure for figure in figures.select(COVERAGE)}

@@ -49,18 +49,8 @@ _CORRECTED = "win_rate_ppi"
 # Overall agreement
 
 
-def overall_section(source: Source) -> ReportSection | None:
-    """Scores and correlations of every rubric that has subjects."""
-    return source.section(
-        "overall-agreement",
-        written("overall.title"),
-        _overall,
-        about=[written("overall.about")],
-        otherwise=written("overall.none"),
-    )
-
-
-def _overall(figures: RubricFigures) -> Layers:
+def overall_layers(figures: RubricFigures) -> Layers:
+    """Scores and correlations of a rubric that has subjects."""
     scores = figures.select("subject_score", ALL_BINARY)
     raters = list(dict.fromkeys(figure.raters[0] for figure in scores))
     by_subject = crossed(scores, lambda each: each.at, lambda each: each.raters[0], raters)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evenhand.analysis.notes import Code
-from evenhand.analysis.report.blocks import Chart, Items, ReportSection, Table, traced
+from evenhand.analysis.report.blocks import Chart, Items, Table, traced
 from evenhand.analysis.report.charts import (
     FROM_0_TO_1,
     INK,
@@ -73,18 +73,8 @@ _STEPS = "step-before"
 _STATED, _SHARE = "reliability_probability", "reliability"
 
 
-def section(source: Source) -> ReportSection | None:
-    """Tuned thresholds of every rubric that has graders with probabilities."""
-    return source.section(
-        "thresholds",
-        written("thresholds.title"),
-        _layers,
-        about=[written("thresholds.about")],
-        otherwise=written("thresholds.none"),
-    )
-
-
-def _layers(figures: RubricFigures) -> Layers:
+def layers(figures: RubricFigures) -> Layers:
+    """Tuned thresholds of a rubric that has graders with probabilities."""
     found = _advised(figures, MAIN)
     lines = tuple(_traced(figures, figure) for figure in found)
     quality = [

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from evenhand.analysis.agreement.stability import REWORDED, SPREAD, STABILITY
 from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.people.rewording import ALPHA, DIFFERENCE, FILLED, moved
-from evenhand.analysis.report.blocks import ReportSection, Table
+from evenhand.analysis.report.blocks import Table
 from evenhand.analysis.report.figures import ALL, Figure, defined
 from evenhand.analysis.report.sections.published import with_published
 from evenhand.analysis.report.source import (
     Layers,
     RubricFigures,
-    Source,
     labels,
     rater_title,
     sentences,
@@ -22,16 +21,9 @@ from evenhand.analysis.report.tables import FigureRow
 from evenhand.texts import in_pieces, written
 
 
-def stability_section(source: Source) -> ReportSection | None:
-    """Kappa across variants by subject and by grader; None where nothing varies."""
-    return source.section(
-        "stability",
-        written("stability.title"),
-        lambda figures: Layers(
-            answers=_least_stable(figures), folded=[*_answers(figures), *_graders(figures)]
-        ),
-        about=[written("stability.about")],
-    )
+def stability_layers(figures: RubricFigures) -> Layers:
+    """Kappa across variants by subject and by grader."""
+    return Layers(answers=_least_stable(figures), folded=[*_answers(figures), *_graders(figures)])
 
 
 def _least_stable(figures: RubricFigures) -> list[list[object]]:
@@ -104,15 +96,10 @@ def _place(subset: str) -> str:
     return written("stability.all_subjects") if subset == ALL else subset.removeprefix("subject=")
 
 
-def rewording_section(source: Source) -> ReportSection | None:
-    """People's agreement under two wordings; None where no wording was tried."""
-    return source.section(
-        "another-wording", written("rewording.title"), _reworded, about=[written("rewording.about")]
-    )
-
-
-def _reworded(figures: RubricFigures) -> Layers:
-    """State which wording people agree better under, or how many more labels would tell."""
+def rewording_layers(figures: RubricFigures) -> Layers:
+    """People's agreement under two wordings, where one was tried: which they agree better under, or
+    how many more labels would tell.
+    """
     under, apart, filled = (
         {each.at: each for each in figures.select(name)} for name in (ALPHA, DIFFERENCE, FILLED)
     )
