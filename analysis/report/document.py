@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import TYPE_CHECKING
 
 from evenhand.analysis.report.blocks import Answer, Block, Chart, ReportSection, Table
@@ -112,45 +113,37 @@ def _named(sections: Sequence[ReportSection]) -> list[ReportSection]:
     # Other anchors on the page.
     taken = {"main", "overview", "appendix", METHODS} | {each.id for each in sections}
     taken |= {f"{each.id}-title" for each in sections}
+
+    def new_name(caption: str) -> str:
+        stem = plain_name(caption)
+        numbered = (f"{stem}-{n}" if n > 1 else stem for n in count(1))
+        name = next(each for each in numbered if each not in taken)
+        taken.add(name)
+        return name
+
+    def with_name(block: Block) -> Block:
+        if isinstance(block, Table):
+            return replace(block, name=new_name(block.caption))
+        if isinstance(block, Chart):
+            name = new_name(block.caption)
+            tables = (replace(table, name=new_name(table.caption)) for table in block.data)
+            return replace(block, name=name, data=tuple(tables))
+        return block
+
+    def names(blocks: Iterable[Block]) -> tuple[Block, ...]:
+        return tuple(map(with_name, blocks))
+
     return [
         replace(
             section,
-            blocks=_with_names(section.blocks, taken),
+            blocks=names(section.blocks),
             parts=tuple(
-                replace(
-                    part,
-                    open=_with_names(part.open, taken),
-                    folded=_with_names(part.folded, taken),
-                )
+                replace(part, open=names(part.open), folded=names(part.folded))
                 for part in section.parts
             ),
         )
         for section in sections
     ]
-
-
-def _with_names(blocks: Iterable[Block], taken: set[str]) -> tuple[Block, ...]:
-    return tuple(_with_name(block, taken) for block in blocks)
-
-
-def _with_name(block: Block, taken: set[str]) -> Block:
-    if isinstance(block, Chart):
-        name = _new_name(block.caption, taken)
-        tables = tuple(replace(each, name=_new_name(each.caption, taken)) for each in block.data)
-        return replace(block, name=name, data=tables)
-    if isinstance(block, Table):
-        return replace(block, name=_new_name(block.caption, taken))
-    return block
-
-
-def _new_name(caption: str, taken: set[str]) -> str:
-    stem = plain_name(caption)
-    name, count = stem, 1
-    while name in taken:
-        count += 1
-        name = f"{stem}-{count}"
-    taken.add(name)
-    return name
 
 
 def plain_name(text: str) -> str:

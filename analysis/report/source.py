@@ -446,6 +446,19 @@ class RubricFigures:
         caption = self.caption(what)
         return make_table(caption, stub, columns, rows, count=count, drawn=drawn, asides=asides)
 
+    def panel(
+        self,
+        what: str,
+        stub: str,
+        statistics: Sequence[str],
+        raters: Iterable[tuple[str, tuple[str, str]]],
+        subset: str = ALL,
+        **look: Any,
+    ) -> list[Table]:
+        """Make a table of statistics, a column each, by two raters or a group (title, raters)."""
+        rows = [(title, self.row(statistics, pair, subset)) for title, pair in raters]
+        return self.table(what, stub, labels(statistics), rows, **look)
+
     def chart(
         self, what: str, alt: str, spec: Mapping[str, Any], data: Iterable[Table], note: str
     ) -> list[Chart]:

@@ -15,7 +15,6 @@ from evenhand.analysis.report.source import (
     ReportContext,
     RubricFigures,
     Source,
-    labels,
     pair_title,
 )
 from evenhand.analysis.results import BASELINES
@@ -50,26 +49,21 @@ def render_table_text(analysis: Analysis, context: ReportContext) -> list[TextTa
 def _panel(figures: RubricFigures, subset: str) -> list[Table]:
     kappa, alpha = figures.kappa(subset), figures.alphas(subset)[0]
     statistics = ["observed_agreement", kappa, alpha, "icc_a1", CEILING]
-    who = [((name, ""), GROUPS[name]) for name in figures.groups(subset) if name != "all"]
+    who = [(GROUPS[name], (name, "")) for name in figures.groups(subset) if name != "all"]
     pairs = figures.pairs(figures.usual(subset), subset)
     pairs += [("humans", name) for name in (*figures.graders(subset), *BASELINES)]
-    who += [(pair, pair_title(pair)) for pair in pairs]
-    rows = [(title, figures.row(statistics, raters, subset)) for raters, title in who]
-    return figures.table(READINGS[subset], "Who", labels(statistics), rows, asides=True)
+    who += [(pair_title(pair), pair) for pair in pairs]
+    return figures.panel(READINGS[subset], "Who", statistics, who, subset, asides=True)
 
 
 def rates_table(figures: RubricFigures) -> list[Table]:
     """Tabulate graders' true positive and true negative rates, if there is a binary verdict."""
     reference = figures.analysis.decision.reference
     names = list(REFERENCE if reference else MAJORITY)
-    graders = [figure.raters[1] for figure in figures.select(names[0], ALL_BINARY)]
-    return figures.table(
-        written("ceiling.rates", whom=reference or written("ceiling.majority")),
-        "Who",
-        labels(names),
-        [(g, figures.row(names, (reference or "humans", g), ALL_BINARY)) for g in graders],
-        asides=True,
-    )
+    graders = (figure.raters[1] for figure in figures.select(names[0], ALL_BINARY))
+    who = [(grader, (reference or "humans", grader)) for grader in graders]
+    what = written("ceiling.rates", whom=reference or written("ceiling.majority"))
+    return figures.panel(what, "Who", names, who, ALL_BINARY, asides=True)
 
 
 def confusion_table(figures: RubricFigures) -> list[Table]:

@@ -6,35 +6,14 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 
 from evenhand.analysis.people.ceiling import CEILING
+from evenhand.analysis.report import charts
 from evenhand.analysis.report.blocks import Chart, Table
-from evenhand.analysis.report.charts import (
-    INK,
-    MAX_LISTED,
-    PAGE,
-    ROLES,
-    SERIES,
-    SHAPES,
-    SOFT,
-    Datum,
-    Spec,
-    bounds_of,
-    chart_spec,
-    field,
-    joined,
-    layer,
-    left_out,
-    nominal,
-    short,
-    span,
-    through_zero,
-)
 from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure, defined
 from evenhand.analysis.report.source import (
     GROUPS,
     READINGS,
     Layers,
     RubricFigures,
-    labels,
     rater_title,
     sentences,
 )
@@ -100,17 +79,11 @@ def _table(figures: RubricFigures, subset: str) -> list[Table]:
     if not any(figure.raters[0] == "humans" for figure in people):
         return []
     statistics = [*_PANEL, figures.alphas(subset)[0], *OF_NUMBERS, CEILING]
-    names = {"": GROUPS["humans"]} | {name: name for name in figures.graders(subset)}
-    names |= {name: rater_title(name) for name in BASELINES}
-    return figures.table(
-        written("ceiling.caption", reading=READINGS[subset]),
-        "Rater",
-        labels(statistics),
-        [
-            (title, figures.row(statistics, ("humans", name), subset))
-            for name, title in names.items()
-        ],
-    )
+    who = [(GROUPS["humans"], ("humans", ""))]
+    who += [(name, ("humans", name)) for name in figures.graders(subset)]
+    who += [(rater_title(name), ("humans", name)) for name in BASELINES]
+    what = written("ceiling.caption", reading=READINGS[subset])
+    return figures.panel(what, "Rater", statistics, who, subset)
 
 
 # Forest plot
@@ -145,25 +118,25 @@ def forest(
     fewer = any(datum["ceiling"] is not None and datum["ceiling_low"] is None for datum in values)
     hollow = any(datum["kind"] == "baseline" for datum in values)
     graders = list(dict.fromkeys(g for each in readings for g in figures.graders(each)))
-    note = joined(
+    note = charts.joined(
         written("chart.forest_band") if people else "",
         written("chart.forest_fewer") if fewer else "",
         written("chart.forest_baselines") if hollow else "",
-        left_out(graders, {str(datum["rater"]) for datum in values}),
+        charts.left_out(graders, {str(datum["rater"]) for datum in values}),
     )
     return figures.chart(caption, alt, _panels(values), data, note)
 
 
-def _drawn(values: list[Datum]) -> list[tuple[object, ...]]:
+def _drawn(values: list[charts.Datum]) -> list[tuple[object, ...]]:
     """What a reading says, whatever it is called."""
     return [tuple(datum[key] for key in _SAID) for datum in values]
 
 
-def _reading(figures: RubricFigures, subset: str) -> list[Datum]:
+def _reading(figures: RubricFigures, subset: str) -> list[charts.Datum]:
     kappa = figures.kappa(subset)
     people = figures.get(kappa, "humans", "", subset)
     people = None if people is None or people.reason else people
-    kinds = dict.fromkeys(figures.graders(subset)[:MAX_LISTED], "grader")
+    kinds = dict.fromkeys(figures.graders(subset)[: charts.MAX_LISTED], "grader")
     kinds |= dict.fromkeys(BASELINES, "baseline")
     found = [
         (kind, figures.get(kappa, "humans", name, subset), name) for name, kind in kinds.items()
@@ -172,7 +145,7 @@ def _reading(figures: RubricFigures, subset: str) -> list[Datum]:
         figure.datum(
             kind=kind,
             rater=name,
-            who=short(rater_title(name)) if name else None,
+            who=charts.short(rater_title(name)) if name else None,
             reading=f"{entry_for(kappa).label} {READINGS[subset]}",
             label=f"{figure.estimate} {figure.interval}".strip(),
             **_ceiling(figures, figure, people),
@@ -200,11 +173,11 @@ def _ceiling(
     return {"ceiling": ceiling, "ceiling_low": low, "ceiling_high": high}
 
 
-def _panels(values: list[Datum]) -> Spec:
+def _panels(values: list[charts.Datum]) -> charts.Spec:
     readings = list(dict.fromkeys(datum["reading"] for datum in values))
     drawn = ("low", "estimate", "high", "ceiling", "ceiling_low", "ceiling_high")
     bounds = (datum[name] for datum in values for name in drawn)
-    x = through_zero(bounds, written("chart.forest_axis"))
+    x = charts.through_zero(bounds, written("chart.forest_axis"))
     panels = [
         {
             "title": reading,
@@ -215,15 +188,15 @@ def _panels(values: list[Datum]) -> Spec:
         }
         for reading in readings
     ]
-    return chart_spec(values, {"vconcat": panels, "resolve": {"scale": {"x": "shared"}}})
+    return charts.chart_spec(values, {"vconcat": panels, "resolve": {"scale": {"x": "shared"}}})
 
 
-def _rows(values: list[Datum], x: Spec) -> list[Spec]:
+def _rows(values: list[charts.Datum], x: charts.Spec) -> list[charts.Spec]:
     """Marks of one reading, the rows in the order of `values`."""
     points = f"datum.kind != '{_PEOPLE}'"
     names = [datum["who"] for datum in values if datum["kind"] != _PEOPLE]
     # Names are above the lines, not to their left, so that the figure fits a phone.
-    who = nominal(
+    who = charts.nominal(
         "who",
         sort=None,
         title=written("chart.grader"),
@@ -235,30 +208,41 @@ def _rows(values: list[Datum], x: Spec) -> list[Spec]:
         "y": who | {"bandPosition": 0},
         "y2": {"field": "who", "bandPosition": 1},
     }
-    fill = {"test": "datum.kind == 'baseline'", "value": PAGE}
+    fill = {"test": "datum.kind == 'baseline'", "value": charts.PAGE}
     filled = {
-        "x": field("estimate", x),
-        "color": {"condition": fill, "value": SERIES[0]},
-        "stroke": {"value": SERIES[0]},
+        "x": charts.field("estimate", x),
+        "color": {"condition": fill, "value": charts.SERIES[0]},
+        "stroke": {"value": charts.SERIES[0]},
     }
-    name = {"x": {"value": 0}, "text": nominal("who")}
-    label = {"x": {"value": _WIDE}, "text": nominal("label")}
-    shaded = rows | span("x", x, "ceiling_low", "ceiling_high")
-    dashed = from_top_to_bottom | {"x": field("ceiling", x)}
+    name = {"x": {"value": 0}, "text": charts.nominal("who")}
+    label = {"x": {"value": _WIDE}, "text": charts.nominal("label")}
+    shaded = rows | charts.span("x", x, "ceiling_low", "ceiling_high")
+    dashed = from_top_to_bottom | {"x": charts.field("ceiling", x)}
     return [
-        layer("rect", shaded, where="isValid(datum.ceiling_low)", color=ROLES["band"]),
-        layer("rule", dashed, where="isValid(datum.ceiling)", color=SOFT, strokeDash=[4, 3]),
-        layer("rule", rows | span("x", x), where=points, strokeWidth=2, color=SERIES[0]),
-        layer("point", rows | filled, where=points, filled=True, size=70, opacity=1),
+        charts.layer(
+            "rect", shaded, where="isValid(datum.ceiling_low)", color=charts.ROLES["band"]
+        ),
+        charts.layer(
+            "rule", dashed, where="isValid(datum.ceiling)", color=charts.SOFT, strokeDash=[4, 3]
+        ),
+        charts.layer(
+            "rule", rows | charts.span("x", x), where=points, strokeWidth=2, color=charts.SERIES[0]
+        ),
+        charts.layer("point", rows | filled, where=points, filled=True, size=70, opacity=1),
         *_over_the_line(rows | name, points, "left"),
         *_over_the_line(rows | label, points, "right"),
     ]
 
 
-def _over_the_line(encoding: Spec, where: str, side: str) -> list[Spec]:
+def _over_the_line(encoding: charts.Spec, where: str, side: str) -> list[charts.Spec]:
     """Letters above a row, clear of the line that they cross."""
-    looks: list[Spec] = [{"color": PAGE, "stroke": PAGE, "strokeWidth": 4}, {"color": INK}]
-    return [layer("text", encoding, where=where, align=side, dy=_ABOVE, **look) for look in looks]
+    looks: list[charts.Spec] = [
+        {"color": charts.PAGE, "stroke": charts.PAGE, "strokeWidth": 4},
+        {"color": charts.INK},
+    ]
+    return [
+        charts.layer("text", encoding, where=where, align=side, dy=_ABOVE, **look) for look in looks
+    ]
 
 
 # Price against agreement
@@ -271,14 +255,14 @@ def price_front(figures: RubricFigures) -> list[Chart]:
     candidates = figures.source.ranking.get(figures.rubric, ())
     ranked = sorted(candidates, key=lambda each: each.agreement, reverse=True)
     priced = [each for each in ranked if math.isfinite(each.usd) and math.isfinite(each.agreement)]
-    drawn = priced[:MAX_LISTED]
+    drawn = priced[: charts.MAX_LISTED]
     if len(drawn) < 2:
         return []
 
     def figure(row: TableRow | None) -> Figure | None:
         return figures.by_key(key_of(row)) if row else None
 
-    values: list[Datum] = []
+    values: list[charts.Datum] = []
     rows = []
     for each in drawn:
         difference, price = figure(each.difference), figure(each.price)
@@ -286,7 +270,7 @@ def price_front(figures: RubricFigures) -> list[Chart]:
             continue
         grader = each.verdict["grader"]
         about = {"price": price.bounds[1], "price_row": price.line, "front": each.best_buy}
-        values.append(difference.datum(grader=short(grader), **about))
+        values.append(difference.datum(grader=charts.short(grader), **about))
         on = [difference if difference.subset == subset else None for subset in READINGS]
         rows.append((grader, [price, *on]))
     readings = (written("chart.price_difference_on", reading=each) for each in READINGS.values())
@@ -294,12 +278,12 @@ def price_front(figures: RubricFigures) -> list[Chart]:
     unpriced = _names([each for each in ranked if each not in priced])
     return figures.chart(
         written("chart.price"),
-        written("chart.price_alt", graders=", ".join(map(short, _names(drawn)))),
+        written("chart.price_alt", graders=", ".join(map(charts.short, _names(drawn)))),
         _front(values, -figures.analysis.settings.margin),
         figures.table(written("chart.price_table"), "Grader", columns, rows, count=""),
-        joined(
+        charts.joined(
             written("chart.price_note"),
-            left_out(_names(priced), _names(drawn)),
+            charts.left_out(_names(priced), _names(drawn)),
             written("chart.price_missing", graders=", ".join(unpriced)) if unpriced else "",
         ),
     )
@@ -309,30 +293,33 @@ def _names(candidates: Sequence[Candidate]) -> list[str]:
     return [each.verdict["grader"] for each in candidates]
 
 
-def _front(values: list[Datum], margin: float) -> Spec:
-    x = through_zero((datum["price"] for datum in values), written("chart.price_axis"))
-    y = through_zero([*bounds_of(values), margin], written("chart.price_difference"))
-    level = {"y": field("at", y)}
-    price, estimate = {"x": field("price", x)}, {"y": field("estimate", y)}
+def _front(values: list[charts.Datum], margin: float) -> charts.Spec:
+    x = charts.through_zero((datum["price"] for datum in values), written("chart.price_axis"))
+    y = charts.through_zero([*charts.bounds_of(values), margin], written("chart.price_difference"))
+    level = {"y": charts.field("at", y)}
+    price, estimate = {"x": charts.field("price", x)}, {"y": charts.field("estimate", y)}
     names = [datum["grader"] for datum in values]
-    ranges = {"color": SERIES + SERIES, "shape": SHAPES + SHAPES[1:] + SHAPES[:1]}
+    ranges = {
+        "color": charts.SERIES + charts.SERIES,
+        "shape": charts.SHAPES + charts.SHAPES[1:] + charts.SHAPES[:1],
+    }
     told_apart = {
-        channel: nominal(
+        channel: charts.nominal(
             "grader",
             title=written("chart.grader"),
             scale={"domain": names, "range": known[: len(names)]},
         )
         for channel, known in ranges.items()
     }
-    front = layer(
-        "line", price | estimate, where="datum.front", color=SOFT, interpolate="step-after"
+    front = charts.layer(
+        "line", price | estimate, where="datum.front", color=charts.SOFT, interpolate="step-after"
     )
     layers = [
-        {"data": {"values": [{"at": 0}]}} | layer("rule", level, color=SOFT),
+        {"data": {"values": [{"at": 0}]}} | charts.layer("rule", level, color=charts.SOFT),
         {"data": {"values": [{"at": margin}]}}
-        | layer("rule", level, color=SOFT, strokeDash=[4, 3]),
+        | charts.layer("rule", level, color=charts.SOFT, strokeDash=[4, 3]),
         front,
-        layer("rule", price | span("y", y) | {"color": told_apart["color"]}),
-        layer("point", price | estimate | told_apart, filled=True, size=80, opacity=1),
+        charts.layer("rule", price | charts.span("y", y) | {"color": told_apart["color"]}),
+        charts.layer("point", price | estimate | told_apart, filled=True, size=80, opacity=1),
     ]
-    return chart_spec(values, {"width": 320, "height": 240, "layer": layers})
+    return charts.chart_spec(values, {"width": 320, "height": 240, "layer": layers})

@@ -65,16 +65,11 @@ def _clear(figures: RubricFigures) -> list[list[object]]:
 
 
 def _people(figures: RubricFigures) -> list[Table]:
-    row = figures.row(_PEOPLE, ("humans", ""), _SUBSET)
-    if row[0] is None:
+    if figures.get(_PEOPLE[0], "humans", "", _SUBSET) is None:
         return []
-    tables = figures.table(
-        written("clarity.annotators"),
-        "Who",
-        labels(_PEOPLE),
-        [(rater_title("humans"), row)],
-        count="",
-    )
+    who = [(rater_title("humans"), ("humans", ""))]
+    what = written("clarity.annotators")
+    tables = figures.panel(what, "Who", _PEOPLE, who, _SUBSET, count="")
     quoted = {entry_for(name).label: name for name in _PEOPLE[:2]}
     return with_published(tables, figures, quoted)
 
@@ -140,13 +135,10 @@ def _on_readings(figures: RubricFigures, *blocks_of: Callable[..., Sequence[Bloc
 
 
 def _distances(figures: RubricFigures, subset: str, raters: list[str]) -> list[Table]:
-    titles = {"": written("distributions.others")} | {each: rater_title(each) for each in raters}
-    rows = [
-        (title, figures.row(_DISTANCE, ("humans", rater), subset))
-        for rater, title in titles.items()
-    ]
+    who = [(written("distributions.others"), ("humans", ""))]
+    who += [(rater_title(each), ("humans", each)) for each in raters]
     what = written("distributions.distances", reading=READINGS[subset])
-    return figures.table(what, "Who", labels(_DISTANCE), rows)
+    return figures.panel(what, "Who", _DISTANCE, who, subset)
 
 
 def _right_answers(figures: RubricFigures, subset: str, raters: list[str]) -> list[Table]:

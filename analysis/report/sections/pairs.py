@@ -5,17 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from evenhand.analysis.labels.matrix import BINARY
+from evenhand.analysis.report import charts
 from evenhand.analysis.report.blocks import Chart, Paragraph, Table
-from evenhand.analysis.report.charts import (
-    MAX_LISTED,
-    Datum,
-    chart_spec,
-    joined,
-    left_out,
-    one_for_each,
-    shaded,
-    short,
-)
 from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure, defined
 from evenhand.analysis.report.sections.ceiling import OF_NUMBERS
 from evenhand.analysis.report.sections.parts import slices
@@ -114,17 +105,16 @@ def _pairs(figures: RubricFigures, subset: str) -> list[Table]:
     """Tabulate agreement of every pair of raters that share units."""
     statistics = [*_PANEL, *figures.alphas(subset), *OF_NUMBERS, *_INDICES]
     pairs = figures.pairs(figures.usual(subset), subset)
-    rows = [(pair_title(pair), figures.row(statistics, pair, subset)) for pair in pairs]
     what = written("pairs.caption", reading=READINGS[subset])
-    return figures.table(what, "Raters", labels(statistics), rows)
+    who = [(pair_title(pair), pair) for pair in pairs]
+    return figures.panel(what, "Raters", statistics, who, subset)
 
 
 def _groups(figures: RubricFigures, subset: str) -> list[Table]:
     statistics = [*_GROUP_PANEL, *figures.alphas(subset), *OF_NUMBERS[:2], _INDICES[0]]
-    groups = figures.groups(subset)
-    rows = [(GROUPS[name], figures.row(statistics, (name, ""), subset)) for name in groups]
     what = written("pairs.groups", reading=READINGS[subset])
-    return figures.table(what, "Group", labels(statistics), rows)
+    who = [(GROUPS[name], (name, "")) for name in figures.groups(subset)]
+    return figures.panel(what, "Group", statistics, who, subset)
 
 
 def _on_pairs(figures: RubricFigures) -> list[Table]:
@@ -150,21 +140,21 @@ def _heat_map(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
     pairs = figures.pairs(kappa)
     if not pairs:
         return []
-    values: list[Datum] = []
+    values: list[charts.Datum] = []
     for pair in pairs:
         figure = figures.get(kappa, *pair)
         if figure is not None:
-            first, second = (short(rater_title(rater)) for rater in pair)
+            first, second = (charts.short(rater_title(rater)) for rater in pair)
             values += [figure.datum(a=first, b=second), figure.datum(a=second, b=first)]
-    raters = [short(rater_title(rater)) for rater in figures.raters()]
+    raters = [charts.short(rater_title(rater)) for rater in figures.raters()]
     undefined = any(each["estimate"] is None for each in values)
     label, rater = entry_for(kappa).label, written("chart.rater")
-    grid = shaded(raters, _KAPPA_STEPS, x=rater, y=rater, slanted=True)
+    grid = charts.shaded(raters, _KAPPA_STEPS, x=rater, y=rater, slanted=True)
     about = {"statistic": label, "reading": READINGS[ALL], "raters": ", ".join(raters)}
     return figures.chart(
         written("chart.heat_map", statistic=label),
         written("chart.heat_map_alt", **about),
-        chart_spec(values, {"width": {"step": 50}, "height": {"step": 30}} | grid),
+        charts.chart_spec(values, {"width": {"step": 50}, "height": {"step": 30}} | grid),
         data,
         written("chart.heat_map_note", dash=DASH) if undefined else "",
     )
@@ -178,7 +168,7 @@ def _confusions(figures: RubricFigures) -> list[Chart]:
         (grader, said, graded): figures.get(
             "confusion", "humans", grader, ALL, from_to(said, graded)
         )
-        for grader in graders[:MAX_LISTED]
+        for grader in graders[: charts.MAX_LISTED]
         for said in categories
         for graded in categories
     }
@@ -186,16 +176,16 @@ def _confusions(figures: RubricFigures) -> list[Chart]:
     if not found:
         return []
     values = [
-        figure.datum(a=graded, b=said, grader=short(grader))
+        figure.datum(a=graded, b=said, grader=charts.short(grader))
         for (grader, said, graded), figure in found.items()
     ]
     most = max(figure.bounds[1] for figure in found.values())
     steps = [most * share for share in _COUNT_STEPS]
-    grid = shaded(categories, steps, x=written("chart.grader"), y=annotators)
+    grid = charts.shaded(categories, steps, x=written("chart.grader"), y=annotators)
     panel = {"width": max(190, 42 * len(categories)), "height": {"step": 28}} | grid
     tables = [
         table
-        for grader in graders[:MAX_LISTED]
+        for grader in graders[: charts.MAX_LISTED]
         for table in figures.table(
             written("chart.confusion_table", grader=grader),
             annotators,
@@ -206,10 +196,14 @@ def _confusions(figures: RubricFigures) -> list[Chart]:
     ]
     return figures.chart(
         written("chart.confusion"),
-        written("chart.confusion_alt", graders=", ".join(map(short, graders[:MAX_LISTED]))),
-        chart_spec(values, {"facet": one_for_each("grader", values), "spec": panel}),
+        written(
+            "chart.confusion_alt",
+            graders=", ".join(map(charts.short, graders[: charts.MAX_LISTED])),
+        ),
+        charts.chart_spec(values, {"facet": charts.one_for_each("grader", values), "spec": panel}),
         tables,
-        joined(
-            written("chart.confusion_note"), left_out(graders, {grader for grader, *_ in found})
+        charts.joined(
+            written("chart.confusion_note"),
+            charts.left_out(graders, {grader for grader, *_ in found}),
         ),
     )

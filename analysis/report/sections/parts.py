@@ -7,24 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.people.group_performance import BALANCED
+from evenhand.analysis.report import charts
 from evenhand.analysis.report.blocks import Block, Chart, Paragraph, Table
-from evenhand.analysis.report.charts import (
-    SERIES,
-    SHAPES,
-    SOFT,
-    Datum,
-    Spec,
-    bounds_of,
-    chart_spec,
-    field,
-    joined,
-    layer,
-    left_out,
-    nominal,
-    short,
-    span,
-    through_zero,
-)
 from evenhand.analysis.report.figures import Figure, defined
 from evenhand.analysis.report.source import (
     Layers,
@@ -75,50 +59,51 @@ def _slice_plot(
     known = [
         figure
         for figure in found
-        if figure.raters[1] in graders[: len(SHAPES)]
+        if figure.raters[1] in graders[: len(charts.SHAPES)]
         and _value(figure.subset) in parts[:_MOST_VALUES]
         and not figure.reason
     ]
     if not known:
         return []
     values = [
-        each.datum(value=short(_value(each.subset)), grader=short(each.raters[1])) for each in known
+        each.datum(value=charts.short(_value(each.subset)), grader=charts.short(each.raters[1]))
+        for each in known
     ]
     drawn = [name for name in graders if any(name == each.raters[1] for each in known)]
-    names = [short(name) for name in drawn]
+    names = [charts.short(name) for name in drawn]
     with_figure = {_value(figure.subset) for figure in known}
     return figures.chart(
         written("chart.parts", column=column),
         written("chart.parts_alt", column=column, graders=", ".join(names)),
-        chart_spec(values, _drawing(values, column, names)),
+        charts.chart_spec(values, _drawing(values, column, names)),
         data,
-        joined(
+        charts.joined(
             written("chart.parts_note"),
-            left_out(graders, drawn, most=len(SHAPES)),
-            left_out(parts, with_figure, "values", _MOST_VALUES),
+            charts.left_out(graders, drawn, most=len(charts.SHAPES)),
+            charts.left_out(parts, with_figure, "values", _MOST_VALUES),
         ),
     )
 
 
-def _drawing(values: Sequence[Datum], column: str, graders: Sequence[str]) -> Spec:
+def _drawing(values: Sequence[charts.Datum], column: str, graders: Sequence[str]) -> charts.Spec:
     """Estimates and intervals by value, graders one below the other within each."""
-    x = through_zero(bounds_of(values), written("chart.parts_axis"))
-    by_grader = nominal("grader", title=written("chart.grader"))
+    x = charts.through_zero(charts.bounds_of(values), written("chart.parts_axis"))
+    by_grader = charts.nominal("grader", title=written("chart.grader"))
     place = {
-        "y": nominal("value", sort=None, title=column, scale={"paddingInner": 0.35}),
-        "yOffset": nominal("grader", sort=graders),
-        "color": by_grader | {"scale": {"domain": graders, "range": SERIES}},
+        "y": charts.nominal("value", sort=None, title=column, scale={"paddingInner": 0.35}),
+        "yOffset": charts.nominal("grader", sort=graders),
+        "color": by_grader | {"scale": {"domain": graders, "range": charts.SERIES}},
     }
-    shape = {"shape": by_grader | {"scale": {"domain": graders, "range": SHAPES}}}
-    estimate = {"x": field("estimate", x)}
+    shape = {"shape": by_grader | {"scale": {"domain": graders, "range": charts.SHAPES}}}
+    estimate = {"x": charts.field("estimate", x)}
     zero = {"data": {"values": [{"zero": 0}]}}
     return {
         "width": 420,
         "height": {"step": 12, "for": "offset"},
         "layer": [
-            zero | layer("rule", {"x": field("zero", x)}, color=SOFT),
-            layer("rule", place | span("x", x), strokeWidth=1.5),
-            layer("point", place | estimate | shape, filled=True, size=45, opacity=1),
+            zero | charts.layer("rule", {"x": charts.field("zero", x)}, color=charts.SOFT),
+            charts.layer("rule", place | charts.span("x", x), strokeWidth=1.5),
+            charts.layer("point", place | estimate | shape, filled=True, size=45, opacity=1),
         ],
     }
 

@@ -10,21 +10,8 @@ from evenhand.analysis.labels.counted import ALL_RATERS
 from evenhand.analysis.labels.matrix import AFFIRMATIVE, BINARY
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.people.coverage import COVERAGE, UNSCORED_AS_DISAGREEMENT
+from evenhand.analysis.report import charts
 from evenhand.analysis.report.blocks import Block, Chart, Paragraph, Table
-from evenhand.analysis.report.charts import (
-    HEAT,
-    MAX_LISTED,
-    ROLES,
-    Datum,
-    Spec,
-    chart_spec,
-    field,
-    layer,
-    left_out,
-    nominal,
-    short,
-    span,
-)
 from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure, defined
 from evenhand.analysis.report.source import (
     READINGS,
@@ -43,7 +30,7 @@ _MEAN = "mean_number"
 _UNSCORED = ["observed_agreement", UNSCORED_AS_DISAGREEMENT]
 _WITH_EXCLUDED = {ALL: ALL_RATERS, ALL_BINARY: ALL_RATERS + BINARY}
 _EXCLUSION_PANEL = ["observed_agreement", *DECIDING_KAPPAS, CEILING]
-_MOST = 2 * MAX_LISTED
+_MOST = 2 * charts.MAX_LISTED
 _LEGIBLE = 0.05
 """A share below this has no room for its category's name."""
 
@@ -122,8 +109,8 @@ def _numbers(
 def _work(figures: RubricFigures) -> list[Table]:
     """Tabulate every rater's agreement with the others and time per label."""
     raters = dict.fromkeys(each.raters[0] for name in _WORK for each in figures.select(name))
-    rows = [(rater, figures.row(_WORK, (rater, ""))) for rater in raters]
-    return figures.table(written("raters.work"), "Rater", labels(_WORK), rows, count="Labels")
+    who = [(rater, (rater, "")) for rater in raters]
+    return figures.panel(written("raters.work"), "Rater", _WORK, who, count="Labels")
 
 
 def _sensitivity(figures: RubricFigures) -> Sequence[Block]:
@@ -167,7 +154,7 @@ def _distribution(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
     categories = list(dict.fromkeys(figure.at for figure in shares))
     raters = figures.graders_last(figure.raters[0] for figure in shares)
     drawn = raters[:_MOST]
-    if not 2 <= len(categories) <= len(HEAT):
+    if not 2 <= len(categories) <= len(charts.HEAT):
         return []
     bars = {rater: _bar(shares, rater) for rater in drawn}
     values = [part for rater in drawn for part in bars[rater]]
@@ -175,15 +162,15 @@ def _distribution(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
     return figures.chart(
         written("chart.shares"),
         written("chart.shares_alt", raters=who, categories=", ".join(categories)),
-        chart_spec(values, _drawing(categories)),
+        charts.chart_spec(values, _drawing(categories)),
         data,
-        left_out(raters, [rater for rater in drawn if bars[rater]], "raters", _MOST),
+        charts.left_out(raters, [rater for rater in drawn if bars[rater]], "raters", _MOST),
     )
 
 
-def _bar(shares: Iterable[Figure], rater: str) -> list[Datum]:
+def _bar(shares: Iterable[Figure], rater: str) -> list[charts.Datum]:
     """The parts of one rater's bar. The start of a part is only its place in the drawing."""
-    parts: list[Datum] = []
+    parts: list[charts.Datum] = []
     start = 0.0
     for figure in shares:
         share = figure.bounds[1]
@@ -191,25 +178,27 @@ def _bar(shares: Iterable[Figure], rater: str) -> list[Datum]:
             end = start + share
             place = {"from": start, "to": end, "middle": (start + end) / 2}
             text = figure.at if share >= _LEGIBLE else ""
-            who = short(rater_title(rater))
+            who = charts.short(rater_title(rater))
             parts.append(figure.datum(who=who, category=figure.at, text=text, **place))
             start = end
     return parts
 
 
-def _drawing(categories: Sequence[str]) -> Spec:
+def _drawing(categories: Sequence[str]) -> charts.Spec:
     """The bars, each part in the shade of its category, with its name where there is room."""
-    shades = (HEAT if len(categories) > 3 else HEAT[1::2])[: len(categories)]
+    shades = (charts.HEAT if len(categories) > 3 else charts.HEAT[1::2])[: len(categories)]
     bright = [
-        category for category, shade in zip(categories, shades, strict=True) if shade in HEAT[4:]
+        category
+        for category, shade in zip(categories, shades, strict=True)
+        if shade in charts.HEAT[4:]
     ]
-    x: Spec = {
+    x: charts.Spec = {
         "type": "quantitative",
         "title": written("chart.shares_axis"),
         "scale": {"domain": [0, 1]},
     }
-    part = span("x", {"axis": {"format": ".0%"}} | x, "from", "to")
-    shade = nominal(
+    part = charts.span("x", {"axis": {"format": ".0%"}} | x, "from", "to")
+    shade = charts.nominal(
         "category",
         sort=None,
         title=written("chart.shares_category"),
@@ -218,16 +207,18 @@ def _drawing(categories: Sequence[str]) -> Spec:
     )
     is_bright = {"field": "category", "oneOf": bright}
     ink = {
-        "condition": {"test": is_bright, "value": ROLES["heat-high-ink"]},
-        "value": ROLES["heat-low-ink"],
+        "condition": {"test": is_bright, "value": charts.ROLES["heat-high-ink"]},
+        "value": charts.ROLES["heat-low-ink"],
     }
-    name = {"x": field("middle", x), "text": nominal("text"), "color": ink}
+    name = {"x": charts.field("middle", x), "text": charts.nominal("text"), "color": ink}
     return {
         "width": 420,
         "height": {"step": 24},
-        "encoding": {"y": nominal("who", sort=None, title=written("chart.rater"))},
+        "encoding": {"y": charts.nominal("who", sort=None, title=written("chart.rater"))},
         "layer": [
-            layer("bar", part | {"color": shade}, stroke=ROLES["page"], height={"band": 0.85}),
-            layer("text", name),
+            charts.layer(
+                "bar", part | {"color": shade}, stroke=charts.ROLES["page"], height={"band": 0.85}
+            ),
+            charts.layer("text", name),
         ],
     }

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import chain, combinations
 from typing import Literal
 
+from evenhand.analysis.report import charts
 from evenhand.analysis.report.blocks import (
     Block,
     Cell,
@@ -16,15 +17,6 @@ from evenhand.analysis.report.blocks import (
     ReportSection,
     Row,
     Table,
-)
-from evenhand.analysis.report.charts import (
-    MAX_LISTED,
-    Datum,
-    chart_spec,
-    joined,
-    left_out,
-    shaded,
-    shortened,
 )
 from evenhand.analysis.report.figures import ALL_BINARY, Figure, defined, shown
 from evenhand.analysis.report.source import Layers, RubricFigures, Source, labels, sentences
@@ -56,7 +48,7 @@ def section(source: Source) -> ReportSection | None:
     table = _every_rubric(source)
     if found is None or table is None:
         return found
-    if len(table.rows) > MAX_LISTED:
+    if len(table.rows) > charts.MAX_LISTED:
         return replace(found, parts=(Part(table.caption, "", folded=(table,)), *found.parts))
     return replace(found, blocks=(table,))
 
@@ -336,7 +328,7 @@ def _parts_of(
     tables: list[Table] = []
     kinds = {_kind(figures, grader) for grader in graders}
     named = what if "corrected" in kinds else _PLAIN[what]
-    if len(subjects) <= MAX_LISTED:  # of more, the rates are in results.csv alone
+    if len(subjects) <= charts.MAX_LISTED:  # of more, the rates are in results.csv alone
         rows: list[FigureRow] = []
         for grader in graders:
             rows.append((_heading(figures, grader), None))
@@ -371,7 +363,7 @@ def _rates_by_part(
     most = {part for of_column in columns.values() for part in of_column[:_MOST_PARTS]}
     drawn = [part for part in parts if part in most]
     every = dict.fromkeys(subject for found in parts.values() for subject in found)
-    subjects = list(every)[:MAX_LISTED]
+    subjects = list(every)[: charts.MAX_LISTED]
     found = [
         (part, subject, figure)
         for part in drawn
@@ -380,9 +372,9 @@ def _rates_by_part(
     ]
     if all(figure.reason for *_, figure in found):
         return []
-    titles = shortened(subjects) | {"": written("rates.all_units")}
-    names = shortened([part.partition("=")[2] for part in drawn])
-    values: list[Datum] = []
+    titles = charts.shortened(subjects) | {"": written("rates.all_units")}
+    names = charts.shortened([part.partition("=")[2] for part in drawn])
+    values: list[charts.Datum] = []
     rows: dict[str, dict[str, None]] = {}
     for part, subject, figure in found:
         column, _, value = part.partition("=")
@@ -399,21 +391,24 @@ def _rates_by_part(
             "width": {"step": 58},
             "height": {"step": 28},
         }
-        | shaded([*heads, *of_column], _STEPS, **axes, slanted=True)
+        | charts.shaded([*heads, *of_column], _STEPS, **axes, slanted=True)
         for column, of_column in rows.items()
     ]
     about = {"subjects": ", ".join(heads), "parts": ", ".join(drawn)}
     few = any(figure.says("few_labelled") for *_, figure in found)
     undefined = any(figure.reason for *_, figure in found)
-    note = joined(
+    note = charts.joined(
         written("chart.rates_by_part_note", by=by),
         written("chart.few_labelled") if few else "",
         written("chart.heat_map_note", dash=DASH) if undefined else "",
-        left_out(list(every), subjects, "subjects"),
-        *(left_out(of_column, drawn, "values", _MOST_PARTS) for of_column in columns.values()),
+        charts.left_out(list(every), subjects, "subjects"),
+        *(
+            charts.left_out(of_column, drawn, "values", _MOST_PARTS)
+            for of_column in columns.values()
+        ),
     )
     alt = written("chart.rates_by_part_alt", by=by, **about)
-    return figures.chart(what, alt, chart_spec(values, {"vconcat": panels}), data, note)
+    return figures.chart(what, alt, charts.chart_spec(values, {"vconcat": panels}), data, note)
 
 
 # Sentences
@@ -457,8 +452,8 @@ def _missing(figures: RubricFigures, graders: list[str]) -> Iterator[str]:
 
 def _some(names: Sequence[str]) -> str:
     """Names one after the other, of many the first and how many more there are."""
-    said = ", ".join(names[:MAX_LISTED])
-    more = len(names) - MAX_LISTED
+    said = ", ".join(names[: charts.MAX_LISTED])
+    more = len(names) - charts.MAX_LISTED
     return written("rates.and_more", names=said, more=more) if more > 0 else said
 
 

@@ -4,25 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from evenhand.analysis.report import charts
 from evenhand.analysis.report.blocks import Chart, ReportSection, Table
-from evenhand.analysis.report.charts import (
-    MAX_LISTED,
-    PAGE,
-    SERIES,
-    Datum,
-    Spec,
-    bounds_of,
-    chart_spec,
-    field,
-    joined,
-    layer,
-    left_out,
-    nominal,
-    panel_for_each_grader,
-    short,
-    span,
-    through_zero,
-)
 from evenhand.analysis.report.figures import ALL_BINARY, Figure, defined
 from evenhand.analysis.report.sections.published import beside_published
 from evenhand.analysis.report.source import (
@@ -30,7 +13,6 @@ from evenhand.analysis.report.source import (
     RubricFigures,
     Source,
     crossed,
-    labels,
     pair_title,
     rater_title,
     sentences,
@@ -62,16 +44,14 @@ def overall_layers(figures: RubricFigures) -> Layers:
         count="",
     )
     drawn = _scores(figures, table) or table
-    correlations = [
-        (pair_title(each.raters), figures.row(_CORRELATIONS, each.raters, ALL_BINARY))
-        for each in figures.select(_CORRELATIONS[0], ALL_BINARY)
-    ]
-    what, columns = written("overall.correlations"), labels(_CORRELATIONS)
+    correlated = figures.select(_CORRELATIONS[0], ALL_BINARY)
+    who = [(pair_title(each.raters), each.raters) for each in correlated]
+    what = written("overall.correlations")
     return Layers(
         answers=[_alike_overall(figures)] if drawn else [],
         folded=[
             *drawn,
-            *figures.table(what, "Raters", columns, correlations, asides=True),
+            *figures.panel(what, "Raters", _CORRELATIONS, who, ALL_BINARY, asides=True),
             *beside_published(figures),
         ],
     )
@@ -106,13 +86,13 @@ def _scores(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
         dict.fromkeys(name for name, _ in by_grader if name != "humans"), ALL_BINARY
     )
     subjects = sorted(people, key=lambda name: people[name].bounds[1], reverse=True)
-    values: list[Datum] = []
+    values: list[charts.Datum] = []
     drawn = set()
-    for grader in graders[:MAX_LISTED]:
-        for subject in subjects[:MAX_LISTED]:
+    for grader in graders[: charts.MAX_LISTED]:
+        for subject in subjects[: charts.MAX_LISTED]:
             figure = by_grader.get((grader, subject))
             if figure is not None and not figure.reason:
-                panel = {"grader": short(grader), "subject": short(subject)}
+                panel = {"grader": charts.short(grader), "subject": charts.short(subject)}
                 values.append(people[subject].datum(who=_PEOPLE, **panel))
                 values.append(figure.datum(who=_GRADER, **panel))
                 drawn |= {grader, subject}
@@ -120,43 +100,43 @@ def _scores(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
         return []
     scored = list(dict.fromkeys(figure.at for figure in scores))
     known = [*subjects, *(each for each in scored if each not in people)]
-    names = [short(subject) for subject in subjects[:MAX_LISTED] if subject in drawn]
+    names = [charts.short(subject) for subject in subjects[: charts.MAX_LISTED] if subject in drawn]
     return figures.chart(
         written("chart.scores"),
         written("chart.scores_alt", subjects=", ".join(names)),
-        chart_spec(values, _panels(values, names)),
+        charts.chart_spec(values, _panels(values, names)),
         data,
-        joined(
+        charts.joined(
             written("chart.scores_note"),
-            left_out(graders, drawn),
-            left_out(known, drawn, "subjects"),
+            charts.left_out(graders, drawn),
+            charts.left_out(known, drawn, "subjects"),
         ),
     )
 
 
-def _panels(values: list[Datum], names: list[str]) -> Spec:
-    x = through_zero(bounds_of(values), written("chart.scores_axis"))
+def _panels(values: list[charts.Datum], names: list[str]) -> charts.Spec:
+    x = charts.through_zero(charts.bounds_of(values), written("chart.scores_axis"))
     by, subject = written("chart.scores_by"), written("chart.scores_subject")
 
-    def who(*looks: str) -> Spec:
+    def who(*looks: str) -> charts.Spec:
         scale = {"domain": [_PEOPLE, _GRADER], "range": list(looks)}
-        return nominal("who", sort=[_PEOPLE, _GRADER], title=by, scale=scale)
+        return charts.nominal("who", sort=[_PEOPLE, _GRADER], title=by, scale=scale)
 
     place = {
-        "y": nominal("subject", sort=names, title=subject),
-        "yOffset": nominal("who", sort=[_PEOPLE, _GRADER]),
-        "color": who(*SERIES[:2]),
+        "y": charts.nominal("subject", sort=names, title=subject),
+        "yOffset": charts.nominal("who", sort=[_PEOPLE, _GRADER]),
+        "color": who(*charts.SERIES[:2]),
     }
     point = place | {
-        "x": field("estimate", x),
+        "x": charts.field("estimate", x),
         "shape": who("circle", "diamond"),
-        "fill": who(PAGE, SERIES[1]),
+        "fill": who(charts.PAGE, charts.SERIES[1]),
     }
     layers = [
-        layer("rule", place | span("x", x), strokeWidth=1.5),
-        layer("point", point, size=50, opacity=1),
+        charts.layer("rule", place | charts.span("x", x), strokeWidth=1.5),
+        charts.layer("point", point, size=50, opacity=1),
     ]
-    return panel_for_each_grader(values, layers, height={"step": 13, "for": "offset"})
+    return charts.panel_for_each_grader(values, layers, height={"step": 13, "for": "offset"})
 
 
 # Preference
@@ -173,13 +153,13 @@ def preference_section(source: Source) -> ReportSection | None:
 def _preference(figures: RubricFigures) -> Layers:
     rates = dict.fromkeys(figure.raters[0] for figure in figures.select("win_rate"))
     graders = figures.by_agreement([name for name in rates if name != "humans"])
-    alike = [(each, figures.row(_ALIKE, ("humans", each))) for each in graders]
+    who = [(grader, ("humans", grader)) for grader in graders]
     what = written("preference.alike")
     return Layers(
         answers=_preferred(figures, graders),
         folded=[
             *_by_rater(figures, graders),
-            *figures.table(what, "Grader", labels(_ALIKE), alike, asides=True),
+            *figures.panel(what, "Grader", _ALIKE, who, asides=True),
             *_corrected(figures, graders),
         ],
     )

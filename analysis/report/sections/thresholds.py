@@ -10,29 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evenhand.analysis.notes import Code
+from evenhand.analysis.report import charts
 from evenhand.analysis.report.blocks import Chart, Items, Table, traced
-from evenhand.analysis.report.charts import (
-    FROM_0_TO_1,
-    INK,
-    MAX_LISTED,
-    PAGE,
-    SERIES,
-    SOFT,
-    Datum,
-    Spec,
-    bounds_of,
-    chart_spec,
-    equality,
-    field,
-    joined,
-    layer,
-    left_out,
-    nominal,
-    panel_for_each_grader,
-    short,
-    span,
-    through_zero,
-)
 from evenhand.analysis.report.figures import ALL_BINARY, Figure, shown
 from evenhand.analysis.report.source import (
     Layers,
@@ -77,17 +56,15 @@ def layers(figures: RubricFigures) -> Layers:
     """Tuned thresholds of a rubric that has graders with probabilities."""
     found = _advised(figures, MAIN)
     lines = tuple(_traced(figures, figure) for figure in found)
-    quality = [
-        (_matched(*each.raters), figures.row(_QUALITY, each.raters, ALL_BINARY))
-        for each in figures.select("brier", ALL_BINARY)
-    ]
+    scored = figures.select("brier", ALL_BINARY)
+    who = [(_matched(*each.raters), each.raters) for each in scored]
     return Layers(
         answers=_answer(figures, found),
         folded=[
             *([Items(written("thresholds.what"), lines)] if lines else []),
             *threshold_curves(figures),
             *_tuned(figures, [MAIN]),
-            *figures.table(written("thresholds.errors"), "Grader", labels(_QUALITY), quality),
+            *figures.panel(written("thresholds.errors"), "Grader", _QUALITY, who, ALL_BINARY),
             *reliability_diagrams(figures),
         ],
         appendix=_tuned(figures, _OTHERS, "others"),
@@ -215,10 +192,10 @@ def threshold_curves(figures: RubricFigures) -> list[Chart]:
     """
     found = figures.select(CURVE, ALL_BINARY)
     graders = figures.in_order(found)
-    values: list[Datum] = []
+    values: list[charts.Datum] = []
     rows: list[FigureRow] = []
     advice: dict[str, str] = {}
-    for raters in graders[:MAX_LISTED]:
+    for raters in graders[: charts.MAX_LISTED]:
         curve = [figure for figure in found if figure.raters == raters]
         best, advised = figures.row(
             ("threshold", "threshold_recommended"), raters, ALL_BINARY, "kappa"
@@ -227,7 +204,7 @@ def threshold_curves(figures: RubricFigures) -> list[Chart]:
             continue
         default = figures.default_threshold(raters)
         text = _advice(advised)
-        panel = {"grader": short(raters[1])}
+        panel = {"grader": charts.short(raters[1])}
         values += [_point(figure, default, best, advised) | panel for figure in curve]
         values += [best.datum(kind="interval", **panel)]
         values += [advised.datum(kind="advice", text=text, **panel)]
@@ -252,9 +229,9 @@ def threshold_curves(figures: RubricFigures) -> list[Chart]:
     return figures.chart(
         written("chart.threshold", **names),
         written("chart.threshold_alt", label=label, marks=said, advice=every),
-        chart_spec(values, _curves(values, label)),
+        charts.chart_spec(values, _curves(values, label)),
         figures.table(what, "Threshold", columns, rows, count=""),
-        joined(said, left_out([name for _, name in graders], advice)),
+        charts.joined(said, charts.left_out([name for _, name in graders], advice)),
     )
 
 
@@ -263,14 +240,14 @@ def _advice(advised: Figure) -> str:
     return written(f"chart.advice_{kind}", estimate=advised.estimate, interval=advised.interval)
 
 
-def _point(figure: Figure, default: str, best: Figure, advised: Figure) -> Datum:
+def _point(figure: Figure, default: str, best: Figure, advised: Figure) -> charts.Datum:
     """A point of the curve, and whether it is marked."""
     at = float(figure.at)
     mark = _DEFAULT if figure.at == default else _BEST if at == best.bounds[1] else ""
     return figure.datum(kind="curve", at=at, mark=mark, used=at == advised.bounds[1])
 
 
-def _marks(values: Sequence[Datum]) -> str:
+def _marks(values: Sequence[charts.Datum]) -> str:
     """Explain the marks that are drawn."""
     drawn = {datum.get("mark") for datum in values}
     strip = any(datum["kind"] == "interval" and datum["low"] is not None for datum in values)
@@ -279,42 +256,50 @@ def _marks(values: Sequence[Datum]) -> str:
         said.append(written("chart.threshold_best_interval" if strip else "chart.threshold_best"))
     if any(datum.get("used") and datum.get("mark") for datum in values):
         said.append(written("chart.threshold_used"))
-    return joined(*said)
+    return charts.joined(*said)
 
 
-def _curves(values: Sequence[Datum], label: str) -> Spec:
-    x = {"title": written("chart.threshold_axis")} | FROM_0_TO_1
+def _curves(values: Sequence[charts.Datum], label: str) -> charts.Spec:
+    x = {"title": written("chart.threshold_axis")} | charts.FROM_0_TO_1
     curves = [datum for datum in values if datum["kind"] == "curve"]
-    y = through_zero(bounds_of(curves), label)
-    at = {"x": field("at", x)}
-    estimate = at | {"y": field("estimate", y)}
+    y = charts.through_zero(charts.bounds_of(curves), label)
+    at = {"x": charts.field("at", x)}
+    estimate = at | {"y": charts.field("estimate", y)}
     curve, best = "datum.kind == 'curve'", f"datum.mark == '{_BEST}'"
-    blue = {"color": SERIES[0], "interpolate": _STEPS}
-    orange = {"test": best, "value": SERIES[1]}
+    blue = {"color": charts.SERIES[0], "interpolate": _STEPS}
+    orange = {"test": best, "value": charts.SERIES[1]}
     marked = {
         "shape": {"condition": {"test": best, "value": "diamond"}, "value": "circle"},
-        "stroke": {"condition": orange, "value": INK},
-        "color": {"condition": [{"test": "!datum.used", "value": PAGE}, orange], "value": INK},
+        "stroke": {"condition": orange, "value": charts.INK},
+        "color": {
+            "condition": [{"test": "!datum.used", "value": charts.PAGE}, orange],
+            "value": charts.INK,
+        },
     }
-    text = {"x": {"value": 0}, "y": {"value": -8}, "text": nominal("text")}
-    return panel_for_each_grader(
+    text = {"x": {"value": 0}, "y": {"value": -8}, "text": charts.nominal("text")}
+    return charts.panel_for_each_grader(
         values,
         [
-            layer(
-                "rect", span("x", x), where="datum.kind == 'interval' && isValid(datum.low)",
-                color=SERIES[1], opacity=0.25,
+            charts.layer(
+                "rect", charts.span("x", x), where="datum.kind == 'interval' && isValid(datum.low)",
+                color=charts.SERIES[1], opacity=0.25,
             ),
-            layer(
-                "area", at | span("y", y), where=f"{curve} && isValid(datum.low)",
+            charts.layer(
+                "area", at | charts.span("y", y), where=f"{curve} && isValid(datum.low)",
                 opacity=0.25, **blue,
             ),
-            layer("rule", at, where=f"datum.mark == '{_DEFAULT}'", color=SOFT, strokeDash=[4, 3]),
-            layer("line", estimate, where=curve, **blue),
-            layer(
+            charts.layer(
+                "rule", at, where=f"datum.mark == '{_DEFAULT}'",
+                color=charts.SOFT, strokeDash=[4, 3],
+            ),
+            charts.layer("line", estimate, where=curve, **blue),
+            charts.layer(
                 "point", estimate | marked, where=f"{curve} && datum.mark != ''",
                 filled=True, size=75, opacity=1,
             ),
-            layer("text", text, where="datum.kind == 'advice'", align="left", color=INK),
+            charts.layer(
+                "text", text, where="datum.kind == 'advice'", align="left", color=charts.INK
+            ),
         ],
         height=150,
     )  # fmt: skip
@@ -330,11 +315,11 @@ def reliability_diagrams(figures: RubricFigures) -> list[Chart]:
     """
     shares = figures.select(_SHARE, ALL_BINARY)
     graders = figures.in_order(shares)
-    drawn = graders[:MAX_LISTED]
+    drawn = graders[: charts.MAX_LISTED]
     if not drawn:
         return []
     rows: list[FigureRow] = []
-    values: list[Datum] = []
+    values: list[charts.Datum] = []
     with_figure = set()
     for raters in drawn:
         rows.append((raters[1], None))
@@ -345,7 +330,7 @@ def reliability_diagrams(figures: RubricFigures) -> list[Chart]:
                 with_figure.add(raters[1])
                 values.append(
                     share.datum(
-                        grader=short(raters[1]),
+                        grader=charts.short(raters[1]),
                         units=share.n_units,
                         stated=stated.bounds[1],
                         stated_row=stated.line,
@@ -354,38 +339,40 @@ def reliability_diagrams(figures: RubricFigures) -> list[Chart]:
                     )
                 )
     whom = reference_title(drawn[0][0])
-    seen = [short(name) for _, name in drawn if name in with_figure]
+    seen = [charts.short(name) for _, name in drawn if name in with_figure]
     columns = labels([_STATED, _SHARE])
     return figures.chart(
         written("chart.reliability"),
         written("chart.reliability_alt", reference=whom, graders=", ".join(seen)),
-        chart_spec(values, _panels(values, whom)),
+        charts.chart_spec(values, _panels(values, whom)),
         figures.table(written("chart.reliability_table"), "Probability", columns, rows),
-        joined(
+        charts.joined(
             written("chart.reliability_note"),
-            left_out([name for _, name in graders], with_figure),
+            charts.left_out([name for _, name in graders], with_figure),
         ),
     )
 
 
-def _panels(values: Sequence[Datum], whom: str) -> Spec:
-    across = {"title": written("chart.reliability_axis")} | FROM_0_TO_1
-    y = {"title": written("chart.reliability_share", reference=whom)} | FROM_0_TO_1
-    x = {"x": field("stated", across)}
-    estimate = x | {"y": field("estimate", y)}
-    band = x | span("y", y, "stated_low", "stated_high")
+def _panels(values: Sequence[charts.Datum], whom: str) -> charts.Spec:
+    across = {"title": written("chart.reliability_axis")} | charts.FROM_0_TO_1
+    y = {"title": written("chart.reliability_share", reference=whom)} | charts.FROM_0_TO_1
+    x = {"x": charts.field("stated", across)}
+    estimate = x | {"y": charts.field("estimate", y)}
+    band = x | charts.span("y", y, "stated_low", "stated_high")
     size = {
         "field": "units", "type": "quantitative", "title": written("chart.reliability_units"),
         "scale": {"rangeMin": 20, "rangeMax": 170},
         "legend": {"tickCount": 3, "columns": 4},
     }  # fmt: skip
-    return panel_for_each_grader(
+    return charts.panel_for_each_grader(
         values,
         [
-            layer("area", band, color=SOFT, opacity=0.25),
-            equality(across, y, color=SOFT, strokeDash=[4, 3]),
-            layer("line", estimate, color=SERIES[0], strokeWidth=1),
-            layer("point", estimate | {"size": size}, filled=True, color=SERIES[0], opacity=1),
+            charts.layer("area", band, color=charts.SOFT, opacity=0.25),
+            charts.equality(across, y, color=charts.SOFT, strokeDash=[4, 3]),
+            charts.layer("line", estimate, color=charts.SERIES[0], strokeWidth=1),
+            charts.layer(
+                "point", estimate | {"size": size}, filled=True, color=charts.SERIES[0], opacity=1
+            ),
         ],
         height=210,
     )
