@@ -11,16 +11,7 @@ from importlib.resources import files
 from itertools import chain, zip_longest
 
 from evenhand.analysis.bias.order import by_orders, listed
-from evenhand.analysis.report.blocks import (
-    Answer,
-    Block,
-    Definitions,
-    Paragraph,
-    Part,
-    Quotable,
-    ReportSection,
-    Table,
-)
+from evenhand.analysis.report import blocks
 from evenhand.analysis.report.source import RubricFigures, Source, labels
 from evenhand.analysis.report.tables import FigureRow, make_table, tex
 from evenhand.analysis.statistics import entry_for, statistics
@@ -46,7 +37,7 @@ _SAID = {
 """Sentence for results that include a statistic whose name begins like this."""
 
 
-def section(source: Source) -> ReportSection:
+def section(source: Source) -> blocks.ReportSection:
     """Provenance, conventions and the glossary of the statistics in use."""
     facts = [
         (name, f"{value:g}" if isinstance(value, float) else str(value))
@@ -56,14 +47,14 @@ def section(source: Source) -> ReportSection:
         title = source.context.title_of(each.rubric)
         whose = written("methods.threshold_of", grader=each.grader, rubric=title)
         facts.append((whose, f"{each.threshold:g} ({each.provenance})"))
-    origin: Block = Paragraph(written("methods.unknown"))
+    origin: blocks.Block = blocks.Paragraph(written("methods.unknown"))
     if facts:
-        origin = Definitions(written("methods.provenance"), tuple(facts))
-    parts: dict[str, list[Block]] = {
+        origin = blocks.Definitions(written("methods.provenance"), tuple(facts))
+    parts: dict[str, list[blocks.Block]] = {
         written("methods.paragraph"): [methods_text(source)],
         written("methods.provenance"): [origin, *_usage(source)],
     }
-    terms = Definitions(written("methods.statistics"), _statistics(source))
+    terms = blocks.Definitions(written("methods.statistics"), _statistics(source))
     holm = source.analysis.decision.across_rubrics == "holm"
     about = [
         written("methods.intervals"),
@@ -71,17 +62,17 @@ def section(source: Source) -> ReportSection:
         written("methods.level_holm" if holm else "methods.level"),
         written("methods.chance"),
     ]
-    return ReportSection(
+    return blocks.ReportSection(
         "methods",
         written("methods.title"),
-        answers=(Answer((written("report.methods"),)),),
-        parts=tuple(Part(title, "", folded=tuple(blocks)) for title, blocks in parts.items()),
+        answers=(blocks.Answer((written("report.methods"),)),),
+        parts=tuple(blocks.Part(title, "", folded=tuple(made)) for title, made in parts.items()),
         about=(*about, written("methods.files")),
-        appendix=(Part(terms.title, "", folded=(terms,)),),
+        appendix=(blocks.Part(terms.title, "", folded=(terms,)),),
     )
 
 
-def _usage(source: Source) -> list[Table]:
+def _usage(source: Source) -> list[blocks.Table]:
     """Tabulate what graders cost, with their attempts."""
     rows: list[FigureRow] = []
     for figures in source.rubrics:
@@ -105,12 +96,12 @@ def _statistics(source: Source) -> tuple[tuple[str, str], ...]:
     )
 
 
-def methods_text(source: Source) -> Quotable:
+def methods_text(source: Source) -> blocks.Quotable:
     """The paragraph with authors and years, and the references in it as BibTeX."""
     text = " ".join(_sentences(source))
     keys = dict.fromkeys(key for found in _CITED.findall(text) for key in found.split(", "))
     entries = references()
-    return Quotable(
+    return blocks.Quotable(
         title=written("methods.paste"),
         text=_CITED.sub(
             lambda found: f" ({'; '.join(map(_by_author, found[1].split(', ')))})", text

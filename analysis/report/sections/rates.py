@@ -7,17 +7,7 @@ from dataclasses import replace
 from itertools import chain, combinations
 from typing import Literal
 
-from evenhand.analysis.report import charts
-from evenhand.analysis.report.blocks import (
-    Block,
-    Cell,
-    Chart,
-    Items,
-    Part,
-    ReportSection,
-    Row,
-    Table,
-)
+from evenhand.analysis.report import blocks, charts
 from evenhand.analysis.report.figures import ALL_BINARY, Figure, defined, shown
 from evenhand.analysis.report.source import Layers, RubricFigures, Source, labels, sentences
 from evenhand.analysis.report.tables import FigureRow
@@ -36,7 +26,7 @@ _STEPS = [0.05, 0.15, 0.3, 0.5, 0.75]
 _MOST_PARTS = 40
 
 
-def section(source: Source) -> ReportSection | None:
+def section(source: Source) -> blocks.ReportSection | None:
     """Rates and their order for every rubric that people labelled and a grader graded."""
     found = source.section(
         "corrected-rates",
@@ -49,7 +39,7 @@ def section(source: Source) -> ReportSection | None:
     if found is None or table is None:
         return found
     if len(table.rows) > charts.MAX_LISTED:
-        return replace(found, parts=(Part(table.caption, "", folded=(table,)), *found.parts))
+        return replace(found, parts=(blocks.Part(table.caption, "", folded=(table,)), *found.parts))
     return replace(found, blocks=(table,))
 
 
@@ -75,7 +65,7 @@ def _layers(figures: RubricFigures) -> Layers:
             *_sides(figures, compared),
             *_parts(figures, compared),
             *figures.table(written("rates.errors"), "Grader", labels(_ERRORS), errors, count=""),
-            *([Items(written("rates.what"), said)] if said else []),
+            *([blocks.Items(written("rates.what"), said)] if said else []),
         ],
         appendix=figures.table(
             written("rates.ranks"), "Subject", labels([_RANKS]), ranks, count=""
@@ -83,11 +73,11 @@ def _layers(figures: RubricFigures) -> Layers:
     )
 
 
-def _every_rubric(source: Source) -> Table | None:
+def _every_rubric(source: Source) -> blocks.Table | None:
     """Subjects by rubrics, each corrected by the grader that agrees with people most; None of fewer
     than two subjects.
     """
-    columns: dict[str, dict[str, Cell]] = {}
+    columns: dict[str, dict[str, blocks.Cell]] = {}
     by: dict[str, list[str]] = {}
     kinds: set[str] = set()
     titles = [figures.title for figures in source.rubrics]
@@ -106,7 +96,7 @@ def _every_rubric(source: Source) -> Table | None:
     if len(subjects) < 2:
         return None
     rows = [
-        Row(subject, tuple(cells.get(subject, Cell()) for cells in columns.values()))
+        blocks.Row(subject, tuple(cells.get(subject, blocks.Cell()) for cells in columns.values()))
         for subject in subjects
     ]
     whose = [
@@ -118,16 +108,16 @@ def _every_rubric(source: Source) -> Table | None:
     notes = [("PPI++" if "corrected" in kinds else "*", "; ".join(whose))]
     (kind,) = kinds if len(kinds) == 1 else ("corrected",)
     caption = written(f"rates.every_rubric_{kind}")
-    return Table(caption, "Subject", tuple(columns), tuple(rows), tuple(notes))
+    return blocks.Table(caption, "Subject", tuple(columns), tuple(rows), tuple(notes))
 
 
-def _declared(figures: RubricFigures, subjects: Iterable[str]) -> dict[str, Cell]:
+def _declared(figures: RubricFigures, subjects: Iterable[str]) -> dict[str, blocks.Cell]:
     """The published rates of these subjects, where the study declares any."""
     beside, known = figures.context.beside, {*subjects}
     if beside is None:
         return {}
     return {
-        each.at: Cell(each.beside_ours, published=beside.published.citation)
+        each.at: blocks.Cell(each.beside_ours, published=beside.published.citation)
         for each in beside.published.figure
         if (each.rubric, each.between) == (figures.rubric, "subjects") and each.at in known
     }
@@ -190,7 +180,7 @@ def _at(figures: RubricFigures, statistic: str, grader: str) -> dict[str, Figure
     return {figure.at: figure for figure in found if figure.raters == ("humans", grader)}
 
 
-def _rates(figures: RubricFigures, graders: list[str]) -> list[Table]:
+def _rates(figures: RubricFigures, graders: list[str]) -> list[blocks.Table]:
     people = _at(figures, "rate_human", "")
     rows: list[FigureRow] = []
     for grader in graders:
@@ -210,7 +200,7 @@ def _pairs(figures: RubricFigures, grader: str) -> list[tuple[str, str, Figure]]
     return [(first, second, figure) for first, second, figure in pairs if figure]
 
 
-def _differences(figures: RubricFigures, graders: list[str]) -> list[Table]:
+def _differences(figures: RubricFigures, graders: list[str]) -> list[blocks.Table]:
     rows: list[FigureRow] = []
     for grader in graders:
         rows.append((_heading(figures, grader), None))
@@ -225,7 +215,7 @@ def _heading(figures: RubricFigures, grader: str) -> str:
     return written("rates.own") if _kind(figures, grader) == "own" else grader
 
 
-def _sides(figures: RubricFigures, graders: list[str]) -> list[Table]:
+def _sides(figures: RubricFigures, graders: list[str]) -> list[blocks.Table]:
     """The difference between the two sides of the pairs, for every subject."""
     rows: list[FigureRow] = []
     for grader in graders:
@@ -289,7 +279,7 @@ def _one_sided(figures: RubricFigures, graders: list[str]) -> Iterator[str]:
 # Parts of the sample
 
 
-def _parts(figures: RubricFigures, graders: list[str]) -> list[Block]:
+def _parts(figures: RubricFigures, graders: list[str]) -> list[blocks.Block]:
     """The rates by PPI++ in every part of the sample, then those of the answers on each side."""
     every = {
         part: {
@@ -320,12 +310,12 @@ def _parts_of(
     graders: list[str],
     found: dict[str, dict[tuple[str, str], Figure]],
     what: Literal["parts", "parts_by_side"],
-) -> Sequence[Block]:
+) -> Sequence[blocks.Block]:
     """A column for each subject; drawn for the first grader."""
     subjects = list(dict.fromkeys(at for by_subject in found.values() for _, at in by_subject))
     if not subjects:
         return []
-    tables: list[Table] = []
+    tables: list[blocks.Table] = []
     kinds = {_kind(figures, grader) for grader in graders}
     named = what if "corrected" in kinds else _PLAIN[what]
     if len(subjects) <= charts.MAX_LISTED:  # of more, the rates are in results.csv alone
@@ -351,9 +341,9 @@ def _rates_by_part(
     figures: RubricFigures,
     by: str,
     parts: Mapping[str, Mapping[str, Figure]],
-    data: list[Table],
+    data: list[blocks.Table],
     what: str,
-) -> list[Chart]:
+) -> list[blocks.Chart]:
     """Draw the subjects' rates, `by` whose labels, by part ("column=value"), then by subject; empty
     where none is known.
     """

@@ -2,18 +2,7 @@
 
 from __future__ import annotations
 
-from evenhand.analysis.report.blocks import (
-    Advice,
-    Block,
-    Card,
-    Cards,
-    Cell,
-    FirstPage,
-    Items,
-    Overview,
-    Paragraph,
-    ReportSection,
-)
+from evenhand.analysis.report import blocks
 from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure
 from evenhand.analysis.report.source import RubricFigures, Source, rater_title
 from evenhand.analysis.statistics import entry_for
@@ -24,37 +13,37 @@ from evenhand.analysis.verdicts.wording import TITLES
 from evenhand.texts import written
 
 
-def section(source: Source) -> ReportSection:
+def section(source: Source) -> blocks.ReportSection:
     """The answer for each rubric, a cell for each rubric and grader, and all verdicts in full."""
     verdicts = source.analysis.verdicts
-    blocks: list[Block] = []
+    made: list[blocks.Block] = []
     if verdicts:
         cards = tuple(_card(source, each) for each in verdicts)
-        blocks += [
+        made += [
             _first(source),
             _overview(source, cards),
-            Cards(written("first.in_full"), cards),
+            blocks.Cards(written("first.in_full"), cards),
         ]
     else:
-        blocks.append(Paragraph(written("first.no_verdict")))
+        made.append(blocks.Paragraph(written("first.no_verdict")))
     if before := (*limits_of(verdicts), *source.notes):
-        blocks.append(Items(written("first.before"), before))
-    return ReportSection("verdicts", written("first.title"), tuple(blocks))
+        made.append(blocks.Items(written("first.before"), before))
+    return blocks.ReportSection("verdicts", written("first.title"), tuple(made))
 
 
-def _first(source: Source) -> FirstPage:
+def _first(source: Source) -> blocks.FirstPage:
     advice = []
     for found in recommendations(source.ranking):
         people = _people(source.on(found.rubric))
         advice.append(
-            Advice(
+            blocks.Advice(
                 rubric=source.context.title_of(found.rubric),
                 sentence=found.sentence,
                 people=people.cell if people else None,
                 sample=_sample(source, people) if people else "",
             )
         )
-    return FirstPage(tuple(advice), _facts(source))
+    return blocks.FirstPage(tuple(advice), _facts(source))
 
 
 def _people(figures: RubricFigures) -> Figure | None:
@@ -81,24 +70,24 @@ def _facts(source: Source) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _overview(source: Source, cards: tuple[Card, ...]) -> Overview:
+def _overview(source: Source, cards: tuple[blocks.Card, ...]) -> blocks.Overview:
     rubrics = dict.fromkeys(card.rubric for card in cards)
     graders = dict.fromkeys(card.grader for card in cards)
     by_place = {(card.grader, card.rubric): card for card in cards}
-    return Overview(
+    return blocks.Overview(
         written("first.legend_reference" if source.analysis.decision.reference else "first.legend"),
         tuple(rubrics),
         tuple((name, tuple(by_place.get((name, each)) for each in rubrics)) for name in graders),
     )
 
 
-def _card(source: Source, verdict: Verdict) -> Card:
+def _card(source: Source, verdict: Verdict) -> blocks.Card:
     title = TITLES[verdict["verdict"]]
     figures = [source.figures.by_key(tuple(key)) for key in verdict["evidence"]]
     kappas = [source.figures.by_key(tuple(key)) for key in verdict["kappas"]]
     own, people = [*(each.cell if each else None for each in kappas), None, None][:2]
     price = source.on(verdict["rubric"]).get(PRICE, "", verdict["grader"])
-    return Card(
+    return blocks.Card(
         verdict=verdict["verdict"],
         word=title.words,
         icon=title.icon,
@@ -112,7 +101,7 @@ def _card(source: Source, verdict: Verdict) -> Card:
     )
 
 
-def _evidence(figure: Figure) -> tuple[str, Cell]:
+def _evidence(figure: Figure) -> tuple[str, blocks.Cell]:
     other = rater_title(figure.raters[1])
     parts = [other] if other.startswith("Baseline") else []
     parts.append(entry_for(figure.statistic).label)
