@@ -5,26 +5,39 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from evenhand.analysis.agreement.pairs import MAX_LISTED_RATERS
+from evenhand.analysis.bootstrap.patterns import MANY_CLUSTERS, resamples_of_patterns
+from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.combine import one_version
+from evenhand.analysis.labels.matrix import people_alike
+from evenhand.analysis.labels.reduced import Reduced, name_keys, pattern_matrix
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.one_rubric import (
+    Judging,
     RubricAnalysis,
     RubricTask,
     analyse_rubric,
     analyse_sets,
     judge_across_rubrics,
+    pooled,
+    rubric_rows,
 )
 from evenhand.analysis.people.disagreements import GraderDisagreement
+from evenhand.analysis.people.reversed_scales import opposed_in
+from evenhand.analysis.people.selection import add_selection_rows, selection_of
 from evenhand.analysis.people.slices import members_of
 from evenhand.analysis.planning.g_study import VarianceComponents
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRow, results_table
 from evenhand.analysis.study_facts import StudyFacts
 from evenhand.analysis.thresholds.rows import ThresholdInForce
-from evenhand.analysis.verdicts.judge import Verdict
+from evenhand.analysis.verdicts.judge import Verdict, judge_graders
+from evenhand.analysis.verdicts.wording import opposed_in_words
 from evenhand.analysis.verification import (
     Libraries,
     Verification,
@@ -226,6 +239,69 @@ def together(
         annotators={each.rows.rubric: each.annotators for each in found},
         orders={each.rows.rubric: each.orders for each in found if each.orders},
     )
+
+
+def analyse_reduced(
+    tables: Mapping[str, Reduced],
+    scales: Mapping[str, Scale],
+    *,
+    seed: int = SEED,
+    many: int = MANY_CLUSTERS,
+    on_stage: Callable[[str], None] | None = None,
+    **changes: object,
+) -> Analysis:
+    """Analyse ratings that were reduced to patterns while they were read, one table per rubric (see
+    `analyse`).
+
+    The rows are those of `one_rubric.rubric_rows`: patterns of labels replace units, and
+    `PatternResamples` their clusters. Analyses that need single ratings, their probabilities or
+    facts about units are left out, and reported as left out.
+
+    `changes` are settings, `seed` fixes all resampling; more than `many` clusters are resampled in
+    groups (see `analysis.bootstrap.patterns`).
+    """
+    settings, decision = with_changes(AnalysisSettings(), DecisionSettings(), changes)
+    request = Request(None, settings, decision, seed=seed)
+    found = []
+    for place, (name, reduced) in enumerate(tables.items(), start=1):
+        if on_stage:
+            on_stage(f"resampling {name or 'labels'} ({place} of {len(tables)})")
+        if reduced.is_unclustered:  # resample patterns by frequency
+            shared = request.resampled(reduced.times)
+        else:
+            draw, keys = partial(request.resampled, keep=False), name_keys(reduced.clusters)
+            shared = resamples_of_patterns(reduced.cells, keys, draw, request.seed, many)
+        found.append(_analyse_patterns(reduced, scales[name], shared, replace(request, _latest={})))
+    judge_across_rubrics(found)
+    return together(found, [], request)
+
+
+def _analyse_patterns(
+    reduced: Reduced, scale: Scale, shared: Resamples, request: Request
+) -> RubricAnalysis:
+    from threadpoolctl import threadpool_limits
+
+    place = f"{scale.name}: " if scale.name else ""
+    labels = pattern_matrix(reduced, scale)
+    notes = [place + pooled(labels)] if len(labels.raters) > MAX_LISTED_RATERS else []
+    rng, is_random = np.random.default_rng(request.seed), request.settings.overlap == "random"
+    selection = selection_of(labels, shared, rng, is_random=is_random)
+    labels = replace(labels, counted=selection.counted, tie_breaks=selection.how == "tie_break")
+    if selection.note:
+        notes.append(place + selection.note)
+    alike = people_alike(labels.copies, labels.raters, labels.humans)
+    notes += [place + each for each in alike]
+    with threadpool_limits(limits=1, user_api="blas"):
+        rows = rubric_rows(labels, shared, request)
+        notes += [place + opposed_in_words(each, "note") for each in opposed_in(rows)]
+        noun = "unit" if reduced.clusters is None else "cluster"
+        add_selection_rows(rows, labels, selection, shared)
+        verdicts = judge_graders(
+            rows, labels.in_agreement, rule=request.decision, cluster_noun=noun
+        )
+        judging = Judging(labels, shared, request).kept()
+    annotators = len(labels.humans)
+    return RubricAnalysis(rows, noun, annotators, verdicts, notes, judging=judging)
 
 
 def _versions(

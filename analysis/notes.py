@@ -12,120 +12,46 @@ from typing import Literal
 
 Code = Literal[
     # Reasons for having no estimate, or no interval.
-    "no_variation",
-    "no_pairable_units",
-    "no_labels",
-    "no_eligible_annotator",
-    "no_times",
-    "no_unlabelled_units",
-    "not_known",
-    "not_resampled",
-    "no_resample_differs",
-    "not_testable",
-    "nothing_kept",
-    "one_side_only",
-    "category_not_used",
-    "grader_not_informative",
-    "hard_labels",
-    "outside_zero_one",
-    "people_agree_by_chance",
-    "no_sharpness_fits",
-    "promise_needs_more",
-    "promise_out_of_reach",
-    "too_few_clusters",
-    "too_few_labels",
-    "too_few_labels_for_interval",
-    "too_few_raters",
-    "too_few_shared_by_grader",
-    "too_few_shared_by_humans",
-    "too_few_subjects",
-    "subjects_not_linked",
-    "subject_unbeaten",
+    "no_variation", "no_pairable_units", "no_labels", "no_eligible_annotator", "no_times",
+    "no_unlabelled_units", "not_known", "not_resampled", "no_resample_differs", "not_testable",
+    "nothing_kept", "one_side_only", "category_not_used", "grader_not_informative",
+    "hard_labels", "outside_zero_one", "people_agree_by_chance", "no_sharpness_fits",
+    "promise_needs_more", "promise_out_of_reach", "too_few_clusters", "too_few_labels",
+    "too_few_labels_for_interval", "too_few_raters", "too_few_shared_by_grader",
+    "too_few_shared_by_humans", "too_few_subjects", "subjects_not_linked", "subject_unbeaten",
     "undefined",
     # Reliability of an interval.
-    "resamples_undefined",
-    "many_resamples_undefined",
-    "most_resamples_undefined",
-    "bca_undefined",
-    "as_clusters_allow",
-    "as_sampled",
-    "pooled_clusters",
-    "unequal_chances",
-    "few_rarer",
-    "zero_variance",
+    "resamples_undefined", "many_resamples_undefined", "most_resamples_undefined",
+    "bca_undefined", "as_clusters_allow", "as_sampled", "pooled_clusters", "unequal_chances",
+    "few_rarer", "zero_variance",
     # Recommended thresholds, and reasons.
-    "tuned",
-    "default",
-    "not_identifiable",
-    "wins_held_out",
-    "does_not_win_held_out",
-    "no_better_threshold",
-    "few_clusters",
-    "agrees_by_chance",
-    "interval_too_wide",
+    "tuned", "default", "not_identifiable", "wins_held_out", "does_not_win_held_out",
+    "no_better_threshold", "few_clusters", "agrees_by_chance", "interval_too_wide",
     "coarse_draws",
     # Meaning of a row, or finding.
-    "constant_rater",
-    "declared_cut",
-    "default_threshold",
-    "declared_threshold",
-    "errors_differ",
-    "few_labelled",
-    "labelled_by_people",
-    "one_side_left_out",
-    "people_or_more",
-    "peoples_own",
-    "promised_at",
-    "prompts_differ",
-    "sharpness_assumed",
-    "tuned_on",
-    "uncorrected_p",
+    "constant_rater", "declared_cut", "default_threshold", "declared_threshold", "errors_differ",
+    "few_labelled", "labelled_by_people", "one_side_left_out", "people_or_more", "peoples_own",
+    "promised_at", "prompts_differ", "sharpness_assumed", "tuned_on", "uncorrected_p",
     "unscored",
     # Level and comparison of a verdict.
-    "decided_at",
-    "margin",
-    "margin_share",
-    "pooled_pairs",
-    "no_level",
-    "noise_may_explain",
-    "nothing_varies",
-    "people",
+    "decided_at", "margin", "margin_share", "pooled_pairs", "no_level", "noise_may_explain",
+    "nothing_varies", "people",
     # Text for readers only.
     "text",
-]
+]  # fmt: skip
 
 TEXTS: dict[Code, str] = {
-    "no_variation": "no_variation",
-    "no_pairable_units": "no_pairable_units",
-    "no_labels": "no_labels",
-    "no_eligible_annotator": "no_eligible_annotator",
     "no_times": "no times",
-    "no_unlabelled_units": "no_unlabelled_units",
     "peoples_own": "people labelled all of them: their own rate",
     "not_known": "not known",
-    "not_resampled": "not_resampled",
-    "no_resample_differs": "no_resample_differs",
-    "not_testable": "not_testable",
-    "nothing_kept": "nothing_kept",
     "one_side_only": "answers to one side of each pair only",
-    "category_not_used": "category_not_used",
-    "grader_not_informative": "grader_not_informative",
     "hard_labels": "hard labels taken as certain",
-    "outside_zero_one": "outside_zero_one",
-    "people_agree_by_chance": "people_agree_by_chance",
-    "no_sharpness_fits": "no_sharpness_fits",
     "promise_needs_more": "no cut can promise this with {} units: label about {} more",
     "promise_out_of_reach": "no cut can promise this with {} units, or with twenty times as many",
-    "too_few_clusters": "too_few_clusters",
     "too_few_labels": "too few labels",
     "too_few_labels_for_interval": "too few labels for an interval",
-    "too_few_raters": "too_few_raters",
     "too_few_shared_by_grader": "fewer than {} units have labels of the grader and a human",
     "too_few_shared_by_humans": "fewer than {} units have labels of the grader and two humans",
-    "too_few_subjects": "too_few_subjects",
-    "subjects_not_linked": "subjects_not_linked",
-    "subject_unbeaten": "subject_unbeaten",
-    "undefined": "undefined",
     "resamples_undefined": "{} of {} resamples undefined",
     "many_resamples_undefined": "{} of {} resamples undefined: read the interval with care",
     "most_resamples_undefined": "{} of {} resamples undefined: no interval",
@@ -136,9 +62,6 @@ TEXTS: dict[Code, str] = {
     "unequal_chances": "pairs were not equally likely to be picked",
     "few_rarer": "labels of a rarer category in only {} clusters: the interval may be too narrow",
     "zero_variance": "zero_variance ({} of {} annotators)",
-    "tuned": "tuned",
-    "default": "default",
-    "not_identifiable": "not_identifiable",
     "wins_held_out": "wins held out",
     "does_not_win_held_out": "the tuned threshold does not win held out",
     "no_better_threshold": "no other threshold is better",
@@ -146,7 +69,6 @@ TEXTS: dict[Code, str] = {
     "agrees_by_chance": "its verdicts agree no more than by chance",
     "interval_too_wide": "its interval spans over half of the scale",
     "coarse_draws": "{0} draws resolve steps of 1/{0}: a threshold of {1:.3g} needs {2} draws",
-    "constant_rater": "constant_rater",
     "declared_cut": "the declared cut",
     "default_threshold": "the default threshold",
     "declared_threshold": "the declared threshold",
@@ -172,7 +94,7 @@ TEXTS: dict[Code, str] = {
     "people": "for people like these {0}",
     "text": "{}",
 }
-"""Text of a remark in the notes of results.csv; braces hold its detail."""
+"""Text of a remark in the notes of results.csv, by default its code; braces hold its detail."""
 
 WORDS: dict[Code, str] = {
     "no_variation": "no variation",
@@ -219,12 +141,12 @@ class Remark:
     @property
     def text(self) -> str:
         """Text of the remark in the notes of results.csv."""
-        return TEXTS[self.code].format(*self.detail)
+        return TEXTS.get(self.code, self.code).format(*self.detail)
 
     @property
     def words(self) -> str:
         """Text of the remark in the report."""
-        return WORDS.get(self.code, TEXTS[self.code]).format(*self.detail)
+        return WORDS[self.code].format(*self.detail) if self.code in WORDS else self.text
 
 
 Reason = Code | Remark

@@ -304,15 +304,22 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
     if selection.how == "unknown":
         add_selection_rows(rows, labels, selection, request.resampled(once, labels.weight))
     found.notes += _add_effective_size(rows, labels, request)
-    _add_bias(rows, labels, own, readings, request)
     facts = UnitFacts(readings.units, request.units)
+    tuned = tuned_on_others(labels).items()
+    retuned = {grader: other for grader, other in tuned if _may_be_tuned(rows, grader)}
+    add_bias_rows(rows, labels, own, facts, request, retuned)
     _add_sides(rows, labels, facts, request)
     add_preference_rows(rows, labels, own, facts, request.resampled)
     attacked, cluster = request.facts.attacked, request.settings.cluster
     add_injection_rows(rows, attacked, request.units, cluster, request.resampled)
     found.notes += _add_with_other_clusters(rows, readings, labels, request)
-    if len(own) < len(ratings):
-        _add_with_excluded(rows, ratings, scale, request)
+    if len(own) < len(ratings):  # the main figures with the excluded raters included
+        whole = encode(
+            combine_readings(ratings, scale, request.facts.source),
+            scale, request.units, request.settings.cluster,
+        )  # fmt: skip
+        every, frequency = judged_out_of_sample(whole).folded()
+        add_all_raters_rows(rows, every, request.resampled(frequency, every.weight))
     if (own["draw"] > 0).any():
         repeats = repeats_of(own, scale, request.units, request.settings.cluster)
         add_repeat_rows(rows, repeats, request.resampled)
@@ -493,22 +500,6 @@ def _add_verdict_rows(
     add_part_rate_rows(rows, labels, shared, labels.sides)
 
 
-def _add_bias(
-    rows: ResultRows,
-    labels: LabelMatrix,
-    ratings: pd.DataFrame,
-    readings: Readings,
-    request: Request,
-) -> None:
-    facts = UnitFacts(readings.units, request.units)
-    retuned = {
-        grader: other
-        for grader, other in tuned_on_others(labels).items()
-        if _may_be_tuned(rows, grader)
-    }
-    add_bias_rows(rows, labels, ratings, facts, request, retuned)
-
-
 def _add_sides(rows: ResultRows, labels: LabelMatrix, facts: UnitFacts, request: Request) -> None:
     """Add subjects' rates by leaning, where sides have one, and the sides' differences."""
     if not (labels.sides and labels.has_verdicts):
@@ -546,16 +537,6 @@ def _add_with_other_clusters(
     for view in folded.views:
         add_main_rows(rows, view, shared, at=f"cluster={column}")
     return []
-
-
-def _add_with_excluded(
-    rows: ResultRows, ratings: pd.DataFrame, scale: Scale, request: Request
-) -> None:
-    """Add the main figures with the excluded raters included."""
-    readings = combine_readings(ratings, scale, request.facts.source)
-    labels = encode(readings, scale, request.units, request.settings.cluster)
-    labels, frequency = judged_out_of_sample(labels).folded()
-    add_all_raters_rows(rows, labels, request.resampled(frequency, labels.weight))
 
 
 def _add_reworded(

@@ -17,26 +17,10 @@ from evenhand.analysis.notes import Note, Remark, Remarks, join_notes, says, tex
 if TYPE_CHECKING:
     import pandas as pd
 
-RESULTS_COLUMNS = (
-    "rubric",
-    "statistic",
-    "rater_a",
-    "rater_b",
-    "subset",
-    "at",
-    "n_units",
-    "n_clusters",
-    "estimate",
-    "low",
-    "high",
-    "note",
-)
 BASELINES = ("baseline:constant", "baseline:random")
 """Names of the baselines, raters whose labels do not depend on the unit."""
 FEW_RARER = 10
 """Clusters of the rarer kind below which resampled coefficients are doubted."""
-RESULTS_KEY = RESULTS_COLUMNS[:6]
-"""Columns that identify a row."""
 
 
 class TableRow(TypedDict):
@@ -54,6 +38,11 @@ class TableRow(TypedDict):
     low: float
     high: float
     note: str
+
+
+RESULTS_COLUMNS = tuple(TableRow.__annotations__)
+RESULTS_KEY = RESULTS_COLUMNS[:6]
+"""Columns that identify a row."""
 
 
 class ResultRow(TableRow):

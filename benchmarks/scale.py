@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.documents import RESULTS, library_versions
-from evenhand.analysis.at_scale import analyse_reduced
+from evenhand.analysis.all_rubrics import analyse_reduced
 from evenhand.analysis.labels.reduced import Reduced, by_kind, reduce_ratings
 from evenhand.analysis.labels.scale import Scale
 from evenhand.reporting.at_scale import Reading, read_piece

@@ -1,11 +1,11 @@
-from .context import ReportContext as ReportContext
-from .figure_files import write_figures as write_figures
 from .files import prepare_report as prepare_report
+from .files import render_lines as render_lines
+from .files import render_notebook as render_notebook
+from .files import write_figures as write_figures
 from .files import write_report as write_report
-from .notebook import render_lines as render_lines
-from .notebook import render_notebook as render_notebook
-from .sections.confidence_filter import render_routing_text as render_routing_text
+from .sections.certainty import render_routing_text as render_routing_text
 from .sections.thresholds import render_thresholds_text as render_thresholds_text
+from .source import ReportContext as ReportContext
 from .terminal_panel import render_table_text as render_table_text
 
 __all__ = [

@@ -1,63 +1,79 @@
-"""The report as a whole, in reading order."""
+"""The report as a whole, in reading order, each figure and table with a name."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import TYPE_CHECKING
 
-from evenhand.analysis.report.blocks import Answer, ReportSection
-from evenhand.analysis.report.context import ReportContext
-from evenhand.analysis.report.names import named
+from evenhand.analysis.report.blocks import Answer, Block, Chart, ReportSection, Table
 from evenhand.analysis.report.sections import (
-    agreement,
-    bias,
-    clarity,
-    confidence_filter,
-    corrected_rates,
+    audits,
+    ceiling,
+    certainty,
     direction,
     disagreements,
-    distributions,
-    group_performance,
-    injection,
     methods,
-    overall,
-    preference,
+    pairs,
+    parts,
+    published,
     raters,
-    reproduction,
-    rewording,
-    stability,
+    rates,
+    subjects,
     thresholds,
     verdict_cards,
+    wordings,
 )
-from evenhand.analysis.report.source import Source
-from evenhand.texts import written
+from evenhand.analysis.report.source import Layers, ReportContext, RubricFigures, Source
+from evenhand.texts import texts, written
 
 if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
 
-SECTIONS = (
+TOPICS: dict[str, tuple[str, Callable[[RubricFigures], Layers]]] = {
+    "human-ceiling": ("ceiling", ceiling.layers),
+    "per-sample-agreement": ("pairs", pairs.layers),
+    "overall-agreement": ("overall", subjects.overall_layers),
+    "thresholds": ("thresholds", thresholds.layers),
+    "clear-and-unclear": ("clarity", certainty.clarity_layers),
+    "confidence-filter": ("confidence", certainty.confidence_layers),
+    "stability": ("stability", wordings.stability_layers),
+    "another-wording": ("rewording", wordings.rewording_layers),
+    "groups": ("groups", parts.group_layers),
+    "raters": ("raters", raters.layers),
+}
+"""Sections by their anchor: the room of their texts, and the function that has their content on a
+rubric. The title is `ROOM.title`, how to read them `ROOM.about`, why they are empty `ROOM.none`.
+"""
+SECTIONS: tuple[str | Callable[[Source], ReportSection | None], ...] = (
     verdict_cards.section,
-    reproduction.section,
-    agreement.ceiling_section,
-    agreement.pairs_section,
-    overall.section,
-    preference.section,
+    published.section,
+    "human-ceiling",
+    "per-sample-agreement",
+    "overall-agreement",
+    subjects.preference_section,
     direction.section,
-    thresholds.section,
-    corrected_rates.section,
-    bias.section,
-    injection.section,
-    clarity.section,
-    distributions.section,
-    confidence_filter.section,
-    stability.section,
-    rewording.section,
-    group_performance.section,
-    raters.section,
+    "thresholds",
+    rates.section,
+    audits.bias_section,
+    audits.injection_section,
+    "clear-and-unclear",
+    certainty.distributions_section,
+    "confidence-filter",
+    "stability",
+    "another-wording",
+    "groups",
+    "raters",
     disagreements.section,
     methods.section,
 )
+"""The sections in reading order, those of a topic by their anchor."""
+METHODS = "methods"
+"""The paragraph to paste."""
+_LONGEST = 110
 
 
 def sections_of(analysis: Analysis, context: ReportContext) -> list[ReportSection]:
@@ -65,17 +81,79 @@ def sections_of(analysis: Analysis, context: ReportContext) -> list[ReportSectio
     studies need are left out of others.
     """
     source = Source.of(analysis, context)
-    found = (section(source) for section in SECTIONS)
-    sections = [section for section in found if section is not None]
-    return named([*(replace(each, appendix=()) for each in sections), *_appendix(sections)])
+    sections = list(filter(None, (section_of(source, each) for each in SECTIONS)))
+    return _named([*(replace(each, appendix=()) for each in sections), *_appendix(sections)])
+
+
+def section_of(
+    source: Source, section: str | Callable[[Source], ReportSection | None]
+) -> ReportSection | None:
+    """Build a section: a topic by its anchor, or what is written by a function of its own."""
+    if not isinstance(section, str):
+        return section(source)
+    room, layers = TOPICS[section]
+    about = [written(f"{room}.about")] if f"{room}.about" in texts() else []
+    otherwise = written(f"{room}.none") if f"{room}.none" in texts() else ""
+    title = written(f"{room}.title")
+    return source.section(section, title, layers, about=about, otherwise=otherwise)
 
 
 def _appendix(sections: Sequence[ReportSection]) -> list[ReportSection]:
     """Collect the appendices of all sections into one; empty where there is none."""
     parts = tuple(part for section in sections for part in section.appendix)
     said = (Answer((written("report.appendix"),)),)
-    return (
-        [ReportSection("appendix", written("page.appendix"), answers=said, parts=parts)]
-        if parts
-        else []
-    )
+    title = written("page.appendix")
+    return [ReportSection("appendix", title, answers=said, parts=parts)] if parts else []
+
+
+def _named(sections: Sequence[ReportSection]) -> list[ReportSection]:
+    """The sections with a name for every figure and table, each made of its caption and used once:
+    a second one of the same caption has a number.
+    """
+    # Other anchors on the page.
+    taken = {"main", "overview", "appendix", METHODS} | {each.id for each in sections}
+    taken |= {f"{each.id}-title" for each in sections}
+
+    def new_name(caption: str) -> str:
+        stem = plain_name(caption)
+        numbered = (f"{stem}-{n}" if n > 1 else stem for n in count(1))
+        name = next(each for each in numbered if each not in taken)
+        taken.add(name)
+        return name
+
+    def with_name(block: Block) -> Block:
+        if isinstance(block, Table):
+            return replace(block, name=new_name(block.caption))
+        if isinstance(block, Chart):
+            name = new_name(block.caption)
+            tables = (replace(table, name=new_name(table.caption)) for table in block.data)
+            return replace(block, name=name, data=tuple(tables))
+        return block
+
+    def names(blocks: Iterable[Block]) -> tuple[Block, ...]:
+        return tuple(map(with_name, blocks))
+
+    return [
+        replace(
+            section,
+            blocks=names(section.blocks),
+            parts=tuple(
+                replace(part, open=names(part.open), folded=names(part.folded))
+                for part in section.parts
+            ),
+        )
+        for section in sections
+    ]
+
+
+def plain_name(text: str) -> str:
+    """A text as a file name that any system accepts.
+
+    >>> plain_name("Refusal: Cohen κ of every two raters (synthetic)")
+    'refusal-cohen-k-of-every-two-raters-synthetic'
+    >>> plain_name("評価"), plain_name("../Größe")
+    ('figure', 'grosse')
+    """
+    latin = text.replace("κ", "k").replace("α", "alpha").replace("π", "pi").replace("ß", "ss")
+    bare = unicodedata.normalize("NFKD", latin).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "-", bare).strip("-")[:_LONGEST].strip("-") or "figure"

@@ -97,7 +97,7 @@ class ResultsIndex:
     def __init__(self, rows: Sequence[ResultRow]) -> None:
         each = (_figure(row, line) for line, row in enumerate(rows, start=_FIRST_LINE))
         self._by_key: dict[tuple[str, ...], Figure] = {figure.key: figure for figure in each}
-        self._families: dict[tuple[str, str], dict[str, list[Figure]]] = {}
+        self._families: dict[tuple[str, ...], dict[str, list[Figure]]] = {}
         for figure in self._by_key.values():
             subsets = self._families.setdefault(figure.key[:2], {})
             subsets.setdefault(figure.subset, []).append(figure)
@@ -105,56 +105,20 @@ class ResultsIndex:
     @property
     def rubrics(self) -> list[str]:
         """All rubrics, in the order of the table."""
-        return _distinct(figure.key[0] for figure in self._by_key.values())
+        return list(dict.fromkeys(figure.key[0] for figure in self._by_key.values()))
 
     @property
     def statistics(self) -> list[str]:
         """All statistics, in the order of the table."""
-        return _distinct(figure.statistic for figure in self._by_key.values())
-
-    def get(
-        self,
-        rubric: str,
-        statistic: str,
-        rater_a: str,
-        rater_b: str = "",
-        subset: str = ALL,
-        at: str = "",
-    ) -> Figure | None:
-        """The figure with this key."""
-        return self.by_key((rubric, statistic, rater_a, rater_b, subset, at))
+        return list(dict.fromkeys(figure.statistic for figure in self._by_key.values()))
 
     def by_key(self, key: tuple[str, ...]) -> Figure | None:
         """The figure with this key."""
         return self._by_key.get(key)
 
-    def everywhere(self, rubric: str, statistic: str) -> list[Figure]:
-        """All figures of one statistic, whatever they are on, in the order of the table."""
-        families = self._families.get((rubric, statistic), {}).values()
-        return sorted((each for family in families for each in family), key=lambda each: each.line)
-
-    def select(self, rubric: str, statistic: str, subset: str = ALL) -> list[Figure]:
-        """All figures of one statistic, in the order of the table."""
-        return self._families.get((rubric, statistic), {}).get(subset, [])
-
-    def parts(self, rubric: str, statistic: str) -> dict[str, list[Figure]]:
-        """All figures of one statistic by part of the sample, on the binary verdict; the part as
-        "column=value".
-        """
-        return {
-            subset.removesuffix(BINARY): figures
-            for subset, figures in self._families.get((rubric, statistic), {}).items()
-            if "=" in subset and subset.endswith(BINARY)
-        }
-
-    def slices(self, rubric: str, statistic: str) -> dict[str, list[Figure]]:
-        """All figures of one statistic in parts of the sample, on the categories, by column."""
-        found: dict[str, list[Figure]] = {}
-        for subset, figures in self._families.get((rubric, statistic), {}).items():
-            column, is_slice, _ = subset.partition("=")
-            if is_slice and not subset.endswith(BINARY):
-                found.setdefault(column, []).extend(figures)
-        return found
+    def by_subset(self, rubric: str, statistic: str) -> dict[str, list[Figure]]:
+        """All figures of one statistic by subset, in the order of the table."""
+        return self._families.get((rubric, statistic), {})
 
 
 def _figure(row: ResultRow, line: int) -> Figure:
@@ -180,5 +144,7 @@ def _figure(row: ResultRow, line: int) -> Figure:
     )
 
 
-def _distinct(names: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(names))
+def defined(figures: Iterable[Figure | None]) -> list[Figure]:
+    """Return the figures that have an estimate, the largest first."""
+    found = [figure for figure in figures if figure and not figure.reason]
+    return sorted(found, key=lambda figure: -figure.bounds[1])

@@ -1,4 +1,4 @@
-"""Writing the files of a report, each whole or not at all."""
+"""Writing the files of a report, each whole or not at all, and showing it in a notebook."""
 
 from __future__ import annotations
 
@@ -8,23 +8,34 @@ import hashlib
 import io
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.analysis.notes import join_notes, text_of
-from evenhand.analysis.report.blocks import Chart
-from evenhand.analysis.report.charts.style import ROLES, chart_spec
-from evenhand.analysis.report.charts.svg import can_draw, inline_svg
-from evenhand.analysis.report.context import ReportContext
-from evenhand.analysis.report.disagreements_page import PAGE, has_page, page_of
-from evenhand.analysis.report.document import sections_of
-from evenhand.analysis.report.escaping import markdown
-from evenhand.analysis.report.sections.reproduction import published_rows
-from evenhand.analysis.report.source import Source
+from evenhand.analysis.report.blocks import SYNTHETIC, Block, Cards, Chart, Quotable, Table
+from evenhand.analysis.report.charts import (
+    ROLES,
+    can_draw,
+    chart_spec,
+    inline_svg,
+    standalone_spec,
+    vega_svg,
+)
+from evenhand.analysis.report.document import METHODS, sections_of
+from evenhand.analysis.report.sections import verdict_cards
+from evenhand.analysis.report.sections.ceiling import forest
+from evenhand.analysis.report.sections.disagreements import PAGE, has_page, page_of
+from evenhand.analysis.report.sections.published import published_rows
+from evenhand.analysis.report.source import ReportContext, Source
+from evenhand.analysis.report.tables import csv_of, tex_of
+from evenhand.analysis.report.terminal_panel import TextTable, render_table_text
 from evenhand.analysis.results import RESULTS_COLUMNS
+from evenhand.analysis.verdicts.judge import limits_of
 from evenhand.analysis.verdicts.ranking import rank_graders, recommendations
 from evenhand.study.tables.files import atomic_write, new_folder
 from evenhand.study.tables.formats import guarded as spreadsheet
@@ -42,7 +53,10 @@ SCHEMA = 1
 PUBLISHED = "published.csv"
 """Published figures beside the study's own, for a study that declares some."""
 _TEMPLATES = Path(__file__).parent / "templates"
-_SCRIPTS = ("downloads.js", "reading.js")
+_SCALE = 2
+"""Pixels of a PNG for each of the figure: sharp in print."""
+_MARKDOWN = re.compile(r"[\\`*_\[\]|~#]|(?<=:)//|^[-+=](?![\d.])|(?<=^\d)[.)](?=\s|$)")
+_MARKUP = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _DRAWING = 2
 """Processes that draw: each has to wake the drawing library, which takes as long as four charts."""
 
@@ -79,16 +93,32 @@ def write_report(
     contents = {
         "results.csv": _csv(RESULTS_COLUMNS, rows),
         "report.json": _json(analysis, context, rows),
-        "report.md": _markdown_page(context, sections),
+        "report.md": _markdown()
+        .get_template("report.md.j2")
+        .render(context=context, sections=sections),
     }
     if context.beside:
         beside = published_rows(Source.of(analysis, context))
         contents[PUBLISHED] = _csv(list(beside[0]), beside)
     if has_page(analysis.disagreements, context):
-        contents[PAGE] = _disagreements_page(analysis, context)
-    contents["report.html"] = _html_page(context, sections, draw, full=full)
+        page = page_of(analysis.disagreements, context)
+        contents[PAGE] = _page("disagreements", ["disagreements.js"], context, page=page)
+    rubrics = dict.fromkeys(part.rubric for section in sections for part in section.parts)
+    contents["report.html"] = _page(
+        "report",
+        ["downloads.js", "reading.js"],
+        context,
+        sections=sections,
+        draw=draw,
+        rubrics=list(filter(None, rubrics)),
+        full=full,
+        unfolded=" open" if full else "",
+    )
     for name, content in contents.items():
         atomic_write(out / name, content.encode(errors=KEPT))
+
+
+# Its texts
 
 
 def _rows(analysis: Analysis, *, synthetic: bool) -> list[dict[str, Any]]:
@@ -117,98 +147,46 @@ def _csv(columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> str:
 
 
 def _json(analysis: Analysis, context: ReportContext, rows: list[dict[str, Any]]) -> str:
+    ranking = rank_graders(analysis.results, analysis.verdicts)
+    thresholds: dict[str, dict[str, float]] = {}
+    origins: dict[str, dict[str, str]] = {}
+    for each in analysis.thresholds:
+        thresholds.setdefault(each.rubric, {})[each.grader] = each.threshold
+        origins.setdefault(each.rubric, {})[each.grader] = each.origin
     study = {
         "name": context.name,
         "synthetic": context.synthetic,
         "facts": dict(context.facts),
         "notes": [*context.notes, *analysis.notes],
-        "recommendations": _recommendations(analysis),
+        "recommendations": {each.rubric: each.sentence for each in recommendations(ranking)},
         "rubric_titles": dict(context.rubric_titles),
-        "thresholds": _by_rubric(analysis, "threshold"),
-        "threshold_origins": _by_rubric(analysis, "origin"),
+        "thresholds": thresholds,
+        "threshold_origins": origins,
     }
-    content = {
-        "schema": SCHEMA,
-        "study": study,
-        "verdicts": analysis.verdicts,
-        "results": rows,
-    }
+    content = {"schema": SCHEMA, "study": study, "verdicts": analysis.verdicts, "results": rows}
     return json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
 
-def _recommendations(analysis: Analysis) -> dict[str, str]:
-    """Return the recommended action, by rubric."""
-    ranking = rank_graders(analysis.results, analysis.verdicts)
-    return {each.rubric: each.sentence for each in recommendations(ranking)}
-
-
-def _by_rubric(analysis: Analysis, name: str) -> dict[str, dict[str, Any]]:
-    """A property of the thresholds in force, by rubric and grader."""
-    found: dict[str, dict[str, Any]] = {}
-    for each in analysis.thresholds:
-        found.setdefault(each.rubric, {})[each.grader] = getattr(each, name)
-    return found
-
-
-def _html_page(
-    context: ReportContext,
-    sections: list[ReportSection],
-    draw: Callable[[Chart], Markup],
-    *,
-    full: bool,
-) -> str:
+def _page(name: str, scripts: Sequence[str], context: ReportContext, **content: object) -> str:
+    """A page, which may use its own style sheet and script and nothing else: no other script, no
+    image, no request.
+    """
     from markupsafe import Markup
 
-    style = _html().get_template("report.css").render()
     known = {"colours": ROLES, "synthetic": context.synthetic}
-    scripts = [_html().get_template(name).render(known) for name in _SCRIPTS]
-    script = Markup("\n".join(scripts))  # noqa: S704 - our own
-    # The page may use this very style sheet and this very script, and nothing else: no other
-    # script, no image, no request.
-    return (
-        _html()
-        .get_template("report.html.j2")
-        .render(
-            context=context,
-            sections=sections,
-            draw=draw,
-            rubrics=_titles(sections),
-            full=full,
-            unfolded=Markup(" open") if full else "",
-            style_digest=_digest(style),
-            script=script,
-            script_digest=_digest(script),
-        )
-    )
-
-
-def _disagreements_page(analysis: Analysis, context: ReportContext) -> str:
-    """The page, which may use its own style sheet and script and nothing else, as the report."""
-    from markupsafe import Markup
-
-    script = Markup(_html().get_template("disagreements.js").render())  # noqa: S704 - our own
+    script = Markup("\n".join(rendered(each, **known) for each in scripts))  # noqa: S704 - our own
     return rendered(
-        "disagreements.html.j2",
+        f"{name}.html.j2",
         context=context,
-        page=page_of(analysis.disagreements, context),
-        style_digest=_digest(_html().get_template("disagreements.css").render()),
+        style_digest=_digest(rendered(f"{name}.css")),
         script=script,
         script_digest=_digest(script),
+        **content,
     )
-
-
-def _titles(sections: list[ReportSection]) -> list[str]:
-    """The titles of all rubrics that have a part of their own."""
-    parts = (part for section in sections for part in section.parts)
-    return list(dict.fromkeys(part.rubric for part in parts if part.rubric))
 
 
 def _digest(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-def _markdown_page(context: ReportContext, sections: list[ReportSection]) -> str:
-    return _markdown().get_template("report.md.j2").render(context=context, sections=sections)
 
 
 @cache
@@ -249,7 +227,7 @@ def _drawn(charts: list[Chart]) -> list[Markup]:
 
 
 def _draw(chart: Chart) -> Markup:
-    """The picture, which is safe markup (see `analysis.report.charts.svg`); without a drawing
+    """The picture, which is safe markup (see `charts.inline_svg`); without a drawing
     library, a description of it.
     """
     from markupsafe import Markup
@@ -267,13 +245,90 @@ def _seen(value: object) -> object:
 @cache
 def _markdown() -> jinja2.Environment:
     """As for HTML, with every expression escaped for Markdown instead."""
-    return _html().overlay(autoescape=False, finalize=_markdown_cell)
+    return _html().overlay(autoescape=False, finalize=lambda value: markdown(str(value)))
 
 
-def _markdown_cell(value: object) -> str:
-    return markdown(str(value))
+def markdown(text: str) -> str:
+    """Return a text from users as one line that Markdown shows literally: no table cell, link,
+    markup or heading. (HTML is escaped by Jinja2.)
+
+    >>> print(markdown("a|b <b>*x*</b>"))
+    a\\|b &lt;b&gt;\\*x\\*&lt;/b&gt;
+    """
+    line = "".join(_MARKUP.get(letter, letter) for letter in " ".join(visible(text).split()))
+    return _MARKDOWN.sub(lambda found: "\\" + found.group(), line)
 
 
 def rendered(template: str, **content: object) -> str:
     """A template of the report with content; every text in it is escaped."""
     return _html().get_template(template).render(**content)
+
+
+# Figures and tables as files of their own
+
+
+def write_figures(analysis: Analysis, context: ReportContext, out: Path) -> int:
+    """Write every figure as SVG and PNG, every table as CSV and LaTeX, and the methods paragraph
+    with its references, into a folder, made if need be; returns how many files that are.
+
+    Each file is named after its anchor in report.html. A figure has the light colours, its caption
+    and its note. Each is marked if it is synthetic.
+    """
+    new_folder(out)
+    count = 0
+    for section in sections_of(analysis, context):
+        for name, content in _figures(section.every_block(), synthetic=context.synthetic):
+            atomic_write(out / name, content)
+            count += 1
+    return count
+
+
+def _figures(blocks: Iterable[Block], *, synthetic: bool) -> Iterator[tuple[str, bytes]]:
+    for block in blocks:
+        if isinstance(block, Chart):
+            yield from _pictures(block, synthetic=synthetic)
+        if isinstance(block, Chart | Table):
+            for table in block.data:
+                yield f"{table.name}.csv", csv_of(table, synthetic=synthetic).encode(errors=KEPT)
+                yield f"{table.name}.tex", tex_of(table, synthetic=synthetic).encode()
+        if isinstance(block, Quotable):
+            yield f"{METHODS}.md", visible(f"{block.text}\n").encode()
+            yield f"{METHODS}.tex", visible(f"{block.tex}\n").encode()
+            yield "references.bib", block.bibtex.encode()
+
+
+def _pictures(chart: Chart, *, synthetic: bool) -> Iterator[tuple[str, bytes]]:
+    import vl_convert
+
+    svg = vega_svg(standalone_spec(chart, SYNTHETIC if synthetic else ""))
+    yield f"{chart.name}.svg", svg.encode()
+    yield f"{chart.name}.png", vl_convert.svg_to_png(svg, scale=_SCALE)
+
+
+# A cell of a notebook
+
+
+def render_notebook(analysis: Analysis, context: ReportContext) -> str:
+    """HTML: the verdicts with the notes needed to read them, the panel, and one figure of graders
+    compared with people. It has its own colours for light and dark, holds no script, and loads
+    nothing from elsewhere.
+    """
+    source = Source.of(analysis, context)
+    verdicts = verdict_cards.section(source).blocks
+    # Of the first rubric that has one.
+    first = next((chart for figures in source.rubrics for chart in forest(figures)), None)
+    return rendered(
+        "notebook.html.j2",
+        name=context.name,
+        answers=[each.sentence for each in recommendations(source.ranking)],
+        notes=(*limits_of(analysis.verdicts), *source.notes),
+        cards=[card for block in verdicts if isinstance(block, Cards) for card in block.cards],
+        several=len(source.figures.rubrics) > 1,
+        tables=render_table_text(analysis, context),
+        chart=first and replace(first, caption=source.marked(first.caption)),
+    )
+
+
+def render_lines(lines: Iterable[str | TextTable]) -> str:
+    """HTML: sentences and tables in order, in the colours of `render_notebook`."""
+    return rendered("lines.html.j2", lines=list(lines))

@@ -1,23 +1,92 @@
-"""The source that every section is written from: figures, context and verdicts."""
+"""The source that every section is written from: figures, verdicts, and facts about the study."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.people.ceiling import CEILING
-from evenhand.analysis.report.blocks import SYNTHETIC, Answer, Block, Cell, Part, ReportSection
-from evenhand.analysis.report.context import ReportContext
+from evenhand.analysis.report.blocks import (
+    SYNTHETIC,
+    Answer,
+    Block,
+    Chart,
+    Part,
+    ReportSection,
+    Table,
+)
 from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure, ResultsIndex
+from evenhand.analysis.report.tables import FigureRow, make_table
 from evenhand.analysis.results import BASELINES
+from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.verdicts.ranking import Candidate, rank_graders
 from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
+    from evenhand.rubrics import Published
+    from evenhand.study.settings.published import PublishedFigures
+    from evenhand.study.tables.evidence import Mark
+
+
+@dataclass(frozen=True)
+class BesidePublished:
+    """The figures of others that a study declares, the graders whose own stand beside them, and
+    sentences on how the study differs from theirs.
+    """
+
+    published: PublishedFigures
+    graders: Sequence[str] = ()
+    differences: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class ReportContext:
+    """Description of the study behind the ratings.
+
+    `facts` are provenance in reading order (sample, seeds, rubric hashes, dates, versions, margin);
+    `notes` are warnings such as labels that were set aside; `rubric_titles` are by rubric;
+    `published` are the figures of others on a rubric, `beside` those that the study declares.
+    `label_names` are the options' names by rubric and category. `texts`, `remarks` and `marks` are
+    by (rubric, unit id): what raters read, each text under its name; people's remarks with their
+    labels, by rater; and (rater, words marked). `replies` and `sorted` are by (rubric, unit id,
+    grader): the grader's replies, word for word, and how the lead sorted its disagreement with
+    people (kind, note). `answered` are the models that answered, with their replies, by grader. A
+    `synthetic` report is marked so in all of its files.
+    """
+
+    name: str
+    synthetic: bool = False
+    facts: Mapping[str, str | int | float] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    rubric_titles: Mapping[str, str] = field(default_factory=dict)
+    published: Mapping[str, Sequence[Published]] = field(default_factory=dict)
+    label_names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    texts: Mapping[tuple[str, str], Mapping[str, str]] = field(default_factory=dict)
+    remarks: Mapping[tuple[str, str], Mapping[str, str]] = field(default_factory=dict)
+    marks: Mapping[tuple[str, str], Sequence[tuple[str, Mark]]] = field(default_factory=dict)
+    replies: Mapping[tuple[str, str, str], Sequence[str]] = field(default_factory=dict)
+    sorted: Mapping[tuple[str, str, str], tuple[str, str]] = field(default_factory=dict)
+    answered: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    beside: BesidePublished | None = None
+
+    @property
+    def said(self) -> list[str]:
+        """The notes, and that the labels are synthetic where they are."""
+        return [*self.notes, *([written("terminal.synthetic")] if self.synthetic else [])]
+
+    def title_of(self, rubric: str) -> str:
+        """Return the name of a rubric for headings.
+
+        >>> ReportContext("study", rubric_titles={"tone": "Tone of voice"}).title_of("tone")
+        'Tone of voice'
+        """
+        return self.rubric_titles.get(rubric) or rubric or "Labels"
+
 
 READINGS = {ALL: written("naming.categories"), ALL_BINARY: written("naming.binary")}
 """Name of a subset in a caption."""
@@ -77,8 +146,49 @@ class Layers:
     appendix: Sequence[Block] = ()
 
 
-def _with_cells(said: Sequence[object]) -> tuple[str | Cell, ...]:
-    return tuple(each.cell if isinstance(each, Figure) else str(each) for each in said)
+MOST_NAMED = 3
+"""Things named in an answer at most; the rest are in its tables."""
+
+
+def sentences(*said: Sequence[object]) -> list[object]:
+    """Sentences in pieces as one answer.
+
+    >>> sentences(["a."], [], ["b ", 1, "."])
+    ['a.', ' ', 'b ', 1, '.']
+    """
+    return _joined([each for each in said if each], " ")
+
+
+def listed(things: Sequence[Sequence[object]], between: str = ", ") -> list[object]:
+    """Things in pieces one after the other, only the first few of them."""
+    more = [written("report.and_others")] if len(things) > MOST_NAMED else []
+    return [*_joined(things[:MOST_NAMED], between), *(f" {each}" for each in more)]
+
+
+def _joined(things: Sequence[Sequence[object]], between: str) -> list[object]:
+    out: list[object] = []
+    for thing in things:
+        out += [*([between] if out else []), *thing]
+    return out
+
+
+def labels(statistics: Iterable[str]) -> list[str]:
+    """Return the names of statistics that head columns."""
+    return [entry_for(name).label for name in statistics]
+
+
+def crossed(
+    figures: Iterable[Figure],
+    row: Callable[[Figure], Any],
+    column: Callable[[Figure], Any],
+    columns: Sequence[Any] = (),
+) -> dict[Any, list[Figure | None]]:
+    """Return figures by row, one for each of the `columns`, by default those that there are."""
+    found = list(figures)
+    by_place = {(row(each), column(each)): each for each in found}
+    columns = columns or list(dict.fromkeys(map(column, found)))
+    rows = dict.fromkeys(map(row, found))
+    return {name: [by_place.get((name, each)) for each in columns] for name in rows}
 
 
 @dataclass(frozen=True)
@@ -94,11 +204,20 @@ class Source:
         """Index the results."""
         return cls(analysis, ResultsIndex(analysis.rows), context)
 
+    def on(self, rubric: str) -> RubricFigures:
+        """Return the figures of one rubric."""
+        return RubricFigures(self, rubric)
+
+    @property
+    def rubrics(self) -> list[RubricFigures]:
+        """The figures of every rubric, in the order of the table."""
+        return [self.on(rubric) for rubric in self.figures.rubrics]
+
     def section(
         self,
         anchor: str,
         title: str,
-        layers_of: Callable[[str], Layers],
+        layers_of: Callable[[RubricFigures], Layers],
         *,
         about: Sequence[str] = (),
         otherwise: str = "",
@@ -111,9 +230,13 @@ class Source:
         """
         answers: list[Answer] = []
         parts, appendix = [], []
-        for rubric in self.figures.rubrics:
-            found, name = layers_of(rubric), self.context.title_of(rubric)
-            answers += [Answer(_with_cells(each), name) for each in found.answers]
+        for figures in self.rubrics:
+            found, name = layers_of(figures), figures.title
+            answers += [
+                Answer(tuple(p.cell if isinstance(p, Figure) else str(p) for p in pieces), name)
+                for pieces in found.answers
+                if pieces
+            ]
             if found.open or found.folded:
                 folded = written("report.folded", rubric=name)
                 parts.append(Part(folded, name, tuple(found.open), tuple(found.folded)))
@@ -134,110 +257,210 @@ class Source:
         """Warnings of the study and of the analysis."""
         return tuple(dict.fromkeys([*self.context.notes, *self.analysis.notes]))
 
-    def by_agreement(self, rubric: str, graders: Iterable[str], subset: str = ALL) -> list[str]:
-        """Graders by their kappa with people, the largest first; those without one come last."""
-        kappa = self.kappa(rubric, subset)
-
-        def place(grader: str) -> float:
-            found = self.figures.get(rubric, kappa, "humans", grader, subset)
-            return -found.bounds[1] if found and not found.reason else math.inf
-
-        return sorted(graders, key=place)
-
-    def in_order(self, rubric: str, figures: Iterable[Figure]) -> list[tuple[str, str]]:
-        """The raters of figures on graders' probabilities, (reference, grader), by the grader's
-        agreement with people.
-        """
-        found = {figure.raters[1]: figure.raters for figure in figures}
-        return [found[grader] for grader in self.by_agreement(rubric, found, ALL_BINARY)]
-
     @cached_property
     def ranking(self) -> Mapping[str, Sequence[Candidate]]:
         """All graders by rubric, the best choice first."""
         return rank_graders(self.analysis.results, self.analysis.verdicts)
-
-    def graders(self, rubric: str, subset: str) -> list[str]:
-        """The graders that were compared with people, by their agreement with people."""
-        seen: dict[str, None] = {}
-        for statistic in (self.usual(rubric, subset), CEILING):
-            for figure in self.figures.select(rubric, statistic, subset):
-                first, second = figure.raters
-                if first == "humans" and second and second not in BASELINES:
-                    seen[second] = None
-        return self.by_agreement(rubric, seen, subset)
-
-    def pairs(self, rubric: str, statistic: str, subset: str) -> list[tuple[str, str]]:
-        """The pairs of single raters that a statistic is given for."""
-        found = (figure.raters for figure in self.figures.select(rubric, statistic, subset))
-        return [(first, second) for first, second in found if second and first != "humans"]
-
-    def raters(self, rubric: str) -> list[str]:
-        """The single raters of the listed pairs: people, then graders by agreement with them."""
-        pairs = self.pairs(rubric, self.usual(rubric, ALL), ALL)
-        found = dict.fromkeys(rater for pair in pairs for rater in pair)
-        graders = self.graders(rubric, ALL)
-        return [rater for rater in found if rater not in graders] + [
-            grader for grader in graders if grader in found
-        ]
-
-    def groups(self, rubric: str, subset: str) -> list[str]:
-        """The groups worth a row: those that have two raters and repeat no other group."""
-        found = self.figures.select(rubric, self.usual(rubric, subset), subset)
-        given = {figure.raters[0] for figure in found if not figure.raters[1]}
-        if {"humans", "models"} - given:
-            given.discard("all")
-        if len(self.graders(rubric, subset)) == 1:
-            given.discard("models")
-        return [name for name in GROUPS if name in given]
-
-    def alphas(self, rubric: str, subset: str) -> list[str]:
-        """The alphas worth a column: the nominal one only if it is the only one."""
-        metric = ("ordinal", "interval", "masi")
-        names = [f"krippendorff_alpha_{each}" for each in metric]
-        given = [name for name in names if self.figures.select(rubric, name, subset)]
-        return given or ["krippendorff_alpha_nominal"]
-
-    def kappa(self, rubric: str, subset: str) -> str:
-        """The kappa that decides: weighted where the categories are ordered."""
-        weighted = f"weighted_kappa_{self.analysis.settings.ordered}"
-        return weighted if self.figures.select(rubric, weighted, subset) else "cohen_kappa"
-
-    def usual(self, rubric: str, subset: str) -> str:
-        """The statistic that all raters have who share units: of numbers there is no observed
-        agreement.
-        """
-        of_numbers = self.figures.select(rubric, "mean_number", subset)
-        return self.kappa(rubric, subset) if of_numbers else "observed_agreement"
-
-    def default_threshold(self, rubric: str, raters: tuple[str, str]) -> str:
-        """Return the threshold that tuning is compared with, as the rows write it; empty where
-        nothing could be tuned.
-
-        It is the rubric's threshold, or the one that was declared.
-        """
-        for figure in self.figures.select(rubric, "cohen_kappa_at_threshold", ALL_BINARY):
-            usual = figure.says("default_threshold") or figure.says("declared_threshold")
-            if figure.raters == raters and usual:
-                return figure.at
-        return ""
-
-    def row(
-        self,
-        rubric: str,
-        statistics: list[str],
-        raters: tuple[str, str],
-        subset: str,
-        at: str = "",
-    ) -> list[Figure | None]:
-        """The figures of two raters (or of a group), one for each statistic."""
-        return [self.figures.get(rubric, name, *raters, subset, at) for name in statistics]
-
-    def caption(self, rubric: str, what: str) -> str:
-        """The caption of a table or figure on one rubric."""
-        return written("naming.about", whom=self.context.title_of(rubric), what=what)
 
     def marked(self, caption: str) -> str:
         """The caption of a table shown outside its page, which would state once that it is
         synthetic.
         """
         return f"{caption}{SYNTHETIC}" if self.context.synthetic else caption
+
+
+@dataclass(frozen=True)
+class RubricFigures:
+    """The figures of one rubric, with the study that they are of.
+
+    A `subset` is of the units: all, on the categories, unless it is given.
+    """
+
+    source: Source
+    rubric: str
+
+    @property
+    def analysis(self) -> Analysis:
+        return self.source.analysis
+
+    @property
+    def context(self) -> ReportContext:
+        return self.source.context
+
+    @property
+    def title(self) -> str:
+        """The name of the rubric for headings."""
+        return self.context.title_of(self.rubric)
+
+    def get(
+        self,
+        statistic: str,
+        rater_a: str,
+        rater_b: str = "",
+        subset: str = ALL,
+        at: str = "",
+    ) -> Figure | None:
+        """The figure with this key."""
+        key = (self.rubric, statistic, rater_a, rater_b, subset, at)
+        return self.source.figures.by_key(key)
+
+    def by_key(self, key: tuple[str, ...]) -> Figure | None:
+        """The figure with this key, which names the rubric as well."""
+        return self.source.figures.by_key(key)
+
+    def row(
+        self,
+        statistics: Iterable[str],
+        raters: tuple[str, str],
+        subset: str = ALL,
+        at: str = "",
+    ) -> list[Figure | None]:
+        """The figures of two raters (or of a group), one for each statistic."""
+        return [self.get(name, *raters, subset, at) for name in statistics]
+
+    def by_subset(self, statistic: str) -> dict[str, list[Figure]]:
+        """All figures of one statistic by subset, in the order of the table."""
+        return self.source.figures.by_subset(self.rubric, statistic)
+
+    def select(self, statistic: str, subset: str = ALL) -> list[Figure]:
+        """All figures of one statistic, in the order of the table."""
+        return self.by_subset(statistic).get(subset, [])
+
+    def everywhere(self, *statistics: str) -> list[Figure]:
+        """All figures of each statistic, whatever they are on, in the order of the table."""
+        families = (self.by_subset(name).values() for name in statistics)
+        return [
+            each
+            for found in families
+            for each in sorted((f for family in found for f in family), key=lambda f: f.line)
+        ]
+
+    def parts(self, statistic: str) -> dict[str, list[Figure]]:
+        """All figures of one statistic by part of the sample, on the binary verdict; the part as
+        "column=value".
+        """
+        return {
+            subset.removesuffix(BINARY): figures
+            for subset, figures in self.by_subset(statistic).items()
+            if "=" in subset and subset.endswith(BINARY)
+        }
+
+    def by_agreement(self, graders: Iterable[str], subset: str = ALL) -> list[str]:
+        """Graders by their kappa with people, the largest first; those without one come last."""
+        kappa = self.kappa(subset)
+
+        def place(grader: str) -> float:
+            found = self.get(kappa, "humans", grader, subset)
+            return -found.bounds[1] if found and not found.reason else math.inf
+
+        return sorted(graders, key=place)
+
+    def in_order(self, figures: Iterable[Figure]) -> list[tuple[str, str]]:
+        """The raters of figures on graders' probabilities, (reference, grader), by the grader's
+        agreement with people.
+        """
+        found = {figure.raters[1]: figure.raters for figure in figures}
+        return [found[grader] for grader in self.by_agreement(found, ALL_BINARY)]
+
+    def graders(self, subset: str = ALL) -> list[str]:
+        """The graders that were compared with people, by their agreement with people."""
+        seen: dict[str, None] = {}
+        for statistic in (self.usual(subset), CEILING):
+            for figure in self.select(statistic, subset):
+                first, second = figure.raters
+                if first == "humans" and second and second not in BASELINES:
+                    seen[second] = None
+        return self.by_agreement(seen, subset)
+
+    def pairs(self, statistic: str, subset: str = ALL) -> list[tuple[str, str]]:
+        """The pairs of single raters that a statistic is given for."""
+        found = (figure.raters for figure in self.select(statistic, subset))
+        return [(first, second) for first, second in found if second and first != "humans"]
+
+    def raters(self) -> list[str]:
+        """The single raters of the listed pairs: people, then graders by agreement with them."""
+        return self.graders_last(r for pair in self.pairs(self.usual()) for r in pair)
+
+    def graders_last(self, raters: Iterable[str]) -> list[str]:
+        """Groups and people as they come, then graders by their agreement with people."""
+        given, graders = dict.fromkeys(raters), self.graders()
+        first = [name for name in given if name not in graders]
+        return first + [name for name in graders if name in given]
+
+    def groups(self, subset: str) -> list[str]:
+        """The groups worth a row: those that have two raters and repeat no other group."""
+        found = self.select(self.usual(subset), subset)
+        given = {figure.raters[0] for figure in found if not figure.raters[1]}
+        if {"humans", "models"} - given:
+            given.discard("all")
+        if len(self.graders(subset)) == 1:
+            given.discard("models")
+        return [name for name in GROUPS if name in given]
+
+    def alphas(self, subset: str) -> list[str]:
+        """The alphas worth a column: the nominal one only if it is the only one."""
+        names = [f"krippendorff_alpha_{level}" for level in ("ordinal", "interval", "masi")]
+        given = [name for name in names if self.select(name, subset)]
+        return given or ["krippendorff_alpha_nominal"]
+
+    def kappa(self, subset: str = ALL) -> str:
+        """The kappa that decides: weighted where the categories are ordered."""
+        weighted = f"weighted_kappa_{self.analysis.settings.ordered}"
+        return weighted if self.select(weighted, subset) else "cohen_kappa"
+
+    def usual(self, subset: str = ALL) -> str:
+        """The statistic that all raters have who share units: of numbers there is no observed
+        agreement.
+        """
+        of_numbers = self.select("mean_number", subset)
+        return self.kappa(subset) if of_numbers else "observed_agreement"
+
+    def default_threshold(self, raters: tuple[str, str]) -> str:
+        """Return the threshold that tuning is compared with, as the rows write it; empty where
+        nothing could be tuned.
+
+        It is the rubric's threshold, or the one that was declared.
+        """
+        for figure in self.select("cohen_kappa_at_threshold", ALL_BINARY):
+            usual = figure.says("default_threshold") or figure.says("declared_threshold")
+            if figure.raters == raters and usual:
+                return figure.at
+        return ""
+
+    def caption(self, what: str) -> str:
+        """The caption of a table or figure on the rubric."""
+        return written("naming.about", whom=self.title, what=what)
+
+    def table(
+        self,
+        what: str,
+        stub: str,
+        columns: Sequence[str],
+        rows: Iterable[FigureRow],
+        *,
+        count: str = "Units",
+        drawn: str = "",
+        asides: bool = False,
+    ) -> list[Table]:
+        """Make a table on the rubric (see `tables.make_table`)."""
+        caption = self.caption(what)
+        return make_table(caption, stub, columns, rows, count=count, drawn=drawn, asides=asides)
+
+    def panel(
+        self,
+        what: str,
+        stub: str,
+        statistics: Sequence[str],
+        raters: Iterable[tuple[str, tuple[str, str]]],
+        subset: str = ALL,
+        **look: Any,
+    ) -> list[Table]:
+        """Make a table of statistics, a column each, by two raters or a group (title, raters)."""
+        rows = [(title, self.row(statistics, pair, subset)) for title, pair in raters]
+        return self.table(what, stub, labels(statistics), rows, **look)
+
+    def chart(
+        self, what: str, alt: str, spec: Mapping[str, Any], data: Iterable[Table], note: str
+    ) -> list[Chart]:
+        """Make a chart on the rubric."""
+        return [Chart(self.caption(what), alt, spec, tuple(data), note)]

@@ -1,4 +1,4 @@
-"""The compact panel that a terminal shows."""
+"""The compact panel that a terminal shows, and the tables of rates that the report has, too."""
 
 from __future__ import annotations
 
@@ -6,19 +6,25 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evenhand.analysis.people.ceiling import CEILING
-from evenhand.analysis.report.blocks import Cell, Table
-from evenhand.analysis.report.context import ReportContext
-from evenhand.analysis.report.rates_table import confusion_table, rates_table
-from evenhand.analysis.report.source import GROUPS, READINGS, Source, pair_title
-from evenhand.analysis.report.table_draft import TableDraft
+from evenhand.analysis.people.comparison import MAJORITY, REFERENCE
+from evenhand.analysis.report.blocks import Cell, Row, Table
+from evenhand.analysis.report.figures import ALL_BINARY, Figure
+from evenhand.analysis.report.source import (
+    GROUPS,
+    READINGS,
+    ReportContext,
+    RubricFigures,
+    Source,
+    pair_title,
+)
 from evenhand.analysis.results import BASELINES
-from evenhand.analysis.statistics import entry_for
 from evenhand.texts import DASH, written
 
 if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
 
 TextTable = tuple[str, list[str], list[list[str]]]
+_CONFUSION = ("true_positive", "false_negative", "false_positive", "true_negative")
 
 
 def render_table_text(analysis: Analysis, context: ReportContext) -> list[TextTable]:
@@ -28,59 +34,79 @@ def render_table_text(analysis: Analysis, context: ReportContext) -> list[TextTa
     (`analysis.verdicts.judge`). Undefined cells hold a dash, and the title gives the reason.
     """
     source = Source.of(analysis, context)
-    found: list[TextTable] = []
-    for rubric in source.figures.rubrics:
-        first, *others = (_panel(source, rubric, subset) for subset in READINGS)
+    found: list[Table] = []
+    for figures in source.rubrics:
+        first, *others = (_panel(figures, subset) for subset in READINGS)
         found += first
         for panel in others:
             # With two options the binary verdict is the label: once is enough.
-            if [table[1:] for table in panel] != [table[1:] for table in first]:
+            if [_as_text(table)[1:] for table in panel] != [_as_text(table)[1:] for table in first]:
                 found += panel
-        beside = [*rates_table(source, rubric), *confusion_table(source, rubric)]
-        found += [_as_text(_marked(source, table)) for table in beside]
-    return found
+        found += [*rates_table(figures), *confusion_table(figures)]
+    return [_as_text(replace(each, caption=source.marked(each.caption))) for each in found]
 
 
-def _panel(source: Source, rubric: str, subset: str) -> list[TextTable]:
-    kappa = source.kappa(rubric, subset)
-    alpha = source.alphas(rubric, subset)[0]
+def _panel(figures: RubricFigures, subset: str) -> list[Table]:
+    kappa, alpha = figures.kappa(subset), figures.alphas(subset)[0]
     statistics = ["observed_agreement", kappa, alpha, "icc_a1", CEILING]
-    draft = TableDraft(
-        source.marked(source.caption(rubric, READINGS[subset])),
-        "Who",
-        [entry_for(name).label for name in statistics],
-        asides=True,
-    )
-    graders = source.graders(rubric, subset)
-    who = [((name, ""), GROUPS[name]) for name in source.groups(rubric, subset) if name != "all"]
-    pairs = source.pairs(rubric, source.usual(rubric, subset), subset)
-    pairs += [("humans", name) for name in (*graders, *BASELINES)]
-    who += [(pair, pair_title(pair)) for pair in pairs]
-    for raters, title in who:
-        draft.add(title, source.row(rubric, statistics, raters, subset))
-    return [_as_text(table) for table in draft.finish()]
+    who = [(GROUPS[name], (name, "")) for name in figures.groups(subset) if name != "all"]
+    pairs = figures.pairs(figures.usual(subset), subset)
+    pairs += [("humans", name) for name in (*figures.graders(subset), *BASELINES)]
+    who += [(pair_title(pair), pair) for pair in pairs]
+    return figures.panel(READINGS[subset], "Who", statistics, who, subset, asides=True)
 
 
-def _marked(source: Source, table: Table) -> Table:
-    return replace(table, caption=source.marked(table.caption))
+def rates_table(figures: RubricFigures) -> list[Table]:
+    """Tabulate graders' true positive and true negative rates, if there is a binary verdict."""
+    reference = figures.analysis.decision.reference
+    names = list(REFERENCE if reference else MAJORITY)
+    graders = (figure.raters[1] for figure in figures.select(names[0], ALL_BINARY))
+    who = [(grader, (reference or "humans", grader)) for grader in graders]
+    what = written("ceiling.rates", whom=reference or written("ceiling.majority"))
+    return figures.panel(what, "Who", names, who, ALL_BINARY, asides=True)
+
+
+def confusion_table(figures: RubricFigures) -> list[Table]:
+    """Tabulate how many units people's majority, or the reference, and each grader affirm: a
+    confusion matrix in a row. Nothing where there is no binary verdict, or units are weighted, so
+    that a rate is no ratio of counts.
+    """
+    reference = figures.analysis.decision.reference
+    affirmed, other = REFERENCE if reference else MAJORITY
+    if figures.select("effective_clusters"):
+        return []
+    rows = []
+    for positive in figures.select(affirmed, ALL_BINARY):
+        negative = figures.get(other, *positive.raters, ALL_BINARY)
+        if negative is not None:
+            hit, missed = _counts(positive)
+            spared, wrong = _counts(negative)
+            cells = (Cell(str(each)) for each in (hit, missed, wrong, spared))
+            rows.append(Row(positive.raters[1], tuple(cells)))
+    caption = written("ceiling.confusion", whom=reference or written("ceiling.most"))
+    columns = tuple(written(f"ceiling.{each}") for each in _CONFUSION)
+    return [Table(figures.caption(caption), "Who", columns, tuple(rows))] if rows else []
+
+
+def _counts(rate: Figure) -> tuple[int, int]:
+    """Return how many of a rate's units the grader labels as most people do, and how many not."""
+    _, share, _ = rate.bounds
+    alike = round(share * rate.n_units) if rate.n_units else 0
+    return alike, rate.n_units - alike
 
 
 def _as_text(table: Table) -> TextTable:
+    """The table with the reasons for undefined cells in its title: they have no room in a cell."""
+    cells = [cell for row in table.rows for cell in row.cells[1:] if cell.text == DASH]
+    title, reasons = table.caption, "; ".join(dict.fromkeys(cell.reason for cell in cells))
+    if reasons:
+        title = written("naming.undefined", title=title, dash=DASH, reasons=reasons)
     rows = [
-        [row.heading, row.cells[0].text, *(_short(cell) for cell in row.cells[1:])]
+        [
+            row.heading,
+            row.cells[0].text,
+            *(f"{cell.text} {cell.interval}".strip() for cell in row.cells[1:]),
+        ]
         for row in table.rows
     ]
-    return _title(table), [table.stub, *table.columns], rows
-
-
-def _title(table: Table) -> str:
-    """The caption, with the reasons for undefined cells: they have no room in a cell."""
-    cells = [cell for row in table.rows for cell in row.cells[1:] if cell.text == DASH]
-    reasons = "; ".join(dict.fromkeys(cell.reason for cell in cells))
-    if not reasons:
-        return table.caption
-    return written("naming.undefined", title=table.caption, dash=DASH, reasons=reasons)
-
-
-def _short(cell: Cell) -> str:
-    return f"{cell.text} {cell.interval}".strip()
+    return title, [table.stub, *table.columns], rows

@@ -11,7 +11,7 @@ import streamlit as st
 from evenhand.analysis.agreement.pairs import DECIDING_KAPPAS
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.planning.more_clusters import clusters_for_width
-from evenhand.analysis.report.charts.style import (
+from evenhand.analysis.report.charts import (
     SERIES,
     SHAPES,
     Spec,

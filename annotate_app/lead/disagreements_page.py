@@ -13,7 +13,7 @@ from typing import Any, Literal
 import streamlit as st
 
 from evenhand.analysis.people.disagreements import GraderDisagreement
-from evenhand.analysis.report.disagreements_page import kind_title
+from evenhand.analysis.report.sections.disagreements import kind_title
 from evenhand.annotate_app.acts import show_outcome
 from evenhand.annotate_app.lead.parts.acts import storing
 from evenhand.annotate_app.lead.parts.live_figures import latest_figures

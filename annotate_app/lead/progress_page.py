@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from evenhand.analysis.report.charts.style import ROLES, SERIES, Spec, chart_spec, field
+from evenhand.analysis.report.charts import ROLES, SERIES, Spec, chart_spec, field
 from evenhand.annotate_app.lead.parts.board import show_funnel
 from evenhand.annotate_app.lead.parts.charts import records, show_chart
 from evenhand.annotate_app.lead.parts.counting import latest

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from evenhand.analysis.injection import Audit
     from evenhand.analysis.people.disagreements import GraderDisagreement
     from evenhand.analysis.report import ReportContext
-    from evenhand.analysis.report.context import BesidePublished
+    from evenhand.analysis.report.source import BesidePublished
     from evenhand.analysis.verification import Libraries
     from evenhand.reporting.load import Source
     from evenhand.study import Study
@@ -250,7 +250,7 @@ def _beside_published(
     study: Study, dataset: Dataset, published: PublishedFigures
 ) -> BesidePublished:
     """Return the figures of others, and how this study differs from theirs in design."""
-    from evenhand.analysis.report.context import BesidePublished
+    from evenhand.analysis.report.source import BesidePublished
     from evenhand.study.prompts.pairs import prompts_noun
 
     design, ratings = published.design, dataset.ratings

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evenhand.analysis.at_scale import analyse_reduced
+from evenhand.analysis.all_rubrics import analyse_reduced
 from evenhand.analysis.labels.reduced import Reduced, by_kind, merged, reduce_ratings
 from evenhand.analysis.labels.scale import Scale
 from evenhand.errors import InputError

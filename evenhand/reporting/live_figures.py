@@ -39,9 +39,9 @@ def study_figures(
     nothing is labelled yet.
     """
     from evenhand.analysis.report import write_report
-    from evenhand.analysis.report.charts.forest import forest
-    from evenhand.analysis.report.charts.svg import can_draw, inline_svg
-    from evenhand.analysis.report.disagreements_page import widest_first
+    from evenhand.analysis.report.charts import can_draw, inline_svg
+    from evenhand.analysis.report.sections.ceiling import forest
+    from evenhand.analysis.report.sections.disagreements import widest_first
     from evenhand.analysis.report.source import READINGS, Source
     from evenhand.reporting.analysing import analyse_study
     from evenhand.reporting.load import from_study
@@ -63,9 +63,9 @@ def study_figures(
     source = Source.of(analysis, context)
     forests = [
         chart  # one for each reading: as many stand beside another as the page has room for
-        for rubric in source.figures.rubrics
+        for figures in source.rubrics
         for reading in READINGS
-        for chart in forest(source, rubric, readings=(reading,))
+        for chart in forest(figures, readings=(reading,))
     ]
     drawn = [
         {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -205,17 +203,6 @@ def test_units_must_know_every_rated_unit_and_the_cluster(make_ratings: Callable
         analyse(ratings, units, [scale], cluster="stance")
     with pytest.raises(InputError, match="needs a units table"):
         analyse(ratings, None, [scale], cluster="stance")
-
-
-def test_importing_the_package_loads_nothing_heavy() -> None:
-    code = (
-        "import sys, evenhand.analysis\n"
-        "print(sorted({'numpy', 'pandas', 'scipy'} & set(sys.modules)))"
-    )
-    out = subprocess.run(
-        [sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True
-    )
-    assert out.stdout.strip() == "[]"
 
 
 def test_many_raters_are_pooled(

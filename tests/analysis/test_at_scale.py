@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis import analyse
-from evenhand.analysis.all_rubrics import Analysis
-from evenhand.analysis.at_scale import analyse_reduced
+from evenhand.analysis.all_rubrics import Analysis, analyse_reduced
 from evenhand.analysis.labels.reduced import by_kind, reduce_ratings
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.results import RESULTS_KEY, key_of

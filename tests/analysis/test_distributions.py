@@ -29,7 +29,7 @@ from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.encoding import encode
 from evenhand.analysis.report import ReportContext
 from evenhand.analysis.report.blocks import Items, ReportSection
-from evenhand.analysis.report.sections import distributions
+from evenhand.analysis.report.sections import certainty
 from evenhand.analysis.report.source import Source
 from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.types import Array
@@ -368,7 +368,7 @@ def test_a_grader_nearer_than_chance_is_worth_the_most_that_is_said() -> None:
 
 def section_of(*tables: pd.DataFrame, scale: Scale = THREE) -> ReportSection | None:
     found = analyse(pd.concat(tables, ignore_index=True), None, [scale], resamples=200)
-    return distributions.section(Source.of(found, ReportContext("A study")))
+    return certainty.distributions_section(Source.of(found, ReportContext("A study")))
 
 
 def test_the_report_says_on_how_many_units_several_answers_are_right() -> None:

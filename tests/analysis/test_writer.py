@@ -7,7 +7,13 @@ import pytest
 
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.results import ResultRow, ResultRows
+from evenhand.analysis.results import (
+    RESULTS_COLUMNS,
+    RESULTS_KEY,
+    ResultRow,
+    ResultRows,
+    key_of,
+)
 from evenhand.analysis.writer import Writer
 
 CLUSTERS = np.array([0, 0, 1, 2, 3, 4, 5])
@@ -72,3 +78,8 @@ def test_a_value_has_no_interval_and_no_reason_where_it_is_known(out: Writer) ->
     row = only(out)
     assert (row["estimate"], row["note"]) == (0.25, "")
     assert np.isnan([row["low"], row["high"]]).all()
+
+
+def test_the_key_of_a_row_is_its_key_columns() -> None:
+    row = {name: name for name in RESULTS_COLUMNS}
+    assert key_of(row) == RESULTS_KEY  # type: ignore[arg-type]

@@ -30,7 +30,7 @@ from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 import evenhand as eh
-from evenhand.analysis.report.figure_files import write_figures
+from evenhand.analysis.report.files import write_figures
 from evenhand.annotate_app.payload import page_data
 from evenhand.errors import InputError
 from evenhand.reporting import exporting

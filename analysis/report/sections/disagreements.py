@@ -1,55 +1,53 @@
 """Disagreements worth reading: the units where graders and people differ most, and what the lead
-made of them. All are listed on a page of their own (`analysis.report.disagreements_page`)."""
+made of them; and a page of all of them, unit by unit, which can be searched and filtered.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from evenhand.analysis.people.disagreements import GraderDisagreement
 from evenhand.analysis.report.blocks import (
-    Cell,
     Link,
     ReportSection,
     Table,
     UnitsToRead,
     UnitToRead,
 )
-from evenhand.analysis.report.disagreements_page import (
-    PAGE,
-    has_page,
-    kind_title,
-    side_by_side,
-    widest_first,
+from evenhand.analysis.report.source import (
+    Layers,
+    ReportContext,
+    RubricFigures,
+    Source,
+    crossed,
+    listed,
 )
-from evenhand.analysis.report.sections.wording import listed
-from evenhand.analysis.report.source import Layers, Source
-from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.statistics import entry_for
+from evenhand.study.tables.evidence import pieces
 from evenhand.texts import in_pieces, written
 
 _SHOWN = 3
 """Units of each rubric. The text says so too."""
+PAGE = "disagreements.html"
+NOT_SORTED = ""
+KINDS = ("grader_wrong", "people_wrong", "rubric_unclear")
+"""Kinds that the lead may sort a disagreement as."""
+Texts = tuple[tuple[str, str], ...]
+"""(what it is, text) each."""
 
 
 def section(source: Source) -> ReportSection | None:
     """A handful of units for each rubric, folded, and the number of disagreements sorted as each
     kind.
     """
-
-    def layers_of(rubric: str) -> Layers:
-        own = [each for each in source.analysis.disagreements if each.rubric == rubric]
-        units = tuple(_unit(source, each) for each in _widest(source, rubric))
-        to_read = [UnitsToRead(written("disagreement.widest"), units)] if units else []
-        graders = listed([[each] for each in source.by_agreement(rubric, _graders(own))])
-        said = in_pieces("report.disagreements", graders=graders) if own else []
-        return Layers(answers=[said] if said else [], folded=[*to_read, *_sums(source, rubric)])
-
     told = has_page(source.analysis.disagreements, source.context)
     about = [] if told else [written("disagreement.no_texts")]
     found = source.section(
         "disagreements",
         written("disagreement.title"),
-        layers_of,
+        _layers,
         about=[written("disagreement.about"), *about],
         otherwise=written("disagreement.none"),
     )
@@ -59,59 +57,228 @@ def section(source: Source) -> ReportSection | None:
     return replace(found, blocks=(link, *found.blocks))
 
 
-def _widest(source: Source, rubric: str) -> list[GraderDisagreement]:
+def _layers(figures: RubricFigures) -> Layers:
+    own = [each for each in figures.analysis.disagreements if each.rubric == figures.rubric]
+    units = tuple(_to_read(figures, each) for each in _widest(figures, own))
+    to_read = [UnitsToRead(written("disagreement.widest"), units)] if units else []
+    graders = figures.by_agreement(dict.fromkeys(each.grader for each in own))
+    named = listed([[grader] for grader in graders])
+    return Layers(
+        answers=[in_pieces("report.disagreements", graders=named)] if own else [],
+        folded=[*to_read, *_sums(figures)],
+    )
+
+
+def _widest(figures: RubricFigures, own: list[GraderDisagreement]) -> list[GraderDisagreement]:
     """The widest on different units; among equals by the grader that agrees best with people."""
-    own = [each for each in source.analysis.disagreements if each.rubric == rubric and each.key]
-    place = {grader: at for at, grader in enumerate(source.by_agreement(rubric, _graders(own)))}
-    own.sort(key=lambda each: place[each.grader])
+    known = [each for each in own if each.key]
+    order = figures.by_agreement(dict.fromkeys(each.grader for each in known))
+    known.sort(key=lambda each: order.index(each.grader))
     units: dict[str, GraderDisagreement] = {}
-    for each in widest_first(own):
+    for each in widest_first(known):
         units.setdefault(each.unit_id, each)
     return list(units.values())[:_SHOWN]
 
 
-def _graders(found: list[GraderDisagreement]) -> list[str]:
-    return list(dict.fromkeys(each.grader for each in found))
-
-
-def _sums(source: Source, rubric: str) -> list[Table]:
+def _sums(figures: RubricFigures) -> list[Table]:
     """Count each grader's disagreements by the kind that the lead sorted them into."""
-    figures = source.figures.select(rubric, "disagreement_sorted")
-    kinds = sorted({figure.at for figure in figures})
-    draft = TableDraft(
-        source.caption(rubric, written("disagreement.sums")),
+    found = figures.select("disagreement_sorted")
+    kinds = sorted({figure.at for figure in found})
+    by_grader = crossed(found, lambda each: each.raters[1], lambda each: each.at, kinds)
+    return figures.table(
+        written("disagreement.sums"),
         "Grader",
-        [kind_title(kind) for kind in kinds],
+        list(map(kind_title, kinds)),
+        [(grader, by_grader[grader]) for grader in figures.by_agreement(by_grader)],
         count=written("disagreement.sorted_units"),
     )
-    by_place = {(figure.raters[1], figure.at): figure for figure in figures}
-    for grader in source.by_agreement(rubric, {figure.raters[1] for figure in figures}):
-        draft.add(grader, [by_place.get((grader, kind)) for kind in kinds])
-    return draft.finish()
 
 
-def _unit(source: Source, found: GraderDisagreement) -> UnitToRead:
-    unit = (found.rubric, found.unit_id)
-    said = source.context.remarks.get(unit, {})
-    names = source.context.label_names.get(found.rubric, {})
-    people = [
-        (rater, label, names.get(label, ""), said.get(rater, ""))
-        for rater, label in sorted(found.people.items())
-    ]
+def _to_read(figures: RubricFigures, found: GraderDisagreement) -> UnitToRead:
+    context, unit = figures.context, (found.rubric, found.unit_id)
+    names = context.label_names.get(found.rubric, {})
+    figure = figures.by_key(found.key) if found.key else None
+    shown = []
+    if figure is not None:
+        shown = [(entry_for(figure.statistic).label, replace(figure.cell, interval="", aside=""))]
     return UnitToRead(
         unit=found.unit_id,
         grader=found.grader,
         label=found.label,
         name=names.get(found.label, ""),
-        people=tuple(people),
-        columns=side_by_side(source.context.texts.get(unit, {})),
-        figures=tuple(_figures(source, found)),
+        people=tuple(_people(found, context)),
+        columns=side_by_side(context.texts.get(unit, {})),
+        figures=tuple(shown),
     )
 
 
-def _figures(source: Source, found: GraderDisagreement) -> list[tuple[str, Cell]]:
-    figure = source.figures.by_key(found.key) if found.key else None
-    if figure is None:
-        return []
-    cell = Cell(figure.estimate, key=figure.key, line=figure.line)
-    return [(entry_for(figure.statistic).label, cell)]
+def _people(found: GraderDisagreement, context: ReportContext) -> list[Person]:
+    names = context.label_names.get(found.rubric, {})
+    said = context.remarks.get((found.rubric, found.unit_id), {})
+    return [
+        Person(rater, label, names.get(label, ""), said.get(rater, ""))
+        for rater, label in sorted(found.people.items())
+    ]
+
+
+# The page
+
+
+class Person(NamedTuple):
+    """A person's label of a unit: the label, its name, and the reason, if given."""
+
+    rater: str
+    label: str
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Opponent:
+    """A grader that gave another label: its replies, and how the lead sorted it (`kind`)."""
+
+    grader: str
+    label: str
+    name: str
+    replies: Sequence[str]
+    kind: str
+    sorted: str
+    note: str
+
+
+@dataclass(frozen=True)
+class DisagreedUnit:
+    """A unit, the people who labelled it, and the graders that differ. `columns` are its texts,
+    those of a pair's two sides in two; `marked` has those in which people marked words, in pieces.
+    """
+
+    rubric: str
+    title: str
+    unit: str
+    parts: Texts
+    people: Sequence[Person]
+    graders: Sequence[Opponent]
+    columns: Sequence[Texts]
+    marked: Mapping[str, Sequence[tuple[str, tuple[str, ...]]]]
+
+
+@dataclass(frozen=True)
+class DisagreementsPage:
+    """The units, the widest disagreement of each rubric first, and what they can be filtered by."""
+
+    units: Sequence[DisagreedUnit]
+    rubrics: Sequence[tuple[str, str]]
+    graders: Sequence[str]
+    parts: Mapping[str, Sequence[str]]
+    kinds: Sequence[tuple[str, str]]
+
+
+def has_page(found: Sequence[GraderDisagreement], context: ReportContext) -> bool:
+    """Return True if there is a disagreement whose texts are known."""
+    return any((each.rubric, each.unit_id) in context.texts for each in found)
+
+
+def page_of(found: Sequence[GraderDisagreement], context: ReportContext) -> DisagreementsPage:
+    """All disagreements, those on one unit together."""
+    by_unit: dict[tuple[str, str], list[GraderDisagreement]] = {}
+    for each in widest_first(found):
+        by_unit.setdefault((each.rubric, each.unit_id), []).append(each)
+    rubrics = list(dict.fromkeys(each.rubric for each in found))
+    units = [
+        _unit(own, context)
+        for rubric in rubrics
+        for key, own in by_unit.items()
+        if key[0] == rubric
+    ]
+    kinds = {each.kind: each.sorted for unit in units for each in unit.graders if each.kind}
+    return DisagreementsPage(
+        units=units,
+        rubrics=[(rubric, context.title_of(rubric)) for rubric in rubrics],
+        graders=sorted({each.grader for each in found}),
+        parts=_values(each.parts for each in found),
+        kinds=[*sorted(kinds.items()), (NOT_SORTED, written("disagreement.not_sorted"))]
+        if kinds
+        else [],
+    )
+
+
+def widest_first(found: Iterable[GraderDisagreement]) -> list[GraderDisagreement]:
+    """Sort disagreements: units that two people or more labelled first, then by size, then by
+    number of people.
+    """
+    return sorted(found, key=lambda each: (len(each.people) < 2, -each.size, -len(each.people)))
+
+
+def _unit(own: Sequence[GraderDisagreement], context: ReportContext) -> DisagreedUnit:
+    first = own[0]
+    key = (first.rubric, first.unit_id)
+    return DisagreedUnit(
+        rubric=first.rubric,
+        title=context.title_of(first.rubric),
+        unit=first.unit_id,
+        parts=tuple(first.parts.items()),
+        people=_people(first, context),
+        graders=[_opponent(each, context) for each in own],
+        columns=side_by_side(context.texts.get(key, {})),
+        marked=_marked(context, key),
+    )
+
+
+def _marked(
+    context: ReportContext, key: tuple[str, str]
+) -> dict[str, list[tuple[str, tuple[str, ...]]]]:
+    """The texts that people marked words in, each in pieces with who marked it, under its name."""
+    marks = context.marks.get(key, ())
+    texts = context.texts.get(key, {})
+    names = {name.lower().replace(" ", "_"): name for name in texts}
+    return {
+        names[variable]: pieces(texts[names[variable]], [m for m in marks if m[1].text == variable])
+        for variable in sorted({mark.text for _, mark in marks})
+        if variable in names
+    }
+
+
+def side_by_side(texts: Mapping[str, str]) -> tuple[Texts, ...]:
+    """A unit's texts under their names: those of a pair's sides in a column each, then others.
+
+    >>> side_by_side({"Prompt a": "For?", "Prompt b": "Against?", "Topic": "Tax"})
+    ((('Prompt a', 'For?'),), (('Prompt b', 'Against?'),), (('Topic', 'Tax'),))
+    """
+    columns: dict[str, list[tuple[str, str]]] = {"a": [], "b": [], "": []}
+    for name, text in texts.items():
+        side = name.rpartition(" ")[2]
+        columns[side if side in columns else ""].append((name, text))
+    return tuple(tuple(column) for column in columns.values() if column)
+
+
+def _opponent(found: GraderDisagreement, context: ReportContext) -> Opponent:
+    key = (found.rubric, found.unit_id, found.grader)
+    names = context.label_names.get(found.rubric, {})
+    kind, note = context.sorted.get(key, (NOT_SORTED, ""))
+    return Opponent(
+        grader=found.grader,
+        label=found.label,
+        name=names.get(found.label, ""),
+        replies=context.replies.get(key, ()),
+        kind=kind,
+        sorted=kind_title(kind) if kind else "",
+        note=note,
+    )
+
+
+def kind_title(kind: str) -> str:
+    """Return the title of a kind that disagreements are sorted into.
+
+    >>> kind_title("rubric_unclear")
+    'Rubric unclear'
+    """
+    return written(f"disagreement.kind_{kind}")
+
+
+def _values(parts: Iterable[Mapping[str, str]]) -> dict[str, list[str]]:
+    """The values of each units column that tells units apart."""
+    found: dict[str, set[str]] = {}
+    for each in parts:
+        for column, value in each.items():
+            found.setdefault(column, set()).add(value)
+    return {column: sorted(values) for column, values in found.items() if len(values) > 1}

@@ -1,39 +1,62 @@
-"""Methods and provenance: the origin of the labels, and each statistic explained."""
+"""Methods and provenance: the origin of the labels, each statistic explained, and a paragraph to
+paste into a paper, on the methods used here, with its references.
+"""
 
 from __future__ import annotations
 
-from evenhand.analysis.report.blocks import (
-    Answer,
-    Block,
-    Definitions,
-    Paragraph,
-    Part,
-    ReportSection,
-)
-from evenhand.analysis.report.sections.methods_text import methods_text
-from evenhand.analysis.report.source import Source
-from evenhand.analysis.report.table_draft import TableDraft
+import re
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from itertools import chain, zip_longest
+
+from evenhand.analysis.bias.order import listed
+
+from evenhand.analysis.bias.position import by_orders
+from evenhand.analysis.report import blocks
+from evenhand.analysis.report.source import RubricFigures, Source, labels
+from evenhand.analysis.report.tables import FigureRow, make_table, tex
 from evenhand.analysis.statistics import entry_for, statistics
 from evenhand.analysis.usage import COST
+from evenhand.rubrics.own_words import with_own_prompt
 from evenhand.texts import written
 
+_CITED = re.compile(r" \[([a-z]+\d{4}(?:, [a-z]+\d{4})*)\]")
+_ENTRY = re.compile(r"@\w+\{(\w+),.*?^\}", re.MULTILINE | re.DOTALL)
 
-def section(source: Source) -> ReportSection:
+_SAID = {
+    "krippendorff_alpha_": "alpha",
+    "icc_a1": "icc",
+    "alt_test_winning_rate": "alt_test",
+    "threshold_recommended": "thresholds",
+    "reliability": "calibration",
+    "bias_": "bias",
+    "rate_rogan_gladen": "rogan_gladen",
+    "rate_ppi": "ppi",
+    "win_rate_ppi": "ppi",
+    "strength": "bradley_terry",
+}
+"""Sentence for results that include a statistic whose name begins like this."""
+
+
+def section(source: Source) -> blocks.ReportSection:
     """Provenance, conventions and the glossary of the statistics in use."""
-    facts = [(name, _value(value)) for name, value in source.context.facts.items()]
+    facts = [
+        (name, f"{value:g}" if isinstance(value, float) else str(value))
+        for name, value in source.context.facts.items()
+    ]
     for each in source.analysis.thresholds:
         title = source.context.title_of(each.rubric)
         whose = written("methods.threshold_of", grader=each.grader, rubric=title)
         facts.append((whose, f"{each.threshold:g} ({each.provenance})"))
-    origin: Block = Paragraph(written("methods.unknown"))
+    origin: blocks.Block = blocks.Paragraph(written("methods.unknown"))
     if facts:
-        origin = Definitions(written("methods.provenance"), tuple(facts))
-    parts: dict[str, list[Block]] = {
+        origin = blocks.Definitions(written("methods.provenance"), tuple(facts))
+    parts: dict[str, list[blocks.Block]] = {
         written("methods.paragraph"): [methods_text(source)],
         written("methods.provenance"): [origin, *_usage(source)],
     }
-    statistics = written("methods.statistics")
-    terms = Definitions(statistics, _statistics(source))
+    terms = blocks.Definitions(written("methods.statistics"), _statistics(source))
     holm = source.analysis.decision.across_rubrics == "holm"
     about = [
         written("methods.intervals"),
@@ -41,29 +64,24 @@ def section(source: Source) -> ReportSection:
         written("methods.level_holm" if holm else "methods.level"),
         written("methods.chance"),
     ]
-    return ReportSection(
+    return blocks.ReportSection(
         "methods",
         written("methods.title"),
-        answers=(Answer((written("report.methods"),)),),
-        parts=tuple(Part(title, "", folded=tuple(blocks)) for title, blocks in parts.items()),
+        answers=(blocks.Answer((written("report.methods"),)),),
+        parts=tuple(blocks.Part(title, "", folded=tuple(made)) for title, made in parts.items()),
         about=(*about, written("methods.files")),
-        appendix=(Part(statistics, "", folded=(terms,)),),
+        appendix=(blocks.Part(terms.title, "", folded=(terms,)),),
     )
 
 
-def _usage(source: Source) -> list[Block]:
+def _usage(source: Source) -> list[blocks.Table]:
     """Tabulate what graders cost, with their attempts."""
-    draft = TableDraft(
-        written("methods.usage"),
-        "Grader",
-        [entry_for(COST).label],
-        count=written("methods.attempts"),
-    )
-    for rubric in source.figures.rubrics:
-        draft.group(source.context.title_of(rubric))
-        for figure in source.figures.select(rubric, COST):
-            draft.add(figure.raters[1], [figure])
-    return [*draft.finish()]
+    rows: list[FigureRow] = []
+    for figures in source.rubrics:
+        rows.append((figures.title, None))
+        rows += [(figure.raters[1], [figure]) for figure in figures.select(COST)]
+    what, attempts = written("methods.usage"), written("methods.attempts")
+    return make_table(what, "Grader", labels([COST]), rows, count=attempts)
 
 
 def _statistics(source: Source) -> tuple[tuple[str, str], ...]:
@@ -71,15 +89,147 @@ def _statistics(source: Source) -> tuple[tuple[str, str], ...]:
     variants = (name for name in used if name not in statistics())
     named = [*(name for name in statistics() if name in used), *variants]
     return tuple(
-        (f"{entry.name} ({entry.label})", _sourced(entry.meaning, entry.source))
+        (
+            f"{entry.name} ({entry.label})",
+            f"{entry.meaning}. {entry.source}." if entry.source else f"{entry.meaning}.",
+        )
         for entry in map(entry_for, named)
         if entry.meaning
     )
 
 
-def _sourced(meaning: str, source: str) -> str:
-    return f"{meaning}. {source}." if source else f"{meaning}."
+def methods_text(source: Source) -> blocks.Quotable:
+    """The paragraph with authors and years, and the references in it as BibTeX."""
+    text = " ".join(_sentences(source))
+    keys = dict.fromkeys(key for found in _CITED.findall(text) for key in found.split(", "))
+    entries = references()
+    return blocks.Quotable(
+        title=written("methods.paste"),
+        text=_CITED.sub(
+            lambda found: f" ({'; '.join(map(_by_author, found[1].split(', ')))})", text
+        ),
+        tex=_in_tex(text),
+        bibtex="\n\n".join(entries[key] for key in keys) + "\n",
+    )
 
 
-def _value(value: str | int | float) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+@cache
+def references() -> dict[str, str]:
+    """Read all references as BibTeX, by key."""
+    text = files("evenhand.analysis.report.sections").joinpath("references.bib").read_text("utf-8")
+    return {found[1]: found[0] for found in _ENTRY.finditer(text)}
+
+
+def _in_tex(text: str) -> str:
+    parts = _CITED.split(text)  # plain text and keys by turns
+    plain, keys = map(tex, parts[::2]), [each.replace(", ", ",") for each in parts[1::2]]
+    cited = [rf" \citep{{{each}}}" for each in keys]
+    return "".join(chain.from_iterable(zip_longest(plain, cited, fillvalue="")))
+
+
+def _by_author(key: str) -> str:
+    """Author and year as in the text.
+
+    >>> _by_author("rogan1978"), _by_author("calderon2025")
+    ('Rogan & Gladen 1978', 'Calderon, Reichart & Dror 2025')
+    """
+    authors, year = (_field(references()[key], name) for name in ("author", "year"))
+    names = [each.partition(",")[0] for each in authors.split(" and ")]
+    return f"{' & '.join(filter(None, [', '.join(names[:-1]), names[-1]]))} {year}"
+
+
+def _field(entry: str, name: str) -> str:
+    found = re.search(rf"\b{name} = \{{(.*?)\}}(,|$)", entry, re.MULTILINE)
+    return found[1] if found else ""
+
+
+def _sentences(source: Source) -> Iterator[str]:
+    analysis, settings = source.analysis, source.analysis.settings
+    statistics = source.figures.statistics
+    if source.context.synthetic:
+        yield written("methods_text.synthetic")
+    for figures in source.rubrics:
+        yield from _who(figures)
+    yield from _orders(source)
+    for figures in source.rubrics:
+        if graders := with_own_prompt(figures.graders()):  # another text than the annotators'
+            title = _uncited(figures.title)
+            yield written("methods_text.own_prompt", rubric=title, graders=listed(graders))
+    for grader, models in source.context.answered.items():
+        said = written("methods_text.answered", grader=grader, models=listed([*models]))
+        yield _uncited(said)
+    weighted = any(figures.kappa() != "cohen_kappa" for figures in source.rubrics)
+    yield written("methods_text.weighted_kappa" if weighted else "methods_text.kappa")
+    if "human_ceiling_difference" in statistics:
+        share = analysis.decision.margin_share
+        if share:
+            yield written("methods_text.ceiling_share", share=share)
+        else:
+            yield written("methods_text.ceiling", margin=settings.margin)
+    if analysis.verdicts:
+        holm = analysis.decision.across_rubrics == "holm"
+        yield written("methods_text.level_holm" if holm else "methods_text.level")
+    if "chance_within_margin" in statistics:
+        yield written("methods_text.chance")
+    yield written(
+        "methods_text.intervals",
+        kind="BCa" if settings.interval == "bca" else "percentile",
+        resamples=settings.resamples,
+        resampled=_resampled(source),
+    )
+    used = dict.fromkeys(
+        said
+        for begins, said in _SAID.items()
+        if any(name.startswith(begins) for name in statistics)
+    )
+    for said in used:
+        without = said == "alpha" and "gwet_ac1" not in statistics
+        key = "alpha_interval" if without else said
+        yield written(f"methods_text.{key}", epsilon=settings.epsilon)
+    if analysis.verification is not None:
+        yield written("methods_text.verified")
+    version = source.context.facts.get("evenhand")
+    yield written(
+        "methods_text.made_with_version" if version else "methods_text.made_with", version=version
+    )
+
+
+def _who(figures: RubricFigures) -> Iterator[str]:
+    """Yield the numbers of annotators, units and graders."""
+    agreed = figures.select(figures.usual())
+    group = next((figure for figure in agreed if figure.raters == ("humans", "")), None)
+    if group is not None:
+        own = group.n_clusters != group.n_units
+        yield written(
+            "methods_text.who_in_clusters" if own else "methods_text.who",
+            rubric=_uncited(figures.title),
+            annotators=figures.analysis.annotators.get(figures.rubric, 0),
+            units=group.n_units,
+            clusters=group.n_clusters,
+            graders=len(figures.graders()),
+        )
+
+
+def _orders(source: Source) -> Iterator[str]:
+    """Yield the orders in which graders were shown pairs, by rubric."""
+    for rubric, seen in source.analysis.orders.items():
+        title = _uncited(source.context.title_of(rubric))
+        for name, graders in by_orders(seen).items():
+            key = "both_orders" if name == "both_orders" else "one_order"
+            yield written(f"methods_text.{key}", rubric=title, graders=listed(graders))
+
+
+def _uncited(text: str) -> str:
+    """A text that is taken for no citation."""
+    return text.replace("[", "(").replace("]", ")")
+
+
+def _resampled(source: Source) -> str:
+    cluster = source.analysis.settings.cluster
+    rows = source.analysis.rows
+    if cluster == "unit" or all(row["n_clusters"] in (0, row["n_units"]) for row in rows):
+        return written("methods_text.units")
+    if cluster != "pair":
+        return written("methods_text.clusters_by", column=cluster)
+    of_study = "clusters" in source.context.facts
+    return written("methods_text.pairs" if of_study else "methods_text.clusters_of_units")

@@ -1,15 +1,44 @@
-"""The user's own raters and the figures that others published on the same rubric."""
+"""The user's own figures and those that others published on the same rubric.
+
+A study that declares published figures has a section with each beside its own, with what differs
+in design.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
+from math import isnan
+from typing import TYPE_CHECKING
 
-from evenhand.analysis.report.blocks import Block, Cell, Paragraph, Row, Table
-from evenhand.analysis.report.figures import ALL_BINARY, Figure
-from evenhand.analysis.report.source import GROUPS, Source, pair_title
-from evenhand.analysis.report.table_draft import TableDraft
-from evenhand.texts import written
+from evenhand.analysis.agreement.stability import REWORDED, SPREAD, STABILITY
+from evenhand.analysis.labels.matrix import BINARY
+from evenhand.analysis.report.blocks import (
+    Answer,
+    Block,
+    Cell,
+    Items,
+    Paragraph,
+    ReportSection,
+    Row,
+    Table,
+)
+from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure
+from evenhand.analysis.report.source import (
+    GROUPS,
+    RubricFigures,
+    Source,
+    pair_title,
+    rater_title,
+)
+from evenhand.analysis.report.tables import FigureRow, letters
+from evenhand.analysis.statistics import entry_for
+from evenhand.texts import DASH, written
+
+if TYPE_CHECKING:
+    from evenhand.analysis.report.source import BesidePublished
+    from evenhand.study.settings.published import PublishedFigure
 
 _COLUMNS = {
     "Per-sample agreement": "agreement",
@@ -17,65 +46,220 @@ _COLUMNS = {
     "Overall scores, ρ": "rho",
 }
 """Field of a published figure that each column of the table quotes."""
+_REPEATED = "repeat"
+Beside = tuple["PublishedFigure", Figure | None]
+"""A published figure and one of the study's own; None where it has none yet."""
 
 
-def beside_published(source: Source, rubric: str) -> list[Block]:
+# Figures that a rubric quotes
+
+
+def beside_published(figures: RubricFigures) -> list[Block]:
     """Per-sample agreement, kappa and rho on the binary verdict, own and published; empty for a
     rubric without published figures.
     """
-    if not _quoted(source, rubric, _COLUMNS):
+    if not _quoted(figures, _COLUMNS):
         return []
-    draft = TableDraft(source.caption(rubric, written("published.caption")), "Raters", [*_COLUMNS])
-    draft.group(written("published.here"))
-    draft.add(GROUPS["humans"], _own(source, rubric, "humans", ""))
-    graders = source.graders(rubric, ALL_BINARY)
-    for grader in graders:
-        draft.add(pair_title(("humans", grader)), _own(source, rubric, "humans", grader))
-    for first, second in source.pairs(rubric, "observed_agreement", ALL_BINARY):
-        if {first, second} <= set(graders):
-            draft.add(pair_title((first, second)), _own(source, rubric, first, second))
-    return [
-        *(with_published(table, source, rubric, _COLUMNS) for table in draft.finish()),
-        Paragraph(written("published.about")),
+    graders = figures.graders(ALL_BINARY)
+    pairs = [("humans", grader) for grader in graders]
+    pairs += [
+        pair for pair in figures.pairs("observed_agreement", ALL_BINARY) if {*pair} <= set(graders)
     ]
-
-
-def _own(source: Source, rubric: str, first: str, second: str) -> list[Figure | None]:
-    get = source.figures.get
-    prefix = "pair_" if get(rubric, "pair_cohen_kappa", first, second, ALL_BINARY) else ""
-    return [
-        get(rubric, f"{prefix}observed_agreement", first, second, ALL_BINARY),
-        get(rubric, f"{prefix}cohen_kappa", first, second, ALL_BINARY),
-        get(rubric, "spearman", first, second, ALL_BINARY) if second else None,
+    rows: list[FigureRow] = [
+        (written("published.here"), None),
+        (GROUPS["humans"], _ours(figures, "humans", "")),
+        *((pair_title(pair), _ours(figures, *pair)) for pair in pairs),
     ]
+    tables = figures.table(written("published.caption"), "Raters", [*_COLUMNS], rows)
+    return [*with_published(tables, figures, _COLUMNS), Paragraph(written("published.about"))]
 
 
-def with_published(table: Table, source: Source, rubric: str, columns: Mapping[str, str]) -> Table:
-    """The table with rows of published figures below; `columns` maps each column to the field it
-    quotes.
+def _ours(figures: RubricFigures, first: str, second: str) -> list[Figure | None]:
+    prefix = "pair_" if figures.get("pair_cohen_kappa", first, second, ALL_BINARY) else ""
+    names = [f"{prefix}observed_agreement", f"{prefix}cohen_kappa"]
+    rho = figures.get("spearman", first, second, ALL_BINARY) if second else None
+    return [*figures.row(names, (first, second), ALL_BINARY), rho]
+
+
+def with_published(
+    tables: Sequence[Table], figures: RubricFigures, columns: Mapping[str, str]
+) -> list[Table]:
+    """The first table with rows of published figures below, and the others; `columns` maps each
+    column to the field it quotes.
     """
-    rows, sources = [], []
-    for raters, reference, printed in _quoted(source, rubric, columns):
-        cells = [printed.get(column, "") for column in table.columns]
-        rows.append(Row(raters, tuple(Cell(each, published=each and reference) for each in cells)))
-        sources.append(reference)
-    if not rows:
-        return table
+    quoted = _quoted(figures, columns)
+    if not (tables and quoted):
+        return [*tables]
+    first, *others = tables
     heading = written("published.heading")
-    return replace(
-        table,
-        rows=(*table.rows, Row(heading), *rows),
-        footnotes=(*table.footnotes, *((heading, each) for each in dict.fromkeys(sources))),
-    )
+    rows = [Row(heading)]
+    for raters, reference, printed in quoted:
+        cells = [printed.get(column, "") for column in first.columns]
+        rows.append(Row(raters, tuple(Cell(each, published=each and reference) for each in cells)))
+    notes = dict.fromkeys((heading, reference) for _, reference, _ in quoted)
+    both = replace(first, rows=(*first.rows, *rows), footnotes=(*first.footnotes, *notes))
+    return [both, *others]
 
 
 def _quoted(
-    source: Source, rubric: str, columns: Mapping[str, str]
+    figures: RubricFigures, columns: Mapping[str, str]
 ) -> list[tuple[str, str, dict[str, str]]]:
     """List published figures as (raters, source, figure by column), without empty ones."""
     found = []
-    for each in source.context.published.get(rubric, ()):
+    for each in figures.context.published.get(figures.rubric, ()):
         printed = {column: getattr(each, name) for column, name in columns.items()}
         if any(printed.values()):
             found.append((each.raters, each.source, printed))
     return found
+
+
+# Figures that a study declares
+
+
+def section(source: Source) -> ReportSection | None:
+    """Build the section from every figure that the study declares; None where it declares none."""
+    beside = source.context.beside
+    if beside is None:
+        return None
+    found = list(_published_beside(source))
+    quoted = len(beside.published.figure)
+    matched = len({id(each) for each, figure in found if figure and not isnan(figure.bounds[1])})
+    answer = written("reproduction.answer", matched=matched, quoted=quoted)
+    return ReportSection(
+        "published-figures",
+        written("reproduction.title"),
+        (_table(source, found), Items(written("reproduction.differs"), tuple(beside.differences))),
+        (Answer((answer,)),),
+        about=(written("published.about"), beside.published.citation),
+    )
+
+
+def _published_beside(source: Source) -> Iterator[Beside]:
+    """Yield every published figure once for each of the study's own that is its like."""
+    beside = source.context.beside
+    for each in beside.published.figure if beside else ():
+        own = _own(source, each)
+        yield from ((each, figure) for figure in own)
+        if not own:
+            yield each, None
+
+
+def published_rows(source: Source) -> list[Mapping[str, object]]:
+    """Return a row for each published figure and figure of the study's own, as published.csv has
+    them: numbers in the unit of results.csv, None where there are none.
+    """
+    beside = source.context.beside
+    names, unknown = ("low", "estimate", "high"), (None, None, None)
+    return [
+        {
+            "rubric": each.rubric,
+            "statistic": each.statistic,
+            "published_of": each.of,
+            "published": each.value,
+            "unit": each.unit,
+            "published_number": each.in_ours,
+            "rater_a": figure.raters[0] if figure else "",
+            "rater_b": figure.raters[1] if figure else "",
+            "statistic_here": figure.statistic if figure else "",
+            "subset": figure.subset if figure else each.subset,
+            "at": figure.at if figure else each.at,
+            "n_units": figure.n_units if figure else None,
+            "n_clusters": figure.n_clusters if figure else None,
+            **dict(zip(names, figure.bounds if figure else unknown, strict=True)),
+            "whose": _whose(each, figure) if figure else "",
+            "note": _missing(figure, each, beside),
+            "differs": each.differs,
+            "source": beside.published.citation if beside else "",
+        }
+        for each, figure in _published_beside(source)
+    ]
+
+
+def _table(source: Source, found: Sequence[Beside]) -> Table:
+    beside = source.context.beside
+    citation = beside.published.citation if beside else ""
+    rows: list[Row] = []
+    notes: dict[str, str] = {}
+    heading, last = "", None
+    for each, figure in found:
+        unit = "share" if each.unit == "percent" else each.unit
+        name = source.on(each.rubric).caption(f"{entry_for(each.statistic).name}, {unit}")
+        if name != heading:
+            rows.append(Row(heading := name))
+        mark = notes.setdefault(each.differs, letters(len(notes))) if each.differs else ""
+        printed = Cell() if each is last else Cell(each.beside_ours, marks=mark, published=citation)
+        own = figure.cell if figure else Cell(DASH, aside=_missing(figure, each, beside))
+        rows.append(Row(each.of, (printed, own, Cell(_whose(each, figure) if figure else ""))))
+        last = each
+    columns = ("published", "here", "whose")
+    return Table(
+        written("reproduction.caption"),
+        written("reproduction.figure"),
+        tuple(written(f"reproduction.{name}") for name in columns),
+        tuple(rows),
+        tuple((mark, text) for text, mark in notes.items()),
+    )
+
+
+def _own(source: Source, each: PublishedFigure) -> list[Figure]:
+    """The study's own figures that are the like of a published one."""
+    beside, figures = source.context.beside, source.on(each.rubric)
+    if beside is None:
+        return []
+    if each.between == "subjects":
+        found = figures.everywhere(each.statistic)
+        if _of_subject(each):
+            return [f for f in found if (f.subset, f.at) == (each.subset, each.at)]
+        # How far answers to one and the same prompt differ is another question.
+        other = (REWORDED, _REPEATED)
+        found = [f for f in found if f.at not in other and not f.subset.endswith(BINARY)]
+        return [f for f in found if f.subset != ALL] or found
+    raters: list[tuple[str, str]] = [("humans", "")]
+    if each.between == "people and graders":
+        raters = [("humans", grader) for grader in beside.graders]
+    elif each.between == "graders":
+        raters = list(combinations(sorted(beside.graders), 2))
+    # On single responses the verdict of a pair is published: that of the mean of the two.
+    of_pair = f"pair_{each.statistic}"
+    known = each.subset in figures.by_subset(of_pair)
+    name, cut = of_pair if known else each.statistic, each.threshold
+    looked = [(name, each.at), *([(f"{name}_at_threshold", repr(cut))] if cut else [])]
+    found_of = (figures.get(s, *who, each.subset, at) for who in raters for s, at in looked)
+    return [figure for figure in found_of if figure]
+
+
+def _of_subject(each: PublishedFigure) -> bool:
+    """Return True for a figure of the one subject that `at` names, such as its rate."""
+    return each.between == "subjects" and each.statistic not in (STABILITY, SPREAD)
+
+
+def _whose(each: PublishedFigure, figure: Figure) -> str:
+    if figure.statistic in (STABILITY, SPREAD):
+        subject = figure.subset.removeprefix("subject=")
+        if figure.subset == ALL:
+            subject = written("stability.all_subjects")
+        return written(
+            "reproduction.answers_of",
+            subject=subject,
+            column=figure.at,
+            rater=rater_title(figure.raters[0]),
+        )
+    first, second = figure.raters
+    whose = pair_title((first, second)) if second else rater_title(first)
+    if _of_subject(each):
+        return written("reproduction.of_subject", subject=figure.at, whose=whose)
+    if figure.statistic.endswith("_at_threshold"):
+        return written("reproduction.at_cut", whose=whose, cut=figure.at)
+    return whose
+
+
+def _missing(figure: Figure | None, each: PublishedFigure, beside: BesidePublished | None) -> str:
+    """Say why there is no figure of the study's own; empty where there is one."""
+    if figure is not None:
+        return figure.reason.words if figure.reason else ""
+    needed = {"graders": "two_graders", "subjects": "variants"}.get(each.between, "labels")
+    if needed == "two_graders" and beside and len(beside.graders) > 1:
+        needed = "not_computed"
+    if _of_subject(each):
+        return written("reproduction.no_subject", subject=each.at or each.of)
+    return written(f"reproduction.{needed}")

@@ -2,182 +2,223 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Sequence
+
 from evenhand.analysis.agreement.pairs import DECIDING_KAPPAS
 from evenhand.analysis.labels.combine import ALL_RATERS
 from evenhand.analysis.labels.matrix import AFFIRMATIVE, BINARY
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.people.disagreements import COVERAGE, UNSCORED_AS_DISAGREEMENT
-from evenhand.analysis.report.blocks import Block, Paragraph, ReportSection, Table
-from evenhand.analysis.report.charts.shares import label_distribution
-from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure
-from evenhand.analysis.report.sections.wording import defined, sentences
-from evenhand.analysis.report.source import READINGS, Layers, Source, rater_title
-from evenhand.analysis.report.table_draft import TableDraft
-from evenhand.analysis.statistics import entry_for
+from evenhand.analysis.report import charts
+from evenhand.analysis.report.blocks import Block, Chart, Paragraph, Table
+from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure, defined
+from evenhand.analysis.report.source import (
+    READINGS,
+    Layers,
+    RubricFigures,
+    crossed,
+    labels,
+    rater_title,
+    sentences,
+)
+from evenhand.analysis.report.tables import FigureRow
 from evenhand.texts import in_pieces, written
 
 _WORK = ("rater_agreement", "rater_seconds_median")
 _MEAN = "mean_number"
+_UNSCORED = ["observed_agreement", UNSCORED_AS_DISAGREEMENT]
 _WITH_EXCLUDED = {ALL: ALL_RATERS, ALL_BINARY: ALL_RATERS + BINARY}
 _EXCLUSION_PANEL = ["observed_agreement", *DECIDING_KAPPAS, CEILING]
+_MOST = 2 * charts.MAX_LISTED
+_LEGIBLE = 0.05
+"""A share below this has no room for its category's name."""
 
 
-def section(source: Source) -> ReportSection | None:
+def layers(figures: RubricFigures) -> Layers:
     """Labels given, shares of the categories, coverage, and the bounds due to missing grades."""
-
-    def layers_of(rubric: str) -> Layers:
-        labels = (*_raters(source, rubric), *_numbers(source, rubric))
-        return Layers(
-            answers=_answer(source, rubric, labelled=bool(labels)),
-            folded=[
-                *(label_distribution(source, rubric, labels) or labels),
-                *_not_listed(source, rubric),
-                *_work(source, rubric),
-                *exclusion_blocks(source, rubric),
-            ],
-            appendix=_sensitivity(source, rubric),
-        )
-
-    return source.section(
-        "raters", written("raters.title"), layers_of, otherwise=written("raters.none")
+    shares = [each for subset in READINGS for each in figures.select("prevalence", subset)]
+    numbers = figures.select(_MEAN)
+    coverage = {figure.raters[1]: figure for figure in figures.select(COVERAGE)}
+    tables = [*_shares(figures, shares, coverage), *_numbers(figures, numbers, coverage)]
+    known = {figure.raters[0] for figure in (*shares, *numbers)}
+    return Layers(
+        answers=_answer(figures, labelled=bool(tables)),
+        folded=[
+            *(_distribution(figures, tables) or tables),
+            *([] if coverage.keys() <= known else [Paragraph(written("raters.not_listed"))]),
+            *_work(figures),
+            *_exclusions(figures),
+        ],
+        appendix=_sensitivity(figures),
     )
 
 
-def _answer(source: Source, rubric: str, *, labelled: bool) -> list[list[object]]:
+def _answer(figures: RubricFigures, *, labelled: bool) -> list[list[object]]:
     """State how far single people agree with the others, and which grader left most units out."""
     said: list[list[object]] = []
-    if people := defined(source.figures.select(rubric, _WORK[0])):
+    if people := defined(figures.select(_WORK[0])):
         high, low = people[0], people[-1]
-        numbers = source.figures.select(rubric, _MEAN)
-        first, last = low.raters[0], high.raters[0]
-        said.append(
-            in_pieces(
-                "report.people_numbers" if numbers else "report.people",
-                low=low,
-                first=first,
-                high=high,
-                last=last,
-            )
-        )
+        about = {"low": low, "first": low.raters[0], "high": high, "last": high.raters[0]}
+        numbers = figures.select(_MEAN)
+        said.append(in_pieces("report.people_numbers" if numbers else "report.people", **about))
     elif labelled:
         said.append(in_pieces("report.pair_none"))
-    graders = set(source.graders(rubric, ALL))
-    found = source.figures.select(rubric, COVERAGE)
-    if scored := defined(each for each in found if each.raters[1] in graders):
+    graders = set(figures.graders())
+    if scored := defined(e for e in figures.select(COVERAGE) if e.raters[1] in graders):
         least = scored[-1]
-        missing = least.bounds[1] < 1
-        said.append(
-            in_pieces("report.coverage", grader=least.raters[1], share=least)
-            if missing
-            else in_pieces("report.coverage_all")
-        )
-    return [sentences(*said)] if said else []
+        if least.bounds[1] < 1:
+            said.append(in_pieces("report.coverage", grader=least.raters[1], share=least))
+        else:
+            said.append(in_pieces("report.coverage_all"))
+    return [sentences(*said)]
 
 
-def _raters(source: Source, rubric: str) -> list[Table]:
-    shares = _shares(source, rubric)
-    coverage = {figure.raters[1]: figure for figure in source.figures.select(rubric, COVERAGE)}
-    columns = list(dict.fromkeys((figure.subset, figure.at) for figure in shares))
-    draft = TableDraft(
-        source.caption(rubric, written("raters.caption")),
+def _shares(
+    figures: RubricFigures, shares: list[Figure], coverage: dict[str, Figure]
+) -> list[Table]:
+    """Tabulate each rater's shares of the categories, and how many units each labelled."""
+    places = list(dict.fromkeys((figure.subset, figure.at) for figure in shares))
+    by_rater = crossed(shares, lambda e: e.raters[0], lambda e: (e.subset, e.at), places)
+    rows = [(rater_title(name), [*row, coverage.get(name)]) for name, row in by_rater.items()]
+    affirmed = (ALL_BINARY, AFFIRMATIVE)
+    heads = [written("raters.affirmative") if each == affirmed else each[1] for each in places]
+    return figures.table(
+        written("raters.caption"),
         "Rater",
-        [*(_share_title(*column) for column in columns), entry_for(COVERAGE).label],
+        [*heads, *labels([COVERAGE])],
+        rows,
         count=written("raters.labelled_units"),
     )
-    by_place = {(figure.raters[0], figure.subset, figure.at): figure for figure in shares}
-    for rater in dict.fromkeys(figure.raters[0] for figure in shares):
-        row = [by_place.get((rater, *column)) for column in columns]
-        draft.add(rater_title(rater), [*row, coverage.get(rater)])
-    return draft.finish()
 
 
-def _numbers(source: Source, rubric: str) -> list[Table]:
+def _numbers(
+    figures: RubricFigures, numbers: list[Figure], coverage: dict[str, Figure]
+) -> list[Table]:
     """Tabulate the mean of every rater's numbers."""
-    coverage = {figure.raters[1]: figure for figure in source.figures.select(rubric, COVERAGE)}
-    draft = TableDraft(
-        source.caption(rubric, written("raters.numbers")),
+    rows = [(rater_title(each.raters[0]), [each, coverage.get(each.raters[0])]) for each in numbers]
+    return figures.table(
+        written("raters.numbers"),
         "Rater",
-        [entry_for(_MEAN).label, entry_for(COVERAGE).label],
+        labels([_MEAN, COVERAGE]),
+        rows,
         count=written("raters.labelled_units"),
     )
-    for figure in source.figures.select(rubric, _MEAN):
-        draft.add(rater_title(figure.raters[0]), [figure, coverage.get(figure.raters[0])])
-    return draft.finish()
 
 
-def _not_listed(source: Source, rubric: str) -> list[Block]:
-    listed = {figure.raters[0] for figure in _shares(source, rubric)}
-    listed |= {figure.raters[0] for figure in source.figures.select(rubric, _MEAN)}
-    if {figure.raters[1] for figure in source.figures.select(rubric, COVERAGE)} <= listed:
-        return []
-    return [Paragraph(written("raters.not_listed"))]
-
-
-def _work(source: Source, rubric: str) -> list[Table]:
+def _work(figures: RubricFigures) -> list[Table]:
     """Tabulate every rater's agreement with the others and time per label."""
-    draft = TableDraft(
-        source.caption(rubric, written("raters.work")),
-        "Rater",
-        [entry_for(name).label for name in _WORK],
-        count="Labels",
-    )
-    given = [f.raters[0] for name in _WORK for f in source.figures.select(rubric, name)]
-    for rater in dict.fromkeys(given):
-        draft.add(rater, [source.figures.get(rubric, name, rater) for name in _WORK])
-    return draft.finish()
+    raters = dict.fromkeys(each.raters[0] for name in _WORK for each in figures.select(name))
+    who = [(rater, (rater, "")) for rater in raters]
+    return figures.panel(written("raters.work"), "Rater", _WORK, who, count="Labels")
 
 
-def _sensitivity(source: Source, rubric: str) -> list[Block]:
-    statistics = ["observed_agreement", UNSCORED_AS_DISAGREEMENT]
-    draft = TableDraft(
-        source.caption(rubric, written("raters.sensitivity")),
-        "Grader",
-        [entry_for(name).label for name in statistics],
-    )
-    figures = {
-        subset: source.figures.select(rubric, UNSCORED_AS_DISAGREEMENT, subset)
-        for subset in READINGS
-    }
+def _sensitivity(figures: RubricFigures) -> Sequence[Block]:
+    rows: list[FigureRow] = []
+    any_found = False
     for subset, reading in READINGS.items():
-        draft.group(written("raters.with_annotators", reading=reading))
-        for figure in figures[subset]:
-            if figure.says("unscored"):
-                row = source.row(rubric, statistics, figure.raters, subset)
-                draft.add(figure.raters[1], row)
-    tables = draft.finish()
-    if any(figures.values()) and not tables:
+        rows.append((written("raters.with_annotators", reading=reading), None))
+        for each in figures.select(UNSCORED_AS_DISAGREEMENT, subset):
+            any_found = True
+            if each.says("unscored"):
+                rows.append((each.raters[1], figures.row(_UNSCORED, each.raters, subset)))
+    tables = figures.table(written("raters.sensitivity"), "Grader", labels(_UNSCORED), rows)
+    if any_found and not tables:
         return [Paragraph(written("raters.none_unscored"))]
-    return [*tables]
+    return tables
 
 
-def _shares(source: Source, rubric: str) -> list[Figure]:
-    return [
-        figure
-        for subset in READINGS
-        for figure in source.figures.select(rubric, "prevalence", subset)
-    ]
-
-
-def _share_title(subset: str, category: str) -> str:
-    affirmed = (subset, category) == (ALL_BINARY, AFFIRMATIVE)
-    return written("raters.affirmative") if affirmed else category
-
-
-def exclusion_blocks(source: Source, rubric: str) -> list[Block]:
+def _exclusions(figures: RubricFigures) -> list[Block]:
     """People among themselves and every grader with them; empty where no rater is excluded."""
-    draft = TableDraft(
-        source.caption(rubric, written("exclusions.caption")),
-        "Rater",
-        [entry_for(name).label for name in _EXCLUSION_PANEL],
-    )
+    rows: list[FigureRow] = []
     for main, everyone in _WITH_EXCLUDED.items():
-        found = source.figures.select(rubric, source.usual(rubric, main), everyone)
-        listed = [figure.raters for figure in found if figure.raters[0] == "humans"]
+        found = figures.select(figures.usual(main), everyone)
+        compared = [figure.raters for figure in found if figure.raters[0] == "humans"]
         for title, subset in (("without", main), ("with", everyone)):
             binary = subset.endswith(BINARY)
-            draft.group(written(f"exclusions.{title}_binary" if binary else f"exclusions.{title}"))
-            for raters in listed:
-                name = rater_title(raters[1] or raters[0])
-                draft.add(name, source.row(rubric, _EXCLUSION_PANEL, raters, subset))
-    tables = draft.finish()
+            name = written(f"exclusions.{title}_binary" if binary else f"exclusions.{title}")
+            rows.append((name, None))
+            for raters in compared:
+                row = figures.row(_EXCLUSION_PANEL, raters, subset)
+                rows.append((rater_title(raters[1] or raters[0]), row))
+    what = written("exclusions.caption")
+    tables = figures.table(what, "Rater", labels(_EXCLUSION_PANEL), rows)
     return [Paragraph(written("exclusions.about")), *tables] if tables else []
+
+
+def _distribution(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
+    """Stacked shares of the categories, a bar for each rater; empty where there are more categories
+    than can be told apart.
+    """
+    shares = figures.select("prevalence")
+    categories = list(dict.fromkeys(figure.at for figure in shares))
+    raters = figures.graders_last(figure.raters[0] for figure in shares)
+    drawn = raters[:_MOST]
+    if not 2 <= len(categories) <= len(charts.HEAT):
+        return []
+    bars = {rater: _bar(shares, rater) for rater in drawn}
+    values = [part for rater in drawn for part in bars[rater]]
+    who = ", ".join(dict.fromkeys(str(part["who"]) for part in values))
+    return figures.chart(
+        written("chart.shares"),
+        written("chart.shares_alt", raters=who, categories=", ".join(categories)),
+        charts.chart_spec(values, _drawing(categories)),
+        data,
+        charts.left_out(raters, [rater for rater in drawn if bars[rater]], "raters", _MOST),
+    )
+
+
+def _bar(shares: Iterable[Figure], rater: str) -> list[charts.Datum]:
+    """The parts of one rater's bar. The start of a part is only its place in the drawing."""
+    parts: list[charts.Datum] = []
+    start = 0.0
+    for figure in shares:
+        share = figure.bounds[1]
+        if figure.raters[0] == rater and not math.isnan(share):
+            end = start + share
+            place = {"from": start, "to": end, "middle": (start + end) / 2}
+            text = figure.at if share >= _LEGIBLE else ""
+            who = charts.short(rater_title(rater))
+            parts.append(figure.datum(who=who, category=figure.at, text=text, **place))
+            start = end
+    return parts
+
+
+def _drawing(categories: Sequence[str]) -> charts.Spec:
+    """The bars, each part in the shade of its category, with its name where there is room."""
+    shades = (charts.HEAT if len(categories) > 3 else charts.HEAT[1::2])[: len(categories)]
+    bright = [
+        category
+        for category, shade in zip(categories, shades, strict=True)
+        if shade in charts.HEAT[4:]
+    ]
+    x: charts.Spec = {
+        "type": "quantitative",
+        "title": written("chart.shares_axis"),
+        "scale": {"domain": [0, 1]},
+    }
+    part = charts.span("x", {"axis": {"format": ".0%"}} | x, "from", "to")
+    shade = charts.nominal(
+        "category",
+        sort=None,
+        title=written("chart.shares_category"),
+        scale={"domain": categories, "range": shades},
+        legend={"symbolType": "square", "columns": len(categories)},
+    )
+    is_bright = {"field": "category", "oneOf": bright}
+    ink = {
+        "condition": {"test": is_bright, "value": charts.ROLES["heat-high-ink"]},
+        "value": charts.ROLES["heat-low-ink"],
+    }
+    name = {"x": charts.field("middle", x), "text": charts.nominal("text"), "color": ink}
+    return {
+        "width": 420,
+        "height": {"step": 24},
+        "encoding": {"y": charts.nominal("who", sort=None, title=written("chart.rater"))},
+        "layer": [
+            charts.layer(
+                "bar", part | {"color": shade}, stroke=charts.ROLES["page"], height={"band": 0.85}
+            ),
+            charts.layer("text", name),
+        ],
+    }

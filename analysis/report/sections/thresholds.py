@@ -9,16 +9,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from evenhand.analysis.report.blocks import Block, Items, ReportSection, Table, traced
-from evenhand.analysis.report.charts.reliability import reliability_diagrams
-from evenhand.analysis.report.charts.thresholds import threshold_curves
-from evenhand.analysis.report.context import ReportContext
+from evenhand.analysis.notes import Code
+from evenhand.analysis.report import charts
+from evenhand.analysis.report.blocks import Chart, Items, Table, traced
 from evenhand.analysis.report.figures import ALL_BINARY, Figure, shown
-from evenhand.analysis.report.sections.wording import bare, listed, sentences
-from evenhand.analysis.report.source import Layers, Source, reference_title
-from evenhand.analysis.report.table_draft import TableDraft
+from evenhand.analysis.report.source import (
+    Layers,
+    ReportContext,
+    RubricFigures,
+    Source,
+    labels,
+    listed,
+    reference_title,
+    sentences,
+)
+from evenhand.analysis.report.tables import FigureRow
 from evenhand.analysis.statistics import entry_for
-from evenhand.analysis.thresholds.rows import AT_THRESHOLD, IN_FORCE
+from evenhand.analysis.thresholds.rows import AT_THRESHOLD, CURVE, IN_FORCE
 from evenhand.analysis.thresholds.sweep import OBJECTIVES
 from evenhand.texts import in_pieces, written
 
@@ -32,61 +39,54 @@ _TITLES = {
     name: written(f"thresholds.objective_{name}")
     for name in ("kappa", "agreement", "f1", "youden", "prevalence")
 }
-_QUALITY = [
-    "brier",
-    "ece",
-    "brier_recalibrated",
-]
+_QUALITY = ["brier", "ece", "brier_recalibrated"]
 _COLUMNS = [
     written(f"thresholds.{name}") for name in ("at_default", "tuned", "at_tuned", "held_out_gain")
 ]
+_KINDS: tuple[Code, ...] = ("tuned", "default", "not_identifiable")
+"""Kinds of recommendations, each with its words over a panel."""
+_BEST, _DEFAULT = "best", "default"
+_STEPS = "step-before"
+"""A threshold gives the verdicts of the next probability above it, so the curve has steps."""
+_STATED, _SHARE = "reliability_probability", "reliability"
 
 
-def section(source: Source) -> ReportSection | None:
-    """Tuned thresholds of every rubric that has graders with probabilities."""
-
-    def layers_of(rubric: str) -> Layers:
-        found = _advised(source, rubric, [MAIN])
-        lines = tuple(_traced(source, rubric, figure) for figure in found)
-        advice: list[Block] = [Items(written("thresholds.what"), lines)] if lines else []
-        return Layers(
-            answers=_answer(source, rubric, found),
-            folded=[
-                *advice,
-                *threshold_curves(source, rubric),
-                *_tuned(source, rubric, [MAIN]),
-                *_quality(source, rubric),
-                *reliability_diagrams(source, rubric),
-            ],
-            appendix=_tuned(source, rubric, _OTHERS, "others"),
-        )
-
-    return source.section(
-        "thresholds",
-        written("thresholds.title"),
-        layers_of,
-        about=[written("thresholds.about")],
-        otherwise=written("thresholds.none"),
+def layers(figures: RubricFigures) -> Layers:
+    """Tuned thresholds of a rubric that has graders with probabilities."""
+    found = _advised(figures, MAIN)
+    lines = tuple(_traced(figures, figure) for figure in found)
+    scored = figures.select("brier", ALL_BINARY)
+    who = [(_matched(*each.raters), each.raters) for each in scored]
+    return Layers(
+        answers=_answer(figures, found),
+        folded=[
+            *([Items(written("thresholds.what"), lines)] if lines else []),
+            *threshold_curves(figures),
+            *_tuned(figures, [MAIN]),
+            *figures.panel(written("thresholds.errors"), "Grader", _QUALITY, who, ALL_BINARY),
+            *reliability_diagrams(figures),
+        ],
+        appendix=_tuned(figures, _OTHERS, "others"),
     )
 
 
-def _answer(source: Source, rubric: str, found: Sequence[Figure]) -> list[list[object]]:
+def _answer(figures: RubricFigures, found: Sequence[Figure]) -> list[list[object]]:
     """Name the threshold to use for each grader, preferably tuned to people."""
     by_people = [each for each in found if each.raters[0] == "humans"] or found
     said: list[list[object]] = []
     kept: dict[str, list[Figure]] = {}
     for advised in by_people:
-        grader, (_, gain) = advised.raters[1], _evidence(source, rubric, advised)
+        grader, (_, gain) = advised.raters[1], _evidence(figures, advised)
         if advised.says("tuned") and gain:
-            said.append(
-                in_pieces("report.threshold_tuned", grader=grader, threshold=advised, gain=gain)
-            )
+            about = {"grader": grader, "threshold": advised, "gain": gain}
+            said.append(in_pieces("report.threshold_tuned", **about))
         else:
             kept.setdefault(advised.estimate, []).append(advised)
     for same in kept.values():
         graders = listed([[each.raters[1]] for each in same])
-        said.append(in_pieces("report.threshold_kept", threshold=bare(same[0]), graders=graders))
-    return [sentences(*said)] if said else []
+        default = replace(same[0], interval="")  # which is of the best threshold
+        said.append(in_pieces("report.threshold_kept", threshold=default, graders=graders))
+    return [sentences(*said)]
 
 
 def render_thresholds_text(
@@ -98,74 +98,63 @@ def render_thresholds_text(
         (
             [
                 replace(table, caption=source.marked(table.caption))
-                for table in _tuned(source, rubric, [objective])
+                for table in _tuned(figures, [objective])
             ],
-            [_sentence(source, rubric, each) for each in _advised(source, rubric, [objective])],
+            [_sentence(figures, each) for each in _advised(figures, objective)],
         )
-        for rubric in source.figures.rubrics
+        for figures in source.rubrics
     ]
 
 
-def _advised(source: Source, rubric: str, objectives: Sequence[str]) -> list[Figure]:
-    found = source.figures.select(rubric, "threshold_recommended", ALL_BINARY)
-    return [figure for figure in found if figure.at in objectives]
+def _advised(figures: RubricFigures, objective: str) -> list[Figure]:
+    found = figures.select("threshold_recommended", ALL_BINARY)
+    return [figure for figure in found if figure.at == objective]
 
 
-def _tuned(
-    source: Source, rubric: str, objectives: Sequence[str], what: str = "caption"
-) -> list[Table]:
-    caption = source.caption(rubric, written(f"thresholds.{what}"))
-    draft = TableDraft(caption, written("thresholds.tuned_to"), _COLUMNS)
-    tuned = source.figures.select(rubric, "threshold", ALL_BINARY)
-    for reference, grader in dict.fromkeys(figure.raters for figure in tuned):
-        draft.group(_matched(grader, reference))
-        for figure in tuned:
-            if figure.raters == (reference, grader) and figure.at in objectives:
-                draft.add(_TITLES[figure.at], _row(source, rubric, figure))
-    return draft.finish()
+def _tuned(figures: RubricFigures, objectives: Sequence[str], what: str = "caption") -> list[Table]:
+    """Tabulate tuned thresholds, each between the value at the default and its own."""
+    tuned = figures.select("threshold", ALL_BINARY)
+    rows: list[FigureRow] = []
+    for raters in dict.fromkeys(figure.raters for figure in tuned):
+        rows.append((_matched(*raters), None))
+        default = figures.default_threshold(raters)
+        for each in tuned:
+            if each.raters == raters and each.at in objectives:
+                name = AT_THRESHOLD.get(each.at, "")
+                at_default, at_tuned = (
+                    figures.get(name, *raters, ALL_BINARY, at)
+                    for at in (default, repr(each.bounds[1]))
+                )
+                gain = figures.get("threshold_held_out_gain", *raters, ALL_BINARY, each.at)
+                rows.append((_TITLES[each.at], [at_default, each, at_tuned, gain]))
+    return figures.table(
+        written(f"thresholds.{what}"), written("thresholds.tuned_to"), _COLUMNS, rows
+    )
 
 
-def _matched(grader: str, reference: str) -> str:
+def _matched(reference: str, grader: str) -> str:
     return written("thresholds.matched_to", grader=grader, reference=reference_title(reference))
 
 
-def _row(source: Source, rubric: str, tuned: Figure) -> list[Figure | None]:
-    """A tuned threshold between the value at the default and its own."""
-    name, at = AT_THRESHOLD.get(tuned.at, ""), repr(tuned.bounds[1])
-
-    def figure(statistic: str, at: str) -> Figure | None:
-        return source.figures.get(rubric, statistic, *tuned.raters, ALL_BINARY, at)
-
-    return [
-        figure(name, source.default_threshold(rubric, tuned.raters)),
-        tuned,
-        figure(name, at),
-        figure("threshold_held_out_gain", tuned.at),
-    ]
-
-
-def _evidence(source: Source, rubric: str, advised: Figure) -> tuple[Figure | None, Figure | None]:
+def _evidence(figures: RubricFigures, advised: Figure) -> list[Figure | None]:
     """The tuned threshold and its held-out gain."""
     names = ("threshold", "threshold_held_out_gain")
-    tuned, gain = (
-        source.figures.get(rubric, name, *advised.raters, ALL_BINARY, advised.at) for name in names
-    )
-    return tuned, gain
+    return figures.row(names, advised.raters, ALL_BINARY, advised.at)
 
 
-def _traced(source: Source, rubric: str, advised: Figure) -> str:
+def _traced(figures: RubricFigures, advised: Figure) -> str:
     """The sentence with the rows that it was read off."""
-    rows = [advised, *_evidence(source, rubric, advised)]
+    rows = [advised, *_evidence(figures, advised)]
     lines = ", ".join(str(figure.line) for figure in rows if figure)
-    return traced(_sentence(source, rubric, advised), lines)
+    return traced(_sentence(figures, advised), lines)
 
 
-def _sentence(source: Source, rubric: str, advised: Figure) -> str:
+def _sentence(figures: RubricFigures, advised: Figure) -> str:
     """State which threshold to use, in plain words, with the figures behind the advice."""
     kind, reason, *others = advised.remarks
-    at = source.default_threshold(rubric, advised.raters)
+    at = figures.default_threshold(advised.raters)
     default = shown(float(at), "threshold") if at else written("thresholds.default")
-    tuned, gain = _evidence(source, rubric, advised)
+    tuned, gain = _evidence(figures, advised)
     best = f"{tuned.estimate} {tuned.interval}".strip() if tuned else ""
     won = f"{gain.estimate} {gain.interval}".strip() if gain else ""
     why = reason.words
@@ -187,19 +176,202 @@ def _sentence(source: Source, rubric: str, advised: Figure) -> str:
     )  # fmt: skip
     coarse = [each.words for each in others if each.code == "coarse_draws"]
     more = [f"{each[0].upper()}{each[1:]}." for each in coarse]
-    if in_force := source.figures.get(rubric, IN_FORCE, "", grader, ALL_BINARY):
+    if in_force := figures.get(IN_FORCE, "", grader, ALL_BINARY):
         of = in_force.remarks[0].words
         more.append(written("thresholds.in_force", threshold=in_force.estimate, why=of))
     return " ".join([said, *more])
 
 
-def _quality(source: Source, rubric: str) -> list[Table]:
-    draft = TableDraft(
-        source.caption(rubric, written("thresholds.errors")),
-        "Grader",
-        [entry_for(name).label for name in _QUALITY],
+# Threshold curve
+
+
+def threshold_curves(figures: RubricFigures) -> list[Chart]:
+    """The course of kappa over the thresholds, a panel for each grader, with the best and its
+    interval, and the one to use; empty where no grader's probabilities meet a reference.
+    """
+    found = figures.select(CURVE, ALL_BINARY)
+    graders = figures.in_order(found)
+    values: list[charts.Datum] = []
+    rows: list[FigureRow] = []
+    advice: dict[str, str] = {}
+    for raters in graders[: charts.MAX_LISTED]:
+        curve = [figure for figure in found if figure.raters == raters]
+        best, advised = figures.row(
+            ("threshold", "threshold_recommended"), raters, ALL_BINARY, "kappa"
+        )
+        if best is None or advised is None:
+            continue
+        default = figures.default_threshold(raters)
+        text = _advice(advised)
+        panel = {"grader": charts.short(raters[1])}
+        values += [_point(figure, default, best, advised) | panel for figure in curve]
+        values += [best.datum(kind="interval", **panel)]
+        values += [advised.datum(kind="advice", text=text, **panel)]
+        advice[raters[1]] = text
+        rows.append((raters[1], None))
+        for figure in curve:
+            marks = [
+                each if float(figure.at) == each.bounds[1] else None for each in (best, advised)
+            ]
+            rows.append((shown(float(figure.at), "threshold"), [figure, *marks]))
+    if not values:
+        return []
+    names = {"statistic": entry_for(CURVE).label, "reference": reference_title(graders[0][0])}
+    label = written("chart.threshold_label", **names)
+    columns = labels([CURVE, "threshold", "threshold_recommended"])
+    what = written("chart.threshold_table", **names)
+    said = _marks(values)
+    every = "; ".join(
+        written("chart.threshold_advice", grader=grader, advice=text)
+        for grader, text in advice.items()
     )
-    for figure in source.figures.select(rubric, "brier", ALL_BINARY):
-        row = [source.figures.get(rubric, name, *figure.raters, ALL_BINARY) for name in _QUALITY]
-        draft.add(_matched(figure.raters[1], figure.raters[0]), row)
-    return draft.finish()
+    return figures.chart(
+        written("chart.threshold", **names),
+        written("chart.threshold_alt", label=label, marks=said, advice=every),
+        charts.chart_spec(values, _curves(values, label)),
+        figures.table(what, "Threshold", columns, rows, count=""),
+        charts.joined(said, charts.left_out([name for _, name in graders], advice)),
+    )
+
+
+def _advice(advised: Figure) -> str:
+    kind = next(each for each in _KINDS if advised.says(each))
+    return written(f"chart.advice_{kind}", estimate=advised.estimate, interval=advised.interval)
+
+
+def _point(figure: Figure, default: str, best: Figure, advised: Figure) -> charts.Datum:
+    """A point of the curve, and whether it is marked."""
+    at = float(figure.at)
+    mark = _DEFAULT if figure.at == default else _BEST if at == best.bounds[1] else ""
+    return figure.datum(kind="curve", at=at, mark=mark, used=at == advised.bounds[1])
+
+
+def _marks(values: Sequence[charts.Datum]) -> str:
+    """Explain the marks that are drawn."""
+    drawn = {datum.get("mark") for datum in values}
+    strip = any(datum["kind"] == "interval" and datum["low"] is not None for datum in values)
+    said = [written("chart.threshold_default")] if _DEFAULT in drawn else []
+    if _BEST in drawn:
+        said.append(written("chart.threshold_best_interval" if strip else "chart.threshold_best"))
+    if any(datum.get("used") and datum.get("mark") for datum in values):
+        said.append(written("chart.threshold_used"))
+    return charts.joined(*said)
+
+
+def _curves(values: Sequence[charts.Datum], label: str) -> charts.Spec:
+    x = {"title": written("chart.threshold_axis")} | charts.FROM_0_TO_1
+    curves = [datum for datum in values if datum["kind"] == "curve"]
+    y = charts.through_zero(charts.bounds_of(curves), label)
+    at = {"x": charts.field("at", x)}
+    estimate = at | {"y": charts.field("estimate", y)}
+    curve, best = "datum.kind == 'curve'", f"datum.mark == '{_BEST}'"
+    blue = {"color": charts.SERIES[0], "interpolate": _STEPS}
+    orange = {"test": best, "value": charts.SERIES[1]}
+    marked = {
+        "shape": {"condition": {"test": best, "value": "diamond"}, "value": "circle"},
+        "stroke": {"condition": orange, "value": charts.INK},
+        "color": {
+            "condition": [{"test": "!datum.used", "value": charts.PAGE}, orange],
+            "value": charts.INK,
+        },
+    }
+    text = {"x": {"value": 0}, "y": {"value": -8}, "text": charts.nominal("text")}
+    return charts.panel_for_each_grader(
+        values,
+        [
+            charts.layer(
+                "rect", charts.span("x", x), where="datum.kind == 'interval' && isValid(datum.low)",
+                color=charts.SERIES[1], opacity=0.25,
+            ),
+            charts.layer(
+                "area", at | charts.span("y", y), where=f"{curve} && isValid(datum.low)",
+                opacity=0.25, **blue,
+            ),
+            charts.layer(
+                "rule", at, where=f"datum.mark == '{_DEFAULT}'",
+                color=charts.SOFT, strokeDash=[4, 3],
+            ),
+            charts.layer("line", estimate, where=curve, **blue),
+            charts.layer(
+                "point", estimate | marked, where=f"{curve} && datum.mark != ''",
+                filled=True, size=75, opacity=1,
+            ),
+            charts.layer(
+                "text", text, where="datum.kind == 'advice'", align="left", color=charts.INK
+            ),
+        ],
+        height=150,
+    )  # fmt: skip
+
+
+# Reliability diagram
+
+
+def reliability_diagrams(figures: RubricFigures) -> list[Chart]:
+    """The share affirmative at each stated probability, without bins, by the isotonic curve, with
+    the band of a calibrated grader's curve; a panel for each grader, empty where no grader's
+    probabilities meet a reference.
+    """
+    shares = figures.select(_SHARE, ALL_BINARY)
+    graders = figures.in_order(shares)
+    drawn = graders[: charts.MAX_LISTED]
+    if not drawn:
+        return []
+    rows: list[FigureRow] = []
+    values: list[charts.Datum] = []
+    with_figure = set()
+    for raters in drawn:
+        rows.append((raters[1], None))
+        for share in shares:
+            stated = figures.get(_STATED, *share.raters, ALL_BINARY, share.at)
+            if share.raters == raters and stated is not None:
+                rows.append((shown(stated.bounds[1], "threshold"), [stated, share]))
+                with_figure.add(raters[1])
+                values.append(
+                    share.datum(
+                        grader=charts.short(raters[1]),
+                        units=share.n_units,
+                        stated=stated.bounds[1],
+                        stated_row=stated.line,
+                        stated_low=stated.bounds[0],
+                        stated_high=stated.bounds[2],
+                    )
+                )
+    whom = reference_title(drawn[0][0])
+    seen = [charts.short(name) for _, name in drawn if name in with_figure]
+    columns = labels([_STATED, _SHARE])
+    return figures.chart(
+        written("chart.reliability"),
+        written("chart.reliability_alt", reference=whom, graders=", ".join(seen)),
+        charts.chart_spec(values, _panels(values, whom)),
+        figures.table(written("chart.reliability_table"), "Probability", columns, rows),
+        charts.joined(
+            written("chart.reliability_note"),
+            charts.left_out([name for _, name in graders], with_figure),
+        ),
+    )
+
+
+def _panels(values: Sequence[charts.Datum], whom: str) -> charts.Spec:
+    across = {"title": written("chart.reliability_axis")} | charts.FROM_0_TO_1
+    y = {"title": written("chart.reliability_share", reference=whom)} | charts.FROM_0_TO_1
+    x = {"x": charts.field("stated", across)}
+    estimate = x | {"y": charts.field("estimate", y)}
+    band = x | charts.span("y", y, "stated_low", "stated_high")
+    size = {
+        "field": "units", "type": "quantitative", "title": written("chart.reliability_units"),
+        "scale": {"rangeMin": 20, "rangeMax": 170},
+        "legend": {"tickCount": 3, "columns": 4},
+    }  # fmt: skip
+    return charts.panel_for_each_grader(
+        values,
+        [
+            charts.layer("area", band, color=charts.SOFT, opacity=0.25),
+            charts.equality(across, y, color=charts.SOFT, strokeDash=[4, 3]),
+            charts.layer("line", estimate, color=charts.SERIES[0], strokeWidth=1),
+            charts.layer(
+                "point", estimate | {"size": size}, filled=True, color=charts.SERIES[0], opacity=1
+            ),
+        ],
+        height=210,
+    )

@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-from evenhand.analysis.report.blocks import (
-    Advice,
-    Block,
-    Card,
-    Cards,
-    Cell,
-    FirstPage,
-    Items,
-    Overview,
-    Paragraph,
-    ReportSection,
-)
+from evenhand.analysis.report import blocks
 from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure
-from evenhand.analysis.report.source import Source, rater_title
+from evenhand.analysis.report.source import RubricFigures, Source, rater_title
 from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.usage import PRICE
 from evenhand.analysis.verdicts.judge import Verdict, limits_of
@@ -24,46 +13,43 @@ from evenhand.analysis.verdicts.wording import TITLES
 from evenhand.texts import written
 
 
-def section(source: Source) -> ReportSection:
+def section(source: Source) -> blocks.ReportSection:
     """The answer for each rubric, a cell for each rubric and grader, and all verdicts in full."""
     verdicts = source.analysis.verdicts
-    blocks: list[Block] = []
+    made: list[blocks.Block] = []
     if verdicts:
         cards = tuple(_card(source, each) for each in verdicts)
-        blocks += [
+        made += [
             _first(source),
             _overview(source, cards),
-            Cards(written("first.in_full"), cards),
+            blocks.Cards(written("first.in_full"), cards),
         ]
     else:
-        blocks.append(Paragraph(written("first.no_verdict")))
+        made.append(blocks.Paragraph(written("first.no_verdict")))
     if before := (*limits_of(verdicts), *source.notes):
-        blocks.append(Items(written("first.before"), before))
-    return ReportSection("verdicts", written("first.title"), tuple(blocks))
+        made.append(blocks.Items(written("first.before"), before))
+    return blocks.ReportSection("verdicts", written("first.title"), tuple(made))
 
 
-def _first(source: Source) -> FirstPage:
+def _first(source: Source) -> blocks.FirstPage:
     advice = []
     for found in recommendations(source.ranking):
-        people = _people(source, found.rubric)
+        people = _people(source.on(found.rubric))
         advice.append(
-            Advice(
+            blocks.Advice(
                 rubric=source.context.title_of(found.rubric),
                 sentence=found.sentence,
-                people=_cell(people) if people else None,
+                people=people.cell if people else None,
                 sample=_sample(source, people) if people else "",
             )
         )
-    return FirstPage(tuple(advice), _facts(source))
+    return blocks.FirstPage(tuple(advice), _facts(source))
 
 
-def _people(source: Source, rubric: str) -> Figure | None:
+def _people(figures: RubricFigures) -> Figure | None:
     """Return the figure of people's agreement with one another, or None if undefined."""
-    for subset in (ALL, ALL_BINARY):
-        found = source.figures.get(rubric, source.kappa(rubric, subset), "humans", "", subset)
-        if found is not None and found.reason is None:
-            return found
-    return None
+    found = (figures.get(figures.kappa(on), "humans", "", on) for on in (ALL, ALL_BINARY))
+    return next((each for each in found if each and each.reason is None), None)
 
 
 def _sample(source: Source, people: Figure) -> str:
@@ -84,24 +70,24 @@ def _facts(source: Source) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _overview(source: Source, cards: tuple[Card, ...]) -> Overview:
+def _overview(source: Source, cards: tuple[blocks.Card, ...]) -> blocks.Overview:
     rubrics = dict.fromkeys(card.rubric for card in cards)
     graders = dict.fromkeys(card.grader for card in cards)
     by_place = {(card.grader, card.rubric): card for card in cards}
-    return Overview(
+    return blocks.Overview(
         written("first.legend_reference" if source.analysis.decision.reference else "first.legend"),
         tuple(rubrics),
         tuple((name, tuple(by_place.get((name, each)) for each in rubrics)) for name in graders),
     )
 
 
-def _card(source: Source, verdict: Verdict) -> Card:
+def _card(source: Source, verdict: Verdict) -> blocks.Card:
     title = TITLES[verdict["verdict"]]
     figures = [source.figures.by_key(tuple(key)) for key in verdict["evidence"]]
     kappas = [source.figures.by_key(tuple(key)) for key in verdict["kappas"]]
-    own, people = [*(_cell(each) if each else None for each in kappas), None, None][:2]
-    price = source.figures.get(verdict["rubric"], PRICE, "", verdict["grader"])
-    return Card(
+    own, people = [*(each.cell if each else None for each in kappas), None, None][:2]
+    price = source.on(verdict["rubric"]).get(PRICE, "", verdict["grader"])
+    return blocks.Card(
         verdict=verdict["verdict"],
         word=title.words,
         icon=title.icon,
@@ -110,20 +96,15 @@ def _card(source: Source, verdict: Verdict) -> Card:
         sentence=verdict["sentence"],
         reason=verdict["reason"],
         kappas=(own, people),
-        price=_cell(price) if price and not price.reason else None,
+        price=price.cell if price and not price.reason else None,
         evidence=tuple(_evidence(figure) for figure in figures if figure is not None),
     )
 
 
-def _evidence(figure: Figure) -> tuple[str, Cell]:
+def _evidence(figure: Figure) -> tuple[str, blocks.Cell]:
     other = rater_title(figure.raters[1])
     parts = [other] if other.startswith("Baseline") else []
     parts.append(entry_for(figure.statistic).label)
     if figure.subset == ALL_BINARY:
         parts.append(written("naming.binary_verdict"))
-    return ", ".join(parts), _cell(figure)
-
-
-def _cell(figure: Figure) -> Cell:
-    aside = figure.reason.words if figure.reason else ""
-    return Cell(figure.estimate, figure.interval, aside, key=figure.key, line=figure.line)
+    return ", ".join(parts), figure.cell

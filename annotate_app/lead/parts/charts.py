@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from evenhand.analysis.report.charts.schemes import in_scheme, svg_in_scheme
-from evenhand.analysis.report.charts.style import Datum, Spec
+from evenhand.analysis.report.charts import Datum, Spec, in_scheme, svg_in_scheme
 from evenhand.annotate_app.plain_text import show
 
 if TYPE_CHECKING:

@@ -15,9 +15,7 @@ import pytest
 
 from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
 from evenhand.analysis.people.clarity import ALPHA, DIFFERENCE, FILLED, moved
-from evenhand.analysis.report.context import ReportContext
-from evenhand.analysis.report.sections import rewording
-from evenhand.analysis.report.source import Source
+from evenhand.analysis.report.source import ReportContext, Source
 from evenhand.analysis.study_facts import TriedWording
 from evenhand.rubrics import load_rubric
 
@@ -120,7 +118,7 @@ def analysed(ratings: pd.DataFrame, raters: int = 3, **facts: object) -> Analysi
 
 def answer_of(analysis: Analysis) -> str:
     """The report's answer, with its figures between the words."""
-    section = rewording.section(Source.of(analysis, ReportContext("x")))
+    section = section_of(Source.of(analysis, ReportContext("x")), "another-wording")
     assert section is not None
     (answer,) = section.answers
     return "".join(map(str, answer.pieces))
@@ -161,7 +159,7 @@ def test_labels_of_the_excluded_do_not_count(rng: np.random.Generator) -> None:
 def test_nothing_is_said_of_wordings_that_were_not_tried(rng: np.random.Generator) -> None:
     found = analyse(study(rng), None, SCALES, resamples=200)
     assert not found.results["statistic"].isin([ALPHA, DIFFERENCE]).any()
-    assert rewording.section(Source.of(found, ReportContext("x"))) is None
+    assert section_of(Source.of(found, ReportContext("x")), "another-wording") is None
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,15 @@ def tables(
     return pd.DataFrame(rows), pd.DataFrame(units)
 
 
+def timed(**given: object) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The same, with the time of each label and a topic of each unit."""
+    ratings, units = tables(**given)
+    order = ratings.groupby("rater_id").cumcount()
+    stamps = [f"2026-03-02T10:{n // 60:02}:{n % 60:02}+00:00" for n in order]
+    ratings = ratings.assign(seconds=20.0 + order % 7, created_at=stamps)
+    return ratings, units.assign(topic=["tax", "war"] * (len(units) // 2))
+
+
 SCALE = Scale(
     "R", ("A", "B", "C"), affirmative=frozenset({"C"}), unit="pair", favours={"A": "a", "B": "b"}
 )

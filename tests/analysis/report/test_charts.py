@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 from xml.etree import ElementTree
@@ -17,13 +18,23 @@ from sklearn.metrics import cohen_kappa_score
 from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
 from evenhand.analysis.report import ReportContext
 from evenhand.analysis.report.blocks import Chart
-from evenhand.analysis.report.charts.forest import forest
-from evenhand.analysis.report.charts.style import MAX_LISTED, ROLES, chart_spec, short
-from evenhand.analysis.report.charts.svg import inline_svg
+from evenhand.analysis.report.charts import (
+    MAX_LISTED,
+    ROLES,
+    SERIES,
+    chart_spec,
+    in_scheme,
+    inline_svg,
+    layer,
+    short,
+    svg_in_scheme,
+)
 from evenhand.analysis.report.document import sections_of
+from evenhand.analysis.report.sections.ceiling import forest
 from evenhand.analysis.report.source import READINGS, Source
-from tests.analysis.report.small_study import HOSTILE, SCALE, tables
+from tests.analysis.report.small_study import HOSTILE, SCALE, timed
 
+XY = Scale("", ("x", "y"), affirmative=frozenset({"x"}))
 PLACES = {"from", "to", "middle"}
 """Where a bar's part lies: sums of shares, drawn but never shown as numbers."""
 CEILING_BOUNDS = {"ceiling", "ceiling_low", "ceiling_high"}
@@ -33,11 +44,7 @@ CEILING_BOUNDS = {"ceiling", "ceiling_low", "ceiling_high"}
 @pytest.fixture(scope="module")
 def busy_analysis() -> Analysis:
     """With times, slices and subjects: something for every chart."""
-    ratings, units = tables()
-    order = ratings.groupby("rater_id").cumcount()
-    stamps = [f"2026-03-02T10:{n // 60:02}:{n % 60:02}+00:00" for n in order]
-    ratings = ratings.assign(seconds=20.0 + order % 7, created_at=stamps)
-    units = units.assign(topic=["tax", "war"] * (len(units) // 2))
+    ratings, units = timed()
     prices = {("R", "provider:sure"): 4.0, ("R", "provider:hard"): 1.0}
     facts = StudyFacts(prices=prices)
     return analyse(ratings, units, [SCALE], resamples=100, slices=["topic"], facts=facts)
@@ -181,16 +188,13 @@ def _contrast(first: str, second: str) -> float:
 
 
 @pytest.mark.slow
-def test_many_graders_stay_legible_and_it_is_said() -> None:
-    rows = []
-    for n in range(60):
-        for rater, kind in [("ann", "human"), ("ben", "human")] + [
-            (f"m:{k:02}", "model") for k in range(MAX_LISTED + 3)
-        ]:
-            label = "xy"[(n * 7 + len(rater) * n) % 3 % 2]
-            rows.append({"unit_id": f"u{n}", "rater_id": rater, "rater_kind": kind, "label": label})
-    scale = Scale("", ("x", "y"), affirmative=frozenset({"x"}))
-    found = analyse(pd.DataFrame(rows), None, [scale], resamples=20)
+def test_many_graders_stay_legible_and_it_is_said(make_ratings: Callable) -> None:
+    graders = [f"m:{k:02}" for k in range(MAX_LISTED + 3)]
+    labels = {
+        rater: ["xy"[(n * 7 + len(rater) * n) % 3 % 2] for n in range(60)]
+        for rater in ("ann", "ben", *graders)
+    }
+    found = analyse(make_ratings(labels, graders), None, [XY], resamples=20)
 
     forest = next(each for each in charts_of(found) if "human ceiling" in each.caption)
     drawn = {datum["who"] for datum in forest.spec["data"]["values"] if datum["kind"] == "grader"}
@@ -294,47 +298,38 @@ def test_graders_stand_in_the_order_of_their_agreement(busy_analysis: Analysis) 
 
 def test_one_reading_of_the_forest_is_a_picture_of_its_own(busy_analysis: Analysis) -> None:
     source = Source.of(busy_analysis, ReportContext("A study", rubric_titles={"R": "The rubric"}))
-    (whole,) = forest(source, "R")
-    parts = [each for reading in READINGS for each in forest(source, "R", readings=(reading,))]
+    (whole,) = forest(source.on("R"))
+    parts = [each for reading in READINGS for each in forest(source.on("R"), readings=(reading,))]
     assert [len(each.spec["vconcat"]) for each in (whole, *parts)] == [2, 1, 1]
     values = [datum for each in parts for datum in each.spec["data"]["values"]]
     assert values == whole.spec["data"]["values"]
 
 
-def test_the_forest_of_a_yes_no_rubric_is_drawn_once() -> None:
+def test_the_forest_of_a_yes_no_rubric_is_drawn_once(make_ratings: Callable) -> None:
     """Its categories are its binary verdict."""
-    rows = [
-        {"unit_id": f"u{n}", "rater_id": rater, "rater_kind": kind, "label": "xy"[n % every == 0]}
-        for n in range(40)
-        for rater, kind, every in (("ann", "human", 2), ("bo", "human", 3), ("m", "model", 4))
-    ]
-    scale = Scale("", ("x", "y"), affirmative=frozenset({"x"}))
-    source = Source.of(
-        analyse(pd.DataFrame(rows), None, [scale], resamples=20), ReportContext("A study")
-    )
-    [drawn] = forest(source, "")
+    labels = {
+        rater: ["xy"[n % every == 0] for n in range(40)]
+        for rater, every in (("ann", 2), ("bo", 3), ("m", 4))
+    }
+    found = analyse(make_ratings(labels, ["m"]), None, [XY], resamples=20)
+    source = Source.of(found, ReportContext("A study"))
+    [drawn] = forest(source.on(""))
     assert len(drawn.spec["vconcat"]) == 1
-    assert [len(forest(source, "", readings=(each,))) for each in READINGS] == [1, 0]
+    assert [len(forest(source.on(""), readings=(each,))) for each in READINGS] == [1, 0]
 
 
-def test_each_row_of_the_forest_has_the_ceiling_of_its_items() -> None:
+def test_each_row_of_the_forest_has_the_ceiling_of_its_items(make_ratings: Callable) -> None:
     """A grader with labels for the easy half alone is not held against the ceiling of all items."""
     rng = np.random.default_rng(1)
     truth, hard = rng.integers(0, 2, 160), np.arange(160) % 2 == 0
-    kinds = {"ann": "human", "ben": "human", "whole": "model", "half": "model"}
     labels = {
         who: np.where(rng.random(160) < np.where(hard, 0.35, 0.05), 1 - truth, truth)
-        for who in kinds
+        for who in ("ann", "ben", "whole", "half")
     }
-    rows = [
-        {"unit_id": f"u{n}", "rater_id": who, "rater_kind": kind, "label": "yn"[labels[who][n]]}
-        for who, kind in kinds.items()
-        for n in range(160)
-        if who != "half" or not hard[n]
-    ]
-    scale = Scale("", ("y", "n"), affirmative=frozenset({"y"}))
-    found = analyse(pd.DataFrame(rows), None, [scale], resamples=50)
-    [drawn] = forest(Source.of(found, ReportContext("A study")), "")
+    said = {who: np.array(["x", "y"])[codes] for who, codes in labels.items()}
+    said["half"] = np.where(hard, "-", said["half"])
+    found = analyse(make_ratings(said, ["whole", "half"]), None, [XY], resamples=50)
+    [drawn] = forest(Source.of(found, ReportContext("A study")).on(""))
     values = {datum["who"]: datum for datum in drawn.spec["data"]["values"]}
     on_all = cohen_kappa_score(labels["ann"], labels["ben"])
     on_easy = cohen_kappa_score(labels["ann"][~hard], labels["ben"][~hard])
@@ -352,15 +347,10 @@ def test_each_row_of_the_forest_has_the_ceiling_of_its_items() -> None:
     assert domain == [who for who in values if who] and all(each == domain for each in others)
 
 
-def test_captions_speak_only_of_what_is_drawn() -> None:
+def test_captions_speak_only_of_what_is_drawn(make_ratings: Callable) -> None:
     """One person: no ceiling, no band. One grader: no front."""
-    rows = [
-        {"unit_id": f"u{n}", "rater_id": rater, "rater_kind": kind, "label": "xy"[n % 2]}
-        for n in range(40)
-        for rater, kind in (("ann", "human"), ("m", "model"))
-    ]
-    scale = Scale("", ("x", "y"), affirmative=frozenset({"x"}))
-    found = analyse(pd.DataFrame(rows), None, [scale], resamples=20)
+    ratings = make_ratings({"ann": "xy" * 20, "m": "xy" * 20}, ["m"])
+    found = analyse(ratings, None, [XY], resamples=20)
     [drawn] = [each for each in charts_of(found) if "kappa with annotators" in each.caption]
     assert "ceiling" not in drawn.caption
     assert "band" not in drawn.note + drawn.alt
@@ -378,3 +368,28 @@ def test_the_front_joins_what_no_other_beats(busy_analysis: Analysis) -> None:
     assert cheap["front"]
     assert dear["front"] == (dear["estimate"] > cheap["estimate"])
     assert "provider:constant" in front.note, "a grader without a price is named"
+
+
+# For pages that know no style sheet: each role has its own colour in both schemes
+
+SPEC = chart_spec([{"x": 1}], layer("point", {"x": {"field": "x"}}, color=SERIES[0]))
+
+
+def test_light_is_what_the_sheet_says() -> None:
+    drawn = json.dumps(in_scheme(SPEC, "light"))
+    assert SERIES[0] in drawn
+    assert "var(" not in drawn
+
+
+def test_dark_leaves_no_light_colour() -> None:
+    drawn = json.dumps(in_scheme(SPEC, "dark"))
+    assert '"#56a8e0"' in drawn  # --chart-series-1
+    assert '"#e5e9ee"' in drawn  # --chart-ink, which is --text
+    assert not [role for role, colour in ROLES.items() if f'"{colour}"' in drawn]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_picture_stands_alone(scheme: str) -> None:
+    svg = svg_in_scheme(inline_svg(SPEC, "words"), scheme)
+    assert "var(" not in svg
+    assert ElementTree.fromstring(svg).tag == "{http://www.w3.org/2000/svg}svg"  # noqa: S314

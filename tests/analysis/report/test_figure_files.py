@@ -13,10 +13,10 @@ import pytest
 from evenhand.analysis import Analysis
 from evenhand.analysis.report import ReportContext, write_figures
 from evenhand.analysis.report.blocks import Cell, Chart, Row, Table
-from evenhand.analysis.report.charts.style import PAGE, ROLES
+from evenhand.analysis.report.charts import PAGE, ROLES
 from evenhand.analysis.report.document import sections_of
-from evenhand.analysis.report.sections.methods_text import references
-from evenhand.analysis.report.table_files import csv_of, tex_of
+from evenhand.analysis.report.sections.methods import references
+from evenhand.analysis.report.tables import csv_of, tex_of
 from evenhand.study.tables.formats import guarded
 
 CONTEXT = ReportContext("A study", synthetic=True, rubric_titles={"R": "50% of _it_ & more"})

@@ -20,7 +20,9 @@ import pytest
 
 from evenhand.analysis import Analysis, analyse
 from evenhand.analysis.report import ReportContext, write_report
+from evenhand.analysis.report.files import markdown
 from evenhand.analysis.results import RESULTS_COLUMNS, RESULTS_KEY
+from evenhand.cli.main import main
 from tests.analysis.report.reading import (
     is_rounded_from,
     lines_of,
@@ -353,3 +355,40 @@ def test_headings_leave_out_no_level(analysis: Analysis, written: Callable[..., 
     levels = [int(level) for level in re.findall(r"<h([1-6])", page)]
     assert levels[0] == 1
     assert all(after <= before + 1 for before, after in pairwise(levels))
+
+
+def test_one_pair_of_kappas_and_everybody_counted(
+    shared_data: Path, tmp_path: Path, capsys
+) -> None:
+    """The figures of a crowd are the same wherever a report has them."""
+    file, out = shared_data / "reading" / "92_crowd.csv", tmp_path / "report"
+    assert main(["check", str(file), "--resamples", "200", "--out", str(out)]) == 0
+    said, text = capsys.readouterr().out, (out / "report.md").read_text("utf-8")
+    (verdict,) = json.loads((out / "report.json").read_text("utf-8"))["verdicts"]
+    assert "kappa 0.42 vs 0.32" in verdict["sentence"]
+    assert verdict["sentence"] in text
+    assert "κ 0.42 vs 0.32" in text
+    pairs = set(re.findall(r"(?:kappa|κ) (-?\d\.\d\d) vs (-?\d\.\d\d)", said + text))
+    assert pairs == {("0.42", "0.32")}
+    assert "agree with one another at kappa 0.32" in text
+    assert "20 human raters labelled 200 units" in text
+    assert "margin was 0.1, or a quarter of the latter where that is less" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0.87 [0.81, 0.92]", r"0.87 \[0.81, 0.92\]"),
+        ("-0.05", "-0.05"),
+        ("two\nlines\r\nand\ttab", "two lines and tab"),
+        ("# heading", r"\# heading"),
+        ("- item", r"\- item"),
+        ("1. item", r"1\. item"),
+        ("a_b*c*", r"a\_b\*c\*"),
+        ("x:y@http://h/v1", r"x:y@http:\//h/v1"),
+        ("&amp;", "&amp;amp;"),
+        ("\\|", r"\\\|"),
+    ],
+)
+def test_markdown(text: str, expected: str) -> None:
+    assert markdown(text) == expected

@@ -15,11 +15,11 @@ import pytest
 from evenhand.analysis import Analysis, analyse
 from evenhand.analysis.report import ReportContext, write_report
 from evenhand.analysis.report.blocks import Chart, Table
-from evenhand.analysis.report.charts.style import ROLES
+from evenhand.analysis.report.charts import ROLES
 from evenhand.analysis.report.document import sections_of
-from evenhand.analysis.report.table_files import csv_of
+from evenhand.analysis.report.tables import csv_of
 from evenhand.rubrics import Published
-from tests.analysis.report.small_study import SCALE, tables
+from tests.analysis.report.small_study import SCALE, tables, timed
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -33,11 +33,7 @@ PHONE = {"width": 390, "height": 844}
 def found() -> tuple[Analysis, ReportContext]:
     """With every kind of block, long names and long texts among them."""
     long = "provider:a-model-whose-name-is-rather-long-20260101@0f3a"
-    ratings, units = tables(graders=("provider:sure", long, "provider:constant"))
-    order = ratings.groupby("rater_id").cumcount()
-    stamps = [f"2026-03-02T10:{n // 60:02}:{n % 60:02}+00:00" for n in order]
-    ratings = ratings.assign(seconds=20.0 + order % 7, created_at=stamps)
-    units = units.assign(topic=["tax", "war"] * (len(units) // 2))
+    ratings, units = timed(graders=("provider:sure", long, "provider:constant"))
     found = analyse(ratings, units, [SCALE], resamples=100, slices=["topic"])
     listed = {(each.rubric, each.unit_id) for each in found.disagreements}
     context = ReportContext(

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from evenhand.analysis import Analysis
+from collections.abc import Callable
+
+import pandas as pd
+
+from evenhand.analysis import Analysis, Scale, analyse
 from evenhand.analysis.report import ReportContext, render_table_text
 
 
@@ -33,18 +37,8 @@ def test_numbers_are_the_results_rounded(analysis: Analysis) -> None:
     assert cell == f"{truth['estimate']:.2f} [{truth['low']:.2f}, {truth['high']:.2f}]"
 
 
-def test_many_raters_are_pooled() -> None:
-    import pandas as pd
-
-    from evenhand.analysis import Scale, analyse
-
-    ratings = pd.DataFrame(
-        [
-            {"unit_id": f"u{n}", "rater_id": f"r{k}", "rater_kind": "human", "label": "xy"[n % 2]}
-            for n in range(30)
-            for k in range(13)
-        ]
-    )
+def test_many_raters_are_pooled(make_ratings: Callable) -> None:
+    ratings = make_ratings({f"r{k}": "xy" * 15 for k in range(13)})
     found = analyse(ratings, None, [Scale("", ("x", "y"))], resamples=20)
     [(_, _, rows)] = render_table_text(found, ReportContext("f.csv"))
 
@@ -55,18 +49,8 @@ def test_many_raters_are_pooled() -> None:
     ]
 
 
-def test_undefined_cells_are_explained_in_the_title() -> None:
-    import pandas as pd
-
-    from evenhand.analysis import Scale, analyse
-
-    ratings = pd.DataFrame(
-        [
-            {"unit_id": f"u{n}", "rater_id": rater, "rater_kind": kind, "label": "xy"[n % 2]}
-            for n in range(40)
-            for rater, kind in (("ann", "human"), ("m", "model"))
-        ]
-    )
+def test_undefined_cells_are_explained_in_the_title(make_ratings: Callable) -> None:
+    ratings = make_ratings({"ann": "xy" * 20, "m": "xy" * 20}, ["m"])
     found = analyse(ratings, None, [Scale("", ("x", "y"))], resamples=20)
     [(title, columns, rows)] = render_table_text(found, ReportContext("f.csv"))
 
@@ -76,19 +60,11 @@ def test_undefined_cells_are_explained_in_the_title() -> None:
     assert row[columns.index("Difference to people")] == "—"
 
 
-def test_the_confusion_matrix_counts_units() -> None:
+def test_the_confusion_matrix_counts_units(make_ratings: Callable) -> None:
     """By hand, on units that share clusters, of which some are tied and some not graded."""
-    import pandas as pd
-
-    from evenhand.analysis import Scale, analyse
-
-    said = {"ann": "yyyynnnnyn" * 6, "ben": "yyyynnnnny" * 6, "m": "yyynnnyy-y" * 6}
-    ratings = pd.DataFrame(
-        {"unit_id": f"u{n}", "rater_id": rater, "rater_kind": kind, "label": label.strip("-")}
-        for rater, kind in (("ann", "human"), ("ben", "human"), ("m", "model"))
-        for n, label in enumerate(said[rater])
-    )
-    units = pd.DataFrame({"unit_id": f"u{n}", "cluster_id": f"c{n // 4}"} for n in range(60))
+    said = {"ann": "yyyynnnnyn" * 6, "ben": "yyyynnnnny" * 6, "m": "yyynnnyy y" * 6}
+    ratings = make_ratings(said, ["m"]).replace({"label": {" ": ""}})
+    units = pd.DataFrame({"unit_id": f"u{n:05d}", "cluster_id": f"c{n // 4}"} for n in range(60))
     scale = Scale("", ("y", "n"), affirmative=frozenset("y"))
     for grouped in (None, units):
         found = analyse(ratings, grouped, [scale], resamples=20)

@@ -18,12 +18,12 @@ from evenhand.analysis import Analysis, StudyFacts, analyse
 from evenhand.analysis.bias import BOUND
 from evenhand.analysis.report import ReportContext, write_report
 from evenhand.analysis.report.figures import shown
-from evenhand.analysis.report.sections.methods_text import references
+from evenhand.analysis.report.sections.methods import references
 from evenhand.analysis.statistics import statistics
 from evenhand.analysis.verdicts.judge import limits_of
 from evenhand.rubrics import Published
 from tests.analysis.report.reading import is_rounded_from, read_results
-from tests.analysis.report.small_study import SCALE, tables
+from tests.analysis.report.small_study import SCALE, timed
 
 NUMBER = re.compile(r"(?<![\w.])[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w])")
 PROSE = {"2.5", "95", "0", "5", f"{BOUND:g}", "90", "80"}
@@ -69,14 +69,10 @@ class Texts(HTMLParser):
 
 @pytest.fixture(scope="module")
 def rich_analysis() -> Analysis:
-    ratings, units = tables()
-    order = ratings.groupby("rater_id").cumcount()
-    stamps = [f"2026-03-02T10:{n // 60:02}:{n % 60:02}+00:00" for n in order]
-    ratings = ratings.assign(seconds=20.0 + order % 7, created_at=stamps)
+    ratings, units = timed()
     usage = pd.DataFrame(
         {"rater_id": ["provider:sure"], "rubric": ["R"], "attempts": [121], "cost_usd": [1.25]}
     )
-    units = units.assign(topic=["tax", "war"] * (len(units) // 2))
     return analyse(
         ratings, units, [SCALE], resamples=100, slices=["topic"], facts=StudyFacts(usage=usage)
     )

@@ -19,7 +19,7 @@ import statsmodels.api as sm
 
 from evenhand.analysis import Scale, analyse
 from evenhand.analysis.report import write_report
-from evenhand.analysis.report.context import ReportContext
+from evenhand.analysis.report.source import ReportContext
 from evenhand.analysis.subjects.preference import is_linked, strengths, why_undefined
 from tests.conftest import ROOT
 

@@ -14,10 +14,9 @@ from evenhand.analysis import Analysis, Scale, analyse
 from evenhand.analysis.bootstrap.influence import ALPHA, level_of_look
 from evenhand.analysis.bootstrap.significance import holm
 from evenhand.analysis.one_rubric import judge_across_rubrics
-from evenhand.analysis.report.context import ReportContext
 from evenhand.analysis.report.sections import methods
-from evenhand.analysis.report.sections.methods_text import methods_text
-from evenhand.analysis.report.source import Source
+from evenhand.analysis.report.sections.methods import methods_text
+from evenhand.analysis.report.source import ReportContext, Source
 from evenhand.analysis.results import ResultRow
 from evenhand.analysis.verdicts.evidence import NON_INFERIORITY
 

@@ -227,7 +227,7 @@ def test_a_bound_is_printed_on_its_side_of_the_margin(
     found = judged(replace(decided, difference=row))
     assert found["verdict"] == verdict
     assert f"96% CI {interval}; margin {limit_shown(margin, -low)};" in found["sentence"]
-    (figure,) = ResultsIndex([row]).select("r", "non_inferiority")
+    (figure,) = ResultsIndex([row]).by_subset("r", "non_inferiority")["all"]
     assert figure.interval == f"[{interval.replace(' to ', ', ')}]"
 
 
@@ -242,7 +242,7 @@ def test_other_verdicts_print_a_bound_on_its_side_of_the_limit_too() -> None:
     told = reference._figure(kappa, 0.6, "unit", "bar_open")
     assert "Kappa 0.70, 96% CI 0.5996 to 0.80;" in told.sentence
     assert told.short == "kappa at worst 0.5996, 0.6 needed"
-    (figure,) = ResultsIndex([kappa]).select("r", "reference_kappa")
+    (figure,) = ResultsIndex([kappa]).by_subset("r", "reference_kappa")["all"]
     assert figure.interval == "[0.5996, 0.80]"
     clause = CheckedClause(parse_requirement("kappa.low > 0.5")[0], 0.49999999, "")
     assert clause.sentence.endswith("kappa, low: 0.49999999, required > 0.5")

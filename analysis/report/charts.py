@@ -1,0 +1,439 @@
+"""What all charts of the report are made of: colours, the frame of every spec, and the drawing.
+
+A chart is a Vega-Lite spec, a plain dict, that any tool for Vega-Lite reads as well; every datum
+names its `row` of results.csv. Colours are named by role. The page's style sheet gives each role
+its value for light, dark and print; the values here are the light ones, which a viewer without that
+style sheet shows. Series colours are of the palette of Okabe & Ito (2008), made for all kinds of
+colour vision.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from textwrap import wrap
+from typing import Any, Literal
+from xml.etree import ElementTree
+from xml.sax.saxutils import escape, quoteattr
+
+from evenhand.analysis.report.blocks import Chart
+from evenhand.texts import written
+from evenhand.visible import marked, visible, visible_in
+
+Spec = dict[str, Any]
+Datum = dict[str, Any]
+
+ROLES = {
+    "ink": "#1c2430",
+    "soft": "#566273",
+    "rule": "#d9dee5",
+    "page": "#fefefe",
+    "band": "#d6e4f2",
+    "series-1": "#0072b2",
+    "series-2": "#d55e00",
+    "series-3": "#009e73",
+    "series-4": "#cc79a7",
+    "series-5": "#e69f00",
+    "series-6": "#56b4e9",
+    "heat-1": "#f3f6fa",
+    "heat-2": "#dbe6f1",
+    "heat-3": "#b7cfe5",
+    "heat-4": "#86b1d6",
+    "heat-5": "#2f74b0",
+    "heat-6": "#11568f",
+    "heat-low-ink": "#1c2431",
+    "heat-high-ink": "#fffffe",
+}
+"""Colours that a chart may use, by role."""
+INK, SOFT, PAGE = ROLES["ink"], ROLES["soft"], ROLES["page"]
+SERIES = [ROLES[f"series-{n}"] for n in range(1, 7)]
+SHAPES = ["circle", "square", "diamond", "triangle-up", "cross", "triangle-down"]
+"""A series has a shape as well as a colour: no chart speaks by colour alone."""
+HEAT = [ROLES[f"heat-{n}"] for n in range(1, 7)]
+MAX_LISTED = 12
+"""Raters, graders or subjects drawn at most; the caption names the rest."""
+
+LETTERS = 12
+"""Size of the letters, in pixels as Vega lays them out."""
+
+_SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+_LONGEST = 30
+_LABELS = {
+    "labelColor": INK,
+    "labelFontSize": LETTERS,
+    "labelLimit": 210,
+    "titleColor": SOFT,
+    "titleFontSize": LETTERS,
+    "titleFontWeight": "normal",
+}
+_CONFIG = {
+    "aria": False,
+    "background": "transparent",
+    "padding": 4,
+    "font": "sans-serif",
+    "view": {"stroke": None},
+    "axis": _LABELS
+    | {
+        "labelFlush": False,
+        "titlePadding": 10,
+        "domainColor": ROLES["rule"],
+        "tickColor": ROLES["rule"],
+        "gridColor": ROLES["rule"],
+    },
+    "legend": _LABELS | {"orient": "bottom", "columns": 3},
+    "header": {
+        "labelColor": INK,
+        "labelFontSize": LETTERS + 1,
+        "labelFontWeight": "bold",
+        "labelLimit": 360,
+        "labelOrient": "top",
+        "labelAnchor": "start",
+        "labelAngle": 0,
+        "labelPadding": 4,
+        "title": None,
+    },
+    "facet": {"columns": 3, "spacing": 34},
+    "title": {"color": INK, "fontSize": LETTERS + 1, "anchor": "start", "frame": "group"},
+    "text": {"color": INK, "fontSize": LETTERS},
+}
+
+
+FROM_0_TO_1: Spec = {
+    "type": "quantitative",
+    "scale": {"domain": [0, 1]},
+    "axis": {"values": [0, 0.2, 0.4, 0.6, 0.8, 1]},
+}
+"""The axis of a share or a probability that is drawn whole."""
+
+
+def chart_spec(data: Sequence[Datum], content: Mapping[str, Any]) -> Spec:
+    """A whole Vega-Lite spec: the shared frame, the data, and the parts specific to the chart."""
+    return {"$schema": _SCHEMA, "config": _CONFIG, "data": {"values": list(data)}, **content}
+
+
+def layer(mark: str, encoding: Mapping[str, Any], *, where: str = "", **look: Any) -> Spec:
+    """Return a layer of a chart: a mark and its look, drawn for the data that meet `where`.
+
+    >>> layer("rule", {"x": field("at")}, where="datum.low > 0", color="red")["transform"]
+    [{'filter': 'datum.low > 0'}]
+    """
+    drawn = {"mark": {"type": mark} | look, "encoding": dict(encoding)}
+    return {"transform": [{"filter": where}]} | drawn if where else drawn
+
+
+def field(name: str, axis: Mapping[str, Any] | None = None) -> Spec:
+    """Return an encoding that places or colours a mark by a field of the data, on an axis."""
+    return {"field": name} | dict(axis or {})
+
+
+def nominal(name: str, **more: Any) -> Spec:
+    """Return an encoding by a field of the data that holds names."""
+    return {"field": name, "type": "nominal", **more}
+
+
+def span(along: str, axis: Mapping[str, Any], low: str = "low", high: str = "high") -> Spec:
+    """Return an encoding from one bound to the other along x or y.
+
+    >>> span("x", {"title": "Kappa"})
+    {'x': {'field': 'low', 'title': 'Kappa'}, 'x2': {'field': 'high'}}
+    """
+    return {along: field(low, axis), f"{along}2": field(high)}
+
+
+def equality(x: Mapping[str, Any], y: Mapping[str, Any], **look: Any) -> Spec:
+    """The line on which a share across and a share upwards are equal."""
+    ends = {"values": [{"x": 0, "y": 0, "x2": 1, "y2": 1}]}
+    return {"data": ends} | layer("rule", span("x", x, "x", "x2") | span("y", y, "y", "y2"), **look)
+
+
+def panel_for_each_grader(
+    data: Sequence[Datum],
+    layer: Sequence[Mapping[str, Any]],
+    *,
+    height: int | Mapping[str, object],
+) -> Spec:
+    """Draw the same layers for every `grader` of the data, three panels in a row."""
+    panel = {"width": 210, "height": height, "layer": list(layer)}
+    return {"facet": one_for_each("grader", data), "spec": panel}
+
+
+def one_for_each(name: str, data: Sequence[Datum]) -> Spec:
+    """Panels by a field, in the order of the data: by default Vega-Lite would sort them by name.
+
+    >>> one_for_each("grader", [{"grader": "b"}, {"grader": "a"}, {"grader": "b"}])["sort"]
+    ['b', 'a']
+    """
+    return nominal(name, sort=list(dict.fromkeys(datum[name] for datum in data)))
+
+
+def shaded(order: list[str], steps: list[float], *, x: str, y: str, slanted: bool = False) -> Spec:
+    """Cells shaded by the step that their estimate reaches, the number in a colour that is legible
+    on the shade.
+    """
+    bare = {"domain": False, "ticks": False}
+    across = {"orient": "top", "labelAngle": -35} if slanted else {"labelAngle": 0}
+    ink = {
+        "condition": {"test": f"datum.estimate >= {steps[3]}", "value": ROLES["heat-high-ink"]},
+        "value": ROLES["heat-low-ink"],
+    }
+    fill = {
+        "field": "estimate",
+        "type": "quantitative",
+        "scale": {"type": "threshold", "domain": steps, "range": HEAT},
+        "legend": None,
+    }
+    return {
+        "encoding": {
+            "x": nominal("a", sort=order, title=x, axis=bare | across),
+            "y": nominal("b", sort=order, title=y, axis=bare),
+        },
+        "layer": [
+            layer("rect", {"color": fill}, stroke=ROLES["page"]),
+            layer("text", {"text": nominal("shown"), "color": ink}),
+        ],
+    }
+
+
+def left_out(
+    listed: Sequence[str],
+    drawn: Collection[str],
+    what: Literal["annotators", "graders", "raters", "subjects", "values"] = "graders",
+    most: int = MAX_LISTED,
+) -> str:
+    """Return a chart's note on the items that are not drawn: names beyond the first `most`, and
+    names that have no figure. Empty where all are drawn.
+
+    >>> left_out(["a", "b", "c"], ["a"], "raters", most=2)
+    'Only the first 2 raters are drawn, not c. Not drawn, for lack of a figure: b.'
+    >>> left_out(["a"], ["a"])
+    ''
+    """
+    said = []
+    if beyond := listed[most:]:
+        of = written(f"chart.{what}")
+        said.append(written("chart.only_first", most=most, what=of, names=_listed(beyond)))
+    if lacking := [name for name in listed[:most] if name not in drawn]:
+        said.append(written("chart.no_figure", names=_listed(lacking)))
+    return " ".join(said)
+
+
+def _listed(names: Sequence[str]) -> str:
+    first, more = ", ".join(names[:MAX_LISTED]), len(names) - MAX_LISTED
+    return written("chart.and_more", names=first, more=more) if more > 0 else first
+
+
+def joined(*sentences: str) -> str:
+    """A note: its sentences in a row, empty ones left out."""
+    return " ".join(filter(None, sentences))
+
+
+def bounds_of(data: Iterable[Datum]) -> list[float | None]:
+    """Return all bounds and estimates of the data."""
+    return [datum[name] for datum in data for name in ("low", "estimate", "high")]
+
+
+def through_zero(bounds: Iterable[float | None], title: str) -> Spec:
+    """An axis that holds all of `bounds` and 0, with a tick at 0 and few enough others that no two
+    labels meet.
+
+    >>> through_zero([-0.11, None, 0.09], "Gain")["axis"]["values"]
+    [-0.15, -0.1, -0.05, 0.0, 0.05, 0.1]
+    """
+    known = [0.0, *(each for each in bounds if each is not None)]
+    low, high = min(known), max(known)
+    step = _step((high - low) or 1.0)
+    ticks = range(math.floor(low / step + _EDGE), math.ceil(high / step - _EDGE) + 1)
+    values = [round(tick * step, 10) for tick in ticks]
+    return {
+        "type": "quantitative",
+        "title": title,
+        "scale": {"domain": [min(low, values[0]), max(high, values[-1])], "nice": False},
+        "axis": {"values": values},
+    }
+
+
+_MOST_TICKS = 6
+_EDGE = 1e-9
+
+
+def _step(width: float) -> float:
+    """The least of 1, 2 or 5 times a power of ten that takes no more than six steps."""
+    power = 10.0 ** math.floor(math.log10(width / _MOST_TICKS))
+    return next(each * power for each in (1, 2, 5, 10) if width <= each * power * _MOST_TICKS)
+
+
+def short(name: str) -> str:
+    """A name short enough for an axis; its middle is cut, since ids differ at their ends.
+
+    >>> short("provider:a-model-with-quite-a-long-name-20260101@0f3a")
+    'provider:a-mode…-20260101@0f3a'
+    """
+    half = (_LONGEST - 1) // 2
+    return name if len(name) <= _LONGEST else f"{name[: half + 1]}…{name[-half:]}"
+
+
+def shortened(names: Iterable[str]) -> dict[str, str]:
+    """Names with what an axis calls them: `short`, but in full where that would be another's too.
+
+    >>> names = [f"Should the rate of tax on the {who} be raised soon" for who in ("rich", "poor")]
+    >>> [short(name) == shortened(names)[name] for name in names]
+    [False, False]
+    """
+    found = {name: short(name) for name in names}
+    times = Counter(found.values())
+    return {name: name if times[brief] > 1 else brief for name, brief in found.items()}
+
+
+_TAGS = {"svg", "g", "path", "rect", "line", "circle", "text", "tspan"}
+_ATTRIBUTES = {
+    "viewBox", "width", "height", "transform", "d", "x", "y", "x1", "x2", "y1", "y2", "dx", "dy",
+    "cx", "cy", "r", "text-anchor", "font-size", "font-weight", "font-style", "opacity", "fill",
+    "fill-opacity", "stroke", "stroke-opacity", "stroke-width", "stroke-dasharray",
+    "stroke-linecap", "stroke-linejoin", "stroke-miterlimit",
+}  # fmt: skip
+_VARIABLES = {colour: f"var(--chart-{role})" for role, colour in ROLES.items()}
+_DEFAULTS = {("opacity", "1"), ("stroke-width", "1"), ("font-weight", "normal")}
+_SMALLER = 0.88
+"""Letters are drawn smaller than Vega laid them out: the reader's font may be wider than the one
+that Vega measured with, and nothing must be cut off."""
+_MANY_PLACES = re.compile(r"-?\d+\.\d{3,}")
+_CAPTION_LETTERS, _NOTE_LETTERS = 64, 84
+"""Letters in a line of a caption, and of the smaller note."""
+_IN_TWO_HALVES = re.compile("[\U00010000-\U0010ffff]")
+_EMPTY_PATHS = {"", "M0,0h0v0h0Z"}
+
+
+_SHEET = Path(__file__).parent / "templates" / "colours.css"
+_VALUE = re.compile(r"--([\w-]+): (.+);")
+_OTHER = re.compile(r"var\(--(\w+)\)")
+
+
+@cache
+def can_draw() -> bool:
+    """Return True if the drawing library is installed; one for `check` alone lacks it."""
+    return find_spec("vl_convert") is not None
+
+
+def inline_svg(spec: Spec, alt: str) -> str:
+    """The picture as one `svg` element, which a page without scripts, styles or links may hold;
+    `alt` describes in words what it shows.
+
+    Vega's drawing is rebuilt from a short list of elements and attributes: nothing else can come
+    through, whatever a rater's name contains. Colours become CSS variables, so that one picture
+    serves light, dark and print.
+    """
+    root = ElementTree.fromstring(vega_svg(spec))  # noqa: S314 - by Vega just now, no entities
+    width, height = root.get("width", "0"), root.get("height", "0")
+    inner = "".join(_element(child) for child in root)
+    size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
+    return f'<svg {size} role="img" aria-label={quoteattr(visible(alt))}>{inner}</svg>'
+
+
+def vega_svg(spec: Spec) -> str:
+    """The picture as Vega draws it.
+
+    Vega shortens texts that are too long, and fails if that splits a surrogate pair: then such
+    characters are replaced by their code points.
+    """
+    import vl_convert
+
+    shown = visible_in(spec)
+    try:
+        return str(vl_convert.vegalite_to_svg(shown))
+    except ValueError:
+        text = json.dumps(shown, ensure_ascii=False)
+        return str(vl_convert.vegalite_to_svg(json.loads(_IN_TWO_HALVES.sub(marked, text))))
+
+
+def _element(node: ElementTree.Element) -> str:
+    """A permitted element with its permitted attributes; empty groups and paths are left out."""
+    tag = node.tag.rpartition("}")[2]
+    if tag not in _TAGS or node.get("display") == "none":
+        return ""
+    if tag == "rect" and node.get("fill") == "transparent":
+        return ""
+    if tag == "path" and (node.get("d", "") in _EMPTY_PATHS or not _is_painted(node)):
+        return ""
+    inner = escape(node.text or "") if tag in ("text", "tspan") else ""
+    inner += "".join(_element(child) for child in node)
+    if tag in ("g", "text") and not inner:
+        return ""
+    attributes = _attributes(node)
+    if tag == "g" and not attributes:
+        return inner
+    return f"<{tag}{attributes}>{inner}</{tag}>" if inner else f"<{tag}{attributes}/>"
+
+
+def _is_painted(path: ElementTree.Element) -> bool:
+    """Return False for a background that Vega draws for a group with neither fill nor line."""
+    return "background" not in path.get("class", "") or bool(path.get("fill") or path.get("stroke"))
+
+
+def _attributes(node: ElementTree.Element) -> str:
+    return "".join(
+        f" {name}={quoteattr(_value(name, value))}"
+        for name, value in node.attrib.items()
+        if name in _ATTRIBUTES
+        and (name, value) not in _DEFAULTS
+        and (name, value) != ("transform", "translate(0,0)")
+    )
+
+
+def _value(name: str, value: str) -> str:
+    if name == "font-size":
+        return f"{float(value.removesuffix('px')) * _SMALLER:.1f}px"
+    if value in _VARIABLES:
+        return _VARIABLES[value]
+    return _MANY_PLACES.sub(lambda number: f"{float(number.group()):.2f}", value)
+
+
+def standalone_spec(chart: Chart, mark: str = "") -> Spec:
+    """The figure as a file of its own: on white, its caption above it, which ends in the `mark`,
+    and its note below.
+    """
+    title = {
+        "text": wrap(chart.caption + mark, _CAPTION_LETTERS),
+        "subtitle": wrap(chart.note, _NOTE_LETTERS),
+        "frame": "bounds",
+        "fontSize": LETTERS + 3,
+        "subtitleColor": SOFT,
+        "subtitleFontSize": LETTERS,
+        "offset": 14,
+    }
+    frame = {"background": "#ffffff", "padding": 16, "title": title, "description": chart.alt}
+    return {**chart.spec, **frame}
+
+
+def in_scheme(spec: Spec, scheme: str) -> Spec:
+    """Return a spec in the colours of a scheme, "light" or "dark": the browser that draws it knows
+    no style sheet.
+    """
+    values = _values(scheme)
+    text = json.dumps(spec)
+    for role, colour in ROLES.items():
+        text = text.replace(f'"{colour}"', f'"{values[f"chart-{role}"]}"')
+    recoloured: Spec = json.loads(text)
+    return recoloured
+
+
+def svg_in_scheme(svg: str, scheme: str) -> str:
+    """Return a picture of `inline_svg` as a file of its own, in the colours of a scheme."""
+    values = _values(scheme)
+    for role in ROLES:
+        svg = svg.replace(f"var(--chart-{role})", values[f"chart-{role}"])
+    return svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
+
+
+@cache
+def _values(scheme: str) -> dict[str, str]:
+    light, _, dark = _SHEET.read_text("utf-8").partition("@media")
+    values = dict(_VALUE.findall(light))
+    if scheme == "dark":
+        values |= _VALUE.findall(dark)
+    return {name: _OTHER.sub(lambda other: values[other[1]], each) for name, each in values.items()}

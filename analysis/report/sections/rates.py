@@ -1,0 +1,500 @@
+"""Subjects' rates as graders count them and as people would, and their order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain, combinations
+from typing import Literal
+
+from evenhand.analysis.report import blocks, charts
+from evenhand.analysis.report.figures import ALL_BINARY, Figure, defined, shown
+from evenhand.analysis.report.source import Layers, RubricFigures, Source, labels, sentences
+from evenhand.analysis.report.tables import FigureRow
+from evenhand.analysis.results import from_to
+from evenhand.analysis.statistics import entry_for
+from evenhand.texts import DASH, in_pieces, written
+
+_RATES = ["rate_raw", "rate_rogan_gladen", "rate_ppi"]
+_RANKS = "rate_rank_set"
+_ERRORS = ["sensitivity", "specificity", "youden_j"]
+_DIFFERENCE = "rate_difference_ppi"
+_SIDES = "rate_side_difference_ppi"
+_PLAIN = {"parts": "parts_plain", "parts_by_side": "parts_by_side_plain"}
+"""Captions of rates that nothing was corrected in."""
+_STEPS = [0.05, 0.15, 0.3, 0.5, 0.75]
+_MOST_PARTS = 40
+
+
+def section(source: Source) -> blocks.ReportSection | None:
+    """Rates and their order for every rubric that people labelled and a grader graded."""
+    found = source.section(
+        "corrected-rates",
+        written("rates.title"),
+        _layers,
+        about=[written("rates.about")],
+        otherwise=written("rates.none"),
+    )
+    table = _every_rubric(source)
+    if found is None or table is None:
+        return found
+    if len(table.rows) > charts.MAX_LISTED:
+        return replace(found, parts=(blocks.Part(table.caption, "", folded=(table,)), *found.parts))
+    return replace(found, blocks=(table,))
+
+
+def _layers(figures: RubricFigures) -> Layers:
+    raw = figures.select("rate_raw", ALL_BINARY)
+    graders = list(dict.fromkeys(figure.raters[1] for figure in raw))
+    if not graders:
+        return Layers()
+    # People's own rates are the same whoever graded the units.
+    own = [grader for grader in graders if _kind(figures, grader) == "own"]
+    compared = [grader for grader in graders if grader not in own[1:]]
+    errors = [(each, [_at(figures, name, each).get("") for name in _ERRORS]) for each in graders]
+    ranks: list[FigureRow] = []
+    for grader in graders:
+        ranks.append((grader, None))
+        ranks += [(subject, [rank]) for subject, rank in _at(figures, _RANKS, grader).items()]
+    said = tuple(_sentences(figures, graders, compared))
+    return Layers(
+        answers=[_answer(figures, graders)],
+        folded=[
+            *_rates(figures, graders),
+            *_differences(figures, compared),
+            *_sides(figures, compared),
+            *_parts(figures, compared),
+            *figures.table(written("rates.errors"), "Grader", labels(_ERRORS), errors, count=""),
+            *([blocks.Items(written("rates.what"), said)] if said else []),
+        ],
+        appendix=figures.table(
+            written("rates.ranks"), "Subject", labels([_RANKS]), ranks, count=""
+        ),
+    )
+
+
+def _every_rubric(source: Source) -> blocks.Table | None:
+    """Subjects by rubrics, each corrected by the grader that agrees with people most; None of fewer
+    than two subjects.
+    """
+    columns: dict[str, dict[str, blocks.Cell]] = {}
+    by: dict[str, list[str]] = {}
+    kinds: set[str] = set()
+    titles = [figures.title for figures in source.rubrics]
+    for figures in source.rubrics:
+        if grader := _best(figures):
+            title = figures.title
+            if titles.count(title) > 1:
+                title = f"{title} ({figures.rubric})"
+            rates = _at(figures, _statistic(figures), grader)
+            columns[title] = {subject: figure.cell for subject, figure in rates.items()}
+            if declared := _declared(figures, rates):
+                columns[written("rates.published", rubric=title)] = declared
+            kinds.add(_kind(figures, grader))
+            by.setdefault(_by(figures, grader), []).append(title)
+    subjects = dict.fromkeys(subject for cells in columns.values() for subject in cells)
+    if len(subjects) < 2:
+        return None
+    rows = [
+        blocks.Row(subject, tuple(cells.get(subject, blocks.Cell()) for cells in columns.values()))
+        for subject in subjects
+    ]
+    whose = [
+        written("rates.by_rubrics", rubrics=", ".join(titles), by=each)
+        for each, titles in by.items()
+    ]
+    if len(by) == 1:
+        whose = [written("rates.by_one", by=next(iter(by)))]
+    notes = [("PPI++" if "corrected" in kinds else "*", "; ".join(whose))]
+    (kind,) = kinds if len(kinds) == 1 else ("corrected",)
+    caption = written(f"rates.every_rubric_{kind}")
+    return blocks.Table(caption, "Subject", tuple(columns), tuple(rows), tuple(notes))
+
+
+def _declared(figures: RubricFigures, subjects: Iterable[str]) -> dict[str, blocks.Cell]:
+    """The published rates of these subjects, where the study declares any."""
+    beside, known = figures.context.beside, {*subjects}
+    if beside is None:
+        return {}
+    return {
+        each.at: blocks.Cell(each.beside_ours, published=beside.published.citation)
+        for each in beside.published.figure
+        if (each.rubric, each.between) == (figures.rubric, "subjects") and each.at in known
+    }
+
+
+def _statistic(figures: RubricFigures) -> str:
+    """Return the statistic of the rates that are shown: raw ones before annotators labelled."""
+    return "rate_ppi" if figures.select("rate_ppi", ALL_BINARY) else "rate_raw"
+
+
+def _kind(figures: RubricFigures, grader: str) -> Literal["corrected", "own", "raw"]:
+    """Return what a grader's rates are: corrected, raw, or annotators' own, who labelled all of
+    the units that it graded.
+    """
+    if _statistic(figures) == "rate_raw":
+        return "raw"
+    known = defined(_at(figures, "rate_ppi", grader).values())
+    own = bool(known) and all(figure.says("peoples_own") for figure in known)
+    return "own" if own else "corrected"
+
+
+def _by(figures: RubricFigures, grader: str) -> str:
+    """Say whose labels the rates that are shown rest on."""
+    return written(f"rates.by_{_kind(figures, grader)}", grader=grader)
+
+
+def _best(figures: RubricFigures) -> str:
+    """The grader that agrees with people most among those with two subjects' rates."""
+    found = figures.select(_statistic(figures), ALL_BINARY)
+    graders = [figure.raters[1] for figure in found if figure.at and not figure.reason]
+    return next(iter(figures.by_agreement(dict.fromkeys(graders), ALL_BINARY)), "")
+
+
+def _answer(figures: RubricFigures, graders: list[str]) -> list[object]:
+    """The rate on all units, raw and corrected, by the grader that agrees with people most; of
+    several subjects the highest and the lowest.
+    """
+    people = _at(figures, "rate_human", "").get("")
+    for grader in figures.by_agreement(graders, ALL_BINARY):
+        shown_by = _statistic(figures)
+        columns = [_at(figures, name, grader) for name in ("rate_raw", shown_by)]
+        raw, corrected = (column.get("") for column in columns)
+        if raw and shown_by == "rate_raw":
+            return in_pieces("report.rates_raw", grader=grader, raw=raw)
+        if raw and corrected and not (corrected.reason or corrected.says("peoples_own")):
+            said = in_pieces("report.rates", grader=grader, raw=raw, corrected=corrected)
+            return sentences(said, in_pieces("report.rates_people", rate=people) if people else [])
+        if len(by_subject := defined(columns[1].values())) > 1:
+            first, last = by_subject[0], by_subject[-1]
+            return in_pieces(
+                "report.rates_of_subjects",
+                by=_by(figures, grader), first=first.at, highest=first, last=last.at, lowest=last,
+            )  # fmt: skip
+    return in_pieces("report.rates_nothing")
+
+
+def _at(figures: RubricFigures, statistic: str, grader: str) -> dict[str, Figure]:
+    """A grader's figures of one statistic, by their `at`."""
+    found = figures.select(statistic, ALL_BINARY)
+    return {figure.at: figure for figure in found if figure.raters == ("humans", grader)}
+
+
+def _rates(figures: RubricFigures, graders: list[str]) -> list[blocks.Table]:
+    people = _at(figures, "rate_human", "")
+    rows: list[FigureRow] = []
+    for grader in graders:
+        rows.append((grader, None))
+        raw, *corrected = (_at(figures, name, grader) for name in _RATES)
+        for subject, rate in raw.items():
+            found = [rate, people.get(subject), *(column.get(subject) for column in corrected)]
+            rows.append((subject or written("rates.all_units"), found))
+    columns = labels(["rate_raw", "rate_human", *_RATES[1:]])
+    return figures.table(written("rates.caption"), "Subject", columns, rows)
+
+
+def _pairs(figures: RubricFigures, grader: str) -> list[tuple[str, str, Figure]]:
+    """Every two subjects whose difference is known, in the order of the rows."""
+    found, subjects = (_at(figures, name, grader) for name in (_DIFFERENCE, "rate_raw"))
+    pairs = ((*pair, found.get(from_to(*pair))) for pair in combinations(subjects, 2))
+    return [(first, second, figure) for first, second, figure in pairs if figure]
+
+
+def _differences(figures: RubricFigures, graders: list[str]) -> list[blocks.Table]:
+    rows: list[FigureRow] = []
+    for grader in graders:
+        rows.append((_heading(figures, grader), None))
+        for first, second, figure in _pairs(figures, grader):
+            rows.append((written("rates.difference", first=first, second=second), [figure]))
+    label = entry_for(_DIFFERENCE).label
+    what = written("rates.differences")
+    return figures.table(what, "Subjects", [label], rows, count="", drawn=label)
+
+
+def _heading(figures: RubricFigures, grader: str) -> str:
+    return written("rates.own") if _kind(figures, grader) == "own" else grader
+
+
+def _sides(figures: RubricFigures, graders: list[str]) -> list[blocks.Table]:
+    """The difference between the two sides of the pairs, for every subject."""
+    rows: list[FigureRow] = []
+    for grader in graders:
+        rows.append((_heading(figures, grader), None))
+        for figure in _by_side(figures, grader):
+            rows.append((figure.at or written("rates.all_units"), [figure]))
+    label = entry_for(_SIDES).label
+    first, second = figures.analysis.settings.sides
+    what = written("rates.sides", first=first, second=second)
+    return figures.table(what, "Subject", [label], rows, count="Pairs", drawn=label)
+
+
+def _by_side(figures: RubricFigures, grader: str) -> list[Figure]:
+    return [
+        figure
+        for found in figures.parts(_SIDES).values()
+        for figure in found
+        if figure.raters == ("humans", grader)
+    ]
+
+
+def _side_sentences(figures: RubricFigures, grader: str) -> Iterator[str]:
+    """Yield what is said of the sides: every subject with a clear difference, or that none has."""
+    names, by = figures.analysis.settings.sides, _by(figures, grader)
+    known = [figure for figure in _by_side(figures, grader) if figure.interval]
+    clear = [figure for figure in known if not figure.bounds[0] <= 0 <= figure.bounds[2]]
+    for figure in clear:
+        sign, (toward, other) = (1, names) if figure.bounds[1] > 0 else (-1, names[::-1])
+        low, more, high = (
+            shown(each, _SIDES) for each in sorted(sign * at for at in figure.bounds)
+        )
+        yield written(
+            "rates.side" if figure.at else "rates.side_of_all",
+            by=by, subject=figure.at, toward=toward, other=other,
+            more=f"{more} [{low}, {high}]", line=figure.line,
+        )  # fmt: skip
+    if known and not clear:
+        yield written(
+            "rates.no_side" if any(figure.at for figure in known) else "rates.no_side_of_all",
+            by=by, first=names[0], second=names[1],
+        )  # fmt: skip
+
+
+def _one_sided(figures: RubricFigures, graders: list[str]) -> Iterator[str]:
+    """Yield sentences on subjects whose answers to one side alone were graded."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for grader in graders:
+        alone = [
+            figure.at
+            for figure in _by_side(figures, grader)
+            if figure.reason and figure.reason.code == "one_side_only"
+        ]
+        found.setdefault(tuple(alone), []).append(grader)
+    for subjects in filter(None, found):
+        if all(subjects):
+            yield written("rates.one_side_only", subjects=", ".join(subjects))
+        else:
+            yield written("rates.one_side_only_of_all", graders=_some(found[subjects]))
+
+
+# Parts of the sample
+
+
+def _parts(figures: RubricFigures, graders: list[str]) -> list[blocks.Block]:
+    """The rates by PPI++ in every part of the sample, then those of the answers on each side."""
+    every = {
+        part: {
+            (each.raters[1], each.at): each.without("labelled_by_people").without("peoples_own")
+            for each in found
+        }
+        for part, found in figures.parts(_statistic(figures)).items()
+    }
+    of_answers = _of_answers(figures)
+    both = {part: every[part] for part in every if part.partition("=")[0] not in of_answers}
+    sides = {part: found for part, found in every.items() if part not in both}
+    return [
+        *_parts_of(figures, graders, both, "parts"),
+        *_parts_of(figures, graders, sides, "parts_by_side"),
+    ]
+
+
+def _of_answers(figures: RubricFigures) -> set[str]:
+    """The columns whose rates are of single answers, not of pairs with both."""
+    columns = {part.partition("=")[0] for part in figures.parts("rate_raw")}
+    if "side" not in columns:
+        return set()
+    return {"side", "leaning"} if figures.analysis.settings.leanings else {"side"}
+
+
+def _parts_of(
+    figures: RubricFigures,
+    graders: list[str],
+    found: dict[str, dict[tuple[str, str], Figure]],
+    what: Literal["parts", "parts_by_side"],
+) -> Sequence[blocks.Block]:
+    """A column for each subject; drawn for the first grader."""
+    subjects = list(dict.fromkeys(at for by_subject in found.values() for _, at in by_subject))
+    if not subjects:
+        return []
+    tables: list[blocks.Table] = []
+    kinds = {_kind(figures, grader) for grader in graders}
+    named = what if "corrected" in kinds else _PLAIN[what]
+    if len(subjects) <= charts.MAX_LISTED:  # of more, the rates are in results.csv alone
+        rows: list[FigureRow] = []
+        for grader in graders:
+            rows.append((_heading(figures, grader), None))
+            for part, of_part in found.items():
+                rows.append((part, [of_part.get((grader, subject)) for subject in subjects]))
+        heads = [subject or written("rates.all_units") for subject in subjects]
+        tables = figures.table(written(f"rates.{named}"), "Part", heads, rows, count="")
+    for grader in figures.by_agreement(graders, ALL_BINARY):
+        own = {
+            part: {at: figure for (by, at), figure in of_part.items() if by == grader}
+            for part, of_part in found.items()
+        }
+        what_drawn = written(f"chart.rates_by_{named}")
+        if drawn := _rates_by_part(figures, _by(figures, grader), own, tables, what_drawn):
+            return drawn
+    return tables
+
+
+def _rates_by_part(
+    figures: RubricFigures,
+    by: str,
+    parts: Mapping[str, Mapping[str, Figure]],
+    data: list[blocks.Table],
+    what: str,
+) -> list[blocks.Chart]:
+    """Draw the subjects' rates, `by` whose labels, by part ("column=value"), then by subject; empty
+    where none is known.
+    """
+    columns: dict[str, list[str]] = {}
+    for part in parts:
+        columns.setdefault(part.partition("=")[0], []).append(part)
+    most = {part for of_column in columns.values() for part in of_column[:_MOST_PARTS]}
+    drawn = [part for part in parts if part in most]
+    every = dict.fromkeys(subject for found in parts.values() for subject in found)
+    subjects = list(every)[: charts.MAX_LISTED]
+    found = [
+        (part, subject, figure)
+        for part in drawn
+        for subject in subjects
+        if (figure := parts[part].get(subject))
+    ]
+    if all(figure.reason for *_, figure in found):
+        return []
+    titles = charts.shortened(subjects) | {"": written("rates.all_units")}
+    names = charts.shortened([part.partition("=")[2] for part in drawn])
+    values: list[charts.Datum] = []
+    rows: dict[str, dict[str, None]] = {}
+    for part, subject, figure in found:
+        column, _, value = part.partition("=")
+        rows.setdefault(column, {})[names[value]] = None
+        mark = "*" if figure.says("few_labelled") else ""
+        datum = figure.datum(a=titles[subject], b=names[value], column=column)
+        values.append(datum | {"shown": f"{figure.estimate}{mark}"})
+    heads = [titles[subject] for subject in subjects]
+    axes = {"x": written("chart.scores_subject"), "y": written("chart.rates_part")}
+    panels = [
+        {
+            "title": column,
+            "transform": [{"filter": {"field": "column", "equal": column}}],
+            "width": {"step": 58},
+            "height": {"step": 28},
+        }
+        | charts.shaded([*heads, *of_column], _STEPS, **axes, slanted=True)
+        for column, of_column in rows.items()
+    ]
+    about = {"subjects": ", ".join(heads), "parts": ", ".join(drawn)}
+    few = any(figure.says("few_labelled") for *_, figure in found)
+    undefined = any(figure.reason for *_, figure in found)
+    note = charts.joined(
+        written("chart.rates_by_part_note", by=by),
+        written("chart.few_labelled") if few else "",
+        written("chart.heat_map_note", dash=DASH) if undefined else "",
+        charts.left_out(list(every), subjects, "subjects"),
+        *(
+            charts.left_out(of_column, drawn, "values", _MOST_PARTS)
+            for of_column in columns.values()
+        ),
+    )
+    alt = written("chart.rates_by_part_alt", by=by, **about)
+    return figures.chart(what, alt, charts.chart_spec(values, {"vconcat": panels}), data, note)
+
+
+# Sentences
+
+
+def _missing(figures: RubricFigures, graders: list[str]) -> Iterator[str]:
+    """Yield sentences on subjects that answered only some of the prompts, one for graders alike."""
+    answers = _of_answers(figures)
+    parts: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    unpaired: dict[tuple[str, str, int, int], tuple[list[str], int]] = {}
+    for grader in graders:
+        there = {
+            part: [figure.at for figure in found if figure.raters == ("humans", grader)]
+            for part, found in figures.parts("rate_raw").items()
+        }
+        subjects = dict.fromkeys(_at(figures, "rate_raw", grader))
+        subjects |= dict.fromkeys(chain.from_iterable(there.values()))
+        for part, present in there.items():
+            if absent := [each for each in subjects if present and each and each not in present]:
+                of_pairs = answers and part.partition("=")[0] not in answers
+                which = "no_pairs" if of_pairs else "no_answers"
+                parts.setdefault((which, grader, tuple(absent)), []).append(part)
+        pairs = _pairs(figures, grader)
+        if few := [each for each in pairs if each[2].says("prompts_differ")]:
+            first, second, figure = min(few, key=lambda each: _shared(each[2]))
+            same = unpaired.setdefault((first, second, *_shared(figure)), ([], figure.line))
+            same[0].append(grader)
+    alike: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = {}
+    for (which, grader, lacking), where in parts.items():
+        alike.setdefault((which, lacking, tuple(where)), []).append(grader)
+    for (which, lacking, places), by in alike.items():
+        yield written(
+            f"rates.{which}", subjects=_some(lacking), parts=_some(places), graders=_some(by)
+        )
+    for (first, second, shared, every), (by, line) in unpaired.items():
+        yield written(
+            "rates.prompts_differ",
+            graders=_some(by), first=first, second=second, shared=shared, every=every, line=line,
+        )  # fmt: skip
+
+
+def _some(names: Sequence[str]) -> str:
+    """Names one after the other, of many the first and how many more there are."""
+    said = ", ".join(names[: charts.MAX_LISTED])
+    more = len(names) - charts.MAX_LISTED
+    return written("rates.and_more", names=said, more=more) if more > 0 else said
+
+
+def _shared(figure: Figure) -> tuple[int, int]:
+    """How many clusters two subjects share, and how many they have together."""
+    (detail,) = (each.detail for each in figure.remarks if each.code == "prompts_differ")
+    both, either = detail
+    return int(str(both)), int(str(either))
+
+
+def _apart(figures: RubricFigures, grader: str) -> Iterator[str]:
+    """Yield a sentence on the subjects that can be told apart."""
+    pairs, by = _pairs(figures, grader), _by(figures, grader)
+    below: dict[str, list[str]] = {}
+    for first, second, figure in pairs:
+        low, _, high = figure.bounds
+        if low > 0 or high < 0:
+            above, other = (first, second) if low > 0 else (second, first)
+            below.setdefault(above, []).append(other)
+    if not below and pairs:
+        yield written("rates.none_apart", by=by)
+    elif below:
+        clear = [
+            written("rates.above", subject=subject, others=", ".join(others))
+            for subject, others in below.items()
+        ]
+        count = sum(map(len, below.values()))
+        yield written("rates.apart", by=by, pairs=len(pairs), apart=count, clear="; ".join(clear))
+
+
+def _sentences(figures: RubricFigures, graders: list[str], compared: list[str]) -> Iterator[str]:
+    for grader in graders:
+        rogan_gladen = _at(figures, "rate_rogan_gladen", grader)
+        reasons = {figure.reason and figure.reason.code for figure in rogan_gladen.values()}
+        if reasons == {"no_unlabelled_units"}:
+            yield written("rates.nothing_else", grader=grader)
+        if "grader_not_informative" in reasons:
+            j = _at(figures, "youden_j", grader)[""]
+            own = f"{j.estimate} {j.interval}"
+            yield written("rates.not_informative", grader=grader, j=own, line=j.line)
+        bias = _at(figures, "rogan_gladen_bias", grader)
+        for subject, figure in rogan_gladen.items():
+            if figure.says("errors_differ"):
+                missed = bias[subject]
+                yield written(
+                    "rates.errors_differ",
+                    grader=grader, subject=subject, line=missed.line,
+                    missed=f"{missed.estimate} {missed.interval}",
+                )  # fmt: skip
+        if grader in compared:
+            yield from _apart(figures, grader)
+            yield from _side_sentences(figures, grader)
+    yield from _one_sided(figures, graders)
+    yield from _missing(figures, graders)
