@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from evenhand.analysis import distributions as named
 from evenhand.analysis.distributions import MIN_PEOPLE, MOST_PEOPLE, RIGHT_SHARES
-from evenhand.analysis.distributions import rows as named
 from evenhand.analysis.labels.matrix import COLLAPSED, UNCLEAR
 from evenhand.analysis.notes import Remark
 from evenhand.analysis.people.clarity import CLEAR_AGREEMENT

@@ -10,9 +10,8 @@ from functools import cache
 from importlib.resources import files
 from itertools import chain, zip_longest
 
-from evenhand.analysis.bias.order import listed
-
 from evenhand.analysis.bias.position import by_orders
+from evenhand.analysis.labels.matrix import listed
 from evenhand.analysis.report import blocks
 from evenhand.analysis.report.source import RubricFigures, Source, labels
 from evenhand.analysis.report.tables import FigureRow, make_table, tex

@@ -15,6 +15,7 @@ import pytest
 
 from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
 from evenhand.analysis.people.clarity import ALPHA, DIFFERENCE, FILLED, moved
+from evenhand.analysis.report.document import section_of
 from evenhand.analysis.report.source import ReportContext, Source
 from evenhand.analysis.study_facts import TriedWording
 from evenhand.rubrics import load_rubric
