@@ -198,10 +198,10 @@ def _background(sessions: Sessions, press: _Press, step: Step, reader: Language)
         for question in questions:
             _choice(question, reader, form)
         go_on, skip_all = reader.say("session.go_on"), reader.say("session.skip_all")
-        button = st.form_submit_button
-        press(go_on, f"{form}-sent", _tell, sessions, place=form, button=button)
-        skip = sessions.answer_background
-        press(skip_all, f"{form}-skipped", skip, {}, button=button, is_first=False)
+        own = {"button": st.form_submit_button}
+        press(go_on, f"{form}-sent", _tell, sessions, place=form, **own)
+        skipping = f"{form}-skipped"
+        press(skip_all, skipping, sessions.answer_background, {}, is_first=False, **own)
 
 
 def _tell(rater: str, sessions: Sessions, /, **given: str | None) -> None:
