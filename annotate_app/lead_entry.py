@@ -5,6 +5,8 @@ Agreement figures are not even loaded into the server before someone has logged 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import streamlit as st
 
 from evenhand.annotate_app.languages import ENGLISH
@@ -34,8 +36,11 @@ def is_asked_for() -> bool:
     return LINK_PARAMETER in st.query_params or bool(present_place())
 
 
-def show_lead_entry(study: Study) -> None:
-    """The lead's pages for visitors who may see them, the login for everyone else."""
+def show_lead_entry(present: Callable[[], Study]) -> None:
+    """The lead's pages for visitors who may see them, the login for everyone else; of the study as
+    it is at present, whenever a page is drawn.
+    """
+    study = present()
     _use_link(study)
     if not LOGIN.known():
         _stay_at_address()  # before the browser may give its login back
@@ -47,7 +52,7 @@ def show_lead_entry(study: Study) -> None:
         return
     from evenhand.annotate_app.lead.pages import show_pages
 
-    show_pages(study)
+    show_pages(present)
 
 
 def _use_link(study: Study) -> None:

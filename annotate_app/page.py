@@ -42,7 +42,7 @@ def show_page(arguments: Sequence[str]) -> None:
         study = desks.desk.study
         arrive(study)
         if is_asked_for():
-            show_lead_entry(study)
+            show_lead_entry(lambda: served(arguments[0]).desks().desk.study)
         else:
             reader = present_language(study)
             st.set_page_config(page_title=reader.say("page.title"))

@@ -197,18 +197,15 @@ def _background(sessions: Sessions, press: _Press, step: Step, reader: Language)
     with st.form(form, border=False):
         for question in questions:
             _choice(question, reader, form)
-        own = {"place": form, "button": st.form_submit_button}
         go_on, skip_all = reader.say("session.go_on"), reader.say("session.skip_all")
-        press(go_on, f"{form}-sent", _tell, sessions, **own)
-        press(skip_all, f"{form}-skipped", _tell_nothing, sessions, **own, is_first=False)
+        own = {"button": st.form_submit_button}
+        press(go_on, f"{form}-sent", _tell, sessions, place=form, **own)
+        skipping = f"{form}-skipped"
+        press(skip_all, skipping, sessions.answer_background, {}, is_first=False, **own)
 
 
 def _tell(rater: str, sessions: Sessions, /, **given: str | None) -> None:
     sessions.answer_background(rater, {key: answer for key, answer in given.items() if answer})
-
-
-def _tell_nothing(rater: str, sessions: Sessions, /, **given: str | None) -> None:
-    sessions.answer_background(rater, {})
 
 
 def _choice(question: BackgroundQuestion, reader: Language, form: str) -> None:

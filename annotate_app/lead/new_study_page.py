@@ -105,6 +105,7 @@ def show_new_study(study: Study) -> None:
         _of_pairs(study, who)
     else:
         _of_items(study, who, compared=kind == "compared")
+    show_outcome(_MADE)
     st.session_state.get(_WISHES, []).clear()  # a wish that a whole run has not met is refused
 
 
@@ -149,7 +150,6 @@ def _of_items(study: Study, who: Visitor, *, compared: bool) -> None:
                     _show_preview(*_apart(who, preview_items, file, wanted))
     except InputError as error:
         _complain(error, upload.name if upload else "")
-    show_outcome(_MADE)
 
 
 def _columns(
@@ -401,7 +401,6 @@ def _of_pairs(study: Study, who: Visitor) -> None:
                     _show_preview(_apart(who, preview_plan, plan))
     except InputError as error:
         show_complaint(str(error))
-    show_outcome(_MADE)
 
 
 def _plan(

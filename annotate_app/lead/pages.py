@@ -73,18 +73,19 @@ PAGES = (
 )
 
 
-def show_pages(study: Study) -> None:
+def show_pages(present: Callable[[], Study]) -> None:
     """The page that the address names, among those for the visitor's role."""
+    study = present()
     who = require(study, "lead", "expert")
     stand_by()
     own = [page for page in PAGES if who.role in page.roles]
     ways = [
-        st.Page(_shown(study, page), title=page.title, url_path=place_of(page.title))
+        st.Page(_shown(present, page), title=page.title, url_path=place_of(page.title))
         for page in own
     ]
     # The root is the raters' address; there, and at a page of another role, the first is shown.
     first, others = own[0], {"", present_place()} - {place_of(page.title) for page in own}
-    shown_first = _shown(study, first)
+    shown_first = _shown(present, first)
     hidden = [hidden_page(place, first.title, shown_first) for place in others]
     chosen = st.navigation([*ways, *hidden], expanded=True)
     st.set_page_config(page_title=f"{chosen.title}: {study.config.name}")
@@ -116,10 +117,15 @@ def _show_neighbours() -> None:
             show(f'<nav aria-label="{heading}"><p>{heading}</p><ul>{"".join(ways)}</ul></nav>')
 
 
-def _shown(study: Study, page: _Page) -> Callable[[], None]:
+def _shown(present: Callable[[], Study], page: _Page) -> Callable[[], None]:
     # A fragment: what happens in it waits for what happened before, and never ends a run.
     @st.fragment
     def show() -> None:
+        study = present()
+        try:
+            require(study, *page.roles)
+        except InputError:
+            st.rerun()  # to the login
         st.title(page.title, anchor=False)
         try:
             page.show(study)
