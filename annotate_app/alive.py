@@ -41,7 +41,7 @@ def main(port: int, patience: float = _PATIENCE) -> int:
 
 def _path(serving: dict[int, list[bytes]]) -> str:
     """The path at which one study is served alone; "" where there is none, or a router."""
-    option = b"--server.baseUrlPath="
+    option = b"--path="
     if any(map(_is_router, serving.values())):
         return ""
     paths = [each for words in serving.values() for each in words if each.startswith(option)]
@@ -63,9 +63,9 @@ def _serving(port: int) -> dict[int, list[bytes]]:
             words = (folder / "cmdline").read_bytes().split(b"\0")
         except OSError:
             continue
-        is_app = any(word.endswith(b"/annotate_app/launch.py") for word in words)
+        is_app = any(word.endswith(b"/annotate_app/app.py") for word in words)
         is_evenhand = any(word.endswith(b"evenhand") for word in words) and _is_router(words)
-        if (is_app and b"--server.port=" + asked in words) or (
+        if (is_app and b"--port=" + asked in words) or (
             is_evenhand and {asked, b"--port=" + asked} & {*words}
         ):
             found[int(folder.name)] = words

@@ -41,9 +41,8 @@ _ASKED = '<link rel="preload" as="fetch" crossorigin href="./_stcore/{}">'
 """Asked for now, read by Streamlit as it begins."""
 
 
-def routes() -> list[Route]:
-    """Our own addresses; every other one is Streamlit's."""
-    base = base_path()
+def routes(base: str) -> list[Route]:
+    """Our own addresses below that of the app; every other one is Streamlit's."""
     return [
         *([Route(base, _to_front_page)] if base else ()),
         Route(f"{base}/", _front_page),
@@ -68,12 +67,7 @@ async def _front_page(request: Request) -> Response:
 
 
 async def _page(request: Request) -> Response:
-    answer = HTMLResponse(front_page(), headers=_ASKED_AGAIN)
-    with suppress(ImportError):  # another Streamlit sets the cookie as its own pages ask for it
-        from streamlit.web.server.starlette.starlette_routes import _ensure_xsrf_cookie
-
-        _ensure_xsrf_cookie(request, answer)  # before the page connects, which it does at once
-    return answer
+    return HTMLResponse(front_page(), headers=_ASKED_AGAIN)
 
 
 async def _panel(request: Request) -> Response:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import streamlit as st
@@ -24,21 +23,18 @@ from evenhand.annotate_app.unit_page import show_units, take_panel
 from evenhand.annotate_app.unsent import tell_unsent
 from evenhand.annotate_app.waiting import wait_for_store
 from evenhand.errors import InputError, StoreAway
-from evenhand.texts import written
 
 _HERE = Path(__file__).parent
 
 
-def show_page(arguments: Sequence[str]) -> None:
-    """Draw the page of the study whose folder the command line names."""
+def show_page(folder: str) -> None:
+    """Draw the page of the study in this folder."""
     # An icon of our own: Streamlit's named icons are fetched from another host.
     icon = str(_HERE / "panel" / "icon.svg")
     st.set_page_config(page_title=ENGLISH.say("page.title"), page_icon=icon, layout="wide")
     panel = take_panel()
     try:
-        if not arguments:
-            raise InputError(written("lead_door.no_study"))
-        desks = served(arguments[0]).desks()
+        desks = served(folder).desks()
         study = desks.desk.study
         arrive(study)
         if is_asked_for():

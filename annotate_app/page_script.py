@@ -6,4 +6,4 @@ import sys
 
 from evenhand.annotate_app.page import show_page
 
-show_page(sys.argv[1:])
+show_page(sys.argv[1])

@@ -23,7 +23,7 @@ from pathlib import Path
 from evenhand.annotate_app.health import telling_systemd
 from evenhand.annotate_app.neighbours import VARIABLE, add_study, names_in
 from evenhand.annotate_app.router import Router, status_of
-from evenhand.annotate_app.serve import SOCKET_VARIABLE, app_environment, command
+from evenhand.annotate_app.serve import app_environment, command
 from evenhand.errors import InputError
 from evenhand.study.settings.study_toml import read_config
 from evenhand.texts import written
@@ -106,8 +106,8 @@ class _Studies:
     async def _keep_running(self, name: str, listening: socket.socket) -> None:
         folder = (self._place / name).resolve()
         words = command(folder, self._port, public_host=self._public_host, path=f"/{name}")
-        own = {VARIABLE: str(self._place), SOCKET_VARIABLE: str(listening.fileno())}
-        environment = app_environment() | own
+        words.append(f"--socket={listening.fileno()}")
+        environment = app_environment() | {VARIABLE: str(self._place)}
         environment.pop("NOTIFY_SOCKET", None)  # the router tells systemd of itself
         wait = _FIRST_WAIT
         while True:

@@ -143,7 +143,7 @@ class ServedTogether:
 
     def process_of(self, name: str) -> psutil.Process:
         """The process of one study."""
-        ends = f"--server.baseUrlPath=/{name}"
+        ends = f"--path=/{name}"
         (found,) = [each for each in self.processes() if ends in each.cmdline()]
         return found
 

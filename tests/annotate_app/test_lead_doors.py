@@ -41,7 +41,7 @@ LOADED = """
 import sys
 from streamlit.testing.v1 import AppTest
 
-script = f"from evenhand.annotate_app.page import show_page; show_page([{sys.argv[1]!r}])"
+script = f"from evenhand.annotate_app.page import show_page; show_page({sys.argv[1]!r})"
 for query in ({"rater": "anna"}, {"lead": "in"}, {"lead": "forged"}):
     app = AppTest.from_string(script, default_timeout=60)
     app.query_params.update(query)

@@ -7,6 +7,7 @@ import sqlite3
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ import pytest
 import sqlalchemy as sa
 from itsdangerous import URLSafeTimedSerializer
 from starlette.testclient import TestClient
+from streamlit.starlette import App
 
 from evenhand.annotate_app import where
-from evenhand.annotate_app.app import app
+from evenhand.annotate_app.app import make_app
 from evenhand.annotate_app.logins.browser import browser_of
 from evenhand.annotate_app.served_study import served
 from evenhand.annotate_app.where import MOST_BYTES
@@ -79,10 +81,15 @@ class Panel:
             return list(connection.execute(sa.select(labels.c.submit_id)).scalars())
 
 
+@cache
+def _app() -> App:
+    return make_app()
+
+
 @pytest.fixture
 def panel_of(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Panel]]:
     """panel_of(folder, rater, address, login): the panel of somebody who was admitted."""
-    client = TestClient(app, base_url="http://localhost")
+    client = TestClient(_app(), base_url="http://localhost")
 
     def make(
         folder: Path, rater: str = "ann", address: dict[str, str] | None = None, login: str = ""
