@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Coroutine
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from google.protobuf.message import DecodeError
 from streamlit.proto.BackMsg_pb2 import BackMsg
@@ -27,10 +27,10 @@ from evenhand.annotate_app.logins.browser import (
     new_cookie,
 )
 from evenhand.annotate_app.logins.lead_login import LINKS, PLACES
+from evenhand.annotate_app.neighbours import site_of
 from evenhand.annotate_app.where import (
     MOST_BYTES,
     address_of,
-    as_sent,
     base_path,
     has_room,
     headers_of,
@@ -50,6 +50,7 @@ _SIGN_ON = ("/auth/", "/oauth2callback")
 _SIGNING_ON = b"_streamlit_session="
 _MEDIA = "/media/"
 _PATIENCE = 4.0
+_SAID = {404: "several.nothing_here", 421: "door.other_name"}
 _PLAIN = b"text/plain; charset=utf-8"
 _PARTS = ("$$ID-", "$$STREAMLIT_INTERNAL_KEY_")
 _MOST_WIDGETS = 500
@@ -75,7 +76,6 @@ class Door:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        scope = as_sent(scope)
         address = address_of(scope)
         visitor.set(address)
         if scope["type"] == "websocket":
@@ -86,45 +86,49 @@ class Door:
             await self._app(scope, receive, _with_cookies(scope, send))
 
     async def _page(self, scope: Scope, receive: Receive, send: Send, address: str) -> None:
-        if not is_own(scope) or not has_room(address):
+        who = base_path(scope), address
+        if not is_own(scope) or not has_room(who):
             await send({"type": "websocket.close", "code": 1008})
             return
-        open_pages[address] += 1
+        open_pages[who] += 1
         try:
             acts = _Acts()
             await self._app(bound(scope), _only_sound(receive, send, acts), acts.told(send))
         finally:
-            open_pages[address] -= 1
-            if not open_pages[address]:
-                del open_pages[address]
+            open_pages[who] -= 1
+            if not open_pages[who]:
+                del open_pages[who]
 
 
 async def _refusal(scope: Scope, closed: tuple[str, ...]) -> int:
     """The HTTP status by which a request is refused; 0 where it is not."""
-    method, path = scope["method"], scope["path"].removeprefix(base_path())
-    if not all(map(is_own_name, headers_of(scope, b"host"))):
+    site = site_of(scope)
+    if site is None:
+        return 0 if scope["path"] == "/health" else 404
+    method, path = scope["method"], scope["path"].removeprefix(site.path)
+    if not all(is_own_name(host, site) for host in headers_of(scope, b"host")):
         return 421
     if path.startswith(closed):
         return 404
     if path.startswith(_UPLOADS) and method not in ("GET", "HEAD", "OPTIONS"):
         session, _, _ = path.removeprefix(_UPLOADS).partition("/")
-        return await _unless(may_upload, session, browser_of(scope))
+        return await _unless(site.work(may_upload, session, browser_of(scope)))
     if path.startswith(_MEDIA):
-        return await _unless(may_download, browser_of(scope))
+        return await _unless(site.work(may_download, browser_of(scope)))
     return 0
 
 
-async def _unless(may: Callable[..., bool], *who: str) -> int:
+async def _unless(asking: Coroutine[Any, Any, bool]) -> int:
     """0 if the store confirms in time that somebody may, else the status of a refusal."""
-    try:
-        async with asyncio.timeout(_PATIENCE):
-            return 0 if await asyncio.to_thread(may, *who) else 403
-    except TimeoutError:
+    asked = asyncio.create_task(asking)
+    await asyncio.wait({asked}, timeout=_PATIENCE)
+    if not asked.done():
         return 503
+    return 0 if asked.result() else 403
 
 
 async def _refuse(status: int, send: Send) -> None:
-    said = written("door.other_name").encode() if status == 421 else b""
+    said = f"{written(_SAID[status])}\n".encode() if status in _SAID else b""
     length = str(len(said)).encode()
     headers = [(b"content-length", length), (b"connection", b"close"), (b"content-type", _PLAIN)]
     await send({"type": "http.response.start", "status": status, "headers": headers})
@@ -139,9 +143,9 @@ def _with_cookies(scope: Scope, send: Send) -> Send:
     async def sent(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = list(message.get("headers", ()))
-            path = scope["path"].removeprefix(base_path())
-            is_page = path.removeprefix("/") in {"", *PLACES}
-            headers = [(name, _for_path(name, value)) for name, value in headers]
+            base = base_path(scope)
+            is_page = scope["path"].removeprefix(base).removeprefix("/") in {"", *PLACES}
+            headers = [(name, _for_path(name, value, base)) for name, value in headers]
             if is_page and not browser_of(scope):
                 headers.append((b"set-cookie", new_cookie(scope)))
             if is_secure(scope):
@@ -152,11 +156,11 @@ def _with_cookies(scope: Scope, send: Send) -> Send:
     return sent
 
 
-def _for_path(name: bytes, value: bytes) -> bytes:
+def _for_path(name: bytes, value: bytes, base: str) -> bytes:
     """Keep the cookie of a login under way at a provider to this study's own path."""
     if name.lower() != b"set-cookie" or not value.startswith(_SIGNING_ON):
         return value
-    return value.replace(b"; path=/;", f"; path={base_path() or '/'};".encode())
+    return value.replace(b"; path=/;", f"; path={base or '/'};".encode())
 
 
 def _secure(name: bytes, value: bytes) -> bytes:
@@ -260,7 +264,7 @@ def is_own(scope: Scope) -> bool:
     """Return True if the page that asks for a connection is this app's own. Programs name no
     origin.
     """
-    if not all(map(is_own_name, headers_of(scope, b"host"))):
-        return False
-    origins = headers_of(scope, b"origin")
-    return all(is_own_name(origin.partition("://")[2]) for origin in origins)
+    site = site_of(scope)
+    names = headers_of(scope, b"host")
+    names += [origin.partition("://")[2] for origin in headers_of(scope, b"origin")]
+    return site is not None and all(is_own_name(name, site) for name in names)

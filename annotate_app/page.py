@@ -16,6 +16,7 @@ from evenhand.annotate_app.logins.entry import (
     keep_login,
 )
 from evenhand.annotate_app.logins.single_sign_on import arrive
+from evenhand.annotate_app.neighbours import Site
 from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.annotate_app.served_study import Desks, served
 from evenhand.annotate_app.session_pages import show_step
@@ -27,14 +28,14 @@ from evenhand.errors import InputError, StoreAway
 _HERE = Path(__file__).parent
 
 
-def show_page(folder: str) -> None:
-    """Draw the page of the study in this folder."""
+def show_page(site: Site) -> None:
+    """Draw the page of this study."""
     # An icon of our own: Streamlit's named icons are fetched from another host.
     icon = str(_HERE / "panel" / "icon.svg")
     st.set_page_config(page_title=ENGLISH.say("page.title"), page_icon=icon, layout="wide")
     panel = take_panel()
     try:
-        desks = served(folder).desks()
+        desks = served(site).desks()
         study = desks.desk.study
         arrive(study)
         if is_asked_for():

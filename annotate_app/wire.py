@@ -7,16 +7,15 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import sys
 from typing import Any
 
-from anyio import CapacityLimiter, to_thread
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from evenhand.annotate_app.door import is_own
 from evenhand.annotate_app.languages import fitting, offered
 from evenhand.annotate_app.logins.browser import browser_of
+from evenhand.annotate_app.neighbours import Site, site_of
 from evenhand.annotate_app.payload import Desk, lightened, read_known, read_look, read_sent
 from evenhand.annotate_app.served_study import served
 from evenhand.annotate_app.unit_page import panel_data
@@ -29,8 +28,6 @@ _TICKET = "x-evenhand-ticket"
 """A header of our own, which no page of another origin may send without asking first."""
 _PATIENCE = 30.0
 """Seconds in which a message is to be whole."""
-_room = CapacityLimiter(8)
-"""Messages at work in the store at once: others of the app's threads stay free while it hangs."""
 
 _log = logging.getLogger(__name__)
 
@@ -39,7 +36,8 @@ async def take_message(request: Request) -> Response:
     """Answer with the panel's data; 403 to whoever has no ticket for it, 503 where nothing was
     stored, and the panel is to send it again.
     """
-    if not is_own(request.scope):
+    site = site_of(request.scope)
+    if site is None or not is_own(request.scope):
         return Response(status_code=403)
     try:
         async with asyncio.timeout(_PATIENCE):
@@ -56,7 +54,7 @@ async def take_message(request: Request) -> Response:
         return Response(status_code=400)
     ticket, browser = request.headers.get(_TICKET, ""), browser_of(request.scope)
     try:
-        data = await to_thread.run_sync(_reply, ticket, browser, sent, limiter=_room)
+        data = await site.work(_reply, site, ticket, browser, sent)
     except StoreAway as error:
         _log.warning("%s", error)
         return Response(status_code=503)
@@ -78,11 +76,11 @@ async def _bounded(request: Request) -> bytes | None:
     return body
 
 
-def _reply(ticket: str, browser: str, sent: dict[str, Any]) -> dict[str, Any]:
+def _reply(site: Site, ticket: str, browser: str, sent: dict[str, Any]) -> dict[str, Any]:
     """Store what the panel sent, and return receipts with its next data, or with word that the page
     of another step is to be drawn.
     """
-    study = served(sys.argv[1])
+    study = served(site)
     desks = study.desks()
     admission = read_ticket(desks.desk.study, ticket, browser)
     rater, practice = admission.rater_id, sent.get("practice") is True

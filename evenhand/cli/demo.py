@@ -56,8 +56,9 @@ def _demo(arguments: argparse.Namespace) -> int:
     from evenhand.local_page import app_port
 
     port = app_port(arguments.port)
-    say(written("demo.app"))
-    print_lead_link(folder, f"http://localhost:{port}")
+    address = f"http://localhost:{port}"
+    say(written("demo.app", address=address))
+    print_lead_link(folder, address)
     return serve(folder, port=port)
 
 

@@ -10,9 +10,12 @@ from evenhand.annotate_app.languages import ENGLISH
 
 def page(folder: str) -> AppTest:
     def script(folder):
+        from pathlib import Path
+
+        from evenhand.annotate_app.neighbours import Site
         from evenhand.annotate_app.page import show_page
 
-        show_page(folder)
+        show_page(Site(Path(folder)))
 
     return AppTest.from_function(script, args=(folder,), default_timeout=20)
 
