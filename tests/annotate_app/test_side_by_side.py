@@ -3,6 +3,7 @@ loses nothing."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import signal
@@ -11,13 +12,15 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
 import psutil
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
-from websockets import Subprotocol
+from websockets import Origin, Subprotocol
+from websockets.asyncio.client import connect as async_connect
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
@@ -26,12 +29,14 @@ from evenhand.cli.lead import lead_link
 from evenhand.study import open_study
 from evenhand.study.access.accounts import accounts, set_account
 from evenhand.study.access.admission import make_invites
+from evenhand.study.access.lead_login import new_link_token
 from evenhand.study.settings.study_toml import change_config, read_config
 from harness.annotator import READY, Annotator
 from harness.ports import free_port
 from harness.served import Served, ServedTogether, holds
 from harness.studies import write_pairs
 from tests.annotate_app.participants import settled
+from tests.annotate_app.test_session_cookie import drawn
 from tests.annotate_app.together import NAMES, PASSWORD, PROXY, asked, two_studies
 
 pytestmark = pytest.mark.browser  # it starts the app, as those do
@@ -91,6 +96,36 @@ def test_what_opens_one_opens_nothing_of_the_other(
     expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
     page.goto(f"{first.url}overview")  # the login in the first is still there
     expect(page.get_by_text("Leading the study")).to_be_visible()
+
+
+def test_a_session_of_one_opens_in_no_other(together: ServedTogether) -> None:
+    """Not even for its lead, in a browser with one cookie for both."""
+    cookie = "; ".join(f"evenhand_session_{name}={'x' * 43}" for name in NAMES)
+    with open_study(together.study("first").folder) as study:
+        link = new_link_token(study.store)
+
+    async def shown(name: str, query: str, session: str = "", **headers: str) -> tuple[str, str]:
+        async with async_connect(
+            f"ws://127.0.0.1:{together.port}/{name}/_stcore/stream",
+            subprotocols=[Subprotocol(each) for each in ("streamlit", "x", session) if each],
+            origin=Origin(f"http://127.0.0.1:{together.port}"),
+            additional_headers={"Cookie": cookie, **headers},
+            max_size=None,
+        ) as line:
+            return await drawn(line, query)
+
+    async def try_both() -> None:
+        session, seen = await shown("first", f"lead={link}")
+        assert "Leading the study" in seen
+        got, seen = await shown("second", "lead=in", session, **{"X-Evenhand-Study": "/first"})
+        assert got != session
+        assert "Leading the study" not in seen
+        got, seen = await shown("first", "lead=in", session)
+        assert got == session
+        assert "Leading the study" in seen
+
+    with ThreadPoolExecutor(1) as apart:  # from the loop of the browser, if one runs here
+        apart.submit(asyncio.run, try_both()).result()
 
 
 def test_a_stranger_learns_of_no_study(together: ServedTogether) -> None:
