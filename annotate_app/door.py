@@ -50,7 +50,6 @@ _SIGN_ON = ("/auth/", "/oauth2callback")
 _SIGNING_ON = b"_streamlit_session="
 _MEDIA = "/media/"
 _PATIENCE = 4.0
-_SAID = {404: "several.nothing_here", 421: "door.other_name"}
 _PLAIN = b"text/plain; charset=utf-8"
 _PARTS = ("$$ID-", "$$STREAMLIT_INTERNAL_KEY_")
 _MOST_WIDGETS = 500
@@ -128,7 +127,9 @@ async def _unless(asking: Coroutine[Any, Any, bool]) -> int:
 
 
 async def _refuse(status: int, send: Send) -> None:
-    said = f"{written(_SAID[status])}\n".encode() if status in _SAID else b""
+    said = b""
+    if status in (404, 421):
+        said = written("several.nothing_here" if status == 404 else "door.other_name").encode()
     length = str(len(said)).encode()
     headers = [(b"content-length", length), (b"connection", b"close"), (b"content-type", _PLAIN)]
     await send({"type": "http.response.start", "status": status, "headers": headers})

@@ -131,7 +131,7 @@ def test_a_session_of_one_opens_in_no_other(together: ServedTogether) -> None:
 def test_a_stranger_learns_of_no_study(together: ServedTogether) -> None:
     for path in ("/", "/third/", "/overview", "/_stcore/health", "/favicon.ico"):
         status, said = asked(together, path)
-        assert (status, said) == (404, "Nothing is here. Use the link that you were given.\n")
+        assert (status, said) == (404, "Nothing is here. Use the link that you were given.")
     assert asked(together, "/health") == (200, '{"studies":"answer"}')
     for name in NAMES:
         status, said = asked(together, f"/{name}/")
