@@ -1,12 +1,21 @@
-"""`streamlit run annotate_app/app.py -- STUDY_DIR`: the annotators' page, behind its checks."""
+"""`python app.py STUDY_DIR ... --port PORT`: the annotators' pages, behind their checks."""
 
 from __future__ import annotations
 
+import argparse
+import os
+import socket
 import sys
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
+import uvicorn
+from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.routing import Mount, Route
+from streamlit import config
 from streamlit.starlette import App
 
 # Not installed, but run from a checkout. A folder that is called evenhand by chance has no origin.
@@ -14,17 +23,91 @@ if getattr(find_spec("evenhand"), "origin", None) is None:
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from evenhand.annotate_app.door import Door
-from evenhand.annotate_app.front import routes
-from evenhand.annotate_app.health import telling_systemd
+from evenhand.annotate_app.front import routes, to_front_page
+from evenhand.annotate_app.health import answer_health_of_all, telling_systemd
+from evenhand.annotate_app.log_lines import keep_log_short
 from evenhand.annotate_app.logins.single_sign_on import app_secrets
+from evenhand.annotate_app.neighbours import add_study, sites
 from evenhand.annotate_app.waiting import on_script_error
+from evenhand.annotate_app.where import MOST_BYTES
+from evenhand.texts import written
 
-_secrets = app_secrets(sys.argv[1:])
-app = App(
-    Path(__file__).with_name("page_script.py"),
-    secrets=_secrets,
-    lifespan=telling_systemd,
-    routes=routes(),
-    middleware=[Middleware(Door, has_sign_on=bool(_secrets))],
-    on_script_error=on_script_error,
-)
+
+def main() -> None:
+    """Serve the studies until SIGTERM or SIGINT."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--public-host", default="")
+    parser.add_argument("--path", help="of one study alone; others have their folders' names")
+    asked = parser.parse_args()
+    host = os.environ.get("STREAMLIT_SERVER_ADDRESS", "127.0.0.1")
+    _check_free(host, asked.port)
+    keep_log_short()
+    for folder in asked.folders:
+        add_study(folder, asked.path)
+    app = make_app(asked.path)
+    config.set_option("server.baseUrlPath", asked.path or "")
+    if asked.public_host:
+        config.set_option("browser.serverAddress", asked.public_host)
+    uvicorn.run(
+        app,
+        host=host,
+        port=asked.port,
+        ws="websockets-sansio",
+        ws_max_size=MOST_BYTES,
+        # Shorter than nginx waits for an answer: a process that hangs is left soon, one at work is
+        # not.
+        ws_ping_interval=2,
+        ws_ping_timeout=60,  # a slow line may take long to answer
+        ws_per_message_deflate=False,
+        # An annotator who reads for a minute sends over the connection that is there.
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=5,
+        # Any process on this machine could give a visitor's address: study.toml names who may.
+        forwarded_allow_ips="",
+        access_log=False,
+        use_colors=False,
+    )
+
+
+def make_app(path: str | None = None) -> Starlette:
+    """The app of one study alone at this path; without one, of all that there are."""
+    own = pages()
+    ways = [Route("/health", answer_health_of_all), Route(path or "/{study}", to_front_page)]
+    return Starlette(
+        routes=[*(ways if path != "" else ()), Mount("/{study}" if path is None else "", own)],
+        lifespan=own.lifespan(),
+        middleware=[Middleware(Door, has_sign_on=bool(_secrets()))],
+    )
+
+
+@cache
+def pages() -> App:
+    """Streamlit's app, of which there can be one in a process."""
+    alone = [each.path for each in sites() if each.alone]
+    return App(
+        Path(__file__).with_name("page_script.py"),
+        secrets=_secrets(),
+        lifespan=telling_systemd,
+        routes=routes("".join(alone)),
+        on_script_error=on_script_error,
+    )
+
+
+@cache
+def _secrets() -> dict[str, Any]:
+    return app_secrets([str(each.folder) for each in sites() if each.alone])
+
+
+def _check_free(host: str, port: int) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        socket.create_server((host, port), family=family).close()
+    except OSError:
+        print(written("several.port_taken", port=port), file=sys.stderr)  # noqa: T201
+        raise SystemExit(2) from None
+
+
+if __name__ == "__main__":
+    main()

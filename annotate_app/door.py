@@ -9,8 +9,8 @@ without reading their bodies. What a page and Streamlit say to one another passe
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
 
 from evenhand.annotate_app.log_lines import visitor
 from evenhand.annotate_app.logins.browser import (
@@ -21,9 +21,9 @@ from evenhand.annotate_app.logins.browser import (
     new_cookie,
 )
 from evenhand.annotate_app.logins.lead_login import PLACES
+from evenhand.annotate_app.neighbours import site_of
 from evenhand.annotate_app.where import (
     address_of,
-    as_sent,
     base_path,
     has_room,
     headers_of,
@@ -58,7 +58,6 @@ class Door:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        scope = as_sent(scope)
         address = address_of(scope)
         visitor.set(address)
         if scope["type"] == "websocket":
@@ -69,44 +68,50 @@ class Door:
             await self._app(scope, receive, _with_cookies(scope, send))
 
     async def _page(self, scope: Scope, receive: Receive, send: Send, address: str) -> None:
-        if not is_own(scope) or not has_room(address):
+        who = base_path(scope), address
+        if not is_own(scope) or not has_room(who):
             await send({"type": "websocket.close", "code": 1008})
             return
-        open_pages[address] += 1
+        open_pages[who] += 1
         try:
             await self._app(bound(scope), receive, send)
         finally:
-            open_pages[address] -= 1
-            if not open_pages[address]:
-                del open_pages[address]
+            open_pages[who] -= 1
+            if not open_pages[who]:
+                del open_pages[who]
 
 
 async def _refusal(scope: Scope, closed: tuple[str, ...]) -> int:
     """The HTTP status by which a request is refused; 0 where it is not."""
-    method, path = scope["method"], scope["path"].removeprefix(base_path())
-    if not all(map(is_own_name, headers_of(scope, b"host"))):
+    site = site_of(scope)
+    if site is None:
+        return 0 if scope["path"] == "/health" else 404
+    method, path = scope["method"], scope["path"].removeprefix(site.path)
+    if not all(is_own_name(host, site) for host in headers_of(scope, b"host")):
         return 421
     if path.startswith(closed):
         return 404
     if path.startswith(_UPLOADS) and method not in ("GET", "HEAD", "OPTIONS"):
         session, _, _ = path.removeprefix(_UPLOADS).partition("/")
-        return await _unless(may_upload, session, browser_of(scope))
+        return await _unless(site.work(may_upload, session, browser_of(scope)))
     if path.startswith(_MEDIA):
-        return await _unless(may_download, browser_of(scope))
+        return await _unless(site.work(may_download, browser_of(scope)))
     return 0
 
 
-async def _unless(may: Callable[..., bool], *who: str) -> int:
+async def _unless(asking: Coroutine[Any, Any, bool]) -> int:
     """0 if the store confirms in time that somebody may, else the status of a refusal."""
-    try:
-        async with asyncio.timeout(_PATIENCE):
-            return 0 if await asyncio.to_thread(may, *who) else 403
-    except TimeoutError:
+    asked = asyncio.create_task(asking)
+    await asyncio.wait({asked}, timeout=_PATIENCE)
+    if not asked.done():
         return 503
+    return 0 if asked.result() else 403
 
 
 async def _refuse(status: int, send: Send) -> None:
-    said = written("door.other_name").encode() if status == 421 else b""
+    said = b""
+    if status in (404, 421):
+        said = written("several.nothing_here" if status == 404 else "door.other_name").encode()
     length = str(len(said)).encode()
     headers = [(b"content-length", length), (b"connection", b"close"), (b"content-type", _PLAIN)]
     await send({"type": "http.response.start", "status": status, "headers": headers})
@@ -121,9 +126,9 @@ def _with_cookies(scope: Scope, send: Send) -> Send:
     async def sent(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = list(message.get("headers", ()))
-            path = scope["path"].removeprefix(base_path())
-            is_page = path.removeprefix("/") in {"", *PLACES}
-            headers = [(name, _for_path(name, value)) for name, value in headers]
+            base = base_path(scope)
+            is_page = scope["path"].removeprefix(base).removeprefix("/") in {"", *PLACES}
+            headers = [(name, _for_path(name, value, base)) for name, value in headers]
             if is_page and not browser_of(scope):
                 headers.append((b"set-cookie", new_cookie(scope)))
             if is_secure(scope):
@@ -134,11 +139,11 @@ def _with_cookies(scope: Scope, send: Send) -> Send:
     return sent
 
 
-def _for_path(name: bytes, value: bytes) -> bytes:
+def _for_path(name: bytes, value: bytes, base: str) -> bytes:
     """Keep the cookie of a login under way at a provider to this study's own path."""
     if name.lower() != b"set-cookie" or not value.startswith(_SIGNING_ON):
         return value
-    return value.replace(b"; path=/;", f"; path={base_path() or '/'};".encode())
+    return value.replace(b"; path=/;", f"; path={base or '/'};".encode())
 
 
 def _secure(name: bytes, value: bytes) -> bytes:
@@ -150,7 +155,7 @@ def is_own(scope: Scope) -> bool:
     """Return True if the page that asks for a connection is this app's own. Programs name no
     origin.
     """
-    if not all(map(is_own_name, headers_of(scope, b"host"))):
-        return False
-    origins = headers_of(scope, b"origin")
-    return all(is_own_name(origin.partition("://")[2]) for origin in origins)
+    site = site_of(scope)
+    names = headers_of(scope, b"host")
+    names += [origin.partition("://")[2] for origin in headers_of(scope, b"origin")]
+    return site is not None and all(is_own_name(name, site) for name in names)

@@ -41,11 +41,9 @@ _ASKED = '<link rel="preload" as="fetch" crossorigin href="./_stcore/{}">'
 """Asked for now, read by Streamlit as it begins."""
 
 
-def routes() -> list[Route]:
-    """Our own addresses; every other one is Streamlit's."""
-    base = base_path()
+def routes(base: str) -> list[Route]:
+    """Our own addresses below that of the app; every other one is Streamlit's."""
     return [
-        *([Route(base, _to_front_page)] if base else ()),
         Route(f"{base}/", _front_page),
         *(Route(f"{base}/{place}", _page) for place in PLACES),
         Route(f"{base}/{panel_path()}", _panel),
@@ -56,9 +54,10 @@ def routes() -> list[Route]:
     ]
 
 
-async def _to_front_page(request: Request) -> Response:
+async def to_front_page(request: Request) -> Response:
+    """Add the slash that is missing; nothing of the address is repeated that a proxy changes."""
     query = f"?{request.url.query}" if request.url.query else ""
-    return RedirectResponse(f"{base_path()}/{query}", headers=_ASKED_AGAIN)
+    return RedirectResponse(f"{base_path(request.scope)}/{query}", headers=_ASKED_AGAIN)
 
 
 async def _front_page(request: Request) -> Response:
@@ -68,12 +67,7 @@ async def _front_page(request: Request) -> Response:
 
 
 async def _page(request: Request) -> Response:
-    answer = HTMLResponse(front_page(), headers=_ASKED_AGAIN)
-    with suppress(ImportError):  # another Streamlit sets the cookie as its own pages ask for it
-        from streamlit.web.server.starlette.starlette_routes import _ensure_xsrf_cookie
-
-        _ensure_xsrf_cookie(request, answer)  # before the page connects, which it does at once
-    return answer
+    return HTMLResponse(front_page(), headers=_ASKED_AGAIN)
 
 
 async def _panel(request: Request) -> Response:
@@ -88,8 +82,8 @@ async def _room(request: Request) -> Response:
     """Answer if one more page may be open at the visitor's address. A browser whose connection is
     refused does not learn the reason otherwise.
     """
-    headers = {"Cache-Control": "no-store"}
-    return JSONResponse({"room": has_room(address_of(request.scope))}, headers=headers)
+    scope, headers = request.scope, {"Cache-Control": "no-store"}
+    return JSONResponse({"room": has_room((base_path(scope), address_of(scope)))}, headers=headers)
 
 
 def _kept_script(request: Request, text: str) -> Response:

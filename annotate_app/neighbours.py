@@ -1,29 +1,82 @@
-"""The studies that one command serves behind one address, each under a path of its own.
+"""The studies that this process serves, each at a path of its own, or one alone.
 
-What is served is what is linked, under its name, in a folder of that command (`VARIABLE`): a lead's
-page that makes a study adds a link, and the command takes it up.
+A lead's page that makes a study adds it here, and it is served from then on.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from anyio import CapacityLimiter, to_thread
 
 from evenhand.errors import InputError
 from evenhand.study.settings.session import STUDY_NAME
 from evenhand.study.settings.study_toml import FILE_NAME
 from evenhand.texts import written
 
-VARIABLE = "EVENHAND_STUDIES"
+if TYPE_CHECKING:
+    from starlette.types import Scope
+
+Result = TypeVar("Result")
+
 _TAKEN = ("health", "static")
-"""The router's own address, and what nginx takes for Streamlit's files."""
+"""The address of all studies' health, and what nginx takes for Streamlit's files."""
+_MOST_AT_WORK = 8
 
 
-def place_of_studies() -> Path | None:
-    """The folder of links; None where this process serves its study alone."""
-    place = os.environ.get(VARIABLE, "")
-    return Path(place) if place else None
+@dataclass(frozen=True)
+class Site:
+    """A study and the path at which its address begins, such as "/refusals"; "" for the root. None
+    may join one that is served alone.
+    """
+
+    folder: Path
+    path: str = ""
+    alone: bool = True
+    opening: threading.Lock = field(default_factory=threading.Lock, compare=False)
+    _room: CapacityLimiter = field(
+        default_factory=lambda: CapacityLimiter(_MOST_AT_WORK), compare=False
+    )
+
+    async def work(self, function: Callable[..., Result], *arguments: object) -> Result:
+        """Run in a thread what asks the store, of a few for this study: while its store hangs,
+        threads are left for the others.
+        """
+        return await to_thread.run_sync(function, *arguments, limiter=self._room)
+
+    @property
+    def waiting(self) -> int:
+        """Calls that wait for a thread."""
+        return self._room.statistics().tasks_waiting
+
+
+_sites: dict[str, Site] = {}
+
+
+def add_study(folder: Path, path: str | None = None) -> Site:
+    """Serve one more study, under the name of its folder; or one alone at this path."""
+    own = f"/{folder.name}" if path is None else path
+    _sites[own] = Site(folder.resolve(), own, path is not None)
+    return _sites[own]
+
+
+def sites() -> list[Site]:
+    """The studies that are served, by name."""
+    return [_sites[path] for path in sorted(_sites)]
+
+
+def site_at(path: str) -> Site | None:
+    """The study whose address begins so; None where there is none."""
+    return _sites.get(path)
+
+
+def site_of(scope: Scope) -> Site | None:
+    """The study that a request is for; None where there is none."""
+    return _sites.get(f"/{scope['path'].removeprefix('/').partition('/')[0]}") or _sites.get("")
 
 
 def study_path(name: str) -> str:
@@ -55,13 +108,3 @@ def check_names(names: Iterable[str]) -> None:
         if name.casefold() in seen:
             raise InputError(written("several.same_name", name=name))
         seen.add(name.casefold())
-
-
-def names_in(place: Path) -> list[str]:
-    """Return the names of the studies that are served, sorted."""
-    return sorted(each.name for each in place.iterdir() if each.is_symlink())
-
-
-def add_study(place: Path, folder: Path) -> None:
-    """Have the command serve one more study, under the name of its folder."""
-    (place / folder.name).symlink_to(folder.resolve())

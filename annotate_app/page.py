@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import streamlit as st
@@ -17,6 +16,7 @@ from evenhand.annotate_app.logins.entry import (
     keep_login,
 )
 from evenhand.annotate_app.logins.single_sign_on import arrive
+from evenhand.annotate_app.neighbours import Site
 from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.annotate_app.served_study import Desks, served
 from evenhand.annotate_app.session_pages import show_step
@@ -24,21 +24,18 @@ from evenhand.annotate_app.unit_page import show_units, take_panel
 from evenhand.annotate_app.unsent import tell_unsent
 from evenhand.annotate_app.waiting import wait_for_store
 from evenhand.errors import InputError, StoreAway
-from evenhand.texts import written
 
 _HERE = Path(__file__).parent
 
 
-def show_page(arguments: Sequence[str]) -> None:
-    """Draw the page of the study whose folder the command line names."""
+def show_page(site: Site) -> None:
+    """Draw the page of this study."""
     # An icon of our own: Streamlit's named icons are fetched from another host.
     icon = str(_HERE / "panel" / "icon.svg")
     st.set_page_config(page_title=ENGLISH.say("page.title"), page_icon=icon, layout="wide")
     panel = take_panel()
     try:
-        if not arguments:
-            raise InputError(written("lead_door.no_study"))
-        desks = served(arguments[0]).desks()
+        desks = served(site).desks()
         study = desks.desk.study
         arrive(study)
         if is_asked_for():

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-
 from evenhand.annotate_app.page import show_page
+from evenhand.annotate_app.where import present_site
 
-show_page(sys.argv[1:])
+if (site := present_site()) is not None:
+    show_page(site)

@@ -1,4 +1,4 @@
-"""The study that this process serves, as its files are now: a change of them, on a lead's page or
+"""A study that this process serves, as its files are now: a change of them, on a lead's page or
 by hand, is in force at the next page that is drawn, in every process that serves the study.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from evenhand.annotate_app.health import watch_over
+from evenhand.annotate_app.neighbours import Site
 from evenhand.annotate_app.watch import start_watch
 from evenhand.errors import InputError
 from evenhand.study import Study, open_study
@@ -30,7 +30,6 @@ _MOST_KEPT = 4
 _Stamp = tuple[tuple[str, int, int, int], ...]
 
 _log = logging.getLogger(__name__)
-_opening = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -42,10 +41,10 @@ class Desks:
     drawn: str
 
 
-def served(folder: str) -> ServedStudy:
-    """Return the study in this folder, opened once, with its one connection, in this process."""
-    with _opening:
-        return _served(folder)
+def served(site: Site) -> ServedStudy:
+    """Return this study, opened once, with its one connection, in this process."""
+    with site.opening:
+        return _served(site.folder)
 
 
 class ServedStudy:
@@ -54,14 +53,13 @@ class ServedStudy:
     Where the files do not hold together, as while somebody edits them, the study stays as it was.
     """
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: Path) -> None:
         self._lock = threading.Lock()
         study = open_study(folder, patience=_PATIENCE)
         self._seen = _stamp(study)
         self._desks = _desks(study, self._seen)
         self._kept = {self._desks.drawn: self._desks}
         self._watch = start_watch(study)
-        watch_over(study)
 
     def desks(self, drawn: str = "") -> Desks:
         """Return the desk and the sessions of the study as its files are now; or as they were when
@@ -92,7 +90,6 @@ class ServedStudy:
         note_settings(study.store, (study.folder / FILE_NAME).read_text("utf-8-sig"))
         self._watch.set()
         self._watch = start_watch(study)
-        watch_over(study)
 
 
 _served = cache(ServedStudy)

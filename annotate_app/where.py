@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import ipaddress
-import sys
 from collections import Counter
 from collections.abc import Collection, Iterable
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import streamlit as st
-from streamlit import config
 
-from evenhand.annotate_app.neighbours import place_of_studies
+from evenhand.annotate_app.neighbours import Site, site_at, site_of
 from evenhand.errors import InputError
 from evenhand.study.settings.session import SessionSettings
 from evenhand.study.settings.study_toml import read_config
@@ -26,30 +23,26 @@ _HERE = ("localhost", "127.0.0.1", "::1")
 MOST_BYTES = 1_000_000
 """Bytes of one message at most: `maxWidgetStateSize` in Streamlit's settings."""
 MOST_PAGES = 60
-"""Pages of one address open at once in a process: enough for a classroom, not for a flood."""
+"""Pages of a study open at once at one address: enough for a classroom, not for a flood."""
 
-open_pages: Counter[str] = Counter()
-"""The connections of pages, by address."""
+STUDY = b"x-evenhand-study"
+"""Header that names the study's path to Streamlit (`trustedUserHeaders`); a client's own is
+dropped.
+"""
+
+open_pages: Counter[tuple[str, str]] = Counter()
+"""The connections of pages, by the study's path and the address."""
 
 
-def base_path() -> str:
-    """Return the path at which the app's address begins, such as "/refusals"; "" for the root."""
-    path = str(config.get_option("server.baseUrlPath") or "").strip("/")
-    return f"/{path}" if path else ""
+def base_path(scope: Scope) -> str:
+    """Return the path at which the study's address begins, such as "/refusals"; "" for the root."""
+    site = site_of(scope)
+    return site.path if site else ""
 
 
-def as_sent(scope: Scope) -> Scope:
-    """The request as our router got it, whose own socket has no address: whom the router speaks
-    with is the last in `X-Forwarded-For`. Any other request is as it is.
-    """
-    if scope.get("client") is not None or place_of_studies() is None:
-        return scope
-    name = b"x-forwarded-for"
-    before, _, peer = ",".join(headers_of(scope, name)).rpartition(",")
-    headers = [each for each in scope["headers"] if each[0] != name]
-    if before:
-        headers.append((name, before.encode("latin-1")))
-    return {**scope, "client": (peer.strip(), 0), "headers": headers}
+def present_site() -> Site | None:
+    """The study whose page is being drawn, as the door named it; None outside of the app."""
+    return site_at(str(st.user.to_dict().get("study")))
 
 
 def headers_of(scope: Scope, name: bytes) -> list[str]:
@@ -57,8 +50,8 @@ def headers_of(scope: Scope, name: bytes) -> list[str]:
     return [value.decode("latin-1") for key, value in scope["headers"] if key == name]
 
 
-def is_own_name(host: str) -> bool:
-    """Return True if a `Host` header, or the part behind `//` in an origin, names this site.
+def is_own_name(host: str, site: Site | None) -> bool:
+    """Return True if a `Host` header, or the part behind `//` in an origin, names this study's.
     Another name that leads here is somebody else's: a page of theirs would speak to the study as
     its own.
     """
@@ -67,7 +60,7 @@ def is_own_name(host: str) -> bool:
         name, _ = parts.hostname, parts.port
     except ValueError:
         return False
-    return parts.netloc == host and (name or "").rstrip(".") in _own_names()
+    return parts.netloc == host and (name or "").rstrip(".") in _own_names(site)
 
 
 def address_of(scope: Scope) -> str:
@@ -76,16 +69,17 @@ def address_of(scope: Scope) -> str:
     """
     peer = (scope.get("client") or ("",))[0]
     forwarded = headers_of(scope, b"x-forwarded-for")
-    if forwarded and peer in _HERE and peer not in _settings().trusted_proxies:
+    trusted = _settings(site_of(scope)).trusted_proxies
+    if forwarded and peer in _HERE and peer not in trusted:
         return ""
-    return client_address(peer, forwarded, _settings().trusted_proxies)
+    return client_address(peer, forwarded, trusted)
 
 
 def visitor_address() -> str:
     """Return the address of the visitor whose page is being drawn, in the same way."""
     peer = st.context.ip_address or "127.0.0.1"  # Streamlit: None for local clients
     forwarded = st.context.headers.get_all("X-Forwarded-For")
-    return client_address(peer, forwarded, _settings().trusted_proxies)
+    return client_address(peer, forwarded, _settings(present_site()).trusted_proxies)
 
 
 def client_address(peer: str, forwarded: Iterable[str], trusted: Collection[str]) -> str:
@@ -124,22 +118,21 @@ def is_secure(scope: Scope) -> bool:
     return scope["scheme"] in ("https", "wss") or "https" in headers_of(scope, b"x-forwarded-proto")
 
 
-def has_room(address: str) -> bool:
-    """Return True if one more page of this address may be open."""
-    return not address or open_pages[address] < MOST_PAGES
+def has_room(visitor: tuple[str, str]) -> bool:
+    """Return True if one more page of this study may be open at this address."""
+    return not visitor[1] or open_pages[visitor] < MOST_PAGES
 
 
 @cache
-def _own_names() -> frozenset[str]:
-    set_by_hand = config.is_manually_set("browser.serverAddress")  # see `serve.command`
-    public = [config.get_option("browser.serverAddress")] if set_by_hand else []
-    return frozenset(name.lower() for name in (*_HERE, *public, *_settings().hosts))
+def _own_names(site: Site | None) -> frozenset[str]:
+    public = str(st.get_option("browser.serverAddress"))  # see `serve.command`
+    return frozenset(name.lower() for name in (*_HERE, public, *_settings(site).hosts))
 
 
 @cache
-def _settings() -> SessionSettings:
-    """The session settings at the start of the app; the defaults where the study does not open."""
+def _settings(site: Site | None) -> SessionSettings:
+    """The session settings as the study is first asked for; the defaults where it does not open."""
     try:
-        return read_config(Path(sys.argv[1])).session
-    except (InputError, IndexError):
+        return read_config(site.folder).session if site else SessionSettings()
+    except InputError:
         return SessionSettings()

@@ -7,17 +7,16 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import sys
 from collections import Counter
 from typing import Any
 
-from anyio import CapacityLimiter, to_thread
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from evenhand.annotate_app.door import is_own
 from evenhand.annotate_app.languages import fitting, offered
 from evenhand.annotate_app.logins.browser import browser_of
+from evenhand.annotate_app.neighbours import Site, site_of
 from evenhand.annotate_app.payload import (
     Desk,
     lightened,
@@ -37,12 +36,10 @@ _TICKET = "x-evenhand-ticket"
 """A header of our own, which no page of another origin may send without asking first."""
 _PATIENCE = 30.0
 """Seconds in which a message is to be whole."""
-_room = CapacityLimiter(8)
-"""Messages at work in the store at once: others of the app's threads stay free while it hangs."""
 _MOST_WAITING = 64
-"""Messages that wait for that room: a browser has given up by the time that more had it."""
-_under_way: Counter[str] = Counter()
-"""Messages being read or at work, by address."""
+"""Messages of a study that wait for its store: a browser has given up before more had their turn."""
+_under_way: Counter[tuple[str, str]] = Counter()
+"""Messages being read or at work, by the study's path and the address."""
 
 _log = logging.getLogger(__name__)
 
@@ -51,21 +48,22 @@ async def take_message(request: Request) -> Response:
     """Answer with the panel's data; 403 to whoever has no ticket for it, 503 where nothing was
     stored, and the panel is to send it again.
     """
-    if not is_own(request.scope):
+    site = site_of(request.scope)
+    if site is None or not is_own(request.scope):
         return Response(status_code=403)
-    address = address_of(request.scope)
-    if address and _under_way[address] >= MOST_PAGES:
+    visitor = (site.path, address_of(request.scope))
+    if visitor[1] and _under_way[visitor] >= MOST_PAGES:
         return Response(status_code=503)
-    _under_way[address] += 1
+    _under_way[visitor] += 1
     try:
         async with asyncio.timeout(_PATIENCE):
             body = await _bounded(request)
         if body is None:
             return Response(status_code=413)
-        if _room.statistics().tasks_waiting >= _MOST_WAITING:
+        if site.waiting >= _MOST_WAITING:
             return Response(status_code=503)
         ticket, browser = request.headers.get(_TICKET, ""), browser_of(request.scope)
-        return await to_thread.run_sync(_reply, ticket, browser, body, limiter=_room)
+        return await site.work(_reply, site, ticket, browser, body)
     except (ClientDisconnect, TimeoutError):
         return Response(status_code=408)
     except (StoreAway, InputError) as error:
@@ -75,9 +73,9 @@ async def take_message(request: Request) -> Response:
         _log.exception("answers could not be stored")
         return Response(status_code=503)
     finally:
-        _under_way[address] -= 1
-        if not _under_way[address]:
-            del _under_way[address]
+        _under_way[visitor] -= 1
+        if not _under_way[visitor]:
+            del _under_way[visitor]
 
 
 async def _bounded(request: Request) -> bytes | None:
@@ -90,11 +88,11 @@ async def _bounded(request: Request) -> bytes | None:
     return bytes(body)
 
 
-def _reply(ticket: str, browser: str, body: bytes) -> Response:
+def _reply(site: Site, ticket: str, browser: str, body: bytes) -> Response:
     """Store what the panel sent, and return receipts with its next data, or with word that the page
     of another step is to be drawn.
     """
-    study = served(sys.argv[1])
+    study = served(site)
     desks = study.desks()
     try:
         admission = read_ticket(desks.desk.study, ticket, browser)

@@ -51,8 +51,7 @@ class Proxy:
 
     def start(self) -> None:
         self._make_certificate()
-        page = DEPLOY.parent / "annotate_app" / "away.html"
-        shutil.copy(page, self.home / "evenhand-away.html")
+        shutil.copy(DEPLOY / "nginx" / "away.html", self.home / "evenhand-away.html")
         file = self.home / "nginx.conf"
         file.write_text(self._configuration(), "utf-8")
         self.process = subprocess.Popen(

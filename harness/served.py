@@ -132,20 +132,10 @@ class ServedTogether:
                 stdout=log,
                 stderr=log,
             )
-        _wait_for(self.is_well, "all studies to be served", 60)
+        _wait_for(self.is_well, "all studies to be served")
 
     def is_well(self) -> bool:
         return answers(f"{self.url}health")
-
-    def processes(self) -> list[psutil.Process]:
-        """What runs on its behalf now."""
-        return list(self.process.children(recursive=True))
-
-    def process_of(self, name: str) -> psutil.Process:
-        """The process of one study."""
-        ends = f"--server.baseUrlPath=/{name}"
-        (found,) = [each for each in self.processes() if ends in each.cmdline()]
-        return found
 
     def stop(self) -> None:
         if self.process.poll() is None:

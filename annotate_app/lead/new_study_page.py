@@ -15,8 +15,9 @@ from evenhand.annotate_app.acts import present_outcomes, show_outcome
 from evenhand.annotate_app.lead.parts.tables import show_table
 from evenhand.annotate_app.lead.parts.uploads import MOST_MB, OF_TOOLS, TABLES, written_down
 from evenhand.annotate_app.logins.lead_login import require, root_address
-from evenhand.annotate_app.neighbours import add_study, check_names, names_in, place_of_studies
+from evenhand.annotate_app.neighbours import add_study, check_names, sites
 from evenhand.annotate_app.plain_text import show, show_complaint
+from evenhand.annotate_app.where import present_site
 from evenhand.errors import InputError
 from evenhand.reporting.labelling import LabelOptions, create_items, preview_items
 from evenhand.reporting.new_study import (
@@ -309,9 +310,15 @@ def _in_page(sentence: str) -> str:
 
 def _asked_name() -> str:
     name = st.text_input("Name of the study, and of its folder", autocomplete="off")
-    if place_of_studies():
+    if _has_address():
         st.text(written("several.name_is_read"))
     return name
+
+
+def _has_address() -> bool:
+    """Return True if a new study is served at once, under its name."""
+    site = present_site()
+    return site is not None and not site.alone
 
 
 def _numbers(what: str, raters: int, sample: int | None) -> tuple[int | None, int, int, bool, bool]:
@@ -336,8 +343,8 @@ def _listed(text: str) -> list[str]:
 def _new_folder(study: Study, name: str) -> Path:
     """The new study's folder. Raises InputError where it, or its address, is another's."""
     folder = folder_beside(study.folder, name)
-    if place := place_of_studies():
-        check_names([*names_in(place), name])
+    if _has_address():
+        check_names([*(site.folder.name for site in sites()), name])
     return folder
 
 
@@ -351,11 +358,11 @@ def _create(
     found = _apart(who, create, folder, *arguments)
     note_act(study.store, "study", folder.name, "", who.name)
     token, goes_along = "", False
-    if place := place_of_studies():
+    if _has_address():
         with open_study(folder) as made:
             goes_along = settle_beside(study, made, who)
             token = new_link_token(made.store)
-        add_study(place, folder)
+        add_study(folder)
     shown = found if isinstance(found, tuple) else (found,)
     outcomes[_MADE] = partial(_show_made, folder.name, token, goes_along, shown)
 

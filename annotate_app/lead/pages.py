@@ -35,9 +35,9 @@ from evenhand.annotate_app.logins.lead_login import (
     present_place,
     require,
 )
-from evenhand.annotate_app.neighbours import names_in, place_of_studies
+from evenhand.annotate_app.neighbours import sites
 from evenhand.annotate_app.plain_text import show, show_complaint
-from evenhand.annotate_app.where import base_path
+from evenhand.annotate_app.where import present_site
 from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.access.accounts import Role
@@ -108,8 +108,7 @@ def show_pages(present: Callable[[], Study]) -> None:
 
 def _show_neighbours() -> None:
     """The ways to the other studies at this address, each with its own login."""
-    place = place_of_studies()
-    others = [name for name in names_in(place) if f"/{name}" != base_path()] if place else []
+    others = [site.folder.name for site in sites() if site != present_site()]
     if others:
         heading = written("several.others")
         ways = [f'<li><a href="../{name}/{FIRST_PLACE}">{name}</a></li>' for name in others]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from evenhand.annotate_app.where import base_path, headers_of, is_secure
+from evenhand.annotate_app.where import STUDY, base_path, headers_of, is_secure
 
 if TYPE_CHECKING:
     from starlette.types import Scope
@@ -48,17 +48,19 @@ def new_cookie(scope: Scope) -> bytes:
 
 
 def bound(scope: Scope) -> Scope:
-    """The connection of a page with its browser's digest in `HEADER`, by which Streamlit gives a
-    session only to the browser that began it. A connection without our cookie, which anyone may
-    open, cannot take up any: what it asks for (subprotocol, token, session) is removed.
+    """The connection of a page with its browser's digest in `HEADER` and its study's path in
+    `STUDY`: Streamlit gives a session only to the browser that began it, in that study. A
+    connection without our cookie, which anyone may open, cannot take up any: what it asks for
+    (subprotocol, token, session) is removed.
     """
     own = browser_of(scope)
     headers = [
         (key, value if own or key != _ASKS else b",".join(value.split(b",")[:2]))
         for key, value in scope["headers"]
-        if key != HEADER
+        if key not in (HEADER, STUDY)
     ]
-    return {**scope, "headers": [*headers, (HEADER, own.encode())]}
+    told = [(HEADER, own.encode()), (STUDY, base_path(scope).encode())]
+    return {**scope, "headers": [*headers, *told]}
 
 
 def present_browser() -> str:
@@ -70,7 +72,7 @@ def _name(scope: Scope) -> str:
     """Name of the cookie: one for each study at an address. With the prefix, no page of a
     neighbouring host can set it, and it goes to every path (RFC 6265bis, 4.1.3.2).
     """
-    name = _NAME + base_path().replace("/", "_")
+    name = _NAME + base_path(scope).replace("/", "_")
     return f"__Host-{name}" if is_secure(scope) else name
 
 

@@ -1,6 +1,6 @@
-"""Writes the page that nginx, or the router before several studies, shows while the app is away.
+"""Writes the page that nginx shows while the app is away.
 
-`python deploy/nginx/write_away_page.py` writes annotate_app/away.html from away-template.html and
+`python deploy/nginx/write_away_page.py` writes deploy/nginx/away.html from away-template.html and
 the app's sentences; tests/deploy/test_files.py fails if the file differs.
 """
 
@@ -13,7 +13,7 @@ from evenhand.annotate_app.languages import ENGLISH
 from evenhand.annotate_app.plain_text import said
 
 HERE = Path(__file__).parent
-PAGE = HERE.parents[1] / "annotate_app" / "away.html"
+PAGE = HERE / "away.html"
 
 
 def away_page() -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -238,8 +237,9 @@ def _dollars(text: str) -> float:
 
 def _annotate(arguments: argparse.Namespace) -> int:
     from evenhand.annotate_app.neighbours import check_names, studies_in, study_path
-    from evenhand.annotate_app.serve import serve
+    from evenhand.annotate_app.serve import serve, serve_several
     from evenhand.local_page import app_port
+    from evenhand.study.settings.study_toml import read_config
 
     port = app_port(arguments.port)
     address, public = reached_at(arguments, port)
@@ -255,16 +255,18 @@ def _annotate(arguments: argparse.Namespace) -> int:
     if folders == named and len(folders) == 1:
         (folder,) = arguments.dirs
         before_serving(folder, arguments.url or "", address, path)
+        served = {"name": folders[0].name, "address": f"{address}{path}/"}
+        console().print(written("several.served", **served))
         return serve(folder, port=port, public_host=public, path=path)
     refuse(arguments, ["--path"], "is of one study; several have their folders' names")
-    if sys.platform == "win32":
-        raise InputError(written("several.windows"))
     check_names(folder.name for folder in folders if folder in named)
     owners: dict[bytes, str] = {}
     for folder in list(folders):
         try:
             served = f"{address}{study_path(folder.name)}/"
             say("several.served", name=folder.name, address=served)
+            if read_config(folder).oidc:
+                raise InputError(written("several.single_sign_on", folder=folder, name=folder.name))
             secret = before_serving(folder, arguments.url or "", address, f"/{folder.name}")
         except InputError as error:
             said = {"name": folder.name, "error": str(error)}
@@ -279,10 +281,7 @@ def _annotate(arguments: argparse.Namespace) -> int:
     check_names(folder.name for folder in folders)
     if not folders:
         raise InputError(written("several.none_left"))
-    from evenhand.annotate_app.side_by_side import serve_several
-
-    serve_several(folders, port, public)
-    return DONE
+    return serve_several(folders, port, public)
 
 
 def before_serving(folder: Path, url: str, address: str, path: str) -> bytes:

@@ -216,8 +216,9 @@ def _demo(arguments: argparse.Namespace) -> int:
     from evenhand.local_page import app_port
 
     port = app_port(arguments.port)
-    say("demo.app")
-    print_lead_link(folder, f"http://localhost:{port}")
+    address = f"http://localhost:{port}"
+    say("demo.app", address=address)
+    print_lead_link(folder, address)
     return serve(folder, port=port)
 
 

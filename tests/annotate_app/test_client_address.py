@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evenhand.annotate_app.neighbours import VARIABLE
-from evenhand.annotate_app.where import as_sent, client_address
+from evenhand.annotate_app.where import client_address
 
 PROXY, INNER, CLIENT = "10.0.0.1", "10.0.0.2", "203.0.113.9"
 
@@ -28,14 +27,3 @@ PROXY, INNER, CLIENT = "10.0.0.1", "10.0.0.2", "203.0.113.9"
 )
 def test_the_last_that_a_trusted_proxy_says(peer, forwarded, trusted, found) -> None:
     assert client_address(peer, forwarded, trusted) == found
-
-
-def test_only_a_router_says_whom_it_speaks_with(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who has gone before they were let in has no address either."""
-    forged = {"client": None, "headers": [(b"x-forwarded-for", b"203.0.113.5, 127.0.0.9")]}
-    monkeypatch.delenv(VARIABLE, raising=False)
-    assert as_sent(forged) == forged
-    monkeypatch.setenv(VARIABLE, "/anywhere")
-    told = as_sent(forged)
-    assert told["client"] == ("127.0.0.9", 0)
-    assert told["headers"] == [(b"x-forwarded-for", b"203.0.113.5")]

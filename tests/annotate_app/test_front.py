@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-import socket
 
 import pytest
 
 import evenhand
 from evenhand.annotate_app.front import front_page, modules_of
 from evenhand.annotate_app.languages import ENGLISH
-from evenhand.annotate_app.launch import _without_delay
 from evenhand.annotate_app.panel_files import panel_path
 from evenhand.study.creation import usual_rubrics
 from harness.annotator import IS_NEXT, READY
@@ -150,13 +148,3 @@ def test_the_page_names_every_module_that_streamlit_begins_with() -> None:
     assert any(name.startswith("BidiComponent.") for name in modules)
     assert len(modules) > 20
     assert all(f'"./static/js/{name}"' in page for name in modules)
-
-
-def test_no_piece_of_an_answer_waits_for_the_one_before() -> None:
-    listening, address = _without_delay("127.0.0.1", "127.0.0.1", 0, 5)
-    listening.setblocking(True)
-    with listening, socket.create_connection(listening.getsockname()):
-        accepted, _ = listening.accept()
-        with accepted:
-            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
-    assert address == "127.0.0.1"

@@ -21,7 +21,7 @@ def test_however_many_want_to_know_the_store_is_asked_once_a_while() -> None:
         return WELL if len(asked) > 1 else AWAY
 
     async def many() -> None:
-        health = Health(ask, keep=0.2)
+        health = Health(lambda: asyncio.to_thread(ask), keep=0.2)
         assert await asyncio.gather(*(health.state() for _ in range(50))) == [AWAY] * 50
         assert await health.state() == AWAY
         assert len(asked) == 1
@@ -42,7 +42,7 @@ def test_no_answer_is_a_no_and_holds_up_nobody() -> None:
         return WELL if over.wait(30) else AWAY
 
     async def twice() -> None:
-        health = Health(ask, keep=0, patience=0.05)
+        health = Health(lambda: asyncio.to_thread(ask), keep=0, patience=0.05)
         assert await health.state() == AWAY
         assert await health.state() == AWAY
         assert len(asked) == 1  # the first is still waited for
@@ -57,4 +57,4 @@ def test_a_fault_in_asking_is_a_no() -> None:
     def ask() -> StoreState:
         raise OSError("out of files")
 
-    assert asyncio.run(Health(ask).state()) == AWAY
+    assert asyncio.run(Health(lambda: asyncio.to_thread(ask)).state()) == AWAY

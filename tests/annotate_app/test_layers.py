@@ -35,8 +35,20 @@ def test_no_text_of_the_study_becomes_markdown_or_markup():
             assert "st.html(" not in code, module.name
 
 
+def test_streamlits_server_is_used_by_its_public_ways_alone():
+    for module in FOLDER.rglob("*.py"):
+        for node in ast.walk(ast.parse(module.read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                names = [f"{node.module}.{each.name}" for each in node.names]
+            elif isinstance(node, ast.Import):
+                names = [each.name for each in node.names]
+            else:
+                continue
+            for name in names:
+                assert not re.match(r"streamlit\.(web|.*\b_)", name), (module, name)
+
+
 def test_no_module_shadows_the_standard_library():
-    # Streamlit puts the script's folder first on sys.path.
     assert not {module.stem for module in MODULES} & sys.stdlib_module_names
 
 
@@ -56,10 +68,7 @@ def test_settings():
 def test_command_names_script_and_study_in_full(tmp_path, monkeypatch):
     (tmp_path / "my study").mkdir()
     monkeypatch.chdir(tmp_path)
-    words = command("my study", port=8599)
-    scripts = [str(FOLDER / "launch.py"), "run", str(FOLDER / "app.py")]
-    assert words[:5] == [sys.executable, "-P", *scripts]
-    assert "--server.headless=true" in words
-    assert "--server.port=8599" in words
-    assert words[-2:] == ["--", str(tmp_path / "my study")]
-    assert "--server.headless=false" in command("x", open_browser=True)
+    words = command(["my study"], 8599, path="/a")
+    assert words[:3] == [sys.executable, "-P", str(FOLDER / "app.py")]
+    assert words[3:] == [str(tmp_path / "my study"), "--port=8599", "--public-host=", "--path=/a"]
+    assert "--path" not in " ".join(command(["a", "b"], 8599))  # each has its folder's name

@@ -37,11 +37,16 @@ def shown_errors() -> Iterator[None]:
     config.set_option("client.showErrorDetails", before)
 
 
-LOADED = """
+LOADED = '''
 import sys
 from streamlit.testing.v1 import AppTest
 
-script = f"from evenhand.annotate_app.page import show_page; show_page([{sys.argv[1]!r}])"
+script = f"""
+from pathlib import Path
+from evenhand.annotate_app.neighbours import Site
+from evenhand.annotate_app.page import show_page
+show_page(Site(Path({sys.argv[1]!r})))
+"""
 for query in ({"rater": "anna"}, {"lead": "in"}, {"lead": "forged"}):
     app = AppTest.from_string(script, default_timeout=60)
     app.query_params.update(query)
@@ -49,7 +54,7 @@ for query in ({"rater": "anna"}, {"lead": "in"}, {"lead": "forged"}):
     assert not app.exception, app.exception
     print(query, [title.value for title in app.title])
 print({"evenhand.analysis", "evenhand.graders", "evenhand.annotate_app.lead"} & sys.modules.keys())
-"""
+'''
 
 
 @pytest.mark.slow

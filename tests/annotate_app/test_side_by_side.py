@@ -1,32 +1,43 @@
-"""Several studies behind one address, by the real command: what is apart stays apart, what ends is
-started again, and nothing outlives the command."""
+"""Several studies behind one address, by the real command: what is apart stays apart, and a kill
+loses nothing."""
 
 from __future__ import annotations
 
-import fcntl
-import os
+import asyncio
+import json
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import psutil
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
+from websockets import Origin, Subprotocol
+from websockets.asyncio.client import connect as async_connect
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import ClientConnection, connect
 
+from evenhand.annotate_app.where import MOST_PAGES
 from evenhand.cli.lead import lead_link
 from evenhand.study import open_study
 from evenhand.study.access.accounts import accounts, set_account
 from evenhand.study.access.admission import make_invites
+from evenhand.study.access.lead_login import new_link_token
 from evenhand.study.settings.study_toml import change_config, read_config
 from harness.annotator import READY, Annotator
-from harness.served import ServedTogether, holds
+from harness.ports import free_port
+from harness.served import Served, ServedTogether, holds
 from harness.studies import write_pairs
 from tests.annotate_app.participants import settled
-from tests.annotate_app.together import NAMES, PASSWORD, asked, two_studies
+from tests.annotate_app.test_session_cookie import drawn
+from tests.annotate_app.together import NAMES, PASSWORD, PROXY, asked, two_studies
 
 pytestmark = pytest.mark.browser  # it starts the app, as those do
 
@@ -87,15 +98,110 @@ def test_what_opens_one_opens_nothing_of_the_other(
     expect(page.get_by_text("Leading the study")).to_be_visible()
 
 
+def test_a_session_of_one_opens_in_no_other(together: ServedTogether) -> None:
+    """Not even for its lead, in a browser with one cookie for both."""
+    cookie = "; ".join(f"evenhand_session_{name}={'x' * 43}" for name in NAMES)
+    with open_study(together.study("first").folder) as study:
+        link = new_link_token(study.store)
+
+    async def shown(name: str, query: str, session: str = "", **headers: str) -> tuple[str, str]:
+        async with async_connect(
+            f"ws://127.0.0.1:{together.port}/{name}/_stcore/stream",
+            subprotocols=[Subprotocol(each) for each in ("streamlit", "x", session) if each],
+            origin=Origin(f"http://127.0.0.1:{together.port}"),
+            additional_headers={"Cookie": cookie, **headers},
+            max_size=None,
+        ) as line:
+            return await drawn(line, query)
+
+    async def try_both() -> None:
+        session, seen = await shown("first", f"lead={link}")
+        assert "Leading the study" in seen
+        got, seen = await shown("second", "lead=in", session, **{"X-Evenhand-Study": "/first"})
+        assert got != session
+        assert "Leading the study" not in seen
+        got, seen = await shown("first", "lead=in", session)
+        assert got == session
+        assert "Leading the study" in seen
+
+    with ThreadPoolExecutor(1) as apart:  # from the loop of the browser, if one runs here
+        apart.submit(asyncio.run, try_both()).result()
+
+
 def test_a_stranger_learns_of_no_study(together: ServedTogether) -> None:
     for path in ("/", "/third/", "/overview", "/_stcore/health", "/favicon.ico"):
         status, said = asked(together, path)
-        assert (status, said) == (404, "Nothing is here. Use the link that you were given.\n")
-    assert asked(together, "/health") == (200, '{"studies": "answer"}\n')
+        assert (status, said) == (404, "Nothing is here. Use the link that you were given.")
+    assert asked(together, "/health") == (200, '{"studies":"answer"}')
     for name in NAMES:
         status, said = asked(together, f"/{name}/")
         assert status == 200
         assert not [each for each in NAMES if f"/{each}" in said]
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/first/..%2fsecond/health",
+        "/first/%2e%2e/second/health",
+        "/first/../second/health",
+        "/first%2f..%2fsecond/health",
+        "//second/health",
+        "/first//second/health",
+        "/first\\..\\second/health",
+        "/First/health",
+        "/second%00/health",
+        "http://localhost/second/health",
+        "*",
+    ],
+)
+def test_no_odd_path_leads_to_a_study(together: ServedTogether, target: str) -> None:
+    with socket.create_connection(("127.0.0.1", together.port), 30) as line:
+        head = f"GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        line.sendall(head.encode())
+        said = b"".join(iter(lambda: line.recv(65536), b""))
+    assert b'"store"' not in said
+    assert b" 500 " not in said.partition(b"\r\n")[0]
+
+
+def has_room(together: ServedTogether, name: str, address: str, **headers: str) -> bool:
+    found, said = asked(together, f"/{name}/evenhand/room", address, **headers)
+    assert found == 200
+    return bool(json.loads(said)["room"])
+
+
+def page_of(together: ServedTogether, path: str, address: str = "127.0.0.1") -> ClientConnection:
+    return connect(
+        f"ws://127.0.0.1:{together.port}{path}",
+        subprotocols=[Subprotocol("streamlit")],
+        source_address=(address, 0),
+        open_timeout=20,
+    )
+
+
+@pytest.mark.parametrize(
+    "path", ["/_stcore/stream", "/third/_stcore/stream", "/first/..%2fsecond/_stcore/stream"]
+)
+def test_no_connection_is_made_at_a_wrong_path(together: ServedTogether, path: str) -> None:
+    with pytest.raises(InvalidStatus) as refused:
+        page_of(together, path)
+    assert refused.value.response.status_code in (400, 403, 404)
+
+
+def test_each_study_counts_the_pages_of_an_address_and_believes_its_own_proxy_alone(
+    together: ServedTogether,
+) -> None:
+    full, free = "127.0.0.2", "127.0.0.3"
+    with ExitStack() as pages:
+        for _ in range(MOST_PAGES):
+            pages.enter_context(page_of(together, "/first/_stcore/stream", full))
+        assert not has_room(together, "first", full)
+        assert has_room(together, "first", free)
+        assert has_room(together, "second", full)
+        assert not has_room(together, "first", full, X_Forwarded_For="203.0.113.5")
+        assert has_room(together, "first", PROXY, X_Forwarded_For="203.0.113.5")
+        assert not has_room(together, "first", PROXY, X_Forwarded_For=f"203.0.113.5, {full}")
+    assert holds(lambda: has_room(together, "first", full))
 
 
 def test_a_name_that_is_not_the_apps_is_refused_by_each_study(together: ServedTogether) -> None:
@@ -210,26 +316,29 @@ def test_one_login_at_the_provider_serves_both_and_each_lets_in_whom_it_lists(
     from harness.identity_provider import CLIENT, SECRET, IdentityProvider
 
     provider = IdentityProvider()
-    served = ServedTogether(two_studies(tmp_path), tmp_path)
-    served.environment["EVENHAND_TEST_SECRET"] = SECRET
+    secret = {"EVENHAND_TEST_SECRET": SECRET}
+    served = {
+        folder.name: Served(folder, tmp_path, free_port(), None, secret, path=f"/{folder.name}")
+        for folder in two_studies(tmp_path)
+    }
     for name, leads in (("first", ["sub:ada-1"]), ("second", ["sub:ben-2"])):
         settings = {
             "server_metadata_url": provider.metadata_url,
             "client_id": CLIENT,
             "client_secret": "${EVENHAND_TEST_SECRET}",
-            "address": f"{served.url}{name}",
+            "address": served[name].url.rstrip("/"),
             "label": "Institute",
             "leads": leads,
         }
-        change_config(served.study(name).folder, {"oidc": settings})
-    served.start()
+        change_config(served[name].folder, {"oidc": settings})
+        served[name].start()
     try:
         page = new_context().new_page()
         provider.person = {"sub": "ada-1", "email": "ada@example.org", "email_verified": True}
 
         def come_to(name: str) -> None:
-            provider.redirect_uri = f"{served.url}{name}/oauth2callback"
-            page.goto(f"{served.study(name).url}overview")
+            provider.redirect_uri = f"{served[name].url}oauth2callback"
+            page.goto(f"{served[name].url}overview")
             page.get_by_role("button", name="Institute").click()
 
         come_to("first")
@@ -237,7 +346,7 @@ def test_one_login_at_the_provider_serves_both_and_each_lets_in_whom_it_lists(
         kept = page.context.cookies()
         paths = {each["path"] for each in kept if each["name"].startswith("_streamlit_user")}
         assert paths == {"/first"}
-        page.goto(f"{served.url}second/overview")  # with the first's login at hand
+        page.goto(f"{served['second'].url}overview")  # with the first's login at hand
         expect(page.get_by_role("heading", name="Leading a study")).to_be_visible()
         come_to("second")
         expect(page.locator(".evenhand-complaint")).to_contain_text("does not know you")
@@ -245,69 +354,69 @@ def test_one_login_at_the_provider_serves_both_and_each_lets_in_whom_it_lists(
         page.get_by_role("button", name="Institute").click()
         expect(page.get_by_text("Leading the study")).to_be_visible()
         page.get_by_role("button", name="Log out").click()  # of the second alone
-        page.wait_for_url(f"{served.url}second/")  # by way of the provider
+        page.wait_for_url(served["second"].url)  # by way of the provider
         expect(page.get_by_role("button", name="Institute")).to_be_visible()
-        page.goto(f"{served.url}first/overview")
+        page.goto(f"{served['first'].url}overview")
         expect(page.get_by_text("Leading the study")).to_be_visible()
     finally:
-        served.stop()
+        for each in served.values():
+            each.kill()
         provider.close()
 
 
-# ---- processes ----------------------------------------------------------------------------------
+# ---- one process --------------------------------------------------------------------------------
 
 
-def test_a_killed_study_comes_back_and_keeps_its_labels_while_the_other_goes_on(
-    new_context: Callable[..., BrowserContext], together: ServedTogether
+def test_a_kill_loses_nothing_in_any_study(
+    new_context: Callable[..., BrowserContext], tmp_path: Path
 ) -> None:
-    people = [enters(new_context().new_page(), together, name, "cy") for name in NAMES]
-    killed, other = people
-    killed.answer("L")
-    together.process_of("first").kill()
-    before = killed.page.locator(".material").text_content() or ""
-    killed.choose("R")
-    killed.submit()  # which nobody hears yet
-    other.answer("L")
-    killed.wait_for_next(before)
-    killed.wait_for_chip("saved")
-    assert killed.all_stored()
-    assert other.all_stored()
-    assert len(killed.given) == 2
+    together = ServedTogether(two_studies(tmp_path), tmp_path)
+    together.start()
+    try:
+        people = [enters(new_context().new_page(), together, name, "cy") for name in NAMES]
+        for person in people:
+            person.answer("L")
+        together.process.kill()
+        together.process.wait()
+        seen = [person.page.locator(".material").text_content() or "" for person in people]
+        for person in people:
+            person.choose("R")
+            person.submit()  # which nobody hears yet
+        together.start()
+        for person, before in zip(people, seen, strict=True):
+            person.wait_for_next(before)
+            person.wait_for_chip("saved")
+            assert person.all_stored()
+            assert len(person.given) == 2
+    finally:
+        together.stop()
 
 
-@pytest.fixture
-def mortal(tmp_path: Path) -> Iterator[ServedTogether]:
-    served = ServedTogether(two_studies(tmp_path), tmp_path)
-    served.start()
-    yield served
-    served.stop()
+def test_health_is_good_only_where_all_are(together: ServedTogether) -> None:
+    lock = sqlite3.connect(together.study("second").folder / "study.db", isolation_level=None)
+    lock.execute("BEGIN EXCLUSIVE")
+    try:
+        assert holds(lambda: asked(together, "/health")[0] == 503)
+        assert json.loads(asked(together, "/second/health")[1])["store"] == "cannot be written"
+        assert asked(together, "/first/health")[0] == 200
+    finally:
+        lock.execute("ROLLBACK")
+        lock.close()
+    assert holds(together.is_well)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
-def test_nothing_outlives_the_command(mortal: ServedTogether, number: signal.Signals) -> None:
-    running = mortal.processes()
-    assert len(running) >= 2
-    socket.create_connection(("127.0.0.1", mortal.port)).close()
-    mortal.process.send_signal(number)
-    assert mortal.process.wait(30) == (-9 if number == signal.SIGKILL else 0)
+def test_nothing_outlives_the_command(tmp_path: Path, number: signal.Signals) -> None:
+    served = ServedTogether(two_studies(tmp_path), tmp_path)
+    served.start()
+    running = served.process.children(recursive=True)
+    served.process.send_signal(number)
+    assert served.process.wait(30) == (0 if number == signal.SIGINT else -number)
     psutil.wait_procs(running, timeout=30)
     assert not [each for each in running if each.is_running()]
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        probe.bind(("127.0.0.1", mortal.port))
-
-
-def test_nobody_who_tidies_up_takes_its_folder(mortal: ServedTogether) -> None:
-    """systemd-tmpfiles leaves a folder that is locked: see tmpfiles.d(5)."""
-    (place,) = {
-        Path(each.laddr).parent
-        for each in mortal.process.net_connections("unix")
-        if each.laddr.endswith("/0")
-    }
-    folder = os.open(place, os.O_RDONLY)
-    with pytest.raises(BlockingIOError):
-        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    os.close(folder)
+        probe.bind(("127.0.0.1", served.port))
 
 
 # ---- the command --------------------------------------------------------------------------------
@@ -403,7 +512,7 @@ def test_a_single_sign_on_that_would_lead_elsewhere_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EVENHAND_TEST_SECRET", "x")
-    (first, _) = two_studies(tmp_path)
+    first, second = two_studies(tmp_path)
     settings = {
         "server_metadata_url": "https://id.example.org/.well-known/openid-configuration",
         "client_id": "evenhand",
@@ -415,13 +524,19 @@ def test_a_single_sign_on_that_would_lead_elsewhere_is_refused(
         done = command(first, *options)
         assert done.returncode == 2
         assert f"/second, but this study is served at {path}." in done.stderr.replace("\n", " ")
+    both = command(first, second)
+    assert both.returncode == 2
+    assert "--path /first" in both.stderr.replace("\n", " ")
 
 
-def test_a_port_that_is_taken_is_one_sentence(tmp_path: Path) -> None:
+@pytest.mark.parametrize("names", [NAMES, NAMES[:1]])
+def test_a_port_that_is_taken_is_one_sentence(tmp_path: Path, names: Sequence[str]) -> None:
+    two_studies(tmp_path)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        done = command(*two_studies(tmp_path), "--port", port)
+        done = command(*(tmp_path / name for name in names), "--port", port)
     assert done.returncode == 2
     assert f"Port {port} is not available" in done.stderr
+    assert "Traceback" not in done.stderr

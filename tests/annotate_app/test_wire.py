@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,10 @@ import sqlalchemy as sa
 from itsdangerous import URLSafeTimedSerializer
 from starlette.testclient import TestClient
 
-from evenhand.annotate_app import where, wire
-from evenhand.annotate_app.app import app
+from evenhand.annotate_app import neighbours, where, wire
+from evenhand.annotate_app.app import make_app
 from evenhand.annotate_app.logins.browser import browser_of
+from evenhand.annotate_app.neighbours import Site
 from evenhand.annotate_app.served_study import served
 from evenhand.annotate_app.where import MOST_BYTES
 from evenhand.annotate_app.wire import ANSWERS
@@ -33,6 +34,7 @@ from evenhand.study.session.sessions import Sessions
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.logs.session import events_of
 from evenhand.study.store.schema import labels, told_totals
+from harness.served import holds
 from harness.sessions import Session
 
 PASSWORD = "correct horse battery"
@@ -45,12 +47,18 @@ class Panel:
 
     def __init__(self, client: TestClient, study: Study, admission: Admission, login: str) -> None:
         self.client, self.study, self.admission = client, study, admission
-        browser = browser_of({"type": "http", "scheme": "http", "headers": self._cookie(0)})
+        self.path = path_of(study.folder)
+        scope = {"type": "http", "scheme": "http", "path": f"{self.path}/"}
+        browser = browser_of(scope | {"headers": self._cookie(0)})
         self.ticket = make_ticket(study, admission, login, browser)
         self.session = Session(0, admission.rater_id)
 
     def _cookie(self, browser: int | None) -> list[tuple[bytes, bytes]]:
-        held = [] if browser is None else [f"evenhand_session={COOKIES[browser]}".encode()]
+        held = (
+            []
+            if browser is None
+            else [f"evenhand_session{self.path.replace('/', '_')}={COOKIES[browser]}".encode()]
+        )
         return [(b"cookie", each) for each in held]
 
     def say(self, said: Any = None, browser: int | None = 0, **headers: str) -> Any:
@@ -58,7 +66,7 @@ class Panel:
         content = said if isinstance(said, bytes) else json.dumps(said or {}).encode()
         given = [*self._cookie(browser), (b"x-evenhand-ticket", self.ticket.encode())]
         given += [(k.replace("_", "-").encode(), v.encode()) for k, v in headers.items()]
-        return self.client.post(f"/{ANSWERS}", content=content, headers=dict(given))
+        return self.client.post(f"{self.path}/{ANSWERS}", content=content, headers=dict(given))
 
     def take(self, **said: Any) -> dict[str, Any]:
         """The panel's data after a message."""
@@ -78,23 +86,32 @@ class Panel:
             return list(connection.execute(sa.select(labels.c.submit_id)).scalars())
 
 
+def path_of(folder: Path) -> str:
+    """The path at which a study is served here: folders have one name."""
+    return f"/{folder.parent.name}-{folder.name}"
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[TestClient]:
+    with TestClient(make_app(), base_url="http://localhost") as client:
+        yield client
+
+
 @pytest.fixture
-def panel_of(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Panel]]:
+def panel_of(monkeypatch: pytest.MonkeyPatch, client: TestClient) -> Callable[..., Panel]:
     """panel_of(folder, rater, address, login): the panel of somebody who was admitted."""
-    client = TestClient(app, base_url="http://localhost")
 
     def make(
         folder: Path, rater: str = "ann", address: dict[str, str] | None = None, login: str = ""
     ) -> Panel:
-        monkeypatch.setattr(sys, "argv", ["app.py", str(folder)])
-        where._settings.cache_clear()
-        study = served(str(folder)).desks().desk.study
+        site = Site(folder, path_of(folder), alone=False)
+        monkeypatch.setitem(neighbours._sites, site.path, site)
+        study = served(site).desks().desk.study
         admission = admit(study, address or {"rater": rater}, login)
         assert admission is not None
         return Panel(client, study, admission, login)
 
-    yield make
-    where._settings.cache_clear()
+    return make
 
 
 @pytest.fixture
@@ -189,9 +206,9 @@ def test_of_one_address_only_so_many_messages_are_read_at_once(
     panel: Panel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers = panel.answers()
-    monkeypatch.setitem(wire._under_way, "testclient", where.MOST_PAGES)
+    monkeypatch.setitem(wire._under_way, (panel.path, "testclient"), where.MOST_PAGES)
     assert panel.say({"answers": answers}).status_code == 503
-    monkeypatch.setitem(wire._under_way, "testclient", where.MOST_PAGES - 1)
+    monkeypatch.setitem(wire._under_way, (panel.path, "testclient"), where.MOST_PAGES - 1)
     assert panel.say({"answers": answers}).status_code == 200
 
 
@@ -233,7 +250,7 @@ def test_a_revoked_link_and_an_ended_login_take_no_more_answers(
     assert ann.say().status_code == 200
     change_config(folder, {"session": {"entry": "invite"}})
     assert ann.say().status_code == 403  # a code alone is good no more
-    study = served(str(folder)).desks().desk.study
+    study = served(Site(folder)).desks().desk.study
     (invite,) = make_invites(study, ["ivy"], 1)
     ivy = panel_of(folder, address={"invite": invite.token})
     set_account(study.store, "eve", PASSWORD, "expert")
@@ -257,3 +274,25 @@ def test_a_store_that_takes_nothing_is_said_and_the_answer_may_come_again(panel:
     other.execute("ROLLBACK")
     other.close()
     assert panel.take(answers=answers)["receipts"] == {answers[0]["submit_id"]: "stored"}
+
+
+def test_a_locked_store_holds_up_no_other_study(
+    panel: Panel, panel_of: Callable[..., Panel], make_study: Callable[..., Path]
+) -> None:
+    """Who asks of the other is answered while most of those at the locked one wait."""
+    other, many = panel_of(make_study(5)), 24
+    answers, others = panel.answers(), other.answers()
+    lock = sqlite3.connect(panel.study.folder / "study.db", isolation_level=None)
+    lock.execute("BEGIN EXCLUSIVE")
+    with ThreadPoolExecutor(many) as people:
+        waiting = [people.submit(panel.say, {"answers": answers}) for _ in range(many)]
+        assert holds(lambda: sum(each.running() for each in waiting) == many)
+        said = other.take(answers=others)
+        ended = sum(each.done() for each in waiting)
+    assert set(said["receipts"].values()) == {"stored"}
+    assert ended < many / 2
+    assert {each.result().status_code for each in waiting} == {503}
+    lock.execute("ROLLBACK")
+    lock.close()
+    receipts = [panel.take(answers=answers)["receipts"] for _ in range(2)]
+    assert [set(each.values()) for each in receipts] == [{"stored"}, {"duplicate"}]

@@ -194,7 +194,7 @@ def test_the_steps_for_several_studies_lead_to_two_by_one_command_or_by_two(
         for path in ("/my-study/health", "/second/health"):
             assert status(ports[0], NAME, path) == 200
             assert status(ports[0], "rebound.example.org", path) == 421
-        assert status(ports[1], NAME, "/health") == 404
+        assert status(ports[1], NAME, "/overview") == 404
     finally:
         for app in apps:
             app.terminate()

@@ -105,28 +105,6 @@ def test_each_path_is_its_studys_alone(
     assert site[0].ask("GET", path)[0] == status
 
 
-def test_a_study_that_hangs_holds_up_no_other(
-    tmp_path_factory: pytest.TempPathFactory, nginx: None
-) -> None:
-    """nginx knows one command alone, and would leave all of it."""
-    home = tmp_path_factory.mktemp
-    options = ["--url", f"https://{NAME}"]
-    served = ServedTogether(two_studies(home("studies")), home("app"), options=options)
-    served.start()
-    proxy = Proxy(home("nginx"), [served.port])
-    try:
-        proxy.start()
-        hung = served.process_of("second")
-        hung.suspend()
-        for path in ("/second/", "/health", "/second/_stcore/health"):
-            assert proxy.ask("GET", path)[0] == 503
-            assert proxy.ask("GET", "/first/health")[0] == 200
-        hung.resume()
-        proxy.stop()
-    finally:
-        served.stop()
-
-
 @pytest.mark.parametrize("path", ["/first/..%2fsecond/", "/first/%2e%2e/second/overview"])
 def test_no_path_leads_from_one_to_the_other(site: tuple[Proxy, list[Served]], path: str) -> None:
     status, headers = site[0].ask("GET", path)
