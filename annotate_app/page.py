@@ -39,7 +39,7 @@ def show_page(site: Site) -> None:
         study = desks.desk.study
         arrive(study)
         if is_asked_for():
-            show_lead_entry(lambda: served(arguments[0]).desks().desk.study)
+            show_lead_entry(lambda: served(site).desks().desk.study)
         else:
             reader = present_language(study)
             st.set_page_config(page_title=reader.say("page.title"))

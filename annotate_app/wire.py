@@ -37,7 +37,7 @@ _TICKET = "x-evenhand-ticket"
 _PATIENCE = 30.0
 """Seconds in which a message is to be whole."""
 _MOST_WAITING = 64
-"""Messages of a study that wait for its store: a browser has given up before more had their turn."""
+"""Messages of a study that wait for its store: a browser gives up before more have their turn."""
 _under_way: Counter[tuple[str, str]] = Counter()
 """Messages being read or at work, by the study's path and the address."""
 

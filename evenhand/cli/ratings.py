@@ -255,18 +255,17 @@ def _annotate(arguments: argparse.Namespace) -> int:
     if folders == named and len(folders) == 1:
         (folder,) = arguments.dirs
         before_serving(folder, arguments.url or "", address, path)
-        served = {"name": folders[0].name, "address": f"{address}{path}/"}
-        console().print(written("several.served", **served))
+        say("several.served", name=folders[0].name, address=f"{address}{path}/")
         return serve(folder, port=port, public_host=public, path=path)
     refuse(arguments, ["--path"], "is of one study; several have their folders' names")
     check_names(folder.name for folder in folders if folder in named)
     owners: dict[bytes, str] = {}
     for folder in list(folders):
         try:
-            served = f"{address}{study_path(folder.name)}/"
-            say("several.served", name=folder.name, address=served)
             if read_config(folder).oidc:
                 raise InputError(written("several.single_sign_on", folder=folder, name=folder.name))
+            served = f"{address}{study_path(folder.name)}/"
+            say("several.served", name=folder.name, address=served)
             secret = before_serving(folder, arguments.url or "", address, f"/{folder.name}")
         except InputError as error:
             said = {"name": folder.name, "error": str(error)}
