@@ -21,7 +21,7 @@ from evenhand.annotate_app.logins.browser import (
     new_cookie,
 )
 from evenhand.annotate_app.logins.lead_login import PLACES
-from evenhand.annotate_app.neighbours import site_of
+from evenhand.annotate_app.sites import site_of
 from evenhand.annotate_app.where import (
     address_of,
     base_path,

@@ -16,8 +16,8 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from evenhand.annotate_app.neighbours import Site, site_of, sites
 from evenhand.annotate_app.served_study import served
+from evenhand.annotate_app.sites import Site, site_of, sites
 from evenhand.study.workspace import StoreState, store_state
 
 _PATIENCE = 4.0

@@ -16,10 +16,10 @@ from evenhand.annotate_app.logins.entry import (
     keep_login,
 )
 from evenhand.annotate_app.logins.single_sign_on import arrive
-from evenhand.annotate_app.neighbours import Site
 from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.annotate_app.served_study import Desks, served
 from evenhand.annotate_app.session_pages import show_step
+from evenhand.annotate_app.sites import Site
 from evenhand.annotate_app.unit_page import show_units, take_panel
 from evenhand.annotate_app.unsent import tell_unsent
 from evenhand.annotate_app.waiting import wait_for_store

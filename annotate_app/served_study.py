@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from evenhand.annotate_app.neighbours import Site
+from evenhand.annotate_app.sites import Site
 from evenhand.annotate_app.watch import start_watch
 from evenhand.errors import InputError
 from evenhand.study import Study, open_study

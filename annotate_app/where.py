@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import streamlit as st
 
-from evenhand.annotate_app.neighbours import Site, site_at, site_of
+from evenhand.annotate_app.sites import Site, site_at, site_of
 from evenhand.errors import InputError
 from evenhand.study.settings.session import SessionSettings
 from evenhand.study.settings.study_toml import read_config

@@ -16,7 +16,6 @@ from starlette.responses import JSONResponse, Response
 from evenhand.annotate_app.door import is_own
 from evenhand.annotate_app.languages import fitting, offered
 from evenhand.annotate_app.logins.browser import browser_of
-from evenhand.annotate_app.neighbours import Site, site_of
 from evenhand.annotate_app.payload import (
     Desk,
     lightened,
@@ -26,6 +25,7 @@ from evenhand.annotate_app.payload import (
     unread_ids,
 )
 from evenhand.annotate_app.served_study import served
+from evenhand.annotate_app.sites import Site, site_of
 from evenhand.annotate_app.unit_page import panel_data
 from evenhand.annotate_app.where import MOST_BYTES, MOST_PAGES, address_of
 from evenhand.errors import InputError, StoreAway

@@ -35,8 +35,8 @@ from evenhand.annotate_app.logins.lead_login import (
     present_place,
     require,
 )
-from evenhand.annotate_app.neighbours import sites
 from evenhand.annotate_app.plain_text import show, show_complaint
+from evenhand.annotate_app.sites import sites
 from evenhand.annotate_app.where import present_site
 from evenhand.errors import InputError
 from evenhand.study import Study
@@ -101,18 +101,18 @@ def show_pages(present: Callable[[], Study]) -> None:
         st.text(f"{study.config.name}, as {who.name}{synthetic if study.config.synthetic else ''}")
         st.button("Log out", on_click=_log_out, args=(study, LOGIN.known()), width="stretch")
     if who.role == "lead":
-        _show_neighbours()
+        _show_other_studies()
     with st.container(key="lead"):
         chosen.run()
 
 
-def _show_neighbours() -> None:
+def _show_other_studies() -> None:
     """The ways to the other studies at this address, each with its own login."""
     others = [site.folder.name for site in sites() if site != present_site()]
     if others:
         heading = written("several.others")
         ways = [f'<li><a href="../{name}/{FIRST_PLACE}">{name}</a></li>' for name in others]
-        with st.sidebar.container(key="lead-neighbours"):
+        with st.sidebar.container(key="lead-other-studies"):
             show(f'<nav aria-label="{heading}"><p>{heading}</p><ul>{"".join(ways)}</ul></nav>')
 
 

@@ -236,8 +236,8 @@ def _dollars(text: str) -> float:
 
 
 def _annotate(arguments: argparse.Namespace) -> int:
-    from evenhand.annotate_app.neighbours import check_names, studies_in, study_path
     from evenhand.annotate_app.serve import serve, serve_several
+    from evenhand.annotate_app.sites import check_names, studies_in, study_path
     from evenhand.local_page import app_port
     from evenhand.study.settings.study_toml import read_config
 

@@ -12,8 +12,8 @@ def page(folder: str) -> AppTest:
     def script(folder):
         from pathlib import Path
 
-        from evenhand.annotate_app.neighbours import Site
         from evenhand.annotate_app.page import show_page
+        from evenhand.annotate_app.sites import Site
 
         show_page(Site(Path(folder)))
 

@@ -43,7 +43,7 @@ from streamlit.testing.v1 import AppTest
 
 script = f"""
 from pathlib import Path
-from evenhand.annotate_app.neighbours import Site
+from evenhand.annotate_app.sites import Site
 from evenhand.annotate_app.page import show_page
 show_page(Site(Path({sys.argv[1]!r})))
 """

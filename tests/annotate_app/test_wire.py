@@ -14,11 +14,11 @@ import sqlalchemy as sa
 from itsdangerous import URLSafeTimedSerializer
 from starlette.testclient import TestClient
 
-from evenhand.annotate_app import neighbours, where, wire
+from evenhand.annotate_app import sites, where, wire
 from evenhand.annotate_app.app import make_app
 from evenhand.annotate_app.logins.browser import browser_of
-from evenhand.annotate_app.neighbours import Site
 from evenhand.annotate_app.served_study import served
+from evenhand.annotate_app.sites import Site
 from evenhand.annotate_app.where import MOST_BYTES
 from evenhand.annotate_app.wire import ANSWERS
 from evenhand.study import Study
@@ -105,7 +105,7 @@ def panel_of(monkeypatch: pytest.MonkeyPatch, client: TestClient) -> Callable[..
         folder: Path, rater: str = "ann", address: dict[str, str] | None = None, login: str = ""
     ) -> Panel:
         site = Site(folder, path_of(folder), alone=False)
-        monkeypatch.setitem(neighbours._sites, site.path, site)
+        monkeypatch.setitem(sites._sites, site.path, site)
         study = served(site).desks().desk.study
         admission = admit(study, address or {"rater": rater}, login)
         assert admission is not None
