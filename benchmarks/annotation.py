@@ -389,7 +389,8 @@ same machine, whose load was {load} at the end), through a proxy that delays eve
 much each way.
 
 {first_unit_table(arrivals, asked)}
-The aim is 2 s for a browser that was never there, behind nginx, over 250 ms each way.
+The aim is 5 s for a browser that was never there and 3.2 s for one that comes again, behind nginx,
+over 250 ms each way.
 """
 
 
@@ -401,10 +402,9 @@ def first_unit_table(arrivals: Sequence[FirstUnit], asked: argparse.Namespace) -
 
 Milliseconds from the address to the frame in which the first unit is painted, medians of
 {asked.visits} visits; cold is a browser that was never there, warm one that comes again. Over
-250 ms each way a way there and back takes 500 ms, and some must follow each other. Directly: the
-page; its scripts, and the unit meanwhile. Behind nginx TLS comes before them. The connection, which
-has TLS of its own, opens while the unit is read. TCP's own is not in these figures, as the proxy
-that delays is on this machine.
+250 ms each way a way there and back takes 500 ms, and these must follow each other: TLS behind nginx,
+the page, Streamlit's modules, which the page names, the connection, and the run that draws the unit.
+TCP's own is not in these figures, as the proxy that delays is on this machine.
 """
 
 
