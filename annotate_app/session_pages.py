@@ -117,9 +117,10 @@ def _consent(sessions: Sessions, press: _Press, step: Step, reader: Language) ->
     consent = sessions.texts.shown("consent", reader.code)
     title = heading(reader.say("session.consent_title"), 1)
     show(title, drawn_text(consent.text, lang=consent.language))
-    for name, agreed in {"agree": True, "disagree": False}.items():
-        label, key = reader.say(f"session.{name}"), _key(name, consent.text)
-        press(label, key, sessions.decide_consent, agreed, reader.code, is_first=agreed)
+    agree, disagree = (_key(name, consent.text) for name in ("agree", "disagree"))
+    decide = sessions.decide_consent
+    press(reader.say("session.agree"), agree, decide, True, reader.code)
+    press(reader.say("session.disagree"), disagree, decide, False, reader.code, is_first=False)
 
 
 def _rubric(sessions: Sessions, press: _Press, step: Step, reader: Language) -> None:

@@ -402,9 +402,9 @@ def first_unit_table(arrivals: Sequence[FirstUnit], asked: argparse.Namespace) -
 
 Milliseconds from the address to the frame in which the first unit is painted, medians of
 {asked.visits} visits; cold is a browser that was never there, warm one that comes again. Over
-250 ms each way a way there and back takes 500 ms, and these must follow each other: TLS behind nginx,
-the page, Streamlit's modules, which the page names, the connection, and the run that draws the unit.
-TCP's own is not in these figures, as the proxy that delays is on this machine.
+250 ms each way a way there and back takes 500 ms, and these must follow each other: TLS behind
+nginx, the page, Streamlit's modules, which the page names, the connection, and the run that draws
+the unit. TCP's own is not in these figures, as the proxy that delays is on this machine.
 """
 
 

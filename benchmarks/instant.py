@@ -39,7 +39,7 @@ STAGES = (
     ("labels as arrays", "evenhand.analysis.one_rubric", "encode"),
     ("drawing resamples", "evenhand.analysis.one_rubric", "_resampled"),
     ("all other statistics", "evenhand.analysis.one_rubric", "rubric_rows"),
-    ("the bias audit", "evenhand.analysis.one_rubric", "_add_bias"),
+    ("the bias audit", "evenhand.analysis.one_rubric", "add_bias_rows"),
     ("verdicts", "evenhand.analysis.one_rubric", "judge_graders"),
     ("waiting for other libraries' estimates", "evenhand.analysis.one_rubric", "_analysed"),
     ("reading the templates", "evenhand.analysis.report.files", "prepare_report"),

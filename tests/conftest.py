@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NoReturn
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
+from hypothesis import settings
 
 from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study import Study, open_study
@@ -32,6 +33,9 @@ ROOT = Path(__file__).parent.parent
 _STATE = tempfile.TemporaryDirectory(prefix="evenhand-tests-")
 os.environ["XDG_STATE_HOME"] = _STATE.name
 
+
+settings.register_profile("crowded", deadline=None)
+settings.load_profile("crowded")
 
 _LANES = {
     "labelling": ("label", "page", "text", "whole"),
