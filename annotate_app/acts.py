@@ -13,15 +13,18 @@ from typing import Any
 
 import streamlit as st
 
+from evenhand.annotate_app.logins.lead_login import LOGIN, visitor_of
 from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.errors import InputError
+from evenhand.study import Study
+from evenhand.study.access.accounts import Role
 
 Outcome = str | Callable[[], None] | None
 """What the next run shows: a sentence, or what a function draws."""
 _OUTCOMES = "outcomes"
 
 
-def storing(
+def storing_callback(
     place: str, admit: Callable[[], Any], store: Callable[..., Outcome], *arguments: object
 ) -> Callable[[], None]:
     """Return a callback that calls `store(admit(), *arguments)` with the values of the fields named
@@ -29,6 +32,20 @@ def storing(
     Where `admit` refuses a visitor nothing is stored, and the page will refuse them too.
     """
     return partial(_carry_out, place, present_outcomes(), admit, store, arguments)
+
+
+def lead_callback(
+    study: Study,
+    place: str,
+    store: Callable[..., Outcome],
+    *arguments: object,
+    roles: tuple[Role, ...] = ("lead",),
+) -> Callable[[], None]:
+    """Return the callback of an act on the lead's pages, `store(study, visitor, *arguments)`, by a
+    visitor with one of these roles.
+    """
+    admit = partial(visitor_of, study, LOGIN.known(), *roles)
+    return storing_callback(place, admit, partial(store, study), *arguments)
 
 
 def show_outcome(place: str) -> None:

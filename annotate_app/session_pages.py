@@ -11,7 +11,7 @@ from typing import Any
 import streamlit as st
 from streamlit.components.v2 import component
 
-from evenhand.annotate_app.acts import show_outcome, storing
+from evenhand.annotate_app.acts import show_outcome, storing_callback
 from evenhand.annotate_app.drawn import drawn_blocks, drawn_rubric, drawn_text
 from evenhand.annotate_app.languages import Language
 from evenhand.annotate_app.logins.browser import present_browser
@@ -86,7 +86,7 @@ def _press(
 ) -> None:
     """Draw a button that stores an act of the rater's."""
     place = place or key
-    act = storing(place, rater, store, *arguments)
+    act = storing_callback(place, rater, store, *arguments)
     kind = "primary" if is_first else "secondary"
     # A restarted server does not know of the callback yet, and the run carries the act out. Where
     # both do it is stored once, since by then the step is another.
@@ -118,9 +118,9 @@ def _consent(sessions: Sessions, press: _Press, step: Step, reader: Language) ->
     title = heading(reader.say("session.consent_title"), 1)
     show(title, drawn_text(consent.text, lang=consent.language))
     agree, disagree = (_key(name, consent.text) for name in ("agree", "disagree"))
-    decide = sessions.decide_consent
-    press(reader.say("session.agree"), agree, decide, True, reader.code)
-    press(reader.say("session.disagree"), disagree, decide, False, reader.code, is_first=False)
+    press(reader.say("session.agree"), agree, sessions.decide_consent, True, reader.code)
+    no = reader.say("session.disagree")
+    press(no, disagree, sessions.decide_consent, False, reader.code, is_first=False)
 
 
 def _rubric(sessions: Sessions, press: _Press, step: Step, reader: Language) -> None:

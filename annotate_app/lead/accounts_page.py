@@ -6,8 +6,7 @@ from typing import get_args
 
 import streamlit as st
 
-from evenhand.annotate_app.acts import show_outcome
-from evenhand.annotate_app.lead.parts.acts import storing
+from evenhand.annotate_app.acts import lead_callback, show_outcome
 from evenhand.annotate_app.lead.parts.tables import show_table
 from evenhand.annotate_app.logins.lead_login import require
 from evenhand.study import Study
@@ -44,7 +43,7 @@ def _ask_for_account(study: Study) -> None:
         )
         roles = get_args(Role)
         st.selectbox("Role", roles, format_func=_ROLES.__getitem__, key="account.role")
-        st.form_submit_button("Save the account", on_click=storing(study, "account", _set))
+        st.form_submit_button("Save the account", on_click=lead_callback(study, "account", _set))
     show_outcome("account")
 
 
@@ -63,7 +62,7 @@ def _ask_for_end(study: Study) -> None:
             st.selectbox(
                 "Account", names, index=None, placeholder="Choose an account", key="disable.name"
             )
-            st.form_submit_button("End it", on_click=storing(study, "disable", _disable))
+            st.form_submit_button("End it", on_click=lead_callback(study, "disable", _disable))
     show_outcome("disable")
 
 

@@ -9,9 +9,8 @@ from typing import Any, get_args
 
 import streamlit as st
 
-from evenhand.annotate_app.acts import show_outcome
+from evenhand.annotate_app.acts import lead_callback, show_outcome
 from evenhand.annotate_app.drawn import drawn_text
-from evenhand.annotate_app.lead.parts.acts import storing
 from evenhand.annotate_app.lead.parts.counting import counted
 from evenhand.annotate_app.lead.parts.decider import read_decision, show_decider
 from evenhand.annotate_app.lead.parts.tables import show_table, to_the_minute
@@ -101,7 +100,7 @@ def _opened(study: Study, who: Visitor, desk: _Desk, rule: Rule, rubric: str) ->
         st.text(written("lead.open_elsewhere", who=lease.holder, since=lease.since))
         if case is None:
             taking = written("lead.take_over", who=lease.holder)
-            opening = storing(study, "lease", _take_over, desk, lease.key, roles=_ROLES)
+            opening = lead_callback(study, "lease", _take_over, desk, lease.key, roles=_ROLES)
             st.button(taking, key=_token(lease.key), on_click=opening)
     show_outcome("lease")
     if case is not None:
@@ -144,7 +143,7 @@ def _show_case(study: Study, who: Visitor, desk: _Desk, case: QueuedUnit) -> Non
             options,
             said,
             complaint,
-            storing(study, "decision", _take, desk, roles=_ROLES),
+            lead_callback(study, "decision", _take, desk, roles=_ROLES),
             several=people.several,
         )
         st.text(written("lead.keys"))

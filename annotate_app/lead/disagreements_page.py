@@ -14,8 +14,7 @@ import streamlit as st
 
 from evenhand.analysis.people.disagreements import GraderDisagreement
 from evenhand.analysis.report.sections.disagreements import kind_title
-from evenhand.annotate_app.acts import show_outcome
-from evenhand.annotate_app.lead.parts.acts import storing
+from evenhand.annotate_app.acts import lead_callback, show_outcome
 from evenhand.annotate_app.lead.parts.live_figures import latest_figures
 from evenhand.annotate_app.lead.parts.unit_texts import marked_blocks
 from evenhand.annotate_app.logins.lead_login import require
@@ -208,7 +207,7 @@ def _sort(study: Study, queue: _Queue, place: _Place) -> None:
         st.button(title, key=f"{name}-{key}", shortcut=shortcut, on_click=act)
 
     def sorting(kind: Kind | Literal[""]) -> Callable[[], None]:
-        return storing(study, _SORTED, _store, place, found, queue.about(1), kind)
+        return lead_callback(study, _SORTED, _store, place, found, queue.about(1), kind)
 
     with st.container(horizontal=True, key="disagreement-keys"):
         for number, kind in enumerate(KINDS, start=1):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from evenhand.annotate_app.acts import show_outcome
-from evenhand.annotate_app.lead.parts.acts import storing
+from evenhand.annotate_app.acts import lead_callback, show_outcome
 from evenhand.annotate_app.lead.parts.tables import to_the_minute
 from evenhand.annotate_app.lead.parts.unit_texts import unit_blocks
 from evenhand.annotate_app.logins.lead_login import require
@@ -73,7 +72,7 @@ def _show_flag(study: Study, flag: RaisedFlag) -> None:
     else:
         at = to_the_minute(flag.done_at)
         st.text(written("lead.flag_settled", by=flag.done_by, at=at, answer=flag.answer))
-        reopening = storing(study, place, _reopen, flag.number)
+        reopening = lead_callback(study, place, _reopen, flag.number)
         st.button("Open it again", key=f"reopen-{flag.number}", on_click=reopening)
     show_outcome(place)
 
@@ -86,7 +85,7 @@ def _ask_what_was_done(study: Study, flag: RaisedFlag, place: str) -> None:
         st.text_input(
             "An answer to whoever raised it (optional)", autocomplete="off", key=f"{place}.told"
         )
-        settling = storing(study, place, _settle, flag.number)
+        settling = lead_callback(study, place, _settle, flag.number)
         st.form_submit_button("Mark as dealt with", on_click=settling)
 
 

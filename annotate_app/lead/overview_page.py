@@ -14,8 +14,7 @@ import streamlit as st
 from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.verdicts.judge import limits_of
 from evenhand.analysis.verdicts.wording import TITLES
-from evenhand.annotate_app.acts import show_outcome
-from evenhand.annotate_app.lead.parts.acts import storing
+from evenhand.annotate_app.acts import lead_callback, show_outcome
 from evenhand.annotate_app.lead.parts.board import BoardCard, board, show_funnel
 from evenhand.annotate_app.lead.parts.counting import latest
 from evenhand.annotate_app.lead.parts.live_figures import LiveFigures, latest_figures
@@ -273,7 +272,7 @@ def after_the_verdicts(verdicts: list[Verdict], titles: Mapping[str, str]) -> Wa
 
 def _ask_for_verdict(study: Study) -> None:
     """A look at the verdict: only on request, never as a side effect, as each look is counted."""
-    st.button("Ask for a verdict now", on_click=storing(study, "look", _count_look))
+    st.button("Ask for a verdict now", on_click=lead_callback(study, "look", _count_look))
     show_outcome("look")
     st.text(written("lead.look"))
 

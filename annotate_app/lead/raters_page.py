@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from evenhand.annotate_app.acts import show_outcome
-from evenhand.annotate_app.lead.parts.acts import storing
+from evenhand.annotate_app.acts import lead_callback, show_outcome
 from evenhand.annotate_app.lead.parts.counting import counted, latest
 from evenhand.annotate_app.lead.parts.live_figures import latest_figures
 from evenhand.annotate_app.lead.parts.tables import rater_page, show_table, to_the_minute
@@ -154,7 +153,7 @@ def _ask_for_decision(study: Study, rater: str) -> None:
         key = "exclusion.reason"
         st.text_input("Reason, which stands in the report", autocomplete="off", key=key)
         is_out = rater in oversight(study.store).exclusions
-        deciding = storing(study, "exclusion", _decide, rater, is_out)
+        deciding = lead_callback(study, "exclusion", _decide, rater, is_out)
         st.form_submit_button("Readmit" if is_out else "Exclude", on_click=deciding)
     show_outcome("exclusion")
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from evenhand.annotate_app.acts import show_outcome
-from evenhand.annotate_app.lead.parts.acts import storing
+from evenhand.annotate_app.acts import lead_callback, show_outcome
 from evenhand.annotate_app.lead.parts.tables import show_table, to_the_minute
 from evenhand.annotate_app.lead.parts.uploads import MOST_MB, written_down
 from evenhand.annotate_app.logins.lead_login import require, root_address
@@ -58,9 +57,9 @@ def _ask_for_invites(study: Study) -> None:
         )
         st.number_input("How many new ones", 1, _MOST_INVITES, 1, key="invite.count")
         st.number_input("Valid for so many hours", 1, int(LONGEST_HOURS), 168, key="invite.hours")
-        st.form_submit_button("Make links", on_click=storing(study, "invite", _invite, False))
+        st.form_submit_button("Make links", on_click=lead_callback(study, "invite", _invite, False))
         if study.config.prolific is not None:
-            inviting = storing(study, "invite", _invite, True)
+            inviting = lead_callback(study, "invite", _invite, True)
             st.form_submit_button("Make the address for Prolific", on_click=inviting)
     show_outcome("invite")
 
@@ -96,7 +95,7 @@ def _show_invites(study: Study) -> None:
             placeholder="Choose whose",
             key="revoke.rater",
         )
-        st.form_submit_button("Revoke", on_click=storing(study, "revoke", _revoke))
+        st.form_submit_button("Revoke", on_click=lead_callback(study, "revoke", _revoke))
     show_outcome("revoke")
 
 
@@ -126,10 +125,10 @@ def _ask_for_pause(study: Study) -> None:
     st.header("Pause", anchor=False)
     if oversight(study.store).paused:
         st.text(written("lead.paused"))
-        st.button("Go on", type="primary", on_click=storing(study, "pause", _turn, resume))
+        st.button("Go on", type="primary", on_click=lead_callback(study, "pause", _turn, resume))
     else:
         st.text(written("lead.pausing"))
-        st.button("Pause the study", on_click=storing(study, "pause", _turn, pause))
+        st.button("Pause the study", on_click=lead_callback(study, "pause", _turn, pause))
     show_outcome("pause")
 
 
@@ -147,7 +146,9 @@ def _ask_for_more(study: Study) -> None:
     with st.form("extend", border=False):
         most = total - sampled
         st.number_input(f"More {noun}", 1, most, min(20, most), key="extend.more")
-        st.form_submit_button("Enlarge the sample", on_click=storing(study, "extend", _extend))
+        st.form_submit_button(
+            "Enlarge the sample", on_click=lead_callback(study, "extend", _extend)
+        )
     show_outcome("extend")
 
 
@@ -178,14 +179,16 @@ def show_places(study: Study) -> None:
         st.text_input("Rater code or participant id", autocomplete="off", key="places.name")
         acts = list(_ACTS)
         st.selectbox("What happened", acts, format_func=_ACTS.__getitem__, key="places.act")
-        st.form_submit_button("Change the place", on_click=storing(study, "places", _change_place))
+        st.form_submit_button(
+            "Change the place", on_click=lead_callback(study, "places", _change_place)
+        )
     show_outcome("places")
     if study.config.prolific is None:
         return
     with st.form("submissions", border=False, clear_on_submit=True):
         said, key = written("lead.submissions"), "submissions.file"
         st.file_uploader(said, ["csv"], max_upload_size=MOST_MB, key=key)
-        taking = storing(study, "submissions", _take_submissions)
+        taking = lead_callback(study, "submissions", _take_submissions)
         st.form_submit_button("Take in the list", on_click=taking)
     show_outcome("submissions")
 

@@ -29,7 +29,7 @@ WRITERS = {
     "submit_all", "take_over",
 }  # fmt: skip
 """Functions and methods of the study that store what somebody did on a page."""
-HANDED_ON = {"partial", "press", "storing"}
+HANDED_ON = {"lead_callback", "partial", "press", "storing_callback"}
 """What is given to these is called later."""
 
 
@@ -106,7 +106,7 @@ def faults(code: str, touching: set[str]) -> Iterator[str]:
         ("def page(s):\n st.text(s)\n act(s)\ndef act(s):\n (pause if s else resume)(s)", ["page"]),
         ("def page(s):\n def act():\n  exclude(s)\n st.button('x', on_click=act)", []),
         ("def page(s):\n st.text('x')\n apart(count_look, s)", ["page"]),
-        ("def page(s):\n st.button('x', on_click=storing(s, 'x', act, pause))", []),
+        ("def page(s):\n st.button('x', on_click=lead_callback(s, 'x', act, pause))", []),
     ],
 )  # fmt: skip
 def test_the_rule_finds_what_breaks_it(code: str, wrong: list[str]) -> None:

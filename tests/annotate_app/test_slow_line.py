@@ -241,3 +241,16 @@ def test_nothing_alarms_who_opens_the_page_over_a_slow_line(
         page.wait_for_selector(READY)
         assert page.evaluate("window.alarms") == 0
     page.close()
+
+
+def test_an_answer_that_waits_for_another_is_sent_as_the_window_closes(far):
+    person = far(1_000, "-leaving")
+    page = person.page
+    person.choose("L")
+    with page.expect_request("**/evenhand/answers"):
+        person.submit()
+    page.wait_for_selector(READY)  # the unit that was sent ahead, while the first answer travels
+    person.choose("R")
+    person.submit()
+    page.close(run_before_unload=True)
+    assert person.all_stored()

@@ -209,6 +209,10 @@ def test_of_one_address_only_so_many_messages_are_read_at_once(
     monkeypatch.setitem(wire._under_way, (panel.path, "testclient"), where.MOST_PAGES)
     assert panel.say({"answers": answers}).status_code == 503
     monkeypatch.setitem(wire._under_way, (panel.path, "testclient"), where.MOST_PAGES - 1)
+    with monkeypatch.context() as crowded:
+        crowded.setattr(wire, "_MOST_WAITING", 0)  # as many wait for the store as may
+        assert panel.say({"answers": answers}).status_code == 503
+    assert panel.stored() == []
     assert panel.say({"answers": answers}).status_code == 200
 
 

@@ -9,8 +9,7 @@ from functools import partial
 
 import streamlit as st
 
-from evenhand.annotate_app.acts import show_outcome
-from evenhand.annotate_app.lead.parts.acts import storing
+from evenhand.annotate_app.acts import lead_callback, show_outcome
 from evenhand.annotate_app.lead.parts.tables import show_table
 from evenhand.annotate_app.plain_text import plain, show_complaint
 from evenhand.errors import InputError
@@ -125,7 +124,7 @@ def show_offer(study: Study, editing: Editing) -> Contents:
         for sentence in offered.effects:
             st.text(sentence)
         yes, no, _ = st.columns([1, 1, 2])
-        saving = storing(study, _SAVE, _save, editing, offered)
+        saving = lead_callback(study, _SAVE, _save, editing, offered)
         yes.button("Save", type="primary", on_click=saving, width="stretch")
         no.button("Do not save", on_click=_begin_again, width="stretch")
     return offered.after
