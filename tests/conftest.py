@@ -22,6 +22,8 @@ from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study import Study, open_study
 from evenhand.study.creation import StudyPlan, usual_rubrics
 from harness.chromium import NoBrowser, launched_chromium
+from harness.postgresql import Postgresql
+from harness.protocol_server import ProtocolServer
 from harness.proxy import program
 from harness.studies import new_study, write_pairs, write_responses
 
@@ -204,6 +206,20 @@ def browser(chromium: Chromium) -> Iterator[Browser]:
     browser = chromium()
     yield browser
     browser.close()
+
+
+@pytest.fixture
+def server() -> Iterator[ProtocolServer]:
+    server = ProtocolServer()
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def postgresql() -> Iterator[Postgresql]:
+    server = Postgresql()
+    yield server
+    server.end()
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from evenhand.study import open_study
 from evenhand.study.access.admission import make_invites
@@ -69,6 +69,12 @@ def link(folder: Path, rater: str = "", hours: float = 1, **ids: str) -> str:
 def prolific_id(name: str) -> str:
     """An id as Prolific's are."""
     return hashlib.sha256(name.encode()).hexdigest()[:24]
+
+
+def inside(page: Page) -> None:
+    """Wait until the pages are there, and the browser has put the login by."""
+    expect(page.get_by_text("Leading the study")).to_be_visible()
+    page.wait_for_function("Object.keys(sessionStorage).some(k => k.startsWith('evenhand-login'))")
 
 
 def participant(folder: Path, name: str, submission: str = "") -> str:

@@ -21,6 +21,7 @@ from evenhand.study.tables.evidence import Mark
 from harness.annotator import READY, SUBJECT, Annotator
 from harness.served import Served
 from harness.studies import mark_words, with_labels
+from tests.annotate_app.participants import inside
 
 pytestmark = pytest.mark.browser
 
@@ -65,12 +66,6 @@ def served(make_study: Callable[..., Path], serve_study: Callable[[Path], Served
 def enter(page: Page, served: Served) -> None:
     page.goto(lead_link(served.folder, served.url))
     inside(page)
-
-
-def inside(page: Page) -> None:
-    """Wait until the pages are there, and the browser has put the login by."""
-    expect(page.get_by_text("Leading the study")).to_be_visible()
-    page.wait_for_function("Object.keys(sessionStorage).some(k => k.startsWith('evenhand-login'))")
 
 
 def turn_to(page: Page, title: str) -> None:

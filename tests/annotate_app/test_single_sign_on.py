@@ -18,6 +18,7 @@ from harness.annotator import READY
 from harness.identity_provider import CLIENT, SECRET, IdentityProvider
 from harness.ports import free_port
 from harness.served import Served
+from tests.annotate_app.participants import inside
 
 pytestmark = [pytest.mark.browser, pytest.mark.thorough]
 
@@ -74,11 +75,6 @@ def come_by_it(
         return page
 
     return come
-
-
-def inside(page: Page) -> None:
-    expect(page.get_by_text("Leading the study")).to_be_visible()
-    page.wait_for_function("Object.keys(sessionStorage).some(k => k.startsWith('evenhand-login'))")
 
 
 def refused(page: Page, text: str) -> None:

@@ -14,19 +14,11 @@ from evenhand.cli.lead import lead_link
 from evenhand.study.keeping.moving import move_store
 from evenhand.texts import written
 from harness.annotator import IS_NEXT
-from harness.postgresql import Postgresql
 
 pytestmark = pytest.mark.browser
 
 BOX = "[data-testid=stException], [data-testid=stAlert]"
 TELLING = ("Traceback", "sqlalchemy", "psycopg", "SELECT", "postgresql", "socket", "/tmp")  # noqa: S108
-
-
-@pytest.fixture(scope="module")
-def postgresql():
-    server = Postgresql()
-    yield server
-    server.end()
 
 
 WELL = {"store": "answers", "read": True, "write": True, "hours_since_backup": None}

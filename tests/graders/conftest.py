@@ -40,13 +40,6 @@ def _environment(monkeypatch: pytest.MonkeyPatch, one_certificate: Path) -> None
 
 
 @pytest.fixture
-def server() -> Iterator[ProtocolServer]:
-    server = ProtocolServer()
-    yield server
-    server.close()
-
-
-@pytest.fixture
 def claude(server: ProtocolServer, monkeypatch: pytest.MonkeyPatch) -> str:
     """The name of a Claude grader whose endpoint is the protocol server."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-test-key-of-nobody")

@@ -5,7 +5,6 @@ that answer for a grader: named by `grade` and the report, and `gate` can refuse
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -101,13 +100,6 @@ def test_a_gate_holds_every_attack_against_its_rule(study: Study, run: Run, tmp_
 
 
 RULE = ("--require", "models_answered <= 1")
-
-
-@pytest.fixture
-def server() -> Iterator[ProtocolServer]:
-    server = ProtocolServer()
-    yield server
-    server.close()
 
 
 @pytest.mark.slow

@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -44,13 +43,6 @@ print("begun", flush=True)
 upgrade_store(Path(sys.argv[1]))
 print("done", flush=True)
 """
-
-
-@pytest.fixture(scope="module")
-def postgresql() -> Iterator[Postgresql]:
-    server = Postgresql()
-    yield server
-    server.end()
 
 
 def ran(*command: object) -> str:
