@@ -23,9 +23,8 @@ from evenhand.annotate_app.languages import (
 from evenhand.annotate_app.rendered import by_place, rendered
 from evenhand.annotate_app.structured import Node, coloured, folded
 from evenhand.rubrics.options import NONE, SEPARATOR
-from evenhand.study.desk.answers import CONFIDENCE_LEVELS, DISPLAYS, Answer, Flag
-from evenhand.study.desk.own_flags import Withdrawal
-from evenhand.study.desk.sheets import LONGEST_SEARCH
+from evenhand.study.desk.answers import CONFIDENCE_LEVELS, DISPLAYS, Answer, Flag, Withdrawal
+from evenhand.study.desk.desk import LONGEST_SEARCH
 from evenhand.study.seeding import digest
 from evenhand.study.tables.evidence import MOST_MARKS, read_marks, written_marks
 
@@ -33,10 +32,8 @@ if TYPE_CHECKING:
     from evenhand.rubrics import Number, Option, PeopleText, TextBlock
     from evenhand.rubrics.content import Turn
     from evenhand.study import Study
-    from evenhand.study.desk.answers import Receipt
-    from evenhand.study.desk.desk import Sent
-    from evenhand.study.desk.own_flags import FlagAnswer
-    from evenhand.study.desk.sheets import EarlierAnswer, EarlierPage, Sheet, Task
+    from evenhand.study.desk.answers import FlagAnswer, Receipt
+    from evenhand.study.desk.desk import EarlierAnswer, EarlierPage, Sent, Sheet, Task
 
 _LONGEST_ID = 128
 _LONGEST_LABEL = 1000

@@ -20,9 +20,9 @@ from evenhand.annotate_app.plain_text import block, heading, plain, show, show_c
 from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.access.admission import Admission, read_ticket
+from evenhand.study.session.practice import Step
 from evenhand.study.session.prolific import End, completion_code, completion_url
 from evenhand.study.session.sessions import CHANCES, Sessions
-from evenhand.study.session.step import Step
 from evenhand.study.settings.session import BackgroundQuestion
 
 _PREFER_NOT = ""

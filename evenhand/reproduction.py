@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from evenhand.reporting.panel import Line
     from evenhand.study import Study
     from evenhand.study.creation import StudyPlan
-    from evenhand.study.settings.providers import ProviderSettings
-    from evenhand.study.settings.study_toml import Changes
+    from evenhand.study.settings.study_toml import Changes, ProviderSettings
 
 Showing = Callable[[str], "AbstractContextManager[Progress]"]
 """Shows the progress of a step by its title."""

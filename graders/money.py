@@ -22,7 +22,7 @@ import anyio
 
 from evenhand.graders.failures import Stopped
 from evenhand.graders.spec import GraderSpec
-from evenhand.study.settings.providers import ModelPrices
+from evenhand.study.settings.study_toml import ModelPrices
 from evenhand.texts import written
 
 _MOST_TOKENS = 10**9  # more is no count of anything

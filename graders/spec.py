@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from evenhand.errors import InputError
 from evenhand.graders.providers import Place, known_providers, placed
-from evenhand.study.settings.providers import NAMED, ProviderSettings, fault_of_address
+from evenhand.study.settings.study_toml import NAMED, ProviderSettings, fault_of_address
 
 BASELINES = ("lexical",)
 

@@ -39,7 +39,7 @@ from evenhand.study.lead.progress import (
     time_left,
 )
 from evenhand.study.prompts.pairs import cluster_noun
-from evenhand.study.session.costs import Costs, costs
+from evenhand.study.session.times import Costs, costs
 from evenhand.study.store.meta import hours_since_backup
 from evenhand.texts import DASH, written
 

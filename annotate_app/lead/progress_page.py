@@ -22,7 +22,7 @@ from evenhand.study.lead.progress import (
     rubric_progress,
     time_left,
 )
-from evenhand.study.session.costs import grader_costs
+from evenhand.study.session.times import grader_costs
 from evenhand.texts import written
 
 if TYPE_CHECKING:

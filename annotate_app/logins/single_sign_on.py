@@ -17,8 +17,13 @@ from evenhand.annotate_app.logins.kept_login import KeptLogin
 from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.errors import InputError
 from evenhand.study import Study, open_study
-from evenhand.study.access.lead_login import LINK_PARAMETER, LOGIN_MINUTES
-from evenhand.study.access.single_sign_on import client_secret, cookie_secret, sign_on
+from evenhand.study.access.lead_login import (
+    LINK_PARAMETER,
+    LOGIN_MINUTES,
+    client_secret,
+    cookie_secret,
+    sign_on,
+)
 from evenhand.study.settings.study_toml import read_config
 
 Door = Literal["lead", "label"]

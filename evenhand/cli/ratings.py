@@ -290,8 +290,8 @@ def before_serving(folder: Path, url: str, address: str, path: str) -> bytes:
     """
     from evenhand.annotate_app.languages import offered
     from evenhand.study import open_study
-    from evenhand.study.access.signed_address import check_signing
-    from evenhand.study.access.single_sign_on import client_secret
+    from evenhand.study.access.lead_login import client_secret
+    from evenhand.study.access.participants import check_signing
     from evenhand.study.keeping.doctor import serving_notes
     from evenhand.study.store.meta import study_secret
 

@@ -41,8 +41,7 @@ def try_golden(rubric: Rubric, arguments: argparse.Namespace) -> int:
     from evenhand.graders import GradingOptions, forecast, grade
     from evenhand.study import create_study, open_study
     from evenhand.study.creation import StudyPlan
-    from evenhand.study.prompts.comparisons import golden_comparisons
-    from evenhand.study.prompts.items import golden_items
+    from evenhand.study.prompts.items import golden_comparisons, golden_items
 
     if not rubric.golden:
         raise InputError(written("golden.none", name=rubric.name))

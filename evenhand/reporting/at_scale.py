@@ -29,7 +29,7 @@ from evenhand.reporting.ratings_file.roles import EVERYBODY, listed, refuse_miss
 from evenhand.reporting.ratings_file.scales import declared_scales
 from evenhand.reporting.ratings_file.several import refuse_sets
 from evenhand.study.tables.columns import INCLUSION
-from evenhand.study.tables.limits import check_part
+from evenhand.study.tables.formats import check_part
 from evenhand.study.tables.pieces import PIECE_ROWS, ROW, Piece, batches_of, name_of, pieces_of
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, split_ratings
 from evenhand.study.tables.spellings import folded

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from evenhand.study import Study
     from evenhand.study.creation import StudyPlan
     from evenhand.study.lead.progress import Workload
-    from evenhand.study.prompts.comparisons import ComparisonColumns
-    from evenhand.study.prompts.items import ItemColumns, Items
+    from evenhand.study.prompts.items import ComparisonColumns, ItemColumns, Items
 
 Ask = Callable[[InputError], Sequence[str]]
 """Asks which columns raters read, where their names do not say it; the error says why."""
@@ -122,7 +121,7 @@ def item_study(source: Path | Table, options: ItemOptions, ask: Ask | None = Non
     """Read a file or a table of items; files that its cells name are beside it, or in the working
     folder. Raises InputError where it is bad, or where it is not said what to ask.
     """
-    from evenhand.study.prompts.comparisons import answer_columns
+    from evenhand.study.prompts.items import answer_columns
 
     named = _named(options)
     path, held, compares = _read(source, options, named)
@@ -148,8 +147,7 @@ class ItemFile:
 
 def look_at_items(source: Path, options: ItemOptions) -> ItemFile:
     """Return what a file of items holds. Raises InputError where it cannot be read."""
-    from evenhand.study.prompts.comparisons import answer_columns, comparison_columns
-    from evenhand.study.prompts.items import item_columns
+    from evenhand.study.prompts.items import answer_columns, comparison_columns, item_columns
     from evenhand.study.tables.columns import shortened
 
     path, held, compares = _read(source, options, _named(options))
@@ -220,7 +218,7 @@ def _is_compared(
     """Return True if two answers are compared: what is asked of one response is not asked of two
     that stand beside it.
     """
-    from evenhand.study.prompts.comparisons import has_one_answer
+    from evenhand.study.prompts.items import has_one_answer
 
     of_one = has_one_answer(held.table) and options.of_one
     return compares or (bool(answers) and not of_one)
@@ -284,13 +282,13 @@ def _comparisons(
     """
     from evenhand.rubrics import asked_comparison, load_rubric
     from evenhand.rubrics.rendering import ANSWERS
-    from evenhand.study.prompts.comparisons import (
+    from evenhand.study.prompts.items import (
         comparison_columns,
         comparison_judge,
+        item_columns,
         make_comparisons,
         paired_rows,
     )
-    from evenhand.study.prompts.items import item_columns
 
     name, frame, show, subject = path.name, held.table, options.show, options.subject
     of_one = ["options", "scale", "several", "level", "each_turn"]

@@ -27,8 +27,7 @@ from evenhand.exchange.readers.source import (
     text_of,
 )
 from evenhand.exchange.readers.texts import Text, messages_in, said
-from evenhand.study.tables.formats import FIRST_ROW, read_table
-from evenhand.study.tables.limits import check_arrow, check_parquet
+from evenhand.study.tables.formats import FIRST_ROW, check_arrow, check_parquet, read_table
 from evenhand.texts import written
 
 if TYPE_CHECKING:

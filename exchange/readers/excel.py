@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from evenhand.errors import InputError
 from evenhand.exchange.readers.rows import Export, ItemTable, Reader
 from evenhand.exchange.readers.source import Source, label_cell
-from evenhand.study.tables.formats import FIRST_ROW, cell_text
-from evenhand.study.tables.limits import CELL, MOST_DECODED, check_table
+from evenhand.study.tables.formats import CELL, FIRST_ROW, MOST_DECODED, cell_text, check_table
 from evenhand.texts import written
 
 if TYPE_CHECKING:

@@ -24,8 +24,7 @@ from evenhand.exchange.readers.rows import (
 from evenhand.exchange.readers.source import Record, Source, fields_in, inside, objects, text_of
 from evenhand.exchange.readers.texts import ASKED, CONTEXT, EXPECTED, messages_in, texts_of
 from evenhand.study.tables.columns import likely_columns, names_items
-from evenhand.study.tables.formats import FIRST_ROW, cell_text
-from evenhand.study.tables.limits import check_table
+from evenhand.study.tables.formats import FIRST_ROW, cell_text, check_table
 from evenhand.texts import written
 
 if TYPE_CHECKING:

@@ -17,8 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.errors import InputError
-from evenhand.study.tables.formats import DELIMITED, MOST_JSON, cell_text, delimiter_of, read_table
-from evenhand.study.tables.limits import check_parquet, has_small_footer
+from evenhand.study.tables.formats import (
+    DELIMITED,
+    MOST_JSON,
+    cell_text,
+    check_parquet,
+    delimiter_of,
+    has_small_footer,
+    read_table,
+)
 
 MOST_BYTES = MOST_JSON
 """Bytes read of one file at once; a table goes to a reader that takes it in pieces."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from evenhand.graders.failures import GraderFailure, Transient, failure_of, refused, told
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
-from evenhand.study.store.logs.batches import Chunk
+from evenhand.study.store.logs.replies import Chunk
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic

@@ -31,7 +31,7 @@ from evenhand.graders.replies import (
 from evenhand.graders.scrub import Scrubber, key_from_environment
 from evenhand.graders.spec import GraderSpec
 from evenhand.rubrics import PromptText, Rubric
-from evenhand.study.settings.providers import NAMED
+from evenhand.study.settings.study_toml import NAMED
 from evenhand.texts import written
 
 if TYPE_CHECKING:

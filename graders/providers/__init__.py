@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from evenhand.errors import InputError
 from evenhand.graders.providers.forms import is_form
-from evenhand.study.settings.providers import NAMED, ProviderSettings, fault_of_address
+from evenhand.study.settings.study_toml import NAMED, ProviderSettings, fault_of_address
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 Own = Mapping[str, ProviderSettings]

@@ -29,7 +29,7 @@ from evenhand.graders.running.run import GraderSummary, Reservations, RunContext
 from evenhand.rubrics import PromptText, Rubric
 from evenhand.study.questions import AttackedQuestion, Question
 from evenhand.study.store.grades import TRANSIENT_REASONS, GradeAttempt, utc_now
-from evenhand.study.store.logs.batches import BatchJournal, BatchRequest, Chunk
+from evenhand.study.store.logs.replies import BatchJournal, BatchRequest, Chunk
 from evenhand.texts import written
 
 if TYPE_CHECKING:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from evenhand.graders.running.batch import BatchRun
     from evenhand.graders.running.live import LiveRun
     from evenhand.study import Study
-    from evenhand.study.settings.providers import ModelPrices
+    from evenhand.study.settings.study_toml import ModelPrices
 
 # ---- one runner at a time -----------------------------------------------------------------------
 _FILE = ".grading.lock"
@@ -385,7 +385,7 @@ def _part(
     if not context.batch:
         return LiveRun(job, context, summary, tariff)
     from evenhand.graders.running.batch import BatchRun
-    from evenhand.study.store.logs.batches import BatchJournal
+    from evenhand.study.store.logs.replies import BatchJournal
 
     journal = BatchJournal(study.store)
     in_batch = Tariff.find(task.spec, batch=True, tier=tier, prices=prices)

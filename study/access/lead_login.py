@@ -7,14 +7,22 @@ Neither the link nor the login opens anything that an annotator's rater code or 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import hmac
+import os
 import secrets
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
 
 import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.study.access.accounts import (
     Role,
+    copy_account,
     end_login,
     make_login,
     make_token,
@@ -22,11 +30,20 @@ from evenhand.study.access.accounts import (
     read_open_login,
     read_token,
     sign_in,
+    sign_in_vouched,
     sign_out,
 )
+from evenhand.study.refused import Refused
+from evenhand.study.settings.session import OidcSettings
+from evenhand.study.settings.study_toml import FILE_NAME, with_values
 from evenhand.study.store.events import append
+from evenhand.study.store.logs.decisions import note_settings
+from evenhand.study.store.meta import study_secret
 from evenhand.study.store.schema import lead_events
 from evenhand.study.store.store import Store
+from evenhand.study.tables.files import atomic_write
+from evenhand.study.workspace import Study
+from evenhand.texts import written
 
 LINK_PARAMETER = "lead"
 """The query parameter of the app's address that holds a link's token."""
@@ -98,3 +115,93 @@ def use_once(store: Store, nonce: str) -> bool:
         event = {"kind": _USED, "rater_id": "", "reason": nonce, "done_by": ""}
         append(connection, lead_events, event)
     return True
+
+
+# A study made beside the one whose lead made it, to be served at the same address.
+
+_LIKE_HERE = ("entry", "trusted_proxies", "hosts")
+"""What says who gets in: the world reaches the new study as it does this one."""
+
+
+def settle_beside(study: Study, made: Study, lead: Visitor) -> bool:
+    """Give a new study this one's ways in, and its lead's account. True if they have one here: who
+    came by a link has none.
+    """
+    ways_in = study.config.session.model_dump(mode="json", include={*_LIKE_HERE})
+    path = made.folder / FILE_NAME
+    text = with_values(path.read_text("utf-8"), {"session": ways_in})
+    atomic_write(path, text.encode())
+    note_settings(made.store, text, lead.name)
+    return lead.has_account and copy_account(study.store, made.store, lead.name)
+
+
+# Single sign-on (OpenID Connect): the people whom an organisation vouches for, and their roles. An
+# ID token counts once: it gives a login of the study's own, which ends as every other does. Its
+# signature is checked before, by Streamlit and Authlib; its audience and expiry are checked here
+# too.
+
+
+def sign_on(study: Study, word: Mapping[str, Any], minutes: float) -> str | None:
+    """Return a login for the subject of an ID token's claims (OpenID Connect Core 1.0, section 2).
+
+    None where the token is not for this study, has expired, or was used before. Raises InputError,
+    with a sentence for the visitor, where the study does not let them in.
+    """
+    settings = study.config.oidc
+    issuer, subject, nonce = (word.get(name) for name in ("iss", "sub", "nonce"))
+    if settings is None or not _is_for(settings.client_id, word):
+        return None
+    if not all(isinstance(each, str) and each for each in (issuer, subject, nonce)):
+        return None
+    if not use_once(study.store, str(nonce)):
+        return None
+    role = _role(settings, word)
+    return sign_in_vouched(study.store, _code(study.store, f"{issuer}\n{subject}"), role, minutes)
+
+
+def client_secret(settings: OidcSettings) -> str:
+    """The app's secret at the provider. Raises InputError where single sign-on cannot work: the
+    file may not send the secret, the library is not installed, or the environment has none.
+    """
+    name = settings.client_secret[2:-1]
+    settings.check("[oidc] client_secret", name, settings.server_metadata_url)
+    if find_spec("authlib") is None:
+        raise InputError(written("single_sign_on.no_extra"))
+    if not (secret := os.environ.get(name)):
+        raise InputError(written("single_sign_on.no_secret", name=name))
+    return secret
+
+
+def cookie_secret(store: Store) -> str:
+    """Return the study's own key that signs the cookies in which a browser carries the ID token."""
+    return hmac.new(study_secret(store), b"single sign-on", hashlib.sha256).hexdigest()
+
+
+def _is_for(client: str, word: Mapping[str, Any]) -> bool:
+    meant, until = word.get("aud"), word.get("exp")
+    audience = meant if isinstance(meant, list) else [meant]
+    return client in audience and isinstance(until, int | float) and time.time() < until
+
+
+def _role(settings: OidcSettings, word: Mapping[str, Any]) -> Role:
+    """Return the role of the token's subject, lead before expert. An unverified email address may
+    be anyone's, so it is not looked up, and the refusal does not reveal whether it is listed.
+    """
+    verified = word.get("email_verified") is True
+    email = str(word.get("email", "")) if verified else ""
+    lists: dict[Role, tuple[str, ...]] = {"lead": settings.leads, "expert": settings.experts}
+    for role, people in lists.items():
+        if f"sub:{word['sub']}" in people or any(_same_address(email, each) for each in people):
+            return role
+    raise Refused("not_invited" if verified else "email_not_verified")
+
+
+def _same_address(email: str, listed: str) -> bool:
+    """Capital letters make no other address; other scripts' look-alikes do."""
+    return email.isascii() and not listed.startswith("sub:") and email.lower() == listed.lower()
+
+
+def _code(store: Store, person: str) -> str:
+    """Return a rater code that stays the same for a person and does not reveal their address."""
+    digest = hmac.new(study_secret(store), person.encode(), hashlib.sha256).hexdigest()
+    return f"sso-{digest[:12]}"

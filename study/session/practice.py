@@ -8,24 +8,57 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import sqlalchemy as sa
 
-from evenhand.rubrics import TextBlock
-from evenhand.study.desk.answers import Flag, Receipt, add_answer, is_stored, take_flag, why_refused
+from evenhand.rubrics import Rubric, TextBlock
+from evenhand.study.desk.answers import (
+    Flag,
+    FlagAnswer,
+    Receipt,
+    Withdrawal,
+    add_answer,
+    is_stored,
+    standing_flags,
+    take_flag,
+    take_withdrawal,
+    why_refused,
+)
 from evenhand.study.desk.attention import KnownUnits
 from evenhand.study.desk.claims import Claim
-from evenhand.study.desk.desk import Sent
-from evenhand.study.desk.own_flags import FlagAnswer, Withdrawal, standing_flags, take_withdrawal
-from evenhand.study.desk.sheets import EarlierPage, Sheet, Task
-from evenhand.study.questions import Question
+from evenhand.study.desk.desk import EarlierPage, Sent, Sheet, Task
+from evenhand.study.questions import Question, Screen
 from evenhand.study.seeding import digest
-from evenhand.study.session.step import Step
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.logs.session import Event, events_of
 from evenhand.study.store.schema import practice_labels
 from evenhand.study.workspace import Study
+
+# A step of a rater's way through a study.
+
+StepName = Literal[
+    "welcome", "consent", "rubric", "practice", "feedback", "comprehension", "background",
+    "labelling", "ended",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Step:
+    """A rater's next step."""
+
+    name: StepName
+    reason: str = ""
+    """The reason why it ended: no_consent, screened_out, returned, timed_out or rejected."""
+    attempt: int = 0
+    """Number of earlier attempts at this step."""
+    missed: frozenset[int] = frozenset()
+    """Comprehension questions answered wrongly the last time, from 0 on."""
+    rubric: Rubric | None = None
+    """The rubric to be read (step "rubric")."""
+    screen: Screen = ()
+    """The questions to be answered (step "practice"), or just answered (step "feedback")."""
+
 
 Answers = Mapping[tuple[str, str, int], str]
 """(unit id, rubric, attempt) -> the category chosen, "" where the question was skipped."""

@@ -6,17 +6,21 @@ pause longer than `[session] idle_minutes` counts as `idle_minutes`.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import pairwise
 from statistics import median_high
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import sqlalchemy as sa
 
+from evenhand.study.desk.design import SessionDesign
 from evenhand.study.desk.oversight import STOPPED_BY, Exclusion, oversight
-from evenhand.study.session.step import Step
+from evenhand.study.session.practice import Step
+from evenhand.study.session.sessions import Sessions
+from evenhand.study.store.logs.session import events_of
 from evenhand.study.store.schema import (
     attention_labels,
     claims,
@@ -24,12 +28,12 @@ from evenhand.study.store.schema import (
     practice_labels,
     session_events,
 )
+from evenhand.study.store.totals import grade_totals
 from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from evenhand.study.session.sessions import Sessions
     from evenhand.study.settings.session import PaySettings
     from evenhand.study.workspace import Study
 
@@ -185,3 +189,109 @@ def _for_stopped(units: int, whole: int, pay: PaySettings | None) -> tuple[float
     share = min(units / whole, 1.0)
     amount = None if pay is None else round(pay.complete * share, 2)
     return amount, written("pay.stopped", units=units, whole=whole)
+
+
+# What a study costs: amounts owed to people, and spent on graders.
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Amounts owed to people by `[pay]`, and spent on graders so far. None where it is not known.
+
+    `expected` is what people are owed once all is labelled; `undecided` counts those for whom the
+    lead has to decide. `unpriced` counts graders whose price is not known.
+    """
+
+    currency: str = ""
+    owed: float | None = None
+    expected: float | None = None
+    undecided: int = 0
+    graders_usd: float | None = None
+    unpriced: int = 0
+
+
+def costs(study: Study) -> Costs:
+    """Add up what people are owed so far and in the end, and what graders have cost.
+
+    In the end everybody who is needed is paid for a whole part: the `places` at Prolific, or as
+    many as it takes at `units_per_rater` units each; without either nothing is expected.
+    """
+    totals = grader_costs(study)
+    priced = totals["cost_usd"].dropna()
+    graders = float(priced.sum()) if len(priced) else None
+    unpriced = int(totals["cost_usd"].isna().groupby(totals["rater_id"]).any().sum())
+    pay = study.config.pay
+    if pay is None:
+        return Costs(graders_usd=graders, unpriced=unpriced)
+    times = session_times(study, Sessions(study))
+    owed = float(times["owed"].sum())
+    people = _people_needed(study)
+    return Costs(
+        currency=pay.currency,
+        owed=owed,
+        expected=None if people is None else max(people * pay.complete, owed),
+        undecided=int(times["owed"].isna().sum()),
+        graders_usd=graders,
+        unpriced=unpriced,
+    )
+
+
+def grader_costs(study: Study) -> pd.DataFrame:
+    """Return what each grader was asked and has cost, as `store.totals.grade_totals`."""
+    return grade_totals(study.store)
+
+
+def _people_needed(study: Study) -> int | None:
+    annotation, prolific = study.config.annotation, study.config.prolific
+    if prolific is not None and prolific.places:
+        return prolific.places
+    if not annotation.units_per_rater:
+        return None
+    units = len({unit for unit, _ in SessionDesign(study).questions})
+    return math.ceil(units * annotation.raters_per_unit / annotation.units_per_rater)
+
+
+# The funnel of people who came in: from the entry to the end, and where they were lost.
+
+Stage = Literal["entered", "consented", "passed", "working", "done", "left", "excluded"]
+
+
+def funnel(study: Study) -> dict[Stage, int]:
+    """Count the people who came in, were given a unit, or labelled, by the stages of the study.
+
+    `entered`, `consented` (only where the study asks for it) and `passed` (all that comes before
+    the first unit) are nested. `working`, `done`, `left` (no consent, screened out, or the place
+    given back) and `excluded` are disjoint: everyone who passed is in one of them; those who left
+    may have done so earlier.
+    """
+    store, sessions = study.store, Sessions(study)
+    excluded = oversight(store).exclusions
+    people = sa.select(labels.c.rater_id).where(labels.c.rater_kind == "human").distinct()
+    ended = sa.select(session_events.c.rater_id).where(session_events.c.kind == "completed")
+    labelled, completed = set(store.values(people)), set(store.values(ended))
+    asks = study.config.consent is not None
+    counts: dict[Stage, int] = dict.fromkeys(get_args(Stage), 0)
+    raters = known_raters(study)
+    counts["entered"] = len(raters)
+    for rater in raters:
+        step = sessions.next_step(rater)
+        has_passed = step.name == "labelling" or rater in labelled
+        counts["passed"] += has_passed
+        counts["consented"] += asks and (has_passed or _has_consented(study, rater))
+        if rater in excluded:
+            counts["excluded"] += 1
+        elif step.name == "ended":
+            counts["left"] += 1
+        elif rater in completed:
+            counts["done"] += 1
+        elif has_passed:
+            counts["working"] += 1
+    if not asks:
+        del counts["consented"]
+    return counts
+
+
+def _has_consented(study: Study, rater: str) -> bool:
+    with study.store.read() as connection:
+        log = events_of(connection, rater)
+    return any(event.kind == "consent" and event.detail.get("agreed") for event in log)

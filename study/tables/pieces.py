@@ -16,8 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
 from evenhand.study.tables.columns import renamed
-from evenhand.study.tables.formats import FIRST_ROW, cell_text, jsonl_cells, unguarded_frame
-from evenhand.study.tables.limits import parts_that_fit, rows_that_fit, texts_of
+from evenhand.study.tables.formats import (
+    FIRST_ROW,
+    cell_text,
+    jsonl_cells,
+    parts_that_fit,
+    rows_that_fit,
+    texts_of,
+    unguarded_frame,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa

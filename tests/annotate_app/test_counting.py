@@ -24,7 +24,7 @@ from evenhand.study.lead.progress import (
     rater_progress,
     rubric_progress,
 )
-from evenhand.study.session.funnel import funnel
+from evenhand.study.session.times import funnel
 from evenhand.study.tables.ratings import validate_ratings
 
 

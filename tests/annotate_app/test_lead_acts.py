@@ -10,10 +10,9 @@ from streamlit.testing.v1 import AppTest
 
 from evenhand.study import open_study
 from evenhand.study.access.accounts import disable_account, set_account
-from evenhand.study.desk.answers import Flag
+from evenhand.study.desk.answers import Flag, Withdrawal
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.desk.oversight import oversight
-from evenhand.study.desk.own_flags import Withdrawal
 from evenhand.study.lead.disagreements import sorted_so_far
 
 PASSWORD = "correct horse battery"

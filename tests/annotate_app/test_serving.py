@@ -25,7 +25,7 @@ from evenhand.annotate_app.front import front_page
 from evenhand.annotate_app.languages import ENGLISH
 from evenhand.cli.lead import lead_link
 from evenhand.study import open_study
-from evenhand.study.access.guessing import attempt
+from evenhand.study.access.accounts import attempt
 from evenhand.study.store.meta import study_secret
 from evenhand.study.store.schema import login_attempts
 from harness.annotator import READY, Annotator

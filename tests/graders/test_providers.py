@@ -14,7 +14,7 @@ from evenhand.graders.providers import key_variable, known_providers
 from evenhand.graders.running.runner import open_grader
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import parse_spec
-from evenhand.study.settings.providers import ProviderSettings
+from evenhand.study.settings.study_toml import ProviderSettings
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, answer, error
 from harness.studies import MarkedStudy, with_settings

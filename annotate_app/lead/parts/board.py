@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from evenhand.annotate_app.lead.parts.counting import latest
 from evenhand.annotate_app.plain_text import heading, show
 from evenhand.study import Study
-from evenhand.study.session.funnel import funnel
+from evenhand.study.session.times import funnel
 
 
 @dataclass(frozen=True)

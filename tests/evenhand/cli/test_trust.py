@@ -16,7 +16,7 @@ import pytest
 
 from evenhand.cli.main import main
 from evenhand.errors import InputError
-from evenhand.study.access.single_sign_on import client_secret
+from evenhand.study.access.lead_login import client_secret
 from evenhand.study.settings.study_toml import change_config, read_config
 from harness.studies import marked_study
 

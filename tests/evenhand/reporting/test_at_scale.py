@@ -37,7 +37,7 @@ from evenhand.reporting.at_scale import (
     scattered,
 )
 from evenhand.reporting.ratings_file.declared import ScaleOptions
-from evenhand.study.tables import limits
+from evenhand.study.tables import formats as limits
 from evenhand.study.tables.pieces import pieces_of
 from harness.many_ratings import CATEGORIES, RATERS, many_ratings
 from tests.conftest import ROOT

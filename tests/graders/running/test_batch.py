@@ -18,7 +18,7 @@ from evenhand.graders.clients.batches import ClaudeBatches
 from evenhand.graders.failures import ATTEMPTS
 from evenhand.graders.running.batch import BatchRun
 from evenhand.study import Study
-from evenhand.study.store.logs.batches import BatchJournal
+from evenhand.study.store.logs.replies import BatchJournal
 from evenhand.study.store.schema import batch_events, grades
 from evenhand.study.store.totals import grade_totals
 from harness.protocol_server import ProtocolServer

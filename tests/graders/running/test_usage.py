@@ -25,7 +25,7 @@ from evenhand.graders.options import GraderSettings, rater_id
 from evenhand.graders.replies import Outcome
 from evenhand.graders.running.run import Reservations
 from evenhand.graders.spec import parse_spec
-from evenhand.study.settings.providers import ModelPrices
+from evenhand.study.settings.study_toml import ModelPrices
 from evenhand.study.store.schema import grades
 from evenhand.study.store.totals import grade_totals
 from harness.protocol_server import ProtocolServer

@@ -8,8 +8,14 @@ import pytest
 
 from evenhand.study import open_study
 from evenhand.study.access.accounts import accounts, set_account
-from evenhand.study.access.beside import settle_beside
-from evenhand.study.access.lead_login import Visitor, log_in, new_link_token, open_link, visitor
+from evenhand.study.access.lead_login import (
+    Visitor,
+    log_in,
+    new_link_token,
+    open_link,
+    settle_beside,
+    visitor,
+)
 from tests.annotate_app.together import two_studies
 
 PASSWORD = "a long enough one"

@@ -10,7 +10,7 @@ from argon2 import PasswordHasher
 
 from evenhand.errors import InputError
 from evenhand.study.access import accounts as access
-from evenhand.study.access import guessing
+from evenhand.study.access import accounts as guessing
 from evenhand.study.access.accounts import read_login, set_account, sign_in
 from evenhand.study.store.schema import login_attempts
 from evenhand.study.store.store import Store

@@ -12,8 +12,7 @@ from evenhand.errors import InputError
 from evenhand.study import Study, open_study
 from evenhand.study.access.accounts import accounts, disable_account
 from evenhand.study.access.admission import admit
-from evenhand.study.access.lead_login import log_out, visitor
-from evenhand.study.access.single_sign_on import client_secret, cookie_secret, sign_on
+from evenhand.study.access.lead_login import client_secret, cookie_secret, log_out, sign_on, visitor
 from evenhand.study.settings.session import OidcSettings
 from evenhand.study.settings.study_toml import change_config
 from tests.study.access.roles import role_of

@@ -10,10 +10,9 @@ import sqlalchemy as sa
 
 from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study import Study, open_study
-from evenhand.study.desk.answers import SKIP_REASONS, Answer, Flag, Receipt
+from evenhand.study.desk.answers import SKIP_REASONS, Answer, Flag, Receipt, Withdrawal
 from evenhand.study.desk.claims import last_version
 from evenhand.study.desk.desk import AnnotationDesk, Task
-from evenhand.study.desk.own_flags import Withdrawal
 from evenhand.study.session.practice import PracticeDesk
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.logs.answers import answers_table, marks_on, remarks_table

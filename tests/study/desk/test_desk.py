@@ -19,9 +19,8 @@ from evenhand.errors import InputError
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study, extend_sample, open_study
 from evenhand.study.desk.claims import Changes, Claim, ClaimIndex
-from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.desk.desk import LONGEST_SEARCH, PAGE, AnnotationDesk, excerpt
 from evenhand.study.desk.oversight import exclude, pause
-from evenhand.study.desk.sheets import LONGEST_SEARCH, PAGE, excerpt
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.grades import GradeAttempt
 from evenhand.study.store.schema import claims, labels, responses

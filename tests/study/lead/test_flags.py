@@ -12,9 +12,8 @@ from evenhand.analysis.report.sections.disagreements import KINDS as REPORTED
 from evenhand.analysis.report.sections.disagreements import kind_title
 from evenhand.errors import InputError
 from evenhand.study import Study
-from evenhand.study.desk.answers import Flag
+from evenhand.study.desk.answers import Flag, Withdrawal
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.desk.own_flags import Withdrawal
 from evenhand.study.lead.disagreements import KINDS, sort_disagreement, sorted_so_far
 from evenhand.study.lead.flags import raised_flags, reopen_flag, settle_flag
 from evenhand.study.lead.imports import import_ratings

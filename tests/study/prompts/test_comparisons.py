@@ -23,16 +23,17 @@ from evenhand.study.desk.answers import Answer
 from evenhand.study.desk.attention import KnownUnits
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.imports import import_ratings
-from evenhand.study.prompts.comparisons import (
+from evenhand.study.prompts.items import (
     ComparisonColumns,
+    Items,
     answer_columns,
     comparison_columns,
     comparison_judge,
     golden_comparisons,
+    item_columns,
     make_comparisons,
     paired_rows,
 )
-from evenhand.study.prompts.items import Items, item_columns
 from evenhand.study.questions import AttackedQuestion
 
 VOTES = {

@@ -14,7 +14,6 @@ from evenhand.study.access.admission import admit, make_invites
 from evenhand.study.desk.attention import attention_results
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.desk.oversight import STOPPED_BY, exclude
-from evenhand.study.session.costs import costs
 from evenhand.study.session.prolific import (
     completion_url,
     rater_of,
@@ -22,7 +21,7 @@ from evenhand.study.session.prolific import (
     study_url,
 )
 from evenhand.study.session.sessions import Sessions
-from evenhand.study.session.times import session_times
+from evenhand.study.session.times import costs, session_times
 from evenhand.study.settings.session import PaySettings, ProlificSettings
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.logs.session import add_event

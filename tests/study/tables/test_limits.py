@@ -15,9 +15,9 @@ from pyarrow import feather, parquet
 from evenhand.errors import InputError
 from evenhand.exchange.readers import excel
 from evenhand.exchange.readers.reading import read_export
-from evenhand.study.tables import limits, pieces
-from evenhand.study.tables.formats import read_table, write_table
-from evenhand.study.tables.limits import check_arrow, check_parquet
+from evenhand.study.tables import formats as limits
+from evenhand.study.tables import pieces
+from evenhand.study.tables.formats import check_arrow, check_parquet, read_table, write_table
 from evenhand.study.tables.pieces import batches_of, pieces_of
 
 
