@@ -27,9 +27,8 @@ from evenhand.annotate_app.front import routes, to_front_page
 from evenhand.annotate_app.health import answer_health_of_all, telling_systemd
 from evenhand.annotate_app.log_lines import keep_log_short
 from evenhand.annotate_app.logins.single_sign_on import app_secrets
-from evenhand.annotate_app.sites import add_study, sites
-from evenhand.annotate_app.waiting import on_script_error
-from evenhand.annotate_app.where import MOST_BYTES
+from evenhand.annotate_app.page import on_script_error
+from evenhand.annotate_app.sites import MOST_BYTES, add_study, sites
 from evenhand.texts import written
 
 

@@ -21,8 +21,7 @@ from evenhand.annotate_app.logins.browser import (
     new_cookie,
 )
 from evenhand.annotate_app.logins.lead_login import PLACES
-from evenhand.annotate_app.sites import site_of
-from evenhand.annotate_app.where import (
+from evenhand.annotate_app.sites import (
     address_of,
     base_path,
     has_room,
@@ -30,6 +29,7 @@ from evenhand.annotate_app.where import (
     is_own_name,
     is_secure,
     open_pages,
+    site_of,
 )
 from evenhand.texts import written
 

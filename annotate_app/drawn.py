@@ -1,6 +1,6 @@
 """Texts as HTML, drawn as the panel draws them: for the pages around it.
 
-Every text is escaped; tags come from the closed list that `rendered` and `structured` make.
+Every text is escaped; tags come from the closed list that `rendered` makes.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from evenhand.annotate_app.payload import (
     turn_label,
 )
 from evenhand.annotate_app.plain_text import block, heading, items, label_above, lang_attribute
-from evenhand.annotate_app.rendered import FOLLOWED, rendered
-from evenhand.annotate_app.structured import Node
+from evenhand.annotate_app.rendered import FOLLOWED, Node, rendered
 from evenhand.rubrics import Rubric
 from evenhand.rubrics.rendering import TextBlock
 
@@ -118,7 +117,7 @@ def _turns(block: TextBlock, reader: Language) -> Iterable[str]:
 
 
 def _html(nodes: Iterable[Node], reader: Language) -> str:
-    """The nodes of a tree, as `rendered` and `structured` make them."""
+    """The nodes of a tree, as `rendered` makes them."""
     return "".join(_element(node, reader) for node in nodes)
 
 

@@ -20,7 +20,7 @@ from evenhand.annotate_app.logins.lead_login import (
 )
 from evenhand.annotate_app.logins.single_sign_on import offer
 from evenhand.annotate_app.plain_text import show_complaint
-from evenhand.annotate_app.where import visitor_address
+from evenhand.annotate_app.sites import visitor_address
 from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.access.lead_login import LINK_PARAMETER, log_in, open_link

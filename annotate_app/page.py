@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from evenhand.annotate_app.language_choice import keep_language, present_language
 from evenhand.annotate_app.languages import ENGLISH, Language
 from evenhand.annotate_app.lead_entry import is_asked_for, show_lead_entry
 from evenhand.annotate_app.logins.entry import (
@@ -16,14 +19,19 @@ from evenhand.annotate_app.logins.entry import (
     keep_login,
 )
 from evenhand.annotate_app.logins.single_sign_on import arrive
-from evenhand.annotate_app.plain_text import show_complaint
+from evenhand.annotate_app.plain_text import block, heading, said, show, show_complaint
 from evenhand.annotate_app.served_study import Desks, served
 from evenhand.annotate_app.session_pages import show_step
 from evenhand.annotate_app.sites import Site
-from evenhand.annotate_app.unit_page import show_units, take_panel
-from evenhand.annotate_app.unsent import tell_unsent
-from evenhand.annotate_app.waiting import wait_for_store
+from evenhand.annotate_app.unit_page import (
+    keep_language,
+    present_language,
+    show_units,
+    take_panel,
+    tell_unsent,
+)
 from evenhand.errors import InputError, StoreAway
+from evenhand.texts import written
 
 _HERE = Path(__file__).parent
 
@@ -76,3 +84,57 @@ def _show_work(desks: Desks, reader: Language) -> None:
         keep_language(desk.study, reader, offered_here=True)
         tell_unsent(desk, reader, admission.rater_id, over=step.name == "ended")
         show_step(sessions, admission, step, reader)
+
+
+# While the store is away: the panel stays if there is one, else our own words are shown, and all
+# goes on by itself. Streamlit would show an exception box, which stays until a reload.
+
+_AGAIN_AFTER = 3.0
+
+_log = logging.getLogger(__name__)
+
+
+def wait_for_store(error: StoreAway, panel: Callable[[], None] | None) -> None:
+    """Draw the page until the store is back: the panel if there was one."""
+    _log.warning("%s", error)
+    if panel is not None:
+        panel()
+    else:
+        with st.container(key="entry"):
+            show(*_words())
+    _come_back()
+
+
+def on_script_error(error: Exception) -> bool:
+    """Handle a store that is away in a part of the page that runs by itself: a click, or a table
+    that is redrawn every few seconds. Return False for every other error, which Streamlit handles.
+    """
+    if not isinstance(error, StoreAway):
+        return False
+    context = get_script_run_ctx()
+    if context is not None and context.fragment_ids_this_run:
+        _log.warning("%s", error)
+        show(*_words())
+        _come_back()
+    else:
+        wait_for_store(error, take_panel())
+    return True
+
+
+def _words() -> tuple[str, str]:
+    if is_asked_for():
+        title, text = written("lead_door.away_title"), written("lead_door.away_text")
+        return heading(title, 1), block(text)
+    return said("page.away_title", "h1"), said("page.waiting_text")
+
+
+def _come_back() -> None:
+    """Have the whole page drawn again in some seconds."""
+    began = time.monotonic()
+
+    @st.fragment(run_every=_AGAIN_AFTER)
+    def again() -> None:
+        if time.monotonic() - began > _AGAIN_AFTER / 2:  # not as part of the present run
+            st.rerun()
+
+    again()

@@ -20,8 +20,7 @@ from evenhand.annotate_app.languages import (
     known_languages,
     names_offered,
 )
-from evenhand.annotate_app.rendered import by_place, rendered
-from evenhand.annotate_app.structured import Node, coloured, folded
+from evenhand.annotate_app.rendered import Node, by_place, coloured, folded, rendered
 from evenhand.rubrics.options import NONE, SEPARATOR
 from evenhand.study.desk.answers import CONFIDENCE_LEVELS, DISPLAYS, Answer, Flag, Withdrawal
 from evenhand.study.desk.desk import LONGEST_SEARCH

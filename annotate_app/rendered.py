@@ -1,21 +1,333 @@
 """Markdown as a tree of plain data, from which the panel and the other pages build what is shown.
 
 Only a closed list of nodes can be in the tree. No HTML passes through (it is text like any other),
-no address of a response can be followed, no image is loaded, and formulas stay as they are
-(`formulas`). What the study's lead wrote - guidelines, consent - may have links.
+no address of a response can be followed, no image is loaded, and formulas stay as they are. What
+the study's lead wrote - guidelines, consent - may have links.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from bisect import bisect_left
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock, table
+from markdown_it.rules_block.table import escapedSplit, getLine
+from markdown_it.rules_inline import StateInline
 from markdown_it.tree import SyntaxTreeNode
 
-from evenhand.annotate_app.formulas import keep_formulas
-from evenhand.annotate_app.structured import LONGEST, MOST_PARTS, Node, coloured
+# Code in colours and JSON that folds: trees of plain data like those of Markdown. What is shown is
+# the text itself, character by character for code; of JSON the same values as they are written, set
+# out in lines. A text that cannot be drawn so is shown as it is.
+
+Node = str | list[Any]
+"""A text, or [tag, attributes, child, child, ...]; by place, a text may be [first, beyond]."""
+
+LONGEST = 50_000
+"""Characters; a longer text is shown as it is written."""
+MOST_PARTS = 20_000
+"""More are too many for a page."""
+
+_DEEPEST_JSON = 40
+_OPEN_TO = 2
+"""How deep objects and lists of JSON stand open at first."""
+
+
+@lru_cache(maxsize=64)
+def coloured(text: str, language: str) -> tuple[Node, ...] | None:
+    """A program's text with its words, strings, numbers and comments told apart; None where it is
+    too long.
+
+    >>> coloured("return 'x'  # done", "python")[0]
+    ['span', {'class': 'is-keyword'}, 'return']
+    """
+    from pygments import lex
+    from pygments.lexers import get_lexer_by_name
+    from pygments.token import Comment, Keyword, Name, Number, String
+
+    if len(text) > LONGEST:
+        return None
+    looks = {Comment: "is-comment", Keyword: "is-keyword"}
+    looks |= {String: "is-string", Number: "is-number"}
+    looks |= {Name.Function: "is-name", Name.Class: "is-name"}
+    nodes: list[Node] = []
+    for token, said in lex(text, get_lexer_by_name(language, stripnl=False, ensurenl=False)):
+        if look := next((name for kind, name in looks.items() if token in kind), ""):
+            nodes.append(["span", {"class": look}, said])
+        else:
+            nodes.append(said)
+    shown = "".join(each if isinstance(each, str) else each[2] for each in nodes)
+    return tuple(nodes) if shown == text and len(nodes) <= MOST_PARTS else None
+
+
+class _Written(str):
+    """A number as it is written."""
+
+    __slots__ = ()
+
+
+@lru_cache(maxsize=64)
+def folded(text: str) -> tuple[Node, ...] | None:
+    """A JSON text as lines, objects and lists within others folded; None where it is no object or
+    list, or too long or too deep.
+
+    >>> folded('{"a": [1.50, "b"]}')[0][:3]
+    ['details', {'start': 1}, ['summary', {}, '{ 1 }']]
+    """
+    if len(text) > 4 * LONGEST:
+        return None
+    try:
+        held = json.loads(text, parse_int=_Written, parse_float=_Written, object_pairs_hook=tuple)
+        nodes = [_node(held, "", 0)]
+    except (ValueError, RecursionError):
+        return None
+    parts = sum(1 for _ in _all(nodes))
+    return tuple(nodes) if isinstance(held, (tuple, list)) and parts <= MOST_PARTS else None
+
+
+def _node(value: Any, key: str, depth: int) -> Node:
+    if depth > _DEEPEST_JSON:
+        raise ValueError("nested too deeply")
+    name: list[Node] = [["span", {"class": "is-name"}, f"{_quoted(key)}: "]] if key else []
+    if isinstance(value, tuple):  # an object: keys and values, and a key may come twice
+        inside = [_node(each, own, depth + 1) for own, each in value]
+        return _details([*name, f"{{ {len(value)} }}"], inside, depth)
+    if isinstance(value, list):
+        inside = [_node(each, "", depth + 1) for each in value]
+        return _details([*name, f"[ {len(value)} ]"], inside, depth)
+    if isinstance(value, str) and not isinstance(value, _Written):
+        return ["div", {}, *name, ["span", {"class": "is-string"}, _quoted(value)]]
+    plain = str(value) if isinstance(value, _Written) else json.dumps(value)
+    return ["div", {}, *name, ["span", {"class": "is-number"}, plain]]
+
+
+def _details(summary: list[Node], inside: list[Node], depth: int) -> Node:
+    return ["details", {"start": int(depth < _OPEN_TO)}, ["summary", {}, *summary], *inside]
+
+
+def _quoted(text: str) -> str:
+    """A text as JSON has it; its line breaks are shown as such."""
+    return json.dumps(text, ensure_ascii=False).replace("\\n", "\n")
+
+
+def _all(nodes: list[Any]) -> Iterator[Node]:
+    for node in nodes:
+        yield node
+        if isinstance(node, list):
+            yield from _all(node[2:])
+
+
+# Formulas in a response's Markdown, kept verbatim: annotators judge the signs that graders read. A
+# formula is known by its delimiters: `\( \)`, `\[ \]`, `$$ $$`, `\begin{X} \end{X}`, and on one
+# line `$ $`, where neither touches a space on its inner side and no digit follows, so that $5 and
+# $6 are prices (as Pandoc takes them).
+
+_CLOSED_BY = {"\\(": "\\)", "\\[": "\\]", "$$": "$$"}
+_BEGIN = re.compile(r"\\begin\{(\w{1,40}\*?)\}")
+
+
+def keep_formulas(parser: MarkdownIt) -> None:
+    """Make a parser leave formulas as they are."""
+    parser.inline.ruler.before("escape", "formula", _in_a_line)
+    parser.block.ruler.before(
+        "fence", "formula", _over_lines, {"alt": ["paragraph", "reference", "blockquote", "list"]}
+    )
+    parser.block.ruler.before("lheading", "paragraph with formula", _within_lines)
+    parser.block.ruler.at("table", _whole_table, {"alt": ["paragraph", "reference"]})
+
+
+def _closer(text: str, at: int) -> str:
+    """The delimiter that closes a formula which begins here; "" where none begins."""
+    if begin := _BEGIN.match(text, at):
+        return f"\\end{{{begin[1]}}}"
+    return _CLOSED_BY.get(text[at : at + 2], "")
+
+
+def _in_a_line(state: StateInline, silent: bool) -> bool:
+    """Take a formula as text, if one begins at the state's place."""
+    end = _end_of_formula(state)
+    if end < 0:
+        return False
+    if not silent:
+        first, *others = state.src[state.pos : end].split("\n")
+        state.pending += first
+        for line in others:
+            state.push("softbreak", "br", 0)
+            state.pending += line
+    state.pos = end
+    return True
+
+
+def _end_of_formula(state: StateInline) -> int:
+    """The place after the formula that begins at the state's place, or -1."""
+    text, at = state.src, state.pos
+    if text[at] not in "\\$":
+        return -1
+    closer = _closer(text, at)
+    if not closer:
+        return _end_of_dollars(text, at, state.posMax) if text[at] == "$" else -1
+    # Searched once for each closer: unclosed formulas would cost the square of the length.
+    missing = state.env.setdefault("unclosed formulas", set())
+    if (text, closer) in missing:
+        return -1
+    found = text.find(closer, at + 2, state.posMax)
+    if found < 0:
+        missing.add((text, closer))
+        return -1
+    return found + len(closer)
+
+
+def _end_of_dollars(text: str, at: int, limit: int) -> int:
+    line_end = text.find("\n", at, limit)
+    stop = limit if line_end < 0 else line_end
+    if at + 1 >= stop or text[at + 1].isspace():
+        return -1
+    found = text.find("$", at + 1, stop)
+    while found > 0 and _is_escaped(text, found):
+        found = text.find("$", found + 1, stop)
+    if found < 0 or text[found - 1].isspace() or text[found + 1 : found + 2].isdigit():
+        return -1
+    return found + 1
+
+
+def _is_escaped(text: str, at: int) -> bool:
+    first = at
+    while first and text[first - 1] == "\\":
+        first -= 1
+    return (at - first) % 2 == 1
+
+
+def _over_lines(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Take a formula of several lines as one paragraph, whatever its lines look like."""
+    if state.is_code_block(start):
+        return False
+    text, at = state.src, state.bMarks[start] + state.tShift[start]
+    closer = _closer(text, at)
+    seen = state.env.setdefault("unclosed formula lines", {})
+    if not closer or start < seen.get(closer, 0):
+        return False
+    for line in range(start, end):
+        first = at + 2 if line == start else state.bMarks[line] + state.tShift[line]
+        # A blank line ends it, and so does the end of a quote or a list item.
+        if state.isEmpty(line) or (line > start and state.sCount[line] < state.blkIndent):
+            seen[closer] = line
+            return False
+        if text.find(closer, first, state.eMarks[line]) >= 0:
+            return line > start and _added(state, start, line, silent)
+    seen[closer] = end
+    return False
+
+
+def _added(state: StateBlock, start: int, last: int, silent: bool) -> bool:
+    if silent:
+        return True
+    state.push("paragraph_open", "p", 1)
+    inner = state.push("inline", "", 0)
+    inner.content = state.getLines(start, last + 1, state.blkIndent, False).strip()
+    inner.map, inner.children = [start, last + 1], []
+    state.push("paragraph_close", "p", -1)
+    state.line = last + 1
+    return True
+
+
+def _within_lines(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Take a paragraph in which a formula goes on over lines: none of its lines begins a list, a
+    heading or a quote.
+    """
+    around, state.parentType = state.parentType, "paragraph"
+    line, goes_on = start, False
+    while line == start or not _ends_paragraph(state, line, end):
+        closed = _closed_on(state, line, end)
+        goes_on |= closed > line
+        line = closed + 1
+    state.parentType = around
+    return goes_on and _added(state, start, line - 1, silent)
+
+
+def _ends_paragraph(state: StateBlock, line: int, end: int) -> bool:
+    if line >= end or state.isEmpty(line):
+        return True
+    if state.sCount[line] < 0 or state.is_code_block(line):
+        return False
+    rules = state.md.block.ruler.getRules("paragraph")
+    return any(rule(state, line, end, True) for rule in rules)
+
+
+def _closed_on(state: StateBlock, line: int, end: int) -> int:
+    """The line that closes what this one leaves open; the line itself where nothing does."""
+    unclosed = state.env.setdefault("unclosed over lines", {})
+    at = state.bMarks[line]
+    while closer := _left_open(state.src[at : state.eMarks[line]]):
+        if line < unclosed.get(closer, 0):
+            return line
+        closed, at = line, -1
+        while at < 0:
+            closed += 1
+            if closed >= end or state.isEmpty(closed):
+                unclosed[closer] = closed
+                return line
+            at = state.src.find(closer, state.bMarks[closed], state.eMarks[closed])
+        line, at = closed, at + len(closer)
+    return line
+
+
+def _left_open(line: str) -> str:
+    """The delimiter that closes the formula which a line leaves open; "" where it leaves none."""
+    return next((closer for _, closer in _formulas(line) if closer), "")
+
+
+def _formulas(line: str) -> Iterator[tuple[str, str]]:
+    """The formulas of a line; one that it leaves open comes last, with what closes it."""
+    at = 0
+    while at < len(line):
+        beyond = at + 1
+        if line[at] == "`":  # nothing in code is a formula
+            while line[beyond : beyond + 1] == "`":
+                beyond += 1
+            beyond = max(line.find(line[at:beyond], beyond) + beyond - at, beyond)
+        elif closer := _closer(line, at):
+            if (found := line.find(closer, at + 2)) < 0:
+                yield line[at:], closer
+                return
+            beyond = found + len(closer)
+            yield line[at:beyond], ""
+        elif line[at] == "\\":
+            beyond = at + 2
+        elif line[at] == "$" and (found := _end_of_dollars(line, at, len(line))) > 0:
+            beyond = found
+            yield line[at:beyond], ""
+        at = beyond
+
+
+def _whole_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Take a table, unless it would lose something: the bars within a formula, or cells beyond
+    those of its head. Such a one is shown as it is written.
+    """
+    before = len(state.tokens)
+    if not table(state, start, end, silent):
+        return False
+    if silent:
+        return True
+    rows = [getLine(state, line).strip() for line in range(start, state.line) if line != start + 1]
+    width = len(_cells(rows[0]))
+    if not any(_has_bar(row) or any(map(str.strip, _cells(row)[width:])) for row in rows):
+        return True
+    del state.tokens[before:]
+    state.line = start
+    return False
+
+
+def _cells(row: str) -> list[str]:
+    return escapedSplit(row.removeprefix("|").removesuffix("|"))
+
+
+def _has_bar(row: str) -> bool:
+    return any("|" in formula for formula, left_open in _formulas(row) if not left_open)
+
 
 DEEPEST = 24
 """A response that is nested more deeply, whose inner parts the parser would drop, is shown as its

@@ -6,26 +6,89 @@ messages of its own: see `wire`.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import streamlit as st
 from streamlit.components.v2 import component
 
-from evenhand.annotate_app.language_choice import choose
-from evenhand.annotate_app.languages import ENGLISH, Language, Sentence
+from evenhand.annotate_app.languages import (
+    ENGLISH,
+    Language,
+    Sentence,
+    fitting,
+    names_offered,
+    offered,
+)
 from evenhand.annotate_app.logins.entry import logging_out, ticket_of
 from evenhand.annotate_app.panel_files import fetching_code
-from evenhand.annotate_app.payload import Desk, Look, Setting, lightened, page_data
+from evenhand.annotate_app.payload import Desk, Look, Setting, drafts_name, lightened, page_data
 from evenhand.annotate_app.served_study import Desks
-from evenhand.annotate_app.unsent import word_left
 from evenhand.study import Study
 from evenhand.study.access.admission import Admission, Way
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.desk.pace import JUST_NOW, next_day
+from evenhand.study.seeding import digest
 from evenhand.study.session.prolific import completion_url
+
+# The language of the page, of those that the study offers. In this order: the reader's choice, in
+# the link (`?lang=de`) or on the page, made now or earlier (the browser remembers it for the
+# study); the browser's setting; the study's usual language.
+
+PARAMETER = "lang"
+_CHOSEN = "language"
+_KEEPER = "language_keeper"
+_HERE = Path(__file__).parent
+
+_keeper = component(
+    "evenhand_language",
+    html="<label hidden><span></span> <select></select></label>",
+    css=(_HERE / "language.css").read_text("utf-8"),
+    js=(_HERE / "language.js").read_text("utf-8"),
+)
+
+
+def present_language(study: Study) -> Language:
+    """Return the language of the page. Raises InputError for a language that is not offered."""
+    among = offered(study.config.annotation)
+    # Taken out of the address, which then names only the rater again.
+    if (asked := st.query_params.pop(PARAMETER, None)) is not None:
+        choose(asked, study)
+    return fitting([st.session_state.get(_CHOSEN), st.context.locale], among)
+
+
+def choose(code: Any, study: Study) -> None:
+    """Take a choice that came from the browser, if it is one of those offered."""
+    if isinstance(code, str) and code in offered(study.config.annotation):
+        st.session_state[_CHOSEN] = code
+
+
+def keep_language(study: Study, reader: Language, *, offered_here: bool) -> None:
+    """Tell the browser the page's language, and have it store the choice or give it back.
+
+    `offered_here`: the choice is on this page, since no panel has it.
+    """
+
+    def take() -> None:
+        choose(st.session_state[_KEEPER]["chosen"], study)
+
+    owner = f"{study.folder.resolve()}\n{study.config.name}"
+    data = {
+        "name": "evenhand-language-" + hashlib.sha256(owner.encode()).hexdigest()[:16],
+        "chosen": st.session_state.get(_CHOSEN, ""),
+        "shown": reader.code,
+        "dir": reader.dir,
+        "label": reader.say("panel.language"),
+        "offered": names_offered(study.config.annotation),
+        "here": offered_here,
+    }
+    with st.container(key="language"):
+        _keeper(key=_KEEPER, data=data, on_chosen_change=take)
+
 
 _PANEL = "panel"
 _SHOWN = "shown"
@@ -143,3 +206,59 @@ def _draw_panel(study: Study, data: Mapping[str, Any]) -> None:
         on_log_out_change=logging_out(study),
         on_page_change=lambda: None,
     )
+
+
+# Answers that wait unsent in the browser, told on the pages that have no panel to send them.
+
+_KEY = "unsent"
+_HEARD = "unsent heard"
+_MOST = 200
+_teller = component(
+    "evenhand_unsent",
+    html='<p class="unsent" role="alert" hidden><span></span> <button type="button"></button></p>',
+    css=(_HERE / "unsent.css").read_text("utf-8"),
+    js="\n".join(
+        (_HERE / name).read_text("utf-8")
+        for name in ("panel/drafts.js", "panel/view.js", "unsent.js")
+    ),
+)
+
+
+def word_left(study: Study) -> dict[str, Any]:
+    """Return the name under which the panel leaves word of what waits, for whoever comes back by
+    the same address, and is not admitted.
+    """
+    address = sorted(st.query_params.to_dict().items())
+    name = digest(study.blinding_key, "unsent", repr(address))[:16]
+    return {"name": f"evenhand-unsent-{name}", "byLink": bool(address)}
+
+
+def tell_unsent(
+    desk: AnnotationDesk, reader: Language, rater: str | None = None, over: bool = False
+) -> None:
+    """Have the browser say which answers of this rater did not arrive, until it is read; without a
+    rater, those of whoever was at the panel by this address. `over`: they cannot be sent later.
+
+    Nothing is deleted but what is stored: a rater may be let in again.
+    """
+    heard = st.session_state.get(_HEARD, {}).get(rater, {})
+    words, kind = reader.part("panel"), "over" if over else "kept"
+    told = _teller(
+        key=_KEY,
+        data={
+            "here": word_left(desk.study),
+            "place": drafts_name(desk, rater) if rater else "",
+            "heard": heard,
+            "kind": kind,
+            "words": {name: words[name] for name in ("lost", "noted")}
+            | {"why": reader.part("unsent")[kind]},
+        },
+        on_waiting_change=lambda: None,
+    )
+    asked = told["waiting"]
+    if rater and isinstance(asked, list):
+        ids = [each for each in asked[:_MOST] if isinstance(each, str)]
+        if not heard.keys() >= {*ids}:
+            stored = desk.arrived(rater, ids)
+            st.session_state[_HEARD] = {rater: {each: each in stored for each in ids}}
+            st.rerun()

@@ -25,9 +25,8 @@ from evenhand.annotate_app.payload import (
     unread_ids,
 )
 from evenhand.annotate_app.served_study import served
-from evenhand.annotate_app.sites import Site, site_of
+from evenhand.annotate_app.sites import MOST_BYTES, MOST_PAGES, Site, address_of, site_of
 from evenhand.annotate_app.unit_page import panel_data
-from evenhand.annotate_app.where import MOST_BYTES, MOST_PAGES, address_of
 from evenhand.errors import InputError, StoreAway
 from evenhand.study.access.admission import read_ticket
 

@@ -16,8 +16,7 @@ from evenhand.annotate_app.lead.parts.tables import show_table
 from evenhand.annotate_app.lead.parts.uploads import MOST_MB, OF_TOOLS, TABLES, written_down
 from evenhand.annotate_app.logins.lead_login import require, root_address
 from evenhand.annotate_app.plain_text import show, show_complaint
-from evenhand.annotate_app.sites import add_study, check_names, sites
-from evenhand.annotate_app.where import present_site
+from evenhand.annotate_app.sites import add_study, check_names, present_site, sites
 from evenhand.errors import InputError
 from evenhand.reporting.labelling import LabelOptions, create_items, preview_items
 from evenhand.reporting.new_study import (

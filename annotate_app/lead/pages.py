@@ -36,8 +36,7 @@ from evenhand.annotate_app.logins.lead_login import (
     require,
 )
 from evenhand.annotate_app.plain_text import show, show_complaint
-from evenhand.annotate_app.sites import sites
-from evenhand.annotate_app.where import present_site
+from evenhand.annotate_app.sites import present_site, sites
 from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.access.accounts import Role

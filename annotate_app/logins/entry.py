@@ -8,11 +8,10 @@ from functools import partial
 import streamlit as st
 
 from evenhand.annotate_app.languages import Language
-from evenhand.annotate_app.logins.browser import present_browser
-from evenhand.annotate_app.logins.kept_login import KeptLogin
+from evenhand.annotate_app.logins.browser import KeptLogin, present_browser
 from evenhand.annotate_app.logins.single_sign_on import offer
 from evenhand.annotate_app.plain_text import block, show, show_complaint
-from evenhand.annotate_app.where import visitor_address
+from evenhand.annotate_app.sites import visitor_address
 from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.access.accounts import accounts, sign_in, sign_out

@@ -13,8 +13,7 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.util import calc_hash
 
-from evenhand.annotate_app.logins.browser import give_pass, take_pass
-from evenhand.annotate_app.logins.kept_login import KeptLogin
+from evenhand.annotate_app.logins.browser import KeptLogin, give_pass, take_pass
 from evenhand.errors import InputError, StoreAway
 from evenhand.study import Study
 from evenhand.study.access.accounts import Role

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import streamlit as st
 
 from evenhand.annotate_app.languages import Language
-from evenhand.annotate_app.logins.kept_login import KeptLogin
+from evenhand.annotate_app.logins.browser import KeptLogin
 from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.errors import InputError
 from evenhand.study import Study, open_study

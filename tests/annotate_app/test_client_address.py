@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evenhand.annotate_app.where import client_address
+from evenhand.annotate_app.sites import client_address
 
 PROXY, INNER, CLIENT = "10.0.0.1", "10.0.0.2", "203.0.113.9"
 

@@ -20,7 +20,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from evenhand.annotate_app.languages import ENGLISH
-from evenhand.annotate_app.where import MOST_PAGES
+from evenhand.annotate_app.sites import MOST_PAGES
 from evenhand.study import open_study
 from evenhand.study.access.lead_login import new_link_token
 from harness.served import Served

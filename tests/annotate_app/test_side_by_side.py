@@ -24,7 +24,7 @@ from websockets.asyncio.client import connect as async_connect
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
-from evenhand.annotate_app.where import MOST_PAGES
+from evenhand.annotate_app.sites import MOST_PAGES
 from evenhand.cli.lead import lead_link
 from evenhand.study import open_study
 from evenhand.study.access.accounts import accounts, set_account

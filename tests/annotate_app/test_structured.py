@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.annotate_app.structured import coloured, folded
+from evenhand.annotate_app.rendered import coloured, folded
 from evenhand.rubrics import Block
 
 CODE = "# a\tcomment\ndef f(x):\n    return 'ü' + \"<b>\"  # 1\n\n"
