@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from evenhand.annotate_app.lead.parts.counting import counted
+from evenhand.annotate_app.lead.parts.drawing import show_table, to_the_minute
 from evenhand.annotate_app.lead.parts.live_figures import latest_figures
 from evenhand.annotate_app.logins.lead_login import require
 from evenhand.reporting.exporting import (
@@ -30,7 +31,7 @@ from evenhand.study import Study
 from evenhand.study.desk.attention import attention_results
 from evenhand.study.lead.progress import data_version, rater_progress
 from evenhand.study.session.background import raters_table
-from evenhand.study.store.logs.decisions import note_act
+from evenhand.study.store.logs.decisions import acts, note_act
 from evenhand.study.store.logs.replies import was_audited
 from evenhand.texts import written
 
@@ -124,3 +125,61 @@ def _report(study: Study) -> None:
                     on_click=note_act,
                     args=(study.store, "export", name, "", who),
                 )
+
+
+# The log of the leads' acts: who, what and when. Nothing here is ever changed or removed.
+
+_MOST = 500
+_ACTS = (
+    "act_account",
+    "act_adjudication",
+    "act_backup",
+    "act_disagreement",
+    "act_exclude",
+    "act_export",
+    "act_file",
+    "act_flag_closed",
+    "act_flag_reopened",
+    "act_flag_withdrawn",
+    "act_grades",
+    "act_import",
+    "act_invite",
+    "act_link",
+    "act_pause",
+    "act_place",
+    "act_readmit",
+    "act_responses",
+    "act_resume",
+    "act_rewording",
+    "act_sample",
+    "act_settings",
+    "act_store",
+    "act_study",
+    "act_threshold",
+)
+_TITLES = {
+    "created_at": "When (UTC)",
+    "done_by": "Who",
+    "kind": "What",
+    "about": "About",
+    "detail": "In detail",
+}
+
+
+def show_log(study: Study) -> None:
+    require(study, "lead")
+    found = acts(study.store)
+    if found.empty:
+        st.text(written("lead.no_acts"))
+        return
+    shown = found.head(_MOST)
+    shown = shown.assign(
+        created_at=shown["created_at"].map(to_the_minute), kind=shown["kind"].map(_said)
+    )
+    st.text(written("lead.acts", shown=len(shown), count=len(found)))
+    show_table(shown, "What leads did", _TITLES)
+
+
+def _said(kind: str) -> str:
+    (key,) = (each for each in _ACTS if each == f"act_{kind.replace(' ', '_')}")
+    return written(f"lead.{key}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import streamlit as st
 
 from evenhand.annotate_app.acts import present_outcomes, show_outcome
-from evenhand.annotate_app.lead.parts.tables import show_table
+from evenhand.annotate_app.lead.parts.drawing import show_table
 from evenhand.annotate_app.lead.parts.uploads import MOST_MB, OF_TOOLS, TABLES, written_down
 from evenhand.annotate_app.logins.lead_login import require, root_address
 from evenhand.annotate_app.plain_text import show, show_complaint

@@ -5,7 +5,8 @@ the verdicts, in the report's own words.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -15,13 +16,11 @@ from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.verdicts.judge import limits_of
 from evenhand.analysis.verdicts.wording import TITLES
 from evenhand.annotate_app.acts import lead_callback, show_outcome
-from evenhand.annotate_app.lead.parts.board import BoardCard, board, show_funnel
 from evenhand.annotate_app.lead.parts.counting import latest
+from evenhand.annotate_app.lead.parts.drawing import BoardCard, board, show_funnel, show_table
 from evenhand.annotate_app.lead.parts.live_figures import LiveFigures, latest_figures
-from evenhand.annotate_app.lead.parts.tables import show_table
-from evenhand.annotate_app.lead.parts.ways import Tile, Way, show_tiles
 from evenhand.annotate_app.logins.lead_login import place_of, require
-from evenhand.annotate_app.plain_text import show
+from evenhand.annotate_app.plain_text import block, plain, show
 from evenhand.reporting.live_figures import count_look
 from evenhand.reporting.workers import apart
 from evenhand.study import Study
@@ -47,6 +46,45 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.analysis.verdicts.judge import Verdict
+
+
+# Links from one of the lead's pages to another, with what is to be chosen there; and tiles, whose
+# number leads to the rows that it counts.
+
+
+@dataclass(frozen=True)
+class Way:
+    """A sentence or number that leads to the page with this title. `chosen` are the values that
+    fields take there, by their keys; such a field is bound to the address.
+    """
+
+    title: str
+    said: str
+    chosen: Mapping[str, str] = field(default_factory=dict)
+
+    def show(self) -> None:
+        page = st.Page(lambda: None, title=self.title, url_path=place_of(self.title))
+        st.page_link(page, label=plain(self.said), query_params=self.chosen)
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A question, the number that answers it, and how to read it."""
+
+    question: str
+    answer: Way
+    said: str = ""
+
+
+def show_tiles(tiles: Sequence[Tile]) -> None:
+    """Draw tiles beside one another, as many as fit."""
+    with st.container(key="tiles"):
+        for number, tile in enumerate(tiles):
+            with st.container(key=f"tile-{number}"):
+                show(block(tile.question, "question"))
+                tile.answer.show()
+                show(block(tile.said, "said"))
+
 
 _EVERY = "5s"
 _FAR = timedelta(days=30)

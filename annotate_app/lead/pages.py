@@ -9,23 +9,20 @@ from pathlib import Path
 
 import streamlit as st
 
-from evenhand.annotate_app.lead.accounts_page import show_accounts
-from evenhand.annotate_app.lead.adjudication_page import show_adjudication
-from evenhand.annotate_app.lead.agreement_page import show_agreement
-from evenhand.annotate_app.lead.disagreements_page import show_disagreements
-from evenhand.annotate_app.lead.export_page import show_export
-from evenhand.annotate_app.lead.flags_page import show_flags
-from evenhand.annotate_app.lead.log_page import show_log
+from evenhand.annotate_app.lead.adjudication_page import show_adjudication, show_disagreements
+from evenhand.annotate_app.lead.export_page import show_export, show_log
 from evenhand.annotate_app.lead.new_study_page import show_new_study
 from evenhand.annotate_app.lead.overview_page import show_overview
 from evenhand.annotate_app.lead.parts.counting import stand_by
-from evenhand.annotate_app.lead.progress_page import show_progress
-from evenhand.annotate_app.lead.raters_page import show_raters
-from evenhand.annotate_app.lead.rubrics_page import show_rubrics
-from evenhand.annotate_app.lead.sessions_page import show_sessions
-from evenhand.annotate_app.lead.settings_page import show_settings
-from evenhand.annotate_app.lead.texts_page import show_texts
-from evenhand.annotate_app.lead.training_page import show_training
+from evenhand.annotate_app.lead.progress_page import show_agreement, show_progress
+from evenhand.annotate_app.lead.raters_page import show_flags, show_raters
+from evenhand.annotate_app.lead.sessions_page import show_accounts, show_sessions
+from evenhand.annotate_app.lead.settings_page import (
+    show_rubrics,
+    show_settings,
+    show_texts,
+    show_training,
+)
 from evenhand.annotate_app.logins.lead_login import (
     FIRST_PLACE,
     LOGIN,

@@ -10,14 +10,14 @@ import pytest
 from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.verdicts.judge import Verdict
 from evenhand.analysis.verdicts.wording import TITLES
-from evenhand.annotate_app.lead.overview_page import verdict_card
-from evenhand.annotate_app.lead.parts.board import BoardCard, board, figures_row
-from evenhand.annotate_app.lead.parts.decider import (
+from evenhand.annotate_app.lead.adjudication_page import (
     LONGEST_REASON,
     Sent,
     option_rows,
     read_decision,
 )
+from evenhand.annotate_app.lead.overview_page import verdict_card
+from evenhand.annotate_app.lead.parts.drawing import BoardCard, board, figures_row
 from evenhand.rubrics import load_rubric
 from evenhand.rubrics.options import Option
 

@@ -35,7 +35,7 @@ def acted(folder: Path, act: str) -> AppTest:
 
         from evenhand.analysis.people.disagreements import GraderDisagreement
         from evenhand.annotate_app import lead_entry
-        from evenhand.annotate_app.lead import disagreements_page, flags_page, sessions_page
+        from evenhand.annotate_app.lead import adjudication_page, raters_page, sessions_page
         from evenhand.study import open_study
         from evenhand.study.access.lead_login import log_in
 
@@ -48,16 +48,16 @@ def acted(folder: Path, act: str) -> AppTest:
             if act == "pause":
                 sessions_page.show_sessions(study)
             elif act == "flags":
-                flags_page.show_flags(study)
+                raters_page.show_flags(study)
             else:
                 found = [
                     GraderDisagreement("shorter", "model", f"p{n:04d}|secret-subject", "L", {}, 1.0)
                     for n in (1, 2)
                 ]
                 abouts = [(each.rubric, each.unit_id, each.grader) for each in found]
-                place = st.session_state.setdefault("place", disagreements_page._Place(abouts[0]))
-                queue = disagreements_page._Queue(found, {}, abouts.index(place.at))
-                disagreements_page._sort(study, queue, place)
+                place = st.session_state.setdefault("place", adjudication_page._Place(abouts[0]))
+                queue = adjudication_page._Queue(found, {}, abouts.index(place.at))
+                adjudication_page._sort(study, queue, place)
 
     arguments = (str(folder), act, PASSWORD)
     return AppTest.from_function(script, args=arguments, default_timeout=60).run()

@@ -1,0 +1,225 @@
+"""What the lead's pages are drawn with: tables that screen readers can read, too, in which every
+cell is only text; charts; the verdict board; a unit as people read it.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import streamlit as st
+
+from evenhand.analysis.report.charts import Datum, Spec, in_scheme, svg_in_scheme
+from evenhand.annotate_app.drawn import beside_each_other, drawn_block, drawn_blocks
+from evenhand.annotate_app.languages import ENGLISH
+from evenhand.annotate_app.lead.parts.counting import latest
+from evenhand.annotate_app.plain_text import block, heading, marked_block, show
+from evenhand.errors import InputError
+from evenhand.rubrics.rendering import PeopleText, TextBlock
+from evenhand.study import Study
+from evenhand.study.prompts.units import has_known_answer
+from evenhand.study.session.times import funnel
+from evenhand.study.tables.evidence import Mark, pieces
+from evenhand.texts import DASH
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def show_table(
+    frame: pd.DataFrame,
+    caption: str,
+    columns: Mapping[str, str],
+    formats: Mapping[str, str] | None = None,
+    *,
+    folded: bool = False,
+    ways: Mapping[str, Callable[[str], str]] | None = None,
+) -> None:
+    """A table of some columns under the headings given; a number that is not known is a dash.
+
+    `formats` are format specifications by column, such as ".2f". A table that says in numbers what
+    a chart above it shows is `folded`. `ways` make the address of a cell's rows from its value.
+    """
+    if folded:
+        with st.expander(caption):
+            show_table(frame, caption, columns, formats, ways=ways)
+        return
+    formats, ways = formats or {}, ways or {}
+    title = html.escape(caption)
+    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in columns.values())
+    body = "".join(
+        f"<tr>{''.join(_cell(row[at], formats.get(at, ''), ways.get(at)) for at in columns)}</tr>"
+        for row in frame.to_dict("records")
+    )
+    st.html(
+        f'<div class="evenhand-scroll" role="region" tabindex="0" aria-label="{title}">'
+        f'<table class="evenhand-table"><caption>{title}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def to_the_minute(stamp: str) -> str:
+    """A time from the store, for people to read.
+
+    >>> to_the_minute("2026-03-02T09:00:59.123+00:00")
+    '2026-03-02 09:00'
+    """
+    return stamp[:16].replace("T", " ")
+
+
+def rater_page(rater: str) -> str:
+    """Return the address of the page on one rater, from any of the lead's pages.
+
+    >>> rater_page("a&b")
+    'raters?one_rater=a%26b'
+    """
+    return f"raters?one_rater={quote(rater, safe='')}"
+
+
+def _cell(value: object, spec: str, way: Callable[[str], str] | None) -> str:
+    unknown = value is None or (isinstance(value, float) and not math.isfinite(value))
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    text = DASH if unknown else html.escape(format(value, spec) if number else str(value))
+    if way is not None and not unknown:
+        text = f'<a href="{html.escape(way(str(value)))}">{text}</a>'
+    return f'<td class="number">{text}</td>' if unknown or number else f"<td>{text}</td>"
+
+
+# Charts of the lead's pages, in the look of the report's: the same frame, colours and drawings.
+
+
+def show_chart(spec: Spec) -> None:
+    """Draw a chart in all of the width. Its `description` is what screen readers hear."""
+    said = spec | {"config": spec["config"] | {"aria": True}}  # the report's pictures have an alt
+    st.vega_lite_chart(spec=in_scheme(said, _scheme()), width="stretch", theme=None)
+
+
+def show_drawn(charts: Sequence[Mapping[str, str]]) -> None:
+    """Show pictures of the report (`svg`, `alt`, `caption`, `note`), as many beside another as
+    fit.
+    """
+    figures = "".join(map(_figure, charts))
+    show(f'<div class="evenhand-charts">{figures}</div>')
+
+
+def records(frame: pd.DataFrame) -> list[Datum]:
+    """The rows of a table as a chart's data; None where a number is not known."""
+    known = frame.astype(object).where(frame.notna(), None)
+    return [{str(name): value for name, value in row.items()} for row in known.to_dict("records")]
+
+
+def _figure(chart: Mapping[str, str]) -> str:
+    drawn = base64.b64encode(svg_in_scheme(chart["svg"], _scheme()).encode()).decode()
+    caption, note, alt = (html.escape(chart[name]) for name in ("caption", "note", "alt"))
+    return (
+        f'<figure><img src="data:image/svg+xml;base64,{drawn}" alt="{alt}">'
+        f"<figcaption>{caption}<small>{note}</small></figcaption></figure>"
+    )
+
+
+def _scheme() -> str:
+    return st.context.theme.type or "light"
+
+
+# The verdict board, for every rubric its cards, one for each grader; and rows of figures, such as
+# the funnel of participants. They read well on a phone.
+
+
+@dataclass(frozen=True)
+class BoardCard:
+    """Content of a card: a verdict's code (for its colour), its words, grader, and reasons."""
+
+    code: str
+    words: str
+    grader: str
+    said: Sequence[str]
+    sentence: str
+
+
+def board(title: str, cards: Sequence[BoardCard]) -> str:
+    """A rubric's cards under its title; all texts are escaped."""
+    listed = f'<ul class="evenhand-board">{"".join(map(_card, cards))}</ul>'
+    return f"<section>{heading(title, 3)}{listed}</section>"
+
+
+def _card(card: BoardCard) -> str:
+    said = "".join(f"<p>{html.escape(each)}</p>" for each in card.said)
+    return (
+        f'<li class="evenhand-card evenhand-{html.escape(card.code)}">'
+        f'<p class="evenhand-verdict">{html.escape(card.words)}</p>'
+        f'<p class="evenhand-grader">{html.escape(card.grader)}</p>{said}'
+        f"<p>{html.escape(card.sentence)}</p></li>"
+    )
+
+
+def figures_row(figures: Sequence[tuple[str, str]], rows: str = "") -> str:
+    """Numbers next to one another, each with what it counts, and leading to the page of `rows`."""
+    way = "<dd>{}</dd>" if not rows else f'<dd><a href="{html.escape(rows)}">{{}}</a></dd>'
+    cells = "".join(
+        f"<div><dt>{html.escape(name)}</dt>{way.format(html.escape(number))}</div>"
+        for name, number in figures
+    )
+    return f'<dl class="evenhand-figures">{cells}</dl>'
+
+
+_STAGES = {
+    "entered": "Entered",
+    "consented": "Consented",
+    "passed": "Passed all steps before the first unit",
+    "working": "Working",
+    "done": "Done",
+    "left": "Left or sent away",
+    "excluded": "Excluded",
+}
+
+
+def show_funnel(study: Study, rows: str = "") -> None:
+    """Draw the number of participants at each step so far; the page of `rows` has them by name."""
+    found = latest(study, funnel)
+    show(figures_row([(_STAGES[stage], str(count)) for stage, count in found.items()], rows))
+
+
+# A unit as people read it: its texts under their labels, drawn as on the raters' page.
+
+
+def people_text(study: Study, unit_id: str, rubric_name: str) -> PeopleText:
+    """The rubric and the unit in its own order."""
+    rubric = study.rubrics[rubric_name]
+    return rubric.for_people(study.values(rubric, unit_id))
+
+
+def marked_blocks(
+    study: Study,
+    texts: Sequence[TextBlock],
+    marks: Sequence[tuple[str, Mark]],
+    said: Callable[[Sequence[str]], str],
+) -> str:
+    """The texts of a unit in its own order, beside each other; where people marked words, the text
+    as it was written with them. `said` words the note on the raters that marked them.
+    """
+
+    def shown(text: TextBlock) -> str:
+        own = [(who, mark) for who, mark in marks if mark.text == text.variable]
+        if not own:
+            return drawn_block(text, ENGLISH, study.config.annotation.display)
+        return marked_block([(part, said(who)) for part, who in pieces(text.text, own)], text.label)
+
+    return beside_each_other([(text.side, shown(text)) for text in texts])
+
+
+def unit_blocks(study: Study, unit_id: str, rubric_name: str) -> str:
+    """The unit's texts, for `plain_text.show`.
+
+    Raises InputError where the study has no such rubric any more.
+    """
+    if rubric_name not in study.rubrics:
+        raise InputError(f"the study has no rubric {rubric_name!r} any more")
+    if has_known_answer(unit_id):
+        return block("A practice unit or an attention check; its texts stand in the study's file.")
+    texts = people_text(study, unit_id, rubric_name).blocks
+    return drawn_blocks(texts, ENGLISH, study.config.annotation.display)
