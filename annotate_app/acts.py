@@ -7,7 +7,8 @@ the page hold, read all at once; and no run stores what somebody pressed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -46,6 +47,25 @@ def lead_callback(
     """
     admit = partial(visitor_of, study, LOGIN.known(), *roles)
     return storing_callback(place, admit, partial(store, study), *arguments)
+
+
+@contextmanager
+def act_form(
+    study: Study,
+    place: str,
+    label: str,
+    store: Callable[..., Outcome],
+    *arguments: object,
+    clears: bool = False,
+) -> Iterator[None]:
+    """Draw the form of an act on the lead's pages around its fields, `PLACE.NAME` by their keys,
+    with the button that stores it and what came of the last one.
+    """
+    with st.form(place, border=False, clear_on_submit=clears):
+        yield
+        act = lead_callback(study, place, store, *arguments)
+        st.form_submit_button(label, on_click=act)
+    show_outcome(place)
 
 
 def show_outcome(place: str) -> None:

@@ -299,16 +299,10 @@ def _show_past(study: Study, who: Visitor, desk: _Desk) -> None:
     if past.empty:
         st.text(written("lead.no_decisions"))
         return
-    past = past.assign(number=range(len(past), 0, -1), at=past["created_at"].map(to_the_minute))
-    titles = {
-        "number": "No.",
-        "at": "When (UTC)",
-        "rubric": "Rubric",
-        "label": "Decision",
-        "reason": "Reason",
-        "done_by": "By",
-    }
-    show_table(past, "Decisions so far, the latest first", titles)
+    past = past.assign(number=range(len(past), 0, -1))
+    columns = "number created_at rubric label reason done_by"
+    headings = {"number": "No.", "label": "Decision"}
+    show_table(past, "Decisions so far, the latest first", columns, headings=headings)
     own = past[past["done_by"] == who.name]
     rows = {row["number"]: row for row in own.to_dict("records")}
     with st.form("revise", border=False, clear_on_submit=True):

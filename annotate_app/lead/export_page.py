@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from evenhand.annotate_app.lead.parts.counting import counted
-from evenhand.annotate_app.lead.parts.drawing import show_table, to_the_minute
+from evenhand.annotate_app.lead.parts.drawing import show_table
 from evenhand.annotate_app.lead.parts.live_figures import latest_figures
 from evenhand.annotate_app.logins.lead_login import require
 from evenhand.reporting.exporting import (
@@ -157,13 +157,6 @@ _ACTS = (
     "act_study",
     "act_threshold",
 )
-_TITLES = {
-    "created_at": "When (UTC)",
-    "done_by": "Who",
-    "kind": "What",
-    "about": "About",
-    "detail": "In detail",
-}
 
 
 def show_log(study: Study) -> None:
@@ -173,11 +166,11 @@ def show_log(study: Study) -> None:
         st.text(written("lead.no_acts"))
         return
     shown = found.head(_MOST)
-    shown = shown.assign(
-        created_at=shown["created_at"].map(to_the_minute), kind=shown["kind"].map(_said)
-    )
+    shown = shown.assign(kind=shown["kind"].map(_said))
     st.text(written("lead.acts", shown=len(shown), count=len(found)))
-    show_table(shown, "What leads did", _TITLES)
+    headings = {"done_by": "Who", "kind": "What", "detail": "In detail"}
+    columns = "created_at done_by kind about detail"
+    show_table(shown, "What leads did", columns, headings=headings)
 
 
 def _said(kind: str) -> str:

@@ -439,9 +439,8 @@ def _show_preview(found: StudyPreview, said: Sequence[str] = ()) -> None:
             (each.rubric, each.units, each.raters, each.judgments, each.hours)
             for each in found.load.rubrics
         ]
-        columns = ["rubric", "units", "raters", "judgments", "hours"]
-        titles = {name: name.capitalize() for name in columns}
-        show_table(pd.DataFrame(rows, columns=columns), "Work", titles, {"hours": ".1f"})
+        columns = "rubric units raters judgments hours"
+        show_table(pd.DataFrame(rows, columns=columns.split()), "Work", columns)
         load = found.load
         pace = {"words": load.words_per_minute, "seconds": load.seconds_to_decide}
         st.text(written("lead.new_hours", **pace))

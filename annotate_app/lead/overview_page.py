@@ -379,6 +379,7 @@ def _by_rubric(study: Study, rubrics: pd.DataFrame) -> None:
     show_table(
         rubrics.assign(rubric=rubrics["rubric"].map(titles)),
         "By rubric",
-        {"rubric": "Rubric", "wanted": "Labels wanted", "done": "Given", "open": "Given out"},
+        "rubric wanted done open",
+        headings={"wanted": "Labels wanted", "done": "Given"},
         ways=dict.fromkeys(("wanted", "done", "open"), lambda _: place_of("Progress")),
     )

@@ -34,7 +34,6 @@ from evenhand.annotate_app.lead.parts.drawing import (
     show_drawn,
     show_funnel,
     show_table,
-    to_the_minute,
 )
 from evenhand.annotate_app.lead.parts.live_figures import latest_figures
 from evenhand.annotate_app.logins.lead_login import require
@@ -83,17 +82,8 @@ def _progress(study: Study) -> None:
     show_table(
         rubrics,
         "Places by rubric: one for every rater that a unit wants",
-        {
-            "rubric": "Rubric",
-            "units": "Units",
-            "wanted": "Places",
-            "done": "Labelled",
-            "open": "Given out",
-            "free": "Free",
-            "median_seconds": "Median seconds",
-            "hours_left": "Hours left",
-        },
-        {"median_seconds": ".0f", "hours_left": ".1f"},
+        "rubric units wanted done open free median_seconds hours_left",
+        headings={"wanted": "Places", "done": "Labelled"},
         folded=True,
     )
     if raters.empty:
@@ -102,45 +92,13 @@ def _progress(study: Study) -> None:
     counts, step = latest(study, labels_over_time)
     show(heading(f"Labels by the {step}"))
     show_chart(timeline_chart(counts, step))
-    show_table(
-        raters.assign(last_answer=raters["last_answer"].map(to_the_minute)),
-        "By rater",
-        {
-            "rater_id": "Rater",
-            "state": "State",
-            "answers": "Answers",
-            "skipped": "Skipped",
-            "open": "Open",
-            "median_seconds": "Median seconds",
-            "hours": "Hours",
-            "last_answer": "Last answer (UTC)",
-        },
-        {"median_seconds": ".0f", "hours": ".1f"},
-        ways={"rater_id": rater_page},
-    )
-    _graders(study)
-
-
-def _graders(study: Study) -> None:
+    columns = "rater_id state answers skipped open median_seconds hours last_answer"
+    ways = {"rater_id": rater_page}
+    show_table(raters, "By rater", columns, headings={"open": "Open"}, ways=ways)
     totals = latest(study, grader_costs)
-    if totals.empty:
-        return
-    show_table(
-        totals,
-        "By grader",
-        {
-            "rater_id": "Grader",
-            "rubric": "Rubric",
-            "units": "Units",
-            "labelled": "Labelled",
-            "unscored": "Unscored",
-            "tokens_input": "Tokens read",
-            "tokens_output": "Tokens written",
-            "cost_usd": "Cost (USD)",
-        },
-        {"tokens_input": ".0f", "tokens_output": ".0f", "cost_usd": ".2f"},
-        folded=True,
-    )
+    if not totals.empty:
+        columns = "rater_id rubric units labelled unscored tokens_input tokens_output cost_usd"
+        show_table(totals, "By grader", columns, headings={"rater_id": "Grader"}, folded=True)
 
 
 def timeline_chart(counts: pd.DataFrame, step: str) -> Spec:
@@ -234,35 +192,17 @@ def _agreement(study: Study, half_width: float) -> None:
         st.text(verdict["sentence"])
     st.header("Agreement", anchor=False)
     show_drawn(figures.forests)
-    titles = {
-        "rubric": "Rubric",
-        "who": "Who",
-        "figure": "Figure",
-        "estimate": "Estimate",
-        "low": "From",
-        "high": "To",
-        "n_units": "Units",
-        "n_clusters": "Clusters",
-        "note": "Note",
-    }
-    spec = dict.fromkeys(("estimate", "low", "high"), ".2f")
-    show_table(
-        main, f"Main figures with 95% CIs. {written('verdict.bounds')}", titles, spec, folded=True
-    )
+    caption = f"Main figures with 95% CIs. {written('verdict.bounds')}"
+    columns = "rubric who figure estimate low high n_units n_clusters note"
+    show_table(main, caption, columns, folded=True)
     st.header("As labels came in", anchor=False)
     show_chart(over_time_chart(figures.over_time))
-    titles = {
-        "rubric": "Rubric",
-        "until": "Labels until (UTC)",
-        "labels": "Labels",
-        "n_units": "Units labelled twice",
-        "estimate": "People's kappa",
-        "low": "From",
-        "high": "To",
-    }
-    course = figures.over_time.assign(until=figures.over_time["until"].map(to_the_minute))
     show_table(
-        course, "People's kappa with 95% intervals, as labels came in", titles, spec, folded=True
+        figures.over_time,
+        "People's kappa with 95% intervals, as labels came in",
+        "rubric until labels n_units estimate low high",
+        headings={"n_units": "Units labelled twice", "estimate": "People's kappa"},
+        folded=True,
     )
     for note in figures.report["study"]["notes"]:
         st.text(note)

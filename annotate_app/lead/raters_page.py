@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from evenhand.annotate_app.acts import lead_callback, show_outcome
+from evenhand.annotate_app.acts import act_form, lead_callback, show_outcome
 from evenhand.annotate_app.lead.parts.counting import counted, latest
 from evenhand.annotate_app.lead.parts.drawing import (
     rater_page,
@@ -32,21 +32,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _EVERY = "3s"
-_TITLES = {
-    "rater_id": "Rater",
-    "state": "State",
-    "why": "A second look, because",
-    "answers": "Answers",
-    "median_seconds": "Median seconds",
-    "pace": "Of the others' time",
-    "idle_minutes": "Idle minutes",
-    "run": "Longest run (usual)",
-    "kappa": "Kappa with the others",
-    "lean": "Leaning",
-    "drift": "Drift",
-    "checks": "Attention checks",
-}
-_NUMBERS = {"median_seconds": ".0f", "pace": ".0%", "idle_minutes": ".0f", "drift": "+z.2f"}
 
 
 def show_raters(study: Study) -> None:
@@ -68,15 +53,9 @@ def show_raters(study: Study) -> None:
         _ask_for_decision(study, rater)
     decisions = decisions_table(study.store)
     if len(decisions):
-        titles = {
-            "created_at": "When (UTC)",
-            "kind": "Decision",
-            "rater_id": "Rater",
-            "reason": "Reason",
-            "done_by": "By",
-        }
-        decisions = decisions.assign(created_at=decisions["created_at"].map(to_the_minute))
-        show_table(decisions, "Decisions so far", titles, ways={"rater_id": rater_page})
+        columns, headings = "created_at kind rater_id reason done_by", {"kind": "Decision"}
+        ways = {"rater_id": rater_page}
+        show_table(decisions, "Decisions so far", columns, headings=headings, ways=ways)
 
 
 @st.fragment(run_every=_EVERY)
@@ -88,8 +67,13 @@ def _quality(study: Study) -> None:
     table = flagged_first(in_words(figures.quality), oversight(study.store).exclusions)
     states = latest(study, rater_progress).set_index("rater_id")["state"]
     table = table.assign(state=table["rater_id"].map(states).fillna(""))
-    caption = "Raters compared with the others on the same units"
-    show_table(table, caption, _TITLES, _NUMBERS, ways={"rater_id": rater_page})
+    show_table(
+        table,
+        "Raters compared with the others on the same units",
+        "rater_id state why answers median_seconds pace idle_minutes run kappa lean drift checks",
+        headings={"why": "A second look, because"},
+        ways={"rater_id": rater_page},
+    )
 
 
 @st.fragment(run_every=_EVERY)
@@ -151,13 +135,11 @@ def _with_interval(row: Mapping[Hashable, Any], name: str) -> str:
 def _ask_for_decision(study: Study, rater: str) -> None:
     st.subheader("Exclude or readmit", anchor=False)
     st.text(written("lead.exclusion"))
-    with st.form("exclusion", border=False):
+    is_out = rater in oversight(study.store).exclusions
+    label = "Readmit" if is_out else "Exclude"
+    with act_form(study, "exclusion", label, _decide, rater, is_out):
         key = "exclusion.reason"
         st.text_input("Reason, which stands in the report", autocomplete="off", key=key)
-        is_out = rater in oversight(study.store).exclusions
-        deciding = lead_callback(study, "exclusion", _decide, rater, is_out)
-        st.form_submit_button("Readmit" if is_out else "Exclude", on_click=deciding)
-    show_outcome("exclusion")
 
 
 def _decide(study: Study, who: Visitor, rater: str, is_out: bool, *, reason: str) -> None:
@@ -169,7 +151,6 @@ def _decide(study: Study, who: Visitor, rater: str, is_out: bool, *, reason: str
 
 _MOST_ROWS = 50
 """Answers and remarks that are shown, the latest; all are in the export."""
-_MOMENTS = ("created_at", "withdrawn_at")
 _COLOUR = "#4a8fc7"
 
 
@@ -180,7 +161,8 @@ def show_rater(study: Study, rater: str) -> None:
         at = to_the_minute(out.created_at)
         st.text(written("lead.rater_excluded", by=out.done_by, at=at, reason=out.reason))
     answers = counted(study, rater_answers, rater)
-    _show_shares(counted(study, label_shares, rater))
+    shares = counted(study, label_shares, rater)
+    show_table(shares, "Labels given", "rubric label answers share others_share")
     _show_confusions(study, rater)
     st.subheader("Pace", anchor=False)
     st.vega_lite_chart(pace_chart(answers), width="stretch")
@@ -190,16 +172,8 @@ def show_rater(study: Study, rater: str) -> None:
     _show_remarks(study, rater)
     with st.expander("Latest answers"):
         latest = answers.iloc[::-1].head(_MOST_ROWS)
-        titles = {
-            "created_at": "When (UTC)",
-            "rubric": "Rubric",
-            "unit_id": "Unit",
-            "label": "Label",
-            "others": "The others",
-            "seconds": "Seconds",
-        }
-        latest = latest.assign(created_at=latest["created_at"].map(to_the_minute))
-        show_table(latest, "Latest answers", titles, {"seconds": ".0f"})
+        columns = "created_at rubric unit_id label others seconds"
+        show_table(latest, "Latest answers", columns)
 
 
 def pace_chart(answers: pd.DataFrame) -> dict[str, object]:
@@ -229,17 +203,6 @@ def pace_chart(answers: pd.DataFrame) -> dict[str, object]:
     }
 
 
-def _show_shares(shares: pd.DataFrame) -> None:
-    titles = {
-        "rubric": "Rubric",
-        "label": "Label",
-        "answers": "Answers",
-        "share": "Share",
-        "others_share": "Others on the same units",
-    }
-    show_table(shares, "Labels given", titles, {"share": ".0%", "others_share": ".0%"})
-
-
 def _show_confusions(study: Study, rater: str) -> None:
     found = counted(study, confusions, rater)
     st.subheader("Confusions with the others", anchor=False)
@@ -247,7 +210,7 @@ def _show_confusions(study: Study, rater: str) -> None:
     for rubric, table in found.items():
         cells = table.reset_index()
         titles = {"label": "This rater"} | {key: key for key in table.columns}
-        show_table(cells, study.rubrics[rubric].title, titles, dict.fromkeys(table.columns, ".1f"))
+        show_table(cells, study.rubrics[rubric].title, titles, number=".1f")
 
 
 def _show_checks(study: Study, rater: str) -> None:
@@ -256,19 +219,8 @@ def _show_checks(study: Study, rater: str) -> None:
     if own.empty:
         st.text(written("lead.rater_no_checks"))
         return
-    own = own.assign(
-        created_at=own["created_at"].map(to_the_minute),
-        passed=own["passed"].map({True: "passed", False: "failed"}),
-    )
-    titles = {
-        "created_at": "When (UTC)",
-        "check_id": "Check",
-        "rubric": "Rubric",
-        "expected": "Expected",
-        "given": "Given",
-        "passed": "Result",
-    }
-    show_table(own, "Attention checks", titles)
+    own = own.assign(result=own["passed"].map({True: "passed", False: "failed"}))
+    show_table(own, "Attention checks", "created_at check_id rubric expected given result")
 
 
 def _show_remarks(study: Study, rater: str) -> None:
@@ -278,18 +230,8 @@ def _show_remarks(study: Study, rater: str) -> None:
         st.text(written("lead.rater_no_remarks"))
         return
     own = own.iloc[::-1].head(_MOST_ROWS)
-    moments = {name: own[name].map(lambda at: at and to_the_minute(at)) for name in _MOMENTS}
-    own = own.assign(**moments)
-    titles = {
-        "created_at": "When (UTC)",
-        "kind": "Kind",
-        "rubric": "Rubric",
-        "unit_id": "Unit",
-        "reason": "Reason",
-        "text": "Text",
-        "withdrawn_at": "Withdrawn (UTC)",
-    }
-    show_table(own, "Flags and remarks", titles)
+    columns = "created_at kind rubric unit_id reason text withdrawn_at"
+    show_table(own, "Flags and remarks", columns)
 
 
 # Flags raised by people, with the unit in question, and the lead's response.
@@ -344,7 +286,10 @@ def _show_flag(study: Study, flag: RaisedFlag) -> None:
             show_complaint(str(error))
     place = f"flag-{flag.number}"
     if flag.is_open:
-        _ask_what_was_done(study, flag, place)
+        with act_form(study, place, "Mark as dealt with", _settle, flag.number):
+            done, told = "What was done about it (leads see it)", "An answer to whoever raised it"
+            st.text_input(done, autocomplete="off", key=f"{place}.answer")
+            st.text_input(f"{told} (optional)", autocomplete="off", key=f"{place}.told")
     elif flag.withdrawn:
         at = to_the_minute(flag.done_at)
         st.text(written("lead.flag_withdrawn", rater=flag.rater_id, at=at))
@@ -354,18 +299,6 @@ def _show_flag(study: Study, flag: RaisedFlag) -> None:
         reopening = lead_callback(study, place, _reopen, flag.number)
         st.button("Open it again", key=f"reopen-{flag.number}", on_click=reopening)
     show_outcome(place)
-
-
-def _ask_what_was_done(study: Study, flag: RaisedFlag, place: str) -> None:
-    with st.form(place, border=False):
-        st.text_input(
-            "What was done about it (leads see it)", autocomplete="off", key=f"{place}.answer"
-        )
-        st.text_input(
-            "An answer to whoever raised it (optional)", autocomplete="off", key=f"{place}.told"
-        )
-        settling = lead_callback(study, place, _settle, flag.number)
-        st.form_submit_button("Mark as dealt with", on_click=settling)
 
 
 def _settle(study: Study, who: Visitor, number: int, *, answer: str, told: str) -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, get_args
 
 import streamlit as st
 
-from evenhand.annotate_app.acts import lead_callback, show_outcome
-from evenhand.annotate_app.lead.parts.drawing import show_table, to_the_minute
+from evenhand.annotate_app.acts import act_form, lead_callback, show_outcome
+from evenhand.annotate_app.lead.parts.drawing import show_table
 from evenhand.annotate_app.lead.parts.uploads import MOST_MB, written_down
 from evenhand.annotate_app.logins.lead_login import require, root_address
 from evenhand.study import Study, extend_sample, open_study
@@ -88,12 +88,10 @@ def _show_invites(study: Study) -> None:
         st.text(written("lead.no_invites"))
         return
     raters = made["rater_id"].tolist()
-    titles = {"who": "For", "open": "Links", "revoked": "Revoked", "last_made": "Last made (UTC)"}
-    shown = made.assign(
-        who=made["rater_id"].replace("", _ANYONE), last_made=made["last_made"].map(to_the_minute)
-    )
-    show_table(shown, "Links that were made", titles)
-    with st.form("revoke", border=False):
+    shown, headings = made.assign(who=made["rater_id"].replace("", _ANYONE)), {"who": "For"}
+    headings["open"] = "Links"
+    show_table(shown, "Links that were made", "who open revoked last_made", headings=headings)
+    with act_form(study, "revoke", "Revoke", _revoke):
         st.selectbox(
             "Revoke the links of",
             raters,
@@ -102,8 +100,6 @@ def _show_invites(study: Study) -> None:
             placeholder="Choose whose",
             key="revoke.rater",
         )
-        st.form_submit_button("Revoke", on_click=lead_callback(study, "revoke", _revoke))
-    show_outcome("revoke")
 
 
 def _revoke(study: Study, who: Visitor, *, rater: str | None) -> str | None:
@@ -150,13 +146,9 @@ def _ask_for_more(study: Study) -> None:
     st.text(written("lead.sampled", sampled=sampled, total=total, noun=noun))
     if sampled == total:
         return
-    with st.form("extend", border=False):
+    with act_form(study, "extend", "Enlarge the sample", _extend):
         most = total - sampled
         st.number_input(f"More {noun}", 1, most, min(20, most), key="extend.more")
-        st.form_submit_button(
-            "Enlarge the sample", on_click=lead_callback(study, "extend", _extend)
-        )
-    show_outcome("extend")
 
 
 def _extend(study: Study, who: Visitor, *, more: int) -> None:
@@ -182,22 +174,15 @@ def show_places(study: Study) -> None:
     st.header("Places", anchor=False)
     _show_times(study, Sessions(study))
     st.text(written("lead.places"))
-    with st.form("places", border=False, clear_on_submit=True):
+    with act_form(study, "places", "Change the place", _change_place, clears=True):
         st.text_input("Rater code or participant id", autocomplete="off", key="places.name")
         acts = list(_ACTS)
         st.selectbox("What happened", acts, format_func=_ACTS.__getitem__, key="places.act")
-        st.form_submit_button(
-            "Change the place", on_click=lead_callback(study, "places", _change_place)
-        )
-    show_outcome("places")
     if study.config.prolific is None:
         return
-    with st.form("submissions", border=False, clear_on_submit=True):
+    with act_form(study, "submissions", "Take in the list", _take_submissions, clears=True):
         said, key = written("lead.submissions"), "submissions.file"
         st.file_uploader(said, ["csv"], max_upload_size=MOST_MB, key=key)
-        taking = lead_callback(study, "submissions", _take_submissions)
-        st.form_submit_button("Take in the list", on_click=taking)
-    show_outcome("submissions")
 
 
 def _change_place(study: Study, who: Visitor, *, name: str, act: str) -> str:
@@ -231,18 +216,9 @@ def _show_times(study: Study, sessions: Sessions) -> None:
     if times.empty:
         st.text(written("session.nobody"))
         return
-    times = times.assign(minutes=times["active_seconds"] / 60, end=times["end"].map(to_the_minute))
-    titles = {
-        "rater_id": "Rater",
-        "state": "State",
-        "units": "Units",
-        "minutes": "Active minutes",
-        "end": "Last seen (UTC)",
-        "owed": "Owed",
-        "why": "Why",
-    }
-    with st.expander("Who took part"):
-        show_table(times, "Who took part", titles, {"minutes": ".1f", "owed": ".2f"})
+    times = times.assign(minutes=times["active_seconds"] / 60)
+    columns = "rater_id state units minutes end owed why"
+    show_table(times, "Who took part", columns, folded=True)
 
 
 # Accounts with a password: list them, with their roles, create one, end one.
@@ -259,7 +235,7 @@ def show_accounts(study: Study) -> None:
 
 def _ask_for_account(study: Study) -> None:
     st.header("Add an account, or change one", anchor=False)
-    with st.form("account", border=False, clear_on_submit=True):
+    with act_form(study, "account", "Save the account", _set, clears=True):
         st.text_input("Name", autocomplete="off", key="account.name")
         st.text_input(
             f"Password (at least {SHORTEST_PASSWORD} characters)",
@@ -269,8 +245,6 @@ def _ask_for_account(study: Study) -> None:
         )
         roles = get_args(Role)
         st.selectbox("Role", roles, format_func=_ROLES.__getitem__, key="account.role")
-        st.form_submit_button("Save the account", on_click=lead_callback(study, "account", _set))
-    show_outcome("account")
 
 
 def _set(study: Study, who: Visitor, *, name: str, password: str, role: Role) -> str:
@@ -309,4 +283,4 @@ def _show_known(study: Study) -> None:
         st.text(written("lead.no_accounts"))
         return
     rows = pd.DataFrame([{"name": each.name, "role": each.role} for each in known])
-    show_table(rows, "Who can log in", {"name": "Name", "role": "Role"})
+    show_table(rows, "Who can log in", "name role")

@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 
 from evenhand.annotate_app.drawn import drawn_blocks, drawn_rubric, drawn_text
 from evenhand.annotate_app.languages import ENGLISH, Language, codes_english_first, language
-from evenhand.annotate_app.lead.parts.drawing import show_table
+from evenhand.annotate_app.lead.parts.drawing import named, show_table
 from evenhand.annotate_app.lead.parts.editing import (
     Editing,
     as_raters_see,
@@ -22,7 +22,6 @@ from evenhand.annotate_app.lead.parts.editing import (
     control,
     explained,
     listed,
-    named,
     offer,
     show_offer,
 )

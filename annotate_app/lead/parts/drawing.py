@@ -31,29 +31,79 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+_TO_THE_MINUTE = "minute"
+_HEADINGS = {
+    "rater_id": "Rater",
+    "unit_id": "Unit",
+    "check_id": "Check",
+    "created_at": "When (UTC)",
+    "withdrawn_at": "Withdrawn (UTC)",
+    "last_made": "Last made (UTC)",
+    "last_answer": "Last answer (UTC)",
+    "until": "Labels until (UTC)",
+    "end": "Last seen (UTC)",
+    "done_by": "By",
+    "others": "The others",
+    "others_share": "Others on the same units",
+    "pace": "Of the others' time",
+    "run": "Longest run (usual)",
+    "kappa": "Kappa with the others",
+    "lean": "Leaning",
+    "checks": "Attention checks",
+    "low": "From",
+    "high": "To",
+    "n_units": "Units",
+    "n_clusters": "Clusters",
+    "minutes": "Active minutes",
+    "open": "Given out",
+    "tokens_input": "Tokens read",
+    "tokens_output": "Tokens written",
+    "cost_usd": "Cost (USD)",
+}
+"""Headings of columns; any other is headed by its name."""
+_FORMATS = {
+    **dict.fromkeys(("seconds", "median_seconds", "idle_minutes"), ".0f"),
+    **dict.fromkeys(("tokens_input", "tokens_output"), ".0f"),
+    **dict.fromkeys(("pace", "share", "others_share"), ".0%"),
+    **dict.fromkeys(("hours", "hours_left", "minutes"), ".1f"),
+    **dict.fromkeys(("estimate", "low", "high", "owed", "cost_usd"), ".2f"),
+    "drift": "+z.2f",
+    **dict.fromkeys(
+        ("created_at", "withdrawn_at", "last_made", "last_answer", "until", "end"), _TO_THE_MINUTE
+    ),
+}
+"""Format specifications of numbers, and of moments, by their columns."""
+
+
 def show_table(
     frame: pd.DataFrame,
     caption: str,
-    columns: Mapping[str, str],
-    formats: Mapping[str, str] | None = None,
+    columns: str | Mapping[str, str],
     *,
+    headings: Mapping[str, str] | None = None,
+    number: str = "",
     folded: bool = False,
     ways: Mapping[str, Callable[[str], str]] | None = None,
 ) -> None:
-    """A table of some columns under the headings given; a number that is not known is a dash.
+    """A table of some columns, in a text of their names, or by name with their headings; a number
+    that is not known is a dash.
 
-    `formats` are format specifications by column, such as ".2f". A table that says in numbers what
-    a chart above it shows is `folded`. `ways` make the address of a cell's rows from its value.
+    `headings` are those that the table has for itself; `number` is the format of numbers in columns
+    with their headings, the names of which may be anything. A table that says in numbers what a
+    chart above it shows is `folded`. `ways` make the address of a cell's rows from its value.
     """
     if folded:
         with st.expander(caption):
-            show_table(frame, caption, columns, formats, ways=ways)
+            show_table(frame, caption, columns, headings=headings, number=number, ways=ways)
         return
-    formats, ways = formats or {}, ways or {}
-    title = html.escape(caption)
+    formats, ways = {}, ways or {}
+    if isinstance(columns, str):
+        known, formats = _HEADINGS | dict(headings or {}), _FORMATS
+        columns = {name: known.get(name) or named(name) for name in columns.split()}
+    spec, title = {name: formats.get(name, number) for name in columns}, html.escape(caption)
     head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in columns.values())
     body = "".join(
-        f"<tr>{''.join(_cell(row[at], formats.get(at, ''), ways.get(at)) for at in columns)}</tr>"
+        f"<tr>{''.join(_cell(row[at], spec[at], ways.get(at)) for at in columns)}</tr>"
         for row in frame.to_dict("records")
     )
     st.html(
@@ -61,6 +111,15 @@ def show_table(
         f'<table class="evenhand-table"><caption>{title}</caption>'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
+
+
+def named(key: str) -> str:
+    """A column's or a setting's name as people read it.
+
+    >>> named("raters_per_unit")
+    'Raters per unit'
+    """
+    return key.replace("_", " ").capitalize()
 
 
 def to_the_minute(stamp: str) -> str:
@@ -84,7 +143,8 @@ def rater_page(rater: str) -> str:
 def _cell(value: object, spec: str, way: Callable[[str], str] | None) -> str:
     unknown = value is None or (isinstance(value, float) and not math.isfinite(value))
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    text = DASH if unknown else html.escape(format(value, spec) if number else str(value))
+    plain = to_the_minute(str(value)) if spec == _TO_THE_MINUTE else str(value)
+    text = DASH if unknown else html.escape(format(value, spec) if number else plain)
     if way is not None and not unknown:
         text = f'<a href="{html.escape(way(str(value)))}">{text}</a>'
     return f'<td class="number">{text}</td>' if unknown or number else f"<td>{text}</td>"

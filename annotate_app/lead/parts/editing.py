@@ -17,7 +17,7 @@ from pydantic.fields import FieldInfo
 
 from evenhand.annotate_app.acts import lead_callback, show_outcome
 from evenhand.annotate_app.languages import codes_english_first
-from evenhand.annotate_app.lead.parts.drawing import show_table
+from evenhand.annotate_app.lead.parts.drawing import named, show_table
 from evenhand.annotate_app.plain_text import plain, show, show_complaint
 from evenhand.errors import InputError
 from evenhand.study import Study
@@ -39,15 +39,6 @@ from evenhand.texts import written
 # A control for each setting, by its class: a switch, a number, a choice, a text, a list.
 
 _INTEGERS = 2**31 - 1
-
-
-def named(key: str) -> str:
-    """A setting's name as people read it.
-
-    >>> named("raters_per_unit")
-    'Raters per unit'
-    """
-    return key.replace("_", " ").capitalize()
 
 
 def explained(text: str, place: str) -> str:
@@ -249,8 +240,8 @@ def _show_differences(found: list[Difference], caption: str) -> None:
     import pandas as pd
 
     rows = [{"place": each.place, "now": _cut(each.now), "then": _cut(each.then)} for each in found]
-    titles = {"place": "What", "now": "Before", "then": "After"}
-    show_table(pd.DataFrame(rows, columns=list(titles)), caption, titles)
+    columns = {"place": "What", "now": "Before", "then": "After"}
+    show_table(pd.DataFrame(rows, columns=list(columns)), caption, columns)
 
 
 def _cut(text: str) -> str:
