@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Collection, Mapping
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self, TypeVar, get_origin
 
@@ -24,13 +26,27 @@ from evenhand.errors import InputError
 from evenhand.study.trust import check_variable
 
 
+@cache
+def _meanings() -> dict[str, dict[str, str]]:
+    """Return what each key of a section means, by the section's class."""
+    return tomllib.loads(
+        files("evenhand.study.settings").joinpath("settings.toml").read_text("utf-8")
+    )
+
+
 class Section(BaseModel):
-    """A section of study.toml; the description of a field is its line in the documentation.
+    """A section of study.toml; the description of a field, in `settings.toml` or with the field, is
+    its line in the documentation.
 
     Its validator is built on first use: most runs need few of them.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        for key, meaning in _meanings().get(cls.__name__, {}).items():
+            cls.model_fields[key].description = meaning
 
 
 class Declared(Section):

@@ -28,86 +28,35 @@ MOST_RATERS = 1000
 
 
 class SampleSettings(Section):
-    pairs: PositiveInt = Field(
-        description="how many pairs are labelled; changed by `evenhand extend`",
-        json_schema_extra={"usual": "250"},
-    )
-    stratify: tuple[str, ...] = Field(
-        default=DEFAULT_STRATA, description="columns whose shares the sample keeps"
-    )
+    pairs: PositiveInt = Field(json_schema_extra={"usual": "250"})
+    stratify: tuple[str, ...] = DEFAULT_STRATA
 
 
 class RewordingSettings(Section):
-    rubric: str = Field(
-        min_length=1,
-        description="another wording of a rubric, which is tried among annotators: "
-        "`evenhand rubric reword` writes this section",
-    )
-    after: int = Field(ge=0, description="pairs of the sample that come before those of the trial")
-    pairs: int = Field(
-        ge=2, description="pairs of the trial: half under the old wording, half under the new one"
-    )
-    ended: bool = Field(
-        default=False,
-        description="true: no more of the trial is given out; the section stays for good",
-    )
+    rubric: str = Field(min_length=1)
+    after: int = Field(ge=0)
+    pairs: int = Field(ge=2)
+    ended: bool = False
 
 
 class AnnotationSettings(Section):
-    rubrics: tuple[str, ...] = Field(
-        default=(),
-        description="rubrics to be labelled; an empty list means all but other wordings of one",
-        json_schema_extra={"usual": "all but those"},
-    )
-    subjects: tuple[str, ...] = Field(
-        default=(),
-        description="subjects whose responses are labelled; an empty list means all",
-        json_schema_extra={"usual": "all"},
-    )
-    raters_per_unit: int = Field(default=3, gt=0, le=MOST_RATERS, description="annotators per unit")
-    units_per_rater: Count = Field(
-        default=0, description="the most units one annotator gets, over all rubrics; 0: no limit"
-    )
-    pairs_per_block: PositiveInt = Field(
-        default=10, description="how many pairs an annotator works through before the next block"
-    )
-    repeat_share: float = Field(
-        default=0.0,
-        ge=0,
-        le=0.5,
-        description="share of an annotator's units that are asked again, unannounced; 0 to 0.5",
-    )
-    repeat_gap: PositiveInt = Field(
-        default=20, description="least number of answers between an answer and its repeat"
-    )
-    lease_minutes: Positive = Field(
-        default=120.0,
-        description="how long a unit that was given out stays reserved without an answer",
-    )
-    screen: Literal["one", "all"] = Field(
-        default="one",
-        description='`"one"`: one rubric at a time; `"all"`: all rubrics of a unit at once',
-    )
+    rubrics: tuple[str, ...] = Field(default=(), json_schema_extra={"usual": "all but those"})
+    subjects: tuple[str, ...] = Field(default=(), json_schema_extra={"usual": "all"})
+    raters_per_unit: int = Field(default=3, gt=0, le=MOST_RATERS)
+    units_per_rater: Count = 0
+    pairs_per_block: PositiveInt = 10
+    repeat_share: float = Field(default=0.0, ge=0, le=0.5)
+    repeat_gap: PositiveInt = 20
+    lease_minutes: Positive = 120.0
+    screen: Literal["one", "all"] = "one"
     display: Literal["text", "markdown"] = Field(
-        default="text",
-        description='how responses are shown: `"text"`, as they were written; `"markdown"`, with '
-        "their headings, lists, tables and code drawn; recorded with every label",
-        json_schema_extra={"usual": "as most responses are written"},
+        default="text", json_schema_extra={"usual": "as most responses are written"}
     )
-    show_controls: bool = Field(
-        default=True,
-        description="true shows zero-width, bidirectional and other control characters as marks",
-    )
-    confidence: bool = Field(default=False, description="true asks annotators how sure they are")
-    rationale: bool = Field(default=False, description="true shows a field for reasons")
-    language: str = Field(
-        default="en",
-        description="what the annotators' pages are in, and the study's own texts on them: `en`, "
-        "`de` or `es`",
-    )
-    languages: tuple[str, ...] = Field(
-        default=(), description="other languages that annotators can choose for their pages"
-    )
+    show_controls: bool = True
+    confidence: bool = False
+    rationale: bool = False
+    language: str = "en"
+    languages: tuple[str, ...] = ()
 
 
 # A rater's session. Each section may be absent: then its step is left out. Texts are plain: they
@@ -122,45 +71,17 @@ STUDY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 class SessionSettings(Section):
-    entry: Literal["open", "invite", "account"] = Field(
-        default="open",
-        description='who gets in: `"open"`, whoever enters a rater code; `"invite"`, whoever has a '
-        'signed link; `"account"`, whoever has an account',
-    )
-    content_warning: str = Field(default="", description="shown on the first page")
-    instructions: str = Field(default="", description="shown on the first page")
-    login_hours: float = Field(
-        default=12.0, gt=0, description="how long a login, or an entry from Prolific, lasts"
-    )
-    trusted_proxies: tuple[str, ...] = Field(
-        default=(),
-        description="addresses of proxies before the app, such as `127.0.0.1`, whose word on where "
-        "a visitor comes from is taken (`X-Forwarded-For`); nobody else's is",
-    )
-    hosts: tuple[str, ...] = Field(
-        default=(),
-        description="further names and addresses by which people reach the app, such as "
-        "`10.0.0.5`; this machine's own and that of `--url` are known, and no other is answered",
-    )
-    idle_minutes: Positive = Field(
-        default=5.0, description="a longer pause between two answers counts as this much work"
-    )
-    pause_minutes: NotNegative = Field(
-        default=50.0,
-        description="after so many minutes of work without a rest the page offers a pause between "
-        "two units; 0: never",
-    )
-    answers_per_day: Count = Field(
-        default=0,
-        description="the most answers one annotator gives in a day (one rubric on one unit is one "
-        "answer, and so is a change; the unit at hand is finished); 0: no limit",
-    )
-    minutes_per_day: NotNegative = Field(
-        default=0.0, description="the same in minutes with a unit in view; 0: no limit"
-    )
-    time_zone: str = Field(
-        default="UTC", description="where a day begins at midnight, such as `Europe/Berlin`"
-    )
+    entry: Literal["open", "invite", "account"] = "open"
+    content_warning: str = ""
+    instructions: str = ""
+    login_hours: float = Field(default=12.0, gt=0)
+    trusted_proxies: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    idle_minutes: Positive = 5.0
+    pause_minutes: NotNegative = 50.0
+    answers_per_day: Count = 0
+    minutes_per_day: NotNegative = 0.0
+    time_zone: str = "UTC"
 
     @field_validator("time_zone")
     @classmethod
@@ -173,25 +94,19 @@ class SessionSettings(Section):
 
 
 class ConsentSettings(Section):
-    text: Sentence = Field(description="what a rater agrees to before anything else")
+    text: Sentence
 
 
 class TrainingSettings(Section):
-    walk_through: bool = Field(
-        default=True, description="every rubric is explained, with its options and examples"
-    )
-    file: str = Field(default="", description="the study's file of practice units")
-    pass_mark: Share = Field(
-        default=0.0, description="share of right practice answers that is needed to go on; 0: none"
-    )
-    attempts: int = Field(default=2, ge=1, description="how often the practice may be tried")
+    walk_through: bool = True
+    file: str = ""
+    pass_mark: Share = 0.0
+    attempts: int = Field(default=2, ge=1)
 
 
 class _ChoiceQuestion(Section):
-    question: Sentence = Field(description="what is asked")
-    options: tuple[Sentence, ...] = Field(
-        min_length=2, description="the answers to choose from, two or more"
-    )
+    question: Sentence
+    options: tuple[Sentence, ...] = Field(min_length=2)
 
     @model_validator(mode="after")
     def _options_differ(self) -> Self:
@@ -201,8 +116,8 @@ class _ChoiceQuestion(Section):
 
 
 class ComprehensionQuestion(_ChoiceQuestion):
-    answer: Sentence = Field(description="the right option")
-    explanation: str = Field(default="", description="shown after a wrong answer")
+    answer: Sentence
+    explanation: str = ""
 
     @model_validator(mode="after")
     def _answer_is_an_option(self) -> Self:
@@ -212,9 +127,7 @@ class ComprehensionQuestion(_ChoiceQuestion):
 
 
 class BackgroundQuestion(_ChoiceQuestion):
-    key: str = Field(
-        pattern=r"^[a-z][a-z0-9_]{0,39}$", description="the column's name in the table of raters"
-    )
+    key: str = Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")
 
     @model_validator(mode="after")
     def _key_is_free(self) -> Self:
@@ -254,7 +167,6 @@ USUAL_BACKGROUND = (
 class BackgroundSettings(Section):
     questions: tuple[BackgroundQuestion, ...] = Field(
         default=USUAL_BACKGROUND,
-        description="questions about the annotator, each with `key`, `question`, `options`",
         json_schema_extra={"usual": "political leaning, age group, education"},
     )
 
@@ -267,8 +179,8 @@ class BackgroundSettings(Section):
 
 
 class AttentionSettings(Section):
-    file: str = Field(description="the study's file of units with a known answer")
-    every: int = Field(default=20, ge=2, description="one check among this many answers")
+    file: str
+    every: int = Field(default=20, ge=2)
 
 
 _Code = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9-]{1,64}$")]
@@ -277,66 +189,33 @@ _Code = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9-]{1,64}$")]
 class ProlificSettings(Section):
     """The completion codes that the study on Prolific knows; each leads back there."""
 
-    complete: _Code = Field(description="code of whoever is done")
-    screened_out: _Code = Field(description="code of whoever did not pass the training")
-    no_consent: _Code = Field(description="code of whoever did not consent")
-    stopped: _Code | Literal[""] = Field(
-        default="",
-        description="code of whoever the lead excluded or a rule of the study stopped; without one "
-        "there is no link",
-    )
-    returned: _Code | Literal[""] = Field(
-        default="",
-        description="code of whoever's place was given back; without one there is no link",
-    )
+    complete: _Code
+    screened_out: _Code
+    no_consent: _Code
+    stopped: _Code | Literal[""] = ""
+    returned: _Code | Literal[""] = ""
     nothing_left: _Code | Literal[""] = Field(
-        default="",
-        description="code of whoever found no unit left, and answered none",
-        json_schema_extra={"usual": "as `complete`"},
+        default="", json_schema_extra={"usual": "as `complete`"}
     )
-    places: Count = Field(
-        default=0,
-        description="how many participants are let in, whatever ids the addresses claim; 0: no "
-        "limit. As many as at Prolific",
-    )
-    signed_for: str = Field(
-        default="",
-        pattern=r"^(https?://[^/\s]+)?$",
-        description="the beginning of this page's public address, such as "
-        "`https://rate.example.org`: then only participants whose address Prolific has signed for "
-        "it are let in (there: *secured external URL*; needs `evenhand[oidc]`). Without it whoever "
-        "knows the study's address and a participant's id enters as that participant",
-    )
+    places: Count = 0
+    signed_for: str = Field(default="", pattern=r"^(https?://[^/\s]+)?$")
     signing_keys: str = Field(
         default="https://api.prolific.com/.well-known/study/jwks.json",
         pattern=r"^(https://|http://(127\.0\.0\.1|localhost)[:/])",
-        description="where Prolific's public keys are read, once a day",
     )
     free_again: tuple[
         Literal["returned", "timed_out", "rejected", "screened_out", "no_consent", "stopped"], ...
-    ] = Field(
-        default=("returned", "timed_out", "rejected", "screened_out", "no_consent"),
-        description="the ends after which a place goes to somebody else",
-    )
+    ] = ("returned", "timed_out", "rejected", "screened_out", "no_consent")
 
 
 class PaySettings(Section):
     """Amounts that people are owed. Evenhand pays nothing: see the table of times."""
 
-    complete: float = Field(ge=0, description="owed to whoever is done")
-    currency: str = Field(pattern=r"^[A-Z]{3}$", description="of these amounts, such as `GBP`")
-    screened_out: float = Field(
-        default=0.0, ge=0, description="owed to whoever did not pass the training"
-    )
-    nothing_left: float = Field(
-        default=0.0, ge=0, description="owed to whoever found no unit left, and answered none"
-    )
-    stopped: Literal["share", "full"] = Field(
-        default="share",
-        description="owed to whoever a rule of the study stopped: `share`, the part of `complete` "
-        "that their units are of `units_per_rater` (or of what the median finisher answered); "
-        "`full`, all of it",
-    )
+    complete: float = Field(ge=0)
+    currency: str = Field(pattern=r"^[A-Z]{3}$")
+    screened_out: float = Field(default=0.0, ge=0)
+    nothing_left: float = Field(default=0.0, ge=0)
+    stopped: Literal["share", "full"] = "share"
 
 
 # `[oidc]`: lets people in by their organisation's login (OpenID Connect)
@@ -382,25 +261,10 @@ Person = Annotated[str, AfterValidator(_is_person)]
 class OidcSettings(Declared):
     sends_nothing = frozenset({"label", "leads", "experts"})
 
-    server_metadata_url: Annotated[str, AfterValidator(_is_private)] = Field(
-        description="where the provider describes itself, an address that ends in "
-        "`/.well-known/openid-configuration`"
-    )
-    client_id: str = Field(min_length=1, description="the name that the provider gave to this app")
-    client_secret: Annotated[str, AfterValidator(_is_variable)] = Field(
-        description="`${EVENHAND_NAME}`: the environment variable that holds the app's secret"
-    )
-    address: Annotated[str, AfterValidator(_is_origin)] = Field(
-        description="where people reach the app, such as `https://study.example.org`, or with "
-        "`/NAME` one study of several; the provider must know "
-        "`ADDRESS/oauth2callback` as its redirect URI"
-    )
-    label: str = Field(default="", description="the button's text; empty: evenhand's own words")
-    leads: tuple[Person, ...] = Field(
-        default=(),
-        description="who leads the study: e-mail addresses that the provider has verified, or "
-        "`sub:IDENTIFIER`",
-    )
-    experts: tuple[Person, ...] = Field(
-        default=(), description="who labels and adjudicates as an expert, written alike"
-    )
+    server_metadata_url: Annotated[str, AfterValidator(_is_private)]
+    client_id: str = Field(min_length=1)
+    client_secret: Annotated[str, AfterValidator(_is_variable)]
+    address: Annotated[str, AfterValidator(_is_origin)]
+    label: str = ""
+    leads: tuple[Person, ...] = ()
+    experts: tuple[Person, ...] = ()

@@ -64,25 +64,12 @@ def fault_of_address(url: str) -> str:
 class ProviderSettings(Declared):
     """A server that graders may name. Secrets are in the environment, never in study.toml."""
 
-    base_url: str = Field(
-        default="", description="its address, up to where /chat/completions or /v1/messages begins"
-    )
-    key_env: str = Field(
-        default="",
-        description="the variable that holds its key; without it, one named for the host "
-        "([providers](graders.md#providers-and-keys))",
-    )
+    base_url: str = ""
+    key_env: str = ""
     headers: dict[str, str] = Field(
-        default_factory=dict,
-        description="sent with every request; `${EVENHAND_NAME}` is taken from the environment",
-        json_schema_extra={"example": '`x-team = "${EVENHAND_TEAM_TOKEN}"`'},
+        default_factory=dict, json_schema_extra={"example": '`x-team = "${EVENHAND_TEAM_TOKEN}"`'}
     )
-    speaks: str = Field(
-        default="",
-        description="`chat` (OpenAI's Chat Completions), `messages` (Anthropic's) or a form of "
-        "[your own](graders.md#a-provider-of-another-form)",
-        json_schema_extra={"usual": "`chat`"},
-    )
+    speaks: str = Field(default="", json_schema_extra={"usual": "`chat`"})
 
     @field_validator("base_url")
     @classmethod
@@ -129,16 +116,10 @@ _MILLION = 1_000_000
 class ModelPrices(Section):
     """US dollars for a million tokens."""
 
-    input: Dollars = Field(
-        description="US dollars for a million tokens of input; NAME is a grader or a model"
-    )
-    output: Dollars = Field(description="the same for output, thinking included")
-    cache_read: Dollars | None = Field(
-        default=None, description="for input read from a cache; input's price where it is left out"
-    )
-    cache_write: Dollars | None = Field(
-        default=None, description="for input written to a cache, likewise"
-    )
+    input: Dollars
+    output: Dollars
+    cache_read: Dollars | None = None
+    cache_write: Dollars | None = None
 
     def cost(self, read: int, cached: int, written: int, output: int) -> Decimal:
         """Return the cost in US dollars; `read` counts all input. Without a price for cached tokens
@@ -178,28 +159,11 @@ class ModelSettings(Section):
 
 
 class StudyConfig(Section):
-    name: str = Field(
-        min_length=1,
-        description="shown in the report",
-        json_schema_extra={"usual": "the folder's name"},
-    )
-    seed: int = Field(
-        ge=0, description="fixes the sample and all resampling", json_schema_extra={"usual": "1"}
-    )
-    synthetic: bool = Field(
-        default=False, description="true marks every page and table as simulated"
-    )
-    store: str = Field(
-        default="study.db",
-        description="a file beside study.toml (SQLite), or a URL such as "
-        "`postgresql://...`; `${EVENHAND_NAME}` in it is taken from the environment",
-    )
-    published: str = Field(
-        default="",
-        description="figures of others that the report sets beside the study's own: "
-        "`even-handedness`, `stance`, or a TOML file in the study's folder",
-        json_schema_extra={"usual": "none"},
-    )
+    name: str = Field(min_length=1, json_schema_extra={"usual": "the folder's name"})
+    seed: int = Field(ge=0, json_schema_extra={"usual": "1"})
+    synthetic: bool = False
+    store: str = "study.db"
+    published: str = Field(default="", json_schema_extra={"usual": "none"})
     sample: SampleSettings
     annotation: AnnotationSettings = AnnotationSettings()
     rewording: RewordingSettings | None = None
@@ -217,20 +181,11 @@ class StudyConfig(Section):
     quality: QualitySettings = QualitySettings()
     providers: dict[str, ProviderSettings] = Field(default_factory=dict)
     thresholds: dict[str, dict[str, Share]] = Field(
-        default_factory=dict,
-        description="by rubric and grader: a threshold other than the rubric's own. "
-        "`evenhand calibrate --write` writes a tuned one, which is judged on other pairs than "
-        "those it was tuned on; a number written by hand counts as declared",
-        json_schema_extra={"example": '`"GRADER" = 0.1`'},
+        default_factory=dict, json_schema_extra={"example": '`"GRADER" = 0.1`'}
     )
-    prices: dict[str, ModelPrices] = Field(
-        default_factory=dict,
-        description="by a grader's or model's name: its price, instead of the price table's",
-    )
+    prices: dict[str, ModelPrices] = Field(default_factory=dict)
     same_text: dict[str, tuple[str, ...]] = Field(
-        default_factory=dict,
-        description="older texts of a rubric whose labels may be pooled with the present one's",
-        json_schema_extra={"example": '`RUBRIC = ["HASH"]`'},
+        default_factory=dict, json_schema_extra={"example": '`RUBRIC = ["HASH"]`'}
     )
 
 
