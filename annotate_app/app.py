@@ -22,11 +22,10 @@ from streamlit.starlette import App
 if getattr(find_spec("evenhand"), "origin", None) is None:
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from evenhand.annotate_app.door import Door
+from evenhand.annotate_app.door import Door, keep_log_short
 from evenhand.annotate_app.front import routes, to_front_page
 from evenhand.annotate_app.health import answer_health_of_all, telling_systemd
-from evenhand.annotate_app.log_lines import keep_log_short
-from evenhand.annotate_app.logins.single_sign_on import app_secrets
+from evenhand.annotate_app.logins.entry import app_secrets
 from evenhand.annotate_app.page import on_script_error
 from evenhand.annotate_app.sites import MOST_BYTES, add_study, sites
 from evenhand.texts import written

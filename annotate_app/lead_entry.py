@@ -11,14 +11,13 @@ import streamlit as st
 
 from evenhand.annotate_app.languages import ENGLISH
 from evenhand.annotate_app.logins.browser import present_browser
-from evenhand.annotate_app.logins.entry import ask_for_password
+from evenhand.annotate_app.logins.entry import ask_for_password, offer
 from evenhand.annotate_app.logins.lead_login import (
     LOGIN,
     hidden_page,
     present_place,
     require,
 )
-from evenhand.annotate_app.logins.single_sign_on import offer
 from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.annotate_app.sites import visitor_address
 from evenhand.errors import InputError

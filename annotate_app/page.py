@@ -13,12 +13,12 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from evenhand.annotate_app.languages import ENGLISH, Language
 from evenhand.annotate_app.lead_entry import is_asked_for, show_lead_entry
 from evenhand.annotate_app.logins.entry import (
+    arrive,
     ask_about_new_code,
     ask_for_entry,
     current_rater,
     keep_login,
 )
-from evenhand.annotate_app.logins.single_sign_on import arrive
 from evenhand.annotate_app.plain_text import block, heading, said, show, show_complaint
 from evenhand.annotate_app.served_study import Desks, served
 from evenhand.annotate_app.session_pages import show_step

@@ -23,7 +23,7 @@ from evenhand.study.access.admission import Admission, read_ticket
 from evenhand.study.session.practice import Step
 from evenhand.study.session.prolific import End, completion_code, completion_url
 from evenhand.study.session.sessions import CHANCES, Sessions
-from evenhand.study.settings.session import BackgroundQuestion
+from evenhand.study.settings.study_toml import BackgroundQuestion
 
 _PREFER_NOT = ""
 """Choice not to answer: nothing is stored."""

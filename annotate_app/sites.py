@@ -20,8 +20,7 @@ import streamlit as st
 from anyio import CapacityLimiter, to_thread
 
 from evenhand.errors import InputError
-from evenhand.study.settings.session import STUDY_NAME, SessionSettings
-from evenhand.study.settings.study_toml import FILE_NAME, read_config
+from evenhand.study.settings.study_toml import FILE_NAME, STUDY_NAME, SessionSettings, read_config
 from evenhand.texts import written
 
 if TYPE_CHECKING:

@@ -30,8 +30,7 @@ from evenhand.annotate_app.payload import Desk, Look, Setting, drafts_name, ligh
 from evenhand.annotate_app.served_study import Desks
 from evenhand.study import Study
 from evenhand.study.access.admission import Admission, Way
-from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.desk.pace import JUST_NOW, next_day
+from evenhand.study.desk.desk import JUST_NOW, AnnotationDesk, next_day
 from evenhand.study.seeding import digest
 from evenhand.study.session.prolific import completion_url
 

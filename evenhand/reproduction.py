@@ -477,7 +477,7 @@ def _chosen(study: Study, scope: str) -> pd.DataFrame:
 def _spent(real: Study | None, folder: Path) -> float:
     """Return what the study has cost so far, its paraphrases included."""
     from evenhand.study import open_study
-    from evenhand.study.store.totals import spent_so_far
+    from evenhand.study.store.store import spent_so_far
 
     spent = 0.0 if real is None else spent_so_far(real.store)
     if (paraphrases_folder(folder) / "study.toml").is_file():

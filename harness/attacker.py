@@ -18,7 +18,7 @@ import httpx2
 import numpy as np
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from evenhand.study.desk.pace import Worked, minutes_left
+from evenhand.study.desk.desk import Worked, minutes_left
 from harness.sessions import Session
 
 SEEDS = range(50)

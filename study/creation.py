@@ -37,9 +37,10 @@ from evenhand.study.prompts.sampling import (
 )
 from evenhand.study.prompts.units import parse_unit_id, presented_values
 from evenhand.study.settings.analysis import AnalysisSettings
-from evenhand.study.settings.session import AnnotationSettings, SampleSettings
 from evenhand.study.settings.study_toml import (
     FILE_NAME,
+    AnnotationSettings,
+    SampleSettings,
     StudyConfig,
     change_config,
     new_config_text,

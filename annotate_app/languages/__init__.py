@@ -16,7 +16,11 @@ from typing import Any
 
 from evenhand.errors import InputError
 from evenhand.study.refused import Refused
-from evenhand.study.settings.session import USUAL_BACKGROUND, AnnotationSettings, BackgroundQuestion
+from evenhand.study.settings.study_toml import (
+    USUAL_BACKGROUND,
+    AnnotationSettings,
+    BackgroundQuestion,
+)
 
 ORIGINAL = "en"
 

@@ -17,14 +17,13 @@ from evenhand.analysis.people.disagreements import GraderDisagreement
 from evenhand.analysis.report.sections.disagreements import kind_title
 from evenhand.annotate_app.acts import lead_callback, show_outcome
 from evenhand.annotate_app.drawn import drawn_text
-from evenhand.annotate_app.lead.parts.counting import counted
 from evenhand.annotate_app.lead.parts.drawing import (
     marked_blocks,
     people_text,
     show_table,
     to_the_minute,
 )
-from evenhand.annotate_app.lead.parts.live_figures import latest_figures
+from evenhand.annotate_app.lead.parts.live_figures import counted, latest_figures
 from evenhand.annotate_app.logins.lead_login import require
 from evenhand.annotate_app.plain_text import block, heading, items, show, show_complaint
 from evenhand.errors import InputError

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from evenhand.annotate_app.lead.parts.counting import counted
 from evenhand.annotate_app.lead.parts.drawing import show_table
-from evenhand.annotate_app.lead.parts.live_figures import latest_figures
+from evenhand.annotate_app.lead.parts.live_figures import counted, latest_figures
 from evenhand.annotate_app.logins.lead_login import require
 from evenhand.reporting.exporting import (
     as_csv,
@@ -30,7 +29,7 @@ from evenhand.reporting.ratings_file.declared import sidecar_path
 from evenhand.study import Study
 from evenhand.study.desk.attention import attention_results
 from evenhand.study.lead.progress import data_version, rater_progress
-from evenhand.study.session.background import raters_table
+from evenhand.study.session.times import raters_table
 from evenhand.study.store.logs.decisions import acts, note_act
 from evenhand.study.store.logs.replies import was_audited
 from evenhand.texts import written

@@ -13,7 +13,7 @@ import streamlit as st
 
 from evenhand.annotate_app.acts import present_outcomes, show_outcome
 from evenhand.annotate_app.lead.parts.drawing import show_table
-from evenhand.annotate_app.lead.parts.uploads import MOST_MB, OF_TOOLS, TABLES, written_down
+from evenhand.annotate_app.lead.parts.editing import MOST_MB, OF_TOOLS, TABLES, written_down
 from evenhand.annotate_app.logins.lead_login import require, root_address
 from evenhand.annotate_app.plain_text import show, show_complaint
 from evenhand.annotate_app.sites import add_study, check_names, present_site, sites

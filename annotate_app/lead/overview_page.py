@@ -16,9 +16,8 @@ from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.verdicts.judge import limits_of
 from evenhand.analysis.verdicts.wording import TITLES
 from evenhand.annotate_app.acts import lead_callback, show_outcome
-from evenhand.annotate_app.lead.parts.counting import latest
 from evenhand.annotate_app.lead.parts.drawing import BoardCard, board, show_funnel, show_table
-from evenhand.annotate_app.lead.parts.live_figures import LiveFigures, latest_figures
+from evenhand.annotate_app.lead.parts.live_figures import LiveFigures, latest, latest_figures
 from evenhand.annotate_app.logins.lead_login import place_of, require
 from evenhand.annotate_app.plain_text import block, plain, show
 from evenhand.reporting.live_figures import count_look
@@ -27,7 +26,7 @@ from evenhand.study import Study
 from evenhand.study.access.lead_login import Visitor
 from evenhand.study.desk.oversight import oversight
 from evenhand.study.lead.adjudication import queue_length
-from evenhand.study.lead.flags import raised_flags
+from evenhand.study.lead.disagreements import raised_flags
 from evenhand.study.lead.progress import (
     FEWEST_HOURS,
     FEWEST_LABELS,

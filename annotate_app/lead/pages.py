@@ -13,7 +13,7 @@ from evenhand.annotate_app.lead.adjudication_page import show_adjudication, show
 from evenhand.annotate_app.lead.export_page import show_export, show_log
 from evenhand.annotate_app.lead.new_study_page import show_new_study
 from evenhand.annotate_app.lead.overview_page import show_overview
-from evenhand.annotate_app.lead.parts.counting import stand_by
+from evenhand.annotate_app.lead.parts.live_figures import stand_by
 from evenhand.annotate_app.lead.progress_page import show_agreement, show_progress
 from evenhand.annotate_app.lead.raters_page import show_flags, show_raters
 from evenhand.annotate_app.lead.sessions_page import show_accounts, show_sessions

@@ -26,7 +26,6 @@ from evenhand.analysis.report.source import GROUPS, rater_title
 from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.verdicts.ranking import deciding_keys
-from evenhand.annotate_app.lead.parts.counting import latest
 from evenhand.annotate_app.lead.parts.drawing import (
     rater_page,
     records,
@@ -35,7 +34,7 @@ from evenhand.annotate_app.lead.parts.drawing import (
     show_funnel,
     show_table,
 )
-from evenhand.annotate_app.lead.parts.live_figures import latest_figures
+from evenhand.annotate_app.lead.parts.live_figures import latest, latest_figures
 from evenhand.annotate_app.logins.lead_login import require
 from evenhand.annotate_app.plain_text import heading, show
 from evenhand.study import Study

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from evenhand.annotate_app.acts import act_form, lead_callback, show_outcome
-from evenhand.annotate_app.lead.parts.counting import counted, latest
 from evenhand.annotate_app.lead.parts.drawing import (
     rater_page,
     show_table,
     to_the_minute,
     unit_blocks,
 )
-from evenhand.annotate_app.lead.parts.live_figures import latest_figures
+from evenhand.annotate_app.lead.parts.live_figures import counted, latest, latest_figures
 from evenhand.annotate_app.logins.lead_login import require
 from evenhand.annotate_app.plain_text import block, heading, show, show_complaint
 from evenhand.errors import InputError
@@ -23,7 +22,7 @@ from evenhand.study import Study
 from evenhand.study.access.lead_login import Visitor
 from evenhand.study.desk.attention import attention_results
 from evenhand.study.desk.oversight import Exclusion, decisions_table, exclude, oversight, readmit
-from evenhand.study.lead.flags import RaisedFlag, raised_flags, reopen_flag, settle_flag
+from evenhand.study.lead.disagreements import RaisedFlag, raised_flags, reopen_flag, settle_flag
 from evenhand.study.lead.progress import confusions, label_shares, rater_answers, rater_progress
 from evenhand.study.store.logs.answers import remarks_table
 from evenhand.texts import written

@@ -10,7 +10,7 @@ import streamlit as st
 
 from evenhand.annotate_app.acts import act_form, lead_callback, show_outcome
 from evenhand.annotate_app.lead.parts.drawing import show_table
-from evenhand.annotate_app.lead.parts.uploads import MOST_MB, written_down
+from evenhand.annotate_app.lead.parts.editing import MOST_MB, written_down
 from evenhand.annotate_app.logins.lead_login import require, root_address
 from evenhand.study import Study, extend_sample, open_study
 from evenhand.study.access.accounts import (
@@ -25,10 +25,10 @@ from evenhand.study.access.admission import (
     Invite,
     invites_table,
     make_invites,
+    new_code,
     revoke_invites,
 )
 from evenhand.study.access.lead_login import Visitor
-from evenhand.study.access.participants import new_code
 from evenhand.study.desk.oversight import oversight, pause, resume
 from evenhand.study.prompts.pairs import prompts_noun
 from evenhand.study.session.prolific import rater_of, released_submissions, study_url

@@ -29,7 +29,7 @@ from evenhand.texts import written
 if TYPE_CHECKING:
     from evenhand.reporting.ratings_file.declared import ScaleOptions
     from evenhand.study import Study
-    from evenhand.study.keeping.copying import Contents
+    from evenhand.study.keeping.backup import Contents
 
 _NAMING = ("--columns", "--human", "--model")
 """Options that say who is who in a ratings file that is exported."""

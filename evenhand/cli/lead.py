@@ -240,8 +240,7 @@ def _session_options(session: Parser) -> None:
 
 
 def _invite(arguments: argparse.Namespace) -> None:
-    from evenhand.study.access.admission import make_invites, revoke_invites
-    from evenhand.study.access.participants import new_code
+    from evenhand.study.access.admission import make_invites, new_code, revoke_invites
     from evenhand.study.session.prolific import study_url
 
     if arguments.count is not None and not 0 < arguments.count <= 10_000:
@@ -338,9 +337,8 @@ def _session(arguments: argparse.Namespace) -> None:
 
 def _write_tables(study: Study, sessions: Sessions, arguments: argparse.Namespace) -> None:
     from evenhand.study.desk.attention import attention_results
-    from evenhand.study.session.background import raters_table
     from evenhand.study.session.prolific import participants_table
-    from evenhand.study.session.times import session_times
+    from evenhand.study.session.times import raters_table, session_times
     from evenhand.study.tables.formats import write_table
 
     tables: dict[str, Callable[[], pd.DataFrame]] = {

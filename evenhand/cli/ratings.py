@@ -290,8 +290,8 @@ def before_serving(folder: Path, url: str, address: str, path: str) -> bytes:
     """
     from evenhand.annotate_app.languages import offered
     from evenhand.study import open_study
+    from evenhand.study.access.admission import check_signing
     from evenhand.study.access.lead_login import client_secret
-    from evenhand.study.access.participants import check_signing
     from evenhand.study.keeping.doctor import serving_notes
     from evenhand.study.store.meta import study_secret
 
@@ -484,7 +484,7 @@ def _print_orders(study: Study, options: GradingOptions) -> None:
 def print_coverage(study: Study, raters: Sequence[str]) -> None:
     """Print coverage and total cost by grader and rubric, and the models that answered."""
     from evenhand.reporting.analysing import counted, several_models
-    from evenhand.study.store.totals import grade_totals, models_that_answered
+    from evenhand.study.store.store import grade_totals, models_that_answered
 
     totals = grade_totals(study.store)
     totals = totals[totals["rater_id"].isin(raters)]

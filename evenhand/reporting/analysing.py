@@ -152,7 +152,7 @@ def _study_context(study: Study, dataset: Dataset, analysis: Analysis) -> Report
     from evenhand.study.desk.design import prompts_seen
     from evenhand.study.lead.disagreements import sorted_so_far
     from evenhand.study.prompts.pairs import prompts_noun
-    from evenhand.study.store.totals import models_that_answered
+    from evenhand.study.store.store import models_that_answered
 
     config, prompts, ratings = study.config, study.store.pairs(), dataset.ratings
     noun, usage = prompts_noun(prompts), dataset.facts.usage
@@ -390,7 +390,7 @@ def _improved(study: Study) -> dict[str, str]:
     """Return for each rubric with an improved grader how it came about, candidates that failed and
     all: how labels were parted, every choice and proof in turn, and what it cost in all.
     """
-    from evenhand.study.store.logs.improvements import ends_of
+    from evenhand.study.store.logs.decisions import ends_of
 
     found: dict[str, list[dict[str, Any]]] = {}
     for rubric, end in ends_of(study.store):

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from evenhand.reporting.proposals import LearnUnit, Proposed, Start
     from evenhand.rubrics import PromptText, Rubric
     from evenhand.study import Study
-    from evenhand.study.store.logs.improvements import ProposalAttempt
+    from evenhand.study.store.logs.decisions import ProposalAttempt
 
 
 AUDITED = 20
@@ -286,7 +286,7 @@ class Trial:
 
     def __init__(self, study: Study, options: ImproveOptions) -> None:
         from evenhand.reporting.load import clusters_of, from_study
-        from evenhand.study.store.logs.improvements import check_clusters, parts_of
+        from evenhand.study.store.logs.decisions import check_clusters, parts_of
 
         if options.rubric not in study.rubrics:
             known = ", ".join(study.rubrics)
@@ -476,7 +476,7 @@ class Trial:
 
     def note_parts(self, done_by: str) -> None:
         """Write down the parts of clusters that had none."""
-        from evenhand.study.store.logs.improvements import note_parts
+        from evenhand.study.store.logs.decisions import note_parts
 
         new = {each: part for each, part in self.parts.items() if each not in self.known_parts}
         if new:
@@ -487,7 +487,7 @@ class Trial:
         """Write down the candidates: once their requests can be sent, and before they are; and
         `more` that are tried while it learns.
         """
-        from evenhand.study.store.logs.improvements import Tried, note_candidates, note_old
+        from evenhand.study.store.logs.decisions import Tried, note_candidates, note_old
 
         graded = set(self._first.loc[self._first["rater_kind"] == "model", "rater_id"])
         store, rubric, old = self.study.store, self.rubric.name, self.old.rater_id
@@ -573,7 +573,7 @@ class Trial:
     def next_level(self) -> float:
         """The level of the next reading of the labels for the proof; 0.0 where none is left."""
         from evenhand.analysis.bootstrap.influence import level_of_reading
-        from evenhand.study.store.logs.improvements import readings_so_far
+        from evenhand.study.store.logs.decisions import readings_so_far
 
         readings = readings_so_far(self.study.store, self.rubric.name)
         return level_of_reading(readings + 1, self.rule.looks)
@@ -583,7 +583,7 @@ class Trial:
         candidates say: no level is left, or the old grader is hardly ever wrong.
         """
         from evenhand.analysis.verdicts.improvement import errors_needed, most_errors
-        from evenhand.study.store.logs.improvements import readings_so_far
+        from evenhand.study.store.logs.decisions import readings_so_far
 
         clusters, level = self.clusters_in("prove"), self.next_level
         if not self._has_open_questions():
@@ -877,7 +877,7 @@ class _Run:
 
     def _chosen(self, found: Improved) -> Improved:
         from evenhand.analysis.verdicts.improvement import choose
-        from evenhand.study.store.logs.improvements import note_choice
+        from evenhand.study.store.logs.decisions import note_choice
 
         trial = self.trial
         names = [each.rater_id for each in trial.candidates]
@@ -894,7 +894,7 @@ class _Run:
             content_of,
             prove,
         )
-        from evenhand.study.store.logs.improvements import (
+        from evenhand.study.store.logs.decisions import (
             ProofReading,
             candidates_of,
             is_read,
@@ -932,7 +932,7 @@ class _Run:
 
     def _keep(self, found: Improved) -> None:
         """Write down what came of it: figures of all candidates, and where the best comes from."""
-        from evenhand.study.store.logs.improvements import note_end
+        from evenhand.study.store.logs.decisions import note_end
 
         if found.choice is None:
             return
@@ -971,7 +971,7 @@ class _Run:
         """Return what was spent since the labels were parted: on all grades of the parted units,
         those of earlier candidates too, on audits of candidates, and on proposals.
         """
-        from evenhand.study.store.logs.improvements import candidates_of, price_of
+        from evenhand.study.store.logs.decisions import candidates_of, price_of
 
         store, rubric = self.trial.study.store, self.trial.rubric.name
         raters = {self.trial.old.rater_id, *candidates_of(store, rubric)}

@@ -102,11 +102,11 @@ def from_study(
     from evenhand.study.desk.oversight import oversight
     from evenhand.study.lead.disagreements import sorted_so_far
     from evenhand.study.rewording import rewording_of, units_dealt
-    from evenhand.study.session.background import raters_to_split_by
+    from evenhand.study.session.times import raters_to_split_by
     from evenhand.study.store.grades import TRIED
     from evenhand.study.store.logs.decisions import look_numbers
     from evenhand.study.store.logs.replies import attacked_table
-    from evenhand.study.store.totals import all_labels_were_assigned, grade_totals
+    from evenhand.study.store.store import all_labels_were_assigned, grade_totals
 
     rewording, units = rewording_of(study), study.units_with_lengths("all")
     tried_wordings = {}
@@ -177,15 +177,15 @@ def withheld_grades(study: Study, dataset: Dataset) -> dict[str, dict[str, froze
     were asked about nothing else, they lack no answers on units without their grades.
     """
     from evenhand.rubrics.own_words import own_prompt_of
-    from evenhand.study.store.logs import improvements
+    from evenhand.study.store.logs import decisions
 
     found: dict[str, dict[str, frozenset[str]]] = {}
-    for rubric in improvements.rubrics_improved(study.store):
-        clusters = clusters_of(dataset, improvements.parted_by(study.store, rubric))
-        parts = improvements.parts_of(study.store, rubric)
-        chosen = improvements.chosen_on(study.store, rubric)
-        texts = improvements.texts_led_by(study.store, rubric)
-        is_first = improvements.graded_here_first(study.store, rubric)
+    for rubric in decisions.rubrics_improved(study.store):
+        clusters = clusters_of(dataset, decisions.parted_by(study.store, rubric))
+        parts = decisions.parts_of(study.store, rubric)
+        chosen = decisions.chosen_on(study.store, rubric)
+        texts = decisions.texts_led_by(study.store, rubric)
+        is_first = decisions.graded_here_first(study.store, rubric)
         ratings = dataset.ratings
         ratings = ratings[(ratings["rubric"] == rubric) & (ratings["rater_kind"] == "model")]
         by_rater = ratings.groupby("rater_id")["unit_id"]
@@ -198,7 +198,7 @@ def withheld_grades(study: Study, dataset: Dataset) -> dict[str, dict[str, froze
                 away |= {unit for unit, each in clusters.items() if each in parts} - units
             if away:
                 own[rater] = frozenset(away)
-        for rater, tried in improvements.candidates_of(study.store, rubric).items():
+        for rater, tried in decisions.candidates_of(study.store, rubric).items():
             if tried.is_new and rater not in chosen and rater in graded:
                 units = graded[rater]
                 if all(parts.get(clusters.get(unit, "")) in _TUNED_ON for unit in units):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 from evenhand.errors import InputError
 from evenhand.reporting.noting import note, note_edits, operator
 from evenhand.rubrics.content import image_of
-from evenhand.study.settings.session import STUDY_NAME
+from evenhand.study.settings.study_toml import STUDY_NAME
 from evenhand.study.tables.files import scratch_folder
 from evenhand.texts import written
 
@@ -193,7 +193,7 @@ def _read(
     from evenhand.exchange.readers.texts import reply_text
     from evenhand.reporting.ratings_file.dataframes import items_table
     from evenhand.study.prompts.items import check_items_table
-    from evenhand.study.tables.spellings import fold, folded
+    from evenhand.study.tables.columns import fold, folded
 
     compares = any(rubric.unit == "comparison" for rubric in named)
     if isinstance(source, Path):
@@ -425,7 +425,7 @@ _MOST_HUMANS = 100
 
 def check_numbers(raters: int, seed: int) -> None:
     """Raise InputError for a number of annotators or a seed that a new study cannot have."""
-    from evenhand.study.settings.session import MOST_RATERS
+    from evenhand.study.settings.study_toml import MOST_RATERS
 
     if not 1 <= raters <= MOST_RATERS:
         raise InputError(f"--raters must be 1 to {MOST_RATERS:,}, not {raters:,}")

@@ -89,7 +89,7 @@ class Assumptions:
         there can be no such raters.
         """
         from evenhand.analysis.planning.scenarios import Scenario, usual_strictness
-        from evenhand.study.settings.session import MOST_RATERS
+        from evenhand.study.settings.study_toml import MOST_RATERS
 
         _check_between("power", self.power, 0.0)
         if not 2 <= self.raters <= MOST_RATERS or self.subjects < 1:

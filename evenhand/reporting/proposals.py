@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from evenhand.graders import GraderForecast
     from evenhand.rubrics import PromptText, Rubric
     from evenhand.study import Study
-    from evenhand.study.store.logs.improvements import ProposalAttempt
+    from evenhand.study.store.logs.decisions import ProposalAttempt
     from evenhand.study.tables.evidence import Mark
 
 

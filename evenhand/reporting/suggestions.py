@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from evenhand.analysis.results import ResultRow
     from evenhand.reporting.improving import ImproveOptions
     from evenhand.study import Study
-    from evenhand.study.store.logs.improvements import ProposalAttempt
+    from evenhand.study.store.logs.decisions import ProposalAttempt
 
 _UNCLEAR = "rubric_unclear"
 _FLAG = "unclear_rubric"

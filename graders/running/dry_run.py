@@ -117,7 +117,7 @@ def _likely(study: Study, task: GradingTask) -> tuple[Tokens | None, str]:
     sentence that says so. The tokens are None where there are no earlier requests.
     """
     from evenhand.graders.money import Tokens
-    from evenhand.study.store.totals import grade_totals
+    from evenhand.study.store.store import grade_totals
 
     totals = grade_totals(study.store)
     mine = totals[totals["rater_id"] == task.questions.rater_id]

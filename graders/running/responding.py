@@ -26,7 +26,7 @@ from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec, parse_spec
 from evenhand.rubrics import PromptText
 from evenhand.study.prompts.pairs import sides_of
-from evenhand.study.store.logs.improvements import ProposalAttempt, note_proposals, proposals_of
+from evenhand.study.store.logs.decisions import ProposalAttempt, note_proposals, proposals_of
 from evenhand.study.store.logs.replies import ResponseAttempt, ResponseLog
 from evenhand.texts import written
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from evenhand.graders.options import RequestLimits
     from evenhand.graders.scrub import Scrubber
     from evenhand.study.store.grades import GradeAttempt
-    from evenhand.study.store.logs.improvements import ProposalAttempt
+    from evenhand.study.store.logs.decisions import ProposalAttempt
     from evenhand.study.store.logs.replies import ResponseAttempt
 
     AnyAttempt = GradeAttempt | ResponseAttempt | ProposalAttempt

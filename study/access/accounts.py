@@ -21,7 +21,7 @@ import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.study.refused import Refused
-from evenhand.study.store.events import append
+from evenhand.study.store.database import append
 from evenhand.study.store.meta import study_secret
 from evenhand.study.store.schema import account_events, is_latest, lead_events, login_attempts
 from evenhand.study.store.store import Store

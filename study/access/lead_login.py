@@ -34,9 +34,8 @@ from evenhand.study.access.accounts import (
     sign_out,
 )
 from evenhand.study.refused import Refused
-from evenhand.study.settings.session import OidcSettings
-from evenhand.study.settings.study_toml import FILE_NAME, with_values
-from evenhand.study.store.events import append
+from evenhand.study.settings.study_toml import FILE_NAME, OidcSettings, with_values
+from evenhand.study.store.database import append
 from evenhand.study.store.logs.decisions import note_settings
 from evenhand.study.store.meta import study_secret
 from evenhand.study.store.schema import lead_events

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from evenhand.rubrics import Rubric
 from evenhand.study.desk.claims import Changes, Claim
 from evenhand.study.prompts.units import has_known_answer
-from evenhand.study.store.events import append
+from evenhand.study.store.database import append
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.logs.answers import ANSWERED, WITHDRAWN, add_details, add_remark
 from evenhand.study.store.schema import (

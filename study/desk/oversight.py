@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from evenhand.errors import InputError
-from evenhand.study.store.events import append
+from evenhand.study.store.database import append
 from evenhand.study.store.schema import claims, lead_events
 from evenhand.study.store.store import Store, rater_kind
 

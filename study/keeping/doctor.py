@@ -14,8 +14,7 @@ from urllib.parse import urlsplit
 import sqlalchemy as sa
 
 from evenhand.errors import InputError, StoreAway
-from evenhand.study.settings.session import SessionSettings
-from evenhand.study.settings.study_toml import read_config
+from evenhand.study.settings.study_toml import SessionSettings, read_config
 from evenhand.study.store.store import Store
 from evenhand.study.tables.files import HAS_MODES, user_name
 from evenhand.study.workspace import Study, open_study, store_state

@@ -16,8 +16,14 @@ import sqlalchemy as sa
 from sqlalchemy.schema import CreateColumn
 
 from evenhand.errors import InputError, StoreAway
-from evenhand.study.keeping.backup import BACKUPS, backup_of
-from evenhand.study.keeping.copying import States, copy_tables, found_tables, states
+from evenhand.study.keeping.backup import (
+    BACKUPS,
+    States,
+    backup_of,
+    copy_tables,
+    found_tables,
+    states,
+)
 from evenhand.study.settings.study_toml import change_config, read_config
 from evenhand.study.store.database import SILENT, Database, is_url, resolved, set_schema_version
 from evenhand.study.store.meta import study_secret

@@ -16,10 +16,9 @@ from evenhand.study.store.database import conflict_free_insert, renew_statistics
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.schema import claims, grades, labels
 from evenhand.study.store.store import rater_kinds
-from evenhand.study.tables.columns import shortened
+from evenhand.study.tables.columns import folded, look, shortened, spelled_out
 from evenhand.study.tables.formats import FIRST_ROW, row_number
 from evenhand.study.tables.ratings import RATINGS_COLUMNS
-from evenhand.study.tables.spellings import folded, look, spelled_out
 
 if TYPE_CHECKING:
     from evenhand.study.workspace import Study

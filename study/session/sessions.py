@@ -17,7 +17,7 @@ from evenhand.errors import InputError
 from evenhand.rubrics import Rubric
 from evenhand.study.desk.claims import last_version
 from evenhand.study.session.practice import PracticeDesk, Step, StepName
-from evenhand.study.store.events import append
+from evenhand.study.store.database import append
 from evenhand.study.store.logs.session import Event, EventKind, add_event, events_of, given_back
 from evenhand.study.store.schema import attention_labels, background_answers, claims, labels
 from evenhand.study.trust import inside

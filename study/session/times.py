@@ -20,21 +20,23 @@ from evenhand.study.desk.design import SessionDesign
 from evenhand.study.desk.oversight import STOPPED_BY, Exclusion, oversight
 from evenhand.study.session.practice import Step
 from evenhand.study.session.sessions import Sessions
+from evenhand.study.store.logs.answers import languages_of_raters
 from evenhand.study.store.logs.session import events_of
 from evenhand.study.store.schema import (
     attention_labels,
+    background_answers,
     claims,
     labels,
     practice_labels,
     session_events,
 )
-from evenhand.study.store.totals import grade_totals
+from evenhand.study.store.store import grade_totals
 from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from evenhand.study.settings.session import PaySettings
+    from evenhand.study.settings.study_toml import PaySettings
     from evenhand.study.workspace import Study
 
 TIMES_COLUMNS = (
@@ -295,3 +297,41 @@ def _has_consented(study: Study, rater: str) -> bool:
     with study.store.read() as connection:
         log = events_of(connection, rater)
     return any(event.kind == "consent" and event.detail.get("agreed") for event in log)
+
+
+# Raters' answers about themselves, as the table of raters that an analysis can be split by.
+
+
+def raters_table(study: Study) -> pd.DataFrame:
+    """Return a row per rater who answered anything: `rater_id` and a column per background
+    question.
+
+    A skipped question is empty. Usable as `analyse(raters=..., rater_slices=[...])`.
+    """
+    import pandas as pd
+
+    asked = study.config.background.questions if study.config.background else ()
+    query = sa.select(background_answers).order_by(background_answers.c.event_id)
+    rows = study.store.rows(query)
+    answers: dict[str, dict[str, str]] = {}
+    for row in rows:
+        answers.setdefault(row.rater_id, {})[row.question] = row.answer
+    keys = list(dict.fromkeys([*(question.key for question in asked), *(r.question for r in rows)]))
+    table = [
+        {"rater_id": rater} | {key: given.get(key, "") for key in keys}
+        for rater, given in sorted(answers.items())
+    ]
+    return pd.DataFrame(table, columns=["rater_id", *keys])
+
+
+def raters_to_split_by(study: Study) -> pd.DataFrame:
+    """Return `raters_table` with `page_language`, the language in which each rater was asked, and
+    rows for raters who only have a language.
+    """
+    languages = languages_of_raters(study.store)
+    table = raters_table(study)
+    if not languages:
+        return table
+    table = table.set_index("rater_id").reindex(sorted({*table["rater_id"], *languages}))
+    table["page_language"] = table.index.map(languages)
+    return table.fillna("").rename_axis("rater_id").reset_index()

@@ -16,10 +16,11 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 from urllib.parse import parse_qs, quote
 
 import sqlalchemy as sa
@@ -27,7 +28,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.pool import StaticPool
 
 from evenhand.errors import InputError, StoreAway
-from evenhand.study.store.schema import SCHEMA_VERSION, meta, metadata
+from evenhand.study.store.grades import utc_now
+from evenhand.study.store.schema import SCHEMA_VERSION, is_latest, meta, metadata
 from evenhand.study.tables.files import new_file
 from evenhand.study.trust import check_variable, confirm, inside, is_trusted
 from evenhand.texts import written
@@ -557,3 +559,49 @@ def resolved(location: str) -> str:
 def is_url(location: str) -> bool:
     """Return True if a resolved location is a database's URL, not a file."""
     return "://" in location
+
+
+# Logs: tables to which events are only ever added, each with the time at which it came. An event is
+# a row; one with a dataclass of its own is read and written as that (`EventLog`).
+
+Event = TypeVar("Event")
+
+
+def append(connection: sa.Connection, table: sa.Table, *events: Mapping[str, Any]) -> None:
+    """Append events within a `write()`. They come now, unless they say when (`created_at`)."""
+    if events:
+        rows = [{"created_at": utc_now(), **event} for event in events]
+        connection.execute(sa.insert(table), rows)
+
+
+@dataclass(frozen=True)
+class EventLog(Generic[Event]):
+    """The log of one kind of event: a table, and the dataclass whose fields are columns of it."""
+
+    table: sa.Table
+    kind: type[Event]
+
+    def append(self, store: Database, events: Sequence[Event]) -> None:
+        """Append events; durable on return."""
+        if events:
+            with store.write() as connection:
+                append(connection, self.table, *self.rows(events))
+
+    def rows(self, events: Iterable[Event]) -> list[dict[str, Any]]:
+        """Return the events as rows of the table."""
+        return [asdict(event) for event in events]  # type: ignore[call-overload]
+
+    def all(self, store: Database, *where: sa.ColumnElement[bool]) -> list[Event]:
+        """Return the events that meet all conditions, in the order in which they came."""
+        with store.read() as connection:
+            return self.within(connection, *where)
+
+    def within(self, connection: sa.Connection, *where: sa.ColumnElement[bool]) -> list[Event]:
+        """Return the same as `all`, as seen by a transaction."""
+        columns = [self.table.c[each.name] for each in fields(self.kind)]  # type: ignore[arg-type]
+        found = sa.select(*columns).where(*where).order_by(self.table.c.event_id)
+        return [self.kind(**row._mapping) for row in connection.execute(found)]
+
+    def latest(self, store: Database, *key: str) -> list[Event]:
+        """Return the last event of every key, in the order in which they came."""
+        return self.all(store, is_latest(self.table, *key))

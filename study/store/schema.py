@@ -239,7 +239,7 @@ lead_events = _log(
     *_texts("done_by", "created_at"),
 )
 """The lead's decisions while people label, one-time links that were used, logins that ended; and
-what improving a grader decided (`logs.improvements`)."""
+what improving a grader decided (`logs.decisions`)."""
 
 look_events = _log("look_events", *_texts("rubric", "labels_hash", "created_at"))
 """Looks at the verdict: each at other labels of people spends part of the error that is allowed."""

@@ -15,7 +15,7 @@ from evenhand.cli.lead import lead_link
 from evenhand.study import open_study
 from evenhand.study.desk.answers import Flag
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.lead.flags import raised_flags
+from evenhand.study.lead.disagreements import raised_flags
 from evenhand.study.store.schema import flag_events
 from harness.served import Served
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from evenhand.annotate_app.log_lines import _Bound, visitor
+from evenhand.annotate_app.door import _Bound, visitor
 from harness.served import Served
 from harness.sessions import Session, connected
 

@@ -19,7 +19,7 @@ from evenhand.study.lead.adjudication import (
     past_decisions,
     take_over,
 )
-from evenhand.study.lead.flags import raised_flags
+from evenhand.study.lead.disagreements import raised_flags
 from harness.annotator import SUBJECT
 from harness.served import Served
 from harness.studies import write_pairs, write_responses

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from evenhand.annotate_app.lead.parts.counting import counted, latest
+from evenhand.annotate_app.lead.parts.live_figures import counted, latest
 from evenhand.errors import InputError
 from evenhand.study import Study, open_study
 from evenhand.study.desk.desk import AnnotationDesk

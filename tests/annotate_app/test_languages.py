@@ -28,7 +28,11 @@ from evenhand.study.desk.answers import FLAG_REASONS, SKIP_REASONS
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.refused import Reason, Refused
 from evenhand.study.session.practice import StepName
-from evenhand.study.settings.session import USUAL_BACKGROUND, AnnotationSettings, BackgroundQuestion
+from evenhand.study.settings.study_toml import (
+    USUAL_BACKGROUND,
+    AnnotationSettings,
+    BackgroundQuestion,
+)
 from evenhand.texts import texts
 from tests.annotate_app.test_payload import GOOD
 

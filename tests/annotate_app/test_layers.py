@@ -13,7 +13,7 @@ from pathlib import Path
 
 from evenhand import annotate_app
 from evenhand.annotate_app import command
-from evenhand.annotate_app.lead.parts.uploads import MOST_MB
+from evenhand.annotate_app.lead.parts.editing import MOST_MB
 
 FOLDER = Path(annotate_app.__file__).resolve().parent
 MODULES = sorted(FOLDER.glob("*.py"))

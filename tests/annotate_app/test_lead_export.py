@@ -11,7 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from evenhand.annotate_app.lead import export_page
-from evenhand.annotate_app.lead.parts.counting import counted
+from evenhand.annotate_app.lead.parts.live_figures import counted
 from evenhand.reporting.exporting import as_csv, attacked_path, exported_attacked
 from evenhand.study import Study, open_study
 from evenhand.study.access.accounts import set_account

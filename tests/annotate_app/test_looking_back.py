@@ -9,7 +9,7 @@ import pytest
 
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.lead.flags import raised_flags, settle_flag
+from evenhand.study.lead.disagreements import raised_flags, settle_flag
 from harness.annotator import READY, Annotator
 from harness.served import Served, holds
 from harness.slow_line import SlowLine

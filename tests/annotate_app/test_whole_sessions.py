@@ -9,9 +9,8 @@ from playwright.sync_api import Page, expect
 
 from evenhand.study import open_study
 from evenhand.study.desk.attention import attention_results
-from evenhand.study.session.background import raters_table
 from evenhand.study.session.sessions import Sessions
-from evenhand.study.session.times import session_times
+from evenhand.study.session.times import raters_table, session_times
 from tests.annotate_app.participants import (
     COMPLETE,
     LONG,

@@ -14,7 +14,7 @@ from evenhand.cli.lead import lead_link
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.adjudication import past_decisions
-from evenhand.study.lead.flags import raised_flags
+from evenhand.study.lead.disagreements import raised_flags
 from harness.annotator import READY, SAVED
 from harness.served import Served, holds
 from tests.annotate_app.test_cockpit import choose, fill, press, settled, shown, turn_to

@@ -37,9 +37,9 @@ from evenhand.reporting import exporting
 from evenhand.reporting.gate.checks import Check, Gate, junit_xml, summary_markdown
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.imports import import_ratings
+from evenhand.study.tables.columns import folded
 from evenhand.study.tables.formats import read_table
 from evenhand.study.tables.ratings import validate_ratings
-from evenhand.study.tables.spellings import folded
 from evenhand.texts import texts, written
 from evenhand.visible import escaped_json, visible, visible_in
 

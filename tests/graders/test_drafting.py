@@ -10,7 +10,7 @@ from evenhand.cli.main import main
 from evenhand.cli.verbs import BAD_INPUT, DONE
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study
-from evenhand.study.store.logs.improvements import proposals_of
+from evenhand.study.store.logs.decisions import proposals_of
 from harness.protocol_server import ProtocolServer
 from harness.replies import completion
 from harness.studies import MarkedStudy

@@ -39,8 +39,7 @@ from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study import Study, open_study
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.settings.study_toml import change_config
-from evenhand.study.store.logs.decisions import acts
-from evenhand.study.store.logs.improvements import ends_of, parts_of, readings_so_far
+from evenhand.study.store.logs.decisions import acts, ends_of, parts_of, readings_so_far
 from evenhand.study.store.schema import attacked_grades
 from evenhand.study.store.schema import grades as grades_table
 from harness.protocol_server import ProtocolServer

@@ -14,7 +14,7 @@ from evenhand.errors import InputError
 from evenhand.graders import GradingOptions, forecast
 from evenhand.graders.money import Budget, OverBudget, Tariff, Tokens
 from evenhand.graders.spec import parse_spec
-from evenhand.study.store.totals import grade_totals
+from evenhand.study.store.store import grade_totals
 from harness.protocol_server import ProtocolServer
 from harness.replies import DROPPED, Call, Reply, answer, error
 from harness.studies import MarkedStudy

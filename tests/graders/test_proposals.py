@@ -25,7 +25,7 @@ from evenhand.reporting.proposals import MOST_WORDS, RefusedProposal, checked
 from evenhand.rubrics import Instructions, read_own_words
 from evenhand.study import Study
 from evenhand.study.lead.imports import import_ratings
-from evenhand.study.store.logs.improvements import ends_of, parts_of, proposals_of
+from evenhand.study.store.logs.decisions import ends_of, parts_of, proposals_of
 from harness.installing import installed, pip_command
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, completion

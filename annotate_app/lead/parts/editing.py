@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import html
 import re
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 from zoneinfo import available_timezones
 
 import streamlit as st
@@ -35,6 +37,9 @@ from evenhand.study.changing import (
 )
 from evenhand.study.settings.study_toml import FILE_NAME
 from evenhand.texts import written
+
+if TYPE_CHECKING:
+    from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 # A control for each setting, by its class: a switch, a number, a choice, a text, a list.
 
@@ -283,3 +288,40 @@ def as_raters_see(drawn: str) -> None:
         show('<p class="evenhand-label">As raters see it</p>')
         with st.container(key="step"):
             show(drawn)
+
+
+# Files that a lead uploads: never larger than declared, kept only as long as they are read.
+
+MOST_MB = 50
+TABLES = ["csv", "jsonl"]
+OF_TOOLS = [*TABLES, "tsv", "json", "xlsx", "parquet", "arrow", "eval", "zip"]
+
+
+@contextmanager
+def written_down(
+    kinds: Sequence[str] = TABLES, /, **files: UploadedFile | None
+) -> Iterator[dict[str, Path | None]]:
+    """The files in a folder of their own that is gone afterwards, each under the name it is given
+    here: what the sender called it never becomes a path.
+
+    Raises InputError where one is too large or of no known kind.
+    """
+    with tempfile.TemporaryDirectory(prefix="evenhand-upload-") as home:
+        yield {name: _saved(Path(home), name, file, kinds) for name, file in files.items()}
+
+
+def _saved(home: Path, name: str, file: UploadedFile | None, kinds: Sequence[str]) -> Path | None:
+    if file is None:
+        return None
+    if file.size > MOST_MB * 1_000_000:
+        raise InputError(
+            f"the file of {name} is larger than {MOST_MB} MB; use the command line for it"
+        )
+    suffix = Path(file.name).suffix.lower()
+    if suffix.removeprefix(".") not in kinds:
+        raise InputError(
+            f"the file of {name} is of no known kind; upload one of {', '.join(kinds)}"
+        )
+    path = home / f"{name}{suffix}"
+    path.write_bytes(file.getbuffer())
+    return path

@@ -13,11 +13,12 @@ import shutil
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import streamlit as st
 
@@ -28,15 +29,56 @@ from evenhand.reporting.live_figures import (
     FORESTS_FILE,
     OVER_TIME_FILE,
     QUALITY_FILE,
+    counted_of,
     study_figures,
 )
-from evenhand.reporting.workers import apart
+from evenhand.reporting.workers import StandBy, apart
 from evenhand.study import Study
 from evenhand.study.lead.progress import data_version
 from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+# Counts for the lead's pages, made outside the process that serves the annotators. With 100,000
+# labels a table takes a second to count, and Python counts one thing at a time: in the serving
+# process everyone would wait. So one further process of low priority does it, for all who look,
+# with a connection of its own to the store.
+
+Counted = TypeVar("Counted")
+_PROCESS = StandBy()
+"""One for this process of the app, which no visitor's "clear the caches" ends."""
+
+
+def counted(study: Study, count: Callable[..., Counted], *arguments: object) -> Counted:
+    """Return `count(study, *arguments)` for the present data. `count` is a function of a module
+    that has nothing to do with pages: the other process loads it.
+    """
+    found: Counted = _PROCESS.ask(counted_of, study.folder.resolve(), count, arguments)
+    return found
+
+
+def latest(study: Study, count: Callable[[Study], Counted]) -> Counted:
+    """Return `count(study)`, counted once for all viewers, and again when new data has come in or
+    the minute is over: leases run out although nothing comes in.
+    """
+    name, minute = f"{count.__module__}.{count.__qualname__}", int(time.time() // 60)
+    found: Counted = _kept(study, count, name, str(study.folder), data_version(study), minute)
+    return found
+
+
+@st.cache_data(max_entries=20, show_spinner=False)
+def _kept(
+    _study: Study, _count: Callable[[Study], Any], name: str, folder: str, version: str, minute: int
+) -> Any:
+    return counted(_study, _count)
+
+
+def stand_by() -> None:
+    """Start the process ahead of its use, when somebody logs in who will need it."""
+    _PROCESS.prepare()
+
 
 _log = logging.getLogger(__name__)
 

@@ -11,10 +11,16 @@ from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
 from evenhand.rubrics.options import plain_number, whole_numbers_in_a_row
-from evenhand.study.tables.columns import shortened
+from evenhand.study.tables.columns import (
+    commonest,
+    folded,
+    look,
+    lookalikes,
+    shortened,
+    spelled_out,
+)
 from evenhand.study.tables.formats import FIRST_ROW, row_number
 from evenhand.study.tables.ratings import TRUTH
-from evenhand.study.tables.spellings import commonest, folded, look, lookalikes, spelled_out
 from evenhand.texts import written
 
 if TYPE_CHECKING:

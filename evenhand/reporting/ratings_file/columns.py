@@ -15,9 +15,8 @@ from evenhand.errors import InputError
 from evenhand.exchange.readers.rows import plain_kind
 from evenhand.reporting.ratings_file.scales import MAX_LABELS
 from evenhand.rubrics.options import options_in
-from evenhand.study.tables.columns import names_items, sure_columns
+from evenhand.study.tables.columns import folded, names_items, sure_columns
 from evenhand.study.tables.ratings import TRUTH, texts
-from evenhand.study.tables.spellings import folded
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -21,10 +21,9 @@ from evenhand.reporting.ratings_file.roles import (
     refuse_missing,
     roles_in,
 )
-from evenhand.study.tables.columns import renamed
+from evenhand.study.tables.columns import fold, folded, renamed
 from evenhand.study.tables.formats import FIRST_ROW, cell_text, read_table, row_number
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, texts, with_unit_id
-from evenhand.study.tables.spellings import fold, folded
 from evenhand.texts import written
 
 if TYPE_CHECKING:

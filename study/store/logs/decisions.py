@@ -5,21 +5,23 @@ thresholds, and draws of the sample. Append-only.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
 
 import sqlalchemy as sa
 
+from evenhand.errors import InputError
+from evenhand.rubrics.own_words import own_prompt_of
 from evenhand.study.prompts.sampling import Wave, inclusion
 from evenhand.study.prompts.units import parse_unit_id
-from evenhand.study.store.database import Database
-from evenhand.study.store.events import EventLog, append
-from evenhand.study.store.grades import utc_now
-from evenhand.study.store.logs.improvements import KINDS as IMPROVEMENTS
-from evenhand.study.store.logs.improvements import PROPOSED
+from evenhand.study.store.database import Database, EventLog, append
+from evenhand.study.store.grades import TRANSIENT_REASONS, utc_now
 from evenhand.study.store.schema import (
+    attacked_grades,
     flag_events,
+    grades,
     labels,
     lead_events,
     look_events,
@@ -28,9 +30,262 @@ from evenhand.study.store.schema import (
     threshold_events,
 )
 from evenhand.study.store.store import Store
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+# What improving a grader decided: the part of each labelled cluster, the candidates, the winner of
+# each choice, each reading of the labels kept for the proof, and what came of it. Append-only,
+# among the lead's events. Parts are written down before the first request, candidates and a winner
+# before they are used, and a reading before its labels are: a run that is killed and started again
+# finds its own, and nobody has to be believed.
+
+PARTED, STARTED, TRIED, CHOSE, READ, ENDED = IMPROVEMENT_KINDS = (
+    "improve parted", "improve started", "improve tried", "improve chose", "improve read proof",
+    "improve ended",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tried:
+    """A candidate: where it comes from, `is_new` if it had no grade on the rubric before it was
+    tried, `has_own_text` if it read another text than the old grader, which may have been written
+    from the labels to learn from.
+    """
+
+    origin: str
+    is_new: bool
+    has_own_text: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProofReading:
+    """A reading of the labels kept for the proof: of which graders, by their rater ids, and a hash
+    of people's labels there with both graders' grades, as they are compared.
+    """
+
+    old: str
+    new: str
+    content: str
+
+
+def note_parts(
+    store: Database, rubric: str, parts: Mapping[str, str], cluster: str, done_by: str
+) -> None:
+    """Append the parts of clusters that had none; `cluster` says what they are. Durable."""
+    _append(store, PARTED, rubric, {"cluster": cluster, "parts": dict(parts)}, done_by)
+
+
+def parts_of(store: Database, rubric: str) -> dict[str, str]:
+    """Return the part of each cluster, "learn", "choose" or "prove", as it was given first."""
+    found: dict[str, str] = {}
+    for each in _all(store, PARTED, rubric):
+        found = {**each["parts"], **found}
+    return found
+
+
+def parted_by(store: Database, rubric: str) -> str:
+    """Return what the parted clusters are, as in `[analysis]`; "" where nothing was parted."""
+    return next((str(each["cluster"]) for each in _all(store, PARTED, rubric)), "")
+
+
+def check_clusters(store: Database, rubric: str, cluster: str) -> None:
+    """Raise InputError where the rubric's labels were parted by other clusters than these."""
+    if (known := parted_by(store, rubric)) and known != cluster:
+        raise InputError(written("improve.other_clusters", rubric=rubric, known=known, now=cluster))
+
+
+def note_old(store: Database, rubric: str, rater: str, *, is_new: bool, done_by: str) -> None:
+    """Append the grader to improve, once; `is_new` if it had no grade on the rubric before."""
+    if not any(each["old"] == rater for each in _all(store, STARTED, rubric)):
+        _append(store, STARTED, rubric, {"old": rater, "is_new": is_new}, done_by)
+
+
+def graded_here_first(store: Database, rubric: str) -> set[str]:
+    """Return graders to improve, and winners, whose first grades on the rubric were asked here."""
+    tried, chosen = candidates_of(store, rubric), chosen_on(store, rubric)
+    olds = {each["old"]: each["is_new"] for each in _all(store, STARTED, rubric)}
+    new = {rater for rater, is_new in olds.items() if is_new}
+    new |= {rater for rater, each in tried.items() if each.is_new}
+    return new & (olds.keys() | chosen.keys())
+
+
+def note_candidates(
+    store: Database, rubric: str, raters: Mapping[str, Tried], done_by: str
+) -> None:
+    """Append candidates that are new, by their rater ids."""
+    known = candidates_of(store, rubric)
+    if new := {rater: asdict(each) for rater, each in raters.items() if rater not in known}:
+        _append(store, TRIED, rubric, new, done_by)
+
+
+def candidates_of(store: Database, rubric: str) -> dict[str, Tried]:
+    """Return every candidate so far, by its rater id."""
+    found: dict[str, Tried] = {}
+    for raters in _all(store, TRIED, rubric):
+        found |= {rater: Tried(**each) for rater, each in raters.items()}
+    return found
+
+
+def note_choice(
+    store: Database, rubric: str, new: str, clusters: Sequence[str], done_by: str
+) -> None:
+    """Append the winner of a choice, and the clusters whose labels chose it."""
+    own = {"new": new, "clusters": list(clusters)}
+    if own not in _all(store, CHOSE, rubric):
+        _append(store, CHOSE, rubric, own, done_by)
+
+
+def chosen_on(store: Database, rubric: str) -> dict[str, set[str]]:
+    """Return for every winner of a choice the clusters that it was chosen on."""
+    found: dict[str, set[str]] = {}
+    for each in _all(store, CHOSE, rubric):
+        found.setdefault(each["new"], set()).update(each["clusters"])
+    return found
+
+
+def texts_led_by(store: Database, rubric: str) -> dict[str, set[str]]:
+    """Return for every text that candidates had of their own, by the digits of its hash in a rater
+    id, the clusters whose labels led to it: those to learn from, and those that a winner with this
+    text was chosen on.
+    """
+    learn = {each for each, part in parts_of(store, rubric).items() if part == "learn"}
+    chosen, found = chosen_on(store, rubric), dict[str, set[str]]()
+    for rater, tried in candidates_of(store, rubric).items():
+        if tried.has_own_text and (text := own_prompt_of(rater)):
+            own = found.setdefault(text, set(learn))
+            own.update(chosen.get(rater, ()))
+    return found
+
+
+def read_proof(store: Database, rubric: str, reading: ProofReading, done_by: str) -> int:
+    """Return the number, from 1, of this reading of the labels kept for the proof; one that is new
+    is appended first. A reading of the same content is the same, whatever the graders are called;
+    readings of all graders of the rubric are counted together.
+    """
+    with store.write():
+        known = [each["content"] for each in _all(store, READ, rubric)]
+        if reading.content not in known:
+            _append(store, READ, rubric, asdict(reading), done_by)
+            known.append(reading.content)
+    return known.index(reading.content) + 1
+
+
+def is_read(store: Database, rubric: str, content: str) -> bool:
+    """Return True if this content was read before."""
+    return any(each["content"] == content for each in _all(store, READ, rubric))
+
+
+def readings_so_far(store: Database, rubric: str) -> int:
+    """Return how many readings of the labels kept for the proof there were."""
+    return len(_all(store, READ, rubric))
+
+
+def note_end(store: Database, rubric: str, found: Mapping[str, Any], done_by: str) -> None:
+    """Append what came of it, unless that is known but for the price."""
+
+    def unpriced(end: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in end.items() if name != "price"}
+
+    if unpriced(found) not in map(unpriced, _all(store, ENDED, rubric)):
+        _append(store, ENDED, rubric, found, done_by)
+
+
+def ends_of(store: Database) -> list[tuple[str, dict[str, Any]]]:
+    """Return what came of every run that ended, with its rubric, in the order of time."""
+    return _with_rubrics(store, ENDED)
+
+
+def rubrics_improved(store: Database) -> list[str]:
+    """Return the rubrics whose clusters were parted."""
+    return list(dict.fromkeys(rubric for rubric, _ in _with_rubrics(store, PARTED)))
+
+
+def price_of(
+    store: Database, rubric: str, raters: Iterable[str], units: Iterable[str]
+) -> float | None:
+    """Return what these graders' grades of these units, their audits, and all proposals cost since
+    the labels were parted, in US dollars, all attempts; None where that is not known.
+    """
+    since = sa.select(sa.func.min(lead_events.c.created_at)).where(
+        lead_events.c.kind == PARTED, lead_events.c.rater_id == rubric
+    )
+    graded, audited = (
+        sa.select(table.c.unit_id, table.c.provenance["cost_usd"].as_float()).where(
+            table.c.rubric == rubric,
+            table.c.rater_id.in_(list(raters)),
+            table.c.created_at >= since.scalar_subquery(),
+        )
+        for table in (grades, attacked_grades)
+    )
+    wanted = set(units)
+    costs = [price for unit, price in store.rows(graded) if unit in wanted]
+    costs += [price for _, price in store.rows(audited)]
+    costs += [each["provenance"].get("cost_usd") for each in _all(store, PROPOSED, rubric)]
+    return None if None in costs else round(sum(costs), 6)
+
+
+def _append(
+    store: Database, kind: str, rubric: str, detail: Mapping[str, Any], done_by: str
+) -> None:
+    text = json.dumps(detail, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    event = {"kind": kind, "rater_id": rubric, "reason": text, "done_by": done_by}
+    with store.write() as connection:
+        append(connection, lead_events, event)
+
+
+def _all(store: Database, kind: str, rubric: str) -> list[dict[str, Any]]:
+    return [each for own, each in _with_rubrics(store, kind) if own == rubric]
+
+
+def _with_rubrics(store: Database, kind: str) -> list[tuple[str, dict[str, Any]]]:
+    query = sa.select(lead_events.c.rater_id, lead_events.c.reason)
+    query = query.where(lead_events.c.kind == kind).order_by(lead_events.c.event_id)
+    return [(row.rater_id, json.loads(row.reason)) for row in store.rows(query)]
+
+
+# What models proposed for a grader: every request that was answered, and what came back, kept
+# before anybody reads it
+
+
+PROPOSED = "improve proposed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProposalAttempt:
+    """What came of a request for words: the model asked, the request's digest and what was sent;
+    the reply, or the reason why there is none; and what the request is `about`: the grader whose
+    words are to be changed, and the clusters whose labels were read.
+    """
+
+    rubric: str
+    proposer: str
+    request: str
+    system: str
+    user: str
+    about: Mapping[str, Any] = field(default_factory=dict)
+    reply: str = ""
+    unscored_reason: str = ""
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+
+def note_proposals(store: Database, attempts: Sequence[ProposalAttempt]) -> None:
+    """Append what came of requests; durable on return."""
+    with store.write():
+        for each in attempts:
+            _append(store, PROPOSED, each.rubric, asdict(each), "")
+
+
+def proposals_of(store: Database, rubric: str) -> dict[str, ProposalAttempt]:
+    """Return the first answer to each request that need not be sent again, by its digest."""
+    found: dict[str, ProposalAttempt] = {}
+    for each in _all(store, PROPOSED, rubric):
+        if each["unscored_reason"] not in TRANSIENT_REASONS:
+            found.setdefault(each["request"], ProposalAttempt(**each))
+    return found
+
 
 Act = Literal[
     "account", "backup", "export", "file", "grades", "import", "invite", "link", "place",
@@ -38,7 +293,7 @@ Act = Literal[
 ]  # fmt: skip
 """Acts logged only here; `lead_events` has decisions about raters, links and logins too."""
 ACT_COLUMNS = ("created_at", "done_by", "kind", "about", "detail")
-_NO_ACTS = ("used", "logged_out", PROPOSED, *IMPROVEMENTS)
+_NO_ACTS = ("used", "logged_out", PROPOSED, *IMPROVEMENT_KINDS)
 _TOLD = ["unit_id", "rater_id", "label", "order", "draw"]
 
 

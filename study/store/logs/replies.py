@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from evenhand.study.prompts.pairs import sides_of
-from evenhand.study.store.events import EventLog
+from evenhand.study.store.database import EventLog
 from evenhand.study.store.grades import TRANSIENT_REASONS, GradeAttempt, utc_now
 from evenhand.study.store.schema import (
     attacked_grades,

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
-from evenhand.study.store.events import EventLog, append
+from evenhand.study.store.database import EventLog, append
 from evenhand.study.store.schema import session_events
 
 EventKind = Literal[

@@ -31,7 +31,7 @@ from evenhand.study import open_study
 from evenhand.study.settings.published import SHIPPED, PublishedFigures, read_published
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.schema import response_attempts
-from evenhand.study.store.totals import spent_so_far
+from evenhand.study.store.store import spent_so_far
 from evenhand.study.tables.formats import read_table
 from harness.ports import free_port
 from harness.protocol_server import ProtocolServer

@@ -10,8 +10,7 @@ import sqlalchemy as sa
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study, open_study
 from evenhand.study.desk.oversight import exclude
-from evenhand.study.lead.disagreements import sort_disagreement
-from evenhand.study.lead.flags import raised_flags
+from evenhand.study.lead.disagreements import raised_flags, sort_disagreement
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.logs.answers import WITHDRAWN, add_remark
 from evenhand.study.store.schema import flag_events

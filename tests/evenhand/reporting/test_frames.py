@@ -24,8 +24,8 @@ from evenhand.errors import InputError
 from evenhand.reporting.analysing import analyse_file
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.reporting.ratings_file.frames import frame_of
+from evenhand.study.tables.columns import folded
 from evenhand.study.tables.formats import write_table
-from evenhand.study.tables.spellings import folded
 
 pl = pytest.importorskip("polars")
 PEOPLE = ["ann", "ben"]

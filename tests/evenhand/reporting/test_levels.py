@@ -23,7 +23,7 @@ from evenhand.study import open_study
 from evenhand.study.desk.answers import Answer
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.adjudication import adjudication_queue
-from evenhand.study.tables.spellings import folded
+from evenhand.study.tables.columns import folded
 
 SAID = "Labels 1-5 are read as ordered; --level nominal changes that."
 IN_PYTHON = "Labels 1-5 are read as ordered; level='nominal' changes that."

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from evenhand.study.store.totals import grade_totals
+from evenhand.study.store.store import grade_totals
 from harness.installing import installed, pip_command
 from harness.ports import free_port
 from harness.protocol_server import ProtocolServer

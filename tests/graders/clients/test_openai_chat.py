@@ -13,7 +13,7 @@ from evenhand.errors import InputError
 from evenhand.graders.clients.chat_api import Shape, build_request, learn, parse_reply
 from evenhand.graders.replies import Outcome
 from evenhand.rubrics import load_rubric
-from evenhand.study.store.totals import grade_totals
+from evenhand.study.store.store import grade_totals
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, answer, completion, error
 from harness.studies import MarkedStudy

@@ -20,7 +20,7 @@ from evenhand.graders.running.batch import BatchRun
 from evenhand.study import Study
 from evenhand.study.store.logs.replies import BatchJournal
 from evenhand.study.store.schema import batch_events, grades
-from evenhand.study.store.totals import grade_totals
+from evenhand.study.store.store import grade_totals
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, answer, error
 from harness.studies import MarkedStudy, with_edited_rubric

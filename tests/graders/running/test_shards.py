@@ -20,7 +20,7 @@ from evenhand.graders import Shard
 from evenhand.graders.running.runner import Elsewhere, only_runner
 from evenhand.study import Study, open_study
 from evenhand.study.keeping.moving import move_store
-from evenhand.study.store.totals import grade_totals
+from evenhand.study.store.store import grade_totals
 from harness.postgresql import own_postgresql
 from harness.protocol_server import ProtocolServer
 from harness.replies import answer

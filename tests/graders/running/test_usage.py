@@ -27,7 +27,7 @@ from evenhand.graders.running.run import Reservations
 from evenhand.graders.spec import parse_spec
 from evenhand.study.settings.study_toml import ModelPrices
 from evenhand.study.store.schema import grades
-from evenhand.study.store.totals import grade_totals
+from evenhand.study.store.store import grade_totals
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, answer, message
 from harness.replies import Reply as Answer

@@ -15,9 +15,9 @@ from evenhand.study.access.admission import (
     begin,
     invites_table,
     make_invites,
+    new_code,
     revoke_invites,
 )
-from evenhand.study.access.participants import new_code
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.session.prolific import participants_table
 from evenhand.study.session.sessions import Sessions

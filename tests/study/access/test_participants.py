@@ -10,7 +10,7 @@ import pytest
 
 from evenhand.errors import InputError
 from evenhand.study import Study, open_study
-from evenhand.study.access.participants import enter
+from evenhand.study.access.admission import enter
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.desk.oversight import exclude
 from evenhand.study.session.prolific import participants_table

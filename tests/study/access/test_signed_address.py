@@ -12,7 +12,7 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import OctKey, RSAKey
 
-from evenhand.study.access import participants as signed_address
+from evenhand.study.access import admission as signed_address
 from evenhand.study.access.admission import admit, make_invites
 from evenhand.study.refused import Refused
 from evenhand.study.session.prolific import participants_table

@@ -13,8 +13,7 @@ from evenhand.study import Study, open_study
 from evenhand.study.access.accounts import accounts, disable_account
 from evenhand.study.access.admission import admit
 from evenhand.study.access.lead_login import client_secret, cookie_secret, log_out, sign_on, visitor
-from evenhand.study.settings.session import OidcSettings
-from evenhand.study.settings.study_toml import change_config
+from evenhand.study.settings.study_toml import OidcSettings, change_config
 from tests.study.access.roles import role_of
 
 SET = {

@@ -9,10 +9,17 @@ import sqlalchemy as sa
 
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study
-from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.desk.pace import Worked, as_people_say, is_enough, minutes_left, next_day, pace
+from evenhand.study.desk.desk import (
+    AnnotationDesk,
+    Worked,
+    as_people_say,
+    is_enough,
+    minutes_left,
+    next_day,
+    pace,
+)
 from evenhand.study.session.sessions import Sessions
-from evenhand.study.settings.session import SessionSettings
+from evenhand.study.settings.study_toml import SessionSettings
 from evenhand.study.store.schema import told_totals
 from harness.studies import work_through
 

@@ -21,9 +21,15 @@ import sqlalchemy as sa
 from evenhand.errors import InputError, StoreAway
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.keeping import backup, copying
-from evenhand.study.keeping.backup import backup_study, keep_backups, restore_study, unpack
-from evenhand.study.keeping.copying import found_tables, states
+from evenhand.study.keeping import backup
+from evenhand.study.keeping.backup import (
+    backup_study,
+    found_tables,
+    keep_backups,
+    restore_study,
+    states,
+    unpack,
+)
 from evenhand.study.keeping.moving import move_store
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.meta import hours_since_backup
@@ -84,13 +90,13 @@ def test_a_backup_of_a_database_that_hangs_ends_in_a_sentence(
         if at == "before":
             server.freeze()
         else:
-            copy = copying.copy_tables
+            copy = backup.copy_tables
 
             def hang(*given):
                 server.freeze()
                 return copy(*given)
 
-            monkeypatch.setattr(copying, "copy_tables", hang)
+            monkeypatch.setattr(backup, "copy_tables", hang)
         begun = time.monotonic()
         with pytest.raises(StoreAway):
             keep_backups(study.folder, to, 14, verify=True)

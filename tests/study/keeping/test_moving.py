@@ -16,8 +16,13 @@ from evenhand.errors import InputError, StoreAway
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.keeping import moving
-from evenhand.study.keeping.backup import backup_study, check_archive, restore_study
-from evenhand.study.keeping.copying import found_tables, states
+from evenhand.study.keeping.backup import (
+    backup_study,
+    check_archive,
+    found_tables,
+    restore_study,
+    states,
+)
 from evenhand.study.keeping.moving import move_store
 from evenhand.study.settings.study_toml import read_config
 from evenhand.study.store.database import Database

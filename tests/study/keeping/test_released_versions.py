@@ -23,7 +23,7 @@ import sqlalchemy as sa
 
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.keeping.copying import States, found_tables, states
+from evenhand.study.keeping.backup import States, found_tables, states
 from evenhand.study.settings.study_toml import change_config, read_config
 from evenhand.study.store.database import Database, is_url
 from harness.postgresql import Postgresql

@@ -17,8 +17,7 @@ from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.desk.oversight import oversight
 from evenhand.study.keeping import moving
-from evenhand.study.keeping.backup import restore_study
-from evenhand.study.keeping.copying import copy_tables
+from evenhand.study.keeping.backup import copy_tables, restore_study
 from evenhand.study.keeping.moving import move_store, upgrade_store
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.database import Database

@@ -14,8 +14,14 @@ from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.desk.answers import Flag, Withdrawal
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.lead.disagreements import KINDS, sort_disagreement, sorted_so_far
-from evenhand.study.lead.flags import raised_flags, reopen_flag, settle_flag
+from evenhand.study.lead.disagreements import (
+    KINDS,
+    raised_flags,
+    reopen_flag,
+    settle_flag,
+    sort_disagreement,
+    sorted_so_far,
+)
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.store.logs.answers import remarks_table, standing
 from evenhand.study.store.schema import flag_events, sorted_disagreements

@@ -22,8 +22,7 @@ from evenhand.study.session.prolific import (
 )
 from evenhand.study.session.sessions import Sessions
 from evenhand.study.session.times import costs, session_times
-from evenhand.study.settings.session import PaySettings, ProlificSettings
-from evenhand.study.settings.study_toml import change_config
+from evenhand.study.settings.study_toml import PaySettings, ProlificSettings, change_config
 from evenhand.study.store.logs.session import add_event
 from evenhand.study.store.schema import labels, session_events
 
@@ -283,7 +282,7 @@ def test_what_a_share_is_waits_until_someone_has_finished(make_session) -> None:
 def test_times_leave_idle_time_out(make_session, monkeypatch) -> None:
     study = make_session("[session]\nidle_minutes = 2\n")
     clock = iter(f"2026-03-01T10:{minute:02d}:00.000+00:00" for minute in (0, 1, 2, 30, 31))
-    now = "evenhand.study.store.events.utc_now"
+    now = "evenhand.study.store.database.utc_now"
     monkeypatch.setattr(now, lambda: next(clock))
     with study.store.write() as connection:
         for _ in range(5):

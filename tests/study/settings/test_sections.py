@@ -15,8 +15,7 @@ from evenhand.study.desk.attention import KnownUnit
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings, with_changes
 from evenhand.study.settings.page import page_with_table, settings_in_force
 from evenhand.study.settings.sections import _FORMS, Section, fault_of
-from evenhand.study.settings.session import OidcSettings, SampleSettings
-from evenhand.study.settings.study_toml import StudyConfig
+from evenhand.study.settings.study_toml import OidcSettings, SampleSettings, StudyConfig
 
 
 def test_patterns_that_have_words_are_those_of_the_settings() -> None:

@@ -22,12 +22,11 @@ from evenhand.study import Study, open_study
 from evenhand.study.desk.answers import Answer
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.imports import import_ratings
-from evenhand.study.session.background import raters_to_split_by
-from evenhand.study.settings.session import BackgroundQuestion
+from evenhand.study.session.times import raters_to_split_by
+from evenhand.study.settings.study_toml import BackgroundQuestion
 from evenhand.study.store.grades import GradeAttempt
 from evenhand.study.store.schema import grades, labels, told_totals
-from evenhand.study.store.store import Store
-from evenhand.study.store.totals import TOTALS_COLUMNS, grade_totals
+from evenhand.study.store.store import TOTALS_COLUMNS, Store, grade_totals
 from evenhand.study.tables.formats import read_table, write_table
 from evenhand.study.tables.ratings import RATINGS_COLUMNS
 from tests.ratings_files import read_ratings
