@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from evenhand.errors import InputError
+from evenhand.lazy import np, pd
 from evenhand.rubrics import Rubric, dump_rubric, load_rubric, shipped_rubrics
 from evenhand.rubrics.options import SEPARATOR
 from evenhand.study import seeding
@@ -50,9 +51,6 @@ from evenhand.study.store.store import Store
 from evenhand.study.tables.files import atomic_write, scratch_folder
 from evenhand.study.tables.files import new_folder as private_folder
 from evenhand.study.workspace import RUBRICS_FOLDER, Study, check_wordings, rubrics_in_step
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,8 +271,6 @@ def _further_waves(
     study: Study, pairs: pd.DataFrame, sample: list[str], waves: list[Wave], more: int, by: By
 ) -> list[Wave]:
     """The wave to come; before it, where there is none yet, all that was drawn so far."""
-    import numpy as np
-
     every, known = pairs["pair_id"].tolist(), set(sample)
     so_far = [] if waves else [_by_chance(every, len(sample) / len(every), sample)]
     if by == "chance":
@@ -353,9 +349,6 @@ def _spread(
 
     Every grader counts alike, whatever its number of draws and orders.
     """
-    import numpy as np
-    import pandas as pd
-
     if graded.empty:
         return []
     answers = zip(

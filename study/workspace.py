@@ -8,9 +8,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError, StoreAway
+from evenhand.lazy import pd
 from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study.prompts.images import missing_images
 from evenhand.study.prompts.pairs import with_words
@@ -24,9 +24,6 @@ from evenhand.study.store.store import Store
 from evenhand.study.tables.columns import INCLUSION
 from evenhand.study.tables.files import atomic_write, new_folder, tighten
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _log = logging.getLogger(__name__)
 RUBRICS_FOLDER, PROMPTS_FOLDER = "rubrics", "prompts"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from evenhand.annotate_app.lead.parts.drawing import show_table
 from evenhand.annotate_app.lead.parts.live_figures import counted, latest_figures
 from evenhand.annotate_app.logins.lead_login import require
+from evenhand.lazy import pd
 from evenhand.reporting.exporting import (
     as_csv,
     attacked_path,
@@ -33,9 +33,6 @@ from evenhand.study.session.times import raters_table
 from evenhand.study.store.logs.decisions import acts, note_act
 from evenhand.study.store.logs.replies import was_audited
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _TABLES: dict[str, tuple[str, Callable[[Study], pd.DataFrame]]] = {
     "ratings.csv": ("Ratings", exported_ratings),

@@ -18,6 +18,7 @@ from evenhand.annotate_app.logins.lead_login import require, root_address
 from evenhand.annotate_app.plain_text import show, show_complaint
 from evenhand.annotate_app.sites import add_study, check_names, present_site, sites
 from evenhand.errors import InputError
+from evenhand.lazy import pd
 from evenhand.reporting.labelling import LabelOptions, create_items, preview_items
 from evenhand.reporting.new_study import (
     ItemFile,
@@ -157,8 +158,6 @@ def _columns(
     """Show what each column is taken for, with the fields that change it; return what these say,
     and the columns whose shares the sample keeps. Raises InputError where the file cannot be read.
     """
-    import pandas as pd
-
     sheet = ""
     if upload.name.lower().endswith(".xlsx"):
         sheet = st.text_input(_FIELDS["sheet"], autocomplete="off").strip()
@@ -426,8 +425,6 @@ def _plan(
 
 
 def _show_preview(found: StudyPreview, said: Sequence[str] = ()) -> None:
-    import pandas as pd
-
     for sentence in said:
         st.text(_in_page(sentence))
     sizes = {"sampled": found.sampled, "total": found.total, "noun": found.noun}

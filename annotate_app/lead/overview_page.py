@@ -20,6 +20,7 @@ from evenhand.annotate_app.lead.parts.drawing import BoardCard, board, show_funn
 from evenhand.annotate_app.lead.parts.live_figures import LiveFigures, latest, latest_figures
 from evenhand.annotate_app.logins.lead_login import place_of, require
 from evenhand.annotate_app.plain_text import block, plain, show
+from evenhand.lazy import pd
 from evenhand.reporting.live_figures import count_look
 from evenhand.reporting.workers import apart
 from evenhand.study import Study
@@ -42,8 +43,6 @@ from evenhand.study.store.meta import hours_since_backup
 from evenhand.texts import DASH, written
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from evenhand.analysis.verdicts.judge import Verdict
 
 

@@ -37,6 +37,7 @@ from evenhand.annotate_app.lead.parts.drawing import (
 from evenhand.annotate_app.lead.parts.live_figures import latest, latest_figures
 from evenhand.annotate_app.logins.lead_login import require
 from evenhand.annotate_app.plain_text import heading, show
+from evenhand.lazy import pd
 from evenhand.study import Study
 from evenhand.study.desk.oversight import oversight
 from evenhand.study.lead.progress import (
@@ -50,8 +51,6 @@ from evenhand.study.session.times import grader_costs
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from evenhand.analysis.verdicts.judge import Verdict
 
 _PROGRESS_EVERY = "10s"

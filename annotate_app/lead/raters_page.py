@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import streamlit as st
 
@@ -18,6 +18,7 @@ from evenhand.annotate_app.lead.parts.live_figures import counted, latest, lates
 from evenhand.annotate_app.logins.lead_login import require
 from evenhand.annotate_app.plain_text import block, heading, show, show_complaint
 from evenhand.errors import InputError
+from evenhand.lazy import pd
 from evenhand.study import Study
 from evenhand.study.access.lead_login import Visitor
 from evenhand.study.desk.attention import attention_results
@@ -26,9 +27,6 @@ from evenhand.study.lead.disagreements import RaisedFlag, raised_flags, reopen_f
 from evenhand.study.lead.progress import confusions, label_shares, rater_answers, rater_progress
 from evenhand.study.store.logs.answers import remarks_table
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _EVERY = "3s"
 

@@ -12,6 +12,7 @@ from evenhand.annotate_app.acts import act_form, lead_callback, show_outcome
 from evenhand.annotate_app.lead.parts.drawing import show_table
 from evenhand.annotate_app.lead.parts.editing import MOST_MB, written_down
 from evenhand.annotate_app.logins.lead_login import require, root_address
+from evenhand.lazy import pd
 from evenhand.study import Study, extend_sample, open_study
 from evenhand.study.access.accounts import (
     SHORTEST_PASSWORD,
@@ -275,8 +276,6 @@ def _disable(study: Study, who: Visitor, *, name: str | None) -> str | None:
 
 
 def _show_known(study: Study) -> None:
-    import pandas as pd
-
     known = accounts(study.store).values()
     st.header("Accounts", anchor=False)
     if not known:

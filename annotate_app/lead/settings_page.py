@@ -28,6 +28,7 @@ from evenhand.annotate_app.lead.parts.editing import (
 from evenhand.annotate_app.logins.lead_login import require
 from evenhand.annotate_app.plain_text import heading, plain, show
 from evenhand.errors import InputError
+from evenhand.lazy import pd
 from evenhand.rubrics import Rubric
 from evenhand.rubrics.rendering import TEXT_VARIABLES
 from evenhand.study import Study
@@ -123,8 +124,6 @@ def _why_it_stays(place: str, begun: bool) -> str:
 
 def _show_fixed(fields: Mapping[str, tuple[FieldInfo, Any]], stays: Mapping[str, str]) -> None:
     """The settings without a control, with the reasons."""
-    import pandas as pd
-
     if not stays:
         return
     rows = [
@@ -145,8 +144,6 @@ def _without_address(place: str, value: Any) -> Any:
 
 
 def _show_all(study: Study) -> None:
-    import pandas as pd
-
     table = pd.DataFrame(settings_in_force(study.config), columns=["key", "value", "says"])
     show_table(table, "Settings", {"key": "Key", "value": "Set to", "says": "What it says"})
 

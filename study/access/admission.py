@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import sqlalchemy as sa
 
 from evenhand.errors import InputError
+from evenhand.lazy import pd
 from evenhand.study.access.accounts import accounts, make_token, read_login, read_token
 from evenhand.study.desk.oversight import Oversight
 from evenhand.study.refused import Refused
@@ -47,7 +48,6 @@ from evenhand.study.workspace import Study
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    import pandas as pd
     from joserfc.jwk import KeySet
 
     from evenhand.study.settings.study_toml import ProlificSettings

@@ -20,6 +20,7 @@ import sqlalchemy as sa
 from pydantic import Field, field_validator
 
 from evenhand.errors import InputError
+from evenhand.lazy import pd
 from evenhand.rubrics import Rubric
 from evenhand.study.prompts.units import presented_values
 from evenhand.study.questions import Key, Question, Screen, rubrics_by_screen
@@ -29,8 +30,6 @@ from evenhand.study.store.schema import attention_labels, is_latest
 from evenhand.study.workspace import Study
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from evenhand.study.workspace import Study
 
 
@@ -182,8 +181,6 @@ def attention_results(study: Study) -> pd.DataFrame:
     has the same orientation of the sides; it is empty where the check was skipped, which is a
     failure.
     """
-    import pandas as pd
-
     checks = AttentionChecks(study)
     query = (
         sa.select(attention_labels)

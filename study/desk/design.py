@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
+from evenhand.lazy import pd
 from evenhand.rubrics import Rubric
 from evenhand.study import seeding
 from evenhand.study.desk.attention import AttentionChecks
@@ -23,8 +24,6 @@ from evenhand.study.store.schema import claims
 from evenhand.study.workspace import Study
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from evenhand.study.workspace import Study
 
 

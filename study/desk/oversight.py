@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
 from evenhand.errors import InputError
+from evenhand.lazy import pd
 from evenhand.study.store.database import append
 from evenhand.study.store.schema import claims, lead_events
 from evenhand.study.store.store import Store, rater_kind
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 DECISION_COLUMNS = ("kind", "rater_id", "reason", "done_by", "created_at")
 _DECISIONS = ("pause", "resume", "exclude", "readmit")

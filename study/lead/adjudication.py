@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import sqlalchemy as sa
 
 from evenhand.errors import InputError
+from evenhand.lazy import pd
 from evenhand.rubrics import Number, Rubric
 from evenhand.study.desk.claims import minutes_ago
 from evenhand.study.desk.oversight import oversight
@@ -34,8 +35,6 @@ from evenhand.texts import written
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
-
-    import pandas as pd
 
     from evenhand.study.tables.evidence import Mark
     from evenhand.study.workspace import Study
@@ -174,8 +173,6 @@ def past_decisions(study: Study, name: str = "") -> pd.DataFrame:
 
 def queue_table(found: Sequence[QueuedUnit]) -> pd.DataFrame:
     """The queue as a table to be filled in: `unit_id, rubric, labels, label, reason`."""
-    import pandas as pd
-
     rows = [
         {
             "unit_id": each.unit_id,

@@ -7,10 +7,10 @@ import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import sqlalchemy as sa
 
 from evenhand.errors import InputError
+from evenhand.lazy import pd
 from evenhand.study.desk.claims import last_version
 from evenhand.study.store.database import conflict_free_insert, renew_statistics
 from evenhand.study.store.grades import utc_now

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
+from evenhand.lazy import pd
 from evenhand.study.desk.claims import minutes_ago
 from evenhand.study.desk.design import SessionDesign
 from evenhand.study.desk.oversight import oversight
@@ -27,8 +28,6 @@ from evenhand.study.store.schema import (
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from evenhand.study.workspace import Study
 
 # Labels of people and adjudicators so far: cheap enough to query every few seconds
@@ -74,8 +73,6 @@ def labels_over_time(study: Study) -> tuple[pd.DataFrame, str]:
 
     Skips and hidden repeats count: they took their time. Labels without a time are left out.
     """
-    import pandas as pd
-
     people = people_labels(study)
     people = people[(people["rater_kind"] == "human") & (people["created_at"] != "")]
     stamps = pd.to_datetime(people["created_at"], utc=True, format="ISO8601")
@@ -138,8 +135,6 @@ def label_shares(study: Study, rater: str) -> pd.DataFrame:
 
     NaN where the others have no label on any of these units.
     """
-    import pandas as pd
-
     own, others = _parted(study, rater)
     own = own[(own["draw"] == 0) & (own["label"] != "")]
     rows = []
@@ -191,8 +186,6 @@ def rubric_progress(study: Study) -> pd.DataFrame:
     no place. `hours_left` is the time that the open and the free ones take at the rubric's median
     pace; NaN before anyone has labelled.
     """
-    import pandas as pd
-
     design = SessionDesign(study)
     holders = _holders(study)
     seconds = _human_labels(study).groupby("rubric")["seconds"].median()
@@ -227,8 +220,6 @@ def rater_progress(study: Study) -> pd.DataFrame:
     `state` is "excluded", "working" (has a task whose lease runs) or "away"; `hours` is the time
     spent on answers, without idle time; repeats count among `answers`.
     """
-    import pandas as pd
-
     opened = _open_tasks(study)
     excluded = oversight(study.store).exclusions
     labelled = _human_labels(study)
@@ -342,8 +333,6 @@ def forecast(study: Study, now: datetime | None = None) -> Forecast:
     process would, whichever is more. Hidden repeats and excluded raters fill no place, so they have
     no pace. Without `FEWEST_LABELS` over `FEWEST_HOURS` there is none to extrapolate.
     """
-    import pandas as pd
-
     now = now or datetime.now(UTC)
     progress = rubric_progress(study)
     done, wanted = int(progress["done"].sum()), int(progress["wanted"].sum())

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
+from evenhand.lazy import pd
 from evenhand.rubrics.content import BEGINS, Image, shown_image
 from evenhand.study.tables.formats import FIRST_ROW
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    import pandas as pd
     from PIL.Image import Image as Picture
     from PIL.ImageFile import ImageFile
 

@@ -14,9 +14,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from evenhand.errors import InputError
+from evenhand.lazy import pd
 from evenhand.rubrics import Block, Rubric
 from evenhand.rubrics.content import as_messages, is_conversation, turns_of
 from evenhand.rubrics.options import options_in, separators_in, set_label
@@ -26,9 +27,6 @@ from evenhand.study.prompts.pairs import PAIR_ID, RESERVED, SUBJECT, numbered_id
 from evenhand.study.prompts.units import unit_id
 from evenhand.study.tables.columns import require_columns, require_rows, shortened
 from evenhand.study.tables.formats import FIRST_ROW, row_number
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 ITEM_ID = "item_id"
 """Column that every item has: its id in the file, or its number."""
@@ -251,8 +249,6 @@ def each_turn(
     Raises InputError where no column or several hold conversations, or labels and turns are not as
     many.
     """
-    import pandas as pd
-
     if len(columns.conversations) != 1:
         raise InputError(
             f"{name}: --each-turn needs one shown column of conversations; it has "
@@ -319,8 +315,6 @@ def make_items(
     Raises InputError naming the first row in which no shown text is filled in, an id comes twice,
     a subject is missing where others have one, or an image cannot be read.
     """
-    import pandas as pd
-
     _check_rows(frame, columns, name)
     blocks = _blocks(columns, name)
     names = dict(zip(columns.show, (each.column for each in blocks), strict=True))
@@ -361,8 +355,6 @@ def make_items(
 
 def golden_items(rubric: Rubric) -> Items:
     """Return a rubric's golden answers as items, in their order."""
-    import pandas as pd
-
     # A rubric may show no text that is called response; a unit always has one.
     frame = pd.DataFrame([{"response": "-"} | golden.texts for golden in rubric.golden])
     prompt = "prompt" if "prompt" in frame else ""
@@ -527,8 +519,6 @@ def judge_ratings(items: Items, rubric: Rubric, column: str, name: str) -> pd.Da
 
     Raises InputError naming the first row whose label is no option.
     """
-    import pandas as pd
-
     from evenhand.study.tables.ratings import TRUTH, validate_ratings
 
     assert items.judged is not None  # noqa: S101 - the caller asked for a judge
@@ -749,8 +739,6 @@ def make_comparisons(
 
     Raises InputError naming the first bad row: as of items, or where one subject gave both answers.
     """
-    import pandas as pd
-
     _check_answers(frame, columns, name)
     items = make_items(
         _with_one_answer(frame, columns.answers, columns.subjects, columns.answer),
@@ -796,8 +784,6 @@ def paired_rows(frame: pd.DataFrame, columns: ItemColumns, name: str) -> pd.Data
     Raises InputError where the file names no prompt or no subjects, a subject answers a prompt
     twice, or no two answer the same.
     """
-    import pandas as pd
-
     if not columns.prompt or not columns.subject:
         missing = "prompt" if not columns.prompt else "subject"
         raise InputError(
@@ -829,8 +815,6 @@ def paired_rows(frame: pd.DataFrame, columns: ItemColumns, name: str) -> pd.Data
 
 def golden_comparisons(rubric: Rubric) -> Items:
     """Return a rubric's golden answers as comparisons, in their order."""
-    import pandas as pd
-
     frame = pd.DataFrame([golden.texts for golden in rubric.golden])
     columns = comparison_columns(frame, rubric.name, ANSWERS, show=rubric.variables)
     return make_comparisons(frame, columns, f"{rubric.name}.toml", rubrics=[rubric])

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
+from evenhand.lazy import pd
 from evenhand.study.prompts.images import images_shown, with_images
 from evenhand.study.tables.columns import (
     INCLUSION,
@@ -20,8 +21,6 @@ from evenhand.study.tables.columns import (
 from evenhand.study.tables.formats import FIRST_ROW, read_table, row_number
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from evenhand.rubrics import Rubric
 
 LENGTH_COLUMNS = ("response_words", "response_a_words", "response_b_words")
@@ -150,8 +149,6 @@ def read_propositions(
     wording alone. What the `rubrics` show as an image is made one. Raises InputError naming the
     first bad row.
     """
-    import pandas as pd
-
     if repeats < 1:
         raise InputError(f"repeats is {repeats}; every prompt is put once at least")
     statements = _read_statements(path)
@@ -289,8 +286,6 @@ def read_responses(
 
 
 def _located(frame: pd.DataFrame, pairs: pd.DataFrame, name: str) -> pd.DataFrame:
-    import pandas as pd
-
     if {"pair_id", "side"} <= set(frame):
         known, sides = set(pairs["pair_id"]), sides_of(pairs)
         places_given = zip(frame.index + FIRST_ROW, frame["pair_id"], frame["side"], strict=True)

@@ -11,13 +11,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
-
-if TYPE_CHECKING:
-    import numpy as np
-    import pandas as pd
+from evenhand.lazy import np, pd
 
 DEFAULT_STRATA = ("template_category", "main_category")
 
@@ -50,8 +46,6 @@ def draw_sample(
     `already` are pairs sampled before: they stay, in front, and the new ones follow. Raises
     InputError for a size that the pairs cannot give or a column that they do not have.
     """
-    import numpy as np
-
     if not 1 <= size <= len(pairs):
         raise InputError(f"a sample of {size} cannot be drawn from {len(pairs)} pairs")
     for column in strata:
@@ -87,8 +81,6 @@ def _cell_sizes(cells: list[Stratum], size: int, taken: list[Stratum]) -> dict[S
     Margins that cannot be met (nested columns, or a sample that is being extended) are missed by as
     little as possible, the first column taking precedence.
     """
-    import numpy as np
-
     names = sorted(set(cells))
     available = np.array([cells.count(name) for name in names])
     fixed = np.array([taken.count(name) for name in names])
@@ -106,7 +98,6 @@ def _controlled_rounding(
     available: np.ndarray, fixed: np.ndarray, margins: list[Margin], size: int, unit: int
 ) -> np.ndarray | None:
     """Counts by cell; None where the solver fails. Distances are in `unit` parts of a pair."""
-    import numpy as np
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import lil_array
 
@@ -214,8 +205,6 @@ def chances_for(
     scores are variances (Neyman 1934) - or its earlier probability if that is larger. Raises
     InputError where `more` pairs cannot be picked that way.
     """
-    import numpy as np
-
     floor = 1.0 / (RATIO**2 - 1.0)
     size = np.sqrt([floor + scores[pair] for pair in scores])
     prior = np.array([before[pair] for pair in scores])
@@ -236,8 +225,6 @@ def chances_for(
 
 def pick(chances: Mapping[str, float], rng: np.random.Generator) -> list[str]:
     """Draw pairs with these probabilities, as many as these add up to, in random order."""
-    import numpy as np
-
     names = [pair for pair, chance in chances.items() if chance > 0]
     left = {pair: chances[pair] for pair in (names[n] for n in rng.permutation(len(names)))}
     taken: list[str] = []

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from evenhand.lazy import pd
 from evenhand.rubrics.content import BEGINS, in_words
 from evenhand.study.prompts.pairs import sides_of
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from evenhand.rubrics import Rubric
 
 
@@ -52,8 +51,6 @@ def units_table(pairs: pd.DataFrame, answered: pd.DataFrame) -> pd.DataFrame:
     response unit also carries `prompt`, `stance` and `group` of its own side, where the pairs file
     has them. Pairs that no subject has answered get one row, without a subject.
     """
-    import pandas as pd
-
     cells: pd.DataFrame = pairs.drop(columns="sample_position").set_index("pair_id")
     for column in cells:
         if cells[column].str.startswith(BEGINS).any():  # nobody slices by an image

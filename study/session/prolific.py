@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Literal
 import sqlalchemy as sa
 
 from evenhand.errors import InputError
+from evenhand.lazy import pd
 from evenhand.study.store.schema import participant_entries
 from evenhand.study.tables.formats import read_table, row_number
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from evenhand.study.workspace import Study
 
 COMPLETION = "https://app.prolific.com/submissions/complete?cc="

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import sqlalchemy as sa
 
+from evenhand.lazy import pd
 from evenhand.study.desk.design import SessionDesign
 from evenhand.study.desk.oversight import STOPPED_BY, Exclusion, oversight
 from evenhand.study.session.practice import Step
@@ -34,8 +35,6 @@ from evenhand.study.store.store import grade_totals
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from evenhand.study.settings.study_toml import PaySettings
     from evenhand.study.workspace import Study
 
@@ -87,8 +86,6 @@ def session_times(study: Study, sessions: Sessions) -> pd.DataFrame:
     study) or "excluded" (by the lead) before they were done, "nothing_left" where no unit was left
     for them. `owed` is empty where [pay] sets no amount, or a person has to decide; see `why`.
     """
-    import pandas as pd
-
     excluded = oversight(study.store).exclusions
     idle = study.config.session.idle_minutes * 60
     rows: list[dict[str, Any]] = []
@@ -308,8 +305,6 @@ def raters_table(study: Study) -> pd.DataFrame:
 
     A skipped question is empty. Usable as `analyse(raters=..., rater_slices=[...])`.
     """
-    import pandas as pd
-
     asked = study.config.background.questions if study.config.background else ()
     query = sa.select(background_answers).order_by(background_answers.c.event_id)
     rows = study.store.rows(query)

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 from urllib.parse import parse_qs, quote
 
 import sqlalchemy as sa
@@ -28,14 +28,12 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.pool import StaticPool
 
 from evenhand.errors import InputError, StoreAway
+from evenhand.lazy import pd
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.schema import SCHEMA_VERSION, is_latest, meta, metadata
 from evenhand.study.tables.files import new_file
 from evenhand.study.trust import check_variable, confirm, inside, is_trusted
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PATIENCE = 30.0
 """Seconds to wait by default for others' work on the store."""
@@ -228,8 +226,6 @@ class Database:
 
     def table(self, query: sa.Select[Any]) -> pd.DataFrame:
         """Return the rows that a query finds, with its columns by their names."""
-        import pandas as pd
-
         with self.read() as connection:
             found = connection.execute(query)
             return pd.DataFrame([tuple(row) for row in found], columns=list(found.keys()))

@@ -10,11 +10,12 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sqlalchemy as sa
 
 from evenhand.errors import InputError
+from evenhand.lazy import pd
 from evenhand.study.store.database import Database, append, conflict_free_insert
 from evenhand.study.store.grades import TRANSIENT_REASONS, TRIED, GradeAttempt
 from evenhand.study.store.schema import (
@@ -28,9 +29,6 @@ from evenhand.study.store.schema import (
     responses,
 )
 from evenhand.study.tables.ratings import RATING_KEY, RATINGS_COLUMNS, validate_ratings
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _RESPONSE_KEY = (responses.c.pair_id, responses.c.subject, responses.c.side)
 
@@ -79,8 +77,6 @@ class Store(Database):
 
     def pairs(self) -> pd.DataFrame:
         """All pairs in file order: `pair_id`, `sample_position` (NaN: not sampled), all columns."""
-        import pandas as pd
-
         rows = self.rows(sa.select(pairs).order_by(pairs.c.position))
         return pd.DataFrame(
             [
@@ -227,8 +223,6 @@ class Store(Database):
         Current is the latest under a text that `accepted` (rubric -> hashes) names; where a key has
         none, the latest under an older text, so that nothing is out of sight.
         """
-        import pandas as pd
-
         with self.read() as connection:
             rows = [row for table in (labels, grades) for row in _latest(connection, table)]
         frame = pd.DataFrame(rows, columns=list(RATINGS_COLUMNS))
@@ -319,8 +313,6 @@ def grade_totals(store: Store) -> pd.DataFrame:
     Tokens and `cost_usd` are NaN where nothing is known of them: a server without usage, a model
     without a price. Offline graders have no tokens and cost 0.
     """
-    import pandas as pd
-
     current = is_latest(grades, *RATING_KEY)
     facts = grades.c.provenance
     answered = facts["returned_model"].as_string()

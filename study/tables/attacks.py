@@ -7,13 +7,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
+from evenhand.lazy import pd
 from evenhand.study.tables.formats import read_table, row_number
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 CLEAN = "clean"
 """The text as it is; asked twice, so that a grader's own flips are known."""
@@ -73,8 +70,6 @@ def as_text(attacked: pd.DataFrame) -> pd.DataFrame:
 
 def read_attacked(path: Path) -> pd.DataFrame:
     """The table from a file. Raises InputError, one sentence, where it is none."""
-    import pandas as pd
-
     table = read_table(path)
     if missing := [name for name in COLUMNS if name not in table]:
         raise InputError(f"{path.name} has no column {missing[0]!r}; export the study again")

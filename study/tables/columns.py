@@ -7,12 +7,9 @@ import re
 import shlex
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
-
-if TYPE_CHECKING:
-    import pandas as pd
+from evenhand.lazy import pd
 
 INCLUSION = "inclusion_probability"
 """The units column that says how likely a unit was to be among those that people label."""

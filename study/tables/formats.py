@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
+from evenhand.lazy import pd
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    import pandas as pd
     import pyarrow as pa
     from pyarrow.parquet import FileMetaData
 
@@ -254,8 +254,6 @@ def _jsonl(frame: pd.DataFrame) -> str:
 def _read_csv(path: Path, *, headed: bool) -> pd.DataFrame:
     import csv
 
-    import pandas as pd
-
     large = _read_large_csv(path) if headed else None
     if large is not None:
         return large
@@ -381,8 +379,6 @@ def _check_header(header: list[str], name: str) -> None:
 
 def _read_json(path: Path) -> pd.DataFrame:
     """Read a list of objects, or an object on each line."""
-    import pandas as pd
-
     if path.stat().st_size > MOST_JSON and path.suffix.casefold() == ".json":
         raise InputError(f"{path.name} is too large to be read at once; {_ONE_A_LINE} (.jsonl)")
     text = _utf8(path)
@@ -465,7 +461,6 @@ def _cells_of(record: object, noun: str) -> dict[str, str]:
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
-    import pandas as pd
     import pyarrow  # noqa: F401 - pandas reads with it; an error here names it
 
     try:

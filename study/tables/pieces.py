@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
+from evenhand.lazy import pd
 from evenhand.study.tables.columns import renamed
 from evenhand.study.tables.formats import (
     FIRST_ROW,
@@ -139,7 +140,6 @@ def _opened(source: str) -> tuple[Any, str]:
 
 
 def _of_file(piece: Piece, wanted: Sequence[str], theirs: Mapping[str, str]) -> Iterator[Piece]:
-    import pandas as pd
     import pyarrow as pa
     from pyarrow.parquet import ParquetFile
 

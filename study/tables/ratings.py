@@ -6,14 +6,11 @@ import json
 import math
 import re
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
+from evenhand.lazy import pd
 from evenhand.study.tables.columns import SHORT, first_repeat, require_columns
 from evenhand.study.tables.formats import cell_text, row_number
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 RATINGS_COLUMNS = (
     "unit_id", "rubric", "rater_id", "rater_kind", "label", "p_positive", "probabilities",
@@ -90,8 +87,6 @@ def validate_ratings(frame: pd.DataFrame, source: str = "ratings") -> pd.DataFra
     kind, an invalid number, probabilities that are not a JSON object, a repeated key, or a rater of
     two kinds.
     """
-    import pandas as pd
-
     there = ", ".join(str(name) for name in frame) or "no columns"
     hint = f" (it has {there}); {', '.join(_REQUIRED)} are required"
     require_columns(frame, _REQUIRED, source, hint)
@@ -123,8 +118,6 @@ def validate_ratings(frame: pd.DataFrame, source: str = "ratings") -> pd.DataFra
 
 def texts(given: pd.Series) -> pd.Series:
     """A column as files have it: text, "" where a cell is missing."""
-    import pandas as pd
-
     # Most tables were read as text already: a million cells need no second look.
     if given.dtype == "str":
         return given.fillna("")
@@ -134,8 +127,6 @@ def texts(given: pd.Series) -> pd.Series:
 
 
 def _numbers(given: pd.Series, column: str, source: str) -> pd.Series:
-    import pandas as pd
-
     if pd.api.types.is_numeric_dtype(given):
         numbers = given.astype(float)
     else:
@@ -149,8 +140,6 @@ def _numbers(given: pd.Series, column: str, source: str) -> pd.Series:
 
 
 def _draws(given: pd.Series, source: str) -> pd.Series:
-    import pandas as pd
-
     whole = pd.api.types.is_integer_dtype(given) and bool(given.notna().all())
     if whole and given.between(0, 999_999_999).all():
         return given.astype("int64")

@@ -9,7 +9,6 @@ import html
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import streamlit as st
@@ -20,16 +19,13 @@ from evenhand.annotate_app.languages import ENGLISH
 from evenhand.annotate_app.lead.parts.live_figures import latest
 from evenhand.annotate_app.plain_text import block, heading, marked_block, show
 from evenhand.errors import InputError
+from evenhand.lazy import pd
 from evenhand.rubrics.rendering import PeopleText, TextBlock
 from evenhand.study import Study
 from evenhand.study.prompts.units import has_known_answer
 from evenhand.study.session.times import funnel
 from evenhand.study.tables.evidence import Mark, pieces
 from evenhand.texts import DASH
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 _TO_THE_MINUTE = "minute"
 _HEADINGS = {

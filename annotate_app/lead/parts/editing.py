@@ -22,6 +22,7 @@ from evenhand.annotate_app.languages import codes_english_first
 from evenhand.annotate_app.lead.parts.drawing import named, show_table
 from evenhand.annotate_app.plain_text import plain, show, show_complaint
 from evenhand.errors import InputError
+from evenhand.lazy import pd
 from evenhand.study import Study
 from evenhand.study.access.lead_login import Visitor
 from evenhand.study.changing import (
@@ -242,8 +243,6 @@ def _show_newer(study: Study, editing: Editing, late: list[str]) -> None:
 
 
 def _show_differences(found: list[Difference], caption: str) -> None:
-    import pandas as pd
-
     rows = [{"place": each.place, "now": _cut(each.now), "then": _cut(each.then)} for each in found]
     columns = {"place": "What", "now": "Before", "then": "After"}
     show_table(pd.DataFrame(rows, columns=list(columns)), caption, columns)

@@ -18,13 +18,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import streamlit as st
 
 from evenhand.analysis.raters.quality import QUALITY_COLUMNS
 from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.errors import InputError, StoreAway
+from evenhand.lazy import pd
 from evenhand.reporting.live_figures import (
     FORESTS_FILE,
     OVER_TIME_FILE,
@@ -36,10 +37,6 @@ from evenhand.reporting.workers import StandBy, apart
 from evenhand.study import Study
 from evenhand.study.lead.progress import data_version
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 # Counts for the lead's pages, made outside the process that serves the annotators. With 100,000
 # labels a table takes a second to count, and Python counts one thing at a time: in the serving
@@ -120,8 +117,6 @@ class LiveFigures:
 
     @cached_property
     def results(self) -> pd.DataFrame:
-        import pandas as pd
-
         return pd.read_csv(
             self.folder / "results.csv",
             keep_default_na=False,
@@ -136,8 +131,6 @@ class LiveFigures:
 
     @cached_property
     def quality(self) -> pd.DataFrame:
-        import pandas as pd
-
         # A rater may be called NA: only numbers can be missing.
         numbers = [name for name in QUALITY_COLUMNS if name not in _TEXTS]
         return pd.read_csv(
@@ -156,8 +149,6 @@ class LiveFigures:
     @cached_property
     def over_time(self) -> pd.DataFrame:
         """People's agreement as their labels came in (`analysis.raters.pace`)."""
-        import pandas as pd
-
         return pd.read_csv(
             self.folder / OVER_TIME_FILE, dtype={"rubric": str}, keep_default_na=False,
             na_values={name: [""] for name in ("estimate", "low", "high")},

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sqlalchemy as sa
 
+from evenhand.lazy import pd
 from evenhand.study.store.database import conflict_free_insert
 from evenhand.study.store.schema import (
     SHOWN,
@@ -22,9 +23,6 @@ from evenhand.study.store.schema import (
 from evenhand.study.store.store import Store
 from evenhand.study.tables.evidence import Mark, read_marks, written_marks
 from evenhand.study.tables.ratings import RATING_KEY
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 ANSWERS_COLUMNS = (*RATING_KEY, "rubric_hash", "label", "created_at", "display", "evidence")
 REMARKS_COLUMNS = (

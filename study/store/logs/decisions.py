@@ -8,11 +8,12 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import sqlalchemy as sa
 
 from evenhand.errors import InputError
+from evenhand.lazy import pd
 from evenhand.rubrics.own_words import own_prompt_of
 from evenhand.study.prompts.sampling import Wave, inclusion
 from evenhand.study.prompts.units import parse_unit_id
@@ -31,10 +32,6 @@ from evenhand.study.store.schema import (
 )
 from evenhand.study.store.store import Store
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 # What improving a grader decided: the part of each labelled cluster, the candidates, the winner of
 # each choice, each reading of the labels kept for the proof, and what came of it. Append-only,

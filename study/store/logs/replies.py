@@ -6,10 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sqlalchemy as sa
 
+from evenhand.lazy import pd
 from evenhand.study.prompts.pairs import sides_of
 from evenhand.study.store.database import EventLog
 from evenhand.study.store.grades import TRANSIENT_REASONS, GradeAttempt, utc_now
@@ -23,9 +24,6 @@ from evenhand.study.store.schema import (
 )
 from evenhand.study.store.store import Store
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _AT_ONCE = 400
 """Units in one query."""
@@ -210,8 +208,6 @@ class ResponseLog:
 
         The first response to a prompt counts.
         """
-        import pandas as pd
-
         texts = self._texts(subject)
         known = self._store.answered()
         sides = sides_of(self._store.pairs())
