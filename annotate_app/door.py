@@ -15,7 +15,9 @@ import traceback
 from collections import Counter
 from collections.abc import Coroutine
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from evenhand.annotate_app.logins.browser import (
     bound,
@@ -36,10 +38,6 @@ from evenhand.annotate_app.sites import (
     site_of,
 )
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
 
 # The app's log: every record on lines of its own that no visitor's text can forge, and a limit on
 # records per minute, for each visitor and for all. Much of what is logged comes from a visitor, who

@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from evenhand.annotate_app.languages import (
     ENGLISH,
@@ -21,18 +21,22 @@ from evenhand.annotate_app.languages import (
     names_offered,
 )
 from evenhand.annotate_app.rendered import Node, by_place, coloured, folded, rendered
+from evenhand.rubrics import Number, Option, PeopleText, TextBlock
+from evenhand.rubrics.content import Turn
 from evenhand.rubrics.options import NONE, SEPARATOR
-from evenhand.study.desk.answers import CONFIDENCE_LEVELS, DISPLAYS, Answer, Flag, Withdrawal
-from evenhand.study.desk.desk import LONGEST_SEARCH
+from evenhand.study import Study
+from evenhand.study.desk.answers import (
+    CONFIDENCE_LEVELS,
+    DISPLAYS,
+    Answer,
+    Flag,
+    FlagAnswer,
+    Receipt,
+    Withdrawal,
+)
+from evenhand.study.desk.desk import LONGEST_SEARCH, EarlierAnswer, EarlierPage, Sent, Sheet, Task
 from evenhand.study.seeding import digest
 from evenhand.study.tables.evidence import MOST_MARKS, read_marks, written_marks
-
-if TYPE_CHECKING:
-    from evenhand.rubrics import Number, Option, PeopleText, TextBlock
-    from evenhand.rubrics.content import Turn
-    from evenhand.study import Study
-    from evenhand.study.desk.answers import FlagAnswer, Receipt
-    from evenhand.study.desk.desk import EarlierAnswer, EarlierPage, Sent, Sheet, Task
 
 _LONGEST_ID = 128
 _LONGEST_LABEL = 1000

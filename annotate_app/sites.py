@@ -13,18 +13,16 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 import streamlit as st
 from anyio import CapacityLimiter, to_thread
+from starlette.types import Scope
 
 from evenhand.errors import InputError
 from evenhand.study.settings.study_toml import FILE_NAME, STUDY_NAME, SessionSettings, read_config
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    from starlette.types import Scope
 
 Result = TypeVar("Result")
 

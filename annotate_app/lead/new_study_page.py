@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from evenhand.annotate_app.acts import present_outcomes, show_outcome
 from evenhand.annotate_app.lead.parts.drawing import show_table
@@ -37,9 +38,6 @@ from evenhand.study.creation import USUAL_SAMPLE, StudyPlan
 from evenhand.study.store.logs.decisions import note_act
 from evenhand.study.workspace import RUBRICS_FOLDER
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 Result = TypeVar("Result")
 

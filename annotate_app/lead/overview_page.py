@@ -8,12 +8,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from evenhand.analysis.results import RESULTS_KEY
-from evenhand.analysis.verdicts.judge import limits_of
+from evenhand.analysis.verdicts.judge import Verdict, limits_of
 from evenhand.analysis.verdicts.wording import TITLES
 from evenhand.annotate_app.acts import lead_callback, show_outcome
 from evenhand.annotate_app.lead.parts.drawing import BoardCard, board, show_funnel, show_table
@@ -41,10 +40,6 @@ from evenhand.study.prompts.pairs import cluster_noun
 from evenhand.study.session.times import Costs, costs
 from evenhand.study.store.meta import hours_since_backup
 from evenhand.texts import DASH, written
-
-if TYPE_CHECKING:
-    from evenhand.analysis.verdicts.judge import Verdict
-
 
 # Links from one of the lead's pages to another, with what is to be chosen there; and tiles, whose
 # number leads to the rows that it counts.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import streamlit as st
 
@@ -25,6 +25,7 @@ from evenhand.analysis.report.figures import ALL, ALL_BINARY
 from evenhand.analysis.report.source import GROUPS, rater_title
 from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.statistics import entry_for
+from evenhand.analysis.verdicts.judge import Verdict
 from evenhand.analysis.verdicts.ranking import deciding_keys
 from evenhand.annotate_app.lead.parts.drawing import (
     rater_page,
@@ -49,9 +50,6 @@ from evenhand.study.lead.progress import (
 from evenhand.study.prompts.pairs import cluster_noun
 from evenhand.study.session.times import grader_costs
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    from evenhand.analysis.verdicts.judge import Verdict
 
 _PROGRESS_EVERY = "10s"
 _PLACES = {

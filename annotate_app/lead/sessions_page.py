@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from evenhand.annotate_app.acts import act_form, lead_callback, show_outcome
 from evenhand.annotate_app.lead.parts.drawing import show_table
@@ -37,9 +38,6 @@ from evenhand.study.session.sessions import RELEASE_REASONS, Sessions
 from evenhand.study.session.times import session_times
 from evenhand.study.store.logs.decisions import note_act
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 _MOST_INVITES = 200
 _ANYONE = "anyone from Prolific"

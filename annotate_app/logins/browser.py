@@ -12,17 +12,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import streamlit as st
+from starlette.types import Scope
 from streamlit.components.v2 import component
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from evenhand.annotate_app.sites import STUDY, base_path, headers_of, is_secure
 from evenhand.study import Study
-
-if TYPE_CHECKING:
-    from starlette.types import Scope
 
 HEADER = b"x-evenhand-browser"
 """Header that names it to Streamlit (`trustedUserHeaders`); a client's own is dropped."""

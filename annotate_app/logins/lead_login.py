@@ -6,10 +6,10 @@ Below the door (`annotate_app.lead_entry`) and the pages (`annotate_app.lead`), 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import streamlit as st
+from streamlit.navigation.page import StreamlitPage
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.util import calc_hash
 
@@ -19,9 +19,6 @@ from evenhand.study import Study
 from evenhand.study.access.accounts import Role
 from evenhand.study.access.lead_login import Visitor, log_out, visitor
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    from streamlit.navigation.page import StreamlitPage
 
 LOGIN = KeptLogin("lead")
 FIRST_PLACE = "overview"

@@ -32,6 +32,7 @@ from evenhand.lazy import pd
 from evenhand.study.access.accounts import accounts, make_token, read_login, read_token
 from evenhand.study.desk.oversight import Oversight
 from evenhand.study.refused import Refused
+from evenhand.study.settings.study_toml import ProlificSettings
 from evenhand.study.store.database import append
 from evenhand.study.store.logs.session import Event, add_event, events_of, given_back
 from evenhand.study.store.schema import (
@@ -49,8 +50,6 @@ from evenhand.texts import written
 
 if TYPE_CHECKING:
     from joserfc.jwk import KeySet
-
-    from evenhand.study.settings.study_toml import ProlificSettings
 
 
 # Participants from Prolific: the rater that each of them is here, and the places that are left. The

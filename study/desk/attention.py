@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 from pydantic import Field, field_validator
@@ -28,9 +27,6 @@ from evenhand.study.seeding import digest, drawn
 from evenhand.study.settings.sections import Section, parsed
 from evenhand.study.store.schema import attention_labels, is_latest
 from evenhand.study.workspace import Study
-
-if TYPE_CHECKING:
-    from evenhand.study.workspace import Study
 
 
 class KnownUnit(Section):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
@@ -22,9 +21,6 @@ from evenhand.study.questions import Key, Question, Screen, rubrics_by_screen
 from evenhand.study.rewording import Rewording, rewording_of
 from evenhand.study.store.schema import claims
 from evenhand.study.workspace import Study
-
-if TYPE_CHECKING:
-    from evenhand.study.workspace import Study
 
 
 class SessionDesign:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import sqlalchemy as sa
@@ -49,15 +49,12 @@ from evenhand.study.desk.oversight import Oversight
 from evenhand.study.prompts.units import has_known_answer, parse_unit_id
 from evenhand.study.questions import Question
 from evenhand.study.refused import Refused
+from evenhand.study.settings.study_toml import SessionSettings
 from evenhand.study.store.database import append
 from evenhand.study.store.schema import attention_labels, claims, labels, told_totals
 from evenhand.study.store.store import rater_kind
 from evenhand.study.tables.ratings import RATER_CODE, RESERVED_RATERS
 from evenhand.study.workspace import Study
-
-if TYPE_CHECKING:
-    from evenhand.study.settings.study_toml import SessionSettings
-
 
 # A rater's progress: the block they are in, the minutes left at their own pace, a day's end.
 # Everything rests on the rater's own answers. A total is a promise, so it stays as first announced;

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import sqlalchemy as sa
 
@@ -29,15 +29,11 @@ from evenhand.study.store.schema import adjudication_leases as leases
 from evenhand.study.store.schema import labels, remarks
 from evenhand.study.store.store import Store
 from evenhand.study.tables.columns import require_columns
+from evenhand.study.tables.evidence import Mark
 from evenhand.study.tables.formats import FIRST_ROW
 from evenhand.study.tables.ratings import RATER_CODE
+from evenhand.study.workspace import Study
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
-    from evenhand.study.tables.evidence import Mark
-    from evenhand.study.workspace import Study
 
 Rule = Literal["any", "no_majority", "distance_2"]
 DECISION_FILE_COLUMNS = ("unit_id", "rubric", "label", "reason")

@@ -6,7 +6,7 @@ counts, and an empty one takes the former back.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 import sqlalchemy as sa
 
@@ -16,9 +16,7 @@ from evenhand.study.store.database import EventLog, append
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.logs.answers import ANSWERED, WITHDRAWN
 from evenhand.study.store.schema import flag_events, is_latest, remarks, sorted_disagreements
-
-if TYPE_CHECKING:
-    from evenhand.study.workspace import Study
+from evenhand.study.workspace import Study
 
 Kind = Literal["grader_wrong", "people_wrong", "rubric_unclear"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

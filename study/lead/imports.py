@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -19,9 +19,7 @@ from evenhand.study.store.store import rater_kinds
 from evenhand.study.tables.columns import folded, look, shortened, spelled_out
 from evenhand.study.tables.formats import FIRST_ROW, row_number
 from evenhand.study.tables.ratings import RATINGS_COLUMNS
-
-if TYPE_CHECKING:
-    from evenhand.study.workspace import Study
+from evenhand.study.workspace import Study
 
 
 def import_ratings(

@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
@@ -25,10 +24,8 @@ from evenhand.study.store.schema import (
     responses,
     threshold_events,
 )
+from evenhand.study.workspace import Study
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    from evenhand.study.workspace import Study
 
 # Labels of people and adjudicators so far: cheap enough to query every few seconds
 

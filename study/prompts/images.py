@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
 from evenhand.lazy import pd
+from evenhand.rubrics import Rubric
 from evenhand.rubrics.content import BEGINS, Image, shown_image
 from evenhand.study.tables.formats import FIRST_ROW
 from evenhand.texts import written
@@ -25,8 +26,6 @@ from evenhand.texts import written
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture
     from PIL.ImageFile import ImageFile
-
-    from evenhand.rubrics import Rubric
 
 MOST_BYTES = 20 * 1024**2
 MOST_PIXELS = 50_000_000

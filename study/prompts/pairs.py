@@ -6,10 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
 from evenhand.lazy import pd
+from evenhand.rubrics import Rubric
 from evenhand.study.prompts.images import images_shown, with_images
 from evenhand.study.tables.columns import (
     INCLUSION,
@@ -19,9 +19,6 @@ from evenhand.study.tables.columns import (
     require_rows,
 )
 from evenhand.study.tables.formats import FIRST_ROW, read_table, row_number
-
-if TYPE_CHECKING:
-    from evenhand.rubrics import Rubric
 
 LENGTH_COLUMNS = ("response_words", "response_a_words", "response_b_words")
 RESERVED = (

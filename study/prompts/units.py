@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evenhand.lazy import pd
+from evenhand.rubrics import Rubric
 from evenhand.rubrics.content import BEGINS, in_words
 from evenhand.study.prompts.pairs import sides_of
-
-if TYPE_CHECKING:
-    from evenhand.rubrics import Rubric
 
 
 def unit_id(pair_id: str, subject: str, side: str = "") -> str:

@@ -7,7 +7,7 @@ object" (statuses; a submission's id is the SESSION_ID of the address).
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import sqlalchemy as sa
 
@@ -15,9 +15,7 @@ from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.study.store.schema import participant_entries
 from evenhand.study.tables.formats import read_table, row_number
-
-if TYPE_CHECKING:
-    from evenhand.study.workspace import Study
+from evenhand.study.workspace import Study
 
 COMPLETION = "https://app.prolific.com/submissions/complete?cc="
 _RELEASED = {"RETURNED": "returned", "TIMED-OUT": "timed_out", "REJECTED": "rejected"}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import pairwise
 from statistics import median_high
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import sqlalchemy as sa
 
@@ -21,6 +21,7 @@ from evenhand.study.desk.design import SessionDesign
 from evenhand.study.desk.oversight import STOPPED_BY, Exclusion, oversight
 from evenhand.study.session.practice import Step
 from evenhand.study.session.sessions import Sessions
+from evenhand.study.settings.study_toml import PaySettings
 from evenhand.study.store.logs.answers import languages_of_raters
 from evenhand.study.store.logs.session import events_of
 from evenhand.study.store.schema import (
@@ -32,11 +33,8 @@ from evenhand.study.store.schema import (
     session_events,
 )
 from evenhand.study.store.store import grade_totals
+from evenhand.study.workspace import Study
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    from evenhand.study.settings.study_toml import PaySettings
-    from evenhand.study.workspace import Study
 
 TIMES_COLUMNS = (
     "rater_id", "state", "start", "end", "active_seconds", "units", "answers",

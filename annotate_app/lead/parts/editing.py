@@ -11,11 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 from zoneinfo import available_timezones
 
 import streamlit as st
 from pydantic.fields import FieldInfo
+from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from evenhand.annotate_app.acts import lead_callback, show_outcome
 from evenhand.annotate_app.languages import codes_english_first
@@ -38,9 +39,6 @@ from evenhand.study.changing import (
 )
 from evenhand.study.settings.study_toml import FILE_NAME
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 # A control for each setting, by its class: a switch, a number, a choice, a text, a list.
 
