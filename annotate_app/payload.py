@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from evenhand.annotate_app.languages import (
     ENGLISH,
@@ -24,17 +24,22 @@ from evenhand.annotate_app.rendered import Node, by_place, coloured, folded, ren
 from evenhand.rubrics import Number, Option, PeopleText, TextBlock
 from evenhand.rubrics.content import Turn
 from evenhand.rubrics.options import NONE, SEPARATOR
-from evenhand.study import Study
 from evenhand.study.desk.answers import (
     CONFIDENCE_LEVELS,
     DISPLAYS,
     Answer,
     Flag,
-    FlagAnswer,
-    Receipt,
     Withdrawal,
 )
-from evenhand.study.desk.desk import LONGEST_SEARCH, EarlierAnswer, EarlierPage, Sent, Sheet, Task
+from evenhand.study.desk.desk import (
+    LONGEST_SEARCH,
+    Desk,
+    EarlierAnswer,
+    EarlierPage,
+    Sent,
+    Sheet,
+    Task,
+)
 from evenhand.study.seeding import digest
 from evenhand.study.tables.evidence import MOST_MARKS, read_marks, written_marks
 
@@ -78,21 +83,6 @@ class Setting:
     """Link for a rater who found nothing to do from the start."""
     resumes: str = ""
     """Time at which there is work again, if a day's work is done (ISO 8601)."""
-
-
-class Desk(Protocol):
-    """Interface that the panel needs of a desk: the annotators' one, or that of the practice."""
-
-    study: Study
-
-    def next_sheet(self, rater_id: str) -> Sheet | None: ...
-    def sheet_ahead(self, rater_id: str, sheet: Sheet) -> Sheet | None: ...
-    def reopen(self, rater_id: str, task_id: str = "") -> Sheet | None: ...
-    def earlier(self, rater_id: str, search: str = "", start: int = 0) -> EarlierPage: ...
-    def began_before_keys(self, rater_id: str) -> bool: ...
-    def answers_to_flags(self, rater_id: str) -> tuple[FlagAnswer, ...]: ...
-    def progress(self, rater_id: str) -> tuple[int, int]: ...
-    def submit_all(self, rater_id: str, sent: Sequence[Sent]) -> list[Receipt]: ...
 
 
 def page_data(

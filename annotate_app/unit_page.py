@@ -26,11 +26,11 @@ from evenhand.annotate_app.languages import (
 )
 from evenhand.annotate_app.logins.entry import logging_out, ticket_of
 from evenhand.annotate_app.panel_files import fetching_code
-from evenhand.annotate_app.payload import Desk, Look, Setting, drafts_name, lightened, page_data
+from evenhand.annotate_app.payload import Look, Setting, drafts_name, lightened, page_data
 from evenhand.annotate_app.served_study import Desks
 from evenhand.study import Study
 from evenhand.study.access.admission import Admission, Way
-from evenhand.study.desk.desk import JUST_NOW, AnnotationDesk, next_day
+from evenhand.study.desk.desk import JUST_NOW, AnnotationDesk, Desk, next_day
 from evenhand.study.seeding import digest
 from evenhand.study.session.prolific import completion_url
 

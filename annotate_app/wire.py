@@ -17,7 +17,6 @@ from evenhand.annotate_app.door import is_own
 from evenhand.annotate_app.languages import fitting, offered
 from evenhand.annotate_app.logins.browser import browser_of
 from evenhand.annotate_app.payload import (
-    Desk,
     lightened,
     read_known,
     read_look,
@@ -29,6 +28,7 @@ from evenhand.annotate_app.sites import MOST_BYTES, MOST_PAGES, Site, address_of
 from evenhand.annotate_app.unit_page import panel_data
 from evenhand.errors import InputError, StoreAway
 from evenhand.study.access.admission import read_ticket
+from evenhand.study.desk.desk import Desk
 
 ANSWERS = "evenhand/answers"
 _TICKET = "x-evenhand-ticket"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from statistics import median
-from typing import Any
+from typing import Any, Protocol
 from zoneinfo import ZoneInfo
 
 import sqlalchemy as sa
@@ -298,7 +298,34 @@ Sent = Answer | Flag | Withdrawal
 """The things that a rater may send."""
 
 
-class AnnotationDesk:
+class Desk(Protocol):
+    """Interface that the page needs of a desk: the annotators' one, or that of the practice. One
+    that does not say otherwise looks neither ahead nor back.
+    """
+
+    study: Study
+
+    def next_sheet(self, rater_id: str) -> Sheet | None: ...
+    def progress(self, rater_id: str) -> tuple[int, int]: ...
+    def submit_all(self, rater_id: str, sent: Sequence[Sent]) -> list[Receipt]: ...
+
+    def sheet_ahead(self, rater_id: str, sheet: Sheet) -> Sheet | None:
+        return None
+
+    def reopen(self, rater_id: str, task_id: str = "") -> Sheet | None:
+        return None
+
+    def earlier(self, rater_id: str, search: str = "", start: int = 0) -> EarlierPage:
+        return EarlierPage()
+
+    def began_before_keys(self, rater_id: str) -> bool:
+        return False
+
+    def answers_to_flags(self, rater_id: str) -> tuple[FlagAnswer, ...]:
+        return ()
+
+
+class AnnotationDesk(Desk):
     """Hands out tasks and takes in answers. Safe under many threads and processes at once."""
 
     def __init__(self, study: Study) -> None:

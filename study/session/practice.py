@@ -15,7 +15,6 @@ import sqlalchemy as sa
 from evenhand.rubrics import Rubric, TextBlock
 from evenhand.study.desk.answers import (
     Flag,
-    FlagAnswer,
     Receipt,
     Withdrawal,
     add_answer,
@@ -27,7 +26,7 @@ from evenhand.study.desk.answers import (
 )
 from evenhand.study.desk.attention import KnownUnits
 from evenhand.study.desk.claims import Claim
-from evenhand.study.desk.desk import EarlierPage, Sent, Sheet, Task
+from evenhand.study.desk.desk import Desk, Sent, Sheet, Task
 from evenhand.study.questions import Question, Screen
 from evenhand.study.seeding import digest
 from evenhand.study.store.grades import utc_now
@@ -83,8 +82,10 @@ class Feedback:
     explanation: str
 
 
-class PracticeDesk:
-    """Hands out practice units and takes in the answers."""
+class PracticeDesk(Desk):
+    """Hands out practice units and takes in the answers. No sheet comes ahead, since what would
+    have been right stands between two units; and as it has been shown, no answer is changed.
+    """
 
     def __init__(self, study: Study) -> None:
         self.study = study
@@ -147,14 +148,6 @@ class PracticeDesk:
             flags = standing_flags(connection, rater_id, claims)
         return Sheet(tuple(tasks), done, total, flags=flags)
 
-    def sheet_ahead(self, rater_id: str, sheet: Sheet) -> Sheet | None:
-        """Return None: between two practice units stands what would have been right."""
-        return None
-
-    def answers_to_flags(self, rater_id: str) -> tuple[FlagAnswer, ...]:
-        """Return none: they are shown once the practice is over."""
-        return ()
-
     def progress(self, rater_id: str) -> tuple[int, int]:
         """(questions answered, all questions) of this attempt."""
         with self.study.store.read() as connection:
@@ -165,18 +158,6 @@ class PracticeDesk:
         """Store practice answers; they are on disk when this returns."""
         with self.study.store.write() as connection:
             return [self._receipt(connection, rater_id, each) for each in sent]
-
-    def reopen(self, rater_id: str, task_id: str = "") -> Sheet | None:
-        """Return None: the right answer has been shown, so no practice answer is changed."""
-        return None
-
-    def began_before_keys(self, rater_id: str) -> bool:
-        """Return False: the page keeps no practice drafts under ids from before 0.3.0."""
-        return False
-
-    def earlier(self, rater_id: str, search: str = "", start: int = 0) -> EarlierPage:
-        """Return an empty page: practice answers are not listed."""
-        return EarlierPage()
 
     def _receipt(self, connection: sa.Connection, rater_id: str, sent: Sent) -> Receipt:
         found = next(

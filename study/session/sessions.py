@@ -114,45 +114,38 @@ class Sessions:
             log = events_of(connection, rater_id)
             if reason := given_back(log):
                 return Step("ended", reason=reason)
-            return (
-                self._at_welcome(log)
-                or self._at_consent(log)
-                or self._at_rubrics(log)
-                or self.practice.next_step(connection, rater_id, log)
-                or self._at_comprehension(log)
-                or self._at_background(log)
-                or Step("labelling")
-            )
+            for name in self.steps:
+                if step := self._at(name, connection, rater_id, log):
+                    return step
+        return Step("labelling")
 
-    def _at_welcome(self, log: Sequence[Event]) -> Step | None:
-        settings = self.study.config.session
-        wanted = settings.content_warning or settings.instructions
-        if not wanted or _read(log, "welcome_read", self._welcome):
-            return None
-        return Step("welcome")
-
-    def _at_consent(self, log: Sequence[Event]) -> Step | None:
-        if self.study.config.consent is None:
-            return None
-        if _read(log, "consent", self._consent, agreed=False):
-            return Step("ended", reason="no_consent")
-        if _read(log, "consent", self._consent, agreed=True):
-            return None
-        return Step("consent")
-
-    def _at_rubrics(self, log: Sequence[Event]) -> Step | None:
-        settings = self.study.config.training
-        if settings is None or not settings.walk_through:
-            return None
-        for rubric in self.study.labelled_rubrics():
-            texts = {code: each.hash for code, each in rubric.versions.items()}
-            if not _read(log, "rubric_read", texts):
-                return Step("rubric", rubric=rubric)
+    def _at(
+        self, name: StepName, connection: sa.Connection, rater_id: str, log: Sequence[Event]
+    ) -> Step | None:
+        """Return the step that the rater has before them at this one of the study's; None once it
+        is behind them.
+        """
+        match name:
+            case "welcome" if not _read(log, "welcome_read", self._welcome):
+                return Step("welcome")
+            case "consent" if _read(log, "consent", self._consent, agreed=False):
+                return Step("ended", reason="no_consent")
+            case "consent" if not _read(log, "consent", self._consent, agreed=True):
+                return Step("consent")
+            case "rubric":
+                for rubric in self.study.labelled_rubrics():
+                    texts = {code: each.hash for code, each in rubric.versions.items()}
+                    if not _read(log, "rubric_read", texts):
+                        return Step("rubric", rubric=rubric)
+            case "practice":
+                return self.practice.next_step(connection, rater_id, log)
+            case "comprehension":
+                return self._at_comprehension(log)
+            case "background" if not _done(log, "background_done"):
+                return Step("background")
         return None
 
     def _at_comprehension(self, log: Sequence[Event]) -> Step | None:
-        if not self.study.config.comprehension:
-            return None
         tried = _all(log, "comprehension", text=self._comprehension)
         if any(all(event.detail["right"]) for event in tried):
             return None
@@ -161,11 +154,6 @@ class Sessions:
         last = tried[-1].detail["right"] if tried else []
         missed = frozenset(number for number, right in enumerate(last) if not right)
         return Step("comprehension", attempt=len(tried), missed=missed)
-
-    def _at_background(self, log: Sequence[Event]) -> Step | None:
-        if self.study.config.background is None or _done(log, "background_done"):
-            return None
-        return Step("background")
 
     # How a rater gets on: each does nothing where it is another step's turn, in another window say
 
