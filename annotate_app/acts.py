@@ -14,8 +14,8 @@ from typing import Any
 
 import streamlit as st
 
+from evenhand.annotate_app.drawn import show_complaint
 from evenhand.annotate_app.logins.lead_login import LOGIN, visitor_of
-from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.access.accounts import Role

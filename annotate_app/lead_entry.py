@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
+from evenhand.annotate_app.drawn import show_complaint
 from evenhand.annotate_app.languages import ENGLISH
 from evenhand.annotate_app.logins.browser import present_browser
 from evenhand.annotate_app.logins.entry import ask_for_password, offer
@@ -18,7 +19,6 @@ from evenhand.annotate_app.logins.lead_login import (
     present_place,
     require,
 )
-from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.annotate_app.sites import visitor_address
 from evenhand.errors import InputError
 from evenhand.study import Study

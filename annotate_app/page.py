@@ -10,6 +10,7 @@ from pathlib import Path
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from evenhand.annotate_app.drawn import block, heading, said, show, show_complaint
 from evenhand.annotate_app.languages import ENGLISH, Language
 from evenhand.annotate_app.lead_entry import is_asked_for, show_lead_entry
 from evenhand.annotate_app.logins.entry import (
@@ -19,7 +20,6 @@ from evenhand.annotate_app.logins.entry import (
     current_rater,
     keep_login,
 )
-from evenhand.annotate_app.plain_text import block, heading, said, show, show_complaint
 from evenhand.annotate_app.served_study import Desks, served
 from evenhand.annotate_app.session_pages import show_step
 from evenhand.annotate_app.sites import Site

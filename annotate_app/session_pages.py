@@ -12,11 +12,19 @@ import streamlit as st
 from streamlit.components.v2 import component
 
 from evenhand.annotate_app.acts import show_outcome, storing_callback
-from evenhand.annotate_app.drawn import drawn_blocks, drawn_rubric, drawn_text
+from evenhand.annotate_app.drawn import (
+    block,
+    drawn_blocks,
+    drawn_rubric,
+    drawn_text,
+    heading,
+    plain,
+    show,
+    show_complaint,
+)
 from evenhand.annotate_app.languages import Language
 from evenhand.annotate_app.logins.browser import present_browser
 from evenhand.annotate_app.logins.entry import ticket_of
-from evenhand.annotate_app.plain_text import block, heading, plain, show, show_complaint
 from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.access.admission import Admission, read_ticket

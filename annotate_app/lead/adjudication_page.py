@@ -1,4 +1,6 @@
-"""Units that people disagree on: their labels without names, the rubric's options, a decision."""
+"""The pages on units whose labels differ: among people, for an adjudicator to decide, with their
+labels without names; and between graders and people.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from streamlit.components.v2 import component
 from evenhand.analysis.people.disagreements import GraderDisagreement
 from evenhand.analysis.report.sections.disagreements import kind_title
 from evenhand.annotate_app.acts import lead_callback, show_outcome
-from evenhand.annotate_app.drawn import drawn_text
+from evenhand.annotate_app.drawn import block, drawn_text, heading, items, show, show_complaint
 from evenhand.annotate_app.lead.parts.drawing import (
     marked_blocks,
     people_text,
@@ -25,7 +27,6 @@ from evenhand.annotate_app.lead.parts.drawing import (
 )
 from evenhand.annotate_app.lead.parts.live_figures import counted, latest_figures
 from evenhand.annotate_app.logins.lead_login import require
-from evenhand.annotate_app.plain_text import block, heading, items, show, show_complaint
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import quoted_marks, quoted_remarks, quoted_replies
 from evenhand.reporting.live_figures import DISAGREEMENTS_FILE

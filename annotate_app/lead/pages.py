@@ -9,14 +9,18 @@ from pathlib import Path
 
 import streamlit as st
 
+from evenhand.annotate_app.drawn import show, show_complaint
 from evenhand.annotate_app.lead.adjudication_page import show_adjudication, show_disagreements
-from evenhand.annotate_app.lead.export_page import show_export, show_log
 from evenhand.annotate_app.lead.new_study_page import show_new_study
-from evenhand.annotate_app.lead.overview_page import show_overview
+from evenhand.annotate_app.lead.overview_page import show_agreement, show_overview, show_progress
 from evenhand.annotate_app.lead.parts.live_figures import stand_by
-from evenhand.annotate_app.lead.progress_page import show_agreement, show_progress
 from evenhand.annotate_app.lead.raters_page import show_flags, show_raters
-from evenhand.annotate_app.lead.sessions_page import show_accounts, show_sessions
+from evenhand.annotate_app.lead.sessions_page import (
+    show_accounts,
+    show_export,
+    show_log,
+    show_sessions,
+)
 from evenhand.annotate_app.lead.settings_page import (
     show_rubrics,
     show_settings,
@@ -32,7 +36,6 @@ from evenhand.annotate_app.logins.lead_login import (
     present_place,
     require,
 )
-from evenhand.annotate_app.plain_text import show, show_complaint
 from evenhand.annotate_app.sites import present_site, sites
 from evenhand.errors import InputError
 from evenhand.study import Study

@@ -1,4 +1,6 @@
-"""Raters whose labels deserve a second look, and the lead's decisions on them."""
+"""The pages on raters: those whose labels deserve a second look, the lead's decisions on them, and
+the flags that they raise.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ from typing import Any
 import streamlit as st
 
 from evenhand.annotate_app.acts import act_form, lead_callback, show_outcome
+from evenhand.annotate_app.drawn import block, heading, show, show_complaint
 from evenhand.annotate_app.lead.parts.drawing import (
     rater_page,
     show_table,
@@ -16,7 +19,6 @@ from evenhand.annotate_app.lead.parts.drawing import (
 )
 from evenhand.annotate_app.lead.parts.live_figures import counted, latest, latest_figures
 from evenhand.annotate_app.logins.lead_login import require
-from evenhand.annotate_app.plain_text import block, heading, show, show_complaint
 from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.study import Study

@@ -1,5 +1,5 @@
-"""The settings in study.toml: each with its explanation, its value, and, where it may be changed
-now, a control.
+"""The pages that change the study: its settings, each with its explanation, its value, and, where it
+may be changed now, a control; its texts, rubrics, practice units and questions.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import streamlit as st
 from pydantic.fields import FieldInfo
 
-from evenhand.annotate_app.drawn import drawn_blocks, drawn_rubric, drawn_text
+from evenhand.annotate_app.drawn import drawn_blocks, drawn_rubric, drawn_text, heading, plain, show
 from evenhand.annotate_app.languages import ENGLISH, Language, codes_english_first, language
 from evenhand.annotate_app.lead.parts.drawing import named, show_table
 from evenhand.annotate_app.lead.parts.editing import (
@@ -26,7 +26,6 @@ from evenhand.annotate_app.lead.parts.editing import (
     show_offer,
 )
 from evenhand.annotate_app.logins.lead_login import require
-from evenhand.annotate_app.plain_text import heading, plain, show
 from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.rubrics import Rubric

@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 import streamlit as st
 
+from evenhand.annotate_app.drawn import block, show, show_complaint
 from evenhand.annotate_app.languages import Language
 from evenhand.annotate_app.logins.browser import KeptLogin, present_browser
-from evenhand.annotate_app.plain_text import block, show, show_complaint
 from evenhand.annotate_app.sites import visitor_address
 from evenhand.errors import InputError
 from evenhand.study import Study, open_study

@@ -9,8 +9,8 @@ from __future__ import annotations
 import html
 from pathlib import Path
 
+from evenhand.annotate_app.drawn import said
 from evenhand.annotate_app.languages import ENGLISH
-from evenhand.annotate_app.plain_text import said
 
 HERE = Path(__file__).parent
 PAGE = HERE / "away.html"

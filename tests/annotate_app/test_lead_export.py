@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from evenhand.annotate_app.lead import export_page
+from evenhand.annotate_app.lead import sessions_page as export_page
 from evenhand.annotate_app.lead.parts.live_figures import counted
 from evenhand.reporting.exporting import as_csv, attacked_path, exported_attacked
 from evenhand.study import Study, open_study
@@ -47,7 +47,7 @@ def shown(folder: Path) -> list[str]:
 
     def script(folder: str, password: str) -> None:
         from evenhand.annotate_app import lead_entry
-        from evenhand.annotate_app.lead.export_page import show_export
+        from evenhand.annotate_app.lead.sessions_page import show_export
         from evenhand.study import open_study
         from evenhand.study.access.lead_login import log_in
 

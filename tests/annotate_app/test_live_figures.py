@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from evenhand.annotate_app.lead.overview_page import enough, main_rows
 from evenhand.annotate_app.lead.parts.live_figures import FiguresMaker, LiveFigures
-from evenhand.annotate_app.lead.progress_page import enough, main_rows
 from evenhand.annotate_app.lead.raters_page import in_words
 from evenhand.reporting.live_figures import study_quality
 from evenhand.study import open_study

@@ -14,10 +14,17 @@ from urllib.parse import quote
 import streamlit as st
 
 from evenhand.analysis.report.charts import Datum, Spec, in_scheme, svg_in_scheme
-from evenhand.annotate_app.drawn import beside_each_other, drawn_block, drawn_blocks
+from evenhand.annotate_app.drawn import (
+    beside_each_other,
+    block,
+    drawn_block,
+    drawn_blocks,
+    heading,
+    marked_block,
+    show,
+)
 from evenhand.annotate_app.languages import ENGLISH
 from evenhand.annotate_app.lead.parts.live_figures import latest
-from evenhand.annotate_app.plain_text import block, heading, marked_block, show
 from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.rubrics.rendering import PeopleText, TextBlock

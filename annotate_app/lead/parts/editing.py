@@ -19,9 +19,9 @@ from pydantic.fields import FieldInfo
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from evenhand.annotate_app.acts import lead_callback, show_outcome
+from evenhand.annotate_app.drawn import plain, show, show_complaint
 from evenhand.annotate_app.languages import codes_english_first
 from evenhand.annotate_app.lead.parts.drawing import named, show_table
-from evenhand.annotate_app.plain_text import plain, show, show_complaint
 from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.study import Study

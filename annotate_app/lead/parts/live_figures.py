@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 import streamlit as st
 
 from evenhand.analysis.raters.quality import QUALITY_COLUMNS
-from evenhand.annotate_app.plain_text import show_complaint
+from evenhand.annotate_app.drawn import show_complaint
 from evenhand.errors import InputError, StoreAway
 from evenhand.lazy import pd
 from evenhand.reporting.live_figures import (

@@ -247,6 +247,6 @@ def test_an_edit_by_hand_is_nobodys_and_what_a_verb_changes_is_the_operators(fol
 
 
 def test_every_act_has_a_title_on_the_page() -> None:
-    from evenhand.annotate_app.lead.export_page import _ACTS
+    from evenhand.annotate_app.lead.sessions_page import _LOGGED
 
-    assert {f"act_{act}" for act in get_args(Act)} <= set(_ACTS)
+    assert {f"act_{act}" for act in get_args(Act)} <= set(_LOGGED)
