@@ -1,4 +1,4 @@
-"""The pages that change the study: its settings, each with its explanation, its value, and, where it
+"""The pages that change the study: its settings, each with its explanation, its value and, where it
 may be changed now, a control; its texts, rubrics, practice units and questions.
 """
 
