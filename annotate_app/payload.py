@@ -35,7 +35,6 @@ from evenhand.study.desk.desk import (
     LONGEST_SEARCH,
     Desk,
     EarlierAnswer,
-    EarlierPage,
     Sent,
     Sheet,
     Task,
@@ -104,6 +103,7 @@ def page_data(
     annotation = study.config.annotation
     # Read once it is known that nothing is left, so that an exclusion meanwhile is included.
     setting = setting_now()
+    listed = desk.earlier(rater, look.search, look.start) if look and wish == "list" else None
     return {
         "drafts": drafts_name(desk, rater, setting.practice),
         "rater": rater,
@@ -132,9 +132,12 @@ def page_data(
             for each in desk.answers_to_flags(rater)
         ],
         "looked": look.nonce if look else "",
-        "earlier": _listed(desk.earlier(rater, look.search, look.start), reader)
-        if look and wish == "list"
-        else None,
+        "earlier": listed
+        and {
+            "rows": [_earlier(row, reader) for row in listed.rows],
+            "start": listed.start,
+            "found": listed.found,
+        },
         "sheet": None
         if sheet is None
         else _sheet(sheet, reader, annotation.display, earlier=back is not None),
@@ -345,12 +348,6 @@ def _given(task: Task) -> dict[str, str] | None:
     if task.given is None:
         return None
     return {"option": task.given.option_key, "skip": task.given.skip_reason}
-
-
-def _listed(page: EarlierPage, reader: Language) -> dict[str, Any]:
-    """A page of the list of earlier answers."""
-    rows = [_earlier(row, reader) for row in page.rows]
-    return {"rows": rows, "start": page.start, "found": page.found}
 
 
 def _earlier(row: EarlierAnswer, reader: Language) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 from evenhand.annotate_app.acts import present_outcomes, show_outcome
 from evenhand.annotate_app.drawn import show, show_complaint
 from evenhand.annotate_app.lead.parts.drawing import show_table
-from evenhand.annotate_app.lead.parts.editing import MOST_MB, OF_TOOLS, TABLES, written_down
+from evenhand.annotate_app.lead.parts.editing import MOST_MB, OF_TOOLS, TABLES, listed, written_down
 from evenhand.annotate_app.logins.lead_login import require, root_address
 from evenhand.annotate_app.sites import add_study, check_names, present_site, sites
 from evenhand.errors import InputError
@@ -206,7 +206,7 @@ def _columns(
         subject=subject,
         cluster=cluster or "",
         judge=judge or "",
-        missing=tuple(value.strip() for value in missing.split(",") if value.strip()),
+        missing=tuple(listed(missing)),
         sheet=sheet,
         each_turn=each_turn,
     )
@@ -275,7 +275,7 @@ def _asked(
     level = st.selectbox(
         _FIELDS["level"], levels, format_func=lambda level: level or "As the answers say"
     )
-    asked = replace(asked, options=_listed(options), scale=scale, several=several, level=level)
+    asked = replace(asked, options=listed(options), scale=scale, several=several, level=level)
     return asked, rubric
 
 
@@ -331,10 +331,6 @@ def _numbers(what: str, raters: int, sample: int | None) -> tuple[int | None, in
     return wanted and int(wanted), int(people), int(seed), looks, bool(wishes)
 
 
-def _listed(text: str) -> list[str]:
-    return [each.strip() for each in text.split(",") if each.strip()]
-
-
 def _new_folder(study: Study, name: str) -> Path:
     """The new study's folder. Raises InputError where it, or its address, is another's."""
     folder = folder_beside(study.folder, name)
@@ -363,21 +359,17 @@ def _create(
 
 
 def _show_made(name: str, token: str, goes_along: bool, shown: tuple[Any, ...]) -> None:
-    _say_made(name, token, goes_along)
-    _show_preview(*shown)
-
-
-def _say_made(name: str, token: str, goes_along: bool) -> None:
-    if not token:
+    if token:
+        around = root_address().rstrip("/").rpartition("/")[0]
+        st.text(written("several.opened", name=name, address=f"{around}/{name}/"))
+        if goes_along:
+            st.text(written("several.goes_along"))
+        way_in = written("several.lead_link", name=name)
+        link = f'<a href="../{name}/?{LINK_PARAMETER}={token}">{way_in}</a>'
+        show(f'<p class="evenhand-way-in">{link}</p>')
+    else:
         st.text(written("lead.new_written", name=name))
-        return
-    around = root_address().rstrip("/").rpartition("/")[0]
-    st.text(written("several.opened", name=name, address=f"{around}/{name}/"))
-    if goes_along:
-        st.text(written("several.goes_along"))
-    way_in = written("several.lead_link", name=name)
-    link = f'<a href="../{name}/?{LINK_PARAMETER}={token}">{way_in}</a>'
-    show(f'<p class="evenhand-way-in">{link}</p>')
+    _show_preview(*shown)
 
 
 def _of_pairs(study: Study, who: Visitor) -> None:

@@ -14,7 +14,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from evenhand.annotate_app.acts import act_form, lead_callback, show_outcome
 from evenhand.annotate_app.lead.parts.drawing import show_table
-from evenhand.annotate_app.lead.parts.editing import MOST_MB, written_down
+from evenhand.annotate_app.lead.parts.editing import MOST_MB, listed, written_down
 from evenhand.annotate_app.lead.parts.live_figures import counted, latest_figures
 from evenhand.annotate_app.logins.lead_login import require, root_address
 from evenhand.lazy import pd
@@ -94,8 +94,7 @@ def _ask_for_invites(study: Study) -> None:
 def _invite(
     study: Study, who: Visitor, is_address: bool, *, codes: str, count: int, hours: int
 ) -> Callable[[], None]:
-    named = [code.strip() for code in codes.split(",") if code.strip()]
-    raters = [""] if is_address else named or [new_code() for _ in range(count)]
+    raters = [""] if is_address else listed(codes) or [new_code() for _ in range(count)]
     made = make_invites(study, raters, hours)
     note_act(study.store, "invite", "", f"made: {len(made)}", who.name)
     prolific = study.config.prolific

@@ -81,7 +81,9 @@ def show_settings(study: Study) -> None:
         key="settings_part",
     )
     if part is None or part == _ALL:
-        _show_all(study)
+        table = pd.DataFrame(settings_in_force(study.config), columns=["key", "value", "says"])
+        columns = {"key": "Key", "value": "Set to", "says": "What it says"}
+        show_table(table, "Settings", columns)
         return
     editing = begin(study, f"settings-{part}")
     fields = _settings_of(editing.present.config, part)
@@ -140,11 +142,6 @@ def _show_fixed(fields: Mapping[str, tuple[FieldInfo, Any]], stays: Mapping[str,
 def _without_address(place: str, value: Any) -> Any:
     """A setting's value; of the store's address, which may hold a password, its kind alone."""
     return str(value).partition("://")[0] if place == "store" else value
-
-
-def _show_all(study: Study) -> None:
-    table = pd.DataFrame(settings_in_force(study.config), columns=["key", "value", "says"])
-    show_table(table, "Settings", {"key": "Key", "value": "Set to", "says": "What it says"})
 
 
 def _switch(editing: Editing, part: str) -> bool:
@@ -421,7 +418,7 @@ def show_training(study: Study) -> None:
     own = _LISTS[kind or "practice"]
     editing = begin(study, f"training-{kind}")
     file = _file(editing, own)
-    entries = _entries(editing, own, file)
+    entries = _listed(editing.text(file), own.place)  # none: a study takes the usual questions
     if entries:
         said = "entries" if _is_on(editing, own) else "entries_off"
         st.text(written(f"lead.{said}", count=len(entries), file=file))
@@ -467,11 +464,6 @@ def _is_on(editing: Editing, own: _List) -> bool:
     """Return True if raters meet what the file holds; it may lie there while its part is off."""
     section = own.section and getattr(editing.present.config, own.section)
     return not own.section or bool(section and section.file)
-
-
-def _entries(editing: Editing, own: _List, file: str) -> list[dict[str, Any]]:
-    """The entries as the file has them; none where a study takes the usual questions."""
-    return _listed(editing.text(file), own.place)
 
 
 def _listed(text: str, place: str) -> list[dict[str, Any]]:

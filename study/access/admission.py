@@ -43,7 +43,6 @@ from evenhand.study.store.schema import (
     participant_entries,
     session_events,
 )
-from evenhand.study.store.store import Store
 from evenhand.study.tables.ratings import RATER_CODE, RESERVED_RATERS
 from evenhand.study.workspace import Study
 from evenhand.texts import written
@@ -347,7 +346,8 @@ def _by_code(study: Study, code: str) -> Admission:
         taken = _ever(connection, *owners)
         columns = (claims.c.rater_id, session_events.c.rater_id, labels.c.rater_id)
         # A returning rater is looked up; all codes are read only for an unknown one.
-        known = any(_is_in(connection, column, code) for column in columns)
+        asked = (sa.select(column).where(column == code).limit(1) for column in columns)
+        known = any(connection.execute(each).first() for each in asked)
         begun = {code} if known else _ever(connection, *columns)
     if folded(code) in map(folded, taken):
         raise Refused("code_has_a_link")
@@ -358,10 +358,6 @@ def _by_code(study: Study, code: str) -> Admission:
 def _ever(connection: sa.Connection, *columns: sa.Column[str]) -> set[str]:
     found = (connection.execute(sa.select(column).distinct()).scalars() for column in columns)
     return {code for codes in found for code in codes}
-
-
-def _is_in(connection: sa.Connection, column: sa.Column[str], code: str) -> bool:
-    return connection.execute(sa.select(column).where(column == code).limit(1)).first() is not None
 
 
 def begin(study: Study, rater_id: str) -> None:
@@ -386,13 +382,9 @@ def _by_invite(study: Study, token: str, address: Mapping[str, str]) -> Admissio
             raise Refused("link_revoked")
     if said["rater"] != _ANYONE:
         return Admission(said["rater"], "invite", {"invite": token})
-    return _by_pass(study, enter(study, address))
-
-
-def _by_pass(study: Study, rater: str) -> Admission:
-    minutes = study.config.session.login_hours * 60
-    address = {"pass": make_token(study.store, _PASS, {"rater": rater}, minutes)}
-    return Admission(rater, "prolific", address)
+    rater, minutes = enter(study, address), study.config.session.login_hours * 60
+    token = make_token(study.store, _PASS, {"rater": rater}, minutes)
+    return Admission(rater, "prolific", {"pass": token})
 
 
 # Tickets, by which the panel's messages are known
@@ -448,15 +440,12 @@ def make_invites(study: Study, raters: list[str], hours: float) -> list[Invite]:
             )
         if rater in known:
             raise InputError(f"{rater!r} has an account, and needs no link")
-    made = []
+    made = [{"invite": secrets.token_hex(8), "rater": rater} for rater in raters]
     with study.store.write() as connection:
-        for rater in raters:
-            invite = secrets.token_hex(8)
-            _note(connection, invite, rater, "made")
-            made.append((invite, rater))
-    return [
-        Invite(rater, _invite_token(study.store, invite, rater, hours)) for invite, rater in made
-    ]
+        for each in made:
+            _note(connection, each["invite"], each["rater"], "made")
+    tokens = (make_token(study.store, _INVITE, each, hours * 60) for each in made)
+    return [Invite(each["rater"], token) for each, token in zip(made, tokens, strict=True)]
 
 
 def invites_table(study: Study) -> pd.DataFrame:
@@ -488,10 +477,6 @@ def revoke_invites(study: Study, rater: str) -> int:
         for invite in open_ones:
             _note(connection, invite, rater, "revoked")
     return len(open_ones)
-
-
-def _invite_token(store: Store, invite: str, rater: str, hours: float) -> str:
-    return make_token(store, _INVITE, {"invite": invite, "rater": rater}, hours * 60)
 
 
 def _note(connection: sa.Connection, invite: str, rater: str, kind: str) -> None:

@@ -154,8 +154,10 @@ def sign_on(study: Study, word: Mapping[str, Any], minutes: float) -> str | None
         return None
     if not use_once(study.store, str(nonce)):
         return None
-    role = _role(settings, word)
-    return sign_in_vouched(study.store, _code(study.store, f"{issuer}\n{subject}"), role, minutes)
+    role, person = _role(settings, word), f"{issuer}\n{subject}".encode()
+    # A rater code that stays the same for a person and does not reveal their address.
+    digest = hmac.new(study_secret(study.store), person, hashlib.sha256).hexdigest()
+    return sign_in_vouched(study.store, f"sso-{digest[:12]}", role, minutes)
 
 
 def client_secret(settings: OidcSettings) -> str:
@@ -198,9 +200,3 @@ def _role(settings: OidcSettings, word: Mapping[str, Any]) -> Role:
 def _same_address(email: str, listed: str) -> bool:
     """Capital letters make no other address; other scripts' look-alikes do."""
     return email.isascii() and not listed.startswith("sub:") and email.lower() == listed.lower()
-
-
-def _code(store: Store, person: str) -> str:
-    """Return a rater code that stays the same for a person and does not reveal their address."""
-    digest = hmac.new(study_secret(store), person.encode(), hashlib.sha256).hexdigest()
-    return f"sso-{digest[:12]}"
