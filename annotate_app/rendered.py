@@ -329,6 +329,8 @@ def _has_bar(row: str) -> bool:
     return any("|" in formula for formula, left_open in _formulas(row) if not left_open)
 
 
+# Markdown
+
 DEEPEST = 24
 """A response that is nested more deeply, whose inner parts the parser would drop, is shown as its
 source; so is one that is too long, or has too many parts for a page."""

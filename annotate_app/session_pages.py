@@ -28,9 +28,8 @@ from evenhand.annotate_app.logins.entry import ticket_of
 from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.access.admission import Admission, read_ticket
-from evenhand.study.session.practice import Step
 from evenhand.study.session.prolific import End, completion_code, completion_url
-from evenhand.study.session.sessions import CHANCES, Sessions
+from evenhand.study.session.sessions import CHANCES, Sessions, Step
 from evenhand.study.settings.study_toml import BackgroundQuestion
 
 _PREFER_NOT = ""

@@ -29,7 +29,7 @@ from benchmarks.documents import RESULTS
 from evenhand.study import open_study
 from evenhand.study.access.lead_login import new_link_token
 from evenhand.study.creation import StudyPlan
-from evenhand.study.desk.design import SessionDesign
+from evenhand.study.desk.claims import SessionDesign
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.tables.ratings import split_ratings
 from harness.postgresql import own_postgresql

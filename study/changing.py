@@ -17,8 +17,7 @@ import sqlalchemy as sa
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric
 from evenhand.study.desk.attention import AttentionChecks, KnownUnit
-from evenhand.study.session.practice import PracticeDesk
-from evenhand.study.session.sessions import OwnTexts
+from evenhand.study.session.sessions import OwnTexts, PracticeDesk
 from evenhand.study.settings.page import in_words
 from evenhand.study.settings.sections import Section
 from evenhand.study.settings.study_toml import FILE_NAME, StudyConfig, read_config

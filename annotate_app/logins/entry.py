@@ -105,6 +105,8 @@ def arrive(study: Study) -> None:
         st.query_params[LINK_PARAMETER] = "in"
 
 
+# The rater at the page
+
 _ADMITTED = "admitted"
 _TYPED = "typed code"
 _LOGIN = KeptLogin("label")

@@ -304,7 +304,7 @@ def _print_workload(load: Workload) -> None:
 
 def _print_hidden_prompts(study: Study) -> None:
     """Print which rubrics are judged without the prompt, and whether that can be kept."""
-    from evenhand.study.desk.design import judged_without_prompt
+    from evenhand.study.desk.claims import judged_without_prompt
 
     if hiding := judged_without_prompt(study.labelled_rubrics()):
         names = ", ".join(rubric.name for rubric in hiding)

@@ -149,7 +149,7 @@ def _study_context(study: Study, dataset: Dataset, analysis: Analysis) -> Report
         quoted_replies,
         quoted_texts,
     )
-    from evenhand.study.desk.design import prompts_seen
+    from evenhand.study.desk.claims import prompts_seen
     from evenhand.study.lead.disagreements import sorted_so_far
     from evenhand.study.prompts.pairs import prompts_noun
     from evenhand.study.store.store import models_that_answered

@@ -192,6 +192,8 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
+# Passwords, tokens and accounts
+
 Role = Literal["expert", "lead"]
 
 SHORTEST_PASSWORD = 10

@@ -34,7 +34,7 @@ from evenhand.study.desk.oversight import Oversight
 from evenhand.study.refused import Refused
 from evenhand.study.settings.study_toml import ProlificSettings
 from evenhand.study.store.database import append
-from evenhand.study.store.logs.session import Event, add_event, events_of, given_back
+from evenhand.study.store.logs.answers import Event, add_event, events_of, given_back
 from evenhand.study.store.schema import (
     account_events,
     claims,

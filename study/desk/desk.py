@@ -1,8 +1,8 @@
 """The annotators' desk: hands out tasks to raters, and stores labels before it acknowledges them.
 
 A task is a question as one rater is shown it; a sheet holds the tasks that are asked at once.
-`study.desk.design` settles the questions, their order and their sides, `study.desk.claims`
-which of them are a rater's next. A task's id is random.
+`study.desk.claims` settles the questions, their order and their sides, and which of them are a
+rater's next. A task's id is random.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from evenhand.study.desk.claims import (
     Claim,
     ClaimIndex,
     NextTasks,
+    SessionDesign,
     answered,
     asked_together,
     blinded,
     in_design,
 )
-from evenhand.study.desk.design import SessionDesign
 from evenhand.study.desk.oversight import Oversight
 from evenhand.study.prompts.units import has_known_answer, parse_unit_id
 from evenhand.study.questions import Question

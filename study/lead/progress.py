@@ -11,8 +11,7 @@ from datetime import UTC, datetime, timedelta
 import sqlalchemy as sa
 
 from evenhand.lazy import pd
-from evenhand.study.desk.claims import minutes_ago
-from evenhand.study.desk.design import SessionDesign
+from evenhand.study.desk.claims import SessionDesign, minutes_ago
 from evenhand.study.desk.oversight import oversight
 from evenhand.study.store.schema import (
     claims,

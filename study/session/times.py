@@ -17,13 +17,11 @@ from typing import Any, Literal, get_args
 import sqlalchemy as sa
 
 from evenhand.lazy import pd
-from evenhand.study.desk.design import SessionDesign
+from evenhand.study.desk.claims import SessionDesign
 from evenhand.study.desk.oversight import STOPPED_BY, Exclusion, oversight
-from evenhand.study.session.practice import Step
-from evenhand.study.session.sessions import Sessions
+from evenhand.study.session.sessions import Sessions, Step
 from evenhand.study.settings.study_toml import PaySettings
-from evenhand.study.store.logs.answers import languages_of_raters
-from evenhand.study.store.logs.session import events_of
+from evenhand.study.store.logs.answers import events_of, languages_of_raters
 from evenhand.study.store.schema import (
     attention_labels,
     background_answers,

@@ -27,8 +27,10 @@ from evenhand.study.trust import check_variable
 
 
 @cache
-def _meanings() -> dict[str, dict[str, str]]:
-    """Return what each key of a section means, by the section's class."""
+def settings_words() -> dict[str, Any]:
+    """Return the table of settings: what each key of a section means, by the section's class; and
+    the questions about an annotator that are asked if no others are set.
+    """
     return tomllib.loads(
         files("evenhand.study.settings").joinpath("settings.toml").read_text("utf-8")
     )
@@ -45,7 +47,7 @@ class Section(BaseModel):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
-        for key, meaning in _meanings().get(cls.__name__, {}).items():
+        for key, meaning in settings_words().get(cls.__name__, {}).items():
             cls.model_fields[key].description = meaning
 
 

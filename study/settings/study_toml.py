@@ -25,6 +25,7 @@ from evenhand.study.settings.sections import (
     Section,
     Share,
     parsed,
+    settings_words,
 )
 from evenhand.study.tables.files import atomic_write
 from evenhand.study.trust import inside
@@ -147,31 +148,8 @@ class BackgroundQuestion(_ChoiceQuestion):
         return self
 
 
-USUAL_BACKGROUND = (
-    BackgroundQuestion(
-        key="political_leaning",
-        question="How would you describe your political views?",
-        options=(
-            "Very liberal",
-            "Liberal",
-            "Slightly liberal",
-            "Moderate",
-            "Slightly conservative",
-            "Conservative",
-            "Very conservative",
-            "None of these",
-        ),
-    ),
-    BackgroundQuestion(
-        key="age_group",
-        question="How old are you?",
-        options=("18 to 24", "25 to 34", "35 to 44", "45 to 54", "55 to 64", "65 or older"),
-    ),
-    BackgroundQuestion(
-        key="education",
-        question="What is the highest level of education that you have completed?",
-        options=("Less than secondary", "Secondary", "Some college", "Bachelor", "Postgraduate"),
-    ),
+USUAL_BACKGROUND = tuple(
+    BackgroundQuestion(**each) for each in settings_words()["usual_background"]
 )
 
 

@@ -171,6 +171,8 @@ def _length(column: Any) -> int:
     return int(pc.sum(lengths.take(column.indices)).as_py() or 0)
 
 
+# Reading and writing
+
 FIRST_ROW = 2
 """The row number of what has index 0: the first row below a header."""
 _LONGEST_CELL = 2**31 - 1

@@ -27,7 +27,7 @@ from evenhand.study.access.admission import Admission
 from evenhand.study.desk.answers import FLAG_REASONS, SKIP_REASONS
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.refused import Reason, Refused
-from evenhand.study.session.practice import StepName
+from evenhand.study.session.sessions import StepName
 from evenhand.study.settings.study_toml import (
     USUAL_BACKGROUND,
     AnnotationSettings,

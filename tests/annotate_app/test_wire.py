@@ -31,7 +31,7 @@ from evenhand.study.access.admission import (
 )
 from evenhand.study.session.sessions import Sessions
 from evenhand.study.settings.study_toml import change_config
-from evenhand.study.store.logs.session import events_of
+from evenhand.study.store.logs.answers import events_of
 from evenhand.study.store.schema import labels, told_totals
 from harness.served import holds
 from harness.sessions import Session

@@ -18,8 +18,7 @@ from evenhand.study.lead.imports import import_ratings
 from evenhand.study.session.sessions import Sessions
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.grades import utc_now
-from evenhand.study.store.logs.answers import add_remark
-from evenhand.study.store.logs.session import add_event
+from evenhand.study.store.logs.answers import add_event, add_remark
 from evenhand.study.store.schema import participant_entries
 from evenhand.study.tables.ratings import validate_ratings
 from harness.annotator import SUBJECT

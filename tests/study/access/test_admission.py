@@ -21,7 +21,7 @@ from evenhand.study.access.admission import (
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.session.prolific import participants_table
 from evenhand.study.session.sessions import Sessions
-from evenhand.study.store.logs.session import events_of
+from evenhand.study.store.logs.answers import events_of
 from harness.studies import with_labels
 
 PASSWORD = "correct horse battery"

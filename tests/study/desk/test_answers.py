@@ -13,7 +13,7 @@ from evenhand.study import Study, open_study
 from evenhand.study.desk.answers import SKIP_REASONS, Answer, Flag, Receipt, Withdrawal
 from evenhand.study.desk.claims import last_version
 from evenhand.study.desk.desk import AnnotationDesk, Task
-from evenhand.study.session.practice import PracticeDesk
+from evenhand.study.session.sessions import PracticeDesk
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.logs.answers import answers_table, marks_on, remarks_table
 from evenhand.study.store.schema import claims, flag_events, labels, remarks

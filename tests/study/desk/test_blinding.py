@@ -15,7 +15,7 @@ from evenhand.study.desk.answers import Answer, Flag
 from evenhand.study.desk.desk import AnnotationDesk, Worked, minutes_left
 from evenhand.study.keeping.moving import upgrade_store
 from evenhand.study.prompts.units import has_known_answer
-from evenhand.study.session.practice import PracticeDesk
+from evenhand.study.session.sessions import PracticeDesk
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.meta import study_secret
 from evenhand.study.store.schema import attention_labels, claims, meta

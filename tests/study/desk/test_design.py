@@ -12,7 +12,7 @@ from evenhand.reporting.analysing import analyse_study
 from evenhand.rubrics import load_rubric
 from evenhand.study import extend_sample, open_study
 from evenhand.study.desk.answers import Answer
-from evenhand.study.desk.design import judged_without_prompt, prompts_seen
+from evenhand.study.desk.claims import judged_without_prompt, prompts_seen
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.prompts.units import parse_unit_id
 from evenhand.study.settings.study_toml import change_config

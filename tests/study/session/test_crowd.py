@@ -23,7 +23,7 @@ from evenhand.study.session.prolific import (
 from evenhand.study.session.sessions import Sessions
 from evenhand.study.session.times import costs, session_times
 from evenhand.study.settings.study_toml import PaySettings, ProlificSettings, change_config
-from evenhand.study.store.logs.session import add_event
+from evenhand.study.store.logs.answers import add_event
 from evenhand.study.store.schema import labels, session_events
 
 CODES = '[prolific]\ncomplete = "DONE1"\nscreened_out = "OUT2"\nno_consent = "NO3"\n'

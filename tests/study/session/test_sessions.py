@@ -18,7 +18,7 @@ from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.desk.oversight import exclude
 from evenhand.study.session.sessions import Sessions
 from evenhand.study.session.times import funnel, raters_table, session_times
-from evenhand.study.store.logs.session import add_event
+from evenhand.study.store.logs.answers import add_event
 from evenhand.study.store.schema import background_answers, practice_labels, session_events
 from harness.studies import with_labels, work_through
 
