@@ -18,6 +18,7 @@ from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.flags import raised_flags
 from evenhand.study.store.schema import flag_events
 from harness.served import Served
+from harness.studies import task_of
 
 FOLDER = Path(annotate_app.__file__).resolve().parent
 WRITERS = {
@@ -146,7 +147,7 @@ def served(make_study: Callable[..., Path], serve_study: Callable[[Path], Served
     folder = make_study(2)
     with open_study(folder) as study:
         desk = AnnotationDesk(study)
-        task = desk.next_task("ann").task_id
+        task = task_of(desk, "ann").task_id
         flags = [Flag(submit_id=each, task_id=task, reason=each) for each in REASONS]
         desk.submit_all("ann", flags)
         with study.store.write() as connection:

@@ -26,6 +26,7 @@ from evenhand.study.lead.progress import (
 )
 from evenhand.study.session.funnel import funnel
 from evenhand.study.tables.ratings import validate_ratings
+from harness.studies import submit, task_of
 
 
 def _at_random(folder: Path, seed: int) -> Study:
@@ -49,7 +50,7 @@ def _at_random(folder: Path, seed: int) -> Study:
     study = open_study(folder)
     import_ratings(study, validate_ratings(pd.DataFrame(rows)), "test")
     exclude(study.store, f"r{rng.randrange(6)}", "at random")
-    AnnotationDesk(study).next_task("new")
+    task_of(AnnotationDesk(study), "new")
     return study
 
 
@@ -76,9 +77,9 @@ def test_what_comes_in_is_counted_at_the_next_look(make_study: Callable[..., Pat
         before = latest(study, rubric_progress)["done"].sum()
         assert latest(study, rater_progress).set_index("rater_id").loc["new", "answers"] == 0
         desk = AnnotationDesk(study)
-        task = desk.next_task("new")
+        task = task_of(desk, "new")
         assert task is not None
-        desk.submit("new", task.task_id, "one", "L", 4.0)
+        submit(desk, "new", task, "L", "one", seconds=4.0)
         assert latest(study, rubric_progress)["done"].sum() == before + 1
         assert latest(study, rater_progress).set_index("rater_id").loc["new", "answers"] == 1
 

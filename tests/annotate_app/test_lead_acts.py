@@ -15,6 +15,7 @@ from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.desk.oversight import oversight
 from evenhand.study.desk.own_flags import Withdrawal
 from evenhand.study.lead.disagreements import sorted_so_far
+from harness.studies import task_of
 
 PASSWORD = "correct horse battery"
 UNIT = "p0001|secret-subject"
@@ -87,7 +88,7 @@ def test_a_flag_on_a_rubric_that_is_gone_does_not_block_the_others(folder: Path)
     with open_study(folder) as study:
         desk = AnnotationDesk(study)
         desk.register("ann")
-        task = desk.next_task("ann")
+        task = task_of(desk, "ann")
         desk.submit_all(
             "ann",
             [
@@ -107,7 +108,7 @@ def test_a_flag_on_a_rubric_that_is_gone_does_not_block_the_others(folder: Path)
 def test_a_flag_that_was_withdrawn_is_shown_as_such(folder: Path) -> None:
     with open_study(folder) as study:
         desk = AnnotationDesk(study)
-        task = desk.next_task("bea").task_id
+        task = task_of(desk, "bea").task_id
         desk.submit_all("bea", [Flag(submit_id="odd", task_id=task, reason="other")])
         desk.submit_all("bea", [Withdrawal(submit_id="w", task_id=task, flag_id="odd")])
     app = acted(folder, "flags")

@@ -16,7 +16,7 @@ from evenhand.study.store.grades import GradeAttempt
 from evenhand.study.store.schema import claims, session_events, told_totals
 from harness.annotator import READY
 from harness.served import Served, holds
-from harness.studies import SHORTER
+from harness.studies import SHORTER, task_of
 
 pytestmark = pytest.mark.browser
 
@@ -163,7 +163,7 @@ def rated(make_study, serve_study):
             for unit in units
         )  # fmt: skip
         desk = AnnotationDesk(study)
-        task = desk.next_task(OTHER)
+        task = task_of(desk, OTHER)
         answer = Answer(submit_id="o", task_id=task.task_id, option_key="L", rationale=GRADE)
         desk.submit_all(OTHER, [answer])
     return serve_study(folder)

@@ -18,7 +18,7 @@ from evenhand.study.desk.oversight import exclude
 from evenhand.study.desk.own_flags import Withdrawal
 from evenhand.study.store.schema import responses
 from evenhand.study.tables.evidence import MOST_MARKS, Mark
-from harness.studies import SHORTER
+from harness.studies import SHORTER, submit, task_of
 
 GOOD = {
     "submit_id": "s1", "task_id": "t1", "option_key": "L", "skip_reason": "", "seconds": 3.5,
@@ -98,7 +98,7 @@ def test_the_panel_hears_of_marks_where_the_rubric_asks_for_them(make_study, tmp
     file.write_text('evidence = "optional"\n' + SHORTER, "utf-8")
     with open_study(make_study(2, rubrics=[load_rubric(file)])) as study:
         desk = AnnotationDesk(study)
-        task = desk.next_task("r1")
+        task = task_of(desk, "r1")
         (question,) = page_data(desk, "r1")["sheet"]["questions"]
         assert question["evidence"] == {"ask": "optional", "most": MOST_MARKS, "given": None}
         given = {"evidence": [{"text": "response_b", "start": 1, "end": 3}]}
@@ -177,7 +177,7 @@ def test_a_days_end_brings_no_completion_code(make_study):
         file.write(MORE_CODES + "\n[session]\nanswers_per_day = 1\n")
     with open_study(folder) as study:
         desk, who = AnnotationDesk(study), Admission("r1", "prolific")
-        desk.submit("r1", desk.next_task("r1").task_id, "s1", "L", 1.0)
+        submit(desk, "r1", task_of(desk, "r1").task_id, "L", "s1", seconds=1.0)
         data = page_data(desk, "r1", {}, None, lambda: setting_of(desk, who))
     assert (data["sheet"], data["finish"], data["progress"]["total"]) == (None, "", 2)
     assert data["resumes"][10:16] == "T00:00"
@@ -214,8 +214,8 @@ def test_the_panel_gets_what_it_shows_and_no_more(make_study):
 def test_who_looks_back_gets_their_own_answer_and_the_list(make_study):
     with open_study(make_study(2)) as study:
         desk = AnnotationDesk(study)
-        task = desk.next_task("r1")
-        desk.submit("r1", task.task_id, "s1", "L", 1.0)
+        task = task_of(desk, "r1")
+        submit(desk, "r1", task, "L", "s1", seconds=1.0)
         back = page_data(desk, "r1", {}, Look("n", "list", task.task_id))
         assert back["looked"] == "n"
         assert back["sheet"]["earlier"] is True
@@ -262,8 +262,8 @@ def test_each_end_has_its_code(make_study, codes, answers, excluded, code):
 
         if answers:
             assert data()["finish"] == ""
-            task = desk.next_task("r1")
-            desk.submit("r1", task.task_id, "s1", "C", 1.0)
+            task = task_of(desk, "r1")
+            submit(desk, "r1", task, "C", "s1", seconds=1.0)
         else:
             with study.store.write() as connection:
                 connection.execute(sa.delete(responses))
@@ -281,7 +281,7 @@ def test_an_exclusion_while_the_page_is_made_keeps_the_code_back(make_study):
         file.write(MORE_CODES)
     with open_study(folder) as study:
         desk, who = AnnotationDesk(study), Admission("r1", "prolific")
-        desk.next_task("r1")
+        task_of(desk, "r1")
         assert setting_of(desk, who).finish.endswith("DONE1")
         exclude(study.store, "r1", "too fast")
         data = page_data(desk, "r1", {}, None, lambda: setting_of(desk, who))
@@ -292,8 +292,8 @@ def test_an_exclusion_while_the_page_is_made_keeps_the_code_back(make_study):
 def test_the_end_has_no_sheet(make_study):
     with open_study(make_study(1)) as study:
         desk = AnnotationDesk(study)
-        task = desk.next_task("r1")
-        desk.submit("r1", task.task_id, "s1", "C", 1.0)
+        task = task_of(desk, "r1")
+        submit(desk, "r1", task, "C", "s1", seconds=1.0)
         data = page_data(desk, "r1")
     assert data["sheet"] is None
     assert data["progress"] == {"done": 1, "total": 1}

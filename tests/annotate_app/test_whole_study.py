@@ -17,6 +17,7 @@ from evenhand.study.lead.adjudication import past_decisions
 from evenhand.study.lead.flags import raised_flags
 from harness.annotator import READY, SAVED
 from harness.served import Served, holds
+from harness.studies import submit, task_of
 from tests.annotate_app.test_cockpit import choose, fill, press, settled, shown, turn_to
 
 pytestmark = [pytest.mark.browser, pytest.mark.thorough]
@@ -100,9 +101,9 @@ def work_by_hand(page: Page, rater: str) -> None:
 def work_at_the_desk(served: Served, rater: str) -> None:
     with open_study(served.folder) as study:
         desk = AnnotationDesk(study)
-        while task := desk.next_task(rater):
+        while task := task_of(desk, rater):
             label = label_of(rater, number_in(" ".join(task.values.values())))
-            desk.submit(rater, task.task_id, f"{rater}-{task.task_id}", label, 12.0)
+            submit(desk, rater, task, label, f"{rater}-{task.task_id}", seconds=12.0)
 
 
 def test_forty_conversations_from_the_file_to_the_report(

@@ -49,3 +49,11 @@ def statements() -> Callable[[Study], AbstractContextManager[list[str]]]:
         sa.event.remove(study.store.engine, "before_cursor_execute", note)
 
     return watching
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest) -> dict[str, str]:
+    """The field of StudyPlan that says where the store is: in the folder, or on a server."""
+    return (
+        {} if request.param == "sqlite" else {"store": request.getfixturevalue("new_postgresql")()}
+    )

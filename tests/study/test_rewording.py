@@ -22,7 +22,7 @@ from evenhand.study.prompts.units import parse_unit_id
 from evenhand.study.rewording import declare_rewording, rewording_of
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.schema import claims
-from harness.studies import work_through
+from harness.studies import submit, task_of, work_through
 
 WORDS = "Judge how far the response does the whole of the task."
 
@@ -92,7 +92,7 @@ def test_the_page_shows_the_words_of_the_units_own_wording(study: Study) -> None
                 assert task.people.title == again.rubrics["refusal"].title
                 assert claim.rubric_hash == task.rubric.hash
                 turns[rater].append(is_new)
-                desk.submit(rater, task.task_id, task.task_id, "1")
+                submit(desk, rater, task, "1")
     for of_rater in turns.values():  # units of one wording come together
         assert sum(a != b for a, b in pairwise(of_rater)) <= 4
 
@@ -175,7 +175,7 @@ def test_a_trial_that_has_ended_gives_out_no_more_of_its_units(study: Study) -> 
     with open_study(study.folder) as again:
         desk = AnnotationDesk(again)
         assert work_through(desk, "ann", options=5)
-        held = desk.next_task("cem")
+        held = task_of(desk, "cem")
         assert held is not None
         dealt = rewording_of(again).by_pair
     text = (study.folder / "study.toml").read_text()
@@ -183,7 +183,7 @@ def test_a_trial_that_has_ended_gives_out_no_more_of_its_units(study: Study) -> 
     assert (study.folder / "study.toml").read_text() != text
     with open_study(study.folder) as ended:
         desk = AnnotationDesk(ended)
-        assert desk.next_task("ann") is None
+        assert task_of(desk, "ann") is None
         work_through(desk, "cem", options=5)
         given = ended.ratings().query("rater_id == 'cem'")["unit_id"]
         assert not {parse_unit_id(unit)[0] for unit in given} & dealt.keys()
@@ -211,12 +211,12 @@ def test_a_unit_given_out_while_the_trial_was_declared_is_not_given_again(make_s
     study = make_study(pairs=12, sample=8, rubrics=["refusal"], raters_per_unit=3)
     assert declare_rewording(study, *reworded(), 8) == 0
     late = AnnotationDesk(study)  # of an app that has not read study.toml anew
-    task = late.next_task("ann")
+    task = task_of(late, "ann")
     with study.store.read() as connection:
         unit = connection.execute(sa.select(claims.c.unit_id)).scalar_one()
     with open_study(study.folder) as again:
         desk = AnnotationDesk(again)
-        late.submit("ann", task.task_id, task.task_id, "1")
+        submit(late, "ann", task, "1")
         work_through(desk, "ann", options=5)
         own = again.ratings().query("rater_id == 'ann'")
         assert (own["unit_id"] == unit).sum() == 1

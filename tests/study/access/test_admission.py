@@ -22,7 +22,7 @@ from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.session.prolific import participants_table
 from evenhand.study.session.sessions import Sessions
 from evenhand.study.store.logs.session import events_of
-from harness.studies import with_labels
+from harness.studies import submit, task_of, with_labels
 
 PASSWORD = "correct horse battery"
 PROLIFIC = {"PROLIFIC_PID": "5f1e" * 6, "STUDY_ID": "5f1f" * 6, "SESSION_ID": "5f20" * 6}
@@ -48,10 +48,10 @@ def test_an_open_study_takes_any_code(make_session) -> None:
 
 def test_capital_letters_make_no_other_person(make_session) -> None:
     study = make_session()
-    AnnotationDesk(study).next_task("Anna")
+    task_of(AnnotationDesk(study), "Anna")
     for typed in ("anna", " ANNA ", "Anna"):
         assert admit(study, {"rater": typed}).rater_id == "Anna"
-    AnnotationDesk(study).next_task("anna")  # two people from before this was so
+    task_of(AnnotationDesk(study), "anna")  # two people from before this was so
     assert [admit(study, {"rater": typed}).rater_id for typed in ("Anna", "anna")] == [
         "Anna",
         "anna",
@@ -71,8 +71,8 @@ FULL_WIDTH = "".join(chr(ord(letter) + 0xFEE0) for letter in "bO-7")
 def test_one_person_however_the_code_is_typed(make_session, typed) -> None:
     study = make_session()
     desk = AnnotationDesk(study)
-    task = desk.next_task("Bo-7")
-    desk.submit("Bo-7", task.task_id, "s", "1")
+    task = task_of(desk, "Bo-7")
+    submit(desk, "Bo-7", task, "1", "s")
     came = admit(study, {"rater": typed})
     assert (came.rater_id, came.address, came.is_new) == ("Bo-7", {"rater": "Bo-7"}, False)
     assert desk.progress(came.rater_id)[0] == 1
@@ -109,7 +109,7 @@ def test_a_very_long_code_is_cut_before_it_is_looked_at(make_session) -> None:
 @pytest.mark.parametrize("entry", ["invite", "account"])
 def test_a_closed_study_says_the_same_of_every_code(make_session, entry) -> None:
     study = make_session(f'[session]\nentry = "{entry}"\n')
-    AnnotationDesk(study).next_task("known")
+    task_of(AnnotationDesk(study), "known")
     said = set()
     for code in ("known", "KNOWN", "nobody"):
         with pytest.raises(InputError) as refusal:
@@ -262,8 +262,8 @@ def test_a_second_submission_goes_on_where_the_first_stopped(make_session) -> No
     study = make_session('[session]\nentry = "invite"')
     link, desk = invite(study, ""), AnnotationDesk(study)
     rater = admit(study, link | PROLIFIC).rater_id
-    task = desk.next_task(rater)
-    desk.submit(rater, task.task_id, "first", "1", 1.0)
+    task = task_of(desk, rater)
+    submit(desk, rater, task, "1", "first", seconds=1.0)
     again = admit(study, link | PROLIFIC | {"SESSION_ID": "5f21" * 6})
     assert again.rater_id == rater
     assert desk.progress(rater)[0] == 1

@@ -15,6 +15,7 @@ from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.desk.oversight import exclude
 from evenhand.study.session.prolific import participants_table
 from evenhand.study.session.sessions import Sessions
+from harness.studies import task_of
 
 CODES = """
 [prolific]
@@ -76,7 +77,7 @@ def fail(sessions: Sessions, rater: str) -> None:
 
 def stop(sessions: Sessions, rater: str) -> None:
     sessions.decide_consent(rater, agreed=True)
-    AnnotationDesk(sessions.study).next_task(rater)
+    task_of(AnnotationDesk(sessions.study), rater)
     exclude(sessions.study.store, rater, "too fast")
 
 

@@ -15,7 +15,7 @@ from evenhand.study.desk.attention import AttentionChecks, attention_results
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.schema import attention_labels, claims
-from harness.studies import give_secret
+from harness.studies import give_secret, submit
 
 ATTENTION = """
 [attention]
@@ -54,7 +54,7 @@ def work(desk: AnnotationDesk, rater: str, option: str = "5", most: int = 1000) 
             key = key_of(desk.study, task.task_id)
             seen.append("check" if key in checks else key[1])
             chosen = option if option in task.rubric.categories else task.rubric.categories[0]
-            assert desk.submit(rater, task.task_id, task.task_id, chosen).status == "stored"
+            assert submit(desk, rater, task, chosen) == "stored"
     return seen
 
 
@@ -106,7 +106,7 @@ def test_nothing_tells_a_check_from_a_unit(make_session) -> None:
         sheets[kind].append([(block.label, block.kind) for block in task.people.blocks])
         # The same sheet again, whoever reloads; and in the list of earlier answers like any other.
         assert desk.next_sheet("r1") == sheet
-        desk.submit("r1", task.task_id, task.task_id, "5", 1.0)
+        submit(desk, "r1", task, "5", seconds=1.0)
         assert desk.earlier("r1").rows[0].task.task_id == task.task_id
         assert desk.reopen("r1").tasks[0].given.option_key == "5"
         answered += 1
@@ -127,7 +127,7 @@ def test_the_latest_answer_counts_and_a_skip_does_not_pass(make_session) -> None
         key = key_of(study, task.task_id)
         if key in checks:
             given[key[0].removeprefix("check:")] = task.task_id
-        desk.submit("r1", task.task_id, task.task_id, "4", 1.0)
+        submit(desk, "r1", task, "4", seconds=1.0)
     answer = {"edit": True, "seconds": 1.0}
     desk.submit_all(
         "r1",
@@ -157,7 +157,7 @@ def test_a_check_asks_what_the_units_around_it_ask(make_session) -> None:
     while sheet := desk.next_sheet("r1"):
         (task,) = sheet.tasks
         shown.append(task.rubric.name)
-        desk.submit("r1", task.task_id, task.task_id, task.rubric.categories[0], 1.0)
+        submit(desk, "r1", task, task.rubric.categories[0], seconds=1.0)
     # One stretch of the one rubric, one of the other: no check stands out by its rubric.
     changes = sum(one != other for one, other in itertools.pairwise(shown))
     assert changes == 1
@@ -180,7 +180,7 @@ def test_sides_of_a_check_are_turned_like_any_pairs(make_session) -> None:
                 option = "A" if texts.index(better) < texts.index("RB") else "B"
             else:
                 option = "C"
-            desk.submit(rater, task.task_id, task.task_id + rater, option, 1.0)
+            submit(desk, rater, task, option, task.task_id + rater, seconds=1.0)
     found = attention_results(study)
     assert found["passed"].all()
     assert set(found["given"]) == {"A"}
@@ -215,7 +215,7 @@ def test_beside_repeats_and_limits_the_progress_never_lies(make_session, screen)
             assert sheet.done == answered
             totals.add(sheet.total)
             for task in sheet.tasks:
-                desk.submit("r1", task.task_id, task.task_id, "5", 1.0)
+                submit(desk, "r1", task, "5", seconds=1.0)
                 answered += 1
         assert totals == {20 + 6 + 4}  # units, repeats, checks
         assert desk.progress("r1") == (30, 30)

@@ -21,6 +21,7 @@ from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.meta import study_secret
 from evenhand.study.store.schema import attention_labels, claims, meta
 from harness.attacker import guessed_ids, identified, public_digest
+from harness.studies import submit, task_of
 from tests.study.desk.test_attention import ATTENTION, ONE_RUBRIC
 
 pytestmark = pytest.mark.slow
@@ -45,8 +46,8 @@ def answer_some(desk: AnnotationDesk, rater: str, count: int) -> list[str]:
     """The task ids of so many answered units."""
     asked = []
     for number in range(count):
-        task = desk.next_task(rater)
-        assert desk.submit(rater, task.task_id, f"{rater}{number}", "5", 3.0).status == "stored"
+        task = task_of(desk, rater)
+        assert submit(desk, rater, task, "5", f"{rater}{number}", seconds=3.0) == "stored"
         asked.append(task.task_id)
     return asked
 
@@ -71,7 +72,7 @@ def test_no_id_is_a_digest_of_what_can_be_guessed(one_rubric) -> None:
     desk, frames = AnnotationDesk(one_rubric), []
     for number in range(40):
         frames += received(desk, "ann")
-        desk.submit("ann", desk.next_task("ann").task_id, f"s{number}", "5", 1.0)
+        submit(desk, "ann", task_of(desk, "ann").task_id, "5", f"s{number}", seconds=1.0)
     frames += received(desk, "ann", LAST, LIST)
     assert len(identified(frames, guesses(one_rubric, "ann"))) == 0
     old = as_of_0_2_0(one_rubric)  # and that the attack works: on what was sent until then
@@ -86,7 +87,7 @@ def test_an_upgrade_takes_nothing_from_whoever_is_at_work(make_study, database, 
     new = make_study(pairs=20, rubrics=["refusal"], **there)
     desk = AnnotationDesk(new)
     answer_some(desk, "ann", 5)
-    desk.next_task("ann")
+    task_of(desk, "ann")
     before = new.ratings()
     old = as_of_0_2_0(new)
     with old.store.read() as connection:
@@ -128,19 +129,19 @@ def test_an_upgrade_takes_nothing_from_whoever_is_at_work(make_study, database, 
         frames = []
         for number in range(10):
             frames += received(desk, "ann")
-            desk.submit("ann", desk.next_task("ann").task_id, f"n{number}", "5", 1.0)
+            submit(desk, "ann", task_of(desk, "ann").task_id, "5", f"n{number}", seconds=1.0)
         assert len(identified(frames, guesses(study, "ann"))) == 0
 
 
 def test_a_place_that_was_given_up_before_the_upgrade_is_taken_up_again(one_rubric) -> None:
     desk = AnnotationDesk(one_rubric)
-    desk.next_task("ann")
+    task_of(desk, "ann")
     with as_of_0_2_0(one_rubric) as study:
         with study.store.write() as connection:
             connection.execute(sa.update(claims).values(state="released", version=99))
         desk = AnnotationDesk(study)
         answer_some(desk, "ann", 80)
-        assert desk.next_task("ann") is None
+        assert task_of(desk, "ann") is None
         assert len(study.ratings()) == 80
 
 
@@ -148,7 +149,7 @@ def told_apart(study: Study, attack: Callable[[AnnotationDesk, str, int], object
     """What an attack finds on tasks that are checks, and on those that are none; equal sets."""
     desk, found = AnnotationDesk(study), {True: set(), False: set()}
     number = 0
-    while task := desk.next_task("ann"):
+    while task := task_of(desk, "ann"):
         with study.store.read() as connection:
             of_task = sa.select(claims.c.unit_id).where(claims.c.task_id == task.task_id)
             is_check = has_known_answer(connection.execute(of_task).scalar_one())
@@ -176,7 +177,7 @@ def test_a_submit_id_sent_before_tells_no_check(checked) -> None:
             for edit in (False, True):
                 reused = Answer(task_id=task_id, submit_id="s0", option_key="5", edit=edit)
                 seen.append(desk.submit_all("ann", [reused])[0].status)
-        seen.append(desk.submit("ann", task_id, f"s{number}", "5", 1.0).status)
+        seen.append(submit(desk, "ann", task_id, "5", f"s{number}", seconds=1.0))
         for edit in (False, True):
             reused = Answer(task_id=task_id, submit_id="s0", option_key="5", edit=edit)
             seen.append(desk.submit_all("ann", [reused])[0].status)
@@ -189,7 +190,7 @@ def test_a_submit_id_sent_before_tells_no_check(checked) -> None:
 
 def test_the_minutes_left_count_checks_as_work(checked) -> None:
     def attack(desk: AnnotationDesk, task_id: str, number: int) -> object:
-        desk.submit("ann", task_id, f"s{number}", "5", 500.0 * (number + 1))
+        submit(desk, "ann", task_id, "5", f"s{number}", seconds=500.0 * (number + 1))
         sheet = desk.next_sheet("ann")
         if sheet is None:
             return True
@@ -203,8 +204,8 @@ def test_a_days_end_counts_checks_as_work(checked) -> None:
     change_config(checked.folder, {"session": {"answers_per_day": 9}})
     with open_study(checked.folder) as study:
         desk, count = AnnotationDesk(study), 0
-        while task := desk.next_task("ann"):
-            desk.submit("ann", task.task_id, f"s{count}", "5", 1.0)
+        while task := task_of(desk, "ann"):
+            submit(desk, "ann", task, "5", f"s{count}", seconds=1.0)
             count += 1
         with study.store.read() as connection:
             query = sa.select(sa.func.count()).select_from(attention_labels)
@@ -218,7 +219,7 @@ def test_places_of_checks_and_orders_follow_from_no_seed(checked) -> None:
     for rater in ("ann", "ben"):
         desk, real = AnnotationDesk(checked), 0
         places[rater], units = [], []
-        while task := desk.next_task(rater):
+        while task := task_of(desk, rater):
             with checked.store.read() as connection:
                 of_task = sa.select(claims.c.unit_id).where(claims.c.task_id == task.task_id)
                 unit = connection.execute(of_task).scalar_one()
@@ -227,7 +228,7 @@ def test_places_of_checks_and_orders_follow_from_no_seed(checked) -> None:
             else:
                 units.append(unit)
                 real += 1
-            desk.submit(rater, task.task_id, task.task_id, "5", 1.0)
+            submit(desk, rater, task, "5", seconds=1.0)
         sorted_as[rater] = units
     assert [len(each) for each in places.values()] == [4, 4]
     for seed in range(100):

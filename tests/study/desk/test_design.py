@@ -16,7 +16,7 @@ from evenhand.study.desk.design import judged_without_prompt, prompts_seen
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.prompts.units import parse_unit_id
 from evenhand.study.settings.study_toml import change_config
-from harness.studies import give_secret
+from harness.studies import give_secret, submit, task_of
 
 
 def reopened(study, **settings: object):
@@ -32,7 +32,7 @@ def walk(desk: AnnotationDesk, rater: str, most: int = 10_000) -> list[str]:
         assert sheet.done == before + len(asked) < sheet.total
         for task in sheet.tasks:
             key = task.rubric.categories[len(asked) % 3]
-            assert desk.submit(rater, task.task_id, task.task_id, key, 1.0).status == "stored"
+            assert submit(desk, rater, task, key, seconds=1.0) == "stored"
             asked.append(task.task_id)
     return asked
 
@@ -142,7 +142,7 @@ def test_all_rubrics_of_a_unit_on_one_sheet(make_study) -> None:
         while sheet := desk.next_sheet("r1"):
             asked.append(tuple(task.rubric.name for task in sheet.tasks))
             for task in sheet.tasks:
-                desk.submit("r1", task.task_id, task.task_id, task.rubric.categories[0])
+                submit(desk, "r1", task, task.rubric.categories[0])
         assert Counter(asked)["even-handedness",] >= 12
         assert Counter(asked)["hedging", "refusal"] >= 24
         assert set(asked) == {("even-handedness",), ("hedging", "refusal")}
@@ -156,19 +156,19 @@ def test_all_rubrics_of_a_unit_on_one_sheet(make_study) -> None:
 def test_labels_outlive_a_change_of_the_design_and_of_the_sample(make_study) -> None:
     study = make_study(pairs=12, sample=6, raters_per_unit=2)
     walk(AnnotationDesk(study), "r1", 25)
-    open_task = AnnotationDesk(study).next_task("r1")
+    open_task = task_of(AnnotationDesk(study), "r1")
     before = study.ratings()
     extend_sample(study, 4)
     with reopened(
         study, raters_per_unit=1, pairs_per_block=3, screen="all", repeat_share=0.1
     ) as changed:
         desk = AnnotationDesk(changed)
-        assert desk.next_task("r1").task_id == open_task.task_id
+        assert task_of(desk, "r1").task_id == open_task.task_id
         walk(desk, "r2")
         sheet = desk.next_sheet("r1")
         for task in sheet.tasks:
             key = task.rubric.categories[0]
-            assert desk.submit("r1", task.task_id, task.task_id, key).status != "unknown_task"
+            assert submit(desk, "r1", task, key) != "unknown_task"
         after = changed.ratings()
     kept = after.merge(before, how="inner")
     assert len(kept) == len(before) == 25
@@ -199,7 +199,7 @@ def work_through(desk: AnnotationDesk, rater: str) -> list[tuple[str, str]]:
     asked = []
     while sheet := desk.next_sheet(rater):
         for task in sheet.tasks:
-            desk.submit(rater, task.task_id, task.task_id, task.rubric.categories[0], 1.0)
+            submit(desk, rater, task, task.rubric.categories[0], seconds=1.0)
             asked.append((task.rubric.name, task.task_id))
     return asked
 

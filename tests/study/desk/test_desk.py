@@ -25,14 +25,15 @@ from evenhand.study.desk.sheets import LONGEST_SEARCH, PAGE, excerpt
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.grades import GradeAttempt
 from evenhand.study.store.schema import claims, labels, responses
+from harness.studies import submit, task_of
 from tests.study.desk.test_attention import ATTENTION, ONE_RUBRIC
 
 
 def label_all(desk: AnnotationDesk, rater: str, key_at: int = 0) -> int:
     count = 0
-    while task := desk.next_task(rater):
+    while task := task_of(desk, rater):
         key = task.rubric.categories[key_at]
-        assert desk.submit(rater, task.task_id, f"{rater}-{count}", key).status == "stored"
+        assert submit(desk, rater, task, key, f"{rater}-{count}") == "stored"
         count += 1
     return count
 
@@ -49,25 +50,25 @@ def test_every_unit_gets_as_many_raters_as_asked(make_study) -> None:
 
 def test_the_open_task_comes_again_until_it_is_labelled(make_study) -> None:
     desk = AnnotationDesk(make_study())
-    first = desk.next_task("r1")
-    assert desk.next_task("r1") == first
-    assert desk.submit("r1", first.task_id, "s", first.rubric.categories[0]).status == "stored"
-    assert desk.next_task("r1").task_id != first.task_id
+    first = task_of(desk, "r1")
+    assert task_of(desk, "r1") == first
+    assert submit(desk, "r1", first, first.rubric.categories[0], "s") == "stored"
+    assert task_of(desk, "r1").task_id != first.task_id
     assert desk.progress("r1") == (1, 60)
 
 
 def test_a_submit_is_taken_once_and_a_second_answer_is_refused(make_study) -> None:
     study = make_study()
     desk = AnnotationDesk(study)
-    task = desk.next_task("r1")
+    task = task_of(desk, "r1")
     key, other = task.rubric.categories[:2]
     statuses = [
-        desk.submit("r1", task.task_id, "one", key).status,
-        desk.submit("r1", task.task_id, "one", key).status,
-        desk.submit("r1", task.task_id, "two", other).status,
-        desk.submit("r2", task.task_id, "three", key).status,
-        desk.submit("r1", "no such task", "four", key).status,
-        desk.submit("r1", task.task_id, "five", "Z").status,
+        submit(desk, "r1", task, key, "one"),
+        submit(desk, "r1", task, key, "one"),
+        submit(desk, "r1", task, other, "two"),
+        submit(desk, "r2", task, key, "three"),
+        submit(desk, "r1", "no such task", key, "four"),
+        submit(desk, "r1", task, "Z", "five"),
     ]
     assert statuses == [
         "stored", "duplicate", "already_labelled", "unknown_task", "unknown_task", "unknown_task",
@@ -80,12 +81,12 @@ def test_the_order_of_sides_is_mixed_recorded_and_mapped_back(make_study) -> Non
     study = make_study(pairs=30, rubrics=["even-handedness"])
     desk = AnnotationDesk(study)
     shown = {}
-    while task := desk.next_task("r1"):
+    while task := task_of(desk, "r1"):
         texts = {block.variable: block.text for block in task.people.blocks}
         shown[texts["response_a"]] = task.order
         # The rater always prefers the side that argues "for", which is the pair's a.
         key = "A" if " for " in texts["response_a"] else "B"
-        desk.submit("r1", task.task_id, task.task_id, key)
+        submit(desk, "r1", task, key)
     ratings = study.ratings()
     assert set(ratings["label"]) == {"A"}
     counts = Counter(ratings["order"])
@@ -97,7 +98,7 @@ def test_task_ids_and_texts_do_not_name_the_subject(make_study) -> None:
     study = make_study(subjects=("model-x",))
     with study.store.write() as connection:
         connection.execute(sa.update(responses).values(response="A plain answer."))
-    task = AnnotationDesk(study).next_task("r1")
+    task = task_of(AnnotationDesk(study), "r1")
     assert "model-x" not in repr(task)
 
 
@@ -128,9 +129,7 @@ def test_hundreds_of_claims_by_threads_keep_the_overlap_exact(make_study, store:
     # 20 pairs x 2 subjects x 3 places for 200 who come at the same moment
     given = {rater: task for rater, task in tasks.items() if task is not None}
     assert len(given) == len({task.task_id for task in given.values()}) == 120
-    statuses = at_once(
-        lambda rater: desk.submit(rater, given[rater].task_id, rater, "C").status, list(given)
-    )
+    statuses = at_once(lambda rater: submit(desk, rater, given[rater], "C", rater), list(given))
     assert set(statuses) == {"stored"}
     ratings = study.ratings()
     assert len(ratings) == ratings["rater_id"].nunique() == 120
@@ -212,7 +211,7 @@ def test_an_edited_rubric_asks_again_and_keeps_the_old_labels_apart(make_study) 
     with open_study(study.folder) as declared:
         assert declared.accepted_hashes() == {"refusal": (new, old)}
         assert declared.edited_rubrics() == []
-        assert AnnotationDesk(declared).next_task("r1") is None
+        assert task_of(AnnotationDesk(declared), "r1") is None
 
 
 def test_a_code_that_is_a_graders_or_a_groups_is_refused(make_study) -> None:
@@ -301,7 +300,7 @@ def given_out(study: Study, rater: str, *, ahead: bool) -> list[tuple[str, ...]]
             assert following is None or following.done == sheet.done + len(sheet.tasks)
         for task in sheet.tasks:
             option = task.rubric.options[-1].key
-            assert desk.submit(rater, task.task_id, f"{task.task_id}", option).status == "stored"
+            assert submit(desk, rater, task, option, f"{task.task_id}") == "stored"
             ids.append(task.task_id)
     assert promised is None  # what was sent ahead has come
     with study.store.read() as connection:
@@ -349,7 +348,7 @@ def test_no_unit_is_sent_ahead_that_a_day_may_have_no_room_for(
     while sheet := desk.next_sheet("r1"):
         ahead.append(desk.sheet_ahead("r1", sheet) is not None)
         count += 1
-        desk.submit("r1", sheet.tasks[0].task_id, str(count), "1", seconds)
+        submit(desk, "r1", sheet.tasks[0], "1", str(count), seconds=seconds)
     assert (count, desk.ended("r1")) == (given, "day")
     assert ahead[0]
     assert not any(ahead[-2:])
@@ -374,11 +373,9 @@ def test_a_unit_sent_ahead_counts_as_one_of_its_raters(make_session) -> None:
     taken = set()
     while other := second.next_sheet("r2"):
         taken.add(other.tasks[0].task_id)
-        second.submit("r2", other.tasks[0].task_id, other.tasks[0].task_id, "1")
+        submit(second, "r2", other.tasks[0], "1")
     for each in (sheet, ahead):
-        assert (
-            first.submit("r1", each.tasks[0].task_id, each.tasks[0].task_id, "1").status == "stored"
-        )
+        assert submit(first, "r1", each.tasks[0], "1") == "stored"
     ratings = study.ratings()
     assert not ratings.duplicated(["unit_id", "rubric"]).any()
     assert first.next_sheet("r1") is None
@@ -494,6 +491,6 @@ def test_where_units_are_repeated_the_list_ends_before_the_first_answer(make_stu
     with open_study(study.folder) as repeating:
         own = AnnotationDesk(repeating)
         for n in range(9):
-            own.submit("r1", own.next_task("r1").task_id, f"s{n}", "A")
+            submit(own, "r1", task_of(own, "r1").task_id, "A", f"s{n}")
         assert [row.number for row in own.earlier("r1").rows] == [9, 8, 7, 6, 5, 4]
         assert own.earlier("r1", "argue").found == 6

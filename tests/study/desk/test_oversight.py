@@ -15,7 +15,7 @@ from evenhand.study.desk.oversight import (
     readmit,
     resume,
 )
-from harness.studies import work_through
+from harness.studies import submit, task_of, work_through
 
 
 @pytest.fixture
@@ -25,11 +25,11 @@ def study(make_study):
 
 def test_a_pause_stops_the_handing_out_and_not_the_taking_in(study):
     desk, other = AnnotationDesk(study), AnnotationDesk(study)
-    task = desk.next_task("r1")
+    task = task_of(desk, "r1")
     pause(study.store, "night", "ann")
     assert (desk.next_sheet("r1"), other.next_sheet("r2")) == (None, None)
     assert desk.ended("r1") == "paused"
-    assert desk.submit("r1", task.task_id, "s", task.rubric.categories[0]).status == "stored"
+    assert submit(desk, "r1", task, task.rubric.categories[0], "s") == "stored"
     resume(study.store)
     assert desk.ended("r1") == ""
     assert desk.next_sheet("r1") is not None

@@ -29,6 +29,7 @@ from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.meta import hours_since_backup
 from evenhand.study.store.schema import meta
 from harness.postgresql import Postgresql
+from harness.studies import submit, task_of
 
 
 def state_of(study):
@@ -61,7 +62,7 @@ def test_what_is_restored_is_the_study(
         assert again.ratings().equals(study.ratings())
         assert state_of(again) == before
         desk = AnnotationDesk(again)
-        assert desk.submit("ann", desk.next_task("ann").task_id, "on", "1").status == "stored"
+        assert submit(desk, "ann", task_of(desk, "ann").task_id, "1", "on") == "stored"
     assert (tmp_path / "again" / "practice.toml").read_text() == "# named in study.toml"
     assert (tmp_path / "again" / "report" / "report.md").read_text() == "a report"
     assert modes(tmp_path / "again") == {0o600}
@@ -122,8 +123,8 @@ def test_people_label_while_it_is_made(labelled, tmp_path: Path) -> None:
     def label() -> None:
         with open_study(study.folder) as own:
             desk = AnnotationDesk(own)
-            while not over.is_set() and (task := desk.next_task("eva")):
-                desk.submit("eva", task.task_id, f"e{len(acknowledged)}", "1", 0.1)
+            while not over.is_set() and (task := task_of(desk, "eva")):
+                submit(desk, "eva", task, "1", f"e{len(acknowledged)}", seconds=0.1)
                 acknowledged.append(task.task_id)
 
     person = threading.Thread(target=label)

@@ -23,6 +23,7 @@ from evenhand.study.settings.study_toml import read_config
 from evenhand.study.store.database import Database
 from evenhand.study.store.schema import metadata
 from harness.postgresql import Postgresql
+from harness.studies import submit, task_of
 
 
 def once_it_has_noticed(run: Callable[[], object]) -> None:
@@ -78,7 +79,7 @@ def test_there_and_back(labelled, new_postgresql) -> None:
         assert there.config.store == url
         assert there.ratings().equals(ratings)
         desk = AnnotationDesk(there)  # events are counted on from the last one
-        assert desk.submit("ann", desk.next_task("ann").task_id, "on", "1").status == "stored"
+        assert submit(desk, "ann", task_of(desk, "ann").task_id, "1", "on") == "stored"
     assert rows_of("study.db", folder) == moved
     with pytest.raises(InputError, match="another state of this one"):
         move_store(folder, "study.db")

@@ -24,6 +24,7 @@ from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.database import Database
 from evenhand.study.store.schema import SCHEMA_VERSION, metadata
 from harness.postgresql import Postgresql
+from harness.studies import submit, task_of
 from tests.study.keeping.test_moving import once_it_has_noticed
 
 
@@ -62,8 +63,8 @@ def check_upgraded(folder: Path) -> None:
         assert ratings["seconds"].tolist()[:6] == [1.5, 2.5, 3.5, 4.5, 5.5, 6.5]
         assert list(oversight(study.store).exclusions) == ["ben"]
         desk = AnnotationDesk(study)
-        task = desk.next_task("cem")
-        assert desk.submit("cem", task.task_id, "new", task.rubric.categories[0]).status == "stored"
+        task = task_of(desk, "cem")
+        assert submit(desk, "cem", task, task.rubric.categories[0], "new") == "stored"
         with study.store.read() as connection:
             from alembic.autogenerate import compare_metadata
             from alembic.migration import MigrationContext

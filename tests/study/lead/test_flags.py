@@ -21,7 +21,7 @@ from evenhand.study.lead.imports import import_ratings
 from evenhand.study.store.logs.answers import remarks_table, standing
 from evenhand.study.store.schema import flag_events, sorted_disagreements
 from evenhand.study.tables.ratings import validate_ratings
-from harness.studies import upgraded_without, with_edited_rubric
+from harness.studies import task_of, upgraded_without, with_edited_rubric
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def study(make_study) -> Study:
     study = make_study(pairs=2, subjects=("s",), rubrics=["refusal"])
     desk = AnnotationDesk(study)
     desk.register("ann")
-    task = desk.next_task("ann")
+    task = task_of(desk, "ann")
     for reason in ("harmful", "unclear_rubric"):
         desk.submit_all("ann", [Flag(submit_id=reason, task_id=task.task_id, reason=reason)])
     return study
@@ -87,7 +87,7 @@ def test_what_cannot_be(study):
 
 def withdraw(study: Study, flag: str) -> str:
     desk = AnnotationDesk(study)
-    task = desk.next_task("ann")
+    task = task_of(desk, "ann")
     word = Withdrawal(submit_id="w", task_id=task.task_id, flag_id=flag)
     return desk.submit_all("ann", [word])[0].status
 

@@ -10,7 +10,7 @@ from evenhand.study import extend_sample, open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.desk.oversight import exclude
 from evenhand.study.lead.progress import data_version, rater_progress, rubric_progress, time_left
-from harness.studies import work_through
+from harness.studies import task_of, work_through
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_places_and_time_left(study):
     desk = AnnotationDesk(study)
     for rater, seconds in (("r1", 10.0), ("r1", 30.0), ("r2", 20.0)):
         work_through(desk, rater, 1, seconds)
-    desk.next_task("r1")  # one task is out
+    task_of(desk, "r1")  # one task is out
     (row,) = rubric_progress(study).to_dict("records")
     assert (row["done"], row["open"], row["free"]) == (3, 1, 12)
     assert row["median_seconds"] == 20

@@ -27,6 +27,7 @@ from evenhand.study.settings.session import PaySettings, ProlificSettings
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.logs.session import add_event
 from evenhand.study.store.schema import labels, session_events
+from harness.studies import submit, task_of
 
 CODES = '[prolific]\ncomplete = "DONE1"\nscreened_out = "OUT2"\nno_consent = "NO3"\n'
 
@@ -48,8 +49,8 @@ def prolific_id(name: str) -> str:
 def label(desk: AnnotationDesk, rater: str, most: int = 1000) -> list[str]:
     """Label so many units; returns their ids in order."""
     given = []
-    while len(given) < most and (task := desk.next_task(rater)):
-        desk.submit(rater, task.task_id, f"{task.task_id}-{len(given)}", "1", 1.0)
+    while len(given) < most and (task := task_of(desk, rater)):
+        submit(desk, rater, task, "1", f"{task.task_id}-{len(given)}", seconds=1.0)
         with desk.study.store.read() as connection:
             last = sa.select(labels.c.unit_id).order_by(labels.c.event_id.desc()).limit(1)
             given.append(connection.execute(last).scalar_one())
@@ -61,7 +62,7 @@ def test_what_was_returned_is_dealt_to_others_and_its_labels_stay(make_session) 
     desk, sessions = AnnotationDesk(study), Sessions(study)
     first = enter(study, "p1")
     done = label(desk, first, 5)
-    assert desk.next_task(first) is not None  # one is open
+    assert task_of(desk, first) is not None  # one is open
     second = enter(study, "p2")
     assert desk.progress(second) == (0, 24 - 6)
     assert sessions.release(first, "returned") == 1
@@ -85,7 +86,7 @@ def test_what_was_rejected_is_labelled_by_others_as_well(make_session) -> None:
     sessions.readmit(first)
     assert sessions.next_step(first).name == "labelling"
     assert desk.progress(first) == (5, 5)
-    assert desk.next_task(first) is None
+    assert task_of(desk, first) is None
 
 
 def test_a_check_that_was_given_back_unanswered_comes_again(make_session) -> None:
@@ -112,9 +113,9 @@ def test_an_answer_on_its_way_at_the_return_is_taken(make_session) -> None:
     study = make_session(raters_per_unit=1)
     desk, sessions = AnnotationDesk(study), Sessions(study)
     rater = enter(study, "p1")
-    task = desk.next_task(rater)
+    task = task_of(desk, rater)
     sessions.release(rater, "timed_out")
-    assert desk.submit(rater, task.task_id, "late", "1", 1.0).status == "stored"
+    assert submit(desk, rater, task, "1", "late", seconds=1.0) == "stored"
 
 
 def export(
@@ -310,8 +311,8 @@ def test_times_leave_idle_time_out(make_session, monkeypatch) -> None:
 def test_times_count_what_was_labelled_and_the_first_answers_own_time(make_session) -> None:
     study = make_session()
     desk, sessions = AnnotationDesk(study), Sessions(study)
-    task = desk.next_task("r")
-    desk.submit("r", task.task_id, "a", "1", 40.0)
+    task = task_of(desk, "r")
+    submit(desk, "r", task, "1", "a", seconds=40.0)
     label(desk, "r", 2)
     (row,) = session_times(study, sessions).to_dict("records")
     assert (row["state"], row["units"], row["answers"]) == ("labelling", 3, 3)

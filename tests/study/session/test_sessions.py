@@ -22,7 +22,7 @@ from evenhand.study.session.sessions import Sessions
 from evenhand.study.session.times import session_times
 from evenhand.study.store.logs.session import add_event
 from evenhand.study.store.schema import background_answers, practice_labels, session_events
-from harness.studies import with_labels, work_through
+from harness.studies import task_of, with_labels, work_through
 
 PRACTICE = """
 [[unit]]
@@ -291,7 +291,7 @@ def test_a_session_on_postgresql(make_session, new_postgresql) -> None:
     assert sessions.next_step(rater).name == "labelling"
     work_through(desk, rater, 8, seconds=1.0)
     assert len(attention_results(study)) == 2
-    assert desk.next_task(rater) is not None
+    assert task_of(desk, rater) is not None
     assert sessions.release(rater, "rejected") == 9
     sessions.readmit(rater)
     assert desk.progress(rater)[0] == 8

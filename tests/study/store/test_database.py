@@ -27,6 +27,7 @@ from evenhand.study.store.schema import meta
 from evenhand.study.tables.pieces import pieces_of
 from evenhand.study.workspace import StoreState, store_state
 from harness.postgresql import Postgresql
+from harness.studies import task_of
 
 # Addresses
 
@@ -91,7 +92,7 @@ def folder(make_study) -> Path:
 
 
 def labelled(desk: AnnotationDesk) -> Answer:
-    return Answer(submit_id="s", task_id=desk.next_task("r").task_id, option_key="1")
+    return Answer(submit_id="s", task_id=task_of(desk, "r").task_id, option_key="1")
 
 
 def only_when_back(desk: AnnotationDesk, answer: Answer, back) -> None:

@@ -43,7 +43,7 @@ from evenhand.study.store.logs.improvements import (
     texts_led_by,
 )
 from evenhand.study.store.schema import lead_events, threshold_events
-from harness.studies import upgraded_without
+from harness.studies import submit, task_of, upgraded_without
 
 # Acts
 
@@ -53,8 +53,8 @@ def test_every_act_says_who_and_what_the_latest_first(make_study) -> None:
     assert acts(study.store).empty
     assert tuple(acts(study.store)) == ACT_COLUMNS
     desk = AnnotationDesk(study)
-    task = desk.next_task("ann")
-    desk.submit("ann", task.task_id, "s", task.rubric.categories[0])
+    task = task_of(desk, "ann")
+    submit(desk, "ann", task, task.rubric.categories[0], "s")
     exclude(study.store, "ann", "too fast", "ada")
     note_act(study.store, "export", "ratings.csv", "120 bytes", "ben")
     readmit(study.store, "ann", "it was a slip", "ada")

@@ -30,6 +30,7 @@ from evenhand.study.store.store import Store
 from evenhand.study.store.totals import TOTALS_COLUMNS, grade_totals
 from evenhand.study.tables.formats import read_table, write_table
 from evenhand.study.tables.ratings import RATINGS_COLUMNS
+from harness.studies import submit, task_of
 from tests.ratings_files import read_ratings
 
 ROOT = Path(__file__).parents[3]
@@ -90,8 +91,8 @@ def test_ratings_go_out_and_come_in_again(make_study, tmp_path: Path) -> None:
     study = make_study()
     desk = AnnotationDesk(study)
     for n in range(20):
-        task = desk.next_task("r1")
-        desk.submit("r1", task.task_id, str(n), task.rubric.categories[n % 3], 1.5)
+        task = task_of(desk, "r1")
+        submit(desk, "r1", task, task.rubric.categories[n % 3], str(n), seconds=1.5)
     unit = study.rubric_units(study.rubrics["refusal"])[0]
     study.store.add_grades([attempt(unit, label="4", probabilities={"4": 0.75}, p_positive=0.75)])
     for suffix in ("csv", "jsonl", "parquet"):
@@ -209,9 +210,9 @@ def test_postgresql_keeps_a_study_just_so(new_postgresql, make_study) -> None:
     postgresql = new_postgresql()
     study = make_study(store=postgresql, raters_per_unit=1)
     desk = AnnotationDesk(study)
-    task = desk.next_task("r1")
-    assert desk.submit("r1", task.task_id, "one", task.rubric.categories[0]).status == "stored"
-    assert desk.submit("r1", task.task_id, "one", task.rubric.categories[0]).status == "duplicate"
+    task = task_of(desk, "r1")
+    assert submit(desk, "r1", task, task.rubric.categories[0], "one") == "stored"
+    assert submit(desk, "r1", task, task.rubric.categories[0], "one") == "duplicate"
     unit = study.rubric_units(study.rubrics["refusal"])[0]
     study.store.add_grades([attempt(unit, label="4", probabilities={"4": 1.0}, p_positive=1.0)])
     assert sorted(study.ratings()["rater_kind"]) == ["human", "model"]
@@ -403,7 +404,7 @@ def test_attempts_add_up(make_study, request: pytest.FixtureRequest, database: s
 
 def label(study: Study, rater: str, language: str, submit: str = "") -> None:
     desk = AnnotationDesk(study)
-    task = desk.next_task(rater)
+    task = task_of(desk, rater)
     assert task is not None
     answer = Answer(
         submit_id=submit or rater, task_id=task.task_id, option_key="1", language=language
