@@ -27,7 +27,7 @@ from evenhand.study.keeping.moving import ADDED, upgrade_store
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.logs.answers import add_details
-from evenhand.study.store.schema import labels, meta
+from evenhand.study.store.schema import claims, labels, meta
 from evenhand.study.tables.evidence import Mark
 from evenhand.study.tables.ratings import validate_ratings
 from harness.annotator import SUBJECT, prompt_text, response_text
@@ -210,6 +210,13 @@ def task_of(desk: AnnotationDesk, rater: str) -> Task | None:
     """Return the first task that the rater is shown; None where nothing is left for them."""
     sheet = desk.next_sheet(rater)
     return sheet.tasks[0] if sheet else None
+
+
+def claim_of(study: Study, task: Task | str) -> Any:
+    """Return the row of a task's claim: its unit, rubric, draw and order."""
+    task_id = task if isinstance(task, str) else task.task_id
+    with study.store.read() as connection:
+        return connection.execute(sa.select(claims).where(claims.c.task_id == task_id)).one()
 
 
 def submit(

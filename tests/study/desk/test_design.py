@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import groupby
 
 import pytest
 
@@ -11,17 +12,11 @@ from evenhand.errors import InputError
 from evenhand.reporting.analysing import analyse_study
 from evenhand.rubrics import load_rubric
 from evenhand.study import extend_sample, open_study
-from evenhand.study.desk.answers import Answer
 from evenhand.study.desk.design import judged_without_prompt, prompts_seen
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.prompts.units import parse_unit_id
 from evenhand.study.settings.study_toml import change_config
-from harness.studies import give_secret, submit, task_of
-
-
-def reopened(study, **settings: object):
-    change_config(study.folder, {"annotation": settings})
-    return open_study(study.folder)
+from harness.studies import give_secret, label_all, submit, task_of
 
 
 def walk(desk: AnnotationDesk, rater: str, most: int = 10_000) -> list[str]:
@@ -31,10 +26,20 @@ def walk(desk: AnnotationDesk, rater: str, most: int = 10_000) -> list[str]:
     while len(asked) < most and (sheet := desk.next_sheet(rater)):
         assert sheet.done == before + len(asked) < sheet.total
         for task in sheet.tasks:
-            key = task.rubric.categories[len(asked) % 3]
-            assert submit(desk, rater, task, key, seconds=1.0) == "stored"
+            assert submit(desk, rater, task, task.rubric.categories[len(asked) % 3]) == "stored"
             asked.append(task.task_id)
     return asked
+
+
+@pytest.fixture
+def make_pairs(make_study):
+    """make_pairs(pairs, raters_per_unit, **annotation settings) -> a study of pairs."""
+    return lambda pairs, raters_per_unit=3, **annotation: make_study(
+        pairs=pairs,
+        raters_per_unit=raters_per_unit,
+        rubrics=["even-handedness"],
+        annotation=annotation,
+    )
 
 
 def by_time(study, rater: str):
@@ -87,13 +92,12 @@ def test_sides_are_balanced_within_every_rater_and_subject(make_study) -> None:
 
 
 @pytest.mark.slow
-def test_hidden_repeats_come_late_once_and_look_like_any_other(make_study) -> None:
-    study = make_study(pairs=15, rubrics=["even-handedness"])
-    with reopened(study, repeat_share=0.2, repeat_gap=10) as repeating:
-        desk = AnnotationDesk(repeating)
-        assert desk.progress("r1") == (0, 36)  # 30 units and a fifth of them again
-        asked = walk(desk, "r1")
-        rows = by_time(repeating, "r1").reset_index(drop=True)
+def test_hidden_repeats_come_late_once_and_look_like_any_other(make_pairs):
+    study = make_pairs(15, repeat_share=0.2, repeat_gap=10)
+    desk = AnnotationDesk(study)
+    assert desk.progress("r1") == (0, 36)  # 30 units and a fifth of them again
+    asked = walk(desk, "r1")
+    rows = by_time(study, "r1").reset_index(drop=True)
     assert len(asked) == len(set(asked)) == len(rows) == 36
     again = rows[rows["draw"] == 1]
     assert len(again) == 6
@@ -105,28 +109,23 @@ def test_hidden_repeats_come_late_once_and_look_like_any_other(make_study) -> No
     assert again.index[0] < 20  # spread over the session, not heaped at its end
 
 
-def test_few_units_have_no_repeat_that_could_keep_its_distance(make_study) -> None:
-    study = make_study(pairs=3, rubrics=["even-handedness"])
-    with reopened(study, repeat_share=0.5, repeat_gap=20) as repeating:
-        assert len(walk(AnnotationDesk(repeating), "r1")) == 6
+def test_few_units_have_no_repeat_that_could_keep_its_distance(make_pairs):
+    desk = AnnotationDesk(make_pairs(3, repeat_share=0.5, repeat_gap=20))
+    assert len(walk(desk, "r1")) == 6
 
 
 @pytest.mark.slow
-def test_repeats_fill_no_place(make_study) -> None:
-    study = make_study(pairs=15, raters_per_unit=2, rubrics=["even-handedness"])
-    with reopened(study, repeat_share=0.2, repeat_gap=5) as repeating:
-        desk = AnnotationDesk(repeating)
-        assert [len(walk(desk, rater)) for rater in ("r1", "r2", "r3")] == [36, 36, 0]
+def test_repeats_fill_no_place(make_pairs):
+    desk = AnnotationDesk(make_pairs(15, repeat_share=0.2, repeat_gap=5, raters_per_unit=2))
+    assert [len(walk(desk, rater)) for rater in ("r1", "r2", "r3")] == [36, 36, 0]
 
 
 @pytest.mark.slow
-def test_nobody_is_given_more_units_than_the_limit(make_study) -> None:
-    study = make_study(pairs=6, raters_per_unit=1)
-    with reopened(study, units_per_rater=8) as limited:
-        desk = AnnotationDesk(limited)
-        for rater in ("r1", "r2", "r3", "r4", "r5"):
-            walk(desk, rater)
-        rows = limited.ratings()
+def test_nobody_is_given_more_units_than_the_limit(make_study):
+    study = make_study(pairs=6, raters_per_unit=1, annotation={"units_per_rater": 8})
+    for rater in ("r1", "r2", "r3", "r4", "r5"):
+        walk(AnnotationDesk(study), rater)
+    rows = study.ratings()
     units = rows.groupby("rater_id")["unit_id"].nunique()
     # 12 pair units and 24 response units, each by one rater under all of its rubrics
     assert units.to_dict() == {"r1": 8, "r2": 8, "r3": 8, "r4": 8, "r5": 4}
@@ -134,41 +133,37 @@ def test_nobody_is_given_more_units_than_the_limit(make_study) -> None:
 
 
 @pytest.mark.slow
-def test_all_rubrics_of_a_unit_on_one_sheet(make_study) -> None:
-    study = make_study(pairs=6, raters_per_unit=2)
-    with reopened(study, screen="all", repeat_share=0.2, repeat_gap=6) as whole:
-        desk = AnnotationDesk(whole)
-        asked: list[tuple[str, ...]] = []
-        while sheet := desk.next_sheet("r1"):
-            asked.append(tuple(task.rubric.name for task in sheet.tasks))
-            for task in sheet.tasks:
-                submit(desk, "r1", task, task.rubric.categories[0])
-        assert Counter(asked)["even-handedness",] >= 12
-        assert Counter(asked)["hedging", "refusal"] >= 24
-        assert set(asked) == {("even-handedness",), ("hedging", "refusal")}
-        rows = by_time(whole, "r1")
-        assert (rows["draw"] == 0).sum() == 60
-        assert 12 <= (rows["draw"] == 1).sum() <= 13
-        assert desk.progress("r1")[0] == desk.progress("r1")[1] == len(rows)
+def test_all_rubrics_of_a_unit_on_one_sheet(make_study):
+    whole = {"screen": "all", "repeat_share": 0.2, "repeat_gap": 6}
+    study = make_study(pairs=6, raters_per_unit=2, annotation=whole)
+    desk, asked = AnnotationDesk(study), Counter()
+    while sheet := desk.next_sheet("r1"):
+        asked[tuple(task.rubric.name for task in sheet.tasks)] += 1
+        label_all(desk, "r1", most=1)
+    assert asked["even-handedness",] >= 12
+    assert asked["hedging", "refusal"] >= 24
+    assert set(asked) == {("even-handedness",), ("hedging", "refusal")}
+    rows = by_time(study, "r1")
+    assert (rows["draw"] == 0).sum() == 60
+    assert 12 <= (rows["draw"] == 1).sum() <= 13
+    assert desk.progress("r1")[0] == desk.progress("r1")[1] == len(rows)
 
 
 @pytest.mark.slow
-def test_labels_outlive_a_change_of_the_design_and_of_the_sample(make_study) -> None:
+def test_labels_outlive_a_change_of_the_design_and_of_the_sample(make_study):
     study = make_study(pairs=12, sample=6, raters_per_unit=2)
     walk(AnnotationDesk(study), "r1", 25)
     open_task = task_of(AnnotationDesk(study), "r1")
     before = study.ratings()
     extend_sample(study, 4)
-    with reopened(
-        study, raters_per_unit=1, pairs_per_block=3, screen="all", repeat_share=0.1
-    ) as changed:
+    other = {"raters_per_unit": 1, "pairs_per_block": 3, "screen": "all", "repeat_share": 0.1}
+    change_config(study.folder, {"annotation": other})
+    with open_study(study.folder) as changed:
         desk = AnnotationDesk(changed)
         assert task_of(desk, "r1").task_id == open_task.task_id
         walk(desk, "r2")
-        sheet = desk.next_sheet("r1")
-        for task in sheet.tasks:
-            key = task.rubric.categories[0]
-            assert submit(desk, "r1", task, key) != "unknown_task"
+        for task in desk.next_sheet("r1").tasks:
+            assert submit(desk, "r1", task, task.rubric.categories[0]) != "unknown_task"
         after = changed.ratings()
     kept = after.merge(before, how="inner")
     assert len(kept) == len(before) == 25
@@ -180,28 +175,12 @@ def test_labels_outlive_a_change_of_the_design_and_of_the_sample(make_study) -> 
 @pytest.mark.parametrize(
     ("key", "value"), [("repeat_share", 0.7), ("screen", "two"), ("lease_minutes", 0)]
 )
-def test_a_wrong_setting_is_one_sentence(make_study, key: str, value: object) -> None:
-    study = make_study()
-    text = (study.folder / "study.toml").read_text()
-    changed = [
-        f"{key} = {value!r}" if line.startswith(f"{key} =") else line for line in text.splitlines()
-    ]
-    (study.folder / "study.toml").write_text("\n".join(changed))
+def test_a_wrong_setting_is_one_sentence(make_study, key, value):
     with pytest.raises(InputError, match=f"annotation.{key}"):
-        open_study(study.folder)
+        make_study(annotation={key: value})
 
 
 # Rubrics judged without the prompt
-
-
-def work_through(desk: AnnotationDesk, rater: str) -> list[tuple[str, str]]:
-    """Answer everything; (rubric, task) in the order asked."""
-    asked = []
-    while sheet := desk.next_sheet(rater):
-        for task in sheet.tasks:
-            submit(desk, rater, task, task.rubric.categories[0], seconds=1.0)
-            asked.append((task.rubric.name, task.task_id))
-    return asked
 
 
 def seen(study) -> list[tuple[str, int, int]]:
@@ -209,11 +188,11 @@ def seen(study) -> list[tuple[str, int, int]]:
 
 
 @pytest.mark.slow
-def test_a_block_asks_first_what_is_judged_without_the_prompt(make_study) -> None:
+def test_a_block_asks_first_what_is_judged_without_the_prompt(make_study):
     study = make_study(pairs=12)
     assert study.config.annotation.rubrics == ("even-handedness", "hedging", "refusal")
-    asked = work_through(AnnotationDesk(study), "r1")
-    stages = [name for n, (name, _) in enumerate(asked) if n == 0 or asked[n - 1][0] != name]
+    asked = [task.rubric.name for task in label_all(AnnotationDesk(study), "r1")]
+    stages = [name for name, _ in groupby(asked)]
     assert stages == ["hedging", "even-handedness", "refusal"] * 2  # in both blocks
     assert seen(study) == []
 
@@ -229,22 +208,20 @@ def test_one_screen_for_all_shows_the_prompt_and_that_is_said(
     assert "annotators see the prompt when they judge hedging" in said
     assert "Repeats of hedging may come after the annotator has seen the prompt." in said
     with open_study(study.folder) as study:
-        asked = work_through(AnnotationDesk(study), "r1")
-        assert [name for name, _ in asked[:2]] == ["hedging", "refusal"]
-        work_through(AnnotationDesk(study), "r2")
+        asked = label_all(AnnotationDesk(study), "r1")
+        assert [task.rubric.name for task in asked[:2]] == ["hedging", "refusal"]
+        label_all(AnnotationDesk(study), "r2")
         assert seen(study) == [("hedging", 12, 12)]
         _, context = analyse_study(study, verify=False, resamples=50)
     (note,) = context.notes
     assert "without the prompt. For 12 of 12 human labels" in note
 
 
-def test_an_answer_changed_once_the_prompt_is_known_counts_as_seen(make_study) -> None:
+def test_an_answer_changed_once_the_prompt_is_known_counts_as_seen(make_study):
     study = make_study(pairs=2, subjects=("s",))
     desk = AnnotationDesk(study)
-    asked = work_through(desk, "r1")
-    first = next(task for name, task in asked if name == "hedging")
-    answer = Answer(submit_id="again", task_id=first, option_key="3", edit=True)
-    assert desk.submit_all("r1", [answer])[0].status == "stored"
+    first = next(task for task in label_all(desk, "r1") if task.rubric.name == "hedging")
+    assert submit(desk, "r1", first, "3", "again", edit=True) == "stored"
     assert seen(study) == [("hedging", 1, 4)]
 
 

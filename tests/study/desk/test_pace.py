@@ -14,7 +14,7 @@ from evenhand.study.desk.pace import Worked, as_people_say, is_enough, minutes_l
 from evenhand.study.session.sessions import Sessions
 from evenhand.study.settings.session import SessionSettings
 from evenhand.study.store.schema import told_totals
-from harness.studies import submit, task_of, work_through
+from harness.studies import label_all, submit, task_of, work_through
 
 
 @pytest.fixture
@@ -135,8 +135,7 @@ def test_no_time_zone_of_this_name(name):
 
 
 def test_a_day_ends_after_the_unit_at_hand_and_only_where_more_is_left(make_session):
-    study = make_session("[session]\nanswers_per_day = 3\n")
-    desk = AnnotationDesk(study)
+    desk = AnnotationDesk(make_session("[session]\nanswers_per_day = 3\n"))
     held = task_of(desk, "r1")
     assert work_through(desk, "r1") == 3
     assert (desk.next_sheet("r1"), desk.ended("r1")) == (None, "day")
@@ -145,16 +144,12 @@ def test_a_day_ends_after_the_unit_at_hand_and_only_where_more_is_left(make_sess
     assert submit(desk, "r1", held, "2", "late") == "already_labelled"
     assert desk.ended("r2") == ""
     # An answer changed while another unit is at hand: that unit is finished.
-    first = task_of(desk, "r2")
-    submit(desk, "r2", first, "1", "one")
+    (first,) = label_all(desk, "r2", "1", 1)
     open_one = task_of(desk, "r2")
-    from evenhand.study.desk.answers import Answer
-
     for n in range(4):
-        edit = Answer(submit_id=f"e{n}", task_id=first.task_id, option_key="2", edit=True)
-        desk.submit_all("r2", [edit])
+        submit(desk, "r2", first, "2", f"e{n}", edit=True)
     assert task_of(desk, "r2").task_id == open_one.task_id
-    submit(desk, "r2", open_one, "1", "two")
+    submit(desk, "r2", open_one, "1")
     assert desk.ended("r2") == "day"
 
 
