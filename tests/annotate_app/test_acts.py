@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import Page, expect
 
 from evenhand import annotate_app
 from evenhand.cli.lead import lead_link
@@ -110,11 +110,11 @@ def faults(code: str, touching: set[str]) -> Iterator[str]:
         ("def page(s):\n st.button('x', on_click=lead_callback(s, 'x', act, pause))", []),
     ],
 )  # fmt: skip
-def test_the_rule_finds_what_breaks_it(code: str, wrong: list[str]) -> None:
+def test_the_rule_finds_what_breaks_it(code, wrong):
     assert list(faults(code, {"st", "require"})) == wrong
 
 
-def test_nothing_is_stored_after_streamlit_was_asked_for_something() -> None:
+def test_nothing_is_stored_after_streamlit_was_asked_for_something():
     codes = {path: path.read_text("utf-8") for path in FOLDER.rglob("*.py")}
     every = [each for code in codes.values() for each in functions(code).items()]
     public = {name: called for name, called in every if not name.startswith("_")}
@@ -171,9 +171,7 @@ def click_all(page: Page, name: str) -> None:
 
 
 @pytest.mark.browser
-def test_five_quick_clicks_are_five_acts_while_the_store_is_slow(
-    new_context: Callable[..., BrowserContext], served: Served
-) -> None:
+def test_five_quick_clicks_are_five_acts_while_the_store_is_slow(new_context, served):
     page = new_context().new_page()
     page.goto(lead_link(served.folder, served.url))
     page.get_by_role("link", name="Flags", exact=True).click()

@@ -70,7 +70,7 @@ def decided(folder: Path) -> list[str]:
     return ratings.loc[ratings["rater_kind"] == "adjudicator", "label"].tolist()
 
 
-def test_a_number_is_typed(decider: Callable[[str], tuple[Page, Path]]) -> None:
+def test_a_number_is_typed(decider):
     page, folder = decider("number")
     expect(page.get_by_text("People chose: 10 (1); 90 (1)")).to_be_visible()
     page.get_by_role("button", name="Store the decision").click()
@@ -87,7 +87,7 @@ def test_a_number_is_typed(decider: Callable[[str], tuple[Page, Path]]) -> None:
     assert decided(folder) == ["50"]
 
 
-def test_several_options_are_ticked(decider: Callable[[str], tuple[Page, Path]]) -> None:
+def test_several_options_are_ticked(decider):
     page, folder = decider("several")
     expect(page.get_by_text("People chose: billing;praise (1); bug (1)")).to_be_visible()
     page.get_by_role("checkbox", name="praise: praise").check()

@@ -56,7 +56,7 @@ def begun(server: Served, announced: int, sent: int, final: bool = True) -> sock
 
 @pytest.mark.browser
 @pytest.mark.parametrize("announced", [19_000_000, 950_000])
-def test_messages_that_never_end_fill_no_memory(server: Served, announced: int) -> None:
+def test_messages_that_never_end_fill_no_memory(server, announced):
     async def label() -> float:
         server.enter(f"at-work-{announced}")
         person = Session(server.port, f"at-work-{announced}")
@@ -77,7 +77,7 @@ def test_messages_that_never_end_fill_no_memory(server: Served, announced: int) 
 
 
 @pytest.mark.browser
-def test_messages_leave_a_few_lines_in_the_log_and_forge_none(server: Served) -> None:
+def test_messages_leave_a_few_lines_in_the_log_and_forge_none(server):
     forged = "\n2026-11-22 12:00:00.000 [lead] logged in"
 
     async def send(number: int) -> None:
@@ -114,7 +114,7 @@ def log() -> Iterator[tuple[logging.Logger, Kept]]:
     visitor.set("")
 
 
-def test_each_visitor_has_room_for_some_lines_a_minute(log: tuple[logging.Logger, Kept]) -> None:
+def test_each_visitor_has_room_for_some_lines_a_minute(log):
     logger, kept = log
     for address in ("203.0.113.1", "203.0.113.2"):
         visitor.set(address)
@@ -127,7 +127,7 @@ def test_each_visitor_has_room_for_some_lines_a_minute(log: tuple[logging.Logger
     assert kept.lines[-1] == "the app's own"
 
 
-def test_nothing_logged_begins_a_line_of_its_own(log: tuple[logging.Logger, Kept]) -> None:
+def test_nothing_logged_begins_a_line_of_its_own(log):
     logger, kept = log
     hostile = "x\nforged\r\n\x1b[2J\u2028forged"
     logger.warning("said: %s", hostile)

@@ -25,5 +25,5 @@ PROXY, INNER, CLIENT = "10.0.0.1", "10.0.0.2", "203.0.113.9"
         ("127.0.0.1", ["2001:db8::1"], ["127.0.0.1"], "2001:db8::1"),
     ],
 )
-def test_the_last_that_a_trusted_proxy_says(peer, forwarded, trusted, found) -> None:
+def test_the_last_that_a_trusted_proxy_says(peer, forwarded, trusted, found):
     assert client_address(peer, forwarded, trusted) == found

@@ -103,7 +103,7 @@ def shown(page: Page, other_than: str = "") -> str:
 # ---- looking ------------------------------------------------------------------------------------
 
 
-def test_the_verdicts_come_first_and_a_look_is_asked_for(lead: Page) -> None:
+def test_the_verdicts_come_first_and_a_look_is_asked_for(lead):
     expect(lead.get_by_text("Working on the figures:")).to_be_visible()  # no long silence
     cards = lead.locator(".evenhand-card")
     expect(cards).to_have_count(2, timeout=180_000)
@@ -123,7 +123,7 @@ def test_the_verdicts_come_first_and_a_look_is_asked_for(lead: Page) -> None:
     expect(lead.locator("a[aria-current=page]")).to_have_text("Flags")
 
 
-def test_every_number_of_the_first_page_leads_to_its_rows(lead: Page) -> None:
+def test_every_number_of_the_first_page_leads_to_its_rows(lead):
     step = lead.locator(".st-key-next-step")
     tiles = lead.locator("[class*=st-key-tile-]")
     expect(tiles.first).to_contain_text("1600 of 2400 labels")
@@ -146,7 +146,7 @@ def test_every_number_of_the_first_page_leads_to_its_rows(lead: Page) -> None:
     expect(lead.get_by_role("heading", name="Confusions with the others")).to_be_visible()
 
 
-def test_the_funnel_and_the_labels_over_time(lead: Page) -> None:
+def test_the_funnel_and_the_labels_over_time(lead):
     turn_to(lead, "Progress")
     figures = lead.locator(".evenhand-figures div")
     expect(figures).to_have_text(
@@ -179,7 +179,7 @@ def test_the_funnel_and_the_labels_over_time(lead: Page) -> None:
 # ---- raters and what they flagged ---------------------------------------------------------------
 
 
-def test_the_flagged_rater_stands_first_and_has_a_page(lead: Page, served: Served) -> None:
+def test_the_flagged_rater_stands_first_and_has_a_page(lead, served):
     turn_to(lead, "Raters")
     row = lead.get_by_role("row").nth(1)
     expect(row).to_contain_text(f"{CARELESS} ", use_inner_text=True, timeout=180_000)
@@ -196,7 +196,7 @@ def test_the_flagged_rater_stands_first_and_has_a_page(lead: Page, served: Serve
         assert oversight(study.store).exclusions[CARELESS].reason == HOSTILE
 
 
-def test_a_flag_is_dealt_with(lead: Page, served: Served) -> None:
+def test_a_flag_is_dealt_with(lead, served):
     turn_to(lead, "Flags")
     expect(lead.get_by_text("2 open, 0 dealt with.")).to_be_visible()
     expect(lead.get_by_text(HOSTILE)).to_be_visible()
@@ -217,9 +217,7 @@ def test_a_flag_is_dealt_with(lead: Page, served: Served) -> None:
 # ---- adjudication -------------------------------------------------------------------------------
 
 
-def test_two_adjudicators_work_by_keyboard_and_never_meet(
-    new_context: Callable[..., BrowserContext], served: Served
-) -> None:
+def test_two_adjudicators_work_by_keyboard_and_never_meet(new_context, served):
     chair, deputy = (expert(new_context, served, name) for name in ("chair", "deputy"))
     first, second = shown(chair), shown(deputy)
     assert first != second
@@ -253,9 +251,7 @@ def test_two_adjudicators_work_by_keyboard_and_never_meet(
     assert not any(name in seen for name in (*RATERS, SUBJECT, GRADER))
 
 
-def test_a_unit_stays_with_its_person_and_can_be_taken_over(
-    new_context: Callable[..., BrowserContext], served: Served
-) -> None:
+def test_a_unit_stays_with_its_person_and_can_be_taken_over(new_context, served):
     first = shown(expert(new_context, served, "chair"))
     again = expert(new_context, served, "chair")  # who has logged in anew
     assert shown(again) == first
@@ -273,7 +269,7 @@ def test_a_unit_stays_with_its_person_and_can_be_taken_over(
             give_back(study.store, f"ghost{number}")
 
 
-def test_a_decision_is_kept_where_the_page_is_left_at_once(lead: Page, served: Served) -> None:
+def test_a_decision_is_kept_where_the_page_is_left_at_once(lead, served):
     turn_to(lead, "Adjudication")
     shown(lead)
     settled(lead).keyboard.press("2")
@@ -291,7 +287,7 @@ def test_a_decision_is_kept_where_the_page_is_left_at_once(lead: Page, served: S
 # ---- managing -----------------------------------------------------------------------------------
 
 
-def test_links_accounts_and_places(lead: Page, served: Served, tmp_path: Path) -> None:
+def test_links_accounts_and_places(lead, served, tmp_path):
     turn_to(lead, "Sessions")
     fill(lead, "Rater codes", "anna")
     press(lead, "Make links")
@@ -326,7 +322,7 @@ def test_links_accounts_and_places(lead: Page, served: Served, tmp_path: Path) -
     expect(lead.locator(".evenhand-complaint")).to_contain_text("This link was revoked")
 
 
-def test_a_new_study_is_looked_at_and_made(lead: Page, served: Served, tmp_path: Path) -> None:
+def test_a_new_study_is_looked_at_and_made(lead, served, tmp_path):
     turn_to(lead, "New study")
     settled(lead).get_by_text("Paired prompts", exact=True).click()
     expect(lead.get_by_text("Pairs of prompts")).to_be_visible()
@@ -352,9 +348,7 @@ def test_a_new_study_is_looked_at_and_made(lead: Page, served: Served, tmp_path:
         assert len(study.store.sample()) == 4
 
 
-def test_a_study_of_a_files_rows_is_made_without_a_terminal(
-    lead: Page, served: Served, tmp_path: Path
-) -> None:
+def test_a_study_of_a_files_rows_is_made_without_a_terminal(lead, served, tmp_path):
     file = tmp_path / "answers.csv"
     rows = [
         f"Sum of {n} and {n},It is {2 * n}.,m{n % 2},{'yes' if n % 3 else 'no'}" for n in range(9)
@@ -401,9 +395,7 @@ def test_a_study_of_a_files_rows_is_made_without_a_terminal(
         assert set(study.ratings()["rater_kind"]) == {"model"}  # the judge's, whom nobody sees
 
 
-def test_two_answers_are_compared_by_a_rubric_of_the_leads_own(
-    lead: Page, served: Served, tmp_path: Path
-) -> None:
+def test_two_answers_are_compared_by_a_rubric_of_the_leads_own(lead, served, tmp_path):
     file, rubric = tmp_path / "two.csv", tmp_path / "mine.toml"
     rows = [f"Task {n},One {n},Other {n}" for n in range(5)]
     file.write_text("\n".join(["prompt,response_a,response_b", *rows]))

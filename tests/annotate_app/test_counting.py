@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -55,7 +54,7 @@ def _at_random(folder: Path, seed: int) -> Study:
 
 
 @pytest.mark.slow
-def test_another_process_counts_the_same(make_study: Callable[..., Path]) -> None:
+def test_another_process_counts_the_same(make_study):
     for seed in (1, 2):
         with _at_random(make_study(12), seed) as study:
             for count in (rubric_progress, rater_progress):
@@ -72,7 +71,7 @@ def test_another_process_counts_the_same(make_study: Callable[..., Path]) -> Non
             pd.testing.assert_frame_equal(theirs, ours)
 
 
-def test_what_comes_in_is_counted_at_the_next_look(make_study: Callable[..., Path]) -> None:
+def test_what_comes_in_is_counted_at_the_next_look(make_study):
     with _at_random(make_study(12), 3) as study:
         before = latest(study, rubric_progress)["done"].sum()
         assert latest(study, rater_progress).set_index("rater_id").loc["new", "answers"] == 0
@@ -84,7 +83,7 @@ def test_what_comes_in_is_counted_at_the_next_look(make_study: Callable[..., Pat
         assert latest(study, rater_progress).set_index("rater_id").loc["new", "answers"] == 1
 
 
-def test_what_is_wrong_there_is_said_here(make_study: Callable[..., Path]) -> None:
+def test_what_is_wrong_there_is_said_here(make_study):
     with (
         open_study(make_study(12)) as study,
         pytest.raises(InputError, match="there is no rule 'no such rule'"),

@@ -24,7 +24,7 @@ from evenhand.rubrics.options import Option
 HOSTILE = '<img src=x onerror="document.title=1">'
 
 
-def test_options_have_the_digits_that_choose_them() -> None:
+def test_options_have_the_digits_that_choose_them():
     refusal = option_rows(load_rubric("refusal").options)
     assert [row["digit"] for row in refusal] == [row["key"] for row in refusal]
     pairwise = option_rows(load_rubric("even-handedness").options)
@@ -46,24 +46,24 @@ def test_options_have_the_digits_that_choose_them() -> None:
         {"token": "t", "reason": "x" * (LONGEST_REASON + 1)},
     ],
 )
-def test_what_has_another_form_is_nothing(sent: object) -> None:
+def test_what_has_another_form_is_nothing(sent):
     assert read_decision(sent) is None
 
 
-def test_a_decision_and_a_wish_to_pass() -> None:
+def test_a_decision_and_a_wish_to_pass():
     assert read_decision({"token": "t", "label": "C", "reason": "so"}) == Sent("t", "C", "so")
     assert read_decision({"token": "t", "passes": True}) == Sent("t", passes=True)
     assert read_decision({"token": "t", "passes": "yes"}) == Sent("t")
 
 
-def test_the_board_is_text_whoever_wrote_it() -> None:
+def test_the_board_is_text_whoever_wrote_it():
     page = board(HOSTILE, [BoardCard(HOSTILE, HOSTILE, HOSTILE, [HOSTILE], HOSTILE)])
     page += figures_row([(HOSTILE, HOSTILE)])
     assert "<img" not in page
     assert page.count("&lt;img") == 8
 
 
-def test_a_card_says_what_decided_and_both_kappas_where_they_are_known() -> None:
+def test_a_card_says_what_decided_and_both_kappas_where_they_are_known():
     keys = [["hedging", "cohen_kappa", "humans", rater, "all", ""] for rater in ("some-model", "")]
     rows = pd.DataFrame([dict(zip(RESULTS_KEY, key, strict=True)) for key in keys])
     verdict: Verdict = {

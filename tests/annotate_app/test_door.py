@@ -44,11 +44,11 @@ def asked(server: Served, method: str, path: str, body: bytes = b"") -> int:
         ("POST", "/_stcore/upload_file/session/file", 403),
     ],
 )
-def test_what_is_not_for_visitors_is_closed(server, method: str, path: str, status: int) -> None:
+def test_what_is_not_for_visitors_is_closed(server, method, path, status):
     assert asked(server, method, path) == status
 
 
-def test_a_file_of_somebody_without_a_login_is_refused_unread(server: Served) -> None:
+def test_a_file_of_somebody_without_a_login_is_refused_unread(server):
     size = 400 * 1024 * 1024
     with socket.create_connection(("127.0.0.1", server.port), timeout=10) as line:
         head = (
@@ -79,7 +79,7 @@ async def opened(server: Served, origin: str) -> bool:
         return False
 
 
-def test_a_foreign_page_is_refused_at_once_and_costs_nobody_a_moment(server: Served) -> None:
+def test_a_foreign_page_is_refused_at_once_and_costs_nobody_a_moment(server):
     own = f"http://127.0.0.1:{server.port}"
     foreign = ("https://elsewhere.example.org", "null", "http://[", "https://127.0.0.1.example.org")
 
@@ -95,7 +95,7 @@ def test_a_foreign_page_is_refused_at_once_and_costs_nobody_a_moment(server: Ser
     assert anyio.run(opened, server, "http://localhost:1")
 
 
-def test_a_message_that_is_too_long_ends_its_own_connection(server: Served) -> None:
+def test_a_message_that_is_too_long_ends_its_own_connection(server):
     async def flood() -> int:
         server.enter("other", "long")
         other, long = Session(server.port, "other"), Session(server.port, "long")

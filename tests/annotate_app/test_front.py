@@ -142,7 +142,7 @@ def test_the_first_page_carries_our_words_and_style():
     assert '<html translate="no"' in page
 
 
-def test_the_page_names_every_module_that_streamlit_begins_with() -> None:
+def test_the_page_names_every_module_that_streamlit_begins_with():
     page = front_page()
     modules = modules_of(page)
     assert any(name.startswith("BidiComponent.") for name in modules)

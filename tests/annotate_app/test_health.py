@@ -12,7 +12,7 @@ from evenhand.study.workspace import StoreState
 WELL, AWAY = StoreState(read=True, write=True), StoreState(read=False, write=False)
 
 
-def test_however_many_want_to_know_the_store_is_asked_once_a_while() -> None:
+def test_however_many_want_to_know_the_store_is_asked_once_a_while():
     asked = []
 
     def ask() -> StoreState:
@@ -33,7 +33,7 @@ def test_however_many_want_to_know_the_store_is_asked_once_a_while() -> None:
     assert threading.main_thread() not in asked  # everybody else's work goes on meanwhile
 
 
-def test_no_answer_is_a_no_and_holds_up_nobody() -> None:
+def test_no_answer_is_a_no_and_holds_up_nobody():
     over = threading.Event()
     asked = []
 
@@ -53,7 +53,7 @@ def test_no_answer_is_a_no_and_holds_up_nobody() -> None:
     asyncio.run(twice())
 
 
-def test_a_fault_in_asking_is_a_no() -> None:
+def test_a_fault_in_asking_is_a_no():
     def ask() -> StoreState:
         raise OSError("out of files")
 

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import Page, expect
 
 from evenhand.cli.lead import lead_link
 from evenhand.study import open_study
 from evenhand.study.access import lead_login as lead_access
 from evenhand.study.access.accounts import disable_account, set_account
 from evenhand.study.tables.evidence import Mark
-from harness.annotator import READY, SUBJECT, Annotator
+from harness.annotator import READY, SUBJECT
 from harness.served import Served
 from harness.studies import mark_words, with_labels
 from tests.annotate_app.participants import inside
@@ -85,9 +85,7 @@ def complaint(page: Page, text: str) -> None:
 # ---- who gets in --------------------------------------------------------------------------------
 
 
-def test_the_link_works_once_and_a_reload_goes_on(
-    new_context: Callable[..., BrowserContext], served: Served
-) -> None:
+def test_the_link_works_once_and_a_reload_goes_on(new_context, served):
     link = lead_link(served.folder, served.url)
     page = new_context().new_page()
     page.goto(link)
@@ -106,9 +104,7 @@ def test_the_link_works_once_and_a_reload_goes_on(
 
 
 @pytest.mark.thorough
-def test_an_annotator_who_tries_gets_nowhere(
-    annotator: Callable[..., Annotator], served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_annotator_who_tries_gets_nowhere(annotator, served, monkeypatch):
     person = annotator("curious", served)
     link = lead_link(served.folder, served.url)
     monkeypatch.setattr(lead_access, "LINK_MINUTES", 0)
@@ -131,9 +127,7 @@ def test_an_annotator_who_tries_gets_nowhere(
 
 
 @pytest.mark.thorough
-def test_a_forged_login_in_the_browser_opens_nothing(
-    new_context: Callable[..., BrowserContext], served: Served
-) -> None:
+def test_a_forged_login_in_the_browser_opens_nothing(new_context, served):
     page = new_context().new_page()
     enter(page, served)
     kept = page.evaluate("Object.entries(sessionStorage).find(([k]) => k.startsWith('evenhand-l'))")
@@ -144,9 +138,7 @@ def test_a_forged_login_in_the_browser_opens_nothing(
 
 
 @pytest.mark.thorough
-def test_an_expert_adjudicates_and_sees_nothing_else(
-    new_context: Callable[..., BrowserContext], served: Served
-) -> None:
+def test_an_expert_adjudicates_and_sees_nothing_else(new_context, served):
     page = new_context().new_page()
     page.goto(f"{served.url}?lead=in")
     page.get_by_label("Name").fill("chair")
@@ -187,11 +179,8 @@ def test_an_expert_adjudicates_and_sees_nothing_else(
 
 @pytest.mark.thorough
 def test_a_session_from_invite_to_export_while_labels_arrive(
-    new_context: Callable[..., BrowserContext],
-    annotator: Callable[..., Annotator],
-    make_study: Callable[..., Path],
-    serve_study: Callable[[Path], Served],
-) -> None:
+    new_context, annotator, make_study, serve_study
+):
     folder = make_study(6, raters_per_unit=2)
     with (folder / "study.toml").open("a", encoding="utf-8") as file:
         file.write('\n[prolific]\ncomplete = "C"\nscreened_out = "S"\nno_consent = "N"\n')
@@ -300,12 +289,7 @@ def download(page: Page, name: str) -> bytes:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_serious_accessibility_fault(
-    new_context: Callable[..., BrowserContext],
-    served: Served,
-    axe: Callable[[Page, str], None],
-    scheme: str,
-) -> None:
+def test_no_serious_accessibility_fault(new_context, served, axe, scheme):
     page = new_context(color_scheme=scheme).new_page()
     page.goto(f"{served.url}?lead=in")
     expect(page.get_by_role("button", name="Log in")).to_be_visible()

@@ -72,7 +72,7 @@ def button(app: AppTest, label: str):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ended", [False, True])
-def test_who_has_ended_pauses_nothing(folder: Path, ended: bool) -> None:
+def test_who_has_ended_pauses_nothing(folder, ended):
     app = acted(folder, "pause")
     with open_study(folder) as study:
         set_account(study.store, "bea", PASSWORD, "lead")
@@ -84,7 +84,7 @@ def test_who_has_ended_pauses_nothing(folder: Path, ended: bool) -> None:
 
 
 @pytest.mark.slow
-def test_a_flag_on_a_rubric_that_is_gone_does_not_block_the_others(folder: Path) -> None:
+def test_a_flag_on_a_rubric_that_is_gone_does_not_block_the_others(folder):
     with open_study(folder) as study:
         desk = AnnotationDesk(study)
         desk.register("ann")
@@ -105,7 +105,7 @@ def test_a_flag_on_a_rubric_that_is_gone_does_not_block_the_others(folder: Path)
 
 
 @pytest.mark.slow
-def test_a_flag_that_was_withdrawn_is_shown_as_such(folder: Path) -> None:
+def test_a_flag_that_was_withdrawn_is_shown_as_such(folder):
     with open_study(folder) as study:
         desk = AnnotationDesk(study)
         task = task_of(desk, "bea").task_id
@@ -119,7 +119,7 @@ def test_a_flag_that_was_withdrawn_is_shown_as_such(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_was_sorted_is_kept_where_the_run_is_cut_short(folder: Path) -> None:
+def test_what_was_sorted_is_kept_where_the_run_is_cut_short(folder):
     app = acted(folder, "sort")
     app.text_area[0].set_value("read twice")
     button(app, "Grader wrong").click()
@@ -132,7 +132,7 @@ def test_what_was_sorted_is_kept_where_the_run_is_cut_short(folder: Path) -> Non
 
 
 @pytest.mark.slow
-def test_of_two_keys_at_once_one_counts_and_the_other_is_told(folder: Path) -> None:
+def test_of_two_keys_at_once_one_counts_and_the_other_is_told(folder):
     app = acted(folder, "sort")
     button(app, "Grader wrong").click()
     button(app, "People wrong").click()

@@ -13,7 +13,7 @@ from evenhand.annotate_app.logins.lead_login import place_of
 from evenhand.study import open_study
 from evenhand.study.settings.study_toml import change_config, read_config
 from evenhand.study.store.logs.decisions import acts
-from harness.annotator import READY, Annotator
+from harness.annotator import READY
 from harness.served import Served, holds
 from harness.studies import with_labels
 from tests.annotate_app.participants import KNOWN
@@ -66,12 +66,7 @@ def save(page: Page) -> None:
     expect(page.get_by_text("Saved, and in force now")).to_be_visible()
 
 
-def test_a_setting_is_in_force_at_once_in_every_process(
-    folder: Path,
-    lead: Callable[..., Page],
-    annotator: Callable[..., Annotator],
-    serve_study: Callable[[Path], Served],
-) -> None:
+def test_a_setting_is_in_force_at_once_in_every_process(folder, lead, annotator, serve_study):
     served, other = serve_study(folder), serve_study(folder)
     person = annotator("eve", other)
     person.answer("L")
@@ -101,12 +96,7 @@ def test_a_setting_is_in_force_at_once_in_every_process(
     expect(page.get_by_role("cell", name="annotation.confidence: false -> true")).to_be_visible()
 
 
-def test_a_changed_consent_is_asked_for_before_the_next_unit(
-    folder: Path,
-    lead: Callable[..., Page],
-    annotator: Callable[..., Annotator],
-    serve_study: Callable[[Path], Served],
-) -> None:
+def test_a_changed_consent_is_asked_for_before_the_next_unit(folder, lead, annotator, serve_study):
     served = serve_study(folder)
     person = annotator("ann", served)
     page = lead(served, "Texts")
@@ -125,11 +115,7 @@ def test_a_changed_consent_is_asked_for_before_the_next_unit(
     person.page.wait_for_selector(READY)
 
 
-def test_a_yes_to_one_consent_is_no_yes_to_another(
-    folder: Path,
-    new_context: Callable[..., BrowserContext],
-    serve_study: Callable[[Path], Served],
-) -> None:
+def test_a_yes_to_one_consent_is_no_yes_to_another(folder, new_context, serve_study):
     """Both texts stand in the files, and the page was drawn with the first."""
     change_config(folder, {"consent": {"text": "We keep nothing."}})
     served = serve_study(folder)
@@ -147,11 +133,8 @@ def test_a_yes_to_one_consent_is_no_yes_to_another(
 
 
 def test_a_rubrics_new_text_parts_the_labels_and_needs_no_reload(
-    folder: Path,
-    lead: Callable[..., Page],
-    annotator: Callable[..., Annotator],
-    serve_study: Callable[[Path], Served],
-) -> None:
+    folder, lead, annotator, serve_study
+):
     served = serve_study(folder)
     person = annotator("ann", served)
     person.answer("L")
@@ -180,9 +163,7 @@ def test_a_rubrics_new_text_parts_the_labels_and_needs_no_reload(
     assert set(hashes) == {before, new}
 
 
-def test_what_another_has_changed_is_shown_and_not_overwritten(
-    folder: Path, lead: Callable[..., Page], serve_study: Callable[[Path], Served]
-) -> None:
+def test_what_another_has_changed_is_shown_and_not_overwritten(folder, lead, serve_study):
     page = lead(serve_study(folder), "Settings")
     page.get_by_label("Units per rater").fill("7")
     change_config(folder, {"annotation": {"lease_minutes": 45.0}})
@@ -202,9 +183,7 @@ def test_what_another_has_changed_is_shown_and_not_overwritten(
     assert read_config(folder).annotation.units_per_rater == 0
 
 
-def test_what_is_wrong_is_said_and_nothing_is_written(
-    folder: Path, lead: Callable[..., Page], serve_study: Callable[[Path], Served]
-) -> None:
+def test_what_is_wrong_is_said_and_nothing_is_written(folder, lead, serve_study):
     page = lead(serve_study(folder), "Settings")
     before = (folder / "study.toml").read_bytes()
     page.get_by_role("button", name="See what it does").click()
@@ -235,12 +214,7 @@ def test_what_is_wrong_is_said_and_nothing_is_written(
     expect(page.get_by_label("Seed")).to_have_count(0)
 
 
-def test_practice_and_checks_are_made_without_a_file(
-    folder: Path,
-    lead: Callable[..., Page],
-    new_context: Callable[..., BrowserContext],
-    serve_study: Callable[[Path], Served],
-) -> None:
+def test_practice_and_checks_are_made_without_a_file(folder, lead, new_context, serve_study):
     served = serve_study(folder)
     page = lead(served, "Training and checks")
     page.get_by_label("Name").fill("first")
@@ -290,11 +264,8 @@ def test_practice_and_checks_are_made_without_a_file(
 
 
 def test_a_file_that_is_broken_by_hand_changes_nothing_until_it_is_mended(
-    folder: Path,
-    lead: Callable[..., Page],
-    annotator: Callable[..., Annotator],
-    serve_study: Callable[[Path], Served],
-) -> None:
+    folder, lead, annotator, serve_study
+):
     served = serve_study(folder)
     person = annotator("ann", served)
     settings = folder / "study.toml"
@@ -319,14 +290,7 @@ def test_a_file_that_is_broken_by_hand_changes_nothing_until_it_is_mended(
     ("width", "colours"),
     [(1280, "light"), pytest.param(390, "dark", marks=pytest.mark.thorough)],
 )
-def test_the_pages_are_accessible_and_fit(
-    folder: Path,
-    lead: Callable[..., Page],
-    serve_study: Callable[[Path], Served],
-    axe: Callable[[Page, str], None],
-    width: int,
-    colours: str,
-) -> None:
+def test_the_pages_are_accessible_and_fit(folder, lead, serve_study, axe, width, colours):
     how = {"viewport": {"width": width, "height": 900}, "color_scheme": colours}
     page = lead(serve_study(folder), "Settings", **how)
     page.get_by_label("Raters per unit").fill("4")
@@ -340,9 +304,7 @@ def test_the_pages_are_accessible_and_fit(
         assert wide <= 0, title
 
 
-def test_a_new_meaning_takes_no_older_labels_with_it(
-    folder: Path, lead: Callable[..., Page], serve_study: Callable[[Path], Served]
-) -> None:
+def test_a_new_meaning_takes_no_older_labels_with_it(folder, lead, serve_study):
     served = serve_study(folder)
     with open_study(folder) as study:
         with_labels(study, {"ann": "LRC"}, "shorter")
@@ -358,9 +320,7 @@ def test_a_new_meaning_takes_no_older_labels_with_it(
     assert "shorter" not in read_config(folder).same_text
 
 
-def test_without_its_last_question_nobody_is_asked_about_themselves(
-    folder: Path, lead: Callable[..., Page], serve_study: Callable[[Path], Served]
-) -> None:
+def test_without_its_last_question_nobody_is_asked_about_themselves(folder, lead, serve_study):
     served = serve_study(folder)
     page = lead(served, "Training and checks")
     page.get_by_text("Background questions").click()

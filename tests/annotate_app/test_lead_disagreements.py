@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, TimeoutError, expect
+from playwright.sync_api import Page, TimeoutError, expect
 
 from evenhand.cli.lead import lead_link
 from evenhand.study import open_study
@@ -72,9 +72,7 @@ def choose(page: Page, box: str, option: str) -> None:
 
 
 @pytest.mark.thorough
-def test_the_lead_sorts_what_a_grader_says_unlike_people(
-    new_context: Callable[..., BrowserContext], served: Served, axe: Callable[[Page, str], None]
-) -> None:
+def test_the_lead_sorts_what_a_grader_says_unlike_people(new_context, served, axe):
     page = new_context().new_page()
     outside: list[str] = []
     page.on("request", lambda r: outside.append(r.url) if served.url not in r.url else None)

@@ -58,7 +58,7 @@ print({"evenhand.analysis", "evenhand.graders", "evenhand.annotate_app.lead"} & 
 
 
 @pytest.mark.slow
-def test_who_labels_or_stands_at_the_leads_door_has_no_figures_loaded(folder: Path) -> None:
+def test_who_labels_or_stands_at_the_leads_door_has_no_figures_loaded(folder):
     """In a process of its own, since tests have loaded them into this one."""
     command = [sys.executable, "-P", "-c", LOADED, str(folder)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -90,9 +90,7 @@ def shown_to(folder: Path, title: str, name: str) -> AppTest:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["", "ada"])
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.title)
-def test_every_page_asks_who_is_there_before_anything_else(
-    folder: Path, page: object, name: str
-) -> None:
+def test_every_page_asks_who_is_there_before_anything_else(folder, page, name):
     app = shown_to(folder, page.title, name)
     if name and "expert" in page.roles:
         assert not app.exception

@@ -61,7 +61,7 @@ def shown(folder: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_the_audits_answers_are_there_once_there_was_one(folder: Path, tmp_path: Path) -> None:
+def test_the_audits_answers_are_there_once_there_was_one(folder, tmp_path):
     assert "Ratings" in shown(folder)
     assert TITLE not in shown(folder)
     with open_study(folder) as study:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import Page, expect
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from evenhand.annotate_app.front import front_page
@@ -44,14 +44,12 @@ def log_in(page: Page, name: str) -> None:
     page.get_by_role("button", name="Log in").click()
 
 
-def test_every_page_has_its_address() -> None:
+def test_every_page_has_its_address():
     assert {place_of(page.title) for page in PAGES} == PLACES
 
 
 @pytest.mark.browser
-def test_back_reload_and_bookmark_lead_to_the_same_page(
-    new_context: Callable[..., BrowserContext], served: Served
-) -> None:
+def test_back_reload_and_bookmark_lead_to_the_same_page(new_context, served):
     page = new_context().new_page()
     page.goto(lead_link(served.folder, served.url))
     is_at(page, served, "Overview")
@@ -76,9 +74,7 @@ def test_back_reload_and_bookmark_lead_to_the_same_page(
 
 
 @pytest.mark.browser
-def test_an_expert_finds_one_page_at_every_address(
-    new_context: Callable[..., BrowserContext], served: Served
-) -> None:
+def test_an_expert_finds_one_page_at_every_address(new_context, served):
     page = new_context().new_page()
     page.goto(f"{served.url}?lead")
     log_in(page, "chair")
@@ -93,9 +89,7 @@ def test_an_expert_finds_one_page_at_every_address(
 
 
 @pytest.mark.browser
-def test_a_rater_receives_no_name_of_a_page(
-    new_context: Callable[..., BrowserContext], served: Served
-) -> None:
+def test_a_rater_receives_no_name_of_a_page(new_context, served):
     page = new_context().new_page()
     received: list[ForwardMsg] = []
 
@@ -125,7 +119,7 @@ def named_to(received: list[ForwardMsg]) -> set[str]:
 
 
 @pytest.mark.browser
-def test_every_address_begins_with_our_page(served: Served) -> None:
+def test_every_address_begins_with_our_page(served):
     for place in PLACES:
         with urllib.request.urlopen(served.url + place) as answer:  # noqa: S310
             assert answer.read().decode() == front_page()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -31,9 +30,7 @@ def label(folder: Path, rater: str, labels: str) -> str:
         return data_version(with_labels(study, {rater: labels}, "shorter"))
 
 
-def test_a_rater_whom_nobody_labels_beside_has_no_usual_run(
-    make_study: Callable[..., Path],
-) -> None:
+def test_a_rater_whom_nobody_labels_beside_has_no_usual_run(make_study):
     folder = make_study(6)
     label(folder, "ann", "LRCLRC")
     with open_study(folder) as study:
@@ -42,7 +39,7 @@ def test_a_rater_whom_nobody_labels_beside_has_no_usual_run(
 
 
 @pytest.mark.thorough
-def test_figures_follow_the_labels(make_study: Callable[..., Path]) -> None:
+def test_figures_follow_the_labels(make_study):
     folder = make_study(12)
     maker = FiguresMaker(folder)
     with open_study(folder) as study:

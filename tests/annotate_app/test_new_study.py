@@ -18,7 +18,7 @@ HAS_ANOTHER_NAME = {"sample"}
 """Items to label."""
 
 
-def test_every_option_of_label_has_a_field(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_option_of_label_has_a_field(capsys):
     main(["label", "--help"])
     options = set(re.findall(r"--([a-z][a-z-]+)", capsys.readouterr().out))
     assert options - OF_THE_MACHINE - HAS_ANOTHER_NAME <= set(_FIELDS)
@@ -29,7 +29,7 @@ def write(path: Path, *rows: str) -> Path:
     return path
 
 
-def test_each_column_is_told_before_anything_is_asked(tmp_path: Path) -> None:
+def test_each_column_is_told_before_anything_is_asked(tmp_path):
     file = write(tmp_path / "items.csv", "prompt,output,model,tone", "Hi,Hello,m1,warm")
     found = look_at_items(file, ASKED)
     assert found.columns == [
@@ -43,7 +43,7 @@ def test_each_column_is_told_before_anything_is_asked(tmp_path: Path) -> None:
     assert found.taken == item_study(file, ASKED).taken
 
 
-def test_two_answers_are_told_as_such(tmp_path: Path) -> None:
+def test_two_answers_are_told_as_such(tmp_path):
     file = write(tmp_path / "items.csv", "prompt,answer_a,answer_b", "Hi,Hello,Hey", "Ho,Hi,Oh")
     found = look_at_items(file, ItemOptions())
     assert found.show == ["prompt", "answer_a", "answer_b"]
@@ -51,7 +51,7 @@ def test_two_answers_are_told_as_such(tmp_path: Path) -> None:
     assert {role for role, _ in found.taken} <= set(_ROLES)
 
 
-def test_what_is_not_clear_is_said_beside_the_columns(tmp_path: Path) -> None:
+def test_what_is_not_clear_is_said_beside_the_columns(tmp_path):
     file = write(tmp_path / "items.csv", "task,said", "Hi,Hello")
     found = look_at_items(file, ASKED)
     assert [name for name, _ in found.columns] == ["task", "said"]
@@ -60,7 +60,7 @@ def test_what_is_not_clear_is_said_beside_the_columns(tmp_path: Path) -> None:
     assert _taken_for("task", found) == ""
 
 
-def test_complaints_name_fields_for_options(tmp_path: Path) -> None:
+def test_complaints_name_fields_for_options(tmp_path):
     chat = write(tmp_path / "items.csv", "response", "Hello")
     for options in (
         ItemOptions(),

@@ -31,13 +31,11 @@ def verdicts(**given: str) -> list[Any]:
         (BUSY, verdicts(r="do_not_use may_stand_in"), False),
     ],
 )
-def test_labelling_is_over_where_nobody_labels_and_every_grader_has_a_verdict(
-    ends: Forecast, given: list[Any], over: bool
-) -> None:
+def test_labelling_is_over_where_nobody_labels_and_every_grader_has_a_verdict(ends, given, over):
     assert is_over(ends, given) is over
 
 
-def test_the_end_is_the_report_which_names_a_rubric_without_a_grader() -> None:
+def test_the_end_is_the_report_which_names_a_rubric_without_a_grader():
     assert after_the_verdicts([], TITLES).title == "Export"
     some = verdicts(r="do_not_use only_with_correction", s="may_stand_in")
     assert after_the_verdicts(some, TITLES).title == "Export"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,9 +21,7 @@ def stance_demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.thorough
-def test_a_visitor_labels_a_response_of_the_stance_demo(
-    stance_demo: Path, serve_study: Callable, new_context: Callable
-) -> None:
+def test_a_visitor_labels_a_response_of_the_stance_demo(stance_demo, serve_study, new_context):
     served = serve_study(stance_demo)
     page = new_context().new_page()
     served.enter("visitor")

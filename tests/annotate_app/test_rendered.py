@@ -150,11 +150,11 @@ def text_of(node: Any) -> str:
         ),
     ],
 )  # fmt: skip
-def test_a_text_becomes_its_tree(source: str, tree: list[Any]) -> None:
+def test_a_text_becomes_its_tree(source, tree):
     assert json.loads(json.dumps(rendered(source))) == tree
 
 
-def test_headings_stay_below_the_pages_own_and_skip_no_level() -> None:
+def test_headings_stay_below_the_pages_own_and_skip_no_level():
     tree = rendered("## a\n# b\n#### c\n### d\n# e\n## f\n### g\n#### h\n##### i")
     assert tree is not None
     found = [(node[0], node[1]["class"], node[2]) for node in tree]
@@ -178,7 +178,7 @@ def test_headings_stay_below_the_pages_own_and_skip_no_level() -> None:
         "- a\n" * 10_000,
     ],
 )
-def test_what_cannot_be_rendered_whole_is_shown_as_its_source(source: str) -> None:
+def test_what_cannot_be_rendered_whole_is_shown_as_its_source(source):
     assert rendered(source) is None
 
 
@@ -196,7 +196,7 @@ def test_what_cannot_be_rendered_whole_is_shown_as_its_source(source: str) -> No
         "$a " * (LONGEST // 3),
     ],
 )
-def test_no_text_keeps_the_page_waiting(source: str) -> None:
+def test_no_text_keeps_the_page_waiting(source):
     """Its cost grows no faster than the square of its length, for which there is a limit."""
 
     def cost(text: str) -> float:
@@ -209,7 +209,7 @@ def test_no_text_keeps_the_page_waiting(source: str) -> None:
     assert tree is None or "".join(map(text_of, tree)) == source.strip().replace("\\", "")
 
 
-def test_code_beyond_a_bound_is_not_coloured() -> None:
+def test_code_beyond_a_bound_is_not_coloured():
     long, short = "if 1\n" * 1_300 + "if 2", "if 3"
     tree = rendered(f"```c\n{long}\n```\n```c\n{short}\n```")
     assert tree is not None
@@ -226,7 +226,7 @@ def test_code_beyond_a_bound_is_not_coloured() -> None:
         "&lt;b&gt; &#60;i&#62; \\<u>",
     ],
 )
-def test_only_listed_parts_and_attributes_stand_in_a_tree(source: str) -> None:
+def test_only_listed_parts_and_attributes_stand_in_a_tree(source):
     tree = rendered(source)
     assert tree
     for tag, attributes in (part for node in tree for part in parts(node)):
@@ -259,11 +259,11 @@ def spelled(nodes: Any, text: str) -> list[Any]:
         "",
     ],
 )
-def test_texts_by_place_are_the_texts(source: str) -> None:
+def test_texts_by_place_are_the_texts(source):
     nodes = by_place(source)
     assert spelled(nodes or (), source) == list(rendered(source) or ())
 
 
-def test_a_long_text_travels_once() -> None:
+def test_a_long_text_travels_once():
     source = "Some people hold that **this is right**, and others that it is not.\n\n" * 50
     assert len(json.dumps(by_place(source))) < len(json.dumps(rendered(source))) / 1.5

@@ -65,7 +65,7 @@ def browser(chromium: Callable[..., Browser]) -> Iterator[Browser]:
 
 
 @pytest.mark.thorough
-def test_a_unit_is_labelled_through_nginx(proxied: Proxied, browser: Browser) -> None:
+def test_a_unit_is_labelled_through_nginx(proxied, browser):
     context = browser.new_context(ignore_https_errors=True)
     page = context.new_page()
     proxied.served.enter("ann")
@@ -79,9 +79,7 @@ def test_a_unit_is_labelled_through_nginx(proxied: Proxied, browser: Browser) ->
 
 
 @pytest.mark.thorough
-def test_who_comes_while_the_app_is_away_reads_our_words_and_is_let_in_by_itself(
-    proxied: Proxied, browser: Browser
-) -> None:
+def test_who_comes_while_the_app_is_away_reads_our_words_and_is_let_in_by_itself(proxied, browser):
     proxied.served.kill()
     context = browser.new_context(ignore_https_errors=True)
     page = context.new_page()
@@ -97,9 +95,7 @@ def test_who_comes_while_the_app_is_away_reads_our_words_and_is_let_in_by_itself
 
 
 @pytest.mark.thorough
-def test_the_lead_comes_in_through_nginx_and_no_token_is_logged(
-    proxied: Proxied, browser: Browser
-) -> None:
+def test_the_lead_comes_in_through_nginx_and_no_token_is_logged(proxied, browser):
     context = browser.new_context(ignore_https_errors=True)
     page = context.new_page()
     link = lead_link(proxied.served.folder, proxied.url)
@@ -115,7 +111,7 @@ def test_the_lead_comes_in_through_nginx_and_no_token_is_logged(
     assert link.partition("=")[2][:20] not in proxied.log
 
 
-def test_streamlits_files_come_compressed(proxied: Proxied) -> None:
+def test_streamlits_files_come_compressed(proxied):
     """The app sends them as they are; nothing that tells of anybody is compressed on the way."""
     path = re.search(r"static/js/index[\w.-]+", front_page())
     assert path is not None
@@ -132,7 +128,7 @@ def _compression(proxied: Proxied, path: str) -> str | None:
         return answer.headers["Content-Encoding"]
 
 
-def test_no_id_of_a_session_or_a_file_is_logged(proxied: Proxied) -> None:
+def test_no_id_of_a_session_or_a_file_is_logged(proxied):
     proxied.ask("DELETE", "/_stcore/upload_file/secret-session/secret-file")
     proxied.ask("GET", "/media/secret-export.csv")
     proxied.ask("GET", "/long/" + "x" * 5_000)
@@ -156,7 +152,7 @@ def refused(page: Page) -> list[str]:
     return [each for each in page.evaluate("refused") if not each.startswith(HARMLESS)]
 
 
-def test_the_policy_of_the_headers_lets_everything_run(proxied: Proxied, browser: Browser) -> None:
+def test_the_policy_of_the_headers_lets_everything_run(proxied, browser):
     context = browser.new_context(ignore_https_errors=True)
     context.add_init_script(
         "window.refused = []; addEventListener('securitypolicyviolation', "
@@ -193,7 +189,7 @@ def test_the_policy_of_the_headers_lets_everything_run(proxied: Proxied, browser
     context.close()
 
 
-def test_what_is_closed_is_closed_by_nginx_too(proxied: Proxied) -> None:
+def test_what_is_closed_is_closed_by_nginx_too(proxied):
     for path in ("metrics", "metrics?families=x", "agent/interact", "script-health-check"):
         assert proxied.ask("GET", f"/_stcore/{path}")[0] == 404
     upload = "/_stcore/upload_file/session/file"
@@ -202,7 +198,7 @@ def test_what_is_closed_is_closed_by_nginx_too(proxied: Proxied) -> None:
     assert proxied.ask("PUT", "/", 5_000_000)[0] == 413
 
 
-def test_the_long_cookies_of_a_single_sign_on_pass(proxied: Proxied) -> None:
+def test_the_long_cookies_of_a_single_sign_on_pass(proxied):
     context = unverified()
     port = int(proxied.url.rsplit(":", 1)[1].rstrip("/"))
     stream = {
@@ -218,7 +214,7 @@ def test_the_long_cookies_of_a_single_sign_on_pass(proxied: Proxied) -> None:
         line.close()
 
 
-def test_pages_of_another_name_cannot_speak_to_the_app(proxied: Proxied) -> None:
+def test_pages_of_another_name_cannot_speak_to_the_app(proxied):
     def upgrade(origin: str) -> int:
         headers = {
             "Host": NAME, "Origin": origin, "Connection": "Upgrade", "Upgrade": "websocket",
@@ -270,12 +266,7 @@ async def wrong_password(served: Served, **headers: str) -> None:
     [pytest.param([], "127.0.0.1", marks=pytest.mark.thorough), (["127.0.0.1"], "203.0.113.5")],
     ids=["nobody", "one"],
 )
-def test_an_address_is_taken_from_a_trusted_proxy_alone(
-    make_session: Callable[..., Path],
-    serve_study: Callable[[Path], Served],
-    trusted: list[str],
-    taken: str,
-) -> None:
+def test_an_address_is_taken_from_a_trusted_proxy_alone(make_session, serve_study, trusted, taken):
     folder = make_session(2, f'[session]\nentry = "account"\ntrusted_proxies = {trusted}\n')
     claimed = {"X-Forwarded-For": "6.6.6.6, 203.0.113.5"}
     with ThreadPoolExecutor(1) as apart:  # from the loop of the browser, if one runs here
@@ -287,7 +278,7 @@ def test_an_address_is_taken_from_a_trusted_proxy_alone(
     assert (kept.name_key, kept.address_key) == astuple(attempt(secret, "ada", taken))[:2]
 
 
-def test_without_tls_there_is_only_the_way_to_it(proxied: Proxied) -> None:
+def test_without_tls_there_is_only_the_way_to_it(proxied):
     class Stay(urllib.request.HTTPRedirectHandler):
         def redirect_request(self, *_: object) -> None:
             return None
@@ -302,7 +293,7 @@ def test_without_tls_there_is_only_the_way_to_it(proxied: Proxied) -> None:
     assert (proxied.home / "machine.log").read_text("utf-8") == ""  # it notes whole addresses
 
 
-def test_the_app_itself_stays_on_loopback(proxied: Proxied) -> None:
+def test_the_app_itself_stays_on_loopback(proxied):
     table = Path("/proc/net/tcp").read_text().splitlines()[1:]
     local = [line.split()[1] for line in table if line.split()[3] == "0A"]  # listening
     port = f":{proxied.served.port:04X}"

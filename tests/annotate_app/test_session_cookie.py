@@ -13,7 +13,7 @@ from typing import Any
 
 import anyio
 import pytest
-from playwright.sync_api import BrowserContext, expect
+from playwright.sync_api import expect
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.asyncio.client import connect
@@ -89,7 +89,7 @@ async def drawn(socket: Any, query: str = "") -> tuple[str, str]:
             return session, seen
 
 
-def test_a_sessions_id_without_the_cookie_is_nobodys_session(server: Served) -> None:
+def test_a_sessions_id_without_the_cookie_is_nobodys_session(server):
     async def try_all() -> None:
         own, other = new_browser(server), new_browser(server)
         with open_study(server.folder) as study:
@@ -116,7 +116,7 @@ def test_a_sessions_id_without_the_cookie_is_nobodys_session(server: Served) -> 
     anyio.run(try_all)
 
 
-def test_a_file_is_taken_from_and_given_to_the_leads_browser_alone(server: Served) -> None:
+def test_a_file_is_taken_from_and_given_to_the_leads_browser_alone(server):
     async def try_all() -> None:
         own, other = new_browser(server), new_browser(server)
         with open_study(server.folder) as study:
@@ -156,7 +156,7 @@ def test_a_file_is_taken_from_and_given_to_the_leads_browser_alone(server: Serve
         ("[", 421),
     ],
 )
-def test_only_the_studys_own_names_are_answered(server: Served, host: str, status: int) -> None:
+def test_only_the_studys_own_names_are_answered(server, host, status):
     answer = asked(server, "/", host)
     assert answer.status == status
     if status == 421:
@@ -164,7 +164,7 @@ def test_only_the_studys_own_names_are_answered(server: Served, host: str, statu
         assert asked(server, "/_stcore/host-config", host).status == 421
 
 
-def test_a_rebound_name_gets_no_connection(server: Served) -> None:
+def test_a_rebound_name_gets_no_connection(server):
     """As a browser that was led here by a hostile name: Origin and Host are equal, and foreign."""
 
     async def knock(host: str) -> int:
@@ -181,7 +181,7 @@ def test_a_rebound_name_gets_no_connection(server: Served) -> None:
     assert anyio.run(knock, f"lab.example.org:{server.port}") == 101
 
 
-def test_behind_tls_no_cookie_travels_without_it(server: Served) -> None:
+def test_behind_tls_no_cookie_travels_without_it(server):
     own, streamlits = "evenhand_session", "_streamlit_xsrf"
     for path, names in (("/", {own}), ("/_stcore/health", {streamlits})):
         for tls in (True, False):
@@ -193,7 +193,7 @@ def test_behind_tls_no_cookie_travels_without_it(server: Served) -> None:
             } == names
 
 
-def test_who_finds_no_room_is_told_so(server: Served) -> None:
+def test_who_finds_no_room_is_told_so(server):
     """A page more than one address may have open; another address, and who closes one, go on."""
 
     def room(address: str) -> bool:
@@ -229,9 +229,7 @@ def test_who_finds_no_room_is_told_so(server: Served) -> None:
     anyio.run(crowd)
 
 
-def test_the_sixty_first_person_reads_a_sentence(
-    served: Served, new_context: Callable[..., BrowserContext]
-) -> None:
+def test_the_sixty_first_person_reads_a_sentence(served, new_context):
     """A classroom behind one address, and one more: there is an answer, and it says what to do."""
     lines = [line_of(served) for _ in range(MOST_PAGES)]
     try:

@@ -11,14 +11,13 @@ import socket
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
 import psutil
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import Page, expect
 from websockets import Origin, Subprotocol
 from websockets.asyncio.client import connect as async_connect
 from websockets.exceptions import InvalidStatus
@@ -54,9 +53,7 @@ def enters(page: Page, served: ServedTogether, name: str, rater: str) -> Annotat
 # ---- apart --------------------------------------------------------------------------------------
 
 
-def test_people_label_in_both_at_once_each_in_their_own(
-    new_context: Callable[..., BrowserContext], together: ServedTogether
-) -> None:
+def test_people_label_in_both_at_once_each_in_their_own(new_context, together):
     """In one browser and under one code, which is another person in each."""
     context = new_context()
     people = [enters(context.new_page(), together, name, "ann") for name in NAMES]
@@ -69,9 +66,7 @@ def test_people_label_in_both_at_once_each_in_their_own(
     assert {f"evenhand_session_{name}" for name in NAMES} <= names
 
 
-def test_what_opens_one_opens_nothing_of_the_other(
-    new_context: Callable[..., BrowserContext], together: ServedTogether
-) -> None:
+def test_what_opens_one_opens_nothing_of_the_other(new_context, together):
     first, second = (together.study(name) for name in NAMES)
     page = new_context().new_page()
     page.goto(lead_link(first.folder, second.url))  # a link of the first at the second
@@ -98,7 +93,7 @@ def test_what_opens_one_opens_nothing_of_the_other(
     expect(page.get_by_text("Leading the study")).to_be_visible()
 
 
-def test_a_session_of_one_opens_in_no_other(together: ServedTogether) -> None:
+def test_a_session_of_one_opens_in_no_other(together):
     """Not even for its lead, in a browser with one cookie for both."""
     cookie = "; ".join(f"evenhand_session_{name}={'x' * 43}" for name in NAMES)
     with open_study(together.study("first").folder) as study:
@@ -128,7 +123,7 @@ def test_a_session_of_one_opens_in_no_other(together: ServedTogether) -> None:
         apart.submit(asyncio.run, try_both()).result()
 
 
-def test_a_stranger_learns_of_no_study(together: ServedTogether) -> None:
+def test_a_stranger_learns_of_no_study(together):
     for path in ("/", "/third/", "/overview", "/_stcore/health", "/favicon.ico"):
         status, said = asked(together, path)
         assert (status, said) == (404, "Nothing is here. Use the link that you were given.")
@@ -155,7 +150,7 @@ def test_a_stranger_learns_of_no_study(together: ServedTogether) -> None:
         "*",
     ],
 )
-def test_no_odd_path_leads_to_a_study(together: ServedTogether, target: str) -> None:
+def test_no_odd_path_leads_to_a_study(together, target):
     with socket.create_connection(("127.0.0.1", together.port), 30) as line:
         head = f"GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
         line.sendall(head.encode())
@@ -182,15 +177,13 @@ def page_of(together: ServedTogether, path: str, address: str = "127.0.0.1") -> 
 @pytest.mark.parametrize(
     "path", ["/_stcore/stream", "/third/_stcore/stream", "/first/..%2fsecond/_stcore/stream"]
 )
-def test_no_connection_is_made_at_a_wrong_path(together: ServedTogether, path: str) -> None:
+def test_no_connection_is_made_at_a_wrong_path(together, path):
     with pytest.raises(InvalidStatus) as refused:
         page_of(together, path)
     assert refused.value.response.status_code in (400, 403, 404)
 
 
-def test_each_study_counts_the_pages_of_an_address_and_believes_its_own_proxy_alone(
-    together: ServedTogether,
-) -> None:
+def test_each_study_counts_the_pages_of_an_address_and_believes_its_own_proxy_alone(together):
     full, free = "127.0.0.2", "127.0.0.3"
     with ExitStack() as pages:
         for _ in range(MOST_PAGES):
@@ -204,16 +197,14 @@ def test_each_study_counts_the_pages_of_an_address_and_believes_its_own_proxy_al
     assert holds(lambda: has_room(together, "first", full))
 
 
-def test_a_name_that_is_not_the_apps_is_refused_by_each_study(together: ServedTogether) -> None:
+def test_a_name_that_is_not_the_apps_is_refused_by_each_study(together):
     assert asked(together, "/first/", Host="rebound.example.org")[0] == 421
 
 
 # ---- the lead's pages ---------------------------------------------------------------------------
 
 
-def test_a_lead_goes_from_one_study_to_the_other_and_an_expert_does_not(
-    new_context: Callable[..., BrowserContext], together: ServedTogether
-) -> None:
+def test_a_lead_goes_from_one_study_to_the_other_and_an_expert_does_not(new_context, together):
     first, second = (together.study(name) for name in NAMES)
     page = new_context().new_page()
     page.goto(lead_link(first.folder, first.url))
@@ -242,8 +233,8 @@ def test_a_lead_goes_from_one_study_to_the_other_and_an_expert_does_not(
 
 
 def test_a_study_made_in_the_browser_is_served_at_once_for_the_lead_who_made_it(
-    new_context: Callable[..., BrowserContext], together: ServedTogether, tmp_path: Path
-) -> None:
+    new_context, together, tmp_path
+):
     first, third = together.study("first"), together.study("third")
     page = new_context().new_page()
     page.goto(f"{first.url}new-study")
@@ -284,9 +275,7 @@ def test_a_study_made_in_the_browser_is_served_at_once_for_the_lead_who_made_it(
     expect(page.get_by_text("Leading the study")).to_be_visible()
 
 
-def test_links_and_files_of_a_leads_page_are_of_its_study(
-    new_context: Callable[..., BrowserContext], together: ServedTogether
-) -> None:
+def test_links_and_files_of_a_leads_page_are_of_its_study(new_context, together):
     second = together.study("second")
     page = new_context().new_page()
     page.goto(lead_link(second.folder, second.url))
@@ -310,8 +299,8 @@ def test_links_and_files_of_a_leads_page_are_of_its_study(
 
 @pytest.mark.thorough
 def test_one_login_at_the_provider_serves_both_and_each_lets_in_whom_it_lists(
-    new_context: Callable[..., BrowserContext], tmp_path: Path
-) -> None:
+    new_context, tmp_path
+):
     pytest.importorskip("joserfc")
     from harness.identity_provider import CLIENT, SECRET, IdentityProvider
 
@@ -367,9 +356,7 @@ def test_one_login_at_the_provider_serves_both_and_each_lets_in_whom_it_lists(
 # ---- one process --------------------------------------------------------------------------------
 
 
-def test_a_kill_loses_nothing_in_any_study(
-    new_context: Callable[..., BrowserContext], tmp_path: Path
-) -> None:
+def test_a_kill_loses_nothing_in_any_study(new_context, tmp_path):
     together = ServedTogether(two_studies(tmp_path), tmp_path)
     together.start()
     try:
@@ -392,7 +379,7 @@ def test_a_kill_loses_nothing_in_any_study(
         together.stop()
 
 
-def test_health_is_good_only_where_all_are(together: ServedTogether) -> None:
+def test_health_is_good_only_where_all_are(together):
     lock = sqlite3.connect(together.study("second").folder / "study.db", isolation_level=None)
     lock.execute("BEGIN EXCLUSIVE")
     try:
@@ -406,7 +393,7 @@ def test_health_is_good_only_where_all_are(together: ServedTogether) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
-def test_nothing_outlives_the_command(tmp_path: Path, number: signal.Signals) -> None:
+def test_nothing_outlives_the_command(tmp_path, number):
     served = ServedTogether(two_studies(tmp_path), tmp_path)
     served.start()
     running = served.process.children(recursive=True)
@@ -432,7 +419,7 @@ def command(*words: object) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_names_that_clash_or_are_no_part_of_an_address_are_refused(tmp_path: Path) -> None:
+def test_names_that_clash_or_are_no_part_of_an_address_are_refused(tmp_path):
     for name in ("of-a/Same", "of-b/same", "a b", "health", "static"):
         (tmp_path / name).mkdir(parents=True)
     same = command(tmp_path / "of-a/Same", tmp_path / "of-b/same")
@@ -447,9 +434,7 @@ def test_names_that_clash_or_are_no_part_of_an_address_are_refused(tmp_path: Pat
 
 
 @pytest.mark.parametrize("path", ["/first", "/elsewhere"])
-def test_a_path_in_the_address_is_refused_where_studies_have_their_own(
-    tmp_path: Path, path: str
-) -> None:
+def test_a_path_in_the_address_is_refused_where_studies_have_their_own(tmp_path, path):
     done = command(*two_studies(tmp_path), "--url", f"https://study.example.org{path}")
     assert done.returncode == 2
     assert "Leave it out: https://study.example.org" in done.stderr
@@ -460,9 +445,7 @@ def test_a_path_in_the_address_is_refused_where_studies_have_their_own(
     assert "Leave it out: https://study.example.org" in other.stderr
 
 
-def test_what_is_broken_in_the_folder_around_keeps_no_other_from_being_served(
-    tmp_path: Path,
-) -> None:
+def test_what_is_broken_in_the_folder_around_keeps_no_other_from_being_served(tmp_path):
     home = tmp_path / "studies"
     home.mkdir()
     first, second = two_studies(home)
@@ -487,9 +470,7 @@ def test_what_is_broken_in_the_folder_around_keeps_no_other_from_being_served(
     assert "No study can be served" in command(tmp_path / "broken").stderr
 
 
-def test_the_folder_that_one_stands_in_has_its_own_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_folder_that_one_stands_in_has_its_own_name(tmp_path, monkeypatch):
     first, second = two_studies(tmp_path)
     monkeypatch.chdir(first)
     with socket.socket() as taken:
@@ -500,7 +481,7 @@ def test_the_folder_that_one_stands_in_has_its_own_name(
     assert "is not available" in done.stderr
 
 
-def test_a_copy_of_a_study_whose_links_would_open_both_is_refused(tmp_path: Path) -> None:
+def test_a_copy_of_a_study_whose_links_would_open_both_is_refused(tmp_path):
     (first, _) = two_studies(tmp_path)
     shutil.copytree(first, tmp_path / "copy")
     done = command(first, tmp_path / "copy")
@@ -508,9 +489,7 @@ def test_a_copy_of_a_study_whose_links_would_open_both_is_refused(tmp_path: Path
     assert "copy is a copy of first" in done.stderr
 
 
-def test_a_single_sign_on_that_would_lead_elsewhere_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_single_sign_on_that_would_lead_elsewhere_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("EVENHAND_TEST_SECRET", "x")
     first, second = two_studies(tmp_path)
     settings = {
@@ -530,7 +509,7 @@ def test_a_single_sign_on_that_would_lead_elsewhere_is_refused(
 
 
 @pytest.mark.parametrize("names", [NAMES, NAMES[:1]])
-def test_a_port_that_is_taken_is_one_sentence(tmp_path: Path, names: Sequence[str]) -> None:
+def test_a_port_that_is_taken_is_one_sentence(tmp_path, names):
     two_studies(tmp_path)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

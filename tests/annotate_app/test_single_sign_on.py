@@ -88,11 +88,8 @@ def cookies(page: Page) -> list[dict[str, object]]:
 
 
 def test_a_lead_comes_in_and_what_let_them_in_ends_with_the_login(
-    come_by_it: Callable[..., Page],
-    new_context: Callable[..., BrowserContext],
-    served: Served,
-    provider: IdentityProvider,
-) -> None:
+    come_by_it, new_context, served, provider
+):
     page = come_by_it("?lead", ADA | MANY)
     inside(page)
     with open_study(served.folder) as study:
@@ -120,9 +117,7 @@ def test_a_lead_comes_in_and_what_let_them_in_ends_with_the_login(
     refused(page, "log in again")
 
 
-def test_an_expert_labels_under_a_code_of_their_own(
-    come_by_it: Callable[..., Page], served: Served
-) -> None:
+def test_an_expert_labels_under_a_code_of_their_own(come_by_it, served):
     page = come_by_it("", BEN)
     page.wait_for_selector(READY)
     name = page.locator(".rater").inner_text()
@@ -136,9 +131,7 @@ def test_an_expert_labels_under_a_code_of_their_own(
     assert not cookies(page)
 
 
-def test_whose_account_is_ended_reads_so_and_does_not_come_in_again(
-    come_by_it: Callable[..., Page], served: Served, provider: IdentityProvider
-) -> None:
+def test_whose_account_is_ended_reads_so_and_does_not_come_in_again(come_by_it, served, provider):
     page = come_by_it("", {"sub": "cy-3"})
     page.wait_for_selector(READY)
     name, logouts = page.locator(".rater").inner_text(), len(provider.logouts)
@@ -151,9 +144,7 @@ def test_whose_account_is_ended_reads_so_and_does_not_come_in_again(
     refused(page, "Your account in this study was ended")
 
 
-def test_who_is_not_listed_or_not_verified_is_refused(
-    come_by_it: Callable[..., Page], provider: IdentityProvider
-) -> None:
+def test_who_is_not_listed_or_not_verified_is_refused(come_by_it, provider):
     page = come_by_it("?lead", {"sub": "eve", "email": "eve@example.org", "email_verified": True})
     refused(page, "does not know you")
     for claim in (False, "true"):
@@ -162,9 +153,7 @@ def test_who_is_not_listed_or_not_verified_is_refused(
         refused(page, "not verified")
 
 
-def test_a_forged_token_opens_nothing(
-    come_by_it: Callable[..., Page], provider: IdentityProvider
-) -> None:
+def test_a_forged_token_opens_nothing(come_by_it, provider):
     page = come_by_it("", {"sub": "nobody"})
     refused(page, "not verified")
 
@@ -191,13 +180,13 @@ def test_a_forged_token_opens_nothing(
     page.wait_for_selector(READY)
 
 
-def test_no_secret_is_written_anywhere(served: Served) -> None:
+def test_no_secret_is_written_anywhere(served):
     for file in [*served.folder.rglob("*"), *served.home.rglob("*")]:
         if file.is_file():
             assert SECRET.encode() not in file.read_bytes(), file
 
 
-def test_a_study_without_a_provider_has_none_of_its_addresses(mortal: Served) -> None:
+def test_a_study_without_a_provider_has_none_of_its_addresses(mortal):
     for path in ("auth/login?provider=x", "oauth2callback?state=x", "auth/logout"):
         with pytest.raises(urllib.error.HTTPError) as refusal:
             urllib.request.urlopen(f"{mortal.url}{path}")  # noqa: S310

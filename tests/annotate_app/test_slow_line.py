@@ -229,9 +229,7 @@ look();
 """
 
 
-def test_nothing_alarms_who_opens_the_page_over_a_slow_line(
-    browser: Browser, served: Served
-) -> None:
+def test_nothing_alarms_who_opens_the_page_over_a_slow_line(browser, served):
     served.enter("opens")
     page = browser.new_page()
     page.add_init_script(WATCH)

@@ -20,14 +20,14 @@ def said(nodes: Any) -> str:
 
 
 @pytest.mark.parametrize("text", [CODE, "", "\n\n", "no code at all", "def broken(:"])
-def test_code_is_coloured_and_stays_as_it_is(text: str) -> None:
+def test_code_is_coloured_and_stays_as_it_is(text):
     nodes = coloured(text, "python")
     assert nodes is not None
     assert said(nodes) == text
 
 
 @given(st.text(max_size=60))
-def test_no_character_of_code_is_lost(text: str) -> None:
+def test_no_character_of_code_is_lost(text):
     nodes = coloured(text, "sql")
     assert nodes is None or said(nodes) == text
 
@@ -42,7 +42,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
-def test_every_value_of_json_is_shown(value: Any) -> None:
+def test_every_value_of_json_is_shown(value):
     nodes = folded(json.dumps(value, ensure_ascii=False))
     if not isinstance(value, (dict, list)):
         assert nodes is None
@@ -61,7 +61,7 @@ def leaves(value: Any) -> list[Any]:
     return [value]
 
 
-def test_numbers_and_keys_stay_as_they_are_written() -> None:
+def test_numbers_and_keys_stay_as_they_are_written():
     nodes = folded('{"big": 12345678901234567890123, "two": 1.50, "two": -0.0e5}')
     assert nodes is not None
     for each in ("12345678901234567890123", "1.50", "-0.0e5"):
@@ -72,14 +72,14 @@ def test_numbers_and_keys_stay_as_they_are_written() -> None:
 @pytest.mark.parametrize(
     "text", ["[" * 5000, '{"a": ', "plain", "3", '"text"', "[" * 60 + "]" * 60]
 )
-def test_what_is_none_is_shown_as_it_is(text: str) -> None:
+def test_what_is_none_is_shown_as_it_is(text):
     assert folded(text) is None
 
 
-def test_what_a_lexer_would_change_is_shown_as_it_is() -> None:
+def test_what_a_lexer_would_change_is_shown_as_it_is():
     assert coloured("x\r\ny", "python") is None
 
 
-def test_a_language_that_nobody_knows_is_refused() -> None:
+def test_a_language_that_nobody_knows_is_refused():
     with pytest.raises(ValueError, match="'klingon' is no language"):
         Block(column="code", label="Code", kind="code", language="klingon")

@@ -11,7 +11,6 @@ import pytest
 from evenhand.rubrics.loading import parse_rubric
 from evenhand.study import open_study
 from evenhand.study.rewording import declare_rewording
-from harness.annotator import Annotator
 from harness.served import Served
 
 pytestmark = pytest.mark.browser
@@ -30,9 +29,7 @@ def served(make_study: Callable[..., Path], serve_study: Callable[[Path], Served
     return serve_study(folder)
 
 
-def test_guidelines_that_were_closed_open_where_the_wording_changes(
-    annotator: Callable[..., Annotator], served: Served
-) -> None:
+def test_guidelines_that_were_closed_open_where_the_wording_changes(annotator, served):
     person = annotator("ann", served)
     guides = person.page.locator(".guides .guidelines")
     guides.get_by_text("Guidelines").click() if guides.get_attribute("open") is not None else None

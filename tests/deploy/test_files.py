@@ -32,13 +32,13 @@ AWAY_PAGE = DEPLOY / "nginx" / "away.html"
 PORTS = ["8501", "8502"]
 
 
-def test_the_away_page_is_the_apps() -> None:
+def test_the_away_page_is_the_apps():
     script = runpy.run_path(str(DEPLOY / "nginx" / "write_away_page.py"))
     shipped = AWAY_PAGE.read_text("utf-8")
     assert shipped == script["away_page"](), "run: python deploy/nginx/write_away_page.py"
 
 
-def test_the_away_page_needs_nothing_else() -> None:
+def test_the_away_page_needs_nothing_else():
     page = AWAY_PAGE.read_text("utf-8")
     assert ENGLISH.say("page.away_text") in page
     assert page.count(ENGLISH.say("page.away_title")) == 2
@@ -49,7 +49,7 @@ def test_the_away_page_needs_nothing_else() -> None:
 # ---- systemd ------------------------------------------------------------------------------------
 
 
-def test_the_service_is_its_own_user_and_may_write_to_its_own_folder_alone() -> None:
+def test_the_service_is_its_own_user_and_may_write_to_its_own_folder_alone():
     unit = configparser.RawConfigParser(strict=False)
     unit.read(UNIT, "utf-8")
     service = unit["Service"]
@@ -67,7 +67,7 @@ def test_the_service_is_its_own_user_and_may_write_to_its_own_folder_alone() -> 
     assert study.parent == Path("/var/lib") / service["StateDirectory"]
 
 
-def test_another_studys_service_differs_by_its_folder_and_path_alone() -> None:
+def test_another_studys_service_differs_by_its_folder_and_path_alone():
     """In place of the command, which systemd would add to otherwise."""
     lines = (DEPLOY / "systemd" / "second-study.conf").read_text("utf-8").splitlines()
     said = [line for line in lines if line and not line.startswith("#")]
@@ -76,7 +76,7 @@ def test_another_studys_service_differs_by_its_folder_and_path_alone() -> None:
     assert said == ["[Service]", "ExecStart=", f"{other} --path /second"]
 
 
-def test_systemd_understands_the_service_and_rates_it_as_closed(tmp_path: Path) -> None:
+def test_systemd_understands_the_service_and_rates_it_as_closed(tmp_path):
     analyze = shutil.which("systemd-analyze")
     if analyze is None:
         pytest.skip("systemd-analyze is not installed")
@@ -93,7 +93,7 @@ def test_systemd_understands_the_service_and_rates_it_as_closed(tmp_path: Path) 
 # ---- containers ---------------------------------------------------------------------------------
 
 
-def test_the_image_is_built_from_what_is_there_and_from_all_of_it() -> None:
+def test_the_image_is_built_from_what_is_there_and_from_all_of_it():
     ignored = (DEPLOY / "docker" / "Dockerfile.dockerignore").read_text("utf-8").splitlines()
     let_in = {line[1:] for line in ignored if line.startswith("!")}
     assert "*" in ignored
@@ -108,7 +108,7 @@ def test_the_image_is_built_from_what_is_there_and_from_all_of_it() -> None:
     assert {"psycopg", "setuptools"} <= set(re.findall(r"^([\w-]+)==", lock, re.MULTILINE))
 
 
-def test_the_image_runs_without_rights_and_keeps_the_study_in_a_volume() -> None:
+def test_the_image_runs_without_rights_and_keeps_the_study_in_a_volume():
     final = DOCKERFILE.rpartition("\nFROM ")[2]
     assert re.findall(r"^USER (\S+)", final, re.MULTILINE) == ["evenhand"]
     (volumes,) = re.findall(r"^VOLUME (.+)", final, re.MULTILINE)
@@ -134,7 +134,7 @@ def health(port: int) -> int:
 
 
 @pytest.mark.slow
-def test_the_health_check_knows_a_served_study_from_none(tmp_path: Path) -> None:
+def test_the_health_check_knows_a_served_study_from_none(tmp_path):
     served = Served(panel_study(tmp_path, 1), tmp_path)
     served.start()
     try:
@@ -145,7 +145,7 @@ def test_the_health_check_knows_a_served_study_from_none(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_the_health_check_ends_a_process_that_hangs_and_no_other(tmp_path: Path) -> None:
+def test_the_health_check_ends_a_process_that_hangs_and_no_other(tmp_path):
     served = Served(panel_study(tmp_path, 1), tmp_path)
     (tmp_path / "other").mkdir()
     other = Served(served.folder, tmp_path / "other")
@@ -165,7 +165,7 @@ def test_the_health_check_ends_a_process_that_hangs_and_no_other(tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_the_health_check_asks_a_study_at_its_path(tmp_path: Path) -> None:
+def test_the_health_check_asks_a_study_at_its_path(tmp_path):
     served = Served(panel_study(tmp_path, 1), tmp_path, path="/first")
     served.start()
     try:
@@ -175,7 +175,7 @@ def test_the_health_check_asks_a_study_at_its_path(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_health_check_ends_the_process_of_several_studies_that_hangs(tmp_path: Path) -> None:
+def test_the_health_check_ends_the_process_of_several_studies_that_hangs(tmp_path):
     served = ServedTogether(two_studies(tmp_path), tmp_path)
     served.start()
     try:
@@ -188,7 +188,7 @@ def test_the_health_check_ends_the_process_of_several_studies_that_hangs(tmp_pat
 
 
 @pytest.mark.slow
-def test_systemd_hears_that_the_app_has_begun_and_goes_on_until_it_hangs(tmp_path: Path) -> None:
+def test_systemd_hears_that_the_app_has_begun_and_goes_on_until_it_hangs(tmp_path):
     """The words of sd_notify as systemd reads them, and none from a process that is frozen."""
     unit = configparser.RawConfigParser(strict=False)
     unit.read(UNIT, "utf-8")
@@ -220,7 +220,7 @@ def test_systemd_hears_that_the_app_has_begun_and_goes_on_until_it_hangs(tmp_pat
             served.kill()
 
 
-def test_compose_names_files_that_are_there_and_the_ports_that_nginx_has() -> None:
+def test_compose_names_files_that_are_there_and_the_ports_that_nginx_has():
     for here in re.findall(r"^ +- (\.\./\S+?):", COMPOSE, re.MULTILINE):
         assert (DEPLOY / "docker" / here).is_file(), here
     (context,) = re.findall(r"context: (\S+)", COMPOSE)
@@ -233,7 +233,7 @@ def test_compose_names_files_that_are_there_and_the_ports_that_nginx_has() -> No
     assert re.findall(r'PORT: "(\d+)"', COMPOSE) == PORTS
 
 
-def test_only_nginx_can_be_reached_from_outside_and_no_password_stands_in_the_file() -> None:
+def test_only_nginx_can_be_reached_from_outside_and_no_password_stands_in_the_file():
     published = re.findall(r"^  (\S+):$(?:\n(?:    .*)?)*?\n    ports:", COMPOSE, re.MULTILINE)
     assert published == ["nginx"]
     assert "network_mode: service:nginx" in COMPOSE
@@ -249,7 +249,7 @@ LOCKS = sorted(path.name for path in ROOT.glob("requirements*.lock"))
 
 
 @pytest.mark.parametrize("lock", LOCKS)
-def test_every_dependency_is_pinned_by_its_hash(lock: str) -> None:
+def test_every_dependency_is_pinned_by_its_hash(lock):
     text = (ROOT / lock).read_text("utf-8")
     assert "://" not in text, "where a registry is, is everybody's own matter"
     pinned = re.findall(r"^\S.*(?:\n +.*)*", text, re.MULTILINE)
@@ -260,7 +260,7 @@ def test_every_dependency_is_pinned_by_its_hash(lock: str) -> None:
         )
 
 
-def test_what_check_needs_is_what_the_whole_installation_has() -> None:
+def test_what_check_needs_is_what_the_whole_installation_has():
     """The same versions, so that both give the same figures."""
     whole, alone = (
         set(re.findall(r"^(\S+==.*) \\$", (ROOT / lock).read_text("utf-8"), re.MULTILINE))

@@ -139,9 +139,7 @@ def status(port: int, host: str, path: str = "/health") -> int:
 
 
 @pytest.mark.slow
-def test_the_steps_lead_to_a_study_that_is_served_kept_and_sound(
-    served: tuple[Machine, int],
-) -> None:
+def test_the_steps_lead_to_a_study_that_is_served_kept_and_sound(served):
     machine, port = served
     assert url(machine) == f"https://{NAME}"
     end = time.monotonic() + 60
@@ -173,9 +171,7 @@ def runs(machine: Machine, unit: str, port: int) -> subprocess.Popen[bytes]:
 
 
 @pytest.mark.slow
-def test_the_steps_for_several_studies_lead_to_two_by_one_command_or_by_two(
-    machine: Machine,
-) -> None:
+def test_the_steps_for_several_studies_lead_to_two_by_one_command_or_by_two(machine):
     done = machine.run(without_doctor(steps("On a machine of your own")))
     assert done.returncode == 0, done.stderr
     assert machine.run(steps("A backup every night")).returncode == 0
@@ -212,7 +208,7 @@ def test_the_steps_for_several_studies_lead_to_two_by_one_command_or_by_two(
 
 
 @pytest.mark.slow
-def test_the_line_for_cron_makes_a_backup(machine: Machine) -> None:
+def test_the_line_for_cron_makes_a_backup(machine):
     """Run as cron runs it: five fields, a user, and the rest up to the first % to sh."""
     assert machine.run(without_doctor(steps("On a machine of your own"))).returncode == 0
     assert machine.run(steps("A backup every night")).returncode == 0
@@ -232,14 +228,14 @@ def test_the_line_for_cron_makes_a_backup(machine: Machine) -> None:
     assert len(list(machine.backups.iterdir())) == 1
 
 
-def test_no_line_for_cron_has_a_sign_that_ends_it() -> None:
+def test_no_line_for_cron_has_a_sign_that_ends_it():
     for page in (ROOT / "docs").rglob("*.md"):
         text = page.read_text("utf-8")
         assert "$(date +%" not in text, page
     assert "%" not in (DEPLOY / "cron" / "evenhand-backup").read_text("utf-8")
 
 
-def test_the_backups_service_writes_where_its_command_does() -> None:
+def test_the_backups_service_writes_where_its_command_does():
     unit = configparser.RawConfigParser(strict=False)
     unit.read(DEPLOY / "systemd" / "evenhand-backup.service", "utf-8")
     service = unit["Service"]
@@ -251,7 +247,7 @@ def test_the_backups_service_writes_where_its_command_does() -> None:
     assert service["ExecStart"] in cron
 
 
-def test_systemd_understands_the_backups_timer(tmp_path: Path) -> None:
+def test_systemd_understands_the_backups_timer(tmp_path):
     analyze = shutil.which("systemd-analyze")
     if analyze is None:
         pytest.skip("systemd-analyze is not installed")

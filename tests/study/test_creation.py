@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -25,9 +24,7 @@ from harness.studies import upgraded_without, with_labels
 from tests.ratings_files import read_ratings
 
 
-def test_on_a_server_a_study_that_could_not_be_made_leaves_nothing(
-    tmp_path: Path, new_postgresql: Callable[[], str]
-) -> None:
+def test_on_a_server_a_study_that_could_not_be_made_leaves_nothing(tmp_path, new_postgresql):
     pairs = tmp_path / "pairs.csv"
     pairs.write_text("prompt_a,prompt_b\nOne?,Other?\n")
     plan = StudyPlan(pairs=pairs, rubrics=[load_rubric("refusal")], store=new_postgresql())
@@ -43,7 +40,7 @@ def test_on_a_server_a_study_that_could_not_be_made_leaves_nothing(
         assert len(study.store.pairs()) == 1
 
 
-def test_leftovers_are_removed_and_folders_in_use_are_not(tmp_path: Path) -> None:
+def test_leftovers_are_removed_and_folders_in_use_are_not(tmp_path):
     with scratch_folder(tmp_path, ".s[1].") as first:
         (tmp_path / ".s[1].0123abcd").mkdir()
         (tmp_path / ".s[1].notes-me").mkdir()
@@ -94,7 +91,7 @@ def again(study: Study) -> Study:
 
 
 @pytest.mark.slow
-def test_graders_who_differ_or_are_unsure_score_a_pair(study: Study) -> None:
+def test_graders_who_differ_or_are_unsure_score_a_pair(study):
     rate(study, "one", lambda n: "1")
     rate(study, "two", odd)
     scores = uncertainty(study)
@@ -108,7 +105,7 @@ def test_graders_who_differ_or_are_unsure_score_a_pair(study: Study) -> None:
 
 
 @pytest.mark.slow
-def test_only_graders_of_every_pair_count(study: Study) -> None:
+def test_only_graders_of_every_pair_count(study):
     with pytest.raises(InputError, match=r"no grader has graded all pairs .* --scope all"):
         extend_sample(study, 4, "uncertainty")
     rate(study, "part", odd, scope="sample")
@@ -122,7 +119,7 @@ def test_only_graders_of_every_pair_count(study: Study) -> None:
 
 
 @pytest.mark.slow
-def test_people_s_labels_do_not_move_what_is_picked(study: Study) -> None:
+def test_people_s_labels_do_not_move_what_is_picked(study):
     rate(study, "one", lambda n: "1")
     rate(study, "two", odd)
     before = uncertainty(study)
@@ -130,7 +127,7 @@ def test_people_s_labels_do_not_move_what_is_picked(study: Study) -> None:
     assert uncertainty(study) == before
 
 
-def test_unsure_pairs_are_likelier_and_all_probabilities_are_kept(study: Study) -> None:
+def test_unsure_pairs_are_likelier_and_all_probabilities_are_kept(study):
     rate(study, "one", lambda n: "1")
     rate(study, "two", odd)
     first = study.store.sample()
@@ -150,7 +147,7 @@ def test_unsure_pairs_are_likelier_and_all_probabilities_are_kept(study: Study) 
 
 
 @pytest.mark.slow
-def test_until_they_are_labelled_new_pairs_change_nothing(study: Study) -> None:
+def test_until_they_are_labelled_new_pairs_change_nothing(study):
     rate(study, "one", lambda n: "1")
     rate(study, "two", odd)
     rate(study, "ann", lambda n: "3", scope="sample", kind="human")
@@ -162,7 +159,7 @@ def test_until_they_are_labelled_new_pairs_change_nothing(study: Study) -> None:
         assert likely["p0001"] == pytest.approx(2 * likely["p0002"])
 
 
-def test_a_draw_by_chance_afterwards_is_one_more_wave(study: Study) -> None:
+def test_a_draw_by_chance_afterwards_is_one_more_wave(study):
     rate(study, "one", lambda n: "1")
     rate(study, "two", odd)
     extend_sample(study, 6, "uncertainty")
@@ -176,13 +173,13 @@ def test_a_draw_by_chance_afterwards_is_one_more_wave(study: Study) -> None:
             assert likely == pytest.approx(1 - (1 - before[pair]) * (1 - chance))
 
 
-def test_drawn_by_chance_alone_a_study_has_no_waves_and_no_column(study: Study) -> None:
+def test_drawn_by_chance_alone_a_study_has_no_waves_and_no_column(study):
     extend_sample(study, 5)
     assert WAVES.all(study.store) == []
     assert "inclusion_probability" not in study.units("all")
 
 
-def test_clusters_of_several_pairs_are_refused(study: Study) -> None:
+def test_clusters_of_several_pairs_are_refused(study):
     rate(study, "one", lambda n: "1")
     rate(study, "two", odd)
     change_config(study.folder, {"analysis": {"cluster": "topic_name"}})
@@ -199,9 +196,7 @@ def test_clusters_of_several_pairs_are_refused(study: Study) -> None:
 @pytest.mark.parametrize(
     "database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.thorough)]
 )
-def test_a_store_of_before_learns_of_waves(
-    make_study: Callable[..., Study], request: pytest.FixtureRequest, database: str
-) -> None:
+def test_a_store_of_before_learns_of_waves(make_study, request, database):
     options = {}
     if database == "postgresql":
         options["store"] = request.getfixturevalue("new_postgresql")()
@@ -273,7 +268,7 @@ HEADER = "prompt_a,prompt_b\n"
         (b"pair_id,prompt_a,prompt_b\np1,x,y\np1,u,v\n", "row 3: pair_id 'p1' stands in row 2"),
     ],
 )
-def test_a_bad_pairs_file_is_named_by_row(tmp_path: Path, content: bytes, says: str) -> None:
+def test_a_bad_pairs_file_is_named_by_row(tmp_path, content, says):
     path = tmp_path / "pairs.csv"
     path.write_bytes(content)
     with pytest.raises(InputError, match=r"pairs\.csv") as raised:
@@ -282,27 +277,27 @@ def test_a_bad_pairs_file_is_named_by_row(tmp_path: Path, content: bytes, says: 
 
 
 @pytest.mark.parametrize("column", ["sample_position", "subject", "side", "unit_id"])
-def test_a_column_with_a_meaning_of_its_own_is_refused(tmp_path: Path, column: str) -> None:
+def test_a_column_with_a_meaning_of_its_own_is_refused(tmp_path, column):
     path = tmp_path / "pairs.csv"
     path.write_text(f"prompt_a,prompt_b,{column}\nx,y,1\n")
     with pytest.raises(InputError, match=f"the column '{column}' means something else"):
         read_pairs(path)
 
 
-def test_a_response_may_be_long(tmp_path: Path) -> None:
+def test_a_response_may_be_long(tmp_path):
     path = tmp_path / "pairs.csv"
     path.write_text(f"prompt_a,prompt_b\n{'x' * 300_000},y\n")
     assert len(read_pairs(path)["prompt_a"][0]) == 300_000
 
 
-def test_two_rubrics_of_one_name_are_refused(tmp_path: Path) -> None:
+def test_two_rubrics_of_one_name_are_refused(tmp_path):
     (tmp_path / "pairs.csv").write_text(HEADER + "x,y\n")
     rubric = load_rubric("refusal")
     with pytest.raises(InputError, match="two rubrics are called 'refusal'"):
         create_study(tmp_path / "s", StudyPlan(pairs=tmp_path / "pairs.csv", rubrics=[rubric] * 2))
 
 
-def test_parquet_as_other_tools_write_it(tmp_path: Path) -> None:
+def test_parquet_as_other_tools_write_it(tmp_path):
     frame = pd.DataFrame({"label": pd.array([1, None], dtype="Int64"), "tags": [["a"], None]})
     frame.to_parquet(tmp_path / "t.parquet")
     assert read_table(tmp_path / "t.parquet").to_dict("list") == {
@@ -311,13 +306,13 @@ def test_parquet_as_other_tools_write_it(tmp_path: Path) -> None:
     }
 
 
-def test_half_a_surrogate_pair_is_named(tmp_path: Path) -> None:
+def test_half_a_surrogate_pair_is_named(tmp_path):
     (tmp_path / "r.jsonl").write_text('{"subject": "s"}\n{"subject": "\\ud800"}\n')
     with pytest.raises(InputError, match=r"r\.jsonl, line 2: half a surrogate pair"):
         read_table(tmp_path / "r.jsonl")
 
 
-def test_a_byte_order_mark_and_line_breaks_in_cells_are_fine(tmp_path: Path) -> None:
+def test_a_byte_order_mark_and_line_breaks_in_cells_are_fine(tmp_path):
     path = tmp_path / "pairs.csv"
     path.write_bytes(b'\xef\xbb\xbfprompt_a,prompt_b\r\n"one\ntwo",y\r\n')
     assert read_pairs(path)["prompt_a"].tolist() == ["one\ntwo"]
@@ -337,7 +332,7 @@ def test_a_byte_order_mark_and_line_breaks_in_cells_are_fine(tmp_path: Path) -> 
         ("{", "line 1: not valid JSON"),
     ],
 )
-def test_a_bad_responses_file_is_named_by_row(tmp_path: Path, line: str, says: str) -> None:
+def test_a_bad_responses_file_is_named_by_row(tmp_path, line, says):
     pairs = pd.DataFrame({"pair_id": ["p0001"], "prompt_a": ["x"], "prompt_b": ["y"]})
     path = tmp_path / "responses.jsonl"
     path.write_text(line + "\n")
@@ -346,7 +341,7 @@ def test_a_bad_responses_file_is_named_by_row(tmp_path: Path, line: str, says: s
     assert says in str(raised.value)
 
 
-def test_a_second_response_to_a_prompt_is_refused(tmp_path: Path) -> None:
+def test_a_second_response_to_a_prompt_is_refused(tmp_path):
     pairs = pd.DataFrame({"pair_id": ["p0001"], "prompt_a": ["x"], "prompt_b": ["y"]})
     path = tmp_path / "r.csv"
     path.write_text("subject,prompt,response\ns,x,1\n\ns,y,2\ns,x,3\n")  # a blank line counts
@@ -356,7 +351,7 @@ def test_a_second_response_to_a_prompt_is_refused(tmp_path: Path) -> None:
         read_responses(path, pairs)
 
 
-def test_nothing_half_made_stays(tmp_path: Path) -> None:
+def test_nothing_half_made_stays(tmp_path):
     (tmp_path / "pairs.csv").write_text(HEADER + "x,y\n")
     (tmp_path / "r.csv").write_text("subject,prompt,response\ns,x,1\n")
     plan = StudyPlan(
@@ -367,7 +362,7 @@ def test_nothing_half_made_stays(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pairs.csv", "r.csv"]
 
 
-def test_a_folder_in_use_is_left_alone(make_study) -> None:
+def test_a_folder_in_use_is_left_alone(make_study):
     study = make_study()
     plan = StudyPlan(pairs=study.folder.parent / "pairs.csv", rubrics=[load_rubric("refusal")])
     with pytest.raises(InputError, match="is not empty"):
@@ -375,7 +370,7 @@ def test_a_folder_in_use_is_left_alone(make_study) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
-def test_tables_survive_every_format(tmp_path: Path, suffix: str) -> None:
+def test_tables_survive_every_format(tmp_path, suffix):
     frame = pd.DataFrame(
         {"unit_id": ["u1", "u2"], "label": ["01", ""], "text": ['a "b",\nc', "=1"]}
     )
@@ -399,7 +394,7 @@ def test_tables_survive_every_format(tmp_path: Path, suffix: str) -> None:
         (",r1,model,A,0.5", "row 2: unit_id is ''; it must be filled in"),
     ],
 )
-def test_bad_ratings_are_named_by_row(tmp_path: Path, rows: str, says: str) -> None:
+def test_bad_ratings_are_named_by_row(tmp_path, rows, says):
     path = tmp_path / "ratings.csv"
     path.write_text("item_id,rater_id,rater_kind,label,p_positive\n" + rows + "\n")
     with pytest.raises(InputError) as raised:
@@ -407,7 +402,7 @@ def test_bad_ratings_are_named_by_row(tmp_path: Path, rows: str, says: str) -> N
     assert says in str(raised.value)
 
 
-def test_unknown_columns_are_units_columns_unless_they_vary(tmp_path: Path) -> None:
+def test_unknown_columns_are_units_columns_unless_they_vary(tmp_path):
     path = tmp_path / "ratings.csv"
     path.write_text(
         "unit_id,rater_id,rater_kind,label,topic,comment\n"
@@ -420,7 +415,7 @@ def test_unknown_columns_are_units_columns_unless_they_vary(tmp_path: Path) -> N
     ]
 
 
-def test_a_unit_in_two_clusters_is_refused(tmp_path: Path) -> None:
+def test_a_unit_in_two_clusters_is_refused(tmp_path):
     path = tmp_path / "ratings.csv"
     path.write_text(
         "unit_id,rater_id,rater_kind,label,cluster_id\nu1,r1,human,A,c1\nu1,r2,human,B,c2\n"

@@ -23,25 +23,10 @@ from evenhand.study.access.accounts import (
 from evenhand.study.store.meta import study_secret
 from evenhand.study.store.schema import account_events, login_attempts
 from evenhand.study.store.store import Store
-from tests.study.access.roles import role_of
-
-PASSWORD = "correct horse battery"
+from tests.study.access.conftest import PASSWORD, role_of
 
 
-@pytest.fixture(autouse=True)
-def cheap_hash(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same library, with less work for each check."""
-    hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
-    monkeypatch.setattr(access, "_hasher", lambda: hasher)
-    access._no_ones_hash.cache_clear()
-
-
-@pytest.fixture
-def store(make_study) -> Store:
-    return make_study().store
-
-
-def test_the_secret_is_made_once_and_is_every_studys_own(make_study) -> None:
+def test_the_secret_is_made_once_and_is_every_studys_own(make_study):
     one, other = make_study(), make_study()
     assert len(study_secret(one.store)) == 32
     reopened = Store.open("study.db", one.folder)
@@ -49,13 +34,13 @@ def test_the_secret_is_made_once_and_is_every_studys_own(make_study) -> None:
     reopened.close()
 
 
-def test_a_token_says_what_was_put_in(store) -> None:
+def test_a_token_says_what_was_put_in(store):
     token = make_token(store, "invite", {"rater": "r-1", "count": 2}, minutes=1)
     assert read_token(store, "invite", token) == {"rater": "r-1", "count": 2}
     assert token.replace("-", "").replace("_", "").replace(".", "").isalnum()  # fit for an address
 
 
-def test_forged_foreign_and_expired_tokens_are_refused(make_study) -> None:
+def test_forged_foreign_and_expired_tokens_are_refused(make_study):
     store, elsewhere = make_study().store, make_study().store
     token = make_token(store, "invite", {"rater": "r-1"}, minutes=1)
     body, _, signature = token.partition(".")
@@ -75,7 +60,7 @@ def test_forged_foreign_and_expired_tokens_are_refused(make_study) -> None:
         read_token(store, "invite", over)
 
 
-def test_a_password_lets_in_under_its_role(store) -> None:
+def test_a_password_lets_in_under_its_role(store):
     set_account(store, "ada", PASSWORD, "expert")
     set_account(store, "bo", PASSWORD, "lead")
     assert role_of(store, "ada", PASSWORD) == "expert"
@@ -85,18 +70,17 @@ def test_a_password_lets_in_under_its_role(store) -> None:
     assert list(accounts(store)) == ["ada", "bo"]
 
 
-def test_passwords_are_not_in_the_store_and_nothing_is_written_over(store) -> None:
+def test_passwords_are_not_in_the_store_and_nothing_is_written_over(store):
     set_account(store, "ada", PASSWORD, "expert")
     set_account(store, "ada", "another password", "lead")
-    role_of(store, PASSWORD, "typed into the wrong field")
+    assert role_of(store, "ada", "another password") == "lead"
+    role_of(store, PASSWORD, "typed into the wrong field", "203.0.113.5")
     with store.read() as connection:
         rows = connection.execute(sa.select(account_events)).all()
         attempts = connection.execute(sa.select(login_attempts)).all()
     assert [row.kind for row in rows] == ["set", "set"]
     assert all(row.password_hash.startswith("$argon2id$") for row in rows)
-    assert PASSWORD not in str(rows) + str(attempts)
-    assert role_of(store, "ada", PASSWORD) is None
-    assert role_of(store, "ada", "another password") == "lead"
+    assert not [each for each in (PASSWORD, "203.0.113.5") if each in str(rows) + str(attempts)]
 
 
 @pytest.mark.parametrize(
@@ -109,13 +93,13 @@ def test_passwords_are_not_in_the_store_and_nothing_is_written_over(store) -> No
         ("ada", PASSWORD, "root", "there is no role 'root'"),
     ],
 )
-def test_what_no_account_can_be(store, name, password, role, sentence) -> None:
+def test_what_no_account_can_be(store, name, password, role, sentence):
     with pytest.raises(InputError, match=sentence):
         set_account(store, name, password, role)
     assert accounts(store) == {}
 
 
-def test_a_disabled_account_lets_nobody_in(store) -> None:
+def test_a_disabled_account_lets_nobody_in(store):
     set_account(store, "ada", PASSWORD, "expert")
     token = sign_in(store, "ada", PASSWORD, minutes=5)
     assert read_login(store, token).role == "expert"
@@ -131,19 +115,19 @@ def test_a_disabled_account_lets_nobody_in(store) -> None:
         read_login(store, token)
 
 
-def test_a_login_ends_with_the_password_and_with_its_time(store) -> None:
+def test_a_login_ends_with_the_password_and_with_its_time(store):
     set_account(store, "ada", PASSWORD, "expert")
-    with pytest.raises(InputError, match="name or password is wrong"):
-        sign_in(store, "ada", "wrong password", minutes=5)
     token = sign_in(store, "ada", PASSWORD, minutes=5)
     set_account(store, "ada", "another password", "expert")
+    with pytest.raises(InputError, match="name or password is wrong"):
+        sign_in(store, "ada", PASSWORD, minutes=5)
     with pytest.raises(InputError, match="log in again"):
         read_login(store, token)
     with pytest.raises(InputError, match="expired"):
         read_login(store, sign_in(store, "ada", "another password", minutes=0))
 
 
-def test_a_login_ends_on_the_server_and_no_other_with_it(store) -> None:
+def test_a_login_ends_on_the_server_and_no_other_with_it(store):
     set_account(store, "ada", PASSWORD, "expert")
     here, there = (sign_in(store, "ada", PASSWORD, minutes=5) for _ in range(2))
     for _ in range(2):  # the same again changes nothing
@@ -155,7 +139,7 @@ def test_a_login_ends_on_the_server_and_no_other_with_it(store) -> None:
     sign_out(store, "")
 
 
-def test_an_unknown_name_takes_as_long(store, monkeypatch) -> None:
+def test_an_unknown_name_takes_as_long(store, monkeypatch):
     checked: list[Parameters] = []
 
     class Counting(PasswordHasher):

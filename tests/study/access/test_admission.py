@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
-from argon2 import PasswordHasher
 
 from evenhand.errors import InputError
 from evenhand.study import Study
-from evenhand.study.access import accounts as access
 from evenhand.study.access.accounts import disable_account, make_token, set_account, sign_in
 from evenhand.study.access.admission import (
     Admission,
@@ -17,68 +17,60 @@ from evenhand.study.access.admission import (
     make_invites,
     revoke_invites,
 )
-from evenhand.study.access.participants import new_code
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.session.prolific import participants_table
 from evenhand.study.session.sessions import Sessions
 from evenhand.study.store.logs.session import events_of
-from harness.studies import submit, task_of, with_labels
+from harness.studies import label_all, task_of, with_labels
+from tests.study.access.conftest import PASSWORD
 
-PASSWORD = "correct horse battery"
+CLOSED = '[session]\nentry = "invite"'
 PROLIFIC = {"PROLIFIC_PID": "5f1e" * 6, "STUDY_ID": "5f1f" * 6, "SESSION_ID": "5f20" * 6}
-
-
-@pytest.fixture(autouse=True)
-def cheap_hash(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same library, with less work for each check."""
-    hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
-    monkeypatch.setattr(access, "_hasher", lambda: hasher)
 
 
 def invite(study: Study, rater: str, hours: float = 1) -> dict[str, str]:
     return {"invite": make_invites(study, [rater], hours)[0].token}
 
 
-def test_an_open_study_takes_any_code(make_session) -> None:
+def test_an_open_study_takes_any_code(make_session):
     study = make_session()
     assert admit(study, {}) is None
     assert admit(study, {"rater": " "}) is None
     assert admit(study, {"rater": " anna "}) == Admission("anna", "open", {"rater": "anna"})
 
 
-def test_capital_letters_make_no_other_person(make_session) -> None:
+def test_capital_letters_make_no_other_person(make_session):
     study = make_session()
     task_of(AnnotationDesk(study), "Anna")
     for typed in ("anna", " ANNA ", "Anna"):
         assert admit(study, {"rater": typed}).rater_id == "Anna"
     task_of(AnnotationDesk(study), "anna")  # two people from before this was so
-    assert [admit(study, {"rater": typed}).rater_id for typed in ("Anna", "anna")] == [
-        "Anna",
-        "anna",
-    ]
+    for typed in ("Anna", "anna"):
+        assert admit(study, {"rater": typed}).rater_id == typed
     with pytest.raises(InputError, match="more than one spelling"):
         admit(study, {"rater": "ANNA"})  # neither: never a guess whose labels they are
     invite(study, "bo")
     with pytest.raises(InputError, match="a link or a login of its own"):
         admit(study, {"rater": "BO"})
+    with_labels(study, {"Cy": "1"})  # from elsewhere
+    known = admit(study, {"rater": "cy"})
+    assert (known.rater_id, known.is_new) == ("Cy", False)
 
 
 FULL_WIDTH = "".join(chr(ord(letter) + 0xFEE0) for letter in "bO-7")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("typed", ["bo-7", "BO-7", "  Bo-7\t", "\u3000bo-7", FULL_WIDTH])
-def test_one_person_however_the_code_is_typed(make_session, typed) -> None:
+def test_one_person_however_the_code_is_typed(make_session):
     study = make_session()
     desk = AnnotationDesk(study)
-    task = task_of(desk, "Bo-7")
-    submit(desk, "Bo-7", task, "1", "s")
-    came = admit(study, {"rater": typed})
-    assert (came.rater_id, came.address, came.is_new) == ("Bo-7", {"rater": "Bo-7"}, False)
-    assert desk.progress(came.rater_id)[0] == 1
+    label_all(desk, "Bo-7", most=1)
+    for typed in ("bo-7", "BO-7", "  Bo-7\t", "\u3000bo-7", FULL_WIDTH):
+        came = admit(study, {"rater": typed})
+        assert (came.rater_id, came.address, came.is_new) == ("Bo-7", {"rater": "Bo-7"}, False)
+        assert desk.progress(came.rater_id)[0] == 1
 
 
-def test_a_new_code_is_new_until_somebody_begins_under_it(make_session) -> None:
+def test_a_new_code_is_new_until_somebody_begins_under_it(make_session):
     study = make_session()
     for _ in range(2):  # asking changes nothing
         assert admit(study, {"rater": FULL_WIDTH}).is_new
@@ -91,14 +83,7 @@ def test_a_new_code_is_new_until_somebody_begins_under_it(make_session) -> None:
         assert [event.kind for event in events_of(connection, "bO-7")] == ["entered"]
 
 
-def test_labels_from_elsewhere_make_a_code_known(make_session) -> None:
-    study = make_session()
-    with_labels(study, {"Cy": "1"})
-    assert admit(study, {"rater": "cy"}).rater_id == "Cy"
-    assert not admit(study, {"rater": "cy"}).is_new
-
-
-def test_a_very_long_code_is_cut_before_it_is_looked_at(make_session) -> None:
+def test_a_very_long_code_is_cut_before_it_is_looked_at(make_session):
     study = make_session()
     code = admit(study, {"rater": "\ufdfa" * 100_000}).rater_id  # each grows to 18 letters
     assert len(code) < 5_000
@@ -107,7 +92,7 @@ def test_a_very_long_code_is_cut_before_it_is_looked_at(make_session) -> None:
 
 
 @pytest.mark.parametrize("entry", ["invite", "account"])
-def test_a_closed_study_says_the_same_of_every_code(make_session, entry) -> None:
+def test_a_closed_study_says_the_same_of_every_code(make_session, entry):
     study = make_session(f'[session]\nentry = "{entry}"\n')
     task_of(AnnotationDesk(study), "known")
     said = set()
@@ -118,8 +103,8 @@ def test_a_closed_study_says_the_same_of_every_code(make_session, entry) -> None
     assert len(said) == 1
 
 
-def test_an_invite_lets_in_the_rater_it_is_for_and_nobody_else(make_session) -> None:
-    study = make_session('[session]\nentry = "invite"')
+def test_an_invite_lets_in_the_rater_it_is_for_and_nobody_else(make_session):
+    study = make_session(CLOSED)
     address = invite(study, "anna")
     assert admit(study, address) == Admission("anna", "invite", address)
     # Another rater's code beside the token changes nothing; a code alone opens nothing.
@@ -130,30 +115,27 @@ def test_an_invite_lets_in_the_rater_it_is_for_and_nobody_else(make_session) -> 
 
 
 @pytest.mark.parametrize("entry", ["open", "invite"])
-def test_forged_expired_revoked_and_foreign_links_are_refused(make_session, entry) -> None:
+def test_forged_expired_revoked_and_foreign_links_are_refused(make_session, entry):
     study, other = (make_session(f'[session]\nentry = "{entry}"') for _ in range(2))
     token = invite(study, "anna")["invite"]
-    wrong = [
+    for wrong in (
         token[:-2] + "xx",
         token.partition(".")[0],
         invite(other, "anna")["invite"],
         make_token(study.store, "pass", {"rater": "anna"}, 5),
-    ]
-    for each in wrong:
-        with pytest.raises(InputError, match="this link is not valid"):
-            admit(study, {"invite": each})
-        with pytest.raises(InputError, match="this link is not valid"):
-            admit(study, {"pass": each[:-1]})
+    ):
+        for query in ({"invite": wrong}, {"pass": wrong[:-1]}):
+            with pytest.raises(InputError, match="this link is not valid"):
+                admit(study, query)
     with pytest.raises(InputError, match="this link has expired"):
         admit(study, invite(study, "anna", hours=1e-9))
-    assert revoke_invites(study, "anna") == 2
-    assert revoke_invites(study, "anna") == 0
+    assert [revoke_invites(study, "anna") for _ in range(2)] == [2, 0]
     with pytest.raises(InputError, match="this link was revoked"):
         admit(study, {"invite": token})
     assert admit(study, invite(study, "anna")).rater_id == "anna"  # a new one
 
 
-def test_a_code_with_a_link_or_a_login_opens_nothing_by_itself(make_session) -> None:
+def test_a_code_with_a_link_or_a_login_opens_nothing_by_itself(make_session):
     study = make_session()
     invite(study, "anna")
     set_account(study.store, "bo", PASSWORD, "expert")
@@ -169,7 +151,7 @@ def test_a_code_with_a_link_or_a_login_opens_nothing_by_itself(make_session) -> 
             admit(study, {"rater": code})
 
 
-def test_an_expert_comes_in_by_login_while_it_lasts(make_session) -> None:
+def test_an_expert_comes_in_by_login_while_it_lasts(make_session):
     study = make_session('[session]\nentry = "account"')
     set_account(study.store, "bo", PASSWORD, "expert")
     set_account(study.store, "cy", PASSWORD, "lead")
@@ -191,7 +173,7 @@ def test_an_expert_comes_in_by_login_while_it_lasts(make_session) -> None:
     ("rater", "sentence"),
     [("a b", "'a b' is no rater code"), ("humans", "stands for a group"), ("bo", "has an account")],
 )
-def test_who_cannot_be_invited(make_session, rater, sentence) -> None:
+def test_who_cannot_be_invited(make_session, rater, sentence):
     study = make_session()
     set_account(study.store, "bo", PASSWORD, "expert")
     with pytest.raises(InputError, match=sentence):
@@ -200,27 +182,31 @@ def test_who_cannot_be_invited(make_session, rater, sentence) -> None:
 
 
 @pytest.mark.parametrize("hours", [0, -1, float("nan"), float("inf"), 1e300])
-def test_a_link_is_neither_over_at_once_nor_good_for_ever(make_session, hours) -> None:
+def test_a_link_is_neither_over_at_once_nor_good_for_ever(make_session, hours):
     with pytest.raises(InputError, match="more than 0 and at most 2160 hours"):
         make_invites(make_session(), ["anna"], hours)
 
 
-def test_a_participant_is_always_the_same_rater_under_another_name(make_session) -> None:
-    study = make_session('[session]\nentry = "invite"')
+def test_a_participant_is_always_the_same_rater_under_another_name(make_session):
+    study = make_session(CLOSED)
     link = invite(study, "")
     first = admit(study, link | PROLIFIC)
     assert first.way == "prolific"
     assert first.rater_id.startswith("r-")
     assert not any(value in str(first) for value in PROLIFIC.values())
-    assert admit(study, first.address).rater_id == first.rater_id
-    assert admit(study, link | PROLIFIC).rater_id == first.rater_id
+    label_all(AnnotationDesk(study), first.rater_id, most=1)
+    # A second submission goes on where the first stopped.
+    for query in (first.address, link | PROLIFIC, link | PROLIFIC | {"SESSION_ID": "5f21" * 6}):
+        assert admit(study, query).rater_id == first.rater_id
     other = PROLIFIC | {"PROLIFIC_PID": "5f2e" * 6, "SESSION_ID": "5f30" * 6}
     assert admit(study, link | other).rater_id != first.rater_id
-    assert len(participants_table(study)) == 2
+    assert participants_table(study)["rater_id"].tolist()[:2] == [first.rater_id] * 2
+    assert len(participants_table(study)) == 3
+    assert AnnotationDesk(study).progress(first.rater_id)[0] == 1
 
 
-def test_a_participants_ids_alone_open_nothing(make_session) -> None:
-    study = make_session('[session]\nentry = "invite"')
+def test_a_participants_ids_alone_open_nothing(make_session):
+    study = make_session(CLOSED)
     link = invite(study, "")
     admit(study, link | PROLIFIC)
     wrong = (
@@ -233,10 +219,9 @@ def test_a_participants_ids_alone_open_nothing(make_session) -> None:
         f"{'5f1e' * 6}\n",
         "٣" * 24,
     )
-    for name in PROLIFIC:
-        for value in wrong:
-            with pytest.raises(InputError, match="works from Prolific only"):
-                admit(study, link | {**PROLIFIC, name: value})
+    for name, value in product(PROLIFIC, wrong):
+        with pytest.raises(InputError, match="works from Prolific only"):
+            admit(study, link | {**PROLIFIC, name: value})
     assert len(participants_table(study)) == 1
     with pytest.raises(InputError, match="not valid"):
         admit(study, {"invite": "forged"} | PROLIFIC)
@@ -244,8 +229,8 @@ def test_a_participants_ids_alone_open_nothing(make_session) -> None:
     assert admit(study, invite(study, "anna") | PROLIFIC).rater_id == "anna"
 
 
-def test_who_returned_a_submission_may_come_again_who_was_rejected_not(make_session) -> None:
-    study = make_session('[session]\nentry = "invite"')
+def test_who_returned_a_submission_may_come_again_who_was_rejected_not(make_session):
+    study = make_session(CLOSED)
     link, sessions = invite(study, ""), Sessions(study)
     rater = admit(study, link | PROLIFIC).rater_id
     sessions.release(rater, "returned")
@@ -258,24 +243,7 @@ def test_who_returned_a_submission_may_come_again_who_was_rejected_not(make_sess
         admit(study, link | PROLIFIC | {"SESSION_ID": "5f22" * 6})
 
 
-def test_a_second_submission_goes_on_where_the_first_stopped(make_session) -> None:
-    study = make_session('[session]\nentry = "invite"')
-    link, desk = invite(study, ""), AnnotationDesk(study)
-    rater = admit(study, link | PROLIFIC).rater_id
-    task = task_of(desk, rater)
-    submit(desk, rater, task, "1", "first", seconds=1.0)
-    again = admit(study, link | PROLIFIC | {"SESSION_ID": "5f21" * 6})
-    assert again.rater_id == rater
-    assert desk.progress(rater)[0] == 1
-    assert participants_table(study)["rater_id"].tolist() == [rater, rater]
-
-
-def test_codes_are_made_at_random() -> None:
-    codes = {new_code() for _ in range(100)}
-    assert len(codes) == 100
-
-
-def test_links_are_counted_by_whom_they_are_for(make_session) -> None:
+def test_links_are_counted_by_whom_they_are_for(make_session):
     study = make_session()
     assert invites_table(study).empty
     make_invites(study, ["anna", "anna", "ben"], 1)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from evenhand.study import open_study
@@ -11,12 +9,11 @@ from evenhand.study.access.accounts import accounts, set_account
 from evenhand.study.access.beside import settle_beside
 from evenhand.study.access.lead_login import Visitor, log_in, new_link_token, open_link, visitor
 from tests.annotate_app.together import two_studies
-
-PASSWORD = "a long enough one"
+from tests.study.access.conftest import PASSWORD
 
 
 @pytest.mark.parametrize("role", ["lead", "expert"])
-def test_who_came_by_a_link_takes_nobodys_account_along(tmp_path: Path, role: str) -> None:
+def test_who_came_by_a_link_takes_nobodys_account_along(tmp_path, role):
     """Not even that of somebody who is called as they are."""
     first, second = two_studies(tmp_path)
     with open_study(first) as study, open_study(second) as made:

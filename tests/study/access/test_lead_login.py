@@ -16,13 +16,7 @@ from evenhand.study.access.lead_login import (
     visitor,
 )
 from evenhand.study.desk.oversight import decisions_table
-
-PASSWORD = "a long enough one"
-
-
-@pytest.fixture
-def store(make_study):
-    return make_study().store
+from tests.study.access.conftest import PASSWORD
 
 
 def test_a_link_works_once_and_its_login_until_it_is_over(store):
@@ -37,32 +31,27 @@ def test_a_link_works_once_and_its_login_until_it_is_over(store):
     assert decisions_table(store).empty  # the note that a link was used is no decision
 
 
-def test_a_link_is_no_login_and_a_login_no_link(store):
-    link = new_link_token(store)
-    with pytest.raises(InputError, match="log in again"):
-        visitor(store, link)
+def test_what_is_no_link_or_no_login_opens_nothing(store, make_study):
+    login, elsewhere = open_link(store, new_link_token(store)), make_study().store
+    about = {"nonce": "x", "name": "lead", "version": 1}
+    for purpose in ("invite", "lead", "", "login"):
+        token = make_token(store, purpose, about, 60)
+        for opens in (open_link, visitor):
+            with pytest.raises(InputError):
+                opens(store, token)
     with pytest.raises(InputError, match="not valid"):
-        open_link(store, open_link(store, link))
-
-
-@pytest.mark.parametrize("purpose", ["invite", "lead", "", "login"])
-def test_a_token_of_another_purpose_opens_nothing(store, purpose):
-    token = make_token(store, purpose, {"nonce": "x", "name": "lead", "version": 1}, 60)
-    with pytest.raises(InputError):
-        open_link(store, token)
-    with pytest.raises(InputError):
-        visitor(store, token)
-
-
-def test_what_was_changed_or_belongs_to_another_study_opens_nothing(store, make_study):
-    login = open_link(store, new_link_token(store))
-    elsewhere = make_study().store
-    for token in (login[:-2], f"{login}x", "", open_link(elsewhere, new_link_token(elsewhere))):
+        open_link(store, login)
+    for token in (
+        new_link_token(store),
+        login[:-2],
+        f"{login}x",
+        "",
+        open_link(elsewhere, new_link_token(elsewhere)),
+    ):
         with pytest.raises(InputError, match="log in again"):
             visitor(store, token)
 
 
-@pytest.mark.slow
 def test_link_and_login_expire(store, monkeypatch):
     monkeypatch.setattr(lead_access, "LINK_MINUTES", 0)
     with pytest.raises(InputError, match="expired"):
@@ -74,7 +63,6 @@ def test_link_and_login_expire(store, monkeypatch):
         visitor(store, login)
 
 
-@pytest.mark.slow
 def test_an_account_comes_in_with_its_role_until_it_ends(store):
     set_account(store, "chair", PASSWORD, "expert")
     login = log_in(store, "chair", PASSWORD)
@@ -87,7 +75,6 @@ def test_an_account_comes_in_with_its_role_until_it_ends(store):
         visitor(store, login)
 
 
-@pytest.mark.slow
 def test_who_logged_out_is_out_wherever_the_login_is_kept(store):
     set_account(store, "chair", PASSWORD, "lead")
     other = log_in(store, "chair", PASSWORD)

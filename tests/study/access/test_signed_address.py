@@ -71,14 +71,14 @@ def enter(study, token: str, claimed: int = 1) -> str:
     return admit(study, query).rater_id
 
 
-def test_who_prolific_signed_for_is_let_in_as_the_one_it_names(study, signer) -> None:
+def test_who_prolific_signed_for_is_let_in_as_the_one_it_names(study, signer):
     rater = enter(study, signer.sign(1), claimed=2)  # the ids beside it count for nothing
     assert participants_table(study)["participant_id"].tolist() == [address(1)["PROLIFIC_PID"]]
     assert enter(study, signer.sign(1)) == rater
     assert signer.asked == 1
 
 
-def test_prolifics_clock_may_differ_a_little(study, signer) -> None:
+def test_prolifics_clock_may_differ_a_little(study, signer):
     now = int(time.time())
     rater = enter(study, signer.sign(1, iat=now + 30, nbf=now + 30))
     assert enter(study, signer.sign(1, exp=now - 30)) == rater
@@ -98,15 +98,13 @@ def test_prolifics_clock_may_differ_a_little(study, signer) -> None:
         {"prolific": {"PROLIFIC_PID": 7}},
     ],
 )
-def test_what_is_signed_for_another_page_or_another_time_opens_nothing(
-    study, signer, claims
-) -> None:
+def test_what_is_signed_for_another_page_or_another_time_opens_nothing(study, signer, claims):
     with pytest.raises(Refused, match="Prolific"):
         enter(study, signer.sign(1, **claims))
     assert participants_table(study).empty
 
 
-def test_who_knows_an_id_gets_nowhere(study, signer) -> None:
+def test_who_knows_an_id_gets_nowhere(study, signer):
     enter(study, signer.sign(1))
     stranger = RSAKey.generate_key(2048, {"kid": "first"})
     unsigned = jwt.encode({"alg": "HS256"}, {"aud": PAGE}, OctKey.generate_key(256))
@@ -117,7 +115,7 @@ def test_who_knows_an_id_gets_nowhere(study, signer) -> None:
     assert len(participants_table(study)) == 1
 
 
-def test_a_new_key_is_asked_for_but_not_at_every_forged_token(study, signer, monkeypatch) -> None:
+def test_a_new_key_is_asked_for_but_not_at_every_forged_token(study, signer, monkeypatch):
     enter(study, signer.sign(1))
     signer.keys.append(RSAKey.generate_key(2048, {"kid": "second"}))
     with pytest.raises(Refused):
@@ -128,7 +126,7 @@ def test_a_new_key_is_asked_for_but_not_at_every_forged_token(study, signer, mon
     assert signer.asked == 2
 
 
-def test_where_the_keys_cannot_be_had_nobody_is_taken_for_somebody(study, signer) -> None:
+def test_where_the_keys_cannot_be_had_nobody_is_taken_for_somebody(study, signer):
     token = signer.sign(1)
     signer.server.shutdown()
     signer.server.server_close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from itertools import count
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from evenhand.study.access.lead_login import log_out, visitor
 from evenhand.study.access.single_sign_on import client_secret, cookie_secret, sign_on
 from evenhand.study.settings.session import OidcSettings
 from evenhand.study.settings.study_toml import change_config
-from tests.study.access.roles import role_of
+from tests.study.access.conftest import role_of
 
 SET = {
     "server_metadata_url": "https://id.example.org/.well-known/openid-configuration",
@@ -36,16 +37,14 @@ def study(make_study) -> Study:
         yield study
 
 
-class _Words:
-    count = 0
+_NONCES = count()
 
 
 def word(email: str = "", **claims: Any) -> dict[str, Any]:
     """The claims of a sound token, each time another."""
-    _Words.count += 1
     usual = {"iss": "https://id.example.org", "aud": "evenhand", "exp": time.time() + 60}
     usual |= {"sub": f"of {email}", "email": email, "email_verified": True}
-    return usual | {"nonce": f"nonce-{_Words.count}"} | claims
+    return usual | {"nonce": f"nonce-{next(_NONCES)}"} | claims
 
 
 @pytest.mark.parametrize(
@@ -62,9 +61,7 @@ def word(email: str = "", **claims: Any) -> dict[str, Any]:
         ("\u212ait@example.org", "x", None),  # the Kelvin sign, whose small letter is k
     ],
 )
-def test_who_is_listed_comes_in_as_what_they_are_listed_as(
-    study: Study, email: str, sub: str, role: str | None
-) -> None:
+def test_who_is_listed_comes_in_as_what_they_are_listed_as(study, email, sub, role):
     if role is None:
         with pytest.raises(InputError, match="does not know you"):
             sign_on(study, word(email, sub=sub), 60)
@@ -79,7 +76,7 @@ def test_who_is_listed_comes_in_as_what_they_are_listed_as(
 
 
 @pytest.mark.parametrize("verified", [False, None, "true", 1, "absent"])
-def test_an_address_that_is_not_verified_is_anybodys(study: Study, verified: object) -> None:
+def test_an_address_that_is_not_verified_is_anybodys(study, verified):
     claims = word("ada@example.org", email_verified=verified)
     if verified == "absent":
         del claims["email_verified"]
@@ -105,25 +102,30 @@ def test_an_address_that_is_not_verified_is_anybodys(study: Study, verified: obj
     ],
     ids=str,
 )
-def test_a_word_that_is_not_for_this_study_or_over_is_none(
-    study: Study, claims: dict[str, Any]
-) -> None:
+def test_a_word_that_is_not_for_this_study_or_over_is_none(study, claims):
     assert sign_on(study, word("ada@example.org") | claims, 60) is None
     assert sign_on(study, word("ada@example.org", aud=["other", "evenhand"]), 60) is not None
 
 
-def test_a_word_counts_once_and_its_login_ends_for_good(study: Study) -> None:
+def test_a_word_counts_once_and_its_login_ends_for_good(study, make_study):
     said = word("ada@example.org")
+    assert sign_on(make_study(), said, 60) is None  # of a study without a provider
     login = sign_on(study, said, 60)
     assert sign_on(study, said, 60) is None
+    name = visitor(study.store, login).name
     log_out(study.store, login)
     assert sign_on(study, said, 60) is None
-    with pytest.raises(InputError, match="log in again"):
-        visitor(study.store, login)
+    other = sign_on(study, word("ada@example.org"), 60)
+    disable_account(study.store, name)
+    for each in (login, other):
+        with pytest.raises(InputError, match="log in again"):
+            visitor(study.store, each)
+    with pytest.raises(InputError, match="account in this study was ended"):
+        sign_on(study, word("ada@example.org"), 60)
 
 
 @pytest.mark.slow
-def test_a_person_keeps_their_code_and_no_password_opens_it(study: Study, make_study) -> None:
+def test_a_person_keeps_their_code_and_no_password_opens_it(study, make_study):
     first = visitor(study.store, sign_on(study, word("ada@example.org"), 60))
     assert visitor(study.store, sign_on(study, word("ada@example.org"), 60)) == first
     other = sign_on(study, word("ada@example.org", iss="https://other.example.org"), 60)
@@ -134,7 +136,7 @@ def test_a_person_keeps_their_code_and_no_password_opens_it(study: Study, make_s
         admit(study, {"rater": first.name})
 
 
-def test_another_list_gives_another_role_and_ends_the_login_before(study: Study) -> None:
+def test_another_list_gives_another_role_and_ends_the_login_before(study):
     before = sign_on(study, word("ada@example.org"), 60)
     change_config(study.folder, {"oidc": SET | {"leads": []}})
     with open_study(study.folder) as changed:
@@ -145,20 +147,7 @@ def test_another_list_gives_another_role_and_ends_the_login_before(study: Study)
         visitor(study.store, before)
 
 
-def test_an_ended_account_stays_ended(study: Study) -> None:
-    login = sign_on(study, word("ada@example.org"), 60)
-    disable_account(study.store, visitor(study.store, login).name)
-    with pytest.raises(InputError, match="log in again"):
-        visitor(study.store, login)
-    with pytest.raises(InputError, match="account in this study was ended"):
-        sign_on(study, word("ada@example.org"), 60)
-
-
-def test_a_study_without_a_provider_takes_nobodys_word(make_study) -> None:
-    assert sign_on(make_study(), word("ada@example.org"), 60) is None
-
-
-def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_missing_is_named(monkeypatch):
     settings = OidcSettings.model_validate(SET)
     monkeypatch.setenv("EVENHAND_TEST_SECRET", "s3cret")
     assert client_secret(settings) == "s3cret"
@@ -170,6 +159,6 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         client_secret(settings)
 
 
-def test_every_study_signs_its_cookies_with_a_secret_of_its_own(make_study) -> None:
+def test_every_study_signs_its_cookies_with_a_secret_of_its_own(make_study):
     one, other = make_study().store, make_study().store
     assert cookie_secret(one) == cookie_secret(one) != cookie_secret(other)

@@ -295,7 +295,7 @@ def test_marks_beyond_the_texts_or_not_asked_for_are_refused(make, how, mark):
     assert study.ratings().empty
 
 
-def test_marks_are_kept_on_the_pairs_own_sides_and_shown_as_they_were_given(make) -> None:
+def test_marks_are_kept_on_the_pairs_own_sides_and_shown_as_they_were_given(make):
     study = make("even-handedness")
     desk = AnnotationDesk(study)
     orders = set()
@@ -315,7 +315,7 @@ def test_marks_are_kept_on_the_pairs_own_sides_and_shown_as_they_were_given(make
     assert orders == {"ab", "ba"}
 
 
-def test_the_latest_answer_has_the_marks_that_count_and_none_is_lost(make) -> None:
+def test_the_latest_answer_has_the_marks_that_count_and_none_is_lost(make):
     study = make(how="optional")
     desk = AnnotationDesk(study)
     task = task_of(desk, "r1")

@@ -207,14 +207,14 @@ def test_beside_repeats_and_limits_the_progress_never_lies(make_session, screen)
         (None, "study.toml names attention.toml, which cannot be read: no such file"),
     ],
 )
-def test_a_file_that_does_not_fit_is_one_sentence(make_session, file, sentence) -> None:
+def test_a_file_that_does_not_fit_is_one_sentence(make_session, file, sentence):
     study = make_session(ATTENTION, {} if file is None else {"attention.toml": file})
     with pytest.raises(InputError) as raised:
         AttentionChecks(study)
     assert sentence in str(raised.value)
 
 
-def test_a_study_without_checks_has_no_results(make_session) -> None:
+def test_a_study_without_checks_has_no_results(make_session):
     found = attention_results(make_session())
     assert found.empty
     assert found["passed"].dtype == bool

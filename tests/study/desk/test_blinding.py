@@ -125,7 +125,7 @@ def test_an_upgrade_takes_nothing_from_whoever_is_at_work(make_study, database):
         assert len(identified(frames, guesses(study, "ann"))) == 0
 
 
-def test_a_place_that_was_given_up_before_the_upgrade_is_taken_up_again(one_rubric) -> None:
+def test_a_place_that_was_given_up_before_the_upgrade_is_taken_up_again(one_rubric):
     desk = AnnotationDesk(one_rubric)
     task_of(desk, "ann")
     with as_of_0_2_0(one_rubric) as study:
@@ -227,7 +227,7 @@ def test_a_page_of_practice_that_stood_open_over_an_upgrade_is_heard(make_sessio
         assert submit(desk, "ann", old, "5", "p1") == status
 
 
-def test_exports_hold_no_secret(one_rubric) -> None:
+def test_exports_hold_no_secret(one_rubric):
     label_some(AnnotationDesk(one_rubric), "ann", 3)
     secret = study_secret(one_rubric.store).hex()
     exports = [each for name, each in vars(exporting).items() if name.startswith("exported_")]

@@ -49,7 +49,7 @@ def by_time(study, rater: str):
 
 
 @pytest.mark.slow
-def test_every_rater_has_an_order_of_their_own_that_the_key_fixes(make_study) -> None:
+def test_every_rater_has_an_order_of_their_own_that_the_key_fixes(make_study):
     orders = []
     for secret in ("aa", "aa", "bb"):  # and the same seed, which is public
         study = make_study(pairs=12, seed=1, rubrics=["refusal"])
@@ -71,7 +71,7 @@ def test_every_rater_has_an_order_of_their_own_that_the_key_fixes(make_study) ->
 
 
 @pytest.mark.slow
-def test_sides_are_balanced_within_every_rater_and_subject(make_study) -> None:
+def test_sides_are_balanced_within_every_rater_and_subject(make_study):
     study = make_study(pairs=31, raters_per_unit=2, rubrics=["even-handedness"])
     desk = AnnotationDesk(study)
     for count in (7, 20, 62):  # whenever somebody stops, not only at the end
@@ -198,9 +198,7 @@ def test_a_block_asks_first_what_is_judged_without_the_prompt(make_study):
 
 
 @pytest.mark.slow
-def test_one_screen_for_all_shows_the_prompt_and_that_is_said(
-    make_study, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_screen_for_all_shows_the_prompt_and_that_is_said(make_study, capsys):
     study = make_study(pairs=4, sample=2, subjects=("s",))
     change_config(study.folder, {"annotation": {"screen": "all", "repeat_share": 0.1}})
     assert main(["extend", str(study.folder), "--pairs", "1"]) == 0
@@ -225,7 +223,7 @@ def test_an_answer_changed_once_the_prompt_is_known_counts_as_seen(make_study):
     assert seen(study) == [("hedging", 1, 4)]
 
 
-def test_only_what_another_rubric_shows_is_hidden() -> None:
+def test_only_what_another_rubric_shows_is_hidden():
     hedging, refusal = load_rubric("hedging"), load_rubric("refusal")
     assert judged_without_prompt([refusal, hedging]) == [hedging]
     assert judged_without_prompt([hedging]) == []

@@ -84,7 +84,7 @@ def test_the_order_of_sides_is_mixed_recorded_and_mapped_back(make_study):
     assert all(is_for(task) == (task.order == "ab") for task in tasks)
 
 
-def test_task_ids_and_texts_do_not_name_the_subject(make_study) -> None:
+def test_task_ids_and_texts_do_not_name_the_subject(make_study):
     study = make_study(subjects=("model-x",))
     with study.store.write() as connection:
         connection.execute(sa.update(responses).values(response="A plain answer."))
@@ -111,7 +111,7 @@ def at_once(work: Callable[[str], object], raters: list[str]) -> list[object]:
 
 
 @pytest.mark.slow
-def test_hundreds_of_claims_by_threads_keep_the_overlap_exact(make_study, store: str) -> None:
+def test_hundreds_of_claims_by_threads_keep_the_overlap_exact(make_study, store):
     study = make_study(pairs=20, store=store, raters_per_unit=3, rubrics=["even-handedness"])
     desk = AnnotationDesk(study)
     raters = [f"r{n}" for n in range(200)]
@@ -127,7 +127,7 @@ def test_hundreds_of_claims_by_threads_keep_the_overlap_exact(make_study, store:
 
 
 @pytest.mark.slow
-def test_claims_and_labels_by_many_threads_keep_the_overlap_exact(make_study) -> None:
+def test_claims_and_labels_by_many_threads_keep_the_overlap_exact(make_study):
     study = make_study(raters_per_unit=2)
     desk = AnnotationDesk(study)
     counts = at_once(lambda rater: work_through(desk, rater), [f"r{n}" for n in range(6)])
@@ -152,9 +152,7 @@ with open_study(sys.argv[1]) as study:
 
 
 @pytest.mark.thorough
-def test_hundreds_of_raters_in_many_processes_keep_the_overlap_exact(
-    make_study, store: str
-) -> None:
+def test_hundreds_of_raters_in_many_processes_keep_the_overlap_exact(make_study, store):
     study = make_study(pairs=12, store=store, raters_per_unit=2)
     root = Path(__file__).parents[3]
     workers = [
@@ -169,7 +167,7 @@ def test_hundreds_of_raters_in_many_processes_keep_the_overlap_exact(
 
 
 @pytest.mark.slow
-def test_an_extended_sample_reaches_a_desk_that_is_open(make_study) -> None:
+def test_an_extended_sample_reaches_a_desk_that_is_open(make_study):
     study = make_study(pairs=6, sample=3, raters_per_unit=1)
     desk = AnnotationDesk(study)
     assert work_through(desk, "r1") == 30
@@ -196,7 +194,7 @@ def test_an_edited_rubric_asks_again_and_keeps_the_old_labels_apart(make_study):
         assert task_of(AnnotationDesk(declared), "r1") is None
 
 
-def test_a_code_that_is_a_graders_or_a_groups_is_refused(make_study) -> None:
+def test_a_code_that_is_a_graders_or_a_groups_is_refused(make_study):
     study = make_study()
     unit = study.rubric_units(study.rubrics["refusal"])[0]
     attempt = GradeAttempt(
@@ -213,7 +211,7 @@ def test_a_code_that_is_a_graders_or_a_groups_is_refused(make_study) -> None:
             desk.register(code)
 
 
-def test_columns_of_the_two_sides_change_places_with_them(make_study, tmp_path: Path) -> None:
+def test_columns_of_the_two_sides_change_places_with_them(make_study, tmp_path):
     text = (Path(load_rubric.__code__.co_filename).parent / "even-handedness.toml").read_text()
     text = text.partition("[translations.de]")[0]  # they would lack the variables
     text = text.replace('"response_b"]', '"response_b", "prompt_a_group", "prompt_b_group"]')
@@ -317,7 +315,7 @@ def test_no_unit_is_sent_ahead_that_a_day_may_have_no_room_for(make_session, lim
     assert not any(ahead[-2:])
 
 
-def test_nothing_is_sent_ahead_in_a_paused_study_or_to_who_is_excluded(make_session) -> None:
+def test_nothing_is_sent_ahead_in_a_paused_study_or_to_who_is_excluded(make_session):
     study = make_session("")
     desk = AnnotationDesk(study)
     sheets = {rater: desk.next_sheet(rater) for rater in ("r1", "r2")}
@@ -340,9 +338,7 @@ def test_a_unit_sent_ahead_counts_as_one_of_its_raters(make_session):
     assert first.next_sheet("r1") is None
 
 
-def test_a_renewed_lease_keeps_the_order_of_what_is_in_view_and_what_comes(
-    make_session,
-):
+def test_a_renewed_lease_keeps_the_order_of_what_is_in_view_and_what_comes(make_session):
     study = make_session()
     desk = AnnotationDesk(study)
     sheet = desk.next_sheet("r1")

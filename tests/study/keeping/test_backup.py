@@ -43,9 +43,7 @@ def modes(folder: Path) -> set[int]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
-def test_what_is_restored_is_the_study(
-    database: str, labelled, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+def test_what_is_restored_is_the_study(database, labelled, tmp_path, request):
     url = {} if database == "sqlite" else {"store": request.getfixturevalue("new_postgresql")()}
     study = labelled(**url)
     (study.folder / "practice.toml").write_text("# named in study.toml")
@@ -72,9 +70,7 @@ def test_what_is_restored_is_the_study(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("at", [pytest.param("before", marks=pytest.mark.thorough), "within"])
-def test_a_backup_of_a_database_that_hangs_ends_in_a_sentence(
-    at: str, labelled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_backup_of_a_database_that_hangs_ends_in_a_sentence(at, labelled, tmp_path, monkeypatch):
     study, server = labelled(), Postgresql()
     study.close()
     monkeypatch.setattr(backup, "SILENT", 2.0)
@@ -106,7 +102,7 @@ def test_a_backup_of_a_database_that_hangs_ends_in_a_sentence(
 
 
 @pytest.mark.slow
-def test_a_backup_names_no_database(labelled, new_postgresql, tmp_path: Path) -> None:
+def test_a_backup_names_no_database(labelled, new_postgresql, tmp_path):
     study = labelled(store=new_postgresql())
     backup_study(study.folder, tmp_path / "b.zip")
     unpack(tmp_path / "b.zip", tmp_path)
@@ -116,7 +112,7 @@ def test_a_backup_names_no_database(labelled, new_postgresql, tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_people_label_while_it_is_made(labelled, tmp_path: Path) -> None:
+def test_people_label_while_it_is_made(labelled, tmp_path):
     study = labelled(pairs=30)
     acknowledged, over = [], threading.Event()
 
@@ -141,7 +137,7 @@ def test_people_label_while_it_is_made(labelled, tmp_path: Path) -> None:
     assert restore_study(tmp_path / "2.zip", tmp_path / "again") == contents
 
 
-def test_a_copy_of_the_file_is_no_backup(labelled, tmp_path: Path) -> None:
+def test_a_copy_of_the_file_is_no_backup(labelled, tmp_path):
     """Why there is a verb: the last labels are in the log beside the store."""
     study = labelled()
     copied = tmp_path / "copied"
@@ -157,9 +153,7 @@ def test_a_copy_of_the_file_is_no_backup(labelled, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("at", ["read_snapshot", "check_archive"])
-def test_a_killed_backup_leaves_the_study_and_no_file(
-    at: str, labelled, tmp_path: Path, killed
-) -> None:
+def test_a_killed_backup_leaves_the_study_and_no_file(at, labelled, tmp_path, killed):
     study = labelled()
     before = state_of(study)
     killed("backup", "backup_study", at, study.folder, tmp_path / "b.zip")
@@ -169,14 +163,14 @@ def test_a_killed_backup_leaves_the_study_and_no_file(
 
 
 @pytest.mark.slow
-def test_a_killed_restore_leaves_the_backup_and_no_folder(labelled, tmp_path: Path, killed) -> None:
+def test_a_killed_restore_leaves_the_backup_and_no_folder(labelled, tmp_path, killed):
     backup_study(labelled().folder, tmp_path / "b.zip")
     killed("backup", "restore_study", "read_snapshot", tmp_path / "b.zip", tmp_path / "again")
     assert not (tmp_path / "again").exists()
     assert restore_study(tmp_path / "b.zip", tmp_path / "again").labels == 14
 
 
-def test_where_it_may_not_be_written(labelled, tmp_path: Path) -> None:
+def test_where_it_may_not_be_written(labelled, tmp_path):
     study = labelled()
     with pytest.raises(InputError, match="would be lost with the study's folder"):
         backup_study(study.folder, study.folder / "b.zip")
@@ -191,7 +185,7 @@ def test_where_it_may_not_be_written(labelled, tmp_path: Path) -> None:
         restore_study(tmp_path / "c.zip", study.folder)
 
 
-def test_a_damaged_store_is_not_backed_up(labelled, tmp_path: Path) -> None:
+def test_a_damaged_store_is_not_backed_up(labelled, tmp_path):
     study = labelled(pairs=60)
     study.close()
     store = study.folder / "study.db"
@@ -229,9 +223,7 @@ def names(place: Path) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
-def test_the_latest_are_kept_and_others_are_left(
-    database: str, labelled, tmp_path: Path, nights: None, request: pytest.FixtureRequest
-) -> None:
+def test_the_latest_are_kept_and_others_are_left(database, labelled, tmp_path, nights, request):
     url = {} if database == "sqlite" else {"store": request.getfixturevalue("new_postgresql")()}
     study = labelled(**url)
     place = tmp_path / "backups"
@@ -254,8 +246,8 @@ def test_the_latest_are_kept_and_others_are_left(
 
 @pytest.mark.slow
 def test_one_that_cannot_be_restored_is_none_and_removes_none(
-    labelled, tmp_path: Path, nights: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    labelled, tmp_path, nights, monkeypatch
+):
     """The archive is sound, so that only a trial shows it: its settings name no rubric there is."""
     study = labelled()
     first = keep_backups(study.folder, tmp_path, 1, verify=True)
@@ -270,7 +262,7 @@ def test_one_that_cannot_be_restored_is_none_and_removes_none(
 
 
 @pytest.mark.parametrize("keep", [0, -1])
-def test_what_keeps_nothing_is_refused(labelled, tmp_path: Path, keep: int) -> None:
+def test_what_keeps_nothing_is_refused(labelled, tmp_path, keep):
     study = labelled()
     with pytest.raises(InputError, match="--keep must be 1 or more"):
         keep_backups(study.folder, tmp_path, keep)
@@ -332,18 +324,18 @@ def refused(file: Path, folder: Path, says: str) -> None:
         "a//b", "new\nline", "folder/", "study.db-wal", "study.db-journal",
     ],
 )  # fmt: skip
-def test_a_path_outside_or_odd_is_refused(name: str, forge, tmp_path: Path) -> None:
+def test_a_path_outside_or_odd_is_refused(name, forge, tmp_path):
     refused(
         forge(lambda files: files.update({name: b""})), tmp_path / "new", "which no backup does"
     )
 
 
-def test_a_link_is_refused(forge, tmp_path: Path) -> None:
+def test_a_link_is_refused(forge, tmp_path):
     bad = forge(lambda files: files.update(link=b"/etc/passwd"), links=["link"])
     refused(bad, tmp_path / "new", "'link', which no backup does")
 
 
-def test_sizes_are_those_declared(forge, tmp_path: Path) -> None:
+def test_sizes_are_those_declared(forge, tmp_path):
     def smaller(listing) -> None:
         listing["files"]["zeros"]["bytes"] = 10
 
@@ -351,7 +343,7 @@ def test_sizes_are_those_declared(forge, tmp_path: Path) -> None:
     refused(bad, tmp_path / "new", "zeros has another size in the archive")
 
 
-def test_more_than_the_disk_holds_is_refused(forge, tmp_path: Path) -> None:
+def test_more_than_the_disk_holds_is_refused(forge, tmp_path):
     def larger(listing) -> None:
         listing["files"]["study.db"]["bytes"] = 1 << 60
 
@@ -372,7 +364,7 @@ def test_more_than_the_disk_holds_is_refused(forge, tmp_path: Path) -> None:
         (lambda listing: listing.update(more=2), "is damaged, or a newer"),
     ],
 )
-def test_a_list_that_is_not_of_the_files_is_refused(listed, says, forge, tmp_path: Path) -> None:
+def test_a_list_that_is_not_of_the_files_is_refused(listed, says, forge, tmp_path):
     refused(forge(lambda files: None, listed=listed), tmp_path / "new", says)
 
 
@@ -389,7 +381,7 @@ def test_a_list_that_is_not_of_the_files_is_refused(listed, says, forge, tmp_pat
         ("UPDATE meta SET value = '99' WHERE key = 'schema'", "newer than this evenhand"),
     ],
 )
-def test_a_store_with_what_no_store_has_is_refused(sql, says, forge, tmp_path: Path) -> None:
+def test_a_store_with_what_no_store_has_is_refused(sql, says, forge, tmp_path):
     def change(files: Files) -> None:
         file = tmp_path / "changed.db"
         file.write_bytes(files["study.db"])
@@ -406,14 +398,14 @@ def test_a_store_with_what_no_store_has_is_refused(sql, says, forge, tmp_path: P
     refused(forge(change, listed=no_grades), tmp_path / "new", says)
 
 
-def test_settings_that_name_a_store_elsewhere_are_refused(forge, tmp_path: Path) -> None:
+def test_settings_that_name_a_store_elsewhere_are_refused(forge, tmp_path):
     def change(files: Files) -> None:
         files["study.toml"] = files["study.toml"].replace(b'"study.db"', b'"../evil.db"')
 
     refused(forge(change), tmp_path / "new", "names another store")
 
 
-def test_half_a_backup_and_none_are_refused(forge, tmp_path: Path) -> None:
+def test_half_a_backup_and_none_are_refused(forge, tmp_path):
     good = forge(lambda files: None).read_bytes()
     half = tmp_path / "half.zip"
     half.write_bytes(good[: len(good) // 2])

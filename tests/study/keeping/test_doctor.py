@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -32,7 +31,7 @@ def ills(folder: Path, url: str = URL) -> list[str]:
     return [each.says for each in examine(folder, url) if not each.is_well]
 
 
-def test_a_sound_study_has_nothing_to_mend(sound: Path) -> None:
+def test_a_sound_study_has_nothing_to_mend(sound):
     assert ills(sound) == []
     assert len(examine(sound, URL)) >= 7
     with open_study(sound) as study:
@@ -51,9 +50,7 @@ def test_a_sound_study_has_nothing_to_mend(sound: Path) -> None:
     ],
     ids=["open", "proxy", "modes", "owner", "store", "settings"],
 )
-def test_each_fault_is_found_by_itself(
-    sound: Path, harm: Callable[[Path], object], says: str
-) -> None:
+def test_each_fault_is_found_by_itself(sound, harm, says):
     if "owner" in says and os.geteuid() != 0:
         pytest.skip("only root gives files away")
     harm(sound)
@@ -61,13 +58,13 @@ def test_each_fault_is_found_by_itself(
     assert says in found
 
 
-def test_where_people_reach_it_counts(sound: Path) -> None:
+def test_where_people_reach_it_counts(sound):
     assert "Only this machine's own names" in ills(sound, "")[0]
     assert "without TLS" in ills(sound, "http://study.example.org/")[0]
     change_config(sound, {"session": {"hosts": ["lab.example.org"]}})
     assert ills(sound, "") == []
 
 
-def test_a_study_without_a_backup_is_told_so(make_study) -> None:
+def test_a_study_without_a_backup_is_told_so(make_study):
     study = make_study()
     assert any("No backup has been made" in each for each in ills(study.folder))

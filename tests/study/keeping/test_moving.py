@@ -63,7 +63,7 @@ def differences(location: str, folder: Path):
 
 
 @pytest.mark.slow
-def test_there_and_back(labelled, new_postgresql) -> None:
+def test_there_and_back(labelled, new_postgresql):
     study = labelled()
     folder, ratings, url = study.folder, study.ratings(), new_postgresql()
     comment = "# a comment of the lead's\n"
@@ -100,7 +100,7 @@ def test_there_and_back(labelled, new_postgresql) -> None:
 
 
 @pytest.mark.slow
-def test_a_difference_would_be_found(labelled) -> None:
+def test_a_difference_would_be_found(labelled):
     study = labelled()
     before = rows_of("study.db", study.folder)
     with study.store.write() as connection:
@@ -118,9 +118,7 @@ def test_a_difference_would_be_found(labelled) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("to", ["sqlite", "postgresql"])
 @pytest.mark.parametrize("at", ["copy_tables", "change_config"])
-def test_a_killed_move_leaves_the_study_and_can_be_run_again(
-    at: str, to: str, labelled, killed, request: pytest.FixtureRequest
-) -> None:
+def test_a_killed_move_leaves_the_study_and_can_be_run_again(at, to, labelled, killed, request):
     study = labelled()
     study.close()
     place = "new.db" if to == "sqlite" else request.getfixturevalue("new_postgresql")()
@@ -133,7 +131,7 @@ def test_a_killed_move_leaves_the_study_and_can_be_run_again(
 
 
 @pytest.mark.slow
-def test_nobody_may_have_it_open(labelled, new_postgresql) -> None:
+def test_nobody_may_have_it_open(labelled, new_postgresql):
     """What is written to the former store afterwards would be lost."""
     study, url = labelled(), new_postgresql()
     with pytest.raises(InputError, match="open elsewhere; stop `evenhand annotate`"):
@@ -146,9 +144,7 @@ def test_nobody_may_have_it_open(labelled, new_postgresql) -> None:
 
 
 @pytest.mark.slow
-def test_who_opened_it_meanwhile_does_not_write_to_the_former_store(
-    labelled, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_opened_it_meanwhile_does_not_write_to_the_former_store(labelled, monkeypatch):
     study = labelled()
     study.close()
     from evenhand.study import workspace
@@ -176,7 +172,7 @@ def test_who_opened_it_meanwhile_does_not_write_to_the_former_store(
         ("${NOT_SET}", "NOT_SET, which is not set"),
     ],
 )
-def test_a_place_that_is_none_is_refused(to: str, says: str, labelled) -> None:
+def test_a_place_that_is_none_is_refused(to, says, labelled):
     study = labelled()
     study.close()
     before = (study.folder / "study.toml").read_bytes()
@@ -186,7 +182,7 @@ def test_a_place_that_is_none_is_refused(to: str, says: str, labelled) -> None:
 
 
 @pytest.mark.slow
-def test_what_postgresql_cannot_keep_is_said(labelled, new_postgresql) -> None:
+def test_what_postgresql_cannot_keep_is_said(labelled, new_postgresql):
     study = labelled()
     with study.store.write() as connection:
         connection.execute(
@@ -201,9 +197,7 @@ def test_what_postgresql_cannot_keep_is_said(labelled, new_postgresql) -> None:
 
 
 @pytest.mark.slow
-def test_a_password_need_not_stand_in_study_toml(
-    labelled, new_postgresql, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_password_need_not_stand_in_study_toml(labelled, new_postgresql, monkeypatch):
     study = labelled()
     study.close()
     url = sa.make_url(new_postgresql()).set(password="ge:he/im@")
@@ -231,8 +225,8 @@ def test_a_password_need_not_stand_in_study_toml(
     ],
 )
 def test_a_database_that_hangs_ends_a_move_in_a_sentence(
-    which: str, at: str, labelled, new_postgresql, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    which, at, labelled, new_postgresql, monkeypatch
+):
     study, server = labelled(), Postgresql()
     folder, store, new = study.folder, "study.db", server.new_database()
     study.close()
@@ -267,7 +261,7 @@ def test_a_database_that_hangs_ends_a_move_in_a_sentence(
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_what_root_copies_belongs_to_whom_the_folder_belongs_to(labelled, new_postgresql) -> None:
+def test_what_root_copies_belongs_to_whom_the_folder_belongs_to(labelled, new_postgresql):
     study = labelled()
     folder, url = study.folder, new_postgresql()
     study.close()

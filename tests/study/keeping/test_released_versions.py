@@ -128,8 +128,8 @@ def check_work_goes_on(folder: Path, is_open: dict[str, Any]) -> None:
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 @pytest.mark.parametrize("version", COMMITS)
 def test_a_study_at_work_goes_on_after_the_upgrade_and_after_every_kill(
-    version: str, database: str, postgresql: Postgresql, tmp_path: Path
-) -> None:
+    version, database, postgresql, tmp_path
+):
     python = released(version)
     program, now = python.with_name("evenhand"), Path(sys.executable).with_name("evenhand")
     where = ran(python, "-c", "import evenhand; print(evenhand.__version__, evenhand.__file__)")

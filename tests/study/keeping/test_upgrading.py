@@ -74,7 +74,7 @@ def check_upgraded(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_study_of_0_1_0_opens_after_the_upgrade(old_study: Path, tmp_path: Path) -> None:
+def test_a_study_of_0_1_0_opens_after_the_upgrade(old_study, tmp_path):
     before, of = content(old_study / "study.db"), columns(old_study / "study.db")
     assert len(before["labels"]) == 12
     with pytest.raises(InputError, match="run `evenhand store upgrade`"):
@@ -92,7 +92,7 @@ def test_a_study_of_0_1_0_opens_after_the_upgrade(old_study: Path, tmp_path: Pat
     check_upgraded(tmp_path / "before")
 
 
-def test_an_upgrade_closes_what_0_1_0_left_open_to_others(old_study: Path) -> None:
+def test_an_upgrade_closes_what_0_1_0_left_open_to_others(old_study):
     (old_study / "backups").mkdir(mode=0o755)
     for entry in (old_study, *old_study.rglob("*")):
         entry.chmod(0o755 if entry.is_dir() else 0o644)
@@ -102,7 +102,7 @@ def test_an_upgrade_closes_what_0_1_0_left_open_to_others(old_study: Path) -> No
 
 
 @pytest.mark.slow
-def test_a_study_of_0_1_0_on_postgresql(old_study: Path, new_postgresql) -> None:
+def test_a_study_of_0_1_0_on_postgresql(old_study, new_postgresql):
     url = new_postgresql()
     old = Database.connect("study.db", old_study)
     there = Database.connect(url, old_study)
@@ -117,9 +117,7 @@ def test_a_study_of_0_1_0_on_postgresql(old_study: Path, new_postgresql) -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("at", [pytest.param("before", marks=pytest.mark.thorough), "within"])
-def test_an_upgrade_of_a_database_that_hangs_ends_in_a_sentence(
-    at: str, old_study: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_upgrade_of_a_database_that_hangs_ends_in_a_sentence(at, old_study, monkeypatch):
     server = Postgresql()
     monkeypatch.setattr(moving, "SILENT", 2.0)
     try:
@@ -147,7 +145,7 @@ def test_an_upgrade_of_a_database_that_hangs_ends_in_a_sentence(
         server.end()
 
 
-def test_grades_that_another_server_gave_are_named_for_it(old_study: Path) -> None:
+def test_grades_that_another_server_gave_are_named_for_it(old_study):
     """0.1.0 kept them under the provider's name alone, so a mock's counted as the model's."""
     said = [
         ("p0001|s1|a", "anthropic:m", "http://127.0.0.1:9/"),
@@ -180,9 +178,7 @@ def test_grades_that_another_server_gave_are_named_for_it(old_study: Path) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize("at", ["migrate", "backup_of"])
-def test_an_upgrade_that_fails_has_changed_nothing(
-    at: str, old_study: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_upgrade_that_fails_has_changed_nothing(at, old_study, monkeypatch):
     before = content(old_study / "study.db")
     run = getattr(moving, at)
 
@@ -199,7 +195,7 @@ def test_an_upgrade_that_fails_has_changed_nothing(
     check_upgraded(old_study)
 
 
-def test_a_lost_row_is_refused(old_study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lost_row_is_refused(old_study, monkeypatch):
     before = content(old_study / "study.db")
 
     def careless(connection: sa.Connection, _version: int) -> None:
@@ -212,7 +208,7 @@ def test_a_lost_row_is_refused(old_study: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.slow
-def test_a_killed_upgrade_can_be_run_again(old_study: Path, killed) -> None:
+def test_a_killed_upgrade_can_be_run_again(old_study, killed):
     before = content(old_study / "study.db")
     killed("moving", "upgrade_store", "migrate", old_study)
     assert content(old_study / "study.db") == before
@@ -221,14 +217,14 @@ def test_a_killed_upgrade_can_be_run_again(old_study: Path, killed) -> None:
 
 
 @pytest.mark.slow
-def test_nobody_may_have_it_open(old_study: Path) -> None:
+def test_nobody_may_have_it_open(old_study):
     upgrade_store(old_study)
     with open_study(old_study), pytest.raises(InputError, match="open elsewhere"):
         upgrade_store(old_study)
 
 
 @pytest.mark.parametrize("version", ["99", "0", "banana"])
-def test_a_version_that_is_not_known(version: str, old_study: Path) -> None:
+def test_a_version_that_is_not_known(version, old_study):
     with closing(sqlite3.connect(old_study / "study.db")) as connection:
         connection.execute("UPDATE meta SET value = ? WHERE key = 'schema'", [version])
         connection.commit()
@@ -247,7 +243,7 @@ def test_a_version_that_is_not_known(version: str, old_study: Path) -> None:
         ("DROP TABLE look_events", "table look_events lacks the column"),
     ],
 )
-def test_a_missing_column_is_a_sentence(sql: str, says: str, make_study) -> None:
+def test_a_missing_column_is_a_sentence(sql, says, make_study):
     study = make_study()
     with study.store.write() as connection:
         connection.execute(sa.text(sql))

@@ -55,7 +55,7 @@ def made(
     return make_comparisons(frame, columns, "f.csv"), columns
 
 
-def test_columns_are_known_by_their_names() -> None:
+def test_columns_are_known_by_their_names():
     _, columns = made(VOTES, "winner")
     assert columns.answers == ("output_1", "output_2")
     assert columns.subjects == ("generator_1", "generator_2")
@@ -81,15 +81,13 @@ def test_columns_are_known_by_their_names() -> None:
         (("response_a", "response_c"), (), ()),
     ],
 )
-def test_two_answers_are_known_by_their_names(
-    names: tuple[str, str], show: tuple[str, ...], known: tuple[str, ...]
-) -> None:
+def test_two_answers_are_known_by_their_names(names, show, known):
     frame = pd.DataFrame({name: ["x"] for name in ("prompt", *names)})
     assert answer_columns(frame, "f.csv", show) == known
 
 
 @pytest.mark.slow
-def test_one_prompt_is_shown_with_two_answers_and_never_who_gave_them(tmp_path: Path) -> None:
+def test_one_prompt_is_shown_with_two_answers_and_never_who_gave_them(tmp_path):
     items, columns = made(VOTES, "winner")
     rubric = load_rubric("preference").showing(items.blocks)
     assert rubric == load_rubric("preference")
@@ -120,7 +118,7 @@ def test_one_prompt_is_shown_with_two_answers_and_never_who_gave_them(tmp_path: 
 
 
 @pytest.mark.slow
-def test_sides_are_balanced_for_each_rater_and_stored_as_the_file_has_them(tmp_path: Path) -> None:
+def test_sides_are_balanced_for_each_rater_and_stored_as_the_file_has_them(tmp_path):
     count = 20
     rows = {
         "prompt": [f"What is {n}?" for n in range(count)],
@@ -172,14 +170,7 @@ def test_sides_are_balanced_for_each_rater_and_stored_as_the_file_has_them(tmp_p
         ("question,output,output_a,output_b", (), "answers: output_a, output_b;"),
     ],
 )
-def test_one_answer_beside_two(
-    names: str,
-    ask: tuple[str, ...],
-    shown: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_one_answer_beside_two(names, ask, shown, tmp_path, monkeypatch, capsys):
     """The options of a question of a quiz are no answers to compare, nor is the right answer."""
     monkeypatch.chdir(tmp_path)
     rows = "".join(f"Where is {n}?,Basel,Bern,Zug\n" for n in range(3))
@@ -189,9 +180,7 @@ def test_one_answer_beside_two(
 
 
 @pytest.mark.slow
-def test_a_rubric_that_shows_a_prompt_needs_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_rubric_that_shows_a_prompt_needs_one(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("f.csv").write_text("output_1,output_2\nx,y\nv,w\n")
     assert main(["new", "s", "--items", "f.csv", "--rubric", "preference"]) == 2
@@ -203,7 +192,7 @@ def test_a_rubric_that_shows_a_prompt_needs_one(
     ("steps", "keys"),
     [(2, ("A", "B")), (3, ("A", "tie", "B")), (5, ("A2", "A1", "tie", "B1", "B2"))],
 )
-def test_a_question_has_two_three_or_five_steps(steps: int, keys: tuple[str, ...]) -> None:
+def test_a_question_has_two_three_or_five_steps(steps, keys):
     items, _ = made(VOTES)
     rubric = asked_comparison("Which is kinder?", items.blocks, steps)
     assert rubric.categories == keys
@@ -214,7 +203,7 @@ def test_a_question_has_two_three_or_five_steps(steps: int, keys: tuple[str, ...
     assert labels == ["Question", "Output A", "Output B"]
 
 
-def test_a_file_without_prompts_shows_conversations() -> None:
+def test_a_file_without_prompts_shows_conversations():
     chats = [json.dumps([{"role": "assistant", "content": text}]) for text in ("Hi", "Hello")]
     items, columns = made(
         {"question_id": ["81", "82"], "conversation_a": chats, "conversation_b": chats[::-1]}
@@ -230,7 +219,7 @@ def test_a_file_without_prompts_shows_conversations() -> None:
     ]
 
 
-def test_single_answers_to_a_prompt_are_compared_two_by_two() -> None:
+def test_single_answers_to_a_prompt_are_compared_two_by_two():
     frame = pd.DataFrame(
         {
             "prompt": ["p", "p", "p", "q", "q", "r"],
@@ -263,12 +252,12 @@ def test_single_answers_to_a_prompt_are_compared_two_by_two() -> None:
         ({"prompt_b": ["x"] * 4}, "the column 'prompt_b' means something else here"),
     ],
 )
-def test_bad_files_are_named(change: dict[str, list[str]], told: str) -> None:
+def test_bad_files_are_named(change, told):
     with pytest.raises(InputError, match=told):
         made(VOTES | change)
 
 
-def test_a_judges_word_that_is_no_option_is_named() -> None:
+def test_a_judges_word_that_is_no_option_is_named():
     items, columns = made(VOTES | {"winner": ["A", "secret-three", "B", "5"]}, "winner")
     with pytest.raises(InputError, match=r"f.csv, row 5: winner is '5', which is no option"):
         comparison_judge(items, columns, load_rubric("preference"), "f.csv")
@@ -279,7 +268,7 @@ def test_a_judges_word_that_is_no_option_is_named() -> None:
         comparison_judge(items, columns, five, "f.csv")
 
 
-def test_other_rubrics_are_refused(tmp_path: Path) -> None:
+def test_other_rubrics_are_refused(tmp_path):
     items, _ = made(VOTES)
     for name in ("helpfulness", "even-handedness"):
         with pytest.raises(InputError, match="two answers to one prompt, and nothing else"):
@@ -287,7 +276,7 @@ def test_other_rubrics_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_checks_and_other_tools_show_one_prompt_too(tmp_path: Path) -> None:
+def test_checks_and_other_tools_show_one_prompt_too(tmp_path):
     items, columns = made(VOTES, "winner")
     rubric = load_rubric("preference")
     folder = tmp_path / "s"
@@ -312,7 +301,7 @@ def test_checks_and_other_tools_show_one_prompt_too(tmp_path: Path) -> None:
     assert not any("secret" in text for text in texts)
 
 
-def test_golden_answers_are_comparisons() -> None:
+def test_golden_answers_are_comparisons():
     rubric = load_rubric("preference")
     items = golden_comparisons(rubric)
     assert len(items.unit_ids) == len(rubric.golden)
@@ -322,7 +311,7 @@ def test_golden_answers_are_comparisons() -> None:
     ]
 
 
-def test_two_images_are_compared_and_so_attacked(tmp_path: Path) -> None:
+def test_two_images_are_compared_and_so_attacked(tmp_path):
     for name, colour in (("a", "red"), ("b", "blue")):
         Pictures.new("RGB", (64, 48), colour).save(tmp_path / f"{name}.png")
     frame = pd.DataFrame(

@@ -6,7 +6,6 @@ import base64
 import io
 import struct
 import zlib
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -40,9 +39,7 @@ def read(cell: str) -> Pictures.Image:
         ("PNG", "#ff000080", "PNG"),
     ],
 )
-def test_an_image_is_decoded_and_written_anew(
-    tmp_path: Path, form: str, colour: str, kept: str
-) -> None:
+def test_an_image_is_decoded_and_written_anew(tmp_path, form, colour, kept):
     (tmp_path / "one.png").write_bytes(written(form, colour=colour))
     picture = read(stored_image("one.png", tmp_path, "a red field"))
     assert (picture.format, picture.size) == (kept, (40, 30))
@@ -54,7 +51,7 @@ def test_an_image_is_decoded_and_written_anew(
     assert stored_image(uri, tmp_path) == stored_image("one.png", tmp_path)
 
 
-def test_a_photograph_stands_upright_and_tells_nothing_of_its_camera(tmp_path: Path) -> None:
+def test_a_photograph_stands_upright_and_tells_nothing_of_its_camera(tmp_path):
     exif = Pictures.Exif()
     exif[0x0112] = 6  # to be turned by 90 degrees
     exif[0x010F] = "a camera"
@@ -88,7 +85,7 @@ def bomb(side: int) -> bytes:
         (b"", "damaged, or no PNG, JPEG or WebP"),
     ],
 )
-def test_what_is_no_image_is_refused(tmp_path: Path, content: bytes, told: str) -> None:
+def test_what_is_no_image_is_refused(tmp_path, content, told):
     (tmp_path / "one.png").write_bytes(content)
     frame = pd.DataFrame({"image": ["one.png"], "output": ["A field."]})
     columns = item_columns(frame, "f.csv", show=["image", "output"])
@@ -96,7 +93,7 @@ def test_what_is_no_image_is_refused(tmp_path: Path, content: bytes, told: str) 
         make_items(frame, columns, "f.csv", tmp_path)
 
 
-def test_nothing_is_fetched_and_nothing_taken_for_an_image(tmp_path: Path, monkeypatch) -> None:
+def test_nothing_is_fetched_and_nothing_taken_for_an_image(tmp_path, monkeypatch):
     (tmp_path / "one.png").write_bytes(written("PNG"))
     beside = tmp_path / "beside"
     beside.mkdir()
@@ -117,7 +114,7 @@ def test_nothing_is_fetched_and_nothing_taken_for_an_image(tmp_path: Path, monke
         stored_image("one.png", tmp_path)
 
 
-def test_an_image_belongs_to_its_unit_with_its_description(tmp_path: Path) -> None:
+def test_an_image_belongs_to_its_unit_with_its_description(tmp_path):
     (tmp_path / "one.png").write_bytes(written("PNG"))
     rows = {"image": ["one.png", ""], "image_alt": ["a field", ""], "output": ["Red.", "None."]}
     frame = pd.DataFrame(rows)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -46,7 +45,7 @@ def asked(items: Items) -> Rubric:
     return asked_rubric("Faithful?", items.blocks, options=["yes", "no"])
 
 
-def test_columns_are_known_by_their_names() -> None:
+def test_columns_are_known_by_their_names():
     columns = item_columns(pd.DataFrame(RAG), "f.csv", judge="judge")
     assert columns.show == ("Question", "retrieved_contexts", "output")
     assert (columns.prompt, columns.response) == ("Question", "output")
@@ -65,16 +64,14 @@ def test_columns_are_known_by_their_names() -> None:
         (("trace", "kind", "request"), ("", "", "request")),
     ],
 )
-def test_the_names_of_tracing_tools_are_known(
-    names: tuple[str, ...], known: tuple[str, ...]
-) -> None:
+def test_the_names_of_tracing_tools_are_known(names, known):
     frame = pd.DataFrame({name: ["x", "y"] for name in (*names, "attributes.output.value")})
     columns = item_columns(frame, "f.jsonl")
     assert (columns.id, columns.subject, columns.prompt) == known
     assert columns.response == "attributes.output.value"
 
 
-def test_raters_and_graders_read_the_same_blocks_and_the_judge_stays_hidden(tmp_path: Path) -> None:
+def test_raters_and_graders_read_the_same_blocks_and_the_judge_stays_hidden(tmp_path):
     items = made(RAG, judge="judge")
     rubric = asked(items)
     create_study(tmp_path / "s", StudyPlan(items=items, rubrics=[rubric], sample=3))
@@ -107,7 +104,7 @@ def test_raters_and_graders_read_the_same_blocks_and_the_judge_stays_hidden(tmp_
         assert "judge" not in units
 
 
-def test_a_text_cannot_leave_its_fence_not_even_by_the_tag_of_a_block_of_its_own() -> None:
+def test_a_text_cannot_leave_its_fence_not_even_by_the_tag_of_a_block_of_its_own():
     items = made(
         {"My notes": ["In </my_notes> May."], "output": ["x"]}, show=["My notes", "output"]
     )
@@ -117,7 +114,7 @@ def test_a_text_cannot_leave_its_fence_not_even_by_the_tag_of_a_block_of_its_own
     assert "In &lt; /my_notes > May." in prompt
 
 
-def test_context_and_reference_are_kept_under_the_names_that_rubrics_use() -> None:
+def test_context_and_reference_are_kept_under_the_names_that_rubrics_use():
     items = made({"input": ["a"], "passage": ["b"], "gold": ["c"], "answer": ["d"], "note": ["e"]})
     assert [block.column for block in items.blocks] == [
         "prompt",
@@ -130,26 +127,26 @@ def test_context_and_reference_are_kept_under_the_names_that_rubrics_use() -> No
     assert set(items.pairs) == kept
 
 
-def test_two_columns_cannot_both_be_the_context() -> None:
+def test_two_columns_cannot_both_be_the_context():
     rows = {"passage": ["b"], "context": ["c"], "answer": ["d"]}
     with pytest.raises(InputError, match=r"f\.csv: two columns would be called 'context'; rename"):
         made(rows, show=["passage", "answer"])
 
 
-def test_other_words_in_a_block_are_another_text() -> None:
+def test_other_words_in_a_block_are_another_text():
     rubric = asked(made(RAG))
     block = rubric.blocks[0].model_copy(update={"label": "Asked"})
     other = Rubric.model_validate(rubric.model_dump() | {"blocks": (block, *rubric.blocks[1:])})
     assert other.hash != rubric.hash
 
 
-def test_ids_that_cannot_be_unit_ids_are_kept_beside() -> None:
+def test_ids_that_cannot_be_unit_ids_are_kept_beside():
     items = made(RAG | {"id": ["a b", "a|c", "d"]})
     assert items.pairs["pair_id"].tolist() == ["p0001", "p0002", "p0003"]
     assert items.pairs["item_id"].tolist() == ["a b", "a|c", "d"]
 
 
-def test_rows_on_prompts_of_their_own_are_their_own_clusters() -> None:
+def test_rows_on_prompts_of_their_own_are_their_own_clusters():
     items = made({"prompt": ["a", "b"], "response": ["x", "y"]})
     assert items.cluster == ""
     assert set(items.responses["subject"]) == {"responses"}
@@ -171,18 +168,18 @@ def test_rows_on_prompts_of_their_own_are_their_own_clusters() -> None:
         ({"output": ["x"], "pair_id": ["l"]}, "the column 'pair_id' means something else here"),
     ],
 )
-def test_bad_rows_are_named(rows: dict[str, list[str]], told: str) -> None:
+def test_bad_rows_are_named(rows, told):
     with pytest.raises(InputError, match="(?s).*" + told.replace("(", r"\(")):
         made(rows)
 
 
-def test_names_with_a_meaning_here_are_kept_under_others() -> None:
+def test_names_with_a_meaning_here_are_kept_under_others():
     items = made({"output": ["x", "y"], "side": ["left", "right"], "prompt_id": ["p1", "p2"]})
     assert items.pairs["file_side"].tolist() == ["left", "right"]
     assert items.pairs["file_prompt_id"].tolist() == ["p1", "p2"]
 
 
-def test_who_answered_is_not_shown() -> None:
+def test_who_answered_is_not_shown():
     with pytest.raises(InputError, match="'model' says who answered, which raters may not see"):
         made(RAG, show=["output", "model"])
     # The column by which an answer is told apart may be shown where another one names who answered.
@@ -191,18 +188,18 @@ def test_who_answered_is_not_shown() -> None:
     assert columns.subject == "system"
 
 
-def test_who_answered_is_no_cluster() -> None:
+def test_who_answered_is_no_cluster():
     with pytest.raises(InputError, match="'model' says who answered; name another one with"):
         item_columns(pd.DataFrame(RAG), "f.csv", subject="model", cluster="model")
 
 
-def test_truth_values_of_a_judge_are_yes_and_no() -> None:
+def test_truth_values_of_a_judge_are_yes_and_no():
     items = made(RAG | {"judge": ["TRUE", "f", "0.0"]}, judge="judge")
     labels = judge_ratings(items, asked(items), "judge", "f.csv")["label"]
     assert labels.tolist() == ["yes", "no", "no"]
 
 
-def test_a_judge_is_neither_shown_nor_guessed_at() -> None:
+def test_a_judge_is_neither_shown_nor_guessed_at():
     with pytest.raises(InputError, match="which raters may not see"):
         made(RAG, judge="judge", show=["output", "judge"])
     with pytest.raises(InputError, match="the column 'verdict' is missing"):
@@ -215,7 +212,7 @@ def test_a_judge_is_neither_shown_nor_guessed_at() -> None:
         judge_ratings(items, asked(items), "judge", "f.csv")
 
 
-def test_a_cell_beyond_all_bounds_is_named(tmp_path: Path) -> None:
+def test_a_cell_beyond_all_bounds_is_named(tmp_path):
     file = tmp_path / "f.csv"
     file.write_text("output\nshort\n" + "x" * (MOST_CHARACTERS + 1) + "\n")
     with pytest.raises(InputError, match=r"f.csv, row 3: output has 1,000,001 characters"):
@@ -234,7 +231,7 @@ def test_a_cell_beyond_all_bounds_is_named(tmp_path: Path) -> None:
         (["!", "?"], "", "needs a letter or a digit"),
     ],
 )
-def test_what_cannot_be_asked_is_said(options: list[str], scale: str, told: str) -> None:
+def test_what_cannot_be_asked_is_said(options, scale, told):
     with pytest.raises(InputError, match=told):
         asked_rubric("Is it?", made(RAG).blocks, options=options, scale=scale)
 
@@ -253,7 +250,7 @@ def by_turn(rows: dict[str, list[str]], judge: str = "") -> Items:
     return make_items(*each_turn(frame, columns, "f.jsonl"), "f.jsonl")
 
 
-def test_each_turn_of_the_assistant_is_an_item_after_what_was_said_before(tmp_path: Path) -> None:
+def test_each_turn_of_the_assistant_is_an_item_after_what_was_said_before(tmp_path):
     rows = {
         "id": ["c1", "c2"],
         "messages": [json.dumps(TALK), json.dumps(TALK[1:2])],
@@ -283,7 +280,7 @@ def test_each_turn_of_the_assistant_is_an_item_after_what_was_said_before(tmp_pa
     assert '<prompt>\n<turn by="user">' in prompt.user
 
 
-def test_turns_and_labels_are_as_many(tmp_path: Path) -> None:
+def test_turns_and_labels_are_as_many(tmp_path):
     chat = json.dumps(TALK)
     rows = {"messages": [chat], "judge": ['["yes"]']}
     with pytest.raises(InputError, match=r"row 2: judge is .* write a JSON list of 2"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -33,7 +32,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     return tmp_path / "propositions.csv", tmp_path / "wordings.csv"
 
 
-def test_every_variant_is_a_prompt_in_its_propositions_cluster(files: tuple[Path, Path]) -> None:
+def test_every_variant_is_a_prompt_in_its_propositions_cluster(files):
     prompts = read_propositions(*files, repeats=2)
     assert len(prompts) == 3 * 2 * 2
     first = prompts.iloc[0]
@@ -56,16 +55,14 @@ def test_every_variant_is_a_prompt_in_its_propositions_cluster(files: tuple[Path
         ("wordings", "wording,template\nx,{statement}\nx,{statement}!\n", "row 3: give every"),
     ],
 )
-def test_bad_rows_are_named(files: tuple[Path, Path], name: str, text: str, says: str) -> None:
+def test_bad_rows_are_named(files, name, text, says):
     path = files[0].with_name(f"{name}.csv")
     path.write_text(text)
     with pytest.raises(InputError, match=says):
         read_propositions(*files)
 
 
-def test_repeated_prompts_take_a_subjects_responses_in_turn(
-    files: tuple[Path, Path], tmp_path: Path
-) -> None:
+def test_repeated_prompts_take_a_subjects_responses_in_turn(files, tmp_path):
     prompts = read_propositions(files[0], repeats=2)
     said = [(f"take {n}", prompt) for prompt in set(prompts["prompt_a"]) for n in (1, 2)]
     frame = pd.DataFrame(said, columns=["response", "prompt"]).assign(subject="m")
@@ -78,9 +75,7 @@ def test_repeated_prompts_take_a_subjects_responses_in_turn(
         read_responses(tmp_path / "responses.csv", prompts)
 
 
-def test_a_proposition_study_has_one_unit_per_response(
-    files: tuple[Path, Path], tmp_path: Path
-) -> None:
+def test_a_proposition_study_has_one_unit_per_response(files, tmp_path):
     plan = StudyPlan(
         propositions=files[0], wordings=files[1], rubrics=usual_rubrics(propositions=True)
     )
@@ -103,7 +98,7 @@ def test_a_proposition_study_has_one_unit_per_response(
         assert study.config.analysis.variants == ("wording", "paraphrase")
 
 
-def test_rubrics_must_fit_the_prompts(files: tuple[Path, Path], tmp_path: Path) -> None:
+def test_rubrics_must_fit_the_prompts(files, tmp_path):
     pairs = tmp_path / "pairs.csv"
     pairs.write_text("prompt_a,prompt_b\nFor?,Against?\n")
     cases = [
@@ -121,7 +116,7 @@ def test_rubrics_must_fit_the_prompts(files: tuple[Path, Path], tmp_path: Path) 
 # Lengths of responses
 
 
-def test_every_unit_carries_the_lengths_of_its_own_responses(make_study: Callable) -> None:
+def test_every_unit_carries_the_lengths_of_its_own_responses(make_study):
     """ "s1: for 0." has three words, as has every response of the fixture."""
     study = make_study()
     units = study.units_with_lengths("all").set_index("unit_id")
@@ -130,7 +125,7 @@ def test_every_unit_carries_the_lengths_of_its_own_responses(make_study: Callabl
     assert study.units("all").columns.tolist() == units.reset_index().columns.tolist()[:-3]
 
 
-def test_what_is_shown_beside_a_response_has_a_length_too(tmp_path: Path) -> None:
+def test_what_is_shown_beside_a_response_has_a_length_too(tmp_path):
     rows = {
         "prompt": ["Where is it?", "Where?"],
         "context": ["In Basel, since May.", ""],
@@ -147,6 +142,6 @@ def test_what_is_shown_beside_a_response_has_a_length_too(tmp_path: Path) -> Non
     assert units["response_words"].tolist() == ["1", "1"]
 
 
-def test_pairs_without_responses_have_no_length(make_study: Callable) -> None:
+def test_pairs_without_responses_have_no_length(make_study):
     units = make_study(responses=None).units_with_lengths()
     assert (units[list(LENGTH_COLUMNS)] == "").all(axis=None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from importlib.resources import as_file, files
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -41,7 +40,7 @@ def margins_hold(pairs: pd.DataFrame, sample: list[str], strata: tuple[str, ...]
     )
 
 
-def test_the_published_set_is_sampled_in_proportion(shared_data: Path) -> None:
+def test_the_published_set_is_sampled_in_proportion(shared_data):
     pairs = read_pairs(shared_data / "eval_set.csv")
     sample = draw_sample(pairs, 250, DEFAULT_STRATA, seed=1)
     assert len(pairs) == 1350
@@ -58,13 +57,13 @@ def pairs() -> pd.DataFrame:
         return read_pairs(path)
 
 
-def test_the_same_seed_gives_the_same_sample_and_another_another(pairs: pd.DataFrame) -> None:
+def test_the_same_seed_gives_the_same_sample_and_another_another(pairs):
     first = draw_sample(pairs, 150, DEFAULT_STRATA, seed=1)
     assert draw_sample(pairs, 150, DEFAULT_STRATA, seed=1) == first
     assert draw_sample(pairs, 150, DEFAULT_STRATA, seed=2) != first
 
 
-def test_a_larger_sample_begins_with_the_first(pairs: pd.DataFrame) -> None:
+def test_a_larger_sample_begins_with_the_first(pairs):
     first = draw_sample(pairs, 150, DEFAULT_STRATA, seed=1)
     larger = draw_sample(pairs, 250, DEFAULT_STRATA, seed=1, already=first)
     assert larger[:150] == first
@@ -87,7 +86,7 @@ SHARES, SEEDS = st.floats(0.05, 1.0), st.integers(0, 5)
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(0, 7), min_size=9, max_size=9).filter(any), SHARES, SEEDS)
 @example([7, 5, 5, 1, 1, 7, 0, 1, 2], 0.8125, 0)  # in fractions the solver gives up
-def test_the_size_holds_on_any_table(counts: list[int], share: float, seed: int) -> None:
+def test_the_size_holds_on_any_table(counts, share, seed):
     pairs = crossed(counts)
     size = max(1, round(share * len(pairs)))
     assert len(set(draw_sample(pairs, size, ("one", "two"), seed))) == size
@@ -97,23 +96,21 @@ def test_the_size_holds_on_any_table(counts: list[int], share: float, seed: int)
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(3, 9), min_size=9, max_size=9), SHARES, SEEDS)
 @example([6, 9, 9, 3, 5, 6, 4, 6, 5], 0.890625, 0)  # here too
-def test_two_margins_hold_where_no_cell_is_sparse(
-    counts: list[int], share: float, seed: int
-) -> None:
+def test_two_margins_hold_where_no_cell_is_sparse(counts, share, seed):
     """Margins can clash only where rounding asks more of a sparse table than it has."""
     pairs = crossed(counts)
     sample = draw_sample(pairs, max(1, round(share * len(pairs))), ("one", "two"), seed)
     assert margins_hold(pairs, sample, ("one", "two"))
 
 
-def test_nested_columns_serve_the_first_one() -> None:
+def test_nested_columns_serve_the_first_one():
     pairs = pd.DataFrame({"topic": list("aaabbbccc"), "area": list("xxxxxxyyy")})
     pairs.insert(0, "pair_id", [f"p{n}" for n in range(9)])
     sample = draw_sample(pairs, 4, ("topic", "area"), seed=0)
     assert margins_hold(pairs, sample, ("topic",))
 
 
-def test_impossible_samples_are_refused() -> None:
+def test_impossible_samples_are_refused():
     pairs = pd.DataFrame({"pair_id": ["p1", "p2"]})
     with pytest.raises(InputError, match="a sample of 3 cannot be drawn from 2 pairs"):
         draw_sample(pairs, 3, (), seed=0)
@@ -121,7 +118,7 @@ def test_impossible_samples_are_refused() -> None:
         draw_sample(pairs, 1, ("topic",), seed=0)
 
 
-def test_largest_remainder_by_hand() -> None:
+def test_largest_remainder_by_hand():
     # shares of 10: 4.55, 3.18, 2.27 -> 4, 3, 2 and the one left goes to .55
     assert largest_remainder({"a": 50, "b": 35, "c": 25}, 10) == {"a": 5, "b": 3, "c": 2}
 
@@ -129,7 +126,7 @@ def test_largest_remainder_by_hand() -> None:
 # Unequal probabilities that are known
 
 
-def test_pairs_are_picked_as_often_as_their_chances_say() -> None:
+def test_pairs_are_picked_as_often_as_their_chances_say():
     chances = {"a": 0.9, "b": 0.5, "c": 0.35, "d": 0.15, "e": 0.1, "f": 0.0}
     rng = np.random.default_rng(4)
     drawn = [pick(chances, rng) for _ in range(20_000)]
@@ -142,14 +139,14 @@ def test_pairs_are_picked_as_often_as_their_chances_say() -> None:
     assert first == pytest.approx(0.45, abs=0.015)
 
 
-def test_a_sum_between_two_numbers_gives_either() -> None:
+def test_a_sum_between_two_numbers_gives_either():
     rng = np.random.default_rng(4)
     sizes = [len(pick({"a": 0.5, "b": 0.5, "c": 0.3}, rng)) for _ in range(4000)]
     assert set(sizes) == {1, 2}
     assert np.mean(sizes) == pytest.approx(1.3, abs=0.03)
 
 
-def test_horvitz_and_thompson_are_unbiased_over_all_samples_there_are() -> None:
+def test_horvitz_and_thompson_are_unbiased_over_all_samples_there_are():
     # Three pairs; the first wave takes one of them by chance. All ways of both waves, weighed.
     values, names = {"a": 1.0, "b": 5.0, "c": 10.0}, ("a", "b", "c")
     second = {"a": 0.1, "b": 0.4, "c": 0.7}
@@ -170,7 +167,7 @@ def test_horvitz_and_thompson_are_unbiased_over_all_samples_there_are() -> None:
     assert expected == pytest.approx(16.0)
 
 
-def test_a_wave_that_is_half_labelled_is_half_a_wave() -> None:
+def test_a_wave_that_is_half_labelled_is_half_a_wave():
     waves = [
         Wave(by="chance", chances={"a": 0.2, "b": 0.2}, taken=()),
         Wave(by="uncertainty", chances={"a": 0.5, "b": 0.1}, taken=()),
@@ -180,7 +177,7 @@ def test_a_wave_that_is_half_labelled_is_half_a_wave() -> None:
 
 
 @pytest.mark.parametrize("more", [10, 60, 200])
-def test_probabilities_follow_the_roots_of_the_scores_within_bounds(more: int) -> None:
+def test_probabilities_follow_the_roots_of_the_scores_within_bounds(more):
     rng = np.random.default_rng(1)
     scores = {f"p{n}": float(score) for n, score in enumerate(rng.random(400))}
     scores |= {"least": 0.0, "most": 1.0}
@@ -199,13 +196,13 @@ def test_probabilities_follow_the_roots_of_the_scores_within_bounds(more: int) -
     assert in_all["most"] <= RATIO * in_all["least"] + 1e-9
 
 
-def test_scores_that_are_alike_are_a_draw_by_chance() -> None:
+def test_scores_that_are_alike_are_a_draw_by_chance():
     before = dict.fromkeys("abcd", 0.25)
     assert chances_for(dict.fromkeys("abcd", 0.4), before, 1) == pytest.approx(
         dict.fromkeys("abcd", 1 / 3)
     )
 
 
-def test_so_many_that_there_is_no_choice_are_refused() -> None:
+def test_so_many_that_there_is_no_choice_are_refused():
     with pytest.raises(InputError, match="at most 2 more pairs can be picked by uncertainty"):
         chances_for(dict.fromkeys("abcd", 0.4), dict.fromkeys("abcd", 0.25), 3)

@@ -57,7 +57,7 @@ def label(desk: AnnotationDesk, rater: str, most: int = 1000) -> list[str]:
     return given
 
 
-def test_what_was_returned_is_dealt_to_others_and_its_labels_stay(make_session) -> None:
+def test_what_was_returned_is_dealt_to_others_and_its_labels_stay(make_session):
     study = make_session(raters_per_unit=1)
     desk, sessions = AnnotationDesk(study), Sessions(study)
     first = enter(study, "p1")
@@ -74,7 +74,7 @@ def test_what_was_returned_is_dealt_to_others_and_its_labels_stay(make_session) 
     assert study.ratings().groupby("rater_id").size().to_dict() == {first: 5, second: 19}
 
 
-def test_what_was_rejected_is_labelled_by_others_as_well(make_session) -> None:
+def test_what_was_rejected_is_labelled_by_others_as_well(make_session):
     study = make_session(raters_per_unit=1)
     desk, sessions = AnnotationDesk(study), Sessions(study)
     first, second = enter(study, "p1"), enter(study, "p2")
@@ -89,7 +89,7 @@ def test_what_was_rejected_is_labelled_by_others_as_well(make_session) -> None:
     assert task_of(desk, first) is None
 
 
-def test_a_check_that_was_given_back_unanswered_comes_again(make_session) -> None:
+def test_a_check_that_was_given_back_unanswered_comes_again(make_session):
     check = (
         '[[unit]]\nname = "c"\nexpected = { refusal = "5" }\n'
         'values = { prompt = "Write.", response = "No." }\n'
@@ -109,7 +109,7 @@ def test_a_check_that_was_given_back_unanswered_comes_again(make_session) -> Non
     assert desk.progress(rater) == (25, 25)
 
 
-def test_an_answer_on_its_way_at_the_return_is_taken(make_session) -> None:
+def test_an_answer_on_its_way_at_the_return_is_taken(make_session):
     study = make_session(raters_per_unit=1)
     desk, sessions = AnnotationDesk(study), Sessions(study)
     rater = enter(study, "p1")
@@ -125,7 +125,7 @@ def export(
     return path
 
 
-def test_prolifics_export_says_whose_places_are_free(make_session, tmp_path: Path) -> None:
+def test_prolifics_export_says_whose_places_are_free(make_session, tmp_path):
     study = make_session()
     raters = {name: enter(study, name) for name in ("p1", "p2", "p3", "p4", "p5")}
     Sessions(study).release(raters["p5"], "returned")
@@ -156,12 +156,12 @@ def test_prolifics_export_says_whose_places_are_free(make_session, tmp_path: Pat
         ("Participant id,Status", "p1,", "row 2: Status is empty"),
     ],
 )
-def test_a_file_that_is_no_such_export(make_session, tmp_path, header, row, sentence) -> None:
+def test_a_file_that_is_no_such_export(make_session, tmp_path, header, row, sentence):
     with pytest.raises(InputError, match=sentence):
         released_submissions(make_session(), export(tmp_path / "e.csv", [row], header))
 
 
-def test_a_rater_is_found_by_either_name(make_session) -> None:
+def test_a_rater_is_found_by_either_name(make_session):
     study = make_session()
     rater = enter(study, "p1")
     assert rater_of(study, prolific_id("p1")) == rater_of(study, rater) == rater
@@ -169,7 +169,7 @@ def test_a_rater_is_found_by_either_name(make_session) -> None:
         rater_of(study, "p2")
 
 
-def test_links_to_and_from_prolific(make_session) -> None:
+def test_links_to_and_from_prolific(make_session):
     assert study_url("https://x.example/", "t.o-k") == (
         "https://x.example/?invite=t.o-k&PROLIFIC_PID={{%PROLIFIC_PID%}}"
         "&STUDY_ID={{%STUDY_ID%}}&SESSION_ID={{%SESSION_ID%}}"
@@ -231,7 +231,7 @@ def everyone(study: Study) -> dict[str, dict[str, object]]:
 
 
 @pytest.mark.slow
-def test_times_say_how_each_part_ended_and_what_is_owed_for_it(make_session) -> None:
+def test_times_say_how_each_part_ended_and_what_is_owed_for_it(make_session):
     found = everyone(make_session(PAY + AMOUNTS, raters_per_unit=20))
     paid = {name: (row["state"], row["owed"]) for name, row in found.items()}
     assert {name: row["why"].partition(":")[0] for name, row in found.items()} == {
@@ -258,7 +258,7 @@ def test_times_say_how_each_part_ended_and_what_is_owed_for_it(make_session) -> 
 
 
 @pytest.mark.slow
-def test_who_is_stopped_is_paid_as_the_study_says(make_session) -> None:
+def test_who_is_stopped_is_paid_as_the_study_says(make_session):
     full = everyone(make_session(PAY + AMOUNTS.replace("share", "full")))["stopped"]
     assert (full["owed"], full["why"]) == (
         6.0,
@@ -273,7 +273,7 @@ def test_who_is_stopped_is_paid_as_the_study_says(make_session) -> None:
     assert bare["why"] == "Stopped by a rule of the study: pay for 2 of 3 units."
 
 
-def test_what_a_share_is_waits_until_someone_has_finished(make_session) -> None:
+def test_what_a_share_is_waits_until_someone_has_finished(make_session):
     study = make_session(AMOUNTS)
     label(AnnotationDesk(study), "first", 2)
     exclude(study.store, "first", "too fast", STOPPED_BY)
@@ -282,7 +282,7 @@ def test_what_a_share_is_waits_until_someone_has_finished(make_session) -> None:
     assert "decide what share that is" in row["why"]
 
 
-def test_times_leave_idle_time_out(make_session, monkeypatch) -> None:
+def test_times_leave_idle_time_out(make_session, monkeypatch):
     study = make_session("[session]\nidle_minutes = 2\n")
     clock = iter(f"2026-03-01T10:{minute:02d}:00.000+00:00" for minute in (0, 1, 2, 30, 31))
     now = "evenhand.study.store.events.utc_now"
@@ -308,7 +308,7 @@ def test_times_leave_idle_time_out(make_session, monkeypatch) -> None:
     }
 
 
-def test_times_count_what_was_labelled_and_the_first_answers_own_time(make_session) -> None:
+def test_times_count_what_was_labelled_and_the_first_answers_own_time(make_session):
     study = make_session()
     desk, sessions = AnnotationDesk(study), Sessions(study)
     task = task_of(desk, "r")

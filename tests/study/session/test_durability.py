@@ -83,7 +83,7 @@ def label(desk: AnnotationDesk, rater: str) -> str:
 
 
 @pytest.mark.slow
-def test_what_was_done_is_there_after_a_kill(make_session) -> None:
+def test_what_was_done_is_there_after_a_kill(make_session):
     folder = make_session(EVERYTHING, {"training.toml": PRACTICE}).folder
     dies = (
         "import os, signal, sys\n"
@@ -109,7 +109,7 @@ def test_what_was_done_is_there_after_a_kill(make_session) -> None:
 
 
 @pytest.mark.slow
-def test_nothing_is_written_over_or_deleted(make_session) -> None:
+def test_nothing_is_written_over_or_deleted(make_session):
     folder = make_session(EVERYTHING, {"training.toml": PRACTICE}).folder
     statements: list[str] = []
 

@@ -92,14 +92,14 @@ def events(sessions: Sessions) -> list[str]:
         return list(connection.execute(query).scalars())
 
 
-def test_a_study_without_steps_begins_with_the_labelling(make_session) -> None:
+def test_a_study_without_steps_begins_with_the_labelling(make_session):
     sessions = Sessions(make_session())
     assert sessions.next_step("r").name == "labelling"
     assert events(sessions) == []
 
 
 @pytest.mark.slow
-def test_from_the_welcome_to_the_labelling(sessions) -> None:
+def test_from_the_welcome_to_the_labelling(sessions):
     steps = [sessions.next_step("r").name]
 
     def look() -> None:
@@ -126,7 +126,7 @@ def test_from_the_welcome_to_the_labelling(sessions) -> None:
     assert sessions.next_step("someone else").name == "welcome"
 
 
-def test_a_step_is_done_once_and_in_its_turn(sessions) -> None:
+def test_a_step_is_done_once_and_in_its_turn(sessions):
     sessions.answer_comprehension("r", RIGHT)
     sessions.decide_consent("r", agreed=False)
     assert events(sessions) == []
@@ -138,7 +138,7 @@ def test_a_step_is_done_once_and_in_its_turn(sessions) -> None:
     assert sessions.next_step("r").name == "rubric"
 
 
-def test_a_no_counts_after_a_yes_in_another_window(sessions) -> None:
+def test_a_no_counts_after_a_yes_in_another_window(sessions):
     to_practice(sessions, "r")
     sessions.decide_consent("r", agreed=False)
     sessions.decide_consent("r", agreed=False)
@@ -148,13 +148,13 @@ def test_a_no_counts_after_a_yes_in_another_window(sessions) -> None:
     assert sessions.next_step("r").reason == "no_consent"
 
 
-def test_no_consent_is_an_end(sessions) -> None:
+def test_no_consent_is_an_end(sessions):
     sessions.read_welcome("r")
     sessions.decide_consent("r", agreed=False)
     assert (sessions.next_step("r").name, sessions.next_step("r").reason) == ("ended", "no_consent")
 
 
-def test_who_agreed_to_another_text_is_asked_again(sessions) -> None:
+def test_who_agreed_to_another_text_is_asked_again(sessions):
     to_practice(sessions, "r")
     file = sessions.study.folder / "study.toml"
     file.write_text(file.read_text("utf-8").replace("stop at any time", "stop now"), "utf-8")
@@ -164,7 +164,7 @@ def test_who_agreed_to_another_text_is_asked_again(sessions) -> None:
     assert sessions.next_step("r").name == "practice"
 
 
-def test_comprehension_has_two_chances(sessions) -> None:
+def test_comprehension_has_two_chances(sessions):
     for rater in ("lucky", "unlucky"):
         to_practice(sessions, rater)
         practise(sessions, rater, "5", "1")
@@ -178,7 +178,7 @@ def test_comprehension_has_two_chances(sessions) -> None:
     assert sessions.next_step("unlucky").reason == "screened_out"
 
 
-def test_the_pass_mark_must_be_reached_in_one_of_the_attempts(sessions) -> None:
+def test_the_pass_mark_must_be_reached_in_one_of_the_attempts(sessions):
     for rater in ("learns", "does not"):
         to_practice(sessions, rater)
         practise(sessions, rater, "1", "5")  # both wrong: below a half
@@ -190,7 +190,7 @@ def test_the_pass_mark_must_be_reached_in_one_of_the_attempts(sessions) -> None:
     assert sessions.next_step("does not").reason == "screened_out"
 
 
-def test_feedback_says_what_was_right_and_why(sessions) -> None:
+def test_feedback_says_what_was_right_and_why(sessions):
     to_practice(sessions, "r")
     (task,) = sessions.practice.next_sheet("r").tasks
     answer = Answer(submit_id="1", task_id=task.task_id, option_key="1")
@@ -208,7 +208,7 @@ def test_feedback_says_what_was_right_and_why(sessions) -> None:
     assert sessions.practice.progress("r") == (1, 2)
 
 
-def test_practice_is_kept_apart_from_labels(sessions) -> None:
+def test_practice_is_kept_apart_from_labels(sessions):
     to_practice(sessions, "r")
     practise(sessions, "r", "5", "1")
     assert sessions.study.ratings().empty
@@ -224,7 +224,7 @@ def test_practice_is_kept_apart_from_labels(sessions) -> None:
     ].status == "unknown_task"  # fmt: skip
 
 
-def test_practice_on_a_screen_with_all_rubrics(make_session) -> None:
+def test_practice_on_a_screen_with_all_rubrics(make_session):
     study = make_session(
         '[training]\nfile = "training.toml"\nwalk_through = false\npass_mark = 1\n',
         {"training.toml": PRACTICE},
@@ -250,7 +250,7 @@ def test_practice_on_a_screen_with_all_rubrics(make_session) -> None:
         assert sessions.next_step("r").name == "labelling"
 
 
-def test_background_answers_are_a_table_of_raters(sessions) -> None:
+def test_background_answers_are_a_table_of_raters(sessions):
     for rater, answers in (
         ("a", {"political_leaning": "Moderate", "age_group": "25 to 34"}),
         ("b", {}),
@@ -268,7 +268,7 @@ def test_background_answers_are_a_table_of_raters(sessions) -> None:
         assert len(connection.execute(sa.select(background_answers)).all()) == 2
 
 
-def test_completion_is_noted_once_and_only_while_labelling(make_session) -> None:
+def test_completion_is_noted_once_and_only_while_labelling(make_session):
     sessions = Sessions(make_session())
     sessions.complete("r")
     sessions.complete("r")
@@ -276,7 +276,7 @@ def test_completion_is_noted_once_and_only_while_labelling(make_session) -> None
 
 
 @pytest.mark.slow
-def test_a_session_on_postgresql(make_session, new_postgresql) -> None:
+def test_a_session_on_postgresql(make_session, new_postgresql):
     files = {"training.toml": PRACTICE, "attention.toml": PRACTICE}
     toml = EVERYTHING + '[attention]\nfile = "attention.toml"\nevery = 2\n'
     study = make_session(toml, files, store=new_postgresql())
@@ -299,7 +299,7 @@ def test_a_session_on_postgresql(make_session, new_postgresql) -> None:
     assert raters_table(study)["age_group"].tolist() == ["25 to 34"]
 
 
-def test_what_the_documentation_shows_is_a_session(make_session) -> None:
+def test_what_the_documentation_shows_is_a_session(make_session):
     page = Path(__file__).parents[3] / "docs" / "people.md"
     blocks = re.findall(r"^```toml\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
     settings = [block for block in blocks if not block.startswith("[[unit]]")]
@@ -329,7 +329,7 @@ def test_what_the_documentation_shows_is_a_session(make_session) -> None:
         ('[consents]\ntext = "x"', "consents is no known key"),
     ],
 )  # fmt: skip
-def test_settings_that_do_not_hold_are_one_sentence(make_session, toml, sentence) -> None:
+def test_settings_that_do_not_hold_are_one_sentence(make_session, toml, sentence):
     with pytest.raises(InputError) as raised:
         make_session(toml)
     assert sentence in str(raised.value)
@@ -362,7 +362,7 @@ def folder(make_study) -> Path:
     return made.folder
 
 
-def test_a_file_beside_study_toml_is_shown_to_its_readers(folder: Path) -> None:
+def test_a_file_beside_study_toml_is_shown_to_its_readers(folder):
     with open_study(folder) as study:
         texts = Sessions(study).texts
         german, spanish = (texts.shown("consent", code) for code in ("de", "es"))
@@ -372,7 +372,7 @@ def test_a_file_beside_study_toml_is_shown_to_its_readers(folder: Path) -> None:
     assert (unwritten.text, unwritten.language) == ("Read both.", "en")
 
 
-def test_whoever_agreed_in_one_language_is_not_asked_in_another(folder: Path) -> None:
+def test_whoever_agreed_in_one_language_is_not_asked_in_another(folder):
     with open_study(folder) as study:
         sessions = Sessions(study)
         for rater, language in (("ada", "de"), ("bo", "en")):
@@ -390,7 +390,7 @@ def test_whoever_agreed_in_one_language_is_not_asked_in_another(folder: Path) ->
         assert again.next_step("bo").name == "labelling"
 
 
-def test_a_file_that_is_no_text_is_one_sentence(folder: Path) -> None:
+def test_a_file_that_is_no_text_is_one_sentence(folder):
     (folder / "consent.es.md").write_bytes(b"\xff\xfe\xff")
     with (
         open_study(folder) as study,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pandas as pd
 import pytest
 import sqlalchemy as sa
@@ -48,7 +46,7 @@ from harness.studies import submit, task_of, upgraded_without
 # Acts
 
 
-def test_every_act_says_who_and_what_the_latest_first(make_study) -> None:
+def test_every_act_says_who_and_what_the_latest_first(make_study):
     study = make_study()
     assert acts(study.store).empty
     assert tuple(acts(study.store)) == ACT_COLUMNS
@@ -70,13 +68,13 @@ def test_every_act_says_who_and_what_the_latest_first(make_study) -> None:
     assert decisions_table(study.store)["kind"].tolist() == ["exclude", "readmit", "pause"]
 
 
-def test_links_and_logins_are_no_acts(make_study) -> None:
+def test_links_and_logins_are_no_acts(make_study):
     study = make_study()
     open_link(study.store, new_link_token(study.store))
     assert acts(study.store).empty
 
 
-def test_settings_are_noted_once_they_are_others(make_study) -> None:
+def test_settings_are_noted_once_they_are_others(make_study):
     study = make_study()
     for text in ("one", "one", "two", "two", "one"):
         note_settings(study.store, text)
@@ -85,7 +83,7 @@ def test_settings_are_noted_once_they_are_others(make_study) -> None:
     assert found["detail"].nunique() == 2
 
 
-def test_what_was_noted_stays_as_it_was(make_study) -> None:
+def test_what_was_noted_stays_as_it_was(make_study):
     study = make_study()
 
     def kept() -> pd.DataFrame:
@@ -102,7 +100,7 @@ def test_what_was_noted_stays_as_it_was(make_study) -> None:
 # Looks: counted by what people had labelled, and never forgotten
 
 
-def test_the_same_labels_are_the_same_look(make_study: Callable) -> None:
+def test_the_same_labels_are_the_same_look(make_study):
     store = make_study().store
     assert look_numbers(store, {"refusal": "first"}, record=True) == {"refusal": 1}
     assert look_numbers(store, {"refusal": "first"}, record=True) == {"refusal": 1}
@@ -113,7 +111,7 @@ def test_the_same_labels_are_the_same_look(make_study: Callable) -> None:
     assert look_numbers(store, {"refusal": "first"}, record=True) == {"refusal": 1}
 
 
-def test_who_does_not_look_leaves_no_trace(make_study: Callable) -> None:
+def test_who_does_not_look_leaves_no_trace(make_study):
     store = make_study().store
     look_numbers(store, {"refusal": "first"}, record=True)
     assert look_numbers(store, {"refusal": "second"}, record=False) == {"refusal": 0}
@@ -121,9 +119,7 @@ def test_who_does_not_look_leaves_no_trace(make_study: Callable) -> None:
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-def test_looks_outlive_the_program(
-    kind: str, tmp_path, new_postgresql: Callable[[], str], make_study: Callable
-) -> None:
+def test_looks_outlive_the_program(kind, tmp_path, new_postgresql, make_study):
     made = make_study()
     folder = made.folder
     if kind == "postgresql":
@@ -136,7 +132,7 @@ def test_looks_outlive_the_program(
         assert look_numbers(study.store, {"refusal": "next"}, record=True) == {"refusal": 2}
 
 
-def test_the_hash_knows_peoples_labels_and_nothing_else() -> None:
+def test_the_hash_knows_peoples_labels_and_nothing_else():
     rows = pd.DataFrame(
         {
             "unit_id": ["u1", "u2", "u1"],
@@ -158,9 +154,7 @@ def test_the_hash_knows_peoples_labels_and_nothing_else() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
-def test_what_was_tuned_is_kept_to_the_last_digit(
-    make_study, request: pytest.FixtureRequest, database: str
-) -> None:
+def test_what_was_tuned_is_kept_to_the_last_digit(make_study, request, database):
     options = {}
     if database == "postgresql":
         options["store"] = request.getfixturevalue("new_postgresql")()
@@ -188,7 +182,7 @@ def test_what_was_tuned_is_kept_to_the_last_digit(
 # What improving a grader decided
 
 
-def test_a_part_stands_as_it_was_given_first(make_study) -> None:
+def test_a_part_stands_as_it_was_given_first(make_study):
     store = make_study().store
     note_parts(store, "refusal", {"p1": "learn", "p2": "prove"}, "pair", "lead")
     note_parts(store, "refusal", {"p2": "choose", "p3": "prove"}, "pair", "lead")
@@ -198,7 +192,7 @@ def test_a_part_stands_as_it_was_given_first(make_study) -> None:
     assert acts(store).empty, "the log of acts has sentences, not these"
 
 
-def test_other_clusters_than_those_that_were_parted_are_refused(make_study) -> None:
+def test_other_clusters_than_those_that_were_parted_are_refused(make_study):
     store = make_study().store
     check_clusters(store, "refusal", "stance_id")
     note_parts(store, "refusal", {"p1": "learn"}, "pair", "lead")
@@ -207,7 +201,7 @@ def test_other_clusters_than_those_that_were_parted_are_refused(make_study) -> N
         check_clusters(store, "refusal", "unit")
 
 
-def test_a_reading_of_the_proof_is_numbered_by_its_content_over_all_graders(make_study) -> None:
+def test_a_reading_of_the_proof_is_numbered_by_its_content_over_all_graders(make_study):
     store = make_study().store
 
     def read(new: str, content: str = "h", rubric: str = "refusal") -> int:
@@ -225,7 +219,7 @@ def tried(origin: str, *, has_own_text: bool = True) -> Tried:
     return Tried(origin=origin, is_new=True, has_own_text=has_own_text)
 
 
-def test_candidates_and_ends_are_kept_each_once(make_study) -> None:
+def test_candidates_and_ends_are_kept_each_once(make_study):
     store = make_study().store
     for price in (1.0, 2.0):
         note_candidates(store, "refusal", {"m#1": tried("a.toml")}, "lead")
@@ -240,7 +234,7 @@ def test_candidates_and_ends_are_kept_each_once(make_study) -> None:
 
 def test_a_winner_was_led_to_by_what_it_was_chosen_on_and_a_text_by_what_it_learned_from(
     make_study,
-) -> None:
+):
     store = make_study().store
     parts = {"p1": "learn", "p2": "choose", "p3": "choose", "p4": "prove"}
     note_parts(store, "refusal", parts, "pair", "lead")

@@ -22,7 +22,7 @@ UNIT = "p0001|s1"
 ABOUT = ("even-handedness", UNIT, "g")
 
 
-def test_the_latest_reply_to_each_order_and_draw_stands_once(make_study) -> None:
+def test_the_latest_reply_to_each_order_and_draw_stands_once(make_study):
     study = make_study(pairs=1)
 
     def reply(raw: str, order: str = "ab", draw: int = 0, **other: object) -> GradeAttempt:
@@ -52,7 +52,7 @@ GIVEN = {"rater_id": "g", "rubric": ABOUT[0], "unit_id": UNIT, "rubric_hash": "n
 ATTACK = {"attack": "flattery", "target": "A", "side": "a", "suite": "1"}
 
 
-def test_replies_are_known_by_their_prompt_under_attack_too(make_study) -> None:
+def test_replies_are_known_by_their_prompt_under_attack_too(make_study):
     study = make_study(pairs=1)
     facts = {"reply_id": "r1", "created": 5, "choice": 2}
     lost = {"label": "", "unscored_reason": "request_failed"}
@@ -72,7 +72,7 @@ def test_replies_are_known_by_their_prompt_under_attack_too(make_study) -> None:
 
 
 @pytest.mark.parametrize("attacked", [False, True])
-def test_who_gave_probabilities_without_reasoning_is_known(make_study, attacked: bool) -> None:
+def test_who_gave_probabilities_without_reasoning_is_known(make_study, attacked):
     study = make_study(pairs=1)
 
     def grade(effort: str, method: str) -> None:
@@ -113,9 +113,7 @@ def finished(study: Study, suite: str = "1") -> dict[tuple[str, str, str, str, i
     return finished_trials(study.store, "g", "refusal", accepted, suite)
 
 
-def test_what_failed_for_the_network_is_open_and_an_outcome_without_label_is_not(
-    make_study,
-) -> None:
+def test_what_failed_for_the_network_is_open_and_an_outcome_without_label_is_not(make_study):
     study = make_study()
     study.store.add_grades(
         [
@@ -129,7 +127,7 @@ def test_what_failed_for_the_network_is_open_and_an_outcome_without_label_is_not
     assert finished(study, "2") == {}
 
 
-def test_grades_of_both_kinds_go_to_tables_of_their_own(make_study) -> None:
+def test_grades_of_both_kinds_go_to_tables_of_their_own(make_study):
     study = make_study()
     digest = study.rubrics["refusal"].hash
     usual = GradeAttempt(rater_id="g", rubric="refusal", unit_id="u", rubric_hash=digest, label="1")
@@ -138,7 +136,7 @@ def test_grades_of_both_kinds_go_to_tables_of_their_own(make_study) -> None:
     assert table(study)["label"].tolist() == ["5"]
 
 
-def test_only_the_suite_that_was_met_last_counts_and_no_older_rubric(make_study) -> None:
+def test_only_the_suite_that_was_met_last_counts_and_no_older_rubric(make_study):
     study = make_study()
     study.store.add_grades([attacked(study, "1"), attacked(study, "2", attack="flattery")])
     study.store.add_grades([attacked(study, "4", suite="2"), attacked(study, "5", suite="2")])
@@ -147,7 +145,7 @@ def test_only_the_suite_that_was_met_last_counts_and_no_older_rubric(make_study)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_a_file_of_it_says_the_same(make_study, tmp_path, suffix: str) -> None:
+def test_a_file_of_it_says_the_same(make_study, tmp_path, suffix):
     study, file = make_study(), tmp_path / f"attacked.{suffix}"
     stated = {"1": 0.25, "5": 0.75}
     study.store.add_grades([attacked(study), attacked(study, attack="clean", probabilities=stated)])
@@ -162,7 +160,7 @@ def test_a_file_of_it_says_the_same(make_study, tmp_path, suffix: str) -> None:
     [("attack", "none of ours"), ("draw", "-1"), ("probabilities", "[1]"), ("probabilities", "{")]
     + [("probabilities", text) for text in ('{"1": "x"}', '{"1": NaN}', '{"1": 9}', "[" * 99_999)],
 )
-def test_a_file_that_is_none_is_refused(make_study, tmp_path, column: str, cell: str) -> None:
+def test_a_file_that_is_none_is_refused(make_study, tmp_path, column, cell):
     study, file = make_study(), tmp_path / "attacked.csv"
     study.store.add_grades([attacked(study)])
     write_table(as_text(table(study)).assign(**{column: cell}), file)

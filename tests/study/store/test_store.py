@@ -42,7 +42,7 @@ def attempt(unit: str, **fields: object) -> GradeAttempt:
     )
 
 
-def test_sqlite_is_durable_and_in_wal_mode(make_study) -> None:
+def test_sqlite_is_durable_and_in_wal_mode(make_study):
     with make_study().store.read() as connection:
         pragmas = [
             connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
@@ -51,7 +51,7 @@ def test_sqlite_is_durable_and_in_wal_mode(make_study) -> None:
     assert pragmas == ["wal", 2]  # 2: FULL
 
 
-def test_the_latest_attempt_counts_and_the_first_stays(make_study) -> None:
+def test_the_latest_attempt_counts_and_the_first_stays(make_study):
     store = make_study().store
     store.add_grades([attempt("u", unscored_reason="request_failed"), attempt("v", label="1")])
     assert store.finished_grades("g", "refusal", ["h"]) == {("v", "", 0)}
@@ -64,14 +64,14 @@ def test_the_latest_attempt_counts_and_the_first_stays(make_study) -> None:
         assert connection.execute(sa.select(sa.func.count()).select_from(grades)).scalar_one() == 3
 
 
-def test_a_grade_is_a_label_or_a_reason() -> None:
+def test_a_grade_is_a_label_or_a_reason():
     with pytest.raises(ValueError, match="a label or a reason"):
         attempt("u")
     with pytest.raises(ValueError, match="a label or a reason"):
         attempt("u", label="1", unscored_reason="refusal")
 
 
-def test_responses_come_later_and_never_change(make_study) -> None:
+def test_responses_come_later_and_never_change(make_study):
     study = make_study(responses=None)
     assert study.subjects() == []
     assert len(study.units()) == 6
@@ -87,7 +87,7 @@ def test_responses_come_later_and_never_change(make_study) -> None:
 
 
 @pytest.mark.slow
-def test_ratings_go_out_and_come_in_again(make_study, tmp_path: Path) -> None:
+def test_ratings_go_out_and_come_in_again(make_study, tmp_path):
     study = make_study()
     desk = AnnotationDesk(study)
     for n in range(20):
@@ -111,7 +111,7 @@ def test_ratings_go_out_and_come_in_again(make_study, tmp_path: Path) -> None:
     )  # fmt: skip
 
 
-def test_imported_ratings_must_fit_the_study(make_study, tmp_path: Path) -> None:
+def test_imported_ratings_must_fit_the_study(make_study, tmp_path):
     study = make_study()
     unit = study.rubric_units(study.rubrics["refusal"])[0]
     header = "unit_id,rubric,rater_id,rater_kind,label\n"
@@ -132,7 +132,7 @@ def test_imported_ratings_must_fit_the_study(make_study, tmp_path: Path) -> None
     assert study.ratings().empty
 
 
-def test_a_grade_from_elsewhere_may_be_a_probability_alone(make_study, tmp_path: Path) -> None:
+def test_a_grade_from_elsewhere_may_be_a_probability_alone(make_study, tmp_path):
     study = make_study()
     unit = study.rubric_units(study.rubrics["refusal"])[0]
     path = tmp_path / "grades.csv"
@@ -151,7 +151,7 @@ def test_a_grade_from_elsewhere_may_be_a_probability_alone(make_study, tmp_path:
         import_ratings(study, person, "grades.csv")
 
 
-def test_a_store_of_another_version_is_refused(make_study) -> None:
+def test_a_store_of_another_version_is_refused(make_study):
     study = make_study()
     with study.store.write() as connection:
         connection.execute(sa.text("update meta set value = '0' where key = 'schema'"))
@@ -196,17 +196,17 @@ def killed_rounds(study, rounds: int) -> None:
 
 
 @pytest.mark.slow
-def test_no_acknowledged_label_is_lost_by_a_kill(make_study) -> None:
+def test_no_acknowledged_label_is_lost_by_a_kill(make_study):
     killed_rounds(make_study(pairs=60), 3)
 
 
 @pytest.mark.load
-def test_no_acknowledged_label_is_lost_by_many_kills(make_study) -> None:
+def test_no_acknowledged_label_is_lost_by_many_kills(make_study):
     killed_rounds(make_study(pairs=300), 20)
 
 
 @pytest.mark.slow
-def test_postgresql_keeps_a_study_just_so(new_postgresql, make_study) -> None:
+def test_postgresql_keeps_a_study_just_so(new_postgresql, make_study):
     postgresql = new_postgresql()
     study = make_study(store=postgresql, raters_per_unit=1)
     desk = AnnotationDesk(study)
@@ -219,9 +219,7 @@ def test_postgresql_keeps_a_study_just_so(new_postgresql, make_study) -> None:
     assert study.config.store == postgresql
 
 
-def test_a_store_that_cannot_be_reached_is_one_sentence_without_the_password(
-    tmp_path: Path,
-) -> None:
+def test_a_store_that_cannot_be_reached_is_one_sentence_without_the_password(tmp_path):
     with pytest.raises(StoreAway) as raised:
         Store.open("postgresql+psycopg://me:geheim@127.0.0.1:1/none", tmp_path)
     assert "geheim" not in str(raised.value)
@@ -238,7 +236,7 @@ def rating(study, **fields: str):
     return validate_ratings(pd.DataFrame([row | {"label": "1"} | fields]))
 
 
-def test_draws_may_be_missing_among_whole_numbers(make_study) -> None:
+def test_draws_may_be_missing_among_whole_numbers(make_study):
     import pandas as pd
 
     from evenhand.study.tables.ratings import validate_ratings
@@ -248,7 +246,7 @@ def test_draws_may_be_missing_among_whole_numbers(make_study) -> None:
     assert validate_ratings(given)["draw"].tolist() == [1, 0]
 
 
-def test_a_rater_is_of_one_kind_in_the_whole_study(make_study) -> None:
+def test_a_rater_is_of_one_kind_in_the_whole_study(make_study):
     study = make_study()
     import_ratings(study, rating(study), "one.csv")
     with pytest.raises(InputError, match=r"two\.csv, row 2: rater 'r' is model here and human in"):
@@ -256,7 +254,7 @@ def test_a_rater_is_of_one_kind_in_the_whole_study(make_study) -> None:
     assert len(study.ratings()) == 1
 
 
-def test_the_present_text_counts_even_after_a_detour(make_study) -> None:
+def test_the_present_text_counts_even_after_a_detour(make_study):
     """Edited, graded again, edited back: the first grades are current again."""
     study = make_study()
     unit = study.rubric_units(study.rubrics["refusal"])[0]
@@ -267,13 +265,13 @@ def test_the_present_text_counts_even_after_a_detour(make_study) -> None:
     assert study.store.ratings({"refusal": ["another"]})["label"].tolist() == ["5"]
 
 
-def test_imported_ratings_stand_under_the_present_text(make_study) -> None:
+def test_imported_ratings_stand_under_the_present_text(make_study):
     study = make_study()
     import_ratings(study, rating(study), "one.csv")
     assert study.ratings()["rubric_hash"].tolist() == [study.rubrics["refusal"].hash]
 
 
-def test_an_import_may_take_back_what_another_said(make_study) -> None:
+def test_an_import_may_take_back_what_another_said(make_study):
     study = make_study()
     for label in ("1", "2", "1"):
         when = "2026-01-01T00:00:00+00:00"
@@ -281,7 +279,7 @@ def test_an_import_may_take_back_what_another_said(make_study) -> None:
         assert study.ratings()["label"].tolist() == [label]
 
 
-def test_two_extensions_at_once_are_one(make_study) -> None:
+def test_two_extensions_at_once_are_one(make_study):
     study = make_study(pairs=6, sample=2)
     sample = study.store.sample()
     study.store.extend_sample(
@@ -291,7 +289,7 @@ def test_two_extensions_at_once_are_one(make_study) -> None:
         study.store.extend_sample(sample, [])
 
 
-def test_a_damaged_or_locked_store_is_one_sentence(make_study) -> None:
+def test_a_damaged_or_locked_store_is_one_sentence(make_study):
     study = make_study()
     study.close()
     (study.folder / "study.db").write_bytes(b"no database at all" * 100)
@@ -301,7 +299,7 @@ def test_a_damaged_or_locked_store_is_one_sentence(make_study) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
-def test_one_read_sees_one_state(make_study, database: str, request) -> None:
+def test_one_read_sees_one_state(make_study, database, request):
     """On PostgreSQL of version 0.2.0 each statement of a read saw a state of its own."""
     there = {} if database == "sqlite" else {"store": request.getfixturevalue("new_postgresql")()}
     study = make_study(**there)
@@ -335,14 +333,14 @@ def paid(model: str, tokens: tuple[int, int, int], usd: float | None = None) -> 
     return facts if usd is None else facts | {"cost_usd": usd}
 
 
-def test_nothing_was_graded(make_study) -> None:
+def test_nothing_was_graded(make_study):
     totals = grade_totals(make_study().store)
     assert totals.empty
     assert tuple(totals.columns) == TOTALS_COLUMNS
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
-def test_attempts_add_up(make_study, request: pytest.FixtureRequest, database: str) -> None:
+def test_attempts_add_up(make_study, request, database):
     options = {}
     if database == "postgresql":
         options["store"] = request.getfixturevalue("new_postgresql")()
@@ -417,7 +415,7 @@ def study(make_study) -> Study:
     return make_study(rubrics=["refusal"])
 
 
-def test_a_label_keeps_the_language_and_the_text_shown(study: Study) -> None:
+def test_a_label_keeps_the_language_and_the_text_shown(study):
     rubric = study.rubrics["refusal"]
     for rater, language in (("r-en", "en"), ("r-de", "de"), ("r-fr", "fr"), ("r-old", "")):
         label(study, rater, language)
@@ -433,9 +431,7 @@ def test_a_label_keeps_the_language_and_the_text_shown(study: Study) -> None:
 
 
 @pytest.mark.slow
-def test_the_export_has_the_language_where_it_is_not_english_alone(
-    study: Study, tmp_path: Path
-) -> None:
+def test_the_export_has_the_language_where_it_is_not_english_alone(study, tmp_path):
     label(study, "r-en", "en")
     assert list(exported_ratings(study)) == list(RATINGS_COLUMNS)
     label(study, "r-de", "de")
@@ -452,7 +448,7 @@ def test_the_export_has_the_language_where_it_is_not_english_alone(
         assert len(table) == len(again.ratings())
 
 
-def test_raters_can_be_split_by_their_language(study: Study) -> None:
+def test_raters_can_be_split_by_their_language(study):
     assert "page_language" not in raters_to_split_by(study)
     label(study, "r-de", "de")
     label(study, "r-both", "de", "first")
@@ -462,6 +458,6 @@ def test_raters_can_be_split_by_their_language(study: Study) -> None:
     assert languages == {"r-both": "", "r-de": "de"}  # whoever changed belongs to neither
 
 
-def test_no_background_question_can_take_the_languages_name() -> None:
+def test_no_background_question_can_take_the_languages_name():
     with pytest.raises(ValueError, match="cannot have the key 'page_language'"):
         BackgroundQuestion(key="page_language", question="Which?", options=("a", "b"))

@@ -27,7 +27,7 @@ TEXTS = [
 ]  # fmt: skip
 
 
-def test_no_cell_of_a_csv_is_a_formula_and_all_read_back(tmp_path: Path) -> None:
+def test_no_cell_of_a_csv_is_a_formula_and_all_read_back(tmp_path):
     frame = pd.DataFrame({"text": TEXTS, "number": [-1.5] * len(TEXTS), "other": "x"})
     write_table(frame, tmp_path / "table.csv")
 
@@ -40,7 +40,7 @@ def test_no_cell_of_a_csv_is_a_formula_and_all_read_back(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_large_plain_files_read_back_too(tmp_path: Path) -> None:
+def test_large_plain_files_read_back_too(tmp_path):
     frame = pd.DataFrame({"text": ["=x", "'=x", "plain"] * 60_000, "other": "y"})
     write_table(frame, tmp_path / "table.csv")
 
@@ -49,19 +49,19 @@ def test_large_plain_files_read_back_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
-def test_other_formats_keep_the_text(tmp_path: Path, suffix: str) -> None:
+def test_other_formats_keep_the_text(tmp_path, suffix):
     write_table(pd.DataFrame({"text": TEXTS}), tmp_path / f"table{suffix}")
 
     assert read_table(tmp_path / f"table{suffix}")["text"].tolist() == TEXTS
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_taking_one_apostrophe_off_restores(text: str) -> None:
+def test_taking_one_apostrophe_off_restores(text):
     assert guarded(text) in (text, "'" + text)
 
 
 @pytest.mark.parametrize("sign", "＝＋－＠")
-def test_full_width_signs_begin_a_formula_too(sign: str) -> None:
+def test_full_width_signs_begin_a_formula_too(sign):
     """Some spreadsheets read them as the usual signs. Version 0.2.0 left them bare."""
     text = f'{sign}HYPERLINK("http://h")'
     assert guarded(text) == f"'{text}"
@@ -103,16 +103,14 @@ def _both_ways(path: Path, monkeypatch: pytest.MonkeyPatch) -> list[object]:
         b"\n1,2\n",
     ],
 )
-def test_the_fast_reader_agrees_with_the_careful_one(
-    tmp_path: Path, content: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_fast_reader_agrees_with_the_careful_one(tmp_path, content, monkeypatch):
     path = tmp_path / "table.csv"
     path.write_bytes(content)
     fast, careful = _both_ways(path, monkeypatch)
     assert fast == careful
 
 
-def test_a_large_file_is_read_fast_and_a_broken_row_is_still_named(tmp_path: Path) -> None:
+def test_a_large_file_is_read_fast_and_a_broken_row_is_still_named(tmp_path):
     path = tmp_path / "table.csv"
     rows = [f"unit{n:09d},{n % 5}" for n in range(80_000)]
     path.write_text("unit_id,label\n" + "\n".join(rows) + "\n", "utf-8")

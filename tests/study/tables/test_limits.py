@@ -34,7 +34,7 @@ def write_bomb(table: pa.Table, path: Path, use_dictionary: bool = True) -> None
 
 
 @pytest.mark.slow
-def test_a_parquet_file_of_gigabytes_is_refused_in_a_sentence(tmp_path: Path) -> None:
+def test_a_parquet_file_of_gigabytes_is_refused_in_a_sentence(tmp_path):
     """Of version 0.2.0 such a file, of 289 KB, took 3.9 GB."""
     path = tmp_path / "bomb.parquet"
     write_bomb(bomb(), path)
@@ -52,7 +52,7 @@ def test_a_parquet_file_of_gigabytes_is_refused_in_a_sentence(tmp_path: Path) ->
         read_table(rows)
 
 
-def test_an_arrow_file_whose_texts_are_by_reference_is_refused(tmp_path: Path) -> None:
+def test_an_arrow_file_whose_texts_are_by_reference_is_refused(tmp_path):
     table = bomb().select(["text"])
     with pytest.raises(InputError, match="once it is unpacked"):
         check_arrow(table, "data.arrow")
@@ -63,7 +63,7 @@ def test_an_arrow_file_whose_texts_are_by_reference_is_refused(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.int64(), pa.float64()])
-def test_what_fits_is_read(tmp_path: Path, kind: pa.DataType) -> None:
+def test_what_fits_is_read(tmp_path, kind):
     path = tmp_path / "fits.parquet"
     table = pa.table({"a": pa.array([1, 2, 2] * 10).cast(kind), "b": [["x"]] * 30})
     parquet.write_table(table, path)
@@ -79,9 +79,7 @@ def in_pieces(path: Path) -> Iterator[pa.Table]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("by_reference", [True, False])
-def test_a_bomb_that_is_read_in_pieces_is_refused_too(
-    by_reference: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bomb_that_is_read_in_pieces_is_refused_too(by_reference, tmp_path, monkeypatch):
     """Of version 0.2.0 each batch of 250,000 rows was unpacked, whatever they held."""
     path, before = tmp_path / "bomb.parquet", pa.total_allocated_bytes()
     if not by_reference:
@@ -100,9 +98,7 @@ def test_a_bomb_that_is_read_in_pieces_is_refused_too(
         read_all()
 
 
-def test_long_texts_that_are_read_in_pieces_are_all_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_long_texts_that_are_read_in_pieces_are_all_there(tmp_path, monkeypatch):
     path = tmp_path / "long.parquet"
     write_bomb(bomb("y" * 1000), path)
     (whole,) = in_pieces(path)
@@ -112,9 +108,7 @@ def test_long_texts_that_are_read_in_pieces_are_all_there(
     assert pa.concat_tables(parts).combine_chunks().equals(whole.combine_chunks())
 
 
-def test_a_workbook_is_bounded_by_what_it_unpacks_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_workbook_is_bounded_by_what_it_unpacks_to(tmp_path, monkeypatch):
     """Of version 0.2.0 a workbook of 1.9 MB took 2.1 GB."""
     from openpyxl import Workbook
 
@@ -156,9 +150,7 @@ def rows_at(source: str, **theirs: str) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
-def test_every_format_gives_the_texts_and_row_numbers_of_the_whole_table(
-    suffix: str, tmp_path: Path
-) -> None:
+def test_every_format_gives_the_texts_and_row_numbers_of_the_whole_table(suffix, tmp_path):
     file = tmp_path / f"ratings.{suffix}"
     write_table(ROWS, file)
     found, whole = rows_at(str(file)), read_table(file)
@@ -166,7 +158,7 @@ def test_every_format_gives_the_texts_and_row_numbers_of_the_whole_table(
     assert found["row"].tolist() == whole.index.tolist()
 
 
-def test_numbers_of_parquet_are_texts_as_in_a_csv(tmp_path: Path) -> None:
+def test_numbers_of_parquet_are_texts_as_in_a_csv(tmp_path):
     columns = {
         "unit_id": pa.array([1, 2]),
         "label": pa.array([4.0, None]),
@@ -178,9 +170,7 @@ def test_numbers_of_parquet_are_texts_as_in_a_csv(tmp_path: Path) -> None:
     assert found.to_numpy().tolist() == [["1", "4", "0.10000000149011612", "0"], ["2", "", "", "1"]]
 
 
-def test_a_folder_is_all_its_files_and_a_large_file_several_pieces(
-    tmp_path: Path, monkeypatch
-) -> None:
+def test_a_folder_is_all_its_files_and_a_large_file_several_pieces(tmp_path, monkeypatch):
     monkeypatch.setattr(pieces, "PIECE_ROWS", 2)
     (tmp_path / "deep").mkdir()
     table = pa.Table.from_pandas(ROWS.astype(object))
@@ -197,7 +187,7 @@ def test_a_folder_is_all_its_files_and_a_large_file_several_pieces(
     assert rows_at(str(tmp_path))["row"].tolist() == [0, 1, 2, 3, -1, 0, 1, 2]
 
 
-def test_an_object_store_is_read_through_fsspec() -> None:
+def test_an_object_store_is_read_through_fsspec():
     fsspec = pytest.importorskip("fsspec")
     system = fsspec.filesystem("memory")
     with system.open("/bucket/ratings/part.csv", "wb") as file:
@@ -218,7 +208,7 @@ def test_an_object_store_is_read_through_fsspec() -> None:
         ("r.txt", "unit_id\n", "holds no .csv, .jsonl or .parquet file"),
     ],
 )
-def test_what_cannot_be_read_is_named(name: str, content: str, said: str, tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_named(name, content, said, tmp_path):
     (tmp_path / name).write_text(content, "utf-8")
     with pytest.raises(InputError, match=said):
         rows_at(str(tmp_path / name))
