@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from evenhand.cli.lead import lead_link
 from harness.annotator import CLOCK, READY, Annotator
 from harness.served import Served, ServedTogether
 from harness.studies import panel_study
+from tests.annotate_app.leading import inside, turn_to
 from tests.annotate_app.participants import KNOWN, SESSION
 from tests.annotate_app.together import two_studies
 
@@ -36,6 +38,12 @@ def make_study(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
 def serve_study(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path], Served]]:
     """serve_study(folder) -> the app, running; stopped when the file's tests are done."""
     yield from _servers(tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def serve(make_study: Callable[..., Path], serve_study: Callable[[Path], Served]) -> Callable:
+    """serve(pairs, response, **annotation settings) -> the app, running on a study of its own."""
+    return lambda *arguments, **settings: serve_study(make_study(*arguments, **settings))
 
 
 @pytest.fixture(scope="session")
@@ -107,11 +115,13 @@ def together(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedTogethe
 
 @pytest.fixture
 def new_context(browser: Browser) -> Iterator[Callable[..., BrowserContext]]:
-    """new_context() -> a browser of one's own: its storage is shared with nobody."""
+    """new_context(**settings) -> a browser of one's own: its storage is shared with nobody. `width`
+    stands for the size of its window."""
     opened: list[BrowserContext] = []
 
-    def make(**settings: Any) -> BrowserContext:
-        context = browser.new_context(**({"viewport": {"width": 1440, "height": 900}} | settings))
+    def make(width: int = 0, **settings: Any) -> BrowserContext:
+        size = {"width": width or 1440, "height": 844 if width else 900}
+        context = browser.new_context(**({"viewport": size} | settings))
         context.set_default_timeout(15_000)
         context.add_init_script(CLOCK)
         opened.append(context)
@@ -123,27 +133,63 @@ def new_context(browser: Browser) -> Iterator[Callable[..., BrowserContext]]:
 
 
 @pytest.fixture
+def new_page(new_context: Callable[..., BrowserContext]) -> Callable[..., Page]:
+    """new_page(address, **settings) -> a page of a browser of its own, opened there."""
+
+    def make(address: str, **settings: Any) -> Page:
+        page = new_context(**settings).new_page()
+        page.goto(address)
+        return page
+
+    return make
+
+
+@pytest.fixture
 def annotator(
     new_context: Callable[..., BrowserContext], served: Served
 ) -> Callable[..., Annotator]:
-    """annotator(rater) -> a person at their first unit, in a browser of their own."""
+    """annotator(rater, server, context, **settings) -> a person at their first unit, in a browser
+    of their own."""
 
     def make(
         rater: str,
         server: Served = served,
         context: BrowserContext | None = None,
-        page: Page | None = None,
+        **settings: Any,
     ) -> Annotator:
-        if page is not None:  # already there
-            return Annotator(rater, server, page)
-        page = (context or new_context()).new_page()
-        person = Annotator(rater, server, page)
+        page = (context or new_context(**settings)).new_page()
         server.enter(rater)
         page.goto(f"{server.url}?rater={rater}")
         page.wait_for_selector(READY)
-        return person
+        return Annotator(rater, server, page)
 
     return make
+
+
+@pytest.fixture
+def lead(new_page: Callable[..., Page]) -> Iterator[Callable[..., Page]]:
+    """lead(server, title, **settings) -> the lead at a page of theirs, by default the first. No
+    page asks anything of another host, and no text runs, whoever wrote it."""
+    opened: list[tuple[Page, Served, list[str]]] = []
+
+    def make(server: Served, title: str = "", **settings: Any) -> Page:
+        page, asked = new_page("about:blank", **settings), []
+        page.on("request", lambda request: asked.append(request.url))
+        opened.append((page, server, asked))
+        page.goto(lead_link(server.folder, server.url))
+        inside(page)
+        if title:
+            turn_to(page, title)
+        return page
+
+    yield make
+    for page, server, asked in opened:
+        assert not [url for url in asked if server.url not in url]
+        assert page.title() != "1"
+
+
+LIGHT_AND_DARK = [pytest.param("light", 1440, marks=pytest.mark.thorough), ("dark", 390)]
+"""Colours and widths of windows in which axe looks."""
 
 
 @pytest.fixture

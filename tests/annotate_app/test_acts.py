@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,14 +11,13 @@ import sqlalchemy as sa
 from playwright.sync_api import Page, expect
 
 from evenhand import annotate_app
-from evenhand.cli.lead import lead_link
 from evenhand.study import open_study
 from evenhand.study.desk.answers import Flag
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.flags import raised_flags
 from evenhand.study.store.schema import flag_events
 from harness.served import Served
-from harness.studies import task_of
+from harness.studies import send, task_of
 
 FOLDER = Path(annotate_app.__file__).resolve().parent
 WRITERS = {
@@ -143,13 +142,13 @@ SLOW = """
 
 
 @pytest.fixture
-def served(make_study: Callable[..., Path], serve_study: Callable[[Path], Served]) -> Served:
+def served(make_study, serve_study) -> Served:
     folder = make_study(2)
     with open_study(folder) as study:
         desk = AnnotationDesk(study)
         task = task_of(desk, "ann").task_id
         flags = [Flag(submit_id=each, task_id=task, reason=each) for each in REASONS]
-        desk.submit_all("ann", flags)
+        send(desk, "ann", *flags)
         with study.store.write() as connection:
             connection.connection.executescript(SLOW)
     return serve_study(folder)
@@ -171,10 +170,8 @@ def click_all(page: Page, name: str) -> None:
 
 
 @pytest.mark.browser
-def test_five_quick_clicks_are_five_acts_while_the_store_is_slow(new_context, served):
-    page = new_context().new_page()
-    page.goto(lead_link(served.folder, served.url))
-    page.get_by_role("link", name="Flags", exact=True).click()
+def test_five_quick_clicks_are_five_acts_while_the_store_is_slow(lead, served):
+    page = lead(served, "Flags")
     answers = page.get_by_label("What was done about it")
     expect(answers).to_have_count(len(REASONS), timeout=120_000)
     for number in range(len(REASONS)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,12 +11,12 @@ from playwright.sync_api import expect
 from evenhand.cli.main import main
 from evenhand.study import open_study
 from evenhand.study.access.accounts import set_account
-from evenhand.study.desk.answers import Answer
 from evenhand.study.desk.desk import AnnotationDesk
-from harness.served import Served
+from harness.studies import submit, task_of
+from tests.annotate_app.leading import log_in
 
 if TYPE_CHECKING:
-    from playwright.sync_api import BrowserContext, Page
+    pass
 
 pytestmark = pytest.mark.browser
 PASSWORD = "correct horse battery"
@@ -38,26 +37,16 @@ def disputed(folder: Path, kind: str) -> Path:
         set_account(opened.store, "chair", PASSWORD, "expert")
         desk = AnnotationDesk(opened)
         for rater, label in zip(("ann", "ben"), labels, strict=True):
-            sheet = desk.next_sheet(rater)
-            assert sheet is not None
-            sent = Answer(submit_id=rater, task_id=sheet.tasks[0].task_id, option_key=label)
-            assert [each.status for each in desk.submit_all(rater, [sent])] == ["stored"]
+            assert submit(desk, rater, task_of(desk, rater), label) == "stored"
     return study
 
 
 @pytest.fixture
-def decider(
-    tmp_path: Path,
-    serve_study: Callable[[Path], Served],
-    new_context: Callable[..., BrowserContext],
-) -> Callable[[str], tuple[Page, Path]]:
-    def opened(kind: str) -> tuple[Page, Path]:
+def decider(new_page, tmp_path, serve_study):
+    def opened(kind):
         folder = disputed(tmp_path, kind)
-        page = new_context().new_page()
-        page.goto(f"{serve_study(folder).url}?lead=in")
-        page.get_by_label("Name").fill("chair")
-        page.get_by_label("Password", exact=True).fill(PASSWORD)
-        page.get_by_role("button", name="Log in").click()
+        page = new_page(f"{serve_study(folder).url}?lead=in")
+        log_in(page, "chair")
         expect(page.get_by_text("1 to adjudicate.")).to_be_visible()
         return page, folder
 

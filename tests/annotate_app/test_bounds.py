@@ -8,7 +8,7 @@ import re
 import socket
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
@@ -26,8 +26,8 @@ HANDSHAKE = (
 
 
 @pytest.fixture(scope="module")
-def server(make_study: Callable[..., Path], serve_study: Callable[[Path], Served]) -> Served:
-    return serve_study(make_study(5))
+def server(serve) -> Served:
+    return serve(5)
 
 
 def megabytes(server: Served) -> float:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import http.client
 import socket
 import time
-from collections.abc import Callable
-from pathlib import Path
 
 import anyio
 import pytest
@@ -20,8 +18,8 @@ pytestmark = pytest.mark.browser  # it starts the app, as those do
 
 
 @pytest.fixture(scope="module")
-def server(make_study: Callable[..., Path], serve_study: Callable[[Path], Served]) -> Served:
-    return serve_study(make_study(5))
+def server(serve) -> Served:
+    return serve(5)
 
 
 def asked(server: Served, method: str, path: str, body: bytes = b"") -> int:

@@ -8,7 +8,6 @@ import random
 import re
 import statistics
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -181,8 +180,8 @@ def check(server: Served, seconds: float, forgers: int) -> list[float]:
 
 
 @pytest.fixture
-def server(make_study: Callable[..., Path], serve_study: Callable[[Path], Served]) -> Served:
-    return serve_study(make_study(500))
+def server(serve) -> Served:
+    return serve(500)
 
 
 def test_forged_messages_do_nothing(server):

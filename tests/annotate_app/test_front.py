@@ -13,6 +13,7 @@ from evenhand.annotate_app.panel_files import panel_path
 from evenhand.study.creation import usual_rubrics
 from harness.annotator import IS_NEXT, READY
 from harness.served import holds
+from tests.annotate_app.participants import frames_of
 
 MOST_BESIDE_THE_TEXTS = 12_000
 
@@ -31,23 +32,6 @@ def several(make_study, serve_study):
         display="markdown",
     )
     return serve_study(study)
-
-
-def frames_of(page) -> list[bytes]:
-    """What goes over the page's socket and as answers, both ways, from now on."""
-    frames: list[bytes] = []
-
-    def keep(frame: str | bytes) -> None:
-        frames.append(frame.encode() if isinstance(frame, str) else frame)
-
-    def listen(socket) -> None:
-        socket.on("framereceived", keep)
-        socket.on("framesent", keep)
-
-    page.on("websocket", listen)
-    page.on("request", lambda asked: keep(asked.post_data_buffer or b""))
-    page.on("response", lambda answer: "/answers" in answer.url and keep(answer.body()))
-    return frames
 
 
 def answer_all(page) -> None:

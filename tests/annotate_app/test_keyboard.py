@@ -13,13 +13,13 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def long_texts(make_study, serve_study):
+def long_texts(serve):
     """Responses of about four screens (a) and eight (b), and a question about confidence."""
 
     def text(number: int, side: str) -> str:
         return response_text(number, side) + "\nOne more line." * (100 if side == "a" else 200)
 
-    return serve_study(make_study(2, text, confidence=True))
+    return serve(2, text, confidence=True)
 
 
 @pytest.fixture

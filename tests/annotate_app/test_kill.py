@@ -56,10 +56,10 @@ def killed_rounds(served, rounds: int) -> None:
 
 
 @pytest.mark.thorough
-def test_no_acknowledged_label_is_lost_by_a_kill_under_load(make_study, serve_study):
-    killed_rounds(serve_study(make_study(200)), 2)
+def test_no_acknowledged_label_is_lost_by_a_kill_under_load(serve):
+    killed_rounds(serve(200), 2)
 
 
 @pytest.mark.load
-def test_no_acknowledged_label_is_lost_by_many_kills_under_load(make_study, serve_study):
-    killed_rounds(serve_study(make_study(600)), 20)
+def test_no_acknowledged_label_is_lost_by_many_kills_under_load(serve):
+    killed_rounds(serve(600), 20)

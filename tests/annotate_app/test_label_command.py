@@ -73,7 +73,7 @@ LONG_CHAT[24] = {"role": "tool", "name": "search", "content": "a NEEDLE again"}
 
 
 @pytest.fixture
-def labelling(tmp_path: Path) -> Iterator[Callable[..., str]]:
+def labelling(tmp_path) -> Iterator[Callable[..., str]]:
     """labelling(file, option, ...) -> the first rater's link of `evenhand label`."""
     started: list[subprocess.Popen[str]] = []
     (tmp_path / "answers.csv").write_text(ROWS)

@@ -13,7 +13,7 @@ from evenhand.reporting.analysing import analyse_study
 from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
 from evenhand.study.store.logs.answers import remarks_table
-from harness.annotator import READY
+from harness.annotator import READY, Annotator
 
 pytestmark = pytest.mark.browser
 
@@ -163,14 +163,13 @@ def test_a_reload_keeps_the_unit_and_the_draft(annotator):
 
 
 @pytest.mark.thorough
-def test_the_back_button_loses_nothing_and_labels_nothing(annotator, new_context, served):
-    page = new_context().new_page()
-    page.goto(served.url)
+def test_the_back_button_loses_nothing_and_labels_nothing(new_page, annotator, served):
+    page = new_page(served.url)
     page.get_by_label("Rater code").fill("history")
     page.get_by_role("button", name="Start").click()
     page.get_by_role("button", name="Go on with this code").click()
     page.wait_for_selector(READY)
-    person = annotator("history", page=page)
+    person = Annotator("history", served, page)
     person.answer("L")
     person.choose("R")
     unit = person.unit()

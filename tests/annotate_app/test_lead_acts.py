@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,7 +21,7 @@ UNIT = "p0001|secret-subject"
 
 
 @pytest.fixture
-def folder(make_study: Callable[..., Path]) -> Path:
+def folder(make_study) -> Path:
     folder = make_study(2)
     with open_study(folder) as study:
         set_account(study.store, "ada", PASSWORD, "lead")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,7 @@ PASSWORD = "correct horse battery"
 
 
 @pytest.fixture(scope="module")
-def folder(make_study: Callable[..., Path]) -> Path:
+def folder(make_study) -> Path:
     folder = make_study(2)
     with open_study(folder) as study:
         set_account(study.store, "ada", PASSWORD, "expert")

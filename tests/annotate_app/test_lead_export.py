@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -24,7 +23,7 @@ HOSTILE = "=HYPERLINK(1)|secret-subject"
 
 
 @pytest.fixture
-def folder(make_study: Callable[..., Path]) -> Path:
+def folder(make_study) -> Path:
     folder = make_study(2)
     with open_study(folder) as study:
         set_account(study.store, "ada", PASSWORD, "lead")

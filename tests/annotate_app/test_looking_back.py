@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 from evenhand.study import open_study
@@ -14,6 +11,7 @@ from harness.annotator import READY, Annotator
 from harness.served import Served, holds
 from harness.slow_line import SlowLine
 from harness.studies import work_through
+from tests.annotate_app.conftest import LIGHT_AND_DARK
 
 pytestmark = pytest.mark.browser
 
@@ -22,7 +20,7 @@ ITEMS = ".past-list li"
 
 
 @pytest.fixture(scope="module")
-def long_ago(make_study: Callable[..., Path], serve_study: Callable[[Path], Served]) -> Served:
+def long_ago(make_study, serve_study) -> Served:
     """A study in which `old` has given 70 answers; the others have given none."""
     folder = make_study(80)
     with open_study(folder) as study:
@@ -90,12 +88,11 @@ def test_the_list_loads_as_one_scrolls_and_arrows_move_in_it(annotator, long_ago
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("each_way", [pytest.param(75, marks=pytest.mark.thorough), 250])
-def test_over_a_slow_line_what_is_typed_for_the_list_stays_there(new_context, long_ago, each_way):
+def test_over_a_slow_line_what_is_typed_for_the_list_stays_there(new_page, long_ago, each_way):
     rater = f"slow-{each_way}"
     long_ago.enter(rater)
     with SlowLine(long_ago.port) as line:
-        page = new_context().new_page()
-        page.goto(f"{line.url}?rater={rater}")
+        page = new_page(f"{line.url}?rater={rater}")
         page.wait_for_selector(READY)
         line.milliseconds = each_way
         person = Annotator(rater, long_ago, page)
@@ -122,11 +119,10 @@ def flagged(person: Annotator, state: str) -> None:
 
 
 @pytest.mark.thorough
-def test_a_flag_is_shown_stored_and_withdrawn(new_context, long_ago):
+def test_a_flag_is_shown_stored_and_withdrawn(new_page, long_ago):
     long_ago.enter("flagger")
     with SlowLine(long_ago.port) as line:
-        page = new_context().new_page()
-        page.goto(f"{line.url}?rater=flagger")
+        page = new_page(f"{line.url}?rater=flagger")
         page.wait_for_selector(READY)
         line.milliseconds = 250
         person = Annotator("flagger", long_ago, page)
@@ -163,14 +159,9 @@ def test_a_flag_is_shown_stored_and_withdrawn(new_context, long_ago):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("mode", "width"), [pytest.param("light", 1440, marks=pytest.mark.thorough), ("dark", 390)]
-)
-def test_axe_finds_nothing_serious_in_the_list_and_on_flags(
-    annotator, new_context, long_ago, axe, mode, width
-):
-    context = new_context(viewport={"width": width, "height": 844}, color_scheme=mode)
-    person = annotator("old", long_ago, context)
+@pytest.mark.parametrize(("mode", "width"), LIGHT_AND_DARK)
+def test_axe_finds_nothing_serious_in_the_list_and_on_flags(annotator, long_ago, axe, mode, width):
+    person = annotator("old", long_ago, width=width, color_scheme=mode)
     page = person.page
     page.get_by_role("button", name="Earlier answers").click()
     listed(person, 30, "70 answers")

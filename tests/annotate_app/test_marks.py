@@ -216,7 +216,7 @@ def test_optional_marks_keep_nobody(annotator, make_asking, serve_study):
 
 
 @pytest.mark.thorough
-def test_each_of_several_questions_has_its_own_marks(annotator, make_study, serve_study, tmp_path):
+def test_each_of_several_questions_has_its_own_marks(serve, annotator, tmp_path):
     rubrics = []
     for name, keys in (("one", "LRC"), ("two", "XYZ")):
         said = f'evidence = "required"\n{SHORTER}'.replace('"shorter"', f'"{name}"')
@@ -225,7 +225,7 @@ def test_each_of_several_questions_has_its_own_marks(annotator, make_study, serv
         file = tmp_path / f"{name}.toml"
         file.write_text(said.replace('title = "Length"', f'title = "{name.title()}"'), "utf-8")
         rubrics.append(load_rubric(file))
-    server = serve_study(make_study(1, text, rubrics, screen="all", display="text"))
+    server = serve(1, text, rubrics, screen="all", display="text")
     person = annotator("several", server)
     page = person.page
     press(person, "c", "z", "ArrowLeft", ",", "z")  # an answer to the other question
@@ -255,10 +255,9 @@ def test_each_of_several_questions_has_its_own_marks(annotator, make_study, serv
     ("mode", "width"), [("light", 1440), pytest.param("dark", 390, marks=pytest.mark.thorough)]
 )
 def test_axe_finds_nothing_serious_while_words_are_marked(
-    new_context, annotator, asking_in_markdown, axe, mode, width
+    annotator, asking_in_markdown, axe, mode, width
 ):
-    context = new_context(viewport={"width": width, "height": 844}, color_scheme=mode)
-    person = annotator(f"axe-{mode}", asking_in_markdown, context)
+    person = annotator(f"axe-{mode}", asking_in_markdown, width=width, color_scheme=mode)
     press(person, "c", ",", "Enter", "ArrowDown")
     assert len(marked(person)) == 1
     axe(person.page, "marking")

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 from harness.served import Served
@@ -16,13 +13,13 @@ MINUTES = 60_000
 
 
 @pytest.fixture(scope="module")
-def steady(make_session: Callable[..., Path], serve_study: Callable[[Path], Served]) -> Served:
+def steady(make_session, serve_study) -> Served:
     """A study of small blocks that offers a pause after twenty minutes."""
     return serve_study(make_session(40, "[session]\npause_minutes = 20\n", pairs_per_block=8))
 
 
 @pytest.fixture(scope="module")
-def short_day(make_session: Callable[..., Path], serve_study: Callable[[Path], Served]) -> Served:
+def short_day(make_session, serve_study) -> Served:
     """A study whose days have two answers."""
     return serve_study(make_session(3, "[session]\nanswers_per_day = 2\n"))
 
@@ -121,9 +118,7 @@ def test_what_is_typed_ahead_answers_nothing_and_does_not_wave_the_offer_away(
 def test_a_day_ends_with_the_labels_safe_and_says_when_it_goes_on(
     annotator, new_context, short_day, axe, mode, width
 ):
-    context = new_context(
-        viewport={"width": width, "height": 844}, color_scheme=mode, timezone_id="Europe/Berlin"
-    )
+    context = new_context(width=width, color_scheme=mode, timezone_id="Europe/Berlin")
     person = annotator(f"day-{mode}", short_day, context)
     for _ in range(2):
         person.choose("L")

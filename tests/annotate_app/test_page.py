@@ -17,6 +17,7 @@ from evenhand.study.store.schema import claims, session_events, told_totals
 from harness.annotator import READY
 from harness.served import Served, holds
 from harness.studies import SHORTER, task_of
+from tests.annotate_app.conftest import LIGHT_AND_DARK
 
 pytestmark = pytest.mark.browser
 
@@ -60,10 +61,8 @@ nodes => nodes.flatMap(node => [...node.querySelectorAll("*")].map(part =>
 
 
 @pytest.mark.parametrize("display", [pytest.param("text", marks=pytest.mark.thorough), "markdown"])
-def test_responses_are_shown_as_text_and_nothing_leaves(
-    annotator, new_context, make_study, serve_study, display
-):
-    server = serve_study(make_study(len(HOSTILE) // 2, response=hostile, display=display))
+def test_responses_are_shown_as_text_and_nothing_leaves(serve, annotator, new_context, display):
+    server = serve(len(HOSTILE) // 2, response=hostile, display=display)
     context = new_context()
     asked: list[str] = []
     context.on("request", lambda request: asked.append(request.url))
@@ -112,7 +111,7 @@ MARKUP = "<img src='http://192.0.2.1/x.png' onerror='window.pwned = 3'><u>under<
 
 @pytest.mark.thorough
 def test_texts_of_the_rubric_are_shown_as_text_wherever_they_stand(
-    annotator, new_context, make_study, serve_study, tmp_path
+    serve, annotator, new_context, tmp_path
 ):
     texts = re.findall(r'"([A-Z][^"]+ [^"]+)"', SHORTER)  # of a person's words, not keys
     assert len(texts) == 7
@@ -121,7 +120,7 @@ def test_texts_of_the_rubric_are_shown_as_text_wherever_they_stand(
         text = text.replace(f'"{known}"', f'"{MARKUP} {n}"')
     file = tmp_path / "hostile.toml"
     file.write_text(text, "utf-8")
-    server = serve_study(make_study(2, rubrics=[load_rubric(file)], rationale=True))
+    server = serve(2, rubrics=[load_rubric(file)], rationale=True)
     context = new_context()
     asked: list[str] = []
     context.on("request", lambda request: asked.append(request.url))
@@ -234,10 +233,9 @@ def begun(server: Served) -> int:
         return sum(len(connection.execute(sa.select(table)).all()) for table in tables)
 
 
-def test_from_the_rater_code_to_the_end(new_context, mortal):
+def test_from_the_rater_code_to_the_end(new_page, mortal):
     before = begun(mortal)
-    page = new_context().new_page()
-    page.goto(mortal.url)
+    page = new_page(mortal.url)
     code = page.get_by_label("Rater code")
     code.fill("no such code!")
     code.press("Enter")
@@ -271,18 +269,15 @@ def test_from_the_rater_code_to_the_end(new_context, mortal):
     page.get_by_text("All done").wait_for()
 
 
-def test_a_bad_code_in_the_address_asks_again(new_context, served):
-    page = new_context().new_page()
-    page.goto(f"{served.url}?rater=no%20such%20code!")
+def test_a_bad_code_in_the_address_asks_again(new_page, served):
+    page = new_page(f"{served.url}?rater=no%20such%20code!")
     page.get_by_role("alert").wait_for()
     page.get_by_label("Rater code").wait_for()
 
 
-@pytest.mark.parametrize(
-    ("mode", "width"), [pytest.param("light", 1440, marks=pytest.mark.thorough), ("dark", 390)]
-)
+@pytest.mark.parametrize(("mode", "width"), LIGHT_AND_DARK)
 def test_axe_finds_nothing_serious(new_context, rated, axe, mode, width):
-    context = new_context(viewport={"width": width, "height": 844}, color_scheme=mode)
+    context = new_context(width=width, color_scheme=mode)
     page = context.new_page()
     page.goto(rated.url)
     page.get_by_label("Rater code").wait_for()

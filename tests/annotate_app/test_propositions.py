@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.thorough]
 
 
 @pytest.fixture(scope="module")
-def stance_demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def stance_demo(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("propositions") / "study"
     make_demo("stance", folder, lambda done, total, what: None)
     return folder

@@ -16,8 +16,8 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def short_lived(make_study, serve_study):
-    return serve_study(make_study(6))
+def short_lived(serve):
+    return serve(6)
 
 
 def test_an_answer_refused_after_a_reload_names_its_unit(annotator, new_context, short_lived):
@@ -56,9 +56,7 @@ def test_back_on_a_unit_answered_in_another_window_opens_that_answer(
     assert (second.unit(), second.chosen()) == (unit, "C")
 
 
-def test_what_was_refused_is_told_until_it_is_read_over_reloads(
-    annotator, new_context, short_lived
-):
+def test_what_was_refused_is_told_until_it_is_read_over_reloads(annotator, short_lived):
     first = annotator("unread", short_lived)
     other = annotator("unread", short_lived)
     first.answer("L")
@@ -166,9 +164,8 @@ def test_what_waits_when_a_session_ends_is_told_until_it_is_read(new_context, by
     assert holds(lambda: len(by_link.labels("ends")) == 1)  # it was kept all the same
 
 
-def test_an_answer_that_arrived_without_its_receipt_is_not_told_as_lost(new_context, by_link):
-    page = new_context().new_page()
-    page.goto(by_link.url + link(by_link.folder, "arrives"))
+def test_an_answer_that_arrived_without_its_receipt_is_not_told_as_lost(new_page, by_link):
+    page = new_page(by_link.url + link(by_link.folder, "arrives"))
     page.wait_for_selector(READY)
     answer_unsent(by_link, page)
     kept = page.evaluate("() => Object.entries(localStorage)")

@@ -31,138 +31,99 @@ def text_of(node: Any) -> str:
     return node if isinstance(node, str) else "".join(map(text_of, node[2:]))
 
 
+def html(nodes: Any) -> str:
+    """A tree as HTML, with a class as in a selector and no character escaped."""
+    return "".join(
+        node if isinstance(node, str) else _element(node[0], node[1], html(node[2:]))
+        for node in nodes or ()
+    )
+
+
+def _element(tag: str, attributes: dict[str, Any], inside: str) -> str:
+    assert attributes.keys() <= {"class", "start"}
+    name = ".".join([tag, *attributes.get("class", "").split()])
+    start = f" {attributes['start']}" if "start" in attributes else ""
+    return f"<{name}>" if tag in ("br", "hr") else f"<{name}{start}>{inside}</{tag}>"
+
+
 @pytest.mark.parametrize(
     ("source", "tree"),
     [
-        ("*a* **b**", [["p", {}, ["em", {}, "a"], " ", ["strong", {}, "b"]]]),
-        ("~~c~~", [["p", {}, ["s", {}, "c"]]]),
-        ("a\nb  \nc", [["p", {}, "a", ["br", {}], "b", ["br", {}], "c"]]),
-        ("a\rb", [["p", {}, "a", ["br", {}], "b"]]),
-        ("- a\n- b", [["ul", {}, ["li", {}, "a"], ["li", {}, "b"]]]),
-        ("3. a", [["ol", {"start": 3}, ["li", {}, "a"]]]),
-        ("> a", [["blockquote", {}, ["p", {}, "a"]]]),
-        ("---", [["hr", {}]]),
-        ("`a`", [["p", {}, ["code", {}, "a"]]]),
-        ("```x\na\n b\n```", [["pre", {}, ["code", {}, "a\n b"]]]),
-        ("<b>a</b>", [["p", {}, "<b>a</b>"]]),
-        ("<script>a</script>", [["p", {}, "<script>a</script>"]]),
-        ("$x^2$ :red[x]", [["p", {}, "$x^2$ :red[x]"]]),
-        (r"\(a^2\) *b*", [["p", {}, r"\(a^2\) ", ["em", {}, "b"]]]),
-        (r"*a $b*c$ d*", [["p", {}, ["em", {}, r"a $b*c$ d"]]]),
-        (r"$a*b*c$, $\{x\,y\}\\$", [["p", {}, r"$a*b*c$, $\{x\,y\}\\$"]]),
-        ("$5 *and* $6, 7$", [["p", {}, "$5 ", ["em", {}, "and"], " $6, 7$"]]),
-        (r"\$a *b* c$", [["p", {}, "$a ", ["em", {}, "b"], " c$"]]),
-        (r"`\(a\)` \\(b\\)", [["p", {}, ["code", {}, r"\(a\)"], r" \(b\)"]]),
-        (r"\(a *b* c", [["p", {}, "(a ", ["em", {}, "b"], " c"]]),
+        ("*a* **b**", "<p><em>a</em> <strong>b</strong></p>"),
+        ("~~c~~", "<p><s>c</s></p>"),
+        ("a\nb  \nc", "<p>a<br>b<br>c</p>"),
+        ("a\rb", "<p>a<br>b</p>"),
+        ("- a\n- b", "<ul><li>a</li><li>b</li></ul>"),
+        ("3. a", "<ol 3><li>a</li></ol>"),
+        ("> a", "<blockquote><p>a</p></blockquote>"),
+        ("---", "<hr>"),
+        ("`a`", "<p><code>a</code></p>"),
+        ("```x\na\n b\n```", "<pre><code>a\n b</code></pre>"),
+        ("<b>a</b>", "<p><b>a</b></p>"),
+        ("<script>a</script>", "<p><script>a</script></p>"),
+        ("$x^2$ :red[x]", "<p>$x^2$ :red[x]</p>"),
+        (r"\(a^2\) *b*", r"<p>\(a^2\) <em>b</em></p>"),
+        (r"*a $b*c$ d*", r"<p><em>a $b*c$ d</em></p>"),
+        (r"$a*b*c$, $\{x\,y\}\\$", r"<p>$a*b*c$, $\{x\,y\}\\$</p>"),
+        ("$5 *and* $6, 7$", "<p>$5 <em>and</em> $6, 7$</p>"),
+        (r"\$a *b* c$", "<p>$a <em>b</em> c$</p>"),
+        (r"`\(a\)` \\(b\\)", r"<p><code>\(a\)</code> \(b\)</p>"),
+        (r"\(a *b* c", "<p>(a <em>b</em> c</p>"),
         (
             "so\n\\[\n- a_1 * b_1\n= c\n\\]\nthus",
-            [
-                ["p", {}, "so"],
-                ["p", {}, "\\[", ["br", {}], "- a_1 * b_1", ["br", {}], "= c", ["br", {}], "\\]"],
-                ["p", {}, "thus"],
-            ],
+            "<p>so</p><p>\\[<br>- a_1 * b_1<br>= c<br>\\]</p><p>thus</p>",
         ),
-        (
-            "> $$\n> # x\n> $$",
-            [["blockquote", {}, ["p", {}, "$$", ["br", {}], "# x", ["br", {}], "$$"]]],
-        ),
+        ("> $$\n> # x\n> $$", "<blockquote><p>$$<br># x<br>$$</p></blockquote>"),
         (
             "\\begin{align*}\n1. &= x \\\\\n\\end{align*}",
-            [
-                [
-                    "p", {}, "\\begin{align*}", ["br", {}], "1. &= x \\\\", ["br", {}],
-                    "\\end{align*}",
-                ]
-            ],
+            "<p>\\begin{align*}<br>1. &= x \\\\<br>\\end{align*}</p>",
         ),
         (
             "so \\[\na\n+ *b*\n= c\n\\] and $$\n- d\n$$\n- e",
-            [
-                [
-                    "p", {}, "so \\[", ["br", {}], "a", ["br", {}], "+ *b*", ["br", {}], "= c",
-                    ["br", {}], "\\] and $$", ["br", {}], "- d", ["br", {}], "$$",
-                ],
-                ["ul", {}, ["li", {}, "e"]],
-            ],
+            "<p>so \\[<br>a<br>+ *b*<br>= c<br>\\] and $$<br>- d<br>$$</p><ul><li>e</li></ul>",
         ),
         (
             "1. so\n\\(\n# x\n\\)\n2. `\\(`\n- b",
-            [
-                [
-                    "ol", {"start": 1},
-                    ["li", {}, "so", ["br", {}], "\\(", ["br", {}], "# x", ["br", {}], "\\)"],
-                    ["li", {}, ["code", {}, "\\("]],
-                ],
-                ["ul", {}, ["li", {}, "b"]],
-            ],
+            "<ol 1><li>so<br>\\(<br># x<br>\\)</li><li><code>\\(</code></li></ol>"
+            "<ul><li>b</li></ul>",
         ),
-        (
-            "|a|b|\n|-|-|\n|$|x|$|y|",
-            [["p", {}, "|a|b|", ["br", {}], "|-|-|", ["br", {}], "|$|x|$|y|"]],
-        ),
-        (
-            "|a|\n|-|\n|b|*c*|",
-            [["p", {}, "|a|", ["br", {}], "|-|", ["br", {}], "|b|", ["em", {}, "c"], "|"]],
-        ),
-        ("$$\n> a\n\n$$", [["p", {}, "$$"], ["blockquote", {}, ["p", {}, "a"]], ["p", {}, "$$"]]),
-        ("![a *b*](c.png)", [["p", {}, ["span", {"class": "image"}, "a *b*"]]]),
-        (
-            "[a](http://b)",
-            [["p", {}, ["span", {"class": "link"}, "a"], ["span", {"class": "address"}, "http://b"]]],
-        ),
+        ("|a|b|\n|-|-|\n|$|x|$|y|", "<p>|a|b|<br>|-|-|<br>|$|x|$|y|</p>"),
+        ("|a|\n|-|\n|b|*c*|", "<p>|a|<br>|-|<br>|b|<em>c</em>|</p>"),
+        ("$$\n> a\n\n$$", "<p>$$</p><blockquote><p>a</p></blockquote><p>$$</p>"),
+        ("![a *b*](c.png)", "<p><span.image>a *b*</span></p>"),
+        ("[a](http://b)", "<p><span.link>a</span><span.address>http://b</span></p>"),
         (
             '[a](http://b "c")\n\n[d]: http://e',
-            [
-                [
-                    "p", {}, ["span", {"class": "link"}, "a"],
-                    ["span", {"class": "address"}, 'http://b "c"'],
-                ],
-                ["p", {}, "[d]: http://e"],
-            ],
+            '<p><span.link>a</span><span.address>http://b "c"</span></p><p>[d]: http://e</p>',
         ),
         (
             "``` Python x\nif 1:\n```\n~~~\nif 1:\n~~~",
-            [
-                [
-                    "pre", {},
-                    [
-                        "code", {}, ["span", {"class": "is-keyword"}, "if"], " ",
-                        ["span", {"class": "is-number"}, "1"], ":",
-                    ],
-                ],
-                ["pre", {}, ["code", {}, "if 1:"]],
-            ],
+            "<pre><code><span.is-keyword>if</span> <span.is-number>1</span>:</code></pre>"
+            "<pre><code>if 1:</code></pre>",
         ),
-        ("<http://b>", [["p", {}, ["span", {"class": "link"}, "http://b"]]]),
-        ("[a](javascript:b)", [["p", {}, "[a](javascript:b)"]]),
+        ("<http://b>", "<p><span.link>http://b</span></p>"),
+        ("[a](javascript:b)", "<p>[a](javascript:b)</p>"),
         (
             "|a|b|\n|-|-:|\n|c|d|",
-            [
-                [
-                    "div", {"class": "wide"},
-                    [
-                        "table", {},
-                        ["thead", {}, ["tr", {}, ["th", {}, "a"], ["th", {"class": "right"}, "b"]]],
-                        ["tbody", {}, ["tr", {}, ["td", {}, "c"], ["td", {"class": "right"}, "d"]]],
-                    ],
-                ]
-            ],
+            "<div.wide><table><thead><tr><th>a</th><th.right>b</th></tr></thead>"
+            "<tbody><tr><td>c</td><td.right>d</td></tr></tbody></table></div>",
         ),
     ],
-)  # fmt: skip
+)
 def test_a_text_becomes_its_tree(source, tree):
-    assert json.loads(json.dumps(rendered(source))) == tree
+    assert html(rendered(source)) == tree
+
+
+@pytest.mark.parametrize("markup", ["<b>a</b>", "<script>a</script>"])
+def test_markup_is_text(markup):
+    assert json.loads(json.dumps(rendered(markup))) == [["p", {}, markup]]
 
 
 def test_headings_stay_below_the_pages_own_and_skip_no_level():
-    tree = rendered("## a\n# b\n#### c\n### d\n# e\n## f\n### g\n#### h\n##### i")
-    assert tree is not None
-    found = [(node[0], node[1]["class"], node[2]) for node in tree]
-    assert found == [
-        ("h3", "h2", "a"), ("h3", "h1", "b"), ("h4", "h4", "c"), ("h4", "h3", "d"),
-        ("h3", "h1", "e"), ("h4", "h2", "f"), ("h5", "h3", "g"), ("h6", "h4", "h"),
-        ("h6", "h5", "i"),
-    ]  # fmt: skip
+    assert html(rendered("## a\n# b\n#### c\n### d\n# e\n## f\n### g\n#### h\n##### i")) == (
+        "<h3.h2>a</h3><h3.h1>b</h3><h4.h4>c</h4><h4.h3>d</h4><h3.h1>e</h3><h4.h2>f</h4>"
+        "<h5.h3>g</h5><h6.h4>h</h6><h6.h5>i</h6>"
+    )
 
 
 @pytest.mark.slow

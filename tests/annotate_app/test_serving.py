@@ -9,7 +9,7 @@ import socket
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
@@ -31,6 +31,7 @@ from evenhand.study.store.schema import login_attempts
 from harness.annotator import READY, Annotator
 from harness.proxy import NAME, Proxy, unverified
 from harness.served import Served
+from tests.annotate_app.leading import turn_to
 
 pytestmark = pytest.mark.browser
 
@@ -43,9 +44,7 @@ class Proxied(Proxy):
 
 
 @pytest.fixture(scope="module")
-def proxied(
-    make_study: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory, nginx: None
-) -> Iterator[Proxied]:
+def proxied(make_study, tmp_path_factory, nginx) -> Iterator[Proxied]:
     served = Served(make_study(3), tmp_path_factory.mktemp("server"), public_host=NAME)
     served.start()
     proxied = Proxied(tmp_path_factory.mktemp("nginx"), [served.port], served=served)
@@ -58,7 +57,7 @@ def proxied(
 
 
 @pytest.fixture(scope="module")
-def browser(chromium: Callable[..., Browser]) -> Iterator[Browser]:
+def browser(chromium) -> Iterator[Browser]:
     browser = chromium(f"--host-resolver-rules=MAP {NAME} 127.0.0.1")
     yield browser
     browser.close()
@@ -101,7 +100,7 @@ def test_the_lead_comes_in_through_nginx_and_no_token_is_logged(proxied, browser
     link = lead_link(proxied.served.folder, proxied.url)
     page.goto(link)
     expect(page.get_by_text("Leading the study")).to_be_visible()
-    page.get_by_role("link", name="Sessions").click()
+    turn_to(page, "Sessions")
     page.get_by_label("Rater codes").fill("anna")
     page.get_by_role("button", name="Make links").click()
     expect(page.locator("code")).to_contain_text(f"anna {proxied.url}?invite=")
@@ -178,9 +177,9 @@ def test_the_policy_of_the_headers_lets_everything_run(proxied, browser):
     page.goto(lead_link(proxied.served.folder, proxied.url))
     expect(page.get_by_text("Leading the study")).to_be_visible()
     for title in ("Progress", "Agreement", "Export"):
-        page.get_by_role("link", name=title, exact=True).click()
+        turn_to(page, title)
         expect(page.get_by_role("heading").nth(1)).to_be_visible()
-    page.get_by_role("link", name="Progress", exact=True).click()
+    turn_to(page, "Progress")
     page.wait_for_selector("canvas, svg.marks")  # a chart has been compiled
     assert refused(page) == []
     # What the policy is for: nothing of another host, and nothing that was slipped into the page.

@@ -6,9 +6,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
-from collections.abc import Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -29,7 +27,7 @@ pytestmark = pytest.mark.browser  # it starts the app, as those do
 
 
 @pytest.fixture(scope="module")
-def server(make_study: Callable[..., Path], serve_study: Callable[[Path], Served]) -> Served:
+def server(make_study, serve_study) -> Served:
     folder = make_study(3)
     with (folder / "study.toml").open("a", encoding="utf-8") as file:
         file.write('\n[session]\nhosts = ["lab.example.org"]\ntrusted_proxies = ["127.0.0.1"]\n')
@@ -229,12 +227,11 @@ def test_who_finds_no_room_is_told_so(server):
     anyio.run(crowd)
 
 
-def test_the_sixty_first_person_reads_a_sentence(served, new_context):
+def test_the_sixty_first_person_reads_a_sentence(new_page, served):
     """A classroom behind one address, and one more: there is an answer, and it says what to do."""
     lines = [line_of(served) for _ in range(MOST_PAGES)]
     try:
-        page = new_context().new_page()
-        page.goto(served.url)
+        page = new_page(served.url)
         expect(page.get_by_text(ENGLISH.say("page.crowded"))).to_be_visible(timeout=15_000)
         assert not page.get_by_text(ENGLISH.say("page.no_answer")).is_visible()
     finally:

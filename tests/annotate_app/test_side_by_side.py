@@ -34,6 +34,7 @@ from harness.annotator import READY, Annotator
 from harness.ports import free_port
 from harness.served import Served, ServedTogether, holds
 from harness.studies import write_pairs
+from tests.annotate_app.leading import complaint, log_in, turn_to
 from tests.annotate_app.participants import settled
 from tests.annotate_app.test_session_cookie import drawn
 from tests.annotate_app.together import NAMES, PASSWORD, PROXY, asked, two_studies
@@ -82,9 +83,7 @@ def test_what_opens_one_opens_nothing_of_the_other(new_context, together):
     page.goto(f"{second.url}overview")  # in the same window, with all that the first left there
     expect(page.get_by_role("heading", name="Leading a study")).to_be_visible()
     expect(page.get_by_test_id("stSidebarNavLink")).to_have_count(0)
-    page.get_by_label("Name").fill("ada")
-    page.get_by_label("Password", exact=True).fill(f"{PASSWORD} for first")
-    page.get_by_role("button", name="Log in").click()
+    log_in(page, "ada", f"{PASSWORD} for first")
     expect(page.locator(".evenhand-complaint")).to_be_visible()
     page.get_by_label("Password", exact=True).fill(f"{PASSWORD} for second")
     page.get_by_role("button", name="Log in").click()
@@ -204,43 +203,36 @@ def test_a_name_that_is_not_the_apps_is_refused_by_each_study(together):
 # ---- the lead's pages ---------------------------------------------------------------------------
 
 
-def test_a_lead_goes_from_one_study_to_the_other_and_an_expert_does_not(new_context, together):
+def test_a_lead_goes_from_one_study_to_the_other_and_an_expert_does_not(new_page, together):
     first, second = (together.study(name) for name in NAMES)
-    page = new_context().new_page()
-    page.goto(lead_link(first.folder, first.url))
+    page = new_page(lead_link(first.folder, first.url))
     page.wait_for_url(f"{first.url}overview")
     ways = page.get_by_role("navigation", name="Other studies at this address")
     expect(ways.get_by_role("link", name="second")).to_be_visible()
     expect(ways.get_by_role("link", name="first")).to_have_count(0)
     for title in ("Sessions", "New study"):  # every page has its address under the study's
-        page.get_by_role("link", name=title, exact=True).click()
+        turn_to(page, title)
         page.wait_for_url(first.url + title.lower().replace(" ", "-"))
     page.reload()
     expect(page.get_by_role("heading", level=1)).to_have_text("New study")
-    ways.get_by_role("link", name="second").click()
+    turn_to(ways, "second")
     page.wait_for_url(f"{second.url}overview")
     expect(page.get_by_role("heading", name="Leading a study")).to_be_visible()
 
     with open_study(first.folder) as study:
         set_account(study.store, "chair", PASSWORD, "expert")
-    page = new_context().new_page()
-    page.goto(f"{first.url}adjudication")
-    page.get_by_label("Name").fill("chair")
-    page.get_by_label("Password", exact=True).fill(PASSWORD)
-    page.get_by_role("button", name="Log in").click()
+    page = new_page(f"{first.url}adjudication")
+    log_in(page, "chair")
     expect(page.get_by_text("Leading the study")).to_be_visible()
     expect(page.get_by_role("navigation", name="Other studies at this address")).to_have_count(0)
 
 
 def test_a_study_made_in_the_browser_is_served_at_once_for_the_lead_who_made_it(
-    new_context, together, tmp_path
+    new_page, together, tmp_path
 ):
     first, third = together.study("first"), together.study("third")
-    page = new_context().new_page()
-    page.goto(f"{first.url}new-study")
-    page.get_by_label("Name").fill("ada")
-    page.get_by_label("Password", exact=True).fill(f"{PASSWORD} for first")
-    page.get_by_role("button", name="Log in").click()
+    page = new_page(f"{first.url}new-study")
+    log_in(page, "ada", f"{PASSWORD} for first")
     settled(page).get_by_text("Paired prompts", exact=True).click()
     expect(page.get_by_text("Pairs of prompts")).to_be_visible()
     file = write_pairs(tmp_path / "pairs.csv")
@@ -253,13 +245,13 @@ def test_a_study_made_in_the_browser_is_served_at_once_for_the_lead_who_made_it(
     name = page.get_by_label("Name of the study, and of its folder")
     name.fill("SECOND")  # which is taken here, whatever the case
     settled(page).get_by_role("button", name="Create the study").click()
-    expect(page.locator(".evenhand-complaint")).to_contain_text("/SECOND")
+    complaint(page, "/SECOND")
     settled(page)
     name.fill("third")
     settled(page).get_by_role("button", name="Create the study").click()
     expect(page.get_by_text(f"It is served at {third.url} now")).to_be_visible(timeout=90_000)
     assert holds(lambda: asked(together, "/third/health")[0] == 200, 60)
-    page.get_by_role("link", name="Lead third").click()
+    turn_to(page, "Lead third")
     page.wait_for_url(f"{third.url}overview")
     expect(page.get_by_text("Leading the study")).to_be_visible()
     ways = page.get_by_role("navigation", name="Other studies at this address")
@@ -267,24 +259,20 @@ def test_a_study_made_in_the_browser_is_served_at_once_for_the_lead_who_made_it(
     assert read_config(third.folder).session.trusted_proxies == ("127.0.0.9",)
     with open_study(third.folder) as study:
         assert accounts(study.store)["ada"].role == "lead"
-    page = new_context().new_page()
-    page.goto(f"{third.url}overview")
-    page.get_by_label("Name").fill("ada")
-    page.get_by_label("Password", exact=True).fill(f"{PASSWORD} for first")
-    page.get_by_role("button", name="Log in").click()
+    page = new_page(f"{third.url}overview")
+    log_in(page, "ada", f"{PASSWORD} for first")
     expect(page.get_by_text("Leading the study")).to_be_visible()
 
 
-def test_links_and_files_of_a_leads_page_are_of_its_study(new_context, together):
+def test_links_and_files_of_a_leads_page_are_of_its_study(new_page, together):
     second = together.study("second")
-    page = new_context().new_page()
-    page.goto(lead_link(second.folder, second.url))
+    page = new_page(lead_link(second.folder, second.url))
     page.wait_for_url(f"{second.url}overview")
-    page.get_by_role("link", name="Sessions", exact=True).click()
+    turn_to(page, "Sessions")
     page.get_by_label("Rater codes").fill("dora")
     settled(page).get_by_role("button", name="Make links").click()
     expect(page.locator("code")).to_contain_text(f"dora {second.url}?invite=")
-    page.get_by_role("link", name="Export", exact=True).click()
+    turn_to(page, "Export")
     with page.expect_download() as started:
         page.get_by_role("button", name="Times and pay", exact=True).click()
     assert started.value.url.startswith(f"{second.url}media/")
@@ -338,7 +326,7 @@ def test_one_login_at_the_provider_serves_both_and_each_lets_in_whom_it_lists(
         page.goto(f"{served['second'].url}overview")  # with the first's login at hand
         expect(page.get_by_role("heading", name="Leading a study")).to_be_visible()
         come_to("second")
-        expect(page.locator(".evenhand-complaint")).to_contain_text("does not know you")
+        complaint(page, "does not know you")
         provider.person = {"sub": "ben-2"}
         page.get_by_role("button", name="Institute").click()
         expect(page.get_by_text("Leading the study")).to_be_visible()

@@ -5,11 +5,10 @@ from __future__ import annotations
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from uuid import NAMESPACE_URL, uuid5
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import Page, expect
 
 from evenhand.study import open_study
 from evenhand.study.access.accounts import accounts, disable_account
@@ -18,6 +17,7 @@ from harness.annotator import READY
 from harness.identity_provider import CLIENT, SECRET, IdentityProvider
 from harness.ports import free_port
 from harness.served import Served
+from tests.annotate_app.leading import complaint
 from tests.annotate_app.participants import inside
 
 pytestmark = [pytest.mark.browser, pytest.mark.thorough]
@@ -37,11 +37,7 @@ def provider() -> Iterator[IdentityProvider]:
 
 
 @pytest.fixture(scope="module")
-def served(
-    make_study: Callable[..., Path],
-    tmp_path_factory: pytest.TempPathFactory,
-    provider: IdentityProvider,
-) -> Iterator[Served]:
+def served(make_study, tmp_path_factory, provider) -> Iterator[Served]:
     folder, port = make_study(2), free_port()
     settings = {
         "server_metadata_url": provider.metadata_url,
@@ -62,15 +58,12 @@ def served(
 
 
 @pytest.fixture
-def come_by_it(
-    new_context: Callable[..., BrowserContext], served: Served, provider: IdentityProvider
-) -> Callable[..., Page]:
+def come_by_it(new_page, served, provider) -> Callable[..., Page]:
     """come_by_it(door, claims) -> the page of whoever clicked the button there."""
 
     def come(door: str, person: dict[str, object]) -> Page:
         provider.person, provider.signing_key = person, provider.key
-        page = new_context().new_page()
-        page.goto(f"{served.url}{door}")
+        page = new_page(f"{served.url}{door}")
         page.get_by_role("button", name=BUTTON).click()
         return page
 
@@ -78,7 +71,7 @@ def come_by_it(
 
 
 def refused(page: Page, text: str) -> None:
-    expect(page.locator(".evenhand-complaint")).to_contain_text(text)
+    complaint(page, text)
     expect(page.get_by_text("Log out")).to_have_count(0)
 
 

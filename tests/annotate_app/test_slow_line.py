@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.annotator import READY, SWAPPED, Annotator
-from harness.served import Served
 from harness.slow_line import SlowLine
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    pass
 
 pytestmark = pytest.mark.browser
 
@@ -35,7 +34,7 @@ Far = Callable[..., Annotator]
 
 
 @pytest.fixture(scope="module")
-def far(browser: Browser, served: Served) -> Iterator[Far]:
+def far(browser, served) -> Iterator[Far]:
     """far(milliseconds, name) -> a person so far away each way, at work already. One page serves
     all tests of one delay and name: to open it takes longer than they do."""
     here: dict[str, Annotator] = {}

@@ -14,6 +14,7 @@ from evenhand.cli.lead import lead_link
 from evenhand.study.keeping.moving import move_store
 from evenhand.texts import written
 from harness.annotator import IS_NEXT
+from tests.annotate_app.leading import turn_to
 
 pytestmark = pytest.mark.browser
 
@@ -41,16 +42,15 @@ def tells_nothing(*pages) -> None:
 
 @pytest.mark.thorough
 def test_postgresql_crashes_under_an_annotator_a_lead_and_a_newcomer(
-    annotator, new_context, make_study, serve_study, postgresql
+    new_page, annotator, make_study, serve_study, postgresql
 ):
     folder = make_study(6)
     move_store(folder, postgresql.new_database())
     served = serve_study(folder)
     person = annotator("works", served)
     person.answer("L")
-    lead = new_context().new_page()
-    lead.goto(lead_link(folder, served.url))
-    lead.get_by_role("link", name="Progress", exact=True).click()
+    lead = new_page(lead_link(folder, served.url))
+    turn_to(lead, "Progress")
     places = lead.locator("summary", has_text="Places by rubric")
     places.wait_for()
     assert health(served) == (200, WELL)
@@ -61,11 +61,10 @@ def test_postgresql_crashes_under_an_annotator_a_lead_and_a_newcomer(
     person.submit()
     person.wait_for_next(before)
     ahead = person.page.text_content(".material")
-    newcomer = new_context(locale="de-DE").new_page()
-    newcomer.goto(served.url)
+    newcomer = new_page(served.url, locale="de-DE")
     newcomer.get_by_text(language("de").say("page.waiting_text")).wait_for()
     person.wait_for_chip("failed")
-    lead.get_by_role("link", name="Accounts", exact=True).click()
+    turn_to(lead, "Accounts")
     lead.get_by_text(written("lead_door.away_text")).wait_for()
     assert person.page.text_content(".material") == ahead  # one unit further, and no more
     tells_nothing(person.page, lead, newcomer)

@@ -46,12 +46,12 @@ SEEN = {
 
 
 @pytest.fixture(scope="module")
-def in_markdown(make_study, serve_study):
+def in_markdown(serve):
     def text(number: int, side: str) -> str:
         wide = "a_word_that_is_long_" * 20
         return MARKDOWN.format(side=side, wide=wide) + "A line.\n\n" * 60
 
-    return serve_study(make_study(2, text, display="markdown"))
+    return serve(2, text, display="markdown")
 
 
 def tops(person: Annotator) -> list[int]:
@@ -117,11 +117,8 @@ def test_what_is_wide_scrolls_in_its_box_and_by_keyboard(annotator, in_markdown)
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(("mode", "width"), [("light", 1440), ("dark", 390)])
-def test_axe_finds_nothing_serious_in_markdown(
-    new_context, annotator, in_markdown, axe, mode, width
-):
-    context = new_context(viewport={"width": width, "height": 844}, color_scheme=mode)
-    person = annotator(f"axe-{mode}", in_markdown, context)
+def test_axe_finds_nothing_serious_in_markdown(annotator, in_markdown, axe, mode, width):
+    person = annotator(f"axe-{mode}", in_markdown, width=width, color_scheme=mode)
     axe(person.page, "markdown")
     levels = person.page.locator(".panel :is(h1, h2, h3, h4, h5, h6)").evaluate_all(
         "nodes => nodes.map(node => Number(node.tagName[1]))"
@@ -168,8 +165,8 @@ def with_unseen(number: int, side: str) -> str:
 
 
 @pytest.mark.parametrize("display", [pytest.param("text", marks=pytest.mark.thorough), "markdown"])
-def test_what_cannot_be_seen_is_marked(annotator, make_study, serve_study, display):
-    server = serve_study(make_study(2, with_unseen, display=display))
+def test_what_cannot_be_seen_is_marked(serve, annotator, display):
+    server = serve(2, with_unseen, display=display)
     page = annotator("sees", server).page
     if page.locator(".empty").count() == 0:  # this unit or the next
         page.keyboard.press("c")
@@ -191,8 +188,8 @@ def test_what_cannot_be_seen_is_marked(annotator, make_study, serve_study, displ
 
 
 @pytest.mark.thorough
-def test_how_scripts_and_emoji_are_written_is_left_alone(annotator, make_study, serve_study):
-    server = serve_study(make_study(2, with_unseen))
+def test_how_scripts_and_emoji_are_written_is_left_alone(serve, annotator):
+    server = serve(2, with_unseen)
     person = annotator("writes", server)
     if person.page.locator(".empty").count():
         before = person.page.text_content(".material")
@@ -205,20 +202,20 @@ def test_how_scripts_and_emoji_are_written_is_left_alone(annotator, make_study, 
 
 
 @pytest.mark.thorough
-def test_marks_can_be_left_out(annotator, make_study, serve_study):
-    server = serve_study(make_study(1, with_unseen, show_controls=False))
+def test_marks_can_be_left_out(serve, annotator):
+    server = serve(1, with_unseen, show_controls=False)
     odd = annotator("plain", server).page.locator(".response .text", has_text="side a")
     assert odd.locator(".control").count() == 0
     assert odd.locator(".return").count() == 1  # a line is broken all the same
 
 
-def test_lists_quotes_and_tables_run_as_what_they_hold(annotator, make_study, serve_study):
+def test_lists_quotes_and_tables_run_as_what_they_hold(serve, annotator):
     def text(number: int, side: str) -> str:
         return (
             "- *שלום*\n\n- so\n\n> أهلا\n\n1. so\n\n   - שלום\n\n| שלום | a |\n| - | - |\n| b | c |"
         )
 
-    server = serve_study(make_study(1, text, display="markdown"))
+    server = serve(1, text, display="markdown")
     drawn = annotator("both-ways", server).page.locator(".response .text").first
     found = {
         part: drawn.locator(part).first.evaluate("node => getComputedStyle(node).direction")
@@ -228,13 +225,11 @@ def test_lists_quotes_and_tables_run_as_what_they_hold(annotator, make_study, se
     assert {part for part, way in found.items() if way == "rtl"} == rtl, found
 
 
-def test_code_in_markdown_is_coloured_and_can_be_read(
-    annotator, new_context, make_study, serve_study, axe
-):
+def test_code_in_markdown_is_coloured_and_can_be_read(serve, annotator, new_context, axe):
     def code(number: int, side: str) -> str:
         return "```python\ndef f():\n    return 'a' + 1.5  # of it\n```"
 
-    server = serve_study(make_study(1, code, display="markdown"))
+    server = serve(1, code, display="markdown")
     for scheme in ("dark", "light"):
         page = annotator(f"code-{scheme}", server, new_context(color_scheme=scheme)).page
         assert page.locator(".is-keyword").first.text_content() == "def"

@@ -174,11 +174,9 @@ def test_arrows_among_the_options_send_nothing(faithful, entered):
     assert faithful.comes_to_hold("arrows", ["no"])
 
 
-def test_what_only_one_of_two_responses_says_is_marked_on_request(
-    make_study, serve_study, annotator
-):
+def test_what_only_one_of_two_responses_says_is_marked_on_request(serve, annotator):
     texts = {"a": "The cat sat on the mat.", "b": "The dog sat on a mat, then."}
-    served = serve_study(make_study(3, lambda number, side: texts[side]))
+    served = serve(3, lambda number, side: texts[side])
     page = annotator("compares", served).page
     marked = """() => [...(CSS.highlights.get("differs") ?? [])].map(String).sort()"""
     assert page.evaluate(marked) == []

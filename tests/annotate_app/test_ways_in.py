@@ -22,9 +22,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.thorough]
 PASSWORD = "correct horse battery"
 
 
-def test_forged_expired_and_foreign_links_lead_nowhere(new_context, crowd):
-    page = new_context().new_page()
-    page.goto(crowd.url + participant(crowd.folder, "begun"))
+def test_forged_expired_and_foreign_links_lead_nowhere(new_context, crowd, new_page):
+    page = new_page(crowd.url + participant(crowd.folder, "begun"))
     heading(page, "Before you begin")
     begun = rater_of(crowd.folder, "begun")
     page = new_context().new_page()
@@ -56,14 +55,13 @@ def test_forged_expired_and_foreign_links_lead_nowhere(new_context, crowd):
 
 
 def test_an_expert_logs_in_goes_on_after_a_reload_and_logs_out(
-    new_context, make_session, serve_study, axe
+    new_page, make_session, serve_study, axe
 ):
     folder = make_session(2, '[session]\nentry = "account"')
     with open_study(folder) as study:
         set_account(study.store, "ada", PASSWORD, "expert")
     server = serve_study(folder)
-    page = new_context().new_page()
-    page.goto(f"{server.url}?rater=ada")
+    page = new_page(f"{server.url}?rater=ada")
     page.get_by_role("alert").filter(has_text="A code alone does not open").wait_for()
     page.goto(server.url)
     page.get_by_label("Name").wait_for()
@@ -88,8 +86,7 @@ def test_an_expert_logs_in_goes_on_after_a_reload_and_logs_out(
     assert page.url == server.url  # the login stands in no address
     ((kept, login),) = page.evaluate("Object.entries(sessionStorage)")
     assert login not in str(page.context.cookies())
-    other = new_context().new_page()
-    other.goto(f"{server.url}?login={login}")
+    other = new_page(f"{server.url}?login={login}")
     other.get_by_label("Name").wait_for()
     page.get_by_role("button", name="Log out").click()
     page.get_by_label("Name").wait_for()

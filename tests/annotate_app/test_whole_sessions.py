@@ -29,11 +29,14 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.mark.parametrize("mode", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
-def test_from_prolifics_link_to_the_completion_code(new_context, crowd, axe, mode):
+def test_from_prolifics_link_to_the_completion_code(new_page, crowd, axe, mode):
     name = f"p{mode}"
     width = {"light": 1280, "dark": 390}[mode]
-    page = new_context(color_scheme=mode, viewport={"width": width, "height": 844}).new_page()
-    page.goto(crowd.url + participant(crowd.folder, name))
+    page = new_page(
+        crowd.url + participant(crowd.folder, name),
+        color_scheme=mode,
+        viewport={"width": width, "height": 844},
+    )
     heading(page, "Before you begin")
     assert "pass=" in page.url
     assert prolific_id(name) not in page.url  # the participant's id has left the address
@@ -119,9 +122,8 @@ def _check_store(folder: Path, rater: str) -> None:
 
 
 @pytest.mark.thorough
-def test_every_step_can_be_done_by_keyboard(new_context, crowd):
-    page = new_context().new_page()
-    page.goto(crowd.url + participant(crowd.folder, "keys"))
+def test_every_step_can_be_done_by_keyboard(new_page, crowd):
+    page = new_page(crowd.url + participant(crowd.folder, "keys"))
 
     def press(name: str, key: str = "Enter") -> None:
         for _ in range(60):  # a page that is still being drawn takes the focus away again
@@ -155,9 +157,8 @@ def test_every_step_can_be_done_by_keyboard(new_context, crowd):
 
 
 @pytest.mark.thorough
-def test_comprehension_failed_twice_is_a_polite_end(new_context, crowd):
-    page = new_context().new_page()
-    page.goto(crowd.url + participant(crowd.folder, "fails"))
+def test_comprehension_failed_twice_is_a_polite_end(new_page, crowd):
+    page = new_page(crowd.url + participant(crowd.folder, "fails"))
     to_comprehension(page)
     check_comprehension(page, "Who wrote them")
     page.get_by_text("1 chance is left").wait_for()
@@ -175,9 +176,8 @@ def test_comprehension_failed_twice_is_a_polite_end(new_context, crowd):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("mode", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
-def test_no_consent_is_an_end(new_context, crowd, axe, mode):
-    page = new_context(color_scheme=mode).new_page()
-    page.goto(crowd.url + participant(crowd.folder, f"declines{mode}"))
+def test_no_consent_is_an_end(new_page, crowd, axe, mode):
+    page = new_page(crowd.url + participant(crowd.folder, f"declines{mode}"), color_scheme=mode)
     go_on(page)
     page.get_by_role("button", name="I do not agree").click()
     back = page.get_by_role("link", name="Return to Prolific")
@@ -195,11 +195,10 @@ def test_no_consent_is_an_end(new_context, crowd, axe, mode):
 
 @pytest.mark.thorough
 def test_a_step_says_that_the_server_is_away_and_loses_no_click(
-    new_context, make_session, serve_study
+    new_page, make_session, serve_study
 ):
     server = serve_study(make_session(2))
-    page = new_context().new_page()
-    page.goto(server.url + participant(server.folder, "patient"))
+    page = new_page(server.url + participant(server.folder, "patient"))
     heading(page, "Before you begin")
     away = page.get_by_text("No answer from the server")
     for button, then in (("Continue", "Your consent"), ("I agree and want to take part", "Length")):

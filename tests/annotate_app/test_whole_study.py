@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import Page, expect
 
-from evenhand.cli.lead import lead_link
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.desk.sheets import Task
 from evenhand.study.lead.adjudication import past_decisions
 from evenhand.study.lead.flags import raised_flags
 from harness.annotator import READY, SAVED
 from harness.served import Served, holds
-from harness.studies import submit, task_of
-from tests.annotate_app.test_cockpit import choose, fill, press, settled, shown, turn_to
+from harness.studies import label_all
+from tests.annotate_app.leading import choose, fill, press, shown, turn_to, upload
+from tests.annotate_app.participants import settled
 
 pytestmark = [pytest.mark.browser, pytest.mark.thorough]
 
@@ -60,17 +60,6 @@ def label_of(rater: str, number: int) -> str:
     return "yes" if helps(number) != wrong else "no"
 
 
-@pytest.fixture
-def lead(new_context: Callable[..., BrowserContext]) -> Callable[[Served], Page]:
-    def enter(served: Served) -> Page:
-        page = new_context().new_page()
-        page.goto(lead_link(served.folder, served.url))
-        expect(page.get_by_text("Log out")).to_be_visible()
-        return page
-
-    return enter
-
-
 def invite(page: Page, *raters: str) -> dict[str, str]:
     """The links made for these raters, as the lead would send them."""
     turn_to(page, "Sessions")
@@ -99,22 +88,22 @@ def work_by_hand(page: Page, rater: str) -> None:
 
 
 def work_at_the_desk(served: Served, rater: str) -> None:
+    def choose(task: Task, _: int) -> str:
+        return label_of(rater, number_in(" ".join(task.values.values())))
+
     with open_study(served.folder) as study:
-        desk = AnnotationDesk(study)
-        while task := task_of(desk, rater):
-            label = label_of(rater, number_in(" ".join(task.values.values())))
-            submit(desk, rater, task, label, f"{rater}-{task.task_id}", seconds=12.0)
+        label_all(AnnotationDesk(study), rater, choose, seconds=12.0)
 
 
 def test_forty_conversations_from_the_file_to_the_report(
-    make_study, serve_study, lead, new_context, tmp_path
+    serve, serve_study, lead, new_page, tmp_path
 ):
     # The study is made on the page of another one.
-    host = serve_study(make_study(2))
+    host = serve(2)
     page = lead(host)
     turn_to(page, "New study")
     file = conversations(tmp_path / "talks.jsonl")
-    settled(page).locator("input[type=file]").first.set_input_files(file)
+    upload(page, file)
     expect(page.get_by_text("read by raters, in turns")).to_be_visible(timeout=PATIENCE)
     settled(page).get_by_text("Columns, where their names").click()
     expect(page.get_by_text("Columns whose shares the sample keeps")).to_be_visible()
@@ -135,9 +124,7 @@ def test_forty_conversations_from_the_file_to_the_report(
     page = lead(served)
     links = invite(page, "ann", "ben")
     for rater in ("ann", "ben"):
-        context = new_context()
-        own = context.new_page()
-        own.goto(links[rater])
+        own = new_page(links[rater])
         work_by_hand(own, rater)
         work_at_the_desk(served, rater)
         own.reload()

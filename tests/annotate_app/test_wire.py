@@ -98,7 +98,7 @@ def client() -> Iterator[TestClient]:
 
 
 @pytest.fixture
-def panel_of(monkeypatch: pytest.MonkeyPatch, client: TestClient) -> Callable[..., Panel]:
+def panel_of(monkeypatch, client) -> Callable[..., Panel]:
     """panel_of(folder, rater, address, login): the panel of somebody who was admitted."""
 
     def make(
@@ -115,7 +115,7 @@ def panel_of(monkeypatch: pytest.MonkeyPatch, client: TestClient) -> Callable[..
 
 
 @pytest.fixture
-def panel(panel_of: Callable[..., Panel], make_study: Callable[..., Path]) -> Panel:
+def panel(panel_of, make_study) -> Panel:
     return panel_of(make_study(5))
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
@@ -19,7 +17,7 @@ OLD, NEW = "Compare the two responses by their length alone.", "Count the words 
 
 
 @pytest.fixture(scope="module")
-def served(make_study: Callable[..., Path], serve_study: Callable[[Path], Served]) -> Served:
+def served(make_study, serve_study) -> Served:
     folder = make_study(8, raters_per_unit=3)
     with open_study(folder) as study:
         file = folder / "rubrics" / "shorter.toml"

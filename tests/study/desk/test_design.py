@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from itertools import groupby
 
@@ -176,8 +177,10 @@ def test_labels_outlive_a_change_of_the_design_and_of_the_sample(make_study):
     ("key", "value"), [("repeat_share", 0.7), ("screen", "two"), ("lease_minutes", 0)]
 )
 def test_a_wrong_setting_is_one_sentence(make_study, key, value):
+    file = make_study().folder / "study.toml"
+    file.write_text(re.sub(rf"(?m)^{key} = .*$", f"{key} = {value!r}", file.read_text()))
     with pytest.raises(InputError, match=f"annotation.{key}"):
-        make_study(annotation={key: value})
+        open_study(file.parent)
 
 
 # Rubrics judged without the prompt
