@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import csv
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from evenhand.cli.lead import lead_link
+from evenhand.cli.main import main
 from harness.annotator import CLOCK, READY, Annotator
 from harness.served import Served, ServedTogether
 from harness.studies import panel_study
@@ -30,6 +32,24 @@ def make_study(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
 
     def make(pairs: int, *arguments: Any, **settings: Any) -> Path:
         return panel_study(tmp_path_factory.mktemp("study"), pairs, *arguments, **settings)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def make_items(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """make_items(rows, option, ..., rubric=text) -> the folder of a study of these rows, of which
+    the first is the header, by `evenhand new`."""
+
+    def make(rows: Iterable[Sequence[object]], *options: str, rubric: str = "") -> Path:
+        folder = tmp_path_factory.mktemp("items")
+        items, file = folder / "items.csv", folder / "rubric.toml"
+        with items.open("w", newline="") as out:
+            csv.writer(out).writerows(rows)
+        file.write_text(rubric)
+        own = ["--rubric", str(file)] if rubric else []
+        assert main(["new", str(folder / "study"), "--items", str(items), *options, *own]) == 0
+        return folder / "study"
 
     return make
 

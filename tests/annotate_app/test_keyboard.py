@@ -6,7 +6,7 @@ import pytest
 
 from evenhand.study import open_study
 from evenhand.study.store.logs.answers import remarks_table
-from harness.annotator import READY, Annotator, response_text
+from harness.annotator import READY, Annotator, press_keys, response_text
 from harness.served import holds
 
 pytestmark = pytest.mark.browser
@@ -33,13 +33,6 @@ def scrolled(person: Annotator) -> list[int]:
     return tops.evaluate_all("nodes => nodes.map(node => Math.round(node.scrollTop))")
 
 
-def focus(person: Annotator) -> str:
-    return person.page.evaluate(
-        "document.querySelector('[data-testid=stBidiComponentIsolated]')"
-        ".shadowRoot.activeElement?.className"
-    )
-
-
 def sure(person: Annotator) -> list[str]:
     chosen = person.page.locator(".confidence .option:has(:checked) .name")
     return chosen.all_text_contents()
@@ -48,8 +41,7 @@ def sure(person: Annotator) -> list[str]:
 def test_a_corrected_digit_is_the_answer_and_never_the_confidence(reader, long_texts):
     person = reader("corrects")
     page = person.page
-    page.keyboard.press("2")
-    page.keyboard.press("3")
+    press_keys(page, "2", "3")
     assert person.chosen() == "C"
     assert sure(person) == []
     levels = []
@@ -91,12 +83,9 @@ def test_keys_scroll_both_texts_wherever_the_focus_is(reader):
     page.keyboard.press("PageDown")
     person.in_panel("panel.querySelector('.response .text').scrollTop > 100")
     assert scrolled(person)[1] == 0
-    page.keyboard.press("Escape")
-    page.keyboard.press("Home")
-    page.keyboard.press("End")
+    press_keys(page, "Escape", "Home", "End")
     assert min(scrolled(person)) > 1000
-    page.keyboard.press("?")
-    page.keyboard.press("PageDown")  # the dialog's
+    press_keys(page, "?", "PageDown")  # the dialog's
     listed = page.locator(".sheet dl").text_content()
     assert all(key in listed for key in ("PageUp", "PageDown", "Space", "Home", "End", "0"))
 
@@ -122,7 +111,7 @@ def test_two_texts_scroll_together_where_that_is_asked_for(reader):
 def test_the_focus_returns_to_the_texts(reader):
     person = reader("focus")
     page = person.page
-    assert focus(person) == "material"
+    assert person.focus() == "material"
     page.get_by_role("radio", name="Response A").check()
     person.in_panel("panel.getRootNode().activeElement.className === 'material'")
     page.get_by_text("Guidelines").click()
@@ -138,7 +127,7 @@ def test_the_focus_returns_to_the_texts(reader):
     page.keyboard.press("Enter")  # submits, and opens nothing again
     person.wait_for_next(before)
     assert not page.locator(".sheet").is_visible()
-    assert focus(person) == "material"
+    assert person.focus() == "material"
 
 
 @pytest.mark.thorough
@@ -154,8 +143,7 @@ def test_letters_digits_and_signs_are_no_keys_once_they_are_switched_off(reader)
     assert "Tab↑↓Space" in listed and "Enter" in listed
     assert not [keys for keys in listed if len(keys) == 1 and keys != "⌫"]
     page.keyboard.press("Escape")
-    for key in ("c", "3", "-", "+", "?", "0", "="):
-        page.keyboard.press(key)
+    press_keys(page, "c", "3", "-", "+", "?", "0", "=")
     assert person.chosen() is None
     assert not page.locator(".sheet").is_visible()
     assert sure(person) == []
@@ -174,8 +162,7 @@ def test_letters_digits_and_signs_are_no_keys_once_they_are_switched_off(reader)
             break
     page.keyboard.press("Space")
     assert person.chosen() == "L"
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("ArrowDown")
+    press_keys(page, "ArrowDown", "ArrowDown")
     assert person.chosen() == "C"
     before = page.text_content(".material")
     page.keyboard.press("Enter")
@@ -187,8 +174,7 @@ def test_letters_digits_and_signs_are_no_keys_once_they_are_switched_off(reader)
             break
     page.keyboard.press("Enter")
     page.get_by_role("checkbox", name="Letters, digits and signs are keys").focus()
-    page.keyboard.press("Space")
-    page.keyboard.press("Escape")
+    press_keys(page, "Space", "Escape")
     person.in_panel("panel.dataset.phase === 'choosing'")
     page.keyboard.press("2")
     assert person.chosen() == "R"

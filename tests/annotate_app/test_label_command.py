@@ -21,7 +21,7 @@ from playwright.sync_api import Error
 from evenhand.cli.main import main
 from evenhand.study import open_study
 from evenhand.study.store.logs.decisions import acts
-from harness.annotator import IS_NEXT, READY, SAVED
+from harness.annotator import IS_NEXT, READY, SAVED, press_keys
 from harness.ports import free_port
 from tests.exchange.test_items import ITEMS
 
@@ -119,6 +119,15 @@ def enter(page, link):
     page.wait_for_selector(READY, timeout=60_000)
 
 
+def ends(page, count, *keys):
+    """Press keys and Enter, and close the page once the last answer is counted and stored."""
+    if keys:
+        press_keys(page, *keys, "Enter")
+    page.get_by_text(f"{count} answered").wait_for()
+    page.wait_for_selector(SAVED, state="attached")
+    page.close()
+
+
 def test_a_conversation_is_read_in_turns(labelling, browser, axe):
     ask = ["--question", "Did it help?", "--scale", "1-3"]
     page = opened(browser, labelling("chats.jsonl", *ask))
@@ -129,11 +138,7 @@ def test_a_conversation_is_read_in_turns(labelling, browser, axe):
     turns.nth(0).locator("summary").press("Enter")  # opens it, and submits nothing
     assert turns.nth(0).locator(".said").is_visible()
     axe(page, "a conversation")
-    page.keyboard.press("3")
-    page.keyboard.press("Enter")
-    page.get_by_text("1 of 3 answered").wait_for()
-    page.wait_for_selector(SAVED, state="attached")
-    page.close()
+    ends(page, "1 of 3", "3")
 
 
 def test_keys_lead_from_turn_to_turn_and_words_are_found(labelling, browser, axe):
@@ -168,11 +173,7 @@ def test_keys_lead_from_turn_to_turn_and_words_are_found(labelling, browser, axe
     page.keyboard.press("Escape")
     assert not page.locator(".finder").is_visible()
     assert page.get_by_text("0 of 1 answered").is_visible()
-    page.keyboard.press("2")
-    page.keyboard.press("Enter")
-    page.get_by_text("1 of 1 answered").wait_for()
-    page.wait_for_selector(SAVED, state="attached")
-    page.close()
+    ends(page, "1 of 1", "2")
 
 
 def test_an_image_is_shown_with_its_description(labelling, browser, axe, tmp_path):
@@ -190,11 +191,7 @@ def test_an_image_is_shown_with_its_description(labelling, browser, axe, tmp_pat
     axe(page, "an image")
     page.get_by_role("button", name="Full size").click()
     assert picture.bounding_box()["width"] == 1568
-    page.keyboard.press("1")
-    page.keyboard.press("Enter")
-    page.get_by_text("1 of 1 answered").wait_for()
-    page.wait_for_selector(SAVED, state="attached")
-    page.close()
+    ends(page, "1 of 1", "1")
     with open_study(tmp_path / "images-study") as study:
         assert study.units()["shot"].tolist() == ["[image: a <i>green</i> field]"]
 
@@ -252,13 +249,10 @@ def test_no_image_reaches_the_browser_that_was_not_written_here(labelling, brows
         assert shown.count() == 2
         assert {shown.nth(at).get_attribute("src") for at in (0, 1)} <= own
         before = page.locator(".material").text_content()
-        page.keyboard.press("1")
-        page.keyboard.press("Enter")
+        press_keys(page, "1", "Enter")
         if n < 4:
             page.wait_for_function(IS_NEXT, arg=before)
-    page.get_by_text("4 of 4 answered").wait_for()
-    page.wait_for_selector(SAVED, state="attached")
-    page.close()
+    ends(page, "4 of 4")
     everything = b"".join(received)
     sent = {*re.findall(rb"data:image/[a-z]+;base64,[A-Za-z0-9+/=]+", everything)}
     assert sent == {each.encode() for each in own}
@@ -323,12 +317,8 @@ def test_json_folds_and_code_is_coloured(labelling, browser, axe, tmp_path):
     page.keyboard.type("needle")
     assert page.locator(".places").inner_text() == "1 of 1"
     assert "the needle" in first.inner_text()
-    page.keyboard.press("Escape")
-    page.keyboard.press("1")
-    page.keyboard.press("Enter")
-    page.get_by_text("1 of 1 answered").wait_for()
-    page.wait_for_selector(SAVED, state="attached")
-    page.close()
+    press_keys(page, "Escape", "1", "Enter")
+    ends(page, "1 of 1")
 
 
 @pytest.mark.parametrize(
@@ -348,8 +338,7 @@ def test_a_tools_own_file_from_the_command_to_the_verdict(
     assert judge not in page.content()
     for n in range(1, 5):
         before = page.locator(".material").text_content()
-        page.keyboard.press("1")
-        page.keyboard.press("Enter")
+        press_keys(page, "1", "Enter")
         page.get_by_text(f"{n} of 4 answered").wait_for()
         if n < 4:
             page.wait_for_function(IS_NEXT, arg=before)
@@ -394,8 +383,7 @@ def test_one_command_from_a_file_to_a_label(labelling, browser, tmp_path, capsys
         "Output",
     ]
     assert "judge" not in page.content()
-    page.keyboard.press("1")
-    page.keyboard.press("Enter")
+    press_keys(page, "1", "Enter")
     page.get_by_text("1 of 12 answered").wait_for()
     assert time.monotonic() - began < 60
     page.wait_for_selector(SAVED, state="attached")
@@ -424,10 +412,6 @@ def test_a_machine_is_reached_under_its_name_on_the_network(labelling, browser, 
     link = labelling("answers.csv", *ask)  # without --host the app listens to 127.0.0.1 alone
     assert link.startswith("http://127.0.0.2:")
     page = opened(browser, link)
-    page.keyboard.press("1")
-    page.keyboard.press("Enter")
-    page.get_by_text("1 of 12 answered").wait_for()
-    page.wait_for_selector(SAVED, state="attached")
-    page.close()
+    ends(page, "1 of 12", "1")
     with open_study(tmp_path / "answers-study") as study:
         assert len(study.ratings()) == 1

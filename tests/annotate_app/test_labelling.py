@@ -127,8 +127,7 @@ def test_keys_with_modifiers_or_under_the_sheet_do_nothing(annotator):
     assert person.chosen() is None
     person.page.keyboard.press("?")
     assert person.page.locator(".sheet").is_visible()
-    person.page.keyboard.press("l")
-    person.page.keyboard.press("Escape")
+    person.press("l", "Escape")
     assert not person.page.locator(".sheet").is_visible()
     assert person.chosen() is None
     person.page.keyboard.press("c")
@@ -222,8 +221,7 @@ def test_leaving_an_earlier_answer_leaves_it(annotator):
     person.page.get_by_role("button", name="Earlier answers").click()
     person.page.locator(".past").first.click()
     person.in_panel("!panel.querySelector('.editing').hidden")
-    person.page.keyboard.press("c")
-    person.page.keyboard.press("Escape")
+    person.press("c", "Escape")
     person.in_panel("panel.querySelector('.editing').hidden")
     assert person.unit() == present
     assert person.all_stored()
@@ -233,16 +231,13 @@ def test_a_skip_is_stored_with_its_reason_and_a_flag_beside(annotator, served):
     person = annotator("skip")
     unit, _ = person.unit()
     before = person.page.text_content(".material")
-    person.page.keyboard.press("+")
-    person.page.keyboard.press("2")
+    person.press("+", "2")
     person.page.get_by_label("Note").fill("a name")
     person.page.keyboard.press("Enter")
     person.wait_for_chip("saved")
     assert person.unit()[0] == unit  # a flag does not answer
     assert person.chosen() is None
-    person.page.keyboard.press("-")
-    person.page.keyboard.press("1")
-    person.page.keyboard.press("Enter")
+    person.press("-", "1", "Enter")
     person.wait_for_next(before)
     person.wait_for_chip("saved")
     (row,) = served.labels("skip").to_dict("records")

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from evenhand.annotate_app.languages import ENGLISH
-from harness.annotator import READY
+from harness.annotator import READY, press_keys
 
 pytestmark = pytest.mark.browser
 
@@ -24,8 +24,7 @@ def test_a_dead_server_is_told_at_once_and_what_is_there_stays(annotator, mortal
     mortal.kill()
     person.wait_for_chip("away")  # nothing was sent
     assert "All your answers are saved" in page.locator(".chip").inner_text()
-    for key in ("Backspace", "c", "Enter"):
-        page.keyboard.press(key)
+    press_keys(page, "Backspace", "c", "Enter")
     page.get_by_test_id("stDialog").wait_for(state="attached")  # Streamlit's, which bars all else
     page.wait_for_timeout(100)
     middle = [box["x"] + 60, box["y"] + 15]

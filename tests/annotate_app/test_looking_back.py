@@ -7,7 +7,7 @@ import pytest
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.flags import raised_flags, settle_flag
-from harness.annotator import READY, Annotator
+from harness.annotator import READY, Annotator, press_keys
 from harness.served import Served, holds
 from harness.slow_line import SlowLine
 from harness.studies import work_through
@@ -98,8 +98,7 @@ def test_over_a_slow_line_what_is_typed_for_the_list_stays_there(new_page, long_
         person = Annotator(rater, long_ago, page)
         before = page.text_content(".material")
         person.choose("L")
-        for key in ("Enter", "/", "c"):  # the answer is on its way, and so is the list
-            page.keyboard.press(key)
+        press_keys(page, "Enter", "/", "c")  # the answer is on its way, and so is the list
         page.locator(".past-search").wait_for()
         assert page.locator(".past-search").input_value() == "c"
         page.keyboard.press("Escape")  # before the list is here: it does not open again
@@ -126,8 +125,7 @@ def test_a_flag_is_shown_stored_and_withdrawn(new_page, long_ago):
         page.wait_for_selector(READY)
         line.milliseconds = 250
         person = Annotator("flagger", long_ago, page)
-        page.keyboard.press("+")
-        page.keyboard.press("2")
+        press_keys(page, "+", "2")
         page.get_by_label("Note").fill("a name")
         page.keyboard.press("Enter")
         flagged(person, "coming")
@@ -142,8 +140,7 @@ def test_a_flag_is_shown_stored_and_withdrawn(new_page, long_ago):
         assert page.locator(".flags li").count() == 0
         page.keyboard.press("/")
         page.locator(".past-flagged").wait_for()
-        page.keyboard.press("Escape")
-        page.keyboard.press("Backspace")
+        press_keys(page, "Escape", "Backspace")
         person.in_panel("!panel.querySelector('.editing').hidden")
         flagged(person, "stored")
         page.get_by_role("button", name="Withdraw").click()
@@ -170,8 +167,7 @@ def test_axe_finds_nothing_serious_in_the_list_and_on_flags(annotator, long_ago,
     person.in_panel("panel.querySelector('.past-found').textContent.startsWith('None')")
     page.keyboard.press("Escape")
     page.locator(".flag").click()
-    page.keyboard.press("1")
-    page.keyboard.press("Enter")
+    press_keys(page, "1", "Enter")
     flagged(person, "stored")
     axe(page, f"flagged, {mode}")
     page.get_by_role("button", name="Withdraw").click()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from harness.annotator import press_keys
 from harness.served import Served
 
 pytestmark = pytest.mark.browser
@@ -89,13 +90,11 @@ def test_what_is_typed_ahead_answers_nothing_and_does_not_wave_the_offer_away(
         page.clock.fast_forward(4 * MINUTES)
         page.keyboard.press("PageDown")
         person.choose("L")
-        for key in ("Enter", "c", "Enter", "c", "Enter"):
-            page.keyboard.press(key)
+        press_keys(page, "Enter", "c", "Enter", "c", "Enter")
         page.wait_for_function(OTHER, arg=len(person.given))
         person.wait_for_chip("saved")  # or the next minutes are those of a line that is down
     page.wait_for_selector(RESTING)
-    for key in ("c", "Enter", "1", "Enter", "Backspace", "+", "-", "Enter"):
-        page.keyboard.press(key)
+    press_keys(page, "c", "Enter", "1", "Enter", "Backspace", "+", "-", "Enter")
     assert page.locator(RESTING).count()
     assert not page.locator(".sheet[open]").count()
     page.keyboard.press("?")  # what is no key of a unit still does what it does

@@ -14,7 +14,7 @@ from evenhand.study.desk.answers import Answer
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.store.grades import GradeAttempt
 from evenhand.study.store.schema import claims, session_events, told_totals
-from harness.annotator import READY
+from harness.annotator import READY, press_keys
 from harness.served import Served, holds
 from harness.studies import SHORTER, task_of
 from tests.annotate_app.conftest import LIGHT_AND_DARK
@@ -93,8 +93,7 @@ def test_responses_are_shown_as_text_and_nothing_leaves(serve, annotator, new_co
         assert rail["y"] + rail["height"] == 900
         assert _contrast(page, "#question-0") >= 4.5
         before = page.text_content(".material")
-        page.keyboard.press("c")
-        page.keyboard.press("Enter")
+        press_keys(page, "c", "Enter")
         person.wait_for_next(before)
     expected = [hostile(n, side) for n in range(1, len(HOSTILE) // 2 + 1) for side in "ab"]
     assert sorted(shown) == sorted(expected)
@@ -135,8 +134,7 @@ def test_texts_of_the_rubric_are_shown_as_text_wherever_they_stand(
     assert all(f"{MARKUP} {n}" in shown for n in range(len(texts)))
     assert page.locator(".past", has_text=MARKUP).count() == 1
     assert page.locator(".panel img, .panel u").count() == 0
-    page.keyboard.press("Escape")
-    page.keyboard.press("Backspace")
+    press_keys(page, "Escape", "Backspace")
     page.locator(".editing").wait_for()
     assert page.locator("#rationale").input_value() == MARKUP
     assert page.locator(".panel img, .panel u").count() == 0
@@ -193,8 +191,7 @@ def test_nothing_tells_subject_unit_order_repeat_grade_or_others(new_context, ra
             page.url,
         ]
         page.wait_for_selector(READY)
-        page.keyboard.press("l")
-        page.keyboard.press("Enter")
+        press_keys(page, "l", "Enter")
         page.locator(".count", has_text=f"{done} of").wait_for()
     page.keyboard.press("Backspace")
     page.locator(".editing").wait_for()
@@ -260,8 +257,7 @@ def test_from_the_rater_code_to_the_end(new_page, mortal):
     for done in ("1 of 2", "2 of 2"):
         page.wait_for_selector(READY)
         assert not unknown.is_visible()
-        page.keyboard.press("1")
-        page.keyboard.press("Enter")
+        press_keys(page, "1", "Enter")
         page.get_by_text(f"{done} answered").wait_for()
     page.get_by_text("All done").wait_for()
     assert holds(lambda: len(mortal.labels("anna")) == 2)

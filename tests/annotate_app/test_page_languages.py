@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from evenhand.reporting.exporting import exported_ratings
 from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
-from harness.annotator import IS_NEXT, READY
+from harness.annotator import IS_NEXT, READY, press_keys
 
 pytestmark = [pytest.mark.browser, pytest.mark.thorough]
 
@@ -83,9 +83,7 @@ def test_a_whole_session_by_keyboard_in_german(new_context, polyglot, axe):
         page.locator("dialog[open]").wait_for(state="detached")
     for _ in range(2):
         before = page.locator(".material").text_content()
-        page.keyboard.press("c")
-        page.keyboard.press("0")
-        page.keyboard.press("Enter")
+        press_keys(page, "c", "0", "Enter")
         page.wait_for_function(IS_NEXT, arg=before)
 
     # Another language in the middle of a unit: what was chosen stays, and is not lost by a reload.
@@ -102,8 +100,7 @@ def test_a_whole_session_by_keyboard_in_german(new_context, polyglot, axe):
     page.reload()
     page.get_by_role("heading", name="¿Trató el asistente").wait_for()
     page.locator(READY).wait_for()
-    page.keyboard.press("b")
-    page.keyboard.press("Enter")
+    press_keys(page, "b", "Enter")
     page.get_by_text("Todo terminado").wait_for()
     axe(page, "end")
 

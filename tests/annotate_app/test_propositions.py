@@ -8,7 +8,7 @@ import pytest
 
 from evenhand.demo import make_demo
 from evenhand.study import open_study
-from harness.annotator import IS_NEXT, READY, SAVED
+from harness.annotator import IS_NEXT, READY, SAVED, press_keys
 
 pytestmark = [pytest.mark.browser, pytest.mark.thorough]
 
@@ -33,8 +33,7 @@ def test_a_visitor_labels_a_response_of_the_stance_demo(stance_demo, serve_study
     options = page.locator(".panel .option").all_text_contents()
     shown = page.locator(".panel").text_content() or ""
     before = page.locator(".material").text_content()
-    page.keyboard.press("u")
-    page.keyboard.press("Enter")
+    press_keys(page, "u", "Enter")
     page.wait_for_function(IS_NEXT, arg=before)
     page.wait_for_selector(SAVED, state="attached")
 

@@ -8,7 +8,7 @@ from evenhand.study import open_study
 from evenhand.study.access.accounts import set_account
 from evenhand.study.access.admission import revoke_invites
 from evenhand.study.session.sessions import Sessions
-from harness.annotator import READY
+from harness.annotator import READY, press_keys
 from harness.served import holds
 from tests.annotate_app.participants import heading, link
 
@@ -85,8 +85,7 @@ FLAG_OF_ANOTHER_VERSION = """
 def test_a_flag_that_is_refused_names_its_unit(annotator, short_lived):
     person = annotator("flags", short_lived)
     short_lived.kill()
-    for key in ("+", "1", "Enter"):
-        person.page.keyboard.press(key)
+    person.press("+", "1", "Enter")
     person.wait_for_chip("offline")
     person.page.evaluate(FLAG_OF_ANOTHER_VERSION)
     short_lived.start()
@@ -104,16 +103,14 @@ def test_back_opens_what_this_window_answered_whatever_another_one_has_answered_
     here.answer("L")
     there = annotator("two", short_lived)
     there.answer("R")  # the unit that is on the screen here
-    for key in ("Backspace", "c", "Enter"):
-        here.page.keyboard.press(key)
+    here.press("Backspace", "c", "Enter")
     assert holds(lambda: here.stored() == {unit: "C"} | there.given)
 
 
 def answer_unsent(server, page):
     """Answer the first unit while the server is away, so that the answer waits in the browser."""
     server.kill()
-    page.keyboard.press("l")
-    page.keyboard.press("Enter")
+    press_keys(page, "l", "Enter")
     page.locator(".chip[data-state=offline]").wait_for()
 
 

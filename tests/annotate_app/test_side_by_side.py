@@ -36,7 +36,7 @@ from harness.served import Served, ServedTogether, holds
 from harness.studies import write_pairs
 from tests.annotate_app.leading import complaint, log_in, turn_to
 from tests.annotate_app.participants import settled
-from tests.annotate_app.test_session_cookie import drawn
+from tests.annotate_app.test_door import drawn
 from tests.annotate_app.together import NAMES, PASSWORD, PROXY, asked, two_studies
 
 pytestmark = pytest.mark.browser  # it starts the app, as those do

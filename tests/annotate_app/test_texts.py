@@ -8,7 +8,7 @@ import pytest
 
 from evenhand.study import open_study
 from evenhand.study.store.logs.answers import answers_table
-from harness.annotator import Annotator
+from harness.annotator import Annotator, press_keys
 
 pytestmark = pytest.mark.browser
 
@@ -74,8 +74,7 @@ def test_markdown_is_drawn_and_a_key_shows_its_source(annotator, in_markdown):
     assert "#### Employment" in response.inner_text()
     page.get_by_role("button", name="Source", pressed=True).click()
     person.in_panel("panel.querySelectorAll('.text.rendered').length === 2")
-    page.keyboard.press("c")
-    page.keyboard.press("Enter")
+    press_keys(page, "c", "Enter")
     page.locator(".count", has_text="1 of").wait_for()
     with open_study(in_markdown.folder) as study:
         answers = answers_table(study.store)
@@ -88,8 +87,7 @@ def test_the_next_unit_is_rendered_again(annotator, in_markdown):
     person = annotator("turns", in_markdown)
     person.page.keyboard.press("*")
     before = person.page.text_content(".material")
-    for key in ("c", "Enter"):
-        person.page.keyboard.press(key)
+    person.press("c", "Enter")
     person.wait_for_next(before)
     assert person.page.locator(".text.rendered").count() == 2
 
@@ -106,8 +104,7 @@ def test_what_is_wide_scrolls_in_its_box_and_by_keyboard(annotator, in_markdown)
         page.keyboard.press("ArrowRight")
         page.wait_for_function("box => box.scrollLeft > 0", arg=box.element_handle())
     assert boxes.count() == 4
-    page.keyboard.press("Escape")
-    page.keyboard.press("PageDown")
+    press_keys(page, "Escape", "PageDown")
     left, right = tops(person)
     assert left == right > 200
     page.keyboard.press("=")
@@ -169,8 +166,7 @@ def test_what_cannot_be_seen_is_marked(serve, annotator, display):
     server = serve(2, with_unseen, display=display)
     page = annotator("sees", server).page
     if page.locator(".empty").count() == 0:  # this unit or the next
-        page.keyboard.press("c")
-        page.keyboard.press("Enter")
+        press_keys(page, "c", "Enter")
     page.get_by_text("(empty response)").wait_for()
     odd = page.locator(".response .text", has_text="Response 1, side a")
     marks = odd.locator(".control")
@@ -193,8 +189,7 @@ def test_how_scripts_and_emoji_are_written_is_left_alone(serve, annotator):
     person = annotator("writes", server)
     if person.page.locator(".empty").count():
         before = person.page.text_content(".material")
-        for key in ("c", "Enter"):
-            person.page.keyboard.press(key)
+        person.press("c", "Enter")
         person.wait_for_next(before)
     plain = person.page.locator(".response .text", has_text="Response 2, side b")
     assert plain.text_content().endswith(LEGITIMATE)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import random
 import re
 from importlib.resources import files
 
 import pytest
 
-from evenhand.cli.main import main
-from harness.annotator import READY
+from harness.annotator import READY, press_keys
 from harness.served import Served, holds
 
 pytestmark = pytest.mark.browser
@@ -71,28 +69,14 @@ LONGEST_LINE = """
 
 
 @pytest.fixture(scope="module")
-def faithful(tmp_path_factory, serve_study) -> Served:
-    folder = tmp_path_factory.mktemp("ways")
-    with (folder / "items.csv").open("w", newline="") as file:
-        rows = ([f"Number {n}. " + PROSE * 8] for n in range(40))
-        csv.writer(file).writerows([["response"], *rows])
-    (folder / "faithful.toml").write_text(RUBRIC)
-    study = folder / "study"
-    words = ["new", str(study), "--items", str(folder / "items.csv")]
-    assert main([*words, "--rubric", str(folder / "faithful.toml")]) == 0
-    return serve_study(study)
+def faithful(make_items, serve_study) -> Served:
+    rows = [["response"], *([f"Number {n}. " + PROSE * 8] for n in range(40))]
+    return serve_study(make_items(rows, rubric=RUBRIC))
 
 
 @pytest.fixture
-def entered(faithful, new_context):
-    def enter(rater: str, **screen):
-        page = new_context(**screen).new_page()
-        faithful.enter(rater)
-        page.goto(f"{faithful.url}?rater={rater}")
-        page.wait_for_selector(READY)
-        return page
-
-    return enter
+def entered(faithful, annotator):
+    return lambda rater, **screen: annotator(rater, faithful, **screen).page
 
 
 def answered(page, number: int) -> None:
@@ -111,8 +95,7 @@ def test_letters_grow_by_a_key_and_the_browser_remembers_it(entered):
     size = "node => parseFloat(getComputedStyle(node).fontSize)"
     text = page.locator(".material .text")
     before = text.evaluate(size)
-    page.keyboard.press(">")
-    page.keyboard.press(">")
+    press_keys(page, ">", ">")
     assert text.evaluate(size) == pytest.approx(1.3 * before, rel=1e-3)
     assert text.evaluate(LONGEST_LINE) <= 75
     page.reload()
