@@ -25,7 +25,7 @@ from evenhand.study.lead.progress import (
 )
 from evenhand.study.session.funnel import funnel
 from evenhand.study.tables.ratings import validate_ratings
-from harness.studies import submit, task_of
+from harness.studies import label_all, task_of
 
 
 def _at_random(folder: Path, seed: int) -> Study:
@@ -75,10 +75,7 @@ def test_what_comes_in_is_counted_at_the_next_look(make_study):
     with _at_random(make_study(12), 3) as study:
         before = latest(study, rubric_progress)["done"].sum()
         assert latest(study, rater_progress).set_index("rater_id").loc["new", "answers"] == 0
-        desk = AnnotationDesk(study)
-        task = task_of(desk, "new")
-        assert task is not None
-        submit(desk, "new", task, "L", "one", seconds=4.0)
+        label_all(AnnotationDesk(study), "new", "L", 1)
         assert latest(study, rubric_progress)["done"].sum() == before + 1
         assert latest(study, rater_progress).set_index("rater_id").loc["new", "answers"] == 1
 

@@ -23,6 +23,7 @@ from evenhand.study import open_study
 from evenhand.study.store.logs.decisions import acts
 from harness.annotator import IS_NEXT, READY, SAVED, press_keys
 from harness.ports import free_port
+from tests.annotate_app.participants import frames_of
 from tests.exchange.test_items import ITEMS
 
 pytestmark = pytest.mark.browser
@@ -236,12 +237,8 @@ def test_no_image_reaches_the_browser_that_was_not_written_here(labelling, brows
     with open_study(tmp_path / "images-study") as study:
         own = {*study.store.pairs()[["shot", "later"]].to_numpy().ravel()}
         assert study.missing_images() == []
-    page, received = browser.new_page(), []
-
-    def keep(frame):
-        received.append(frame if isinstance(frame, bytes) else frame.encode())
-
-    page.on("websocket", lambda socket: socket.on("framereceived", keep))
+    page = browser.new_page()
+    received = frames_of(page, "framereceived")
     page.on("response", lambda answer: received.append(answer.body() if answer.ok else b""))
     enter(page, link)
     for n in range(1, 5):
@@ -260,12 +257,8 @@ def test_no_image_reaches_the_browser_that_was_not_written_here(labelling, brows
 
 
 def test_two_answers_stand_next_to_each_other(labelling, browser, axe, tmp_path, capsys):
-    link, page, received = labelling("versus.csv", "--judge", "winner"), browser.new_page(), []
-
-    def keep(frame):
-        received.append(frame if isinstance(frame, bytes) else frame.encode())
-
-    page.on("websocket", lambda socket: socket.on("framereceived", keep))
+    link, page = labelling("versus.csv", "--judge", "winner"), browser.new_page()
+    received = frames_of(page, "framereceived")
     enter(page, link)
     lefts = []
     for n in range(12):

@@ -10,14 +10,14 @@ import sqlalchemy as sa
 
 from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
-from evenhand.study.desk.answers import Answer
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.store.grades import GradeAttempt
 from evenhand.study.store.schema import claims, session_events, told_totals
 from harness.annotator import READY, press_keys
 from harness.served import Served, holds
-from harness.studies import SHORTER, task_of
+from harness.studies import SHORTER, submit
 from tests.annotate_app.conftest import LIGHT_AND_DARK
+from tests.annotate_app.participants import frames_of, task_of
 
 pytestmark = pytest.mark.browser
 
@@ -160,25 +160,15 @@ def rated(make_study, serve_study):
             for unit in units
         )  # fmt: skip
         desk = AnnotationDesk(study)
-        task = task_of(desk, OTHER)
-        answer = Answer(submit_id="o", task_id=task.task_id, option_key="L", rationale=GRADE)
-        desk.submit_all(OTHER, [answer])
+        submit(desk, OTHER, task_of(desk, OTHER), "L", rationale=GRADE)
     return serve_study(folder)
 
 
 def test_nothing_tells_subject_unit_order_repeat_grade_or_others(new_context, rated):
     context = new_context()
     page = context.new_page()
-    frames: list[bytes] = []
-    urls: list[str] = []
-
-    def listen(socket):
-        for event in ("framereceived", "framesent"):
-            socket.on(event, lambda frame: frames.append(_bytes(frame)))
-
-    page.on("websocket", listen)
-    page.on("request", lambda request: urls.append(request.url + (request.post_data or "")))
-    page.on("response", lambda answer: "/answers" in answer.url and frames.append(answer.body()))
+    frames, urls = frames_of(page), []
+    page.on("request", lambda request: urls.append(request.url))
     rated.enter("blind")
     page.goto(f"{rated.url}?rater=blind")
     page.wait_for_selector(READY)
@@ -338,10 +328,6 @@ def test_everything_needed_is_in_view(new_context, served, mode, width, height):
     page.keyboard.press("c")
     for part in (".option:has(:checked) .description", ".go[aria-disabled=false]"):
         assert _contrast(page, part) >= 4.5, part
-
-
-def _bytes(frame: str | bytes) -> bytes:
-    return frame.encode() if isinstance(frame, str) else frame
 
 
 # WCAG 2.2, contrast of a text with the first opaque background behind it.
