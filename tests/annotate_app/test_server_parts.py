@@ -1,4 +1,4 @@
-"""Parts of the server by themselves: its health, who is believed about an address, its log."""
+"""Parts of the server by themselves: health, addresses, the log, the watch over the raters."""
 
 from __future__ import annotations
 
@@ -12,8 +12,12 @@ import pytest
 
 from evenhand.annotate_app.health import Health
 from evenhand.annotate_app.log_lines import _Bound, visitor
+from evenhand.annotate_app.watch import start_watch
 from evenhand.annotate_app.where import client_address
+from evenhand.study import open_study
+from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.workspace import StoreState
+from harness.studies import with_labels
 
 WELL, AWAY = StoreState(read=True, write=True), StoreState(read=False, write=False)
 PROXY, INNER, CLIENT = "10.0.0.1", "10.0.0.2", "203.0.113.9"
@@ -139,3 +143,34 @@ def test_nothing_logged_begins_a_line_of_its_own(log):
     assert all(line.isprintable() for line in kept.lines)
     assert sum(map(len, kept.lines)) < 20_000
     assert any(line.startswith("  | ") for line in kept.lines)
+
+
+# The watch over the raters
+
+
+@pytest.mark.slow
+def test_a_rater_whom_a_rule_stops_gets_no_further_unit(make_study):
+    folder = make_study(30)
+    file = folder / "study.toml"
+    file.write_text(file.read_text("utf-8") + "\n[quality]\nstop = ['fast']\n", "utf-8")
+    with open_study(folder) as study:
+        desk = AnnotationDesk(study)
+        over = start_watch(study, every=0.2)
+        try:
+            for rater, seconds in (("ann", 30.0), ("ben", 25.0), ("hasty", 2.0)):
+                with_labels(study, {rater: ("LRC" * 9)[:25]}, "shorter", seconds=seconds)
+            for _ in range(300):
+                if desk.ended("hasty"):
+                    break
+                time.sleep(0.2)
+        finally:
+            over.set()
+        assert [desk.ended(rater) for rater in ("ann", "ben", "hasty")] == ["", "", "excluded"]
+        assert desk.next_sheet("hasty") is None
+        assert len(study.ratings()) == 75
+
+
+def test_without_a_rule_that_stops_nobody_is_watched(make_study, monkeypatch):
+    monkeypatch.setattr("threading.Thread", None)  # starting one would fail
+    with open_study(make_study(2)) as study:
+        start_watch(study)

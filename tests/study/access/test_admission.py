@@ -1,13 +1,22 @@
-"""Who gets in, by which address, and who does not."""
+"""Who gets in, by which address, and who does not; places of participants from Prolific."""
 
 from __future__ import annotations
 
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from itertools import product
 
 import pytest
+from joserfc import jwt
+from joserfc.jwk import OctKey, RSAKey
 
 from evenhand.errors import InputError
-from evenhand.study import Study
+from evenhand.study import Study, open_study
+from evenhand.study.access import signed_address
 from evenhand.study.access.accounts import disable_account, make_token, set_account, sign_in
 from evenhand.study.access.admission import (
     Admission,
@@ -17,7 +26,10 @@ from evenhand.study.access.admission import (
     make_invites,
     revoke_invites,
 )
+from evenhand.study.access.participants import enter
 from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.desk.oversight import exclude
+from evenhand.study.refused import Refused
 from evenhand.study.session.prolific import participants_table
 from evenhand.study.session.sessions import Sessions
 from evenhand.study.store.logs.session import events_of
@@ -252,3 +264,246 @@ def test_links_are_counted_by_whom_they_are_for(make_session):
     found = invites_table(study).set_index("rater_id")[["open", "revoked"]]
     assert found.loc["anna"].tolist() == [1, 2]
     assert found.loc["ben"].tolist() == [1, 0]
+
+
+# Places for participants: taken once each, freed only as the study says
+
+
+CODES = """
+[prolific]
+complete = "DONE1"
+screened_out = "OUT2"
+no_consent = "NO3"
+places = {places}
+{more}
+"""
+ASKS = """
+[consent]
+text = "May we?"
+[[comprehension]]
+question = "Which?"
+options = ["this", "that"]
+answer = "this"
+"""
+FULL = "all places in this study are taken"
+
+
+def address(number: int, submission: int = 0) -> dict[str, str]:
+    """What Prolific adds to the link of a participant."""
+    ids = {"PROLIFIC_PID": number, "STUDY_ID": 7, "SESSION_ID": 100 * number + submission}
+    return {name: f"{value:024x}" for name, value in ids.items()}
+
+
+def codes(places: int, more: str = "") -> str:
+    return CODES.format(places=places, more=more)
+
+
+@pytest.mark.slow
+def test_invented_participants_get_no_more_than_the_places(make_session):
+    study = make_session(codes(3))
+    raters = [enter(study, address(number)) for number in range(3)]
+    for number in range(3, 40):
+        with pytest.raises(InputError, match=FULL):
+            enter(study, address(number))
+    assert len(participants_table(study)) == 3
+    free = make_session(codes(0))  # without a number everybody gets in
+    assert len({enter(free, address(number)) for number in range(5)}) == 5
+    # Who has a place keeps it, by the same submission or another.
+    assert [enter(study, address(number)) for number in range(3)] == raters
+    assert enter(study, address(0, submission=1)) == raters[0]
+
+
+def decline(sessions: Sessions, rater: str) -> None:
+    sessions.decide_consent(rater, agreed=False)
+
+
+def fail(sessions: Sessions, rater: str) -> None:
+    sessions.decide_consent(rater, agreed=True)
+    for _ in range(2):
+        sessions.answer_comprehension(rater, ["that"])
+    assert sessions.next_step(rater).reason == "screened_out"
+
+
+def stop(sessions: Sessions, rater: str) -> None:
+    sessions.decide_consent(rater, agreed=True)
+    task_of(AnnotationDesk(sessions.study), rater)
+    exclude(sessions.study.store, rater, "too fast")
+
+
+ENDS: dict[str, Callable[[Sessions, str], None]] = {
+    "no_consent": decline,
+    "screened_out": fail,
+    "stopped": stop,
+    **dict.fromkeys(("returned", "timed_out", "rejected"), None),
+}
+"""Ways in which a part ends; None where Prolific says so."""
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_place_is_free_again_only_as_the_study_says(make_session, end):
+    others = [other for other in ENDS if other != end]
+    for more, freed in ((f"free_again = {[end]}", True), (f"free_again = {others}", False)):
+        study = make_session(ASKS + codes(1, more))
+        rater, sessions = enter(study, address(1)), Sessions(study)
+        ENDS[end](sessions, rater) if ENDS[end] else sessions.release(rater, end)
+        if freed:
+            enter(study, address(2))
+        with pytest.raises(InputError, match=FULL):
+            enter(study, address(3))
+
+
+def test_who_returns_after_their_place_was_taken_is_not_let_in_again(make_session):
+    study = make_session(codes(1))
+    rater = enter(study, address(1))
+    Sessions(study).release(rater, "returned")
+    enter(study, address(2))
+    with pytest.raises(InputError, match=FULL):
+        enter(study, address(1, submission=1))
+    assert Sessions(study).next_step(rater).reason == "returned"
+
+
+@pytest.mark.slow
+def test_of_newcomers_at_the_same_moment_one_gets_the_last_place(make_session, any_database):
+    many = 8
+    study = make_session(codes(2), **any_database)
+    enter(study, address(1))
+    at_once = threading.Barrier(many)
+
+    def come(number: int) -> str:
+        with open_study(study.folder) as own:  # a connection of one's own, as another process has
+            at_once.wait()
+            return _entered(own, number)
+
+    with ThreadPoolExecutor(many) as pool:
+        found = list(pool.map(come, range(2, 2 + many)))
+    assert sum(bool(rater) for rater in found) == 1
+    assert len(participants_table(study)) == 2
+
+
+def _entered(study: Study, number: int) -> str:
+    """The rater's code; "" where all places are taken."""
+    try:
+        return enter(study, address(number))
+    except InputError as error:
+        if FULL not in str(error):
+            raise
+        return ""
+
+
+# Addresses signed by Prolific: real keys and signatures, from a server on loopback
+
+
+PAGE = "https://rate.example.org"
+
+
+class Signer:
+    """A server of keys, as Prolific has one, and its signatures."""
+
+    def __init__(self) -> None:
+        self.keys = [RSAKey.generate_key(2048, {"kid": "first"})]
+        self.asked = 0
+        signer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                signer.asked += 1
+                said = {"keys": [key.as_dict(private=False) for key in signer.keys]}
+                body = json.dumps(said).encode()
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = HTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.server.server_port}/jwks.json"
+
+    def sign(self, number: int, key: RSAKey | None = None, **claims: object) -> str:
+        own = {"aud": PAGE, "exp": int(time.time()) + 300, "prolific": address(number)}
+        key = key or self.keys[-1]
+        return jwt.encode({"alg": "RS256", "kid": key.kid}, own | claims, key)
+
+
+@pytest.fixture
+def signer(monkeypatch) -> Iterator[Signer]:
+    monkeypatch.setattr(signed_address, "_KEYS", signed_address._Keys())
+    made = Signer()
+    yield made
+    made.server.shutdown()
+
+
+@pytest.fixture
+def study(make_session, signer):
+    more = f'signed_for = "{PAGE}"\nsigning_keys = "{signer.url}"'
+    return make_session(codes(5, more))
+
+
+def come_in(study, token: str, claimed: int = 1) -> str:
+    (invite,) = make_invites(study, [""], hours=1)
+    query = {"invite": invite.token, "prolific_token": token, **address(claimed)}
+    return admit(study, query).rater_id
+
+
+def test_who_prolific_signed_for_is_let_in_as_the_one_it_names(study, signer):
+    rater = come_in(study, signer.sign(1), claimed=2)  # the ids beside it count for nothing
+    assert participants_table(study)["participant_id"].tolist() == [address(1)["PROLIFIC_PID"]]
+    assert come_in(study, signer.sign(1)) == rater
+    assert signer.asked == 1
+
+
+def test_prolifics_clock_may_differ_a_little(study, signer):
+    now = int(time.time())
+    rater = come_in(study, signer.sign(1, iat=now + 30, nbf=now + 30))
+    assert come_in(study, signer.sign(1, exp=now - 30)) == rater
+    for claims in ({"iat": now + 600}, {"nbf": now + 600}, {"exp": now - 600}):
+        with pytest.raises(Refused, match="Prolific"):
+            come_in(study, signer.sign(1, **claims))
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"aud": "https://elsewhere.example.org"},
+        {"exp": 1},
+        {"aud": None},
+        {"exp": None},
+        {"prolific": None},
+        {"prolific": {"PROLIFIC_PID": 7}},
+    ],
+)
+def test_what_is_signed_for_another_page_or_another_time_opens_nothing(study, signer, claims):
+    with pytest.raises(Refused, match="Prolific"):
+        come_in(study, signer.sign(1, **claims))
+    assert participants_table(study).empty
+
+
+def test_who_knows_an_id_gets_nowhere(study, signer):
+    come_in(study, signer.sign(1))
+    stranger = RSAKey.generate_key(2048, {"kid": "first"})
+    unsigned = jwt.encode({"alg": "HS256"}, {"aud": PAGE}, OctKey.generate_key(256))
+    garbage = ("", "a.b.c", "....", "\u00e9.\u00e9.\u00e9", "eyJ9.e30.", "x" * 10_000)
+    for token in (*garbage, signer.sign(1, stranger), unsigned):
+        with pytest.raises(Refused, match="not signed by Prolific"):
+            come_in(study, token)
+    assert len(participants_table(study)) == 1
+
+
+def test_a_new_key_is_asked_for_but_not_at_every_forged_token(study, signer, monkeypatch):
+    come_in(study, signer.sign(1))
+    signer.keys.append(RSAKey.generate_key(2048, {"kid": "second"}))
+    with pytest.raises(Refused):
+        come_in(study, signer.sign(2))
+    assert signer.asked == 1
+    monkeypatch.setattr(signed_address, "_MINUTE", 0.0)
+    come_in(study, signer.sign(2))
+    assert signer.asked == 2
+
+
+def test_where_the_keys_cannot_be_had_nobody_is_taken_for_somebody(study, signer):
+    token = signer.sign(1)
+    signer.server.shutdown()
+    signer.server.server_close()
+    with pytest.raises(Refused, match="cannot be asked at present"):
+        come_in(study, token)

@@ -1,20 +1,27 @@
-"""The queue of disagreements, and decisions that never count as a person's label."""
+"""The queue of disagreements, decisions that never count as a person's label, and two at work."""
 
 from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
 
 import pandas as pd
 import pytest
 
 from evenhand.errors import InputError
 from evenhand.rubrics import load_rubric
+from evenhand.study import Study, open_study
 from evenhand.study.desk.oversight import exclude
+from evenhand.study.lead import adjudication
 from evenhand.study.lead.adjudication import (
     adjudication_queue,
     decide,
     disagree,
     import_decisions,
+    open_next,
+    past_decisions,
     queue_table,
 )
+from evenhand.study.lead.adjudication import reopen as reopen_case
 from evenhand.study.store.logs.answers import remarks_table
 from harness.studies import with_labels
 
@@ -132,3 +139,117 @@ def test_a_file_of_decisions_reads_the_study_once_however_long_it_is(make_study,
     read = [sql for sql in sent if sql.startswith("SELECT") and "FROM pairs" in sql]
     assert len(read) == 1
     assert not [sql for sql in sent if "responses.response" in sql]
+
+
+# Two adjudicators at work: no unit to both at once, nothing decided twice
+
+
+RULE = "any"
+
+
+@pytest.fixture
+def disputed(make_study) -> Study:
+    """Four responses that two people disagree on."""
+    disputed = make_study(pairs=2, subjects=("s",), rubrics=["refusal"])
+    with_labels(disputed, {"r1": "1111", "r2": "4444"})
+    assert len(adjudication_queue(disputed, RULE)) == 4
+    return disputed
+
+
+def test_two_logins_get_two_units_and_keep_them(disputed):
+    first, waiting = open_next(disputed, "ada", RULE)
+    second, _ = open_next(disputed, "ben", RULE)
+    assert waiting == 4
+    assert first.key != second.key
+    assert open_next(disputed, "ada", RULE, at=first.key)[0] == first
+
+
+def test_who_passes_over_gives_the_unit_to_others_and_sees_it_again_at_the_end(disputed):
+    seen = []
+    for _ in range(4):
+        case, _ = open_next(disputed, "ada", RULE, passed_over=seen)
+        seen.append(case.key)
+    assert len(set(seen)) == 4
+    assert open_next(disputed, "ben", RULE)[0].key == seen[0]
+    assert open_next(disputed, "ada", RULE, passed_over=seen)[0].key == seen[1]
+
+
+def test_who_leaves_keeps_nothing(disputed):
+    case, _ = open_next(disputed, "ada", RULE)
+    adjudication.give_back(disputed.store, "ada")
+    assert open_next(disputed, "ben", RULE)[0] == case
+
+
+def test_a_unit_comes_back_when_its_lease_is_over_and_the_late_one_is_refused(
+    disputed, monkeypatch
+):
+    case, _ = open_next(disputed, "ada", RULE)
+    monkeypatch.setattr(adjudication, "LEASE_MINUTES", -1.0)
+    decide(disputed, "ada", *case.key, "1", "late, but nobody took it", holder="ada")
+    slow, _ = open_next(disputed, "ada", RULE)
+    assert open_next(disputed, "ben", RULE)[0] == slow
+    with pytest.raises(InputError, match="ben has taken this unit over; nothing was stored"):
+        decide(disputed, "ada", *slow.key, "1", "too late", holder="ada")
+    assert past_decisions(disputed)["reason"].tolist() == ["late, but nobody took it"]
+
+
+def test_a_lease_belongs_to_the_person_and_says_who_holds_what(disputed):
+    case, _ = open_next(disputed, "ada", RULE)
+    assert open_next(disputed, "ada", RULE)[0] == case  # after a new login
+    (lease,) = adjudication.leases_of_others(disputed.store, "ben")
+    assert (lease.key, lease.holder) == (case.key, "ada")
+    assert adjudication.leases_of_others(disputed.store, "ada") == []
+    adjudication.take_over(disputed.store, "ben", case.key)
+    assert open_next(disputed, "ben", RULE, at=case.key)[0] == case
+    with pytest.raises(InputError, match="ben has taken this unit over; nothing was stored"):
+        decide(disputed, "ada", *case.key, "1", "too late", holder="ada")
+    adjudication.give_back(disputed.store, "ben")
+    with pytest.raises(InputError, match="given back from another window; nothing was stored"):
+        decide(disputed, "ben", *case.key, "1", "too late", holder="ben")
+    assert past_decisions(disputed).empty
+
+
+def test_what_was_decided_meanwhile_is_not_handed_out(disputed):
+    keys = [each.key for each in adjudication_queue(disputed, RULE)]
+    seen = adjudication.last_label(disputed.store)
+    decide(disputed, "ben", *keys[0], "1", "plain")
+    assert adjudication.take_first(disputed.store, "ada", keys, seen) == keys[1]
+
+
+@pytest.mark.slow
+def test_many_at_once_never_meet(disputed):
+    def work(holder: str) -> list[tuple[str, str]]:
+        done = []
+        with open_study(disputed.folder) as own:
+            while case := open_next(own, holder, RULE)[0]:
+                decide(own, holder, *case.key, "2", "so it is", holder=holder)
+                done.append(case.key)
+        return done
+
+    with ThreadPoolExecutor(3) as pool:
+        done = [key for keys in pool.map(work, ("ada", "ben", "cy")) for key in keys]
+    assert len(done) == len(set(done))
+    assert set(done) == set(past_decisions(disputed)[["unit_id", "rubric"]].itertuples(index=False))
+
+
+@pytest.mark.slow
+def test_a_revision_is_a_new_decision_and_the_latest_counts(disputed):
+    case, _ = open_next(disputed, "ada", RULE)
+    decide(disputed, "ada", *case.key, "1", "at first sight", holder="ada")
+    again = reopen_case(disputed, "ada", case.key)
+    assert again.labels == case.labels
+    assert again.reasons == ()  # what the adjudicator wrote is nobody's remark on the unit
+    with pytest.raises(InputError, match="ada has had this unit open since"):
+        reopen_case(disputed, "ben", case.key)
+    decide(disputed, "ada", *case.key, "5", "read again", holder="ada")
+    decide(disputed, "ben", *open_next(disputed, "ben", RULE)[0].key, "2", "plain", holder="ben")
+    (mine,) = past_decisions(disputed, "ada").to_dict("records")
+    assert (mine["label"], mine["reason"], mine["done_by"]) == ("5", "read again", "ada")
+    assert past_decisions(disputed)["done_by"].tolist() == ["ben", "ada"]
+    ratings = disputed.ratings()
+    assert ratings[ratings["rater_id"] == "adjudicator:ada"]["label"].tolist() == ["5"]
+
+
+def test_only_the_rubric_that_was_asked_for(disputed):
+    assert open_next(disputed, "ada", RULE, "hedging") == (None, 0)
+    assert open_next(disputed, "ada", RULE, "refusal")[1] == 4
