@@ -8,7 +8,6 @@ import shutil
 import sqlite3
 import stat
 import threading
-import time
 import zipfile
 from collections.abc import Callable
 from contextlib import closing
@@ -30,8 +29,7 @@ from evenhand.study.keeping.moving import move_store
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.meta import hours_since_backup
 from evenhand.study.store.schema import meta
-from harness.postgresql import Postgresql
-from harness.studies import submit, task_of
+from harness.studies import label_all, submit, task_of
 
 
 def state_of(study):
@@ -44,73 +42,45 @@ def modes(folder: Path) -> set[int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
-def test_what_is_restored_is_the_study(database, labelled, tmp_path, request):
-    url = {} if database == "sqlite" else {"store": request.getfixturevalue("new_postgresql")()}
-    study = labelled(**url)
+def test_what_is_restored_is_the_study(database, labelled, tmp_path):
+    study = labelled(**database)
     (study.folder / "practice.toml").write_text("# named in study.toml")
     (study.folder / "report").mkdir()
     (study.folder / "report" / "report.md").write_text("a report")
-    file, before = tmp_path / "study.zip", state_of(study)
+    file, again, before = tmp_path / "study.zip", tmp_path / "again", state_of(study)
     contents = backup_study(study.folder, file)
     assert (contents.labels, contents.raters) == (14, 2)
     assert (contents.grades, contents.graders) == (2, 1)
     assert (contents.pairs, contents.responses) == (6, 24)
-    assert restore_study(file, tmp_path / "again") == contents
-    with open_study(tmp_path / "again") as again:
-        assert again.config == study.config.model_copy(update={"store": "study.db"})
-        assert again.ratings().equals(study.ratings())
-        assert state_of(again) == before
-        desk = AnnotationDesk(again)
-        assert submit(desk, "ann", task_of(desk, "ann").task_id, "1", "on") == "stored"
-    assert (tmp_path / "again" / "practice.toml").read_text() == "# named in study.toml"
-    assert (tmp_path / "again" / "report" / "report.md").read_text() == "a report"
-    assert modes(tmp_path / "again") == {0o600}
+    (tmp_path / "unpacked").mkdir()
+    unpack(file, tmp_path / "unpacked")
+    assert "postgresql" not in (tmp_path / "unpacked" / "study.toml").read_text()
+    assert restore_study(file, again) == contents
+    with open_study(again) as restored:
+        assert restored.config == study.config.model_copy(update={"store": "study.db"})
+        assert restored.ratings().equals(study.ratings())
+        assert state_of(restored) == before
+        desk = AnnotationDesk(restored)
+        assert submit(desk, "ann", task_of(desk, "ann"), "1") == "stored"
+    assert (again / "practice.toml").read_text() == "# named in study.toml"
+    assert (again / "report" / "report.md").read_text() == "a report"
+    assert modes(again) == {0o600}
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert not list(tmp_path.glob(".*"))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("at", [pytest.param("before", marks=pytest.mark.thorough), "within"])
-def test_a_backup_of_a_database_that_hangs_ends_in_a_sentence(at, labelled, tmp_path, monkeypatch):
-    study, server = labelled(), Postgresql()
+@pytest.mark.parametrize("at", [pytest.param("", marks=pytest.mark.thorough), "copy_tables"])
+def test_a_backup_of_a_database_that_hangs_ends_in_a_sentence(at, labelled, tmp_path, hanging):
+    study, to = labelled(), tmp_path / "backups"
     study.close()
-    monkeypatch.setattr(backup, "SILENT", 2.0)
-    to = tmp_path / "backups"
     to.mkdir()
-    try:
-        move_store(study.folder, server.new_database())
-        if at == "before":
-            server.freeze()
-        else:
-            copy = copying.copy_tables
-
-            def hang(*given):
-                server.freeze()
-                return copy(*given)
-
-            monkeypatch.setattr(copying, "copy_tables", hang)
-        begun = time.monotonic()
-        with pytest.raises(StoreAway):
-            keep_backups(study.folder, to, 14, verify=True)
-        assert time.monotonic() - begun < 15
-        assert list(to.iterdir()) == []
-        server.thaw()
-        monkeypatch.undo()
-        assert keep_backups(study.folder, to, 14, verify=True).contents.labels == 14
-    finally:
-        server.thaw()
-        server.end()
-
-
-@pytest.mark.slow
-def test_a_backup_names_no_database(labelled, new_postgresql, tmp_path):
-    study = labelled(store=new_postgresql())
-    backup_study(study.folder, tmp_path / "b.zip")
-    unpack(tmp_path / "b.zip", tmp_path)
-    settings = (tmp_path / "study.toml").read_text()
-    assert 'store = "study.db"' in settings
-    assert "postgresql" not in settings
+    move_store(study.folder, hanging.new_database())
+    hanging.hangs(copying, at)
+    hanging.ends(lambda: keep_backups(study.folder, to, 14, verify=True), StoreAway)
+    assert list(to.iterdir()) == []
+    hanging.goes_on()
+    assert keep_backups(study.folder, to, 14, verify=True).contents.labels == 14
 
 
 @pytest.mark.slow
@@ -121,9 +91,8 @@ def test_people_label_while_it_is_made(labelled, tmp_path):
     def label() -> None:
         with open_study(study.folder) as own:
             desk = AnnotationDesk(own)
-            while not over.is_set() and (task := task_of(desk, "eva")):
-                submit(desk, "eva", task, "1", f"e{len(acknowledged)}", seconds=0.1)
-                acknowledged.append(task.task_id)
+            while not over.is_set() and (done := label_all(desk, "eva", "1", 1)):
+                acknowledged.extend(done)
 
     person = threading.Thread(target=label)
     person.start()
@@ -224,15 +193,13 @@ def names(place: Path) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
-def test_the_latest_are_kept_and_others_are_left(database, labelled, tmp_path, nights, request):
-    url = {} if database == "sqlite" else {"store": request.getfixturevalue("new_postgresql")()}
-    study = labelled(**url)
+def test_the_latest_are_kept_and_others_are_left(database, labelled, tmp_path, nights):
+    study = labelled(**database)
     place = tmp_path / "backups"
     place.mkdir()
     # Another study in a folder of the same name, and a file of somebody's.
     shutil.copytree(study.folder, tmp_path / "other" / study.folder.name)
-    if database == "sqlite":
+    if not database:
         with open_study(tmp_path / "other" / study.folder.name) as other:
             keep_backups(other.folder, place, 1)
     (place / "notes-20200101-000000.zip").write_text("mine")
@@ -332,42 +299,39 @@ def test_a_path_outside_or_odd_is_refused(name, forge, tmp_path):
     )
 
 
-def test_a_link_is_refused(forge, tmp_path):
-    bad = forge(lambda files: files.update(link=b"/etc/passwd"), links=["link"])
-    refused(bad, tmp_path / "new", "'link', which no backup does")
+def nothing(_: object) -> None:
+    pass
 
 
-def test_sizes_are_those_declared(forge, tmp_path):
-    def smaller(listing) -> None:
-        listing["files"]["zeros"]["bytes"] = 10
-
-    bad = forge(lambda files: files.update(zeros=bytes(10_000_000)), listed=smaller)
-    refused(bad, tmp_path / "new", "zeros has another size in the archive")
-
-
-def test_more_than_the_disk_holds_is_refused(forge, tmp_path):
-    def larger(listing) -> None:
-        listing["files"]["study.db"]["bytes"] = 1 << 60
-
-    bad = forge(lambda files: None, listed=larger)
-    raw = bad.read_bytes()
-    refused(bad, tmp_path / "new", "another size")
-    assert bad.read_bytes() == raw
+def elsewhere(files: Files) -> None:
+    files["study.toml"] = files["study.toml"].replace(b'"study.db"', b'"../evil.db"')
 
 
 @pytest.mark.parametrize(
-    ("listed", "says"),
+    ("change", "listed", "says"),
     [
-        (lambda listing: listing["files"].pop("study.toml"), "holds other files than its list"),
-        (lambda listing: listing["files"].update(more={"bytes": 0, "sha256": ""}), "other files"),
-        (lambda listing: listing["files"]["study.db"].update(sha256="0" * 64), "is not as it was"),
-        (lambda listing: listing["tables"].update(labels=15), "other rows than its list"),
-        (lambda listing: listing.update(format=2), "a newer evenhand made"),
-        (lambda listing: listing.update(more=2), "is damaged, or a newer"),
+        (nothing, lambda it: it["files"].pop("study.toml"), "holds other files than its list"),
+        (nothing, lambda it: it["files"].update(more={"bytes": 0, "sha256": ""}), "other files"),
+        (nothing, lambda it: it["files"]["study.db"].update(sha256="0" * 64), "is not as it was"),
+        (nothing, lambda it: it["tables"].update(labels=15), "other rows than its list"),
+        (nothing, lambda it: it.update(format=2), "a newer evenhand made"),
+        (nothing, lambda it: it.update(more=2), "is damaged, or a newer"),
+        (lambda files: files.update(link=b"/etc/passwd"), nothing, "'link', which no backup does"),
+        (
+            lambda files: files.update(zeros=bytes(10_000_000)),
+            lambda it: it["files"]["zeros"].update(bytes=10),
+            "zeros has another size in the archive",
+        ),
+        # More than the disk holds.
+        (nothing, lambda it: it["files"]["study.db"].update(bytes=1 << 60), "another size"),
+        (elsewhere, nothing, "names another store"),
     ],
 )
-def test_a_list_that_is_not_of_the_files_is_refused(listed, says, forge, tmp_path):
-    refused(forge(lambda files: None, listed=listed), tmp_path / "new", says)
+def test_files_and_a_list_that_no_backup_has_are_refused(change, listed, says, forge, tmp_path):
+    bad = forge(change, links=["link"], listed=listed)
+    raw = bad.read_bytes()
+    refused(bad, tmp_path / "new", says)
+    assert bad.read_bytes() == raw
 
 
 @pytest.mark.parametrize(
@@ -398,13 +362,6 @@ def test_a_store_with_what_no_store_has_is_refused(sql, says, forge, tmp_path):
             listing["tables"].pop("grades")
 
     refused(forge(change, listed=no_grades), tmp_path / "new", says)
-
-
-def test_settings_that_name_a_store_elsewhere_are_refused(forge, tmp_path):
-    def change(files: Files) -> None:
-        files["study.toml"] = files["study.toml"].replace(b'"study.db"', b'"../evil.db"')
-
-    refused(forge(change), tmp_path / "new", "names another store")
 
 
 def test_half_a_backup_and_none_are_refused(forge, tmp_path):

@@ -27,8 +27,7 @@ from evenhand.study.keeping.moving import move_store, upgrade_store
 from evenhand.study.settings.study_toml import change_config, read_config
 from evenhand.study.store.database import Database
 from evenhand.study.store.schema import SCHEMA_VERSION, metadata
-from harness.postgresql import Postgresql
-from harness.studies import submit, task_of
+from harness.studies import work_through
 
 
 def once_it_has_noticed(run: Callable[[], object]) -> None:
@@ -83,8 +82,7 @@ def test_there_and_back(labelled, new_postgresql):
     with open_study(folder) as there:
         assert there.config.store == url
         assert there.ratings().equals(ratings)
-        desk = AnnotationDesk(there)  # events are counted on from the last one
-        assert submit(desk, "ann", task_of(desk, "ann").task_id, "1", "on") == "stored"
+        work_through(AnnotationDesk(there), "ann", 1)  # events are counted on from the last one
     assert rows_of("study.db", folder) == moved
     with pytest.raises(InputError, match="another state of this one"):
         move_store(folder, "study.db")
@@ -223,45 +221,27 @@ def test_a_password_need_not_stand_in_study_toml(labelled, new_postgresql, monke
 @pytest.mark.parametrize(
     ("which", "at"),
     [
-        ("former", "within"),
-        ("new", "before"),
-        pytest.param("former", "before", marks=pytest.mark.thorough),
-        pytest.param("new", "within", marks=pytest.mark.thorough),
+        ("former", "copy_tables"),
+        ("new", ""),
+        pytest.param("former", "", marks=pytest.mark.thorough),
+        pytest.param("new", "copy_tables", marks=pytest.mark.thorough),
     ],
 )
 def test_a_database_that_hangs_ends_a_move_in_a_sentence(
-    which, at, labelled, new_postgresql, monkeypatch
+    which, at, labelled, new_postgresql, hanging
 ):
-    study, server = labelled(), Postgresql()
-    folder, store, new = study.folder, "study.db", server.new_database()
+    study = labelled()
+    folder, store, new = study.folder, "study.db", hanging.new_database()
     study.close()
-    monkeypatch.setattr(moving, "SILENT", 2.0)
-    try:
-        if which == "former":
-            move_store(folder, new)
-            store, new = new, new_postgresql()
-        if at == "before":
-            server.freeze()
-        else:
-            copy = moving.copy_tables
-
-            def hang(*given):
-                server.freeze()
-                return copy(*given)
-
-            monkeypatch.setattr(moving, "copy_tables", hang)
-        begun = time.monotonic()
-        with pytest.raises((StoreAway, InputError), match=HANGS):
-            move_store(folder, new)
-        assert time.monotonic() - begun < 15
-        assert read_config(folder).store == store
-        server.thaw()
-        monkeypatch.undo()
-        once_it_has_noticed(lambda: move_store(folder, new))
-        assert read_config(folder).store == new
-    finally:
-        server.thaw()
-        server.end()
+    if which == "former":
+        move_store(folder, new)
+        store, new = new, new_postgresql()
+    hanging.hangs(moving, at)
+    hanging.ends(lambda: move_store(folder, new), (StoreAway, InputError), HANGS)
+    assert read_config(folder).store == store
+    hanging.goes_on()
+    once_it_has_noticed(lambda: move_store(folder, new))
+    assert read_config(folder).store == new
 
 
 @pytest.mark.slow
@@ -316,15 +296,8 @@ def check_upgraded(folder: Path) -> None:
         assert ratings["label"].tolist()[:6] == ["1", "2", "3", "1", "2", "3"]
         assert ratings["seconds"].tolist()[:6] == [1.5, 2.5, 3.5, 4.5, 5.5, 6.5]
         assert list(oversight(study.store).exclusions) == ["ben"]
-        desk = AnnotationDesk(study)
-        task = task_of(desk, "cem")
-        assert submit(desk, "cem", task, task.rubric.categories[0], "new") == "stored"
-        with study.store.read() as connection:
-            from alembic.autogenerate import compare_metadata
-            from alembic.migration import MigrationContext
-
-            context = MigrationContext.configure(connection, opts={"compare_type": True})
-            assert compare_metadata(context, metadata) == []
+        assert work_through(AnnotationDesk(study), "cem", 1) == 1
+    assert differences(read_config(folder).store, folder) == []
 
 
 @pytest.mark.slow
@@ -370,33 +343,15 @@ def test_a_study_of_0_1_0_on_postgresql(old_study, new_postgresql):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("at", [pytest.param("before", marks=pytest.mark.thorough), "within"])
-def test_an_upgrade_of_a_database_that_hangs_ends_in_a_sentence(at, old_study, monkeypatch):
-    server = Postgresql()
-    monkeypatch.setattr(moving, "SILENT", 2.0)
-    try:
-        move_store(old_study, server.new_database())
-        if at == "before":
-            server.freeze()
-        else:
-            migrate = moving.migrate
-
-            def hang(*given):
-                server.freeze()
-                return migrate(*given)
-
-            monkeypatch.setattr(moving, "migrate", hang)
-        begun = time.monotonic()
-        with pytest.raises(StoreAway, match=r"does not answer|cannot be opened"):
-            upgrade_store(old_study)
-        assert time.monotonic() - begun < 15
-        server.thaw()
-        monkeypatch.undo()
-        once_it_has_noticed(lambda: upgrade_store(old_study))
-        check_upgraded(old_study)
-    finally:
-        server.thaw()
-        server.end()
+@pytest.mark.parametrize("at", [pytest.param("", marks=pytest.mark.thorough), "migrate"])
+def test_an_upgrade_of_a_database_that_hangs_ends_in_a_sentence(at, old_study, hanging):
+    move_store(old_study, hanging.new_database())
+    hanging.hangs(moving, at)
+    match = r"does not answer|cannot be opened"
+    hanging.ends(lambda: upgrade_store(old_study), StoreAway, match)
+    hanging.goes_on()
+    once_it_has_noticed(lambda: upgrade_store(old_study))
+    check_upgraded(old_study)
 
 
 def test_grades_that_another_server_gave_are_named_for_it(old_study):

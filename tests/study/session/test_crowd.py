@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from evenhand.errors import InputError
-from evenhand.study import Study, open_study
+from evenhand.study import Study
 from evenhand.study.access.admission import admit, make_invites
 from evenhand.study.desk.attention import attention_results
 from evenhand.study.desk.desk import AnnotationDesk
@@ -24,22 +24,18 @@ from evenhand.study.session.prolific import (
 from evenhand.study.session.sessions import Sessions
 from evenhand.study.session.times import session_times
 from evenhand.study.settings.session import PaySettings, ProlificSettings
-from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.logs.session import add_event
-from evenhand.study.store.schema import labels, session_events
-from harness.studies import submit, task_of
+from evenhand.study.store.schema import session_events
+from harness.studies import claim_of, label_all, task_of
 
 CODES = '[prolific]\ncomplete = "DONE1"\nscreened_out = "OUT2"\nno_consent = "NO3"\n'
 
 
 def enter(study: Study, participant: str, session: str = "") -> str:
     (link,) = make_invites(study, [""], hours=1)
-    ids = {
-        "PROLIFIC_PID": prolific_id(participant),
-        "STUDY_ID": prolific_id("s"),
-        "SESSION_ID": prolific_id(session or f"s-{participant}"),
-    }
-    return admit(study, {"invite": link.token} | ids).rater_id
+    names = (participant, "s", session or f"s-{participant}")
+    ids = zip(("PROLIFIC_PID", "STUDY_ID", "SESSION_ID"), map(prolific_id, names), strict=True)
+    return admit(study, {"invite": link.token, **dict(ids)}).rater_id
 
 
 def prolific_id(name: str) -> str:
@@ -48,13 +44,7 @@ def prolific_id(name: str) -> str:
 
 def label(desk: AnnotationDesk, rater: str, most: int = 1000) -> list[str]:
     """Label so many units; returns their ids in order."""
-    given = []
-    while len(given) < most and (task := task_of(desk, rater)):
-        submit(desk, rater, task, "1", f"{task.task_id}-{len(given)}", seconds=1.0)
-        with desk.study.store.read() as connection:
-            last = sa.select(labels.c.unit_id).order_by(labels.c.event_id.desc()).limit(1)
-            given.append(connection.execute(last).scalar_one())
-    return given
+    return [claim_of(desk.study, task).unit_id for task in label_all(desk, rater, "1", most)]
 
 
 def test_what_was_returned_is_dealt_to_others_and_its_labels_stay(make_session):
@@ -90,13 +80,9 @@ def test_what_was_rejected_is_labelled_by_others_as_well(make_session):
 
 
 def test_a_check_that_was_given_back_unanswered_comes_again(make_session):
-    check = (
-        '[[unit]]\nname = "c"\nexpected = { refusal = "5" }\n'
-        'values = { prompt = "Write.", response = "No." }\n'
-    )
-    study = make_session(
-        '[attention]\nfile = "attention.toml"\nevery = 2\n', {"attention.toml": check}
-    )
+    values = '{ prompt = "Write.", response = "No." }'
+    check = f'[[unit]]\nname = "c"\nexpected = {{ refusal = "5" }}\nvalues = {values}\n'
+    study = make_session('[attention]\nfile = "checks.toml"\nevery = 2\n', {"checks.toml": check})
     desk, sessions = AnnotationDesk(study), Sessions(study)
     rater = enter(study, "p1")
     label(desk, rater, 2)
@@ -107,15 +93,6 @@ def test_a_check_that_was_given_back_unanswered_comes_again(make_session):
     label(desk, rater)
     assert len(attention_results(study)) == 1
     assert desk.progress(rater) == (25, 25)
-
-
-def test_an_answer_on_its_way_at_the_return_is_taken(make_session):
-    study = make_session(raters_per_unit=1)
-    desk, sessions = AnnotationDesk(study), Sessions(study)
-    rater = enter(study, "p1")
-    task = task_of(desk, rater)
-    sessions.release(rater, "timed_out")
-    assert submit(desk, rater, task, "1", "late", seconds=1.0) == "stored"
 
 
 def export(
@@ -169,24 +146,32 @@ def test_a_rater_is_found_by_either_name(make_session):
         rater_of(study, "p2")
 
 
-def test_links_to_and_from_prolific(make_session):
+def test_the_link_to_prolific():
     assert study_url("https://x.example/", "t.o-k") == (
         "https://x.example/?invite=t.o-k&PROLIFIC_PID={{%PROLIFIC_PID%}}"
         "&STUDY_ID={{%STUDY_ID%}}&SESSION_ID={{%SESSION_ID%}}"
     )
-    study = make_session(CODES)
-    address = "https://app.prolific.com/submissions/complete?cc="
-    assert completion_url(study, "complete") == f"{address}DONE1"
-    assert completion_url(study, "screened_out") == f"{address}OUT2"
-    assert completion_url(study, "no_consent") == f"{address}NO3"
-    assert completion_url(study, "stopped") == ""
-    assert completion_url(study, "nothing_left") == f"{address}DONE1"
-    assert completion_url(study, "returned") == ""
-    own = make_session(CODES + 'stopped = "STOP4"\nnothing_left = "NONE5"\nreturned = "BACK6"\n')
-    assert completion_url(own, "returned") == f"{address}BACK6"
-    assert completion_url(own, "stopped") == f"{address}STOP4"
-    assert completion_url(own, "nothing_left") == f"{address}NONE5"
-    assert completion_url(make_session(), "complete") == ""
+
+
+MORE_CODES = CODES + 'stopped = "STOP4"\nnothing_left = "NONE5"\nreturned = "BACK6"\n'
+
+
+@pytest.mark.parametrize(
+    ("toml", "codes"),
+    [
+        ("", {"complete": ""}),
+        (
+            CODES,
+            {"complete": "DONE1", "screened_out": "OUT2", "no_consent": "NO3", "stopped": ""}
+            | {"nothing_left": "DONE1", "returned": ""},
+        ),
+        (MORE_CODES, {"returned": "BACK6", "stopped": "STOP4", "nothing_left": "NONE5"}),
+    ],
+)
+def test_links_back_from_each_end(make_session, toml, codes):
+    address, study = "https://app.prolific.com/submissions/complete?cc=", make_session(toml)
+    expected = {end: code and address + code for end, code in codes.items()}
+    assert {end: completion_url(study, end) for end in codes} == expected
 
 
 PAY = """
@@ -260,14 +245,10 @@ def test_times_say_how_each_part_ended_and_what_is_owed_for_it(make_session):
 @pytest.mark.slow
 def test_who_is_stopped_is_paid_as_the_study_says(make_session):
     full = everyone(make_session(PAY + AMOUNTS.replace("share", "full")))["stopped"]
-    assert (full["owed"], full["why"]) == (
-        6.0,
-        "Stopped by a rule of the study: full pay, as study.toml says.",
-    )
-    study = make_session(PAY + AMOUNTS)
-    change_config(study.folder, {"annotation": {"units_per_rater": 10}})
-    with open_study(study.folder) as changed:
-        assert everyone(changed)["stopped"]["owed"] == 1.2  # 2 of 10
+    assert full["owed"] == 6.0
+    assert full["why"] == "Stopped by a rule of the study: full pay, as study.toml says."
+    ten = make_session(PAY + AMOUNTS, annotation={"units_per_rater": 10})
+    assert everyone(ten)["stopped"]["owed"] == 1.2  # 2 of 10
     bare = everyone(make_session(PAY))["stopped"]  # the table says why, without an amount
     assert bare["owed"] != bare["owed"]
     assert bare["why"] == "Stopped by a rule of the study: pay for 2 of 3 units."
@@ -311,8 +292,7 @@ def test_times_leave_idle_time_out(make_session, monkeypatch):
 def test_times_count_what_was_labelled_and_the_first_answers_own_time(make_session):
     study = make_session()
     desk, sessions = AnnotationDesk(study), Sessions(study)
-    task = task_of(desk, "r")
-    submit(desk, "r", task, "1", "a", seconds=40.0)
+    label_all(desk, "r", "1", 1, seconds=40.0)
     label(desk, "r", 2)
     (row,) = session_times(study, sessions).to_dict("records")
     assert (row["state"], row["units"], row["answers"]) == ("labelling", 3, 3)
@@ -339,13 +319,12 @@ def test_nothing_is_owed_where_nothing_is_set(study):
 
 
 def test_what_people_are_owed_in_the_end(study):
-    study.config = study.config.model_copy(
-        update={"pay": PaySettings(complete=6.0, currency="GBP")}
-    )
-    assert (costs(study).owed, costs(study).expected) == (0.0, None)
-    annotation = study.config.annotation.model_copy(update={"units_per_rater": 15})
-    study.config = study.config.model_copy(update={"annotation": annotation})
-    assert costs(study).expected == 36.0  # 80 places at 15 each take 6 people
     prolific = ProlificSettings(complete="C", screened_out="S", no_consent="N", places=10)
-    study.config = study.config.model_copy(update={"prolific": prolific})
-    assert costs(study).expected == 60.0
+    limited = study.config.annotation.model_copy(update={"units_per_rater": 15})
+    for changes, expected in (
+        ({"pay": PaySettings(complete=6.0, currency="GBP")}, None),
+        ({"annotation": limited}, 36.0),  # 80 places at 15 each take 6 people
+        ({"prolific": prolific}, 60.0),
+    ):
+        study.config = study.config.model_copy(update=changes)
+        assert (costs(study).owed, costs(study).expected) == (0.0, expected)

@@ -169,12 +169,6 @@ def test_a_no_counts_after_a_yes_in_another_window(sessions):
     assert sessions.next_step("r").reason == "no_consent"
 
 
-def test_no_consent_is_an_end(sessions):
-    sessions.read_welcome("r")
-    sessions.decide_consent("r", agreed=False)
-    assert (sessions.next_step("r").name, sessions.next_step("r").reason) == ("ended", "no_consent")
-
-
 def test_who_agreed_to_another_text_is_asked_again(sessions):
     to_practice(sessions, "r")
     file = sessions.study.folder / "study.toml"

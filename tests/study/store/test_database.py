@@ -34,6 +34,7 @@ from harness.studies import task_of
 
 PORT = "127.0.0.1:1"
 ADDRESSES = [
+    f"postgresql+psycopg://lead:s3cret@{PORT}/none",
     f"postgresql://lead:s3cret@tail9@{PORT}/db",
     f"postgresql://lead:s3cret@tail9/x@{PORT}/db",
     f"postgresql://le@ad:s3cret:tail9@{PORT}/db",
@@ -161,7 +162,7 @@ def test_a_store_out_of_reach_is_told_on_the_terminal_in_one_sentence(folder):
         open_study(folder)
     (folder / "study.db").rmdir()
     (folder / "study.db").write_bytes(b"no database" * 1000)
-    with pytest.raises(InputError, match="damaged"):
+    with pytest.raises(InputError, match="is no store of an evenhand study, or it is damaged"):
         open_study(folder)
     shutil.move(moved, folder / "study.db")
     assert store_state(folder) == StoreState(read=True, write=True)
