@@ -135,6 +135,10 @@ class Annotator:
             f"?.shadowRoot.querySelector('.panel'); return panel && ({condition}); }}"
         )
 
+    def go_on(self, *keys: str) -> None:
+        """Press keys, and wait for the next unit."""
+        go_on(self.page, *keys)
+
     def focus(self) -> str:
         """The class of the part of the panel that has the focus."""
         return str(
@@ -159,3 +163,16 @@ def press_keys(page: Page, *keys: str) -> None:
     """Press one key after the other, as fast as they come."""
     for key in keys:
         page.keyboard.press(key)
+
+
+def go_on(page: Page, *keys: str) -> None:
+    """Press keys, and wait for the next unit."""
+    before = page.locator(".material").text_content()
+    press_keys(page, *keys)
+    page.wait_for_function(IS_NEXT, arg=before)
+
+
+def reload(page: Page) -> None:
+    """Load the page again, and wait for its unit."""
+    page.reload()
+    page.wait_for_selector(READY)

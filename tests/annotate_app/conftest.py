@@ -83,8 +83,7 @@ def _servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Pat
 
     yield start
     for served in running:
-        if served.process and served.process.poll() is None:
-            served.kill()
+        served.__exit__()
 
 
 @pytest.fixture(scope="session")
@@ -124,10 +123,8 @@ def crowd(make_session: Callable[..., Path], serve_all_along: Callable[[Path], S
 def together(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedTogether]:
     """Two studies behind one address."""
     folders = two_studies(tmp_path_factory.mktemp("studies"))
-    served = ServedTogether(folders, tmp_path_factory.mktemp("together"))
-    served.start()
-    yield served
-    served.stop()
+    with ServedTogether(folders, tmp_path_factory.mktemp("together")) as served:
+        yield served
 
 
 # ---- a browser ----------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from evenhand.annotate_app.front import front_page, modules_of
 from evenhand.annotate_app.languages import ENGLISH
 from evenhand.annotate_app.panel_files import panel_path
 from evenhand.study.creation import usual_rubrics
-from harness.annotator import IS_NEXT, READY
+from harness.annotator import IS_NEXT, READY, reload
 from harness.served import holds
 from tests.annotate_app.participants import frames_of
 
@@ -76,8 +76,7 @@ def test_who_comes_again_fetches_no_panel_again(new_context, served):
     served.enter("again")
     page.goto(f"{served.url}?rater=again")
     page.wait_for_selector(READY)
-    page.reload()
-    page.wait_for_selector(READY)
+    reload(page)
     sizes = page.evaluate(
         "(path) => performance.getEntriesByType('resource')"
         ".filter(({ name }) => name.includes(path)).map(({ transferSize }) => transferSize)",

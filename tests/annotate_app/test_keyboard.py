@@ -6,7 +6,7 @@ import pytest
 
 from evenhand.study import open_study
 from evenhand.study.store.logs.answers import remarks_table
-from harness.annotator import READY, Annotator, press_keys, response_text
+from harness.annotator import Annotator, press_keys, reload, response_text
 from harness.served import holds
 
 pytestmark = pytest.mark.browser
@@ -53,9 +53,7 @@ def test_a_corrected_digit_is_the_answer_and_never_the_confidence(reader, long_t
     page.get_by_role("radio", name="Fairly sure").check()  # by mouse the same
     page.keyboard.press("3")
     assert sure(person) == ["Fairly sure"]
-    before = page.text_content(".material")
-    page.keyboard.press("Enter")
-    person.wait_for_next(before)
+    person.go_on("Enter")
     person.wait_for_chip("saved")
     assert list(person.stored().values()) == ["C"]
     with open_study(long_texts.folder) as study:
@@ -123,9 +121,7 @@ def test_the_focus_returns_to_the_texts(reader):
     page.locator(".sheet[open]").wait_for()
     page.keyboard.press("Escape")
     person.in_panel("panel.getRootNode().activeElement.className === 'material'")
-    before = page.text_content(".material")
-    page.keyboard.press("Enter")  # submits, and opens nothing again
-    person.wait_for_next(before)
+    person.go_on("Enter")  # submits, and opens nothing again
     assert not page.locator(".sheet").is_visible()
     assert person.focus() == "material"
 
@@ -151,8 +147,7 @@ def test_letters_digits_and_signs_are_no_keys_once_they_are_switched_off(reader)
     assert not any(caps.nth(n).is_visible() for n in range(caps.count()))
     assert page.locator(".panel [aria-keyshortcuts='C']").count() == 0
     assert page.locator(".back[aria-keyshortcuts=Backspace] kbd").is_visible()
-    page.reload()  # it is kept
-    page.wait_for_selector(READY)
+    reload(page)  # it is kept
     page.keyboard.press("c")
     assert person.chosen() is None
     # By Tab, arrows and Space alone an answer is given, and the keys are had back.
@@ -164,9 +159,7 @@ def test_letters_digits_and_signs_are_no_keys_once_they_are_switched_off(reader)
     assert person.chosen() == "L"
     press_keys(page, "ArrowDown", "ArrowDown")
     assert person.chosen() == "C"
-    before = page.text_content(".material")
-    page.keyboard.press("Enter")
-    person.wait_for_next(before)
+    person.go_on("Enter")
     assert holds(lambda: list(person.stored().values()) == ["C"])  # it was left while on its way
     for _ in range(8):
         page.keyboard.press("Shift+Tab")

@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 from evenhand.study import open_study
 from evenhand.study.access.accounts import set_account
 from evenhand.study.desk.desk import AnnotationDesk
-from harness.annotator import READY, SAVED, press_keys
+from harness.annotator import READY, SAVED, press_keys, reload
 from harness.served import Served
 from harness.studies import TOPICS_HEAD, submit, task_of
 from tests.annotate_app.leading import PASSWORD, log_in
@@ -128,8 +128,7 @@ def test_digits_from_anywhere_and_enter(annotator, asked, axe):
 def test_a_draft_survives_the_window(annotator, asked):
     page = annotator("drafts", asked).page
     page.keyboard.type("42")
-    page.reload()
-    page.wait_for_selector(READY)
+    reload(page)
     assert page.get_by_role("textbox", name="How good is it?").input_value() == "42"
     page.keyboard.press("?")
     page.get_by_text("Type the number, then Enter").wait_for()
@@ -207,8 +206,7 @@ def test_a_draft_of_ticks_survives_the_window(annotator, topics):
     person = annotator("drafts", topics)
     page = person.page
     person.press("1", "2")
-    page.reload()
-    page.wait_for_selector(READY)
+    reload(page)
     assert ticked(page) == ["Billing", "A bug"]
 
 

@@ -173,10 +173,8 @@ def test_postgresql_crashes_under_an_annotator_a_lead_and_a_newcomer(
     assert health(served) == (200, WELL)
 
     postgresql.crash()
-    before = person.page.text_content(".material")
     person.choose("R")
-    person.submit()
-    person.wait_for_next(before)
+    person.go_on("Enter")
     ahead = person.page.text_content(".material")
     newcomer = new_page(served.url, locale="de-DE")
     newcomer.get_by_text(language("de").say("page.waiting_text")).wait_for()

@@ -7,7 +7,7 @@ import pytest
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.flags import raised_flags, settle_flag
-from harness.annotator import READY, Annotator, press_keys
+from harness.annotator import READY, Annotator, press_keys, reload
 from harness.served import Served, holds
 from harness.slow_line import SlowLine
 from harness.studies import work_through
@@ -133,8 +133,7 @@ def test_a_flag_is_shown_stored_and_withdrawn(new_page, long_ago):
         assert not page.get_by_role("button", name="Withdraw").count()
         flagged(person, "stored")
         assert "a name" in page.text_content(".flags")
-        page.reload()
-        page.wait_for_selector(READY)
+        reload(page)
         flagged(person, "stored")
         person.answer("L")
         assert page.locator(".flags li").count() == 0
@@ -185,13 +184,11 @@ def test_a_leads_answer_to_a_flag_reaches_whoever_raised_it_once(annotator, long
     with open_study(long_ago.folder) as study:
         flag = next(each for each in raised_flags(study) if each.rater_id == "asked")
         settle_flag(study, flag.number, "for leads only", "lead", "Take the first of the two.")
-    page.reload()
-    page.wait_for_selector(READY)
+    reload(page)
     told = page.locator(".told")
     assert "two <b>questions</b> in one”: Take the first of the two." in told.inner_text()
     assert "for leads only" not in page.content()
     told.get_by_role("button", name="I have read this").click()
     told.wait_for(state="hidden")
-    page.reload()
-    page.wait_for_selector(READY)
+    reload(page)
     assert told.is_hidden()

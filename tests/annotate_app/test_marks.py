@@ -10,7 +10,7 @@ import pytest
 from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
 from evenhand.study.store.logs.answers import answers_table
-from harness.annotator import READY, Annotator
+from harness.annotator import READY, Annotator, reload
 from harness.studies import SHORTER
 
 pytestmark = pytest.mark.browser
@@ -159,8 +159,7 @@ def test_a_mark_outlives_a_reload_and_a_look_back(annotator, asking):
     page = person.page
     person.press("c", ",", "Enter", "Escape")
     (first,) = quoted(person)
-    page.reload()
-    page.wait_for_selector(READY)
+    reload(page)
     assert quoted(person) == marked(person) == [first]
     person.press("Enter")
     page.locator(".count", has_text="1 of").wait_for()
@@ -182,6 +181,7 @@ def test_what_is_typed_ahead_marks_or_is_forgotten_and_never_submits(
     server = serve_study(make_asking(2, "optional"))
     person = annotator("ahead", server)
     page = person.page
+    assert page.get_by_text("Which words decided? (optional)").is_visible()
     person.press("c", "Enter")
     page.locator(".count", has_text="1 of").wait_for()
     person.press("Backspace", ",", "Enter")
@@ -199,15 +199,6 @@ def test_a_skip_needs_no_marks(annotator, asking):
     person.page.get_by_role("button", name="Skip", exact=True).last.click()
     person.page.locator(".count", has_text="1 of").wait_for()
     assert [cut for _, cut in stored(asking, "skips")] == [[]]
-
-
-@pytest.mark.thorough
-def test_optional_marks_keep_nobody(annotator, make_asking, serve_study):
-    server = serve_study(make_asking(1, "optional"))
-    person = annotator("optional", server)
-    assert person.page.get_by_text("Which words decided? (optional)").is_visible()
-    person.press("c", "Enter")
-    person.page.get_by_text("All done").wait_for()
 
 
 @pytest.mark.thorough

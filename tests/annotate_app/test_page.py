@@ -92,9 +92,7 @@ def test_responses_are_shown_as_text_and_nothing_leaves(serve, annotator, new_co
         assert rail["x"] + rail["width"] == 1440
         assert rail["y"] + rail["height"] == 900
         assert _contrast(page, "#question-0") >= 4.5
-        before = page.text_content(".material")
-        press_keys(page, "c", "Enter")
-        person.wait_for_next(before)
+        person.go_on("c", "Enter")
     expected = [hostile(n, side) for n in range(1, len(HOSTILE) // 2 + 1) for side in "ab"]
     assert sorted(shown) == sorted(expected)
     assert kinds <= (DRAWN if display == "markdown" else {"SPAN"})
@@ -222,11 +220,13 @@ def begun(server: Served) -> int:
 
 def test_from_the_rater_code_to_the_end(new_page, mortal):
     before = begun(mortal)
-    page = new_page(mortal.url)
+    page = new_page(f"{mortal.url}?rater=no%20such%20code!")
+    complaint = page.get_by_role("alert")
+    complaint.wait_for()
+    page.goto(mortal.url)
     code = page.get_by_label("Rater code")
     code.fill("no such code!")
     code.press("Enter")
-    complaint = page.get_by_role("alert")
     complaint.wait_for()
     assert "rater code is 1 to 64 letters" in complaint.inner_text()
     code.fill("anna")
@@ -253,12 +253,6 @@ def test_from_the_rater_code_to_the_end(new_page, mortal):
     assert holds(lambda: len(mortal.labels("anna")) == 2)
     page.reload()
     page.get_by_text("All done").wait_for()
-
-
-def test_a_bad_code_in_the_address_asks_again(new_page, served):
-    page = new_page(f"{served.url}?rater=no%20such%20code!")
-    page.get_by_role("alert").wait_for()
-    page.get_by_label("Rater code").wait_for()
 
 
 @pytest.mark.parametrize(("mode", "width"), LIGHT_AND_DARK)

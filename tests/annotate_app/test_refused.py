@@ -8,7 +8,7 @@ from evenhand.study import open_study
 from evenhand.study.access.accounts import set_account
 from evenhand.study.access.admission import revoke_invites
 from evenhand.study.session.sessions import Sessions
-from harness.annotator import READY, press_keys
+from harness.annotator import READY, press_keys, reload
 from harness.served import holds
 from tests.annotate_app.participants import heading, link
 
@@ -64,13 +64,11 @@ def test_what_was_refused_is_told_until_it_is_read_over_reloads(annotator, short
     other.submit()  # goes on at once, and is refused
     told = other.page.get_by_role("alert").filter(has_text="Unit 1")
     told.wait_for()
-    other.page.reload()
-    other.page.wait_for_selector(READY)
+    reload(other.page)
     told.wait_for()
     other.page.get_by_role("button", name="I have read this").click()
     told.wait_for(state="hidden")
-    other.page.reload()
-    other.page.wait_for_selector(READY)
+    reload(other.page)
     assert told.is_hidden()
 
 
@@ -156,8 +154,7 @@ def test_what_waits_when_a_session_ends_is_told_until_it_is_read(new_context, by
     assert told.is_hidden()
     with open_study(by_link.folder) as study:
         Sessions(study).readmit("ends")
-    page.reload()
-    page.wait_for_selector(READY)
+    reload(page)
     assert holds(lambda: len(by_link.labels("ends")) == 1)  # it was kept all the same
 
 

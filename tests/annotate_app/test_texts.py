@@ -83,16 +83,6 @@ def test_markdown_is_drawn_and_a_key_shows_its_source(annotator, in_markdown):
 
 
 @pytest.mark.thorough
-def test_the_next_unit_is_rendered_again(annotator, in_markdown):
-    person = annotator("turns", in_markdown)
-    person.page.keyboard.press("*")
-    before = person.page.text_content(".material")
-    person.press("c", "Enter")
-    person.wait_for_next(before)
-    assert person.page.locator(".text.rendered").count() == 2
-
-
-@pytest.mark.thorough
 def test_what_is_wide_scrolls_in_its_box_and_by_keyboard(annotator, in_markdown):
     person = annotator("wide", in_markdown)
     page = person.page
@@ -188,9 +178,7 @@ def test_how_scripts_and_emoji_are_written_is_left_alone(serve, annotator):
     server = serve(2, with_unseen)
     person = annotator("writes", server)
     if person.page.locator(".empty").count():
-        before = person.page.text_content(".material")
-        person.press("c", "Enter")
-        person.wait_for_next(before)
+        person.go_on("c", "Enter")
     plain = person.page.locator(".response .text", has_text="Response 2, side b")
     assert plain.text_content().endswith(LEGITIMATE)
     assert plain.evaluate("node => node.childElementCount") == 0

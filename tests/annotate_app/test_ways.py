@@ -8,7 +8,7 @@ from importlib.resources import files
 
 import pytest
 
-from harness.annotator import READY, press_keys
+from harness.annotator import READY, press_keys, reload
 from harness.served import Served, holds
 
 pytestmark = pytest.mark.browser
@@ -98,8 +98,7 @@ def test_letters_grow_by_a_key_and_the_browser_remembers_it(entered):
     press_keys(page, ">", ">")
     assert text.evaluate(size) == pytest.approx(1.3 * before, rel=1e-3)
     assert text.evaluate(LONGEST_LINE) <= 75
-    page.reload()
-    page.wait_for_selector(READY)
+    reload(page)
     assert text.evaluate(size) == pytest.approx(1.3 * before, rel=1e-3)
     page.get_by_role("button", name="Smaller letters").click()
     assert text.evaluate(size) == pytest.approx(1.15 * before, rel=1e-3)
@@ -139,8 +138,7 @@ def test_an_answer_goes_as_soon_as_it_is_chosen_where_a_rater_wants_it_so(faithf
     page.get_by_text("You are changing an earlier answer").wait_for(state="hidden")
     answered(page, 3)
     assert holds(lambda: sorted(faithful.labels("quick")["label"]) == ["no", "no", "yes"])
-    page.reload()
-    page.wait_for_selector(READY)
+    reload(page)
     assert page.get_by_role("checkbox", name="Submit as soon as I choose").is_checked()
 
 

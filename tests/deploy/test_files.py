@@ -32,6 +32,22 @@ AWAY_PAGE = DEPLOY / "nginx" / "away.html"
 PORTS = ["8501", "8502"]
 
 
+def service_of(unit: Path) -> configparser.SectionProxy:
+    """What a unit of systemd says of its service."""
+    parsed = configparser.RawConfigParser(strict=False)
+    assert parsed.read(unit, "utf-8")
+    return parsed["Service"]
+
+
+def analyzed(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """What systemd-analyze says."""
+    program = shutil.which("systemd-analyze")
+    if program is None:
+        pytest.skip("systemd-analyze is not installed")
+    words = [program, *map(str, arguments)]
+    return subprocess.run(words, capture_output=True, text=True, check=False)
+
+
 def test_the_away_page_is_the_apps():
     script = runpy.run_path(str(DEPLOY / "nginx" / "write_away_page.py"))
     shipped = AWAY_PAGE.read_text("utf-8")
@@ -50,9 +66,7 @@ def test_the_away_page_needs_nothing_else():
 
 
 def test_the_service_is_its_own_user_and_may_write_to_its_own_folder_alone():
-    unit = configparser.RawConfigParser(strict=False)
-    unit.read(UNIT, "utf-8")
-    service = unit["Service"]
+    service = service_of(UNIT)
     assert service["User"] == "evenhand"
     assert (service["UMask"], service["StateDirectoryMode"]) == ("0077", "0700")
     assert service["ProtectSystem"] == "strict"
@@ -76,17 +90,14 @@ def test_another_studys_service_differs_by_its_folder_and_path_alone():
     assert said == ["[Service]", "ExecStart=", f"{other} --path /second"]
 
 
-def test_systemd_understands_the_service_and_rates_it_as_closed(tmp_path):
-    analyze = shutil.which("systemd-analyze")
-    if analyze is None:
-        pytest.skip("systemd-analyze is not installed")
+def test_systemd_understands_the_units_and_rates_the_service_as_closed(tmp_path):
+    for file in (UNIT, *(DEPLOY / "systemd").glob("evenhand-backup.*")):
+        text = file.read_text("utf-8").replace("/opt/evenhand/bin/evenhand", sys.executable)
+        (tmp_path / file.name.replace("@", "@8501")).write_text(text, "utf-8")
+    verified = analyzed("verify", *tmp_path.iterdir())
+    assert (verified.returncode, verified.stderr) == (0, "")
     unit = tmp_path / "evenhand@8501.service"
-    text = UNIT.read_text("utf-8")
-    unit.write_text(text.replace("/opt/evenhand/bin/evenhand", sys.executable), "utf-8")
-    verified = subprocess.run([analyze, "verify", unit], capture_output=True, text=True, check=True)
-    assert verified.stderr == ""
-    rate = [analyze, "security", "--offline=true", "--threshold=20", unit]
-    rated = subprocess.run(rate, capture_output=True, text=True, check=False)
+    rated = analyzed("security", "--offline=true", "--threshold=20", unit)
     assert rated.returncode == 0, rated.stdout
 
 
@@ -134,65 +145,39 @@ def health(port: int) -> int:
 
 
 @pytest.mark.slow
-def test_the_health_check_knows_a_served_study_from_none(tmp_path):
-    served = Served(panel_study(tmp_path, 1), tmp_path)
-    served.start()
-    try:
+@pytest.mark.parametrize("path", ["", "/first"])
+def test_the_health_check_knows_a_served_study_from_none_at_its_path(tmp_path, path):
+    with Served(panel_study(tmp_path, 1), tmp_path, path=path) as served:
         assert health(served.port) == 0
-    finally:
-        served.kill()
     assert health(served.port) != 0
 
 
 @pytest.mark.slow
 def test_the_health_check_ends_a_process_that_hangs_and_no_other(tmp_path):
-    served = Served(panel_study(tmp_path, 1), tmp_path)
+    folder = panel_study(tmp_path, 1)
     (tmp_path / "other").mkdir()
-    other = Served(served.folder, tmp_path / "other")
-    served.start()
-    other.start()
-    try:
-        assert served.process is not None
-        served.process.send_signal(signal.SIGSTOP)
+    with Served(folder, tmp_path) as served, Served(folder, tmp_path / "other") as other:
+        served.freeze()
         assert health(served.port) != 0
         assert served.process.wait(10) == -signal.SIGKILL
         assert health(other.port) == 0
         assert served.port != other.port
-    finally:
-        served.kill()
-        other.kill()
     assert "init: true" in COMPOSE  # a container's first process cannot be killed from inside it
 
 
 @pytest.mark.slow
-def test_the_health_check_asks_a_study_at_its_path(tmp_path):
-    served = Served(panel_study(tmp_path, 1), tmp_path, path="/first")
-    served.start()
-    try:
-        assert health(served.port) == 0
-    finally:
-        served.kill()
-
-
-@pytest.mark.slow
 def test_the_health_check_ends_the_process_of_several_studies_that_hangs(tmp_path):
-    served = ServedTogether(two_studies(tmp_path), tmp_path)
-    served.start()
-    try:
+    with ServedTogether(two_studies(tmp_path), tmp_path) as served:
         assert health(served.port) == 0
         served.process.suspend()
         assert health(served.port) != 0
         assert served.process.wait(10) == -signal.SIGKILL
-    finally:
-        served.stop()
 
 
 @pytest.mark.slow
 def test_systemd_hears_that_the_app_has_begun_and_goes_on_until_it_hangs(tmp_path):
     """The words of sd_notify as systemd reads them, and none from a process that is frozen."""
-    unit = configparser.RawConfigParser(strict=False)
-    unit.read(UNIT, "utf-8")
-    service = unit["Service"]
+    service = service_of(UNIT)
     assert (service["Type"], service["WatchdogSignal"]) == ("notify", "SIGKILL")
     seconds = 1.5
     assert float(service["WatchdogSec"]) > seconds
@@ -201,14 +186,11 @@ def test_systemd_hears_that_the_app_has_begun_and_goes_on_until_it_hangs(tmp_pat
         line.bind(str(place))
         line.settimeout(seconds)
         says = {"NOTIFY_SOCKET": str(place), "WATCHDOG_USEC": str(round(seconds * 1e6))}
-        served = Served(panel_study(tmp_path, 1), tmp_path, environment=says)
-        served.start()
-        try:
+        with Served(panel_study(tmp_path, 1), tmp_path, environment=says) as served:
             assert line.recv(100) == b"READY=1"
             for _ in range(4):
                 assert line.recv(100) == b"WATCHDOG=1"
-            assert served.process is not None
-            served.process.send_signal(signal.SIGSTOP)
+            served.freeze()
             line.setblocking(False)
             with suppress(BlockingIOError):  # what was said before
                 while line.recv(100):
@@ -216,8 +198,6 @@ def test_systemd_hears_that_the_app_has_begun_and_goes_on_until_it_hangs(tmp_pat
             time.sleep(seconds)
             with pytest.raises(BlockingIOError):
                 line.recv(100)
-        finally:
-            served.kill()
 
 
 def test_compose_names_files_that_are_there_and_the_ports_that_nginx_has():
