@@ -31,8 +31,7 @@ from evenhand.study.access.admission import make_invites
 from evenhand.study.access.lead_login import new_link_token
 from evenhand.study.settings.study_toml import change_config, read_config
 from harness.annotator import READY, Annotator
-from harness.ports import free_port
-from harness.served import Served, ServedTogether, holds
+from harness.served import ServedTogether, holds
 from harness.studies import write_pairs
 from tests.annotate_app.leading import complaint, log_in, turn_to
 from tests.annotate_app.participants import settled
@@ -285,69 +284,11 @@ def test_links_and_files_of_a_leads_page_are_of_its_study(new_page, together):
     assert asked(together, elsewhere, Cookie=cookie)[0] == 403
 
 
-@pytest.mark.thorough
-def test_one_login_at_the_provider_serves_both_and_each_lets_in_whom_it_lists(
-    new_context, tmp_path
-):
-    pytest.importorskip("joserfc")
-    from harness.identity_provider import CLIENT, SECRET, IdentityProvider
-
-    provider = IdentityProvider()
-    secret = {"EVENHAND_TEST_SECRET": SECRET}
-    served = {
-        folder.name: Served(folder, tmp_path, free_port(), None, secret, path=f"/{folder.name}")
-        for folder in two_studies(tmp_path)
-    }
-    for name, leads in (("first", ["sub:ada-1"]), ("second", ["sub:ben-2"])):
-        settings = {
-            "server_metadata_url": provider.metadata_url,
-            "client_id": CLIENT,
-            "client_secret": "${EVENHAND_TEST_SECRET}",
-            "address": served[name].url.rstrip("/"),
-            "label": "Institute",
-            "leads": leads,
-        }
-        change_config(served[name].folder, {"oidc": settings})
-        served[name].start()
-    try:
-        page = new_context().new_page()
-        provider.person = {"sub": "ada-1", "email": "ada@example.org", "email_verified": True}
-
-        def come_to(name: str) -> None:
-            provider.redirect_uri = f"{served[name].url}oauth2callback"
-            page.goto(f"{served[name].url}overview")
-            page.get_by_role("button", name="Institute").click()
-
-        come_to("first")
-        expect(page.get_by_text("Leading the study")).to_be_visible()
-        kept = page.context.cookies()
-        paths = {each["path"] for each in kept if each["name"].startswith("_streamlit_user")}
-        assert paths == {"/first"}
-        page.goto(f"{served['second'].url}overview")  # with the first's login at hand
-        expect(page.get_by_role("heading", name="Leading a study")).to_be_visible()
-        come_to("second")
-        complaint(page, "does not know you")
-        provider.person = {"sub": "ben-2"}
-        page.get_by_role("button", name="Institute").click()
-        expect(page.get_by_text("Leading the study")).to_be_visible()
-        page.get_by_role("button", name="Log out").click()  # of the second alone
-        page.wait_for_url(served["second"].url)  # by way of the provider
-        expect(page.get_by_role("button", name="Institute")).to_be_visible()
-        page.goto(f"{served['first'].url}overview")
-        expect(page.get_by_text("Leading the study")).to_be_visible()
-    finally:
-        for each in served.values():
-            each.kill()
-        provider.close()
-
-
 # ---- one process --------------------------------------------------------------------------------
 
 
 def test_a_kill_loses_nothing_in_any_study(new_context, tmp_path):
-    together = ServedTogether(two_studies(tmp_path), tmp_path)
-    together.start()
-    try:
+    with ServedTogether(two_studies(tmp_path), tmp_path) as together:
         people = [enters(new_context().new_page(), together, name, "cy") for name in NAMES]
         for person in people:
             person.answer("L")
@@ -363,8 +304,6 @@ def test_a_kill_loses_nothing_in_any_study(new_context, tmp_path):
             person.wait_for_chip("saved")
             assert person.all_stored()
             assert len(person.given) == 2
-    finally:
-        together.stop()
 
 
 def test_health_is_good_only_where_all_are(together):
@@ -407,30 +346,41 @@ def command(*words: object) -> subprocess.CompletedProcess[str]:
     )
 
 
+def refused(*words: object, says: str) -> None:
+    """Check that the command serves nothing and says why in one sentence."""
+    done = command(*words)
+    assert done.returncode == 2
+    assert says in done.stderr.replace("\n", " ")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory) -> list[Path]:
+    """For commands that refuse them, or change nothing."""
+    return two_studies(tmp_path_factory.mktemp("two"))
+
+
 def test_names_that_clash_or_are_no_part_of_an_address_are_refused(tmp_path):
-    for name in ("of-a/Same", "of-b/same", "a b", "health", "static"):
-        (tmp_path / name).mkdir(parents=True)
-    same = command(tmp_path / "of-a/Same", tmp_path / "of-b/same")
-    assert (same.returncode, same.stdout) == (2, "")
-    assert "Two studies would have the address /same; rename one" in same.stderr
-    for name in ("a b", "health", "static"):
-        odd = command(tmp_path / "of-a/Same", tmp_path / name)
-        assert odd.returncode == 2
-        assert f"{name} cannot be the path of an address" in odd.stderr
-    assert "is of one study" in command(tmp_path, tmp_path, "--path", "/x").stderr
-    assert "cannot be the path" in command(tmp_path, "--path", "/a/b").stderr
+    same, other, *odd = (
+        tmp_path / name for name in ("A/Same", "B/same", "a b", "health", "static")
+    )
+    for folder in (same, other, *odd):
+        folder.mkdir(parents=True)
+    refused(same, other, says="Two studies would have the address /same; rename one")
+    for folder in odd:
+        refused(same, folder, says=f"{folder.name} cannot be the path of an address")
+    refused(tmp_path, tmp_path, "--path", "/x", says="is of one study")
+    refused(tmp_path, "--path", "/a/b", says="cannot be the path")
 
 
 @pytest.mark.parametrize("path", ["/first", "/elsewhere"])
-def test_a_path_in_the_address_is_refused_where_studies_have_their_own(tmp_path, path):
-    done = command(*two_studies(tmp_path), "--url", f"https://study.example.org{path}")
-    assert done.returncode == 2
-    assert "Leave it out: https://study.example.org" in done.stderr
-    other = command(
-        tmp_path / "first", "--url", "https://study.example.org/elsewhere", "--path", "/first"
+def test_a_path_in_the_address_is_refused_where_studies_have_their_own(two, path):
+    says, elsewhere = (
+        "Leave it out: https://study.example.org",
+        "https://study.example.org/elsewhere",
     )
-    assert other.returncode == 2
-    assert "Leave it out: https://study.example.org" in other.stderr
+    refused(*two, "--url", f"https://study.example.org{path}", says=says)
+    refused(two[0], "--url", elsewhere, "--path", "/first", says=says)
 
 
 def test_what_is_broken_in_the_folder_around_keeps_no_other_from_being_served(tmp_path):
@@ -442,39 +392,19 @@ def test_what_is_broken_in_the_folder_around_keeps_no_other_from_being_served(tm
     shutil.copytree(first, home / ".first.5e1f")  # as a killed restore leaves it
     with (second / "study.toml").open("a") as settings:
         settings.write("nonsense = [\n")
-    served = ServedTogether([home], tmp_path)
-    served.start()
-    try:
+    with ServedTogether([home], tmp_path) as served:
         assert asked(served, "/first/health")[0] == 200
         assert asked(served, "/second/health")[0] == 404
         assert "second is not served: " in served.log
         assert ".first" not in served.log
-    finally:
-        served.stop()
-    named = command(first, second)
-    assert named.returncode == 2
-    assert "second: " in named.stderr
+    refused(first, second, says="second: ")
     shutil.copytree(second, tmp_path / "broken" / "second")
-    assert "No study can be served" in command(tmp_path / "broken").stderr
+    refused(tmp_path / "broken", says="No study can be served")
 
 
-def test_the_folder_that_one_stands_in_has_its_own_name(tmp_path, monkeypatch):
-    first, second = two_studies(tmp_path)
-    monkeypatch.chdir(first)
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        done = command(".", second, "--port", taken.getsockname()[1])
-    assert "/first/" in done.stdout
-    assert "is not available" in done.stderr
-
-
-def test_a_copy_of_a_study_whose_links_would_open_both_is_refused(tmp_path):
-    (first, _) = two_studies(tmp_path)
-    shutil.copytree(first, tmp_path / "copy")
-    done = command(first, tmp_path / "copy")
-    assert done.returncode == 2
-    assert "copy is a copy of first" in done.stderr
+def test_a_copy_of_a_study_whose_links_would_open_both_is_refused(two, tmp_path):
+    shutil.copytree(two[0], tmp_path / "copy")
+    refused(two[0], tmp_path / "copy", says="copy is a copy of first")
 
 
 def test_a_single_sign_on_that_would_lead_elsewhere_is_refused(tmp_path, monkeypatch):
@@ -488,22 +418,21 @@ def test_a_single_sign_on_that_would_lead_elsewhere_is_refused(tmp_path, monkeyp
     }
     change_config(first, {"oidc": settings})
     for options, path in (([], "/"), (["--path", "/first"], "/first")):
-        done = command(first, *options)
-        assert done.returncode == 2
-        assert f"/second, but this study is served at {path}." in done.stderr.replace("\n", " ")
-    both = command(first, second)
-    assert both.returncode == 2
-    assert "--path /first" in both.stderr.replace("\n", " ")
+        refused(first, *options, says=f"/second, but this study is served at {path}.")
+    refused(first, second, says="--path /first")
 
 
-@pytest.mark.parametrize("names", [NAMES, NAMES[:1]])
-def test_a_port_that_is_taken_is_one_sentence(tmp_path, names):
-    two_studies(tmp_path)
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_port_that_is_taken_is_one_sentence_and_a_folder_one_stands_in_has_its_name(
+    two, number, monkeypatch
+):
+    monkeypatch.chdir(two[0])
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        done = command(*(tmp_path / name for name in names), "--port", port)
+        done = command(".", *two[1:number], "--port", port)
     assert done.returncode == 2
+    assert ("/first/" in done.stdout) == (number == 2)
     assert f"Port {port} is not available" in done.stderr
     assert "Traceback" not in done.stderr

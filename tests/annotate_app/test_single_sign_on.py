@@ -5,6 +5,7 @@ from __future__ import annotations
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from uuid import NAMESPACE_URL, uuid5
 
 import pytest
@@ -19,6 +20,7 @@ from harness.ports import free_port
 from harness.served import Served
 from tests.annotate_app.leading import complaint
 from tests.annotate_app.participants import inside
+from tests.annotate_app.together import two_studies
 
 pytestmark = [pytest.mark.browser, pytest.mark.thorough]
 
@@ -36,25 +38,27 @@ def provider() -> Iterator[IdentityProvider]:
     provider.close()
 
 
-@pytest.fixture(scope="module")
-def served(make_study, tmp_path_factory, provider) -> Iterator[Served]:
-    folder, port = make_study(2), free_port()
+def sign_on_at(provider: IdentityProvider, served: Served, label: str, **lists: list[str]) -> None:
+    """Let the people on these lists come in by the provider."""
     settings = {
         "server_metadata_url": provider.metadata_url,
         "client_id": CLIENT,
         "client_secret": "${EVENHAND_TEST_SECRET}",
-        "address": f"http://127.0.0.1:{port}",
-        "label": BUTTON,
-        "leads": ["ada@example.org"],
-        "experts": ["sub:ben-2", "sub:cy-3"],
+        "address": served.url.rstrip("/"),
+        "label": label,
     }
-    change_config(folder, {"oidc": settings, "session": {"entry": "account"}})
-    provider.redirect_uri = f"http://127.0.0.1:{port}/oauth2callback"
-    served = Served(folder, tmp_path_factory.mktemp("server"), port)
+    change_config(served.folder, {"oidc": settings | lists})
     served.environment["EVENHAND_TEST_SECRET"] = SECRET
-    served.start()
-    yield served
-    served.kill()
+
+
+@pytest.fixture(scope="module")
+def served(make_study, tmp_path_factory, provider) -> Iterator[Served]:
+    served = Served(make_study(2), tmp_path_factory.mktemp("server"), free_port())
+    listed = {"leads": ["ada@example.org"], "experts": ["sub:ben-2", "sub:cy-3"]}
+    sign_on_at(provider, served, BUTTON, **listed)
+    change_config(served.folder, {"session": {"entry": "account"}})
+    with served:
+        yield served
 
 
 @pytest.fixture
@@ -63,6 +67,7 @@ def come_by_it(new_page, served, provider) -> Callable[..., Page]:
 
     def come(door: str, person: dict[str, object]) -> Page:
         provider.person, provider.signing_key = person, provider.key
+        provider.redirect_uri = f"{served.url}oauth2callback"
         page = new_page(f"{served.url}{door}")
         page.get_by_role("button", name=BUTTON).click()
         return page
@@ -184,3 +189,39 @@ def test_a_study_without_a_provider_has_none_of_its_addresses(mortal):
         with pytest.raises(urllib.error.HTTPError) as refusal:
             urllib.request.urlopen(f"{mortal.url}{path}")  # noqa: S310
         assert refusal.value.code == 404
+
+
+def test_one_login_at_the_provider_serves_two_studies_and_each_lets_in_whom_it_lists(
+    new_page, provider, tmp_path
+):
+    folders = two_studies(tmp_path)
+    served = {f.name: Served(f, tmp_path, free_port(), path=f"/{f.name}") for f in folders}
+    with ExitStack() as stack:
+        for name, lead in (("first", "sub:ada-1"), ("second", "sub:ben-2")):
+            sign_on_at(provider, served[name], "Institute", leads=[lead])
+            stack.enter_context(served[name])
+        page = new_page("about:blank")
+        provider.person, provider.signing_key = ADA, provider.key
+
+        def come_to(name: str) -> None:
+            provider.redirect_uri = f"{served[name].url}oauth2callback"
+            page.goto(f"{served[name].url}overview")
+            page.get_by_role("button", name="Institute").click()
+
+        come_to("first")
+        expect(page.get_by_text("Leading the study")).to_be_visible()
+        kept = page.context.cookies()
+        paths = {each["path"] for each in kept if each["name"].startswith("_streamlit_user")}
+        assert paths == {"/first"}
+        page.goto(f"{served['second'].url}overview")  # with the first's login at hand
+        expect(page.get_by_role("heading", name="Leading a study")).to_be_visible()
+        come_to("second")
+        complaint(page, "does not know you")
+        provider.person = BEN
+        page.get_by_role("button", name="Institute").click()
+        expect(page.get_by_text("Leading the study")).to_be_visible()
+        page.get_by_role("button", name="Log out").click()  # of the second alone
+        page.wait_for_url(served["second"].url)  # by way of the provider
+        expect(page.get_by_role("button", name="Institute")).to_be_visible()
+        page.goto(f"{served['first'].url}overview")
+        expect(page.get_by_text("Leading the study")).to_be_visible()
