@@ -107,17 +107,13 @@ def test_any_text_is_read_as_it_was_written(text):
     assert tomllib.loads(new)["comprehension"][1] == entry
 
 
-def test_an_entry_is_changed_in_its_place():
+def test_an_entry_is_changed_in_its_place_or_added_to_a_table_in_one_line():
     entry = {"question": "Which?", "options": ["this", "that"], "answer": "this"}
     changed = with_entry(WRITTEN, "comprehension", 0, entry)
     assert changed == WRITTEN.replace('"What?"', '"Which?"')
     assert "comprehension" not in with_entry(changed, "comprehension", 0, None)
     unit = {"name": "first", "expected": {"shorter": ["R"]}}
     assert '"first"   # easy' in with_entry(UNIT, "unit", 0, unit)
-
-
-def test_an_entry_is_added_to_a_table_in_one_line():
-    entry = {"key": "age", "question": "How old?", "options": ["young", "old"]}
     new = with_entry("background = {}\n", "background.questions", 0, entry)
     assert tomllib.loads(new) == {"background": {"questions": [entry]}}
 

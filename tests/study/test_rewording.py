@@ -145,25 +145,22 @@ def test_what_does_not_fit_is_refused_with_nothing_written(study, words, pairs, 
     assert not (study.folder / "rubrics" / "refusal-2.toml").exists()
 
 
-def test_one_wording_is_tried_at_a_time(study):
+def test_settings_that_do_not_fit_a_trial_are_refused(study):
+    def change(**sections: object) -> None:
+        change_config(study.folder, sections)
+
+    change(annotation={"languages": ["de"]})
+    with open_study(study.folder) as again, pytest.raises(InputError, match="raters read 'de'"):
+        declare_rewording(again, *reworded(), 4)
+    change(annotation={"languages": []}, rewording={"rubric": "refusal", "after": 4, "pairs": 4})
+    with pytest.raises(InputError, match="no other wording"):
+        open_study(study.folder)
+    change(rewording=None)
     declare_rewording(study, *reworded(), 4)
     with open_study(study.folder) as again, pytest.raises(InputError, match="tries one wording"):
         declare_rewording(again, *reworded("refusal-3"), 4)
-
-
-def test_a_language_that_raters_read_needs_the_new_words_too(make_study):
-    study = make_study(pairs=12, sample=4, rubrics=["refusal"])
-    change_config(study.folder, {"annotation": {"languages": ["de"]}})
-    with (
-        open_study(study.folder) as again,
-        pytest.raises(InputError, match="raters read 'de', too"),
-    ):
-        declare_rewording(again, *reworded(), 4)
-
-
-def test_a_trial_of_what_is_no_other_wording_is_refused(study):
-    change_config(study.folder, {"rewording": {"rubric": "refusal", "after": 4, "pairs": 4}})
-    with pytest.raises(InputError, match="no other wording"):
+    change(annotation={"rubrics": ["refusal", "refusal-2"]})
+    with pytest.raises(InputError, match="name one of them"):
         open_study(study.folder)
 
 
@@ -277,13 +274,6 @@ def test_a_wording_that_is_labelled_in_its_rubrics_place_is_judged(make_study):
     rows = rows[rows["statistic"].str.startswith("rewording_")]
     assert set(rows["rubric"]) == {"refusal-2"}
     assert set(rows["at"]) == {"refusal", "refusal-2"}
-
-
-def test_two_wordings_that_are_tried_are_not_both_labelled_everywhere(study):
-    declare_rewording(study, *reworded(), 4)
-    change_config(study.folder, {"annotation": {"rubrics": ["refusal", "refusal-2"]}})
-    with pytest.raises(InputError, match="name one of them"):
-        open_study(study.folder)
 
 
 def test_graders_are_asked_under_a_tried_wording_only_by_name(study):

@@ -48,23 +48,20 @@ from tests.annotate_app.together import two_studies
 from tests.study.access.conftest import PASSWORD, role_of
 
 
-def test_the_secret_is_made_once_and_is_every_studys_own(make_study):
+def test_secrets_are_made_once_and_are_every_studys_own(make_study):
     one, other = make_study(), make_study()
     assert len(study_secret(one.store)) == 32
     reopened = Store.open("study.db", one.folder)
-    assert study_secret(reopened) == study_secret(one.store) != study_secret(other.store)
+    for secret in (study_secret, cookie_secret):
+        assert secret(reopened) == secret(one.store) != secret(other.store)
     reopened.close()
-
-
-def test_a_token_says_what_was_put_in(store):
-    token = make_token(store, "invite", {"rater": "r-1", "count": 2}, minutes=1)
-    assert read_token(store, "invite", token) == {"rater": "r-1", "count": 2}
-    assert token.replace("-", "").replace("_", "").replace(".", "").isalnum()  # fit for an address
 
 
 def test_forged_foreign_and_expired_tokens_are_refused(make_study):
     store, elsewhere = make_study().store, make_study().store
     token = make_token(store, "invite", {"rater": "r-1"}, minutes=1)
+    assert read_token(store, "invite", token) == {"rater": "r-1"}
+    assert token.replace("-", "").replace("_", "").replace(".", "").isalnum()  # fit for an address
     body, _, signature = token.partition(".")
     forged = [
         "",
@@ -270,9 +267,7 @@ def test_one_address_at_many_accounts_is_slowed(store, clock):
     assert looked_at == guessing.ADDRESS.free
     clock.wait(61)
     assert tries(store, "lea", FOREIGN, PASSWORD) == "lead"
-
-
-def test_addresses_of_one_ipv6_network_are_one(store, clock):
+    # Addresses of one IPv6 network are one.
     found = {tries(store, "lea", f"2001:db8::{number:x}") for number in range(30)}
     assert any("too many" in each for each in found)
     assert tries(store, "lea", "2001:db8:0:1::1", PASSWORD) == "lead"
@@ -327,9 +322,7 @@ def test_what_is_typed_in_a_known_browser_is_slowed_as_well(store, clock):
     found = [tries(store, "lea", f"10.0.0.{n}", browser="hers") for n in range(10)]
     assert found[: guessing.PAIR.free] == ["wrong"] * guessing.PAIR.free
     assert all("too many" in each for each in found[guessing.PAIR.free :])
-
-
-def test_a_browser_is_known_at_its_own_account_alone(store, clock):
+    # It is known at its own account alone.
     set_account(store, "ben", PASSWORD, "lead")
     assert tries(store, "ben", FOREIGN, PASSWORD, "bens") == "lead"
     clock.wait(1)
@@ -563,11 +556,6 @@ def test_what_is_missing_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "authlib", None)  # as where it is not installed
     with pytest.raises(InputError, match=r"evenhand\[oidc\]"):
         client_secret(settings)
-
-
-def test_every_study_signs_its_cookies_with_a_secret_of_its_own(make_study):
-    one, other = make_study().store, make_study().store
-    assert cookie_secret(one) == cookie_secret(one) != cookie_secret(other)
 
 
 # Whose account goes along into a study made beside another

@@ -44,13 +44,6 @@ def invite(study: Study, rater: str, hours: float = 1) -> dict[str, str]:
     return {"invite": make_invites(study, [rater], hours)[0].token}
 
 
-def test_an_open_study_takes_any_code(make_session):
-    study = make_session()
-    assert admit(study, {}) is None
-    assert admit(study, {"rater": " "}) is None
-    assert admit(study, {"rater": " anna "}) == Admission("anna", "open", {"rater": "anna"})
-
-
 def test_capital_letters_make_no_other_person(make_session):
     study = make_session()
     task_of(AnnotationDesk(study), "Anna")
@@ -82,25 +75,27 @@ def test_one_person_however_the_code_is_typed(make_session):
         assert desk.progress(came.rater_id)[0] == 1
 
 
-def test_a_new_code_is_new_until_somebody_begins_under_it(make_session):
+def test_an_open_study_takes_any_code_which_is_new_until_somebody_begins_under_it(make_session):
     study = make_session()
-    for _ in range(2):  # asking changes nothing
-        assert admit(study, {"rater": FULL_WIDTH}).is_new
-    with study.store.read() as connection:
-        assert events_of(connection, "bO-7") == []
-    begin(study, "bO-7")
-    begin(study, "bO-7")
-    assert not admit(study, {"rater": "BO-7"}).is_new
-    with study.store.read() as connection:
-        assert [event.kind for event in events_of(connection, "bO-7")] == ["entered"]
-
-
-def test_a_very_long_code_is_cut_before_it_is_looked_at(make_session):
-    study = make_session()
+    assert admit(study, {}) is None
+    assert admit(study, {"rater": " "}) is None
+    assert admit(study, {"rater": " anna "}) == Admission("anna", "open", {"rater": "anna"})
     code = admit(study, {"rater": "\ufdfa" * 100_000}).rater_id  # each grows to 18 letters
-    assert len(code) < 5_000
+    assert len(code) < 5_000  # cut before it is looked at
     with pytest.raises(InputError, match="letters, digits"):
         AnnotationDesk(study).register(code)
+
+    def kinds() -> list[str]:
+        with study.store.read() as connection:
+            return [event.kind for event in events_of(connection, "bO-7")]
+
+    for _ in range(2):  # asking changes nothing
+        assert admit(study, {"rater": FULL_WIDTH}).is_new
+    assert kinds() == []
+    for _ in range(2):
+        begin(study, "bO-7")
+    assert not admit(study, {"rater": "BO-7"}).is_new
+    assert kinds() == ["entered"]
 
 
 @pytest.mark.parametrize("entry", ["invite", "account"])
@@ -182,21 +177,23 @@ def test_an_expert_comes_in_by_login_while_it_lasts(make_session):
 
 
 @pytest.mark.parametrize(
-    ("rater", "sentence"),
-    [("a b", "'a b' is no rater code"), ("humans", "stands for a group"), ("bo", "has an account")],
+    ("rater", "hours", "sentence"),
+    [
+        ("a b", 1, "'a b' is no rater code"),
+        ("humans", 1, "stands for a group"),
+        ("bo", 1, "has an account"),
+        *(
+            ("ben", hours, "more than 0 and at most 2160 hours")
+            for hours in (0, -1, float("nan"), float("inf"), 1e300)
+        ),
+    ],
 )
-def test_who_cannot_be_invited(make_session, rater, sentence):
+def test_who_cannot_be_invited_or_for_so_long(make_session, rater, hours, sentence):
     study = make_session()
     set_account(study.store, "bo", PASSWORD, "expert")
     with pytest.raises(InputError, match=sentence):
-        make_invites(study, ["anna", rater], hours=1)
+        make_invites(study, ["anna", rater], hours=hours)
     assert admit(study, {"rater": "anna"}).way == "open"  # none was made
-
-
-@pytest.mark.parametrize("hours", [0, -1, float("nan"), float("inf"), 1e300])
-def test_a_link_is_neither_over_at_once_nor_good_for_ever(make_session, hours):
-    with pytest.raises(InputError, match="more than 0 and at most 2160 hours"):
-        make_invites(make_session(), ["anna"], hours)
 
 
 def test_a_participant_is_always_the_same_rater_under_another_name(make_session):

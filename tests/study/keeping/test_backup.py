@@ -131,11 +131,6 @@ def test_a_killed_backup_leaves_the_study_and_no_file(at, labelled, tmp_path, ki
     assert not (tmp_path / "b.zip").exists()
     assert state_of(study) == before
     assert backup_study(study.folder, tmp_path / "b.zip").labels == 14
-
-
-@pytest.mark.slow
-def test_a_killed_restore_leaves_the_backup_and_no_folder(labelled, tmp_path, killed):
-    backup_study(labelled().folder, tmp_path / "b.zip")
     killed("backup", "restore_study", "read_snapshot", tmp_path / "b.zip", tmp_path / "again")
     assert not (tmp_path / "again").exists()
     assert restore_study(tmp_path / "b.zip", tmp_path / "again").labels == 14
@@ -399,11 +394,12 @@ def ills(folder: Path, url: str = URL) -> list[str]:
     return [each.says for each in examine(folder, url) if not each.is_well]
 
 
-def test_a_sound_study_has_nothing_to_mend(sound):
+def test_a_sound_study_has_nothing_to_mend_and_one_without_a_backup_is_told_so(sound, make_study):
     assert ills(sound) == []
     assert len(examine(sound, URL)) >= 7
     with open_study(sound) as study:
         assert serving_notes(study, URL) == []
+    assert any("No backup has been made" in each for each in ills(make_study().folder))
 
 
 @pytest.mark.parametrize(
@@ -431,8 +427,3 @@ def test_where_people_reach_it_counts(sound):
     assert "without TLS" in ills(sound, "http://study.example.org/")[0]
     change_config(sound, {"session": {"hosts": ["lab.example.org"]}})
     assert ills(sound, "") == []
-
-
-def test_a_study_without_a_backup_is_told_so(make_study):
-    study = make_study()
-    assert any("No backup has been made" in each for each in ills(study.folder))

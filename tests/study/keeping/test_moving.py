@@ -312,6 +312,8 @@ def test_a_study_of_0_1_0_opens_after_the_upgrade(old_study, tmp_path):
     assert content(old_study / "study.db", of) == before | {"meta": meta}
     check_upgraded(old_study)
     assert upgrade_store(old_study).backup is None
+    with open_study(old_study), pytest.raises(InputError, match="open elsewhere"):
+        upgrade_store(old_study)
     assert done.backup is not None
     restore_study(done.backup, tmp_path / "before")
     assert content(tmp_path / "before" / "study.db") == before
@@ -423,13 +425,6 @@ def test_a_killed_upgrade_can_be_run_again(old_study, killed):
     assert content(old_study / "study.db") == before
     upgrade_store(old_study)
     check_upgraded(old_study)
-
-
-@pytest.mark.slow
-def test_nobody_may_have_it_open_meanwhile(old_study):
-    upgrade_store(old_study)
-    with open_study(old_study), pytest.raises(InputError, match="open elsewhere"):
-        upgrade_store(old_study)
 
 
 @pytest.mark.parametrize("version", ["99", "0", "banana"])

@@ -33,18 +33,16 @@ def study(make_study):
     return make_study(pairs=4, subjects=("s",), rubrics=["refusal"], raters_per_unit=2)
 
 
-def test_before_anyone_has_labelled(study):
+def test_before_anyone_has_labelled(study, make_study):
     (row,) = rubric_progress(study).to_dict("records")
     assert (row["units"], row["wanted"], row["done"], row["open"], row["free"]) == (8, 16, 0, 0, 16)
     assert math.isnan(row["hours_left"])
     assert rater_progress(study).empty
+    assert labels_over_time(study)[0].empty
     assert "not known" in time_left(rubric_progress(study))
-
-
-def test_an_empty_study_has_no_place_to_fill(make_study):
-    study = make_study(pairs=4, responses=None, rubrics=["refusal"])
-    assert rubric_progress(study)["wanted"].tolist() == [0]
-    assert time_left(rubric_progress(study)).startswith("There is nothing to label yet")
+    empty = rubric_progress(make_study(pairs=4, responses=None, rubrics=["refusal"]))
+    assert empty["wanted"].tolist() == [0]
+    assert time_left(empty).startswith("There is nothing to label yet")
 
 
 def test_places_and_time_left(study):
@@ -126,20 +124,18 @@ def test_an_even_pace_ends_when_it_says(eighty):
     assert found.latest == NOW + timedelta(hours=40 / (10 - error))
 
 
-def test_a_pace_hardly_above_its_error_has_no_latest_end(eighty):
-    """(31, 0, 31) labels an hour: their standard error is half the pace to the last digit."""
-    label(eighty, [0.5] * 31 + [2.5] * 31)
+@pytest.mark.parametrize(
+    ("hours_ago", "hours"),
+    [
+        # (31, 0, 31) labels an hour: their standard error is half the pace to the last digit.
+        ([0.5] * 31 + [2.5] * 31, 3),
+        ([23.5 + n / 100 for n in range(40)], 24),  # one burst
+    ],
+)
+def test_a_pace_hardly_above_its_error_has_no_latest_end(eighty, hours_ago, hours):
+    label(eighty, hours_ago)
     found = forecast(eighty, NOW)
-    assert (found.hours, found.recent) == (3, 62)
-    assert found.at is not None
-    assert found.latest is None
-
-
-def test_labels_in_one_burst_have_no_latest_end(eighty):
-    label(eighty, [23.5 + n / 100 for n in range(40)])
-    found = forecast(eighty, NOW)
-    assert found.earliest is not None
-    assert found.at is not None
+    assert (found.hours, found.recent) == (hours, len(hours_ago))
     assert found.earliest < found.at
     assert found.latest is None
 
@@ -182,9 +178,6 @@ def test_each_shared_unit_counts_once_in_the_confusions(three):
     assert table.loc["1"].tolist() == [0.5, 1.5, 0.0, 0.0, 0.0]
     assert table.loc["5", "5"] == 1.0
     assert table.to_numpy().sum() == 3.0
-
-
-def test_shares_are_those_of_the_same_units(three):
     found = label_shares(three, "ann").set_index("label")
     assert found.loc["1", "answers"] == 2
     assert found.loc["1", "share"] == pytest.approx(2 / 3)
@@ -208,8 +201,3 @@ def test_labels_by_the_hour_and_by_the_day(three):
     found, step = labels_over_time(three)
     assert step == "day"
     assert found["labels"].tolist() == [9, 1]
-
-
-def test_no_labels_no_timeline(make_study):
-    found, _ = labels_over_time(make_study(pairs=2, subjects=("s",)))
-    assert found.empty

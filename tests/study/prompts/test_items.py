@@ -148,12 +148,21 @@ def test_context_and_reference_are_kept_under_the_names_that_rubrics_use():
     assert [block.label for block in items.blocks] == ["Input", "Passage", "Gold", "Answer"]
     kept = {"pair_id", "prompt_a", "context", "reference", "note", "item_id"}
     assert set(items.pairs) == kept
-
-
-def test_two_columns_cannot_both_be_the_context():
     rows = {"passage": ["b"], "context": ["c"], "answer": ["d"]}
     with pytest.raises(InputError, match=r"f\.csv: two columns would be called 'context'; rename"):
         made(rows, show=["passage", "answer"])
+
+
+def test_ids_and_names_that_cannot_stand_here_are_kept_beside():
+    items = made(RAG | {"id": ["a b", "a|c", "d"]})
+    assert items.pairs["pair_id"].tolist() == ["p0001", "p0002", "p0003"]
+    assert items.pairs["item_id"].tolist() == ["a b", "a|c", "d"]
+    items = made({"output": ["x", "y"], "side": ["left", "right"], "prompt_id": ["p1", "p2"]})
+    assert items.pairs["file_side"].tolist() == ["left", "right"]
+    assert items.pairs["file_prompt_id"].tolist() == ["p1", "p2"]
+    items = made({"prompt": ["a", "b"], "response": ["x", "y"]})
+    assert items.cluster == ""  # rows on prompts of their own
+    assert set(items.responses["subject"]) == {"responses"}
 
 
 def test_other_words_in_a_block_are_another_text():
@@ -161,18 +170,6 @@ def test_other_words_in_a_block_are_another_text():
     block = rubric.blocks[0].model_copy(update={"label": "Asked"})
     other = Rubric.model_validate(rubric.model_dump() | {"blocks": (block, *rubric.blocks[1:])})
     assert other.hash != rubric.hash
-
-
-def test_ids_that_cannot_be_unit_ids_are_kept_beside():
-    items = made(RAG | {"id": ["a b", "a|c", "d"]})
-    assert items.pairs["pair_id"].tolist() == ["p0001", "p0002", "p0003"]
-    assert items.pairs["item_id"].tolist() == ["a b", "a|c", "d"]
-
-
-def test_rows_on_prompts_of_their_own_are_their_own_clusters():
-    items = made({"prompt": ["a", "b"], "response": ["x", "y"]})
-    assert items.cluster == ""
-    assert set(items.responses["subject"]) == {"responses"}
 
 
 @pytest.mark.parametrize(
@@ -196,12 +193,6 @@ def test_bad_rows_are_named(rows, told):
         made(rows)
 
 
-def test_names_with_a_meaning_here_are_kept_under_others():
-    items = made({"output": ["x", "y"], "side": ["left", "right"], "prompt_id": ["p1", "p2"]})
-    assert items.pairs["file_side"].tolist() == ["left", "right"]
-    assert items.pairs["file_prompt_id"].tolist() == ["p1", "p2"]
-
-
 def test_who_answered_is_not_shown():
     with pytest.raises(InputError, match="'model' says who answered, which raters may not see"):
         made(RAG, show=["output", "model"])
@@ -209,17 +200,8 @@ def test_who_answered_is_not_shown():
     frame = pd.DataFrame(RAG | {"system": ["x", "y", "z"]})
     columns = item_columns(frame, "f.csv", show=["output", "model"], subject="system")
     assert columns.subject == "system"
-
-
-def test_who_answered_is_no_cluster():
     with pytest.raises(InputError, match="'model' says who answered; name another one with"):
         item_columns(pd.DataFrame(RAG), "f.csv", subject="model", cluster="model")
-
-
-def test_truth_values_of_a_judge_are_yes_and_no():
-    items = made(RAG | {"judge": ["TRUE", "f", "0.0"]}, judge="judge")
-    labels = judge_ratings(items, asked(items), "judge", "f.csv")["label"]
-    assert labels.tolist() == ["yes", "no", "no"]
 
 
 def test_a_judge_is_neither_shown_nor_guessed_at():
@@ -230,6 +212,9 @@ def test_a_judge_is_neither_shown_nor_guessed_at():
     items = made(RAG | {"judge": ["yes", "maybe", "no"]}, judge="judge")
     with pytest.raises(InputError, match=r"f\.csv, row 3: judge is 'maybe', which is no option"):
         judge_ratings(items, asked(items), "judge", "f.csv")
+    items = made(RAG | {"judge": ["TRUE", "f", "0.0"]}, judge="judge")
+    labels = judge_ratings(items, asked(items), "judge", "f.csv")["label"]
+    assert labels.tolist() == ["yes", "no", "no"]
     items = made(RAG | {"judge": ["", "", ""]}, judge="judge")
     with pytest.raises(InputError, match="the column 'judge' has no labels"):
         judge_ratings(items, asked(items), "judge", "f.csv")

@@ -145,6 +145,8 @@ def test_every_unit_carries_the_lengths_of_its_own_responses(make_study):
     assert units.loc["p0001|s1", list(LENGTH_COLUMNS)].tolist() == ["", "3", "3"]
     assert units.loc["p0001|s1|b", list(LENGTH_COLUMNS)].tolist() == ["3", "", ""]
     assert study.units("all").columns.tolist() == units.reset_index().columns.tolist()[:-3]
+    none = make_study(responses=None).units_with_lengths()
+    assert (none[list(LENGTH_COLUMNS)] == "").all(axis=None)
 
 
 def test_what_is_shown_beside_a_response_has_a_length_too(tmp_path):
@@ -162,11 +164,6 @@ def test_what_is_shown_beside_a_response_has_a_length_too(tmp_path):
     assert units["prompt_words"].tolist() == ["3", "1"]
     assert units["context_words"].tolist() == ["4", ""]
     assert units["response_words"].tolist() == ["1", "1"]
-
-
-def test_pairs_without_responses_have_no_length(make_study):
-    units = make_study(responses=None).units_with_lengths()
-    assert (units[list(LENGTH_COLUMNS)] == "").all(axis=None)
 
 
 # The sample: its strata, and draws with unequal probabilities
@@ -202,14 +199,9 @@ def pairs() -> pd.DataFrame:
         return read_pairs(path)
 
 
-def test_the_same_seed_gives_the_same_sample_and_another_another(pairs):
-    first = draw_sample(pairs, 150, DEFAULT_STRATA, seed=1)
-    assert draw_sample(pairs, 150, DEFAULT_STRATA, seed=1) == first
-    assert draw_sample(pairs, 150, DEFAULT_STRATA, seed=2) != first
-
-
-def test_a_larger_sample_begins_with_the_first(pairs):
-    first = draw_sample(pairs, 150, DEFAULT_STRATA, seed=1)
+def test_a_larger_sample_begins_with_the_first_which_follows_from_the_seed(pairs):
+    first, again, other = (draw_sample(pairs, 150, DEFAULT_STRATA, seed=n) for n in (1, 1, 2))
+    assert first == again != other
     larger = draw_sample(pairs, 250, DEFAULT_STRATA, seed=1, already=first)
     assert larger[:150] == first
     assert len(set(larger)) == 250
@@ -255,12 +247,16 @@ def test_nested_columns_serve_the_first_one():
     assert margins_hold(pairs, sample, ("topic",))
 
 
-def test_impossible_samples_are_refused():
+def test_impossible_samples_are_refused_and_alike_scores_are_a_draw_by_chance():
     pairs = pd.DataFrame({"pair_id": ["p1", "p2"]})
     with pytest.raises(InputError, match="a sample of 3 cannot be drawn from 2 pairs"):
         draw_sample(pairs, 3, (), seed=0)
     with pytest.raises(InputError, match="no column 'topic'"):
         draw_sample(pairs, 1, ("topic",), seed=0)
+    alike, before = dict.fromkeys("abcd", 0.4), dict.fromkeys("abcd", 0.25)
+    assert chances_for(alike, before, 1) == pytest.approx(dict.fromkeys("abcd", 1 / 3))
+    with pytest.raises(InputError, match="at most 2 more pairs can be picked by uncertainty"):
+        chances_for(alike, before, 3)
 
 
 def test_largest_remainder_by_hand():
@@ -282,12 +278,8 @@ def test_pairs_are_picked_as_often_as_their_chances_say():
     # The order says nothing of the chances: part of what was picked is a smaller draw.
     first = np.mean([each[0] == "a" for each in drawn])
     assert first == pytest.approx(0.45, abs=0.015)
-
-
-def test_a_sum_between_two_numbers_gives_either():
-    rng = np.random.default_rng(4)
     sizes = [len(pick({"a": 0.5, "b": 0.5, "c": 0.3}, rng)) for _ in range(4000)]
-    assert set(sizes) == {1, 2}
+    assert set(sizes) == {1, 2}  # a sum between two numbers gives either
     assert np.mean(sizes) == pytest.approx(1.3, abs=0.03)
 
 
@@ -339,15 +331,3 @@ def test_probabilities_follow_the_roots_of_the_scores_within_bounds(more):
     over = [each / np.sqrt(1 / (RATIO**2 - 1) + scores[pair]) for pair, each in free.items()]
     assert max(over) == pytest.approx(min(over))
     assert in_all["most"] <= RATIO * in_all["least"] + 1e-9
-
-
-def test_scores_that_are_alike_are_a_draw_by_chance():
-    before = dict.fromkeys("abcd", 0.25)
-    assert chances_for(dict.fromkeys("abcd", 0.4), before, 1) == pytest.approx(
-        dict.fromkeys("abcd", 1 / 3)
-    )
-
-
-def test_so_many_that_there_is_no_choice_are_refused():
-    with pytest.raises(InputError, match="at most 2 more pairs can be picked by uncertainty"):
-        chances_for(dict.fromkeys("abcd", 0.4), dict.fromkeys("abcd", 0.25), 3)

@@ -84,15 +84,12 @@ def test_a_wrong_setting_is_one_sentence(changes, sentence):
     assert str(raised.value).startswith(sentence)
 
 
-def test_changes_reach_the_section_that_has_them():
-    before = AnalysisSettings(slices=("topic",)), DecisionSettings(min_clusters=50)
+def test_changes_reach_the_section_that_has_them_and_a_column_named_twice_is_one():
+    columns = ("topic", "side", "topic")
+    before = AnalysisSettings(slices=columns), DecisionSettings(min_clusters=50)
     settings, decision = with_changes(*before, {"margin": 0.2, "bias_bound": 0.3})
-    assert (settings.margin, settings.slices) == (0.2, ("topic",))
+    assert (settings.margin, settings.slices) == (0.2, ("topic", "side"))
     assert (decision.bias_bound, decision.min_clusters) == (0.3, 50)
-
-
-def test_a_column_named_twice_is_one():
-    assert AnalysisSettings(slices=("topic", "side", "topic")).slices == ("topic", "side")
 
 
 @pytest.mark.parametrize("kind", [AnalysisSettings, StudyConfig])

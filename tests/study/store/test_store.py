@@ -47,15 +47,15 @@ def first_unit(study: Study) -> str:
 
 def test_sqlite_is_durable_and_in_wal_mode(make_study):
     with make_study().store.read() as connection:
-        pragmas = [
-            connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
-            for name in ("journal_mode", "synchronous")
-        ]
-    assert pragmas == ["wal", 2]  # 2: FULL
+        for name, value in (("journal_mode", "wal"), ("synchronous", 2)):  # 2: FULL
+            assert connection.exec_driver_sql(f"PRAGMA {name}").scalar_one() == value
 
 
 def test_the_latest_attempt_counts_and_the_first_stays(make_study):
     store = make_study().store
+    for wrong in ({}, {"label": "1", "unscored_reason": "refusal"}):
+        with pytest.raises(ValueError, match="a label or a reason"):
+            attempt("u", **wrong)
     store.add_grades([attempt("u", unscored_reason="request_failed"), attempt("v", label="1")])
     assert store.finished_grades("g", "refusal", ["h"]) == {("v", "", 0)}
     store.add_grades([attempt("u", label="2", p_positive=0.25, probabilities={"2": 1.0})])
@@ -65,13 +65,6 @@ def test_the_latest_attempt_counts_and_the_first_stays(make_study):
     assert ratings.loc["u", "p_positive"] == 0.25
     with store.read() as connection:
         assert connection.execute(sa.select(sa.func.count()).select_from(grades)).scalar_one() == 3
-
-
-def test_a_grade_is_a_label_or_a_reason():
-    with pytest.raises(ValueError, match="a label or a reason"):
-        attempt("u")
-    with pytest.raises(ValueError, match="a label or a reason"):
-        attempt("u", label="1", unscored_reason="refusal")
 
 
 def test_responses_come_later_and_never_change(make_study):
@@ -276,11 +269,6 @@ def paid(model: str, tokens: tuple[int, int, int], usd: float | None = None) -> 
     return facts if usd is None else facts | {"cost_usd": usd}
 
 
-def test_nothing_was_graded(make_study):
-    totals = grade_totals(make_study().store)
-    assert (len(totals), tuple(totals)) == (0, TOTALS_COLUMNS)
-
-
 def test_attempts_add_up(make_study, database):
     store = make_study(**database).store
     low = paid("m-2", (100, 7, 50), 0.5) | {"low_mass": True}
@@ -298,6 +286,7 @@ def test_attempts_add_up(make_study, database):
         ]
     )
     totals = grade_totals(store).set_index("rater_id")
+    assert ("rater_id", *totals) == TOTALS_COLUMNS == tuple(grade_totals(make_study().store))
     first = totals.loc["g"].to_dict()
     assert set(json.loads(first.pop("models"))) == {"m-1", "m-2"}
     assert json.loads(first.pop("unscored_reasons")) == {"refusal": 2, "request_failed": 1}
@@ -379,8 +368,5 @@ def test_raters_can_be_split_by_their_language(study):
     table = raters_to_split_by(study)
     languages = dict(zip(table["rater_id"], table["page_language"], strict=True))
     assert languages == {"r-both": "", "r-de": "de"}  # whoever changed belongs to neither
-
-
-def test_no_background_question_can_take_the_languages_name():
     with pytest.raises(ValueError, match="cannot have the key 'page_language'"):
         BackgroundQuestion(key="page_language", question="Which?", options=("a", "b"))

@@ -142,20 +142,14 @@ TABLE = pd.DataFrame(
 )
 
 
-def test_the_first_missing_column_is_named_with_the_mend():
+def test_columns_are_required_and_taken_names_and_a_header_alone_refused():
     require_columns(TABLE, ("id", "text"), "f.csv")
+    refuse_columns(TABLE, {"side"}, "f.csv")
+    require_rows(TABLE, "f.csv", "pairs")
     with pytest.raises(InputError, match=r"^f\.csv: the column 'x' is missing; add it$"):
         require_columns(TABLE, ("id", "x", "y"), "f.csv", "; add it")
-
-
-def test_the_first_column_in_the_file_that_is_taken_is_named():
-    refuse_columns(TABLE, {"side"}, "f.csv")
     with pytest.raises(InputError, match="'id' means something else here"):
         refuse_columns(TABLE, ("text", "id"), "f.csv")
-
-
-def test_a_header_alone_is_no_table():
-    require_rows(TABLE, "f.csv", "pairs")
     with pytest.raises(InputError, match=r"^f\.csv has a header but no pairs; add at least one"):
         require_rows(TABLE.iloc[:0], "f.csv", "pairs")
 
