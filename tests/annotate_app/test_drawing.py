@@ -16,7 +16,6 @@ from evenhand.annotate_app.drawn import drawn_block, drawn_text
 from evenhand.annotate_app.languages import ENGLISH
 from evenhand.annotate_app.rendered import DEEPEST, LONGEST, by_place, rendered
 from evenhand.annotate_app.structured import coloured, folded
-from evenhand.rubrics import Block
 from evenhand.rubrics.rendering import TextBlock
 
 TAGS = {
@@ -231,11 +230,8 @@ def spelled(nodes: Any, text: str) -> list[Any]:
 def test_texts_by_place_are_the_texts(source):
     nodes = by_place(source)
     assert spelled(nodes or (), source) == list(rendered(source) or ())
-
-
-def test_a_long_text_travels_once():
-    source = "Some people hold that **this is right**, and others that it is not.\n\n" * 50
-    assert len(json.dumps(by_place(source))) < len(json.dumps(rendered(source))) / 1.5
+    long = f"{source}\n\n" * 50  # whose texts travel once
+    assert not source or len(json.dumps(by_place(long))) < len(json.dumps(rendered(long)))
 
 
 # Code and JSON
@@ -305,15 +301,6 @@ def test_what_is_none_is_shown_as_it_is(text):
     assert folded(text) is None
 
 
-def test_what_a_lexer_would_change_is_shown_as_it_is():
-    assert coloured("x\r\ny", "python") is None
-
-
-def test_a_language_that_nobody_knows_is_refused():
-    with pytest.raises(ValueError, match="'klingon' is no language"):
-        Block(column="code", label="Code", kind="code", language="klingon")
-
-
 # The pages around the panel
 
 
@@ -324,12 +311,9 @@ def test_each_part_of_a_text_runs_as_what_it_holds():
     assert 'dir="ltr"' in drawn_text("plain *words*, 1. שלום")
 
 
-def test_a_text_without_a_word_says_so():
+def test_a_text_without_a_word_says_so_and_an_image_is_its_description():
     nothing = TextBlock("Response", "response", "response", "", " \n")
     for display in ("text", "markdown"):
         assert "(empty response)" in drawn_block(nothing, ENGLISH, display)
-
-
-def test_an_image_is_its_description_in_the_texts_language():
     assert '<span class="image">[image: a cat]</span>' in drawn_text("![a cat](http://b)")
     assert "[Bild: eine Katze]" in drawn_text("![eine Katze](http://b)", lang="de")

@@ -86,19 +86,12 @@ def test_enter_twice_or_held_down_labels_one_unit(annotator):
     assert person.all_stored()
 
 
-def test_enter_without_a_choice_says_so(annotator):
-    person = annotator("empty")
-    unit = person.unit()
+def test_keys_with_modifiers_or_under_the_sheet_do_nothing_and_the_mouse_will_do(annotator):
+    person = annotator("modifiers")
+    unit, order = person.unit()
     person.submit()
     assert person.page.text_content(".notice") == "Choose an answer first."
-    assert person.unit() == unit
-    assert person.stored() == {}
-
-
-def test_keys_with_modifiers_or_under_the_sheet_do_nothing(annotator):
-    person = annotator("modifiers")
-    for keys in ("Control+c", "Alt+l", "Meta+2"):
-        person.page.keyboard.press(keys)
+    person.press("Control+c", "Alt+l", "Meta+2")
     assert person.chosen() is None
     person.page.keyboard.press("?")
     assert person.page.locator(".sheet").is_visible()
@@ -107,12 +100,8 @@ def test_keys_with_modifiers_or_under_the_sheet_do_nothing(annotator):
     assert person.chosen() is None
     person.page.keyboard.press("c")
     assert person.chosen() == "C"
-
-
-def test_by_mouse(annotator):
-    person = annotator("mouse")
+    assert person.unit() == (unit, order)
     before = person.page.text_content(".material")
-    unit, order = person.unit()
     person.page.get_by_role("radio", name="Response B").check()
     person.page.get_by_role("button", name="Submit and go on").click()
     person.wait_for_next(before)

@@ -20,7 +20,7 @@ from evenhand.annotate_app.languages import (
 from evenhand.annotate_app.payload import page_data, read_sent
 from evenhand.annotate_app.unit_page import setting_of
 from evenhand.errors import InputError
-from evenhand.rubrics import TextBlock, load_rubric
+from evenhand.rubrics import load_rubric
 from evenhand.rubrics.rendering import TEXT_VARIABLES
 from evenhand.study import open_study
 from evenhand.study.access.admission import Admission
@@ -191,12 +191,6 @@ def test_the_study_says_what_the_page_is_in(make_study):
     assert fitting(["en"], among).code == "de"  # known, but not offered here
 
 
-def test_an_unknown_language_is_one_sentence():
-    settings = AnnotationSettings(languages=("de", "xx"))
-    with pytest.raises(InputError, match=r"the language 'xx'; evenhand knows de, en, es$"):
-        offered(settings)
-
-
 @pytest.mark.parametrize("code", known_languages())
 def test_whoever_comes_by_any_way_reads_one_language(make_study, code):
     with open_study(make_study(1)) as study:
@@ -229,6 +223,8 @@ def test_an_untranslated_rubric_keeps_its_own_language(make_study):
         data = page_data(AnnotationDesk(study), "r", reader=language("de"))
     (asked,) = data["sheet"]["questions"]
     assert (asked["lang"], asked["question"]) == ("en", "Which response is shorter?")
+    with pytest.raises(InputError, match=r"the language 'xx'; evenhand knows de, en, es$"):
+        offered(AnnotationSettings(languages=("de", "xx")))
 
 
 @pytest.mark.parametrize("sent", ["xx", "", None, 7, ["de"], "de" * 10_000, {"de": 1}])
@@ -237,8 +233,3 @@ def test_a_language_that_there_is_not_costs_no_answer(sent):
     assert (answer.language, answer.option_key) == ("", GOOD["option_key"])
     (known,) = read_sent({"answers": [GOOD | {"language": "de"}]})
     assert known.language == "de"
-
-
-def test_blocks_are_named_by_their_variable():
-    block = TextBlock("Response A", "response_a", "response", "a", "x")
-    assert language("es").say(f"block.{block.variable}") == "Respuesta A"

@@ -64,6 +64,10 @@ def test_options_have_the_digits_that_choose_them():
     assert [row["digit"] for row in pairwise] == ["1", "2", "3"][: len(pairwise)]
     many = option_rows([Option(key=f"k{n}", name="x") for n in range(11)])
     assert [row["digit"] for row in many] == [*"123456789", "", ""]
+    decision = {"token": "t", "label": "C", "reason": "so"}
+    assert read_decision(decision) == Sent("t", "C", "so")
+    assert read_decision({"token": "t", "passes": True}) == Sent("t", passes=True)
+    assert read_decision({"token": "t", "passes": "yes"}) == Sent("t")
     zero = option_rows([Option(key=key, name="x") for key in ("0", "1", "10")])
     assert [row["digit"] for row in zero] == ["0", "1", ""]
 
@@ -81,12 +85,6 @@ def test_options_have_the_digits_that_choose_them():
 )
 def test_what_has_another_form_is_nothing(sent):
     assert read_decision(sent) is None
-
-
-def test_a_decision_and_a_wish_to_pass():
-    assert read_decision({"token": "t", "label": "C", "reason": "so"}) == Sent("t", "C", "so")
-    assert read_decision({"token": "t", "passes": True}) == Sent("t", passes=True)
-    assert read_decision({"token": "t", "passes": "yes"}) == Sent("t")
 
 
 def test_the_board_is_text_whoever_wrote_it():
@@ -194,11 +192,8 @@ def test_each_column_is_told_before_anything_is_asked(tmp_path):
         "kept as a fact",
     ]  # fmt: skip
     assert found.taken == item_study(file, ASKED).taken
-
-
-def test_two_answers_are_told_as_such(tmp_path):
     file = write(tmp_path / "items.csv", "prompt,answer_a,answer_b", "Hi,Hello,Hey", "Ho,Hi,Oh")
-    found = look_at_items(file, ItemOptions())
+    found = look_at_items(file, ItemOptions())  # two answers are told as such
     assert found.show == ["prompt", "answer_a", "answer_b"]
     assert found.taken == item_study(file, ItemOptions()).taken
     assert {role for role, _ in found.taken} <= set(_ROLES)
@@ -343,16 +338,10 @@ def test_another_process_counts_the_same(make_study):
 
 def test_what_comes_in_is_counted_at_the_next_look(make_study):
     with _at_random(make_study(12), 3) as study:
+        with pytest.raises(InputError, match="there is no rule 'no such rule'"):
+            counted(study, adjudication_queue, "no such rule")  # what is wrong there is said here
         before = latest(study, rubric_progress)["done"].sum()
         assert latest(study, rater_progress).set_index("rater_id").loc["new", "answers"] == 0
         label_all(AnnotationDesk(study), "new", "L", 1)
         assert latest(study, rubric_progress)["done"].sum() == before + 1
         assert latest(study, rater_progress).set_index("rater_id").loc["new", "answers"] == 1
-
-
-def test_what_is_wrong_there_is_said_here(make_study):
-    with (
-        open_study(make_study(12)) as study,
-        pytest.raises(InputError, match="there is no rule 'no such rule'"),
-    ):
-        counted(study, adjudication_queue, "no such rule")

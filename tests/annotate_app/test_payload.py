@@ -55,6 +55,8 @@ def test_answers_and_flags_are_read():
     assert read_sent({"answers": [BACK]}) == [
         Withdrawal(submit_id="w1", task_id="t1", flag_id="f1")
     ]
+    sent = [GOOD | {"submit_id": str(number)} for number in range(60_000)]
+    assert len(read_sent({"answers": sent})) == 100  # no more than a page has at once
     more = GOOD | {"confidence": 2, "rationale": " x ", "edit": True}
     assert read_sent({"answers": [GOOD, FLAG, more]}) == [
         Answer(submit_id="s1", task_id="t1", option_key="L", seconds=3.5),
@@ -138,8 +140,11 @@ def test_only_responses_have_a_tree_and_only_where_markdown_is_shown(make_study)
         return "**so**" if side == "a" else "> " * 100 + "deep"
 
     for display in ("text", "markdown"):
-        with open_study(make_study(1, text, display=display)) as study:
-            sheet = page_data(AnnotationDesk(study), "r1")["sheet"]
+        controls = display == "text"
+        with open_study(make_study(1, text, display=display, show_controls=controls)) as study:
+            data = page_data(AnnotationDesk(study), "r1")
+        sheet = data["sheet"]
+        assert bool(data["controls"]) == controls  # their names, where marks are wanted
         trees = {(each["kind"], each["text"]): each["tree"] for each in sheet["blocks"]}
         plain = {each["text"]: each["plain"] for each in sheet["blocks"]}
         drawn = (["p", {}, ["strong", {}, "so"]],) if display == "markdown" else None
@@ -147,18 +152,6 @@ def test_only_responses_have_a_tree_and_only_where_markdown_is_shown(make_study)
         assert [tree for (kind, _), tree in trees.items() if kind == "prompt"] == [None, None]
         assert plain[text(1, "b")] == (display == "markdown")
         assert not plain["**so**"]
-
-
-def test_names_of_characters_are_sent_only_where_marks_are_wanted(make_study):
-    for wanted in (True, False):
-        with open_study(make_study(1, show_controls=wanted)) as study:
-            data = page_data(AnnotationDesk(study), "r1")
-        assert bool(data["controls"]) == wanted
-
-
-def test_no_more_answers_are_read_than_a_page_has_at_once():
-    sent = [GOOD | {"submit_id": str(number)} for number in range(60_000)]
-    assert len(read_sent({"answers": sent})) == 100
 
 
 def test_wishes_to_look_back_are_read():
@@ -321,17 +314,13 @@ def test_each_part_is_sent_once_under_its_name_and_nothing_is_lost():
     assert [kept[name] for name in light["ahead"]["blocks"]] == ["another"]
 
 
-def test_the_texts_of_a_unit_that_was_sent_ahead_are_not_sent_again():
-    first = lightened(DATA, frozenset())
-    then = lightened({**DATA, "sheet": DATA["ahead"], "ahead": None}, frozenset(first["kept"]))
-    assert then["kept"] == {}
-    assert then["sheet"] == first["ahead"]
-
-
 def test_what_the_browser_has_is_named_and_what_has_changed_is_sent():
     first = lightened(DATA, frozenset())
     again = lightened(DATA, frozenset(first["kept"]))
     assert again == first | {"kept": {}}
+    then = lightened({**DATA, "sheet": DATA["ahead"], "ahead": None}, frozenset(first["kept"]))
+    assert then["kept"] == {}  # of a unit that was sent ahead nothing is sent again
+    assert then["sheet"] == first["ahead"]
     changed = lightened(DATA | {"words": {"submit": "Senden"}}, frozenset(first["kept"]))
     assert list(changed["kept"].values()) == [{"submit": "Senden"}]
     assert lightened(DATA | {"sheet": None}, frozenset(first["kept"]))["sheet"] is None

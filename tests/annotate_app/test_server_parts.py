@@ -46,7 +46,11 @@ def test_however_many_want_to_know_the_store_is_asked_once_a_while():
     assert threading.main_thread() not in asked  # everybody else's work goes on meanwhile
 
 
-def test_no_answer_is_a_no_and_holds_up_nobody():
+def test_no_answer_and_a_fault_in_asking_is_a_no_and_holds_up_nobody():
+    def fails() -> StoreState:
+        raise OSError("out of files")
+
+    assert asyncio.run(Health(lambda: asyncio.to_thread(fails)).state()) == AWAY
     over = threading.Event()
     asked = []
 
@@ -64,13 +68,6 @@ def test_no_answer_is_a_no_and_holds_up_nobody():
         assert await health.state() == WELL
 
     asyncio.run(twice())
-
-
-def test_a_fault_in_asking_is_a_no():
-    def ask() -> StoreState:
-        raise OSError("out of files")
-
-    assert asyncio.run(Health(lambda: asyncio.to_thread(ask)).state()) == AWAY
 
 
 # Who is believed about where a visitor comes from

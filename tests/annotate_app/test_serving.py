@@ -110,23 +110,6 @@ def test_the_lead_comes_in_through_nginx_and_no_token_is_logged(proxied, browser
     assert link.partition("=")[2][:20] not in proxied.log
 
 
-def test_streamlits_files_come_compressed(proxied):
-    """The app sends them as they are; nothing that tells of anybody is compressed on the way."""
-    path = re.search(r"static/js/index[\w.-]+", front_page())
-    assert path is not None
-    found = {each: _compression(proxied, each) for each in (path[0], "?rater=anybody")}
-    assert found == {path[0]: "gzip", "?rater=anybody": None}
-
-
-def _compression(proxied: Proxied, path: str) -> str | None:
-    asked = {"Accept-Encoding": "gzip", "Host": NAME}
-    request = urllib.request.Request(f"https://127.0.0.1:{proxied.secure}/{path}", headers=asked)
-    with urllib.request.urlopen(  # noqa: S310 - our own nginx
-        request, timeout=20, context=unverified()
-    ) as answer:
-        return answer.headers["Content-Encoding"]
-
-
 def test_no_id_of_a_session_or_a_file_is_logged(proxied):
     proxied.ask("DELETE", "/_stcore/upload_file/secret-session/secret-file")
     proxied.ask("GET", "/media/secret-export.csv")
@@ -191,6 +174,15 @@ def test_the_policy_of_the_headers_lets_everything_run(proxied, browser):
 def test_what_is_closed_is_closed_by_nginx_too(proxied):
     for path in ("metrics", "metrics?families=x", "agent/interact", "script-health-check"):
         assert proxied.ask("GET", f"/_stcore/{path}")[0] == 404
+    table = Path("/proc/net/tcp").read_text().splitlines()[1:]
+    local = [line.split()[1] for line in table if line.split()[3] == "0A"]  # listening
+    port = f":{proxied.served.port:04X}"  # of the app itself, which stays on loopback
+    assert [address for address in local if address.endswith(port)] == [f"0100007F{port}"]
+    # Streamlit's files come compressed; nothing that tells of anybody is compressed on the way.
+    path = re.search(r"static/js/index[\w.-]+", front_page())[0]
+    for each, encoding in ((path, "gzip"), ("?rater=anybody", None)):
+        _, headers = proxied.ask("GET", f"/{each}", headers={"Accept-Encoding": "gzip"})
+        assert headers["Content-Encoding"] == encoding
     upload = "/_stcore/upload_file/session/file"
     assert proxied.ask("PUT", upload, 5_000_000)[0] == 403
     assert proxied.ask("PUT", upload, 60_000_000)[0] == 413
@@ -290,10 +282,3 @@ def test_without_tls_there_is_only_the_way_to_it(proxied):
     assert answer.value.code == 301
     assert answer.value.headers["Location"] == f"https://{NAME}/?x=1"
     assert (proxied.home / "machine.log").read_text("utf-8") == ""  # it notes whole addresses
-
-
-def test_the_app_itself_stays_on_loopback(proxied):
-    table = Path("/proc/net/tcp").read_text().splitlines()[1:]
-    local = [line.split()[1] for line in table if line.split()[3] == "0A"]  # listening
-    port = f":{proxied.served.port:04X}"
-    assert [address for address in local if address.endswith(port)] == [f"0100007F{port}"]

@@ -130,6 +130,11 @@ def test_a_stranger_learns_of_no_study(together):
         status, said = asked(together, f"/{name}/")
         assert status == 200
         assert not [each for each in NAMES if f"/{each}" in said]
+    assert asked(together, "/first/", Host="rebound.example.org")[0] == 421
+    for path in ("", "/third", "/first/..%2fsecond"):
+        with pytest.raises(InvalidStatus) as refusal:
+            page_of(together, f"{path}/_stcore/stream")
+        assert refusal.value.response.status_code in (400, 403, 404)
 
 
 @pytest.mark.parametrize(
@@ -172,15 +177,6 @@ def page_of(together: ServedTogether, path: str, address: str = "127.0.0.1") -> 
     )
 
 
-@pytest.mark.parametrize(
-    "path", ["/_stcore/stream", "/third/_stcore/stream", "/first/..%2fsecond/_stcore/stream"]
-)
-def test_no_connection_is_made_at_a_wrong_path(together, path):
-    with pytest.raises(InvalidStatus) as refused:
-        page_of(together, path)
-    assert refused.value.response.status_code in (400, 403, 404)
-
-
 def test_each_study_counts_the_pages_of_an_address_and_believes_its_own_proxy_alone(together):
     full, free = "127.0.0.2", "127.0.0.3"
     with ExitStack() as pages:
@@ -193,10 +189,6 @@ def test_each_study_counts_the_pages_of_an_address_and_believes_its_own_proxy_al
         assert has_room(together, "first", PROXY, X_Forwarded_For="203.0.113.5")
         assert not has_room(together, "first", PROXY, X_Forwarded_For=f"203.0.113.5, {full}")
     assert holds(lambda: has_room(together, "first", full))
-
-
-def test_a_name_that_is_not_the_apps_is_refused_by_each_study(together):
-    assert asked(together, "/first/", Host="rebound.example.org")[0] == 421
 
 
 # ---- the lead's pages ---------------------------------------------------------------------------

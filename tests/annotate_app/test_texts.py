@@ -151,6 +151,22 @@ def with_unseen(number: int, side: str) -> str:
     return "Response 1, side a.\rNext\r\nlast\n" + "".join(f"x{each}y" for each in UNSEEN)
 
 
+@pytest.mark.thorough
+def test_how_scripts_and_emoji_are_written_is_left_alone_and_marks_can_be_left_out(
+    annotator, serve
+):
+    person = annotator("writes", serve(2, with_unseen))
+    if person.page.locator(".empty").count():
+        person.go_on("c", "Enter")
+    plain = person.page.locator(".response .text", has_text="Response 2, side b")
+    assert plain.text_content().endswith(LEGITIMATE)
+    assert plain.evaluate("node => node.childElementCount") == 0
+    server = serve(1, with_unseen, show_controls=False)
+    odd = annotator("plain", server).page.locator(".response .text", has_text="side a")
+    assert odd.locator(".control").count() == 0
+    assert odd.locator(".return").count() == 1  # a line is broken all the same
+
+
 @pytest.mark.parametrize("display", [pytest.param("text", marks=pytest.mark.thorough), "markdown"])
 def test_what_cannot_be_seen_is_marked(serve, annotator, display):
     server = serve(2, with_unseen, display=display)
@@ -171,25 +187,6 @@ def test_what_cannot_be_seen_is_marked(serve, annotator, display):
         assert odd.locator("br").count() == 3
         page.keyboard.press("*")
         assert odd.text_content() == with_unseen(1, "a")
-
-
-@pytest.mark.thorough
-def test_how_scripts_and_emoji_are_written_is_left_alone(serve, annotator):
-    server = serve(2, with_unseen)
-    person = annotator("writes", server)
-    if person.page.locator(".empty").count():
-        person.go_on("c", "Enter")
-    plain = person.page.locator(".response .text", has_text="Response 2, side b")
-    assert plain.text_content().endswith(LEGITIMATE)
-    assert plain.evaluate("node => node.childElementCount") == 0
-
-
-@pytest.mark.thorough
-def test_marks_can_be_left_out(serve, annotator):
-    server = serve(1, with_unseen, show_controls=False)
-    odd = annotator("plain", server).page.locator(".response .text", has_text="side a")
-    assert odd.locator(".control").count() == 0
-    assert odd.locator(".return").count() == 1  # a line is broken all the same
 
 
 def test_lists_quotes_and_tables_run_as_what_they_hold(serve, annotator):
