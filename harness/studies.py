@@ -78,6 +78,22 @@ variables = ["response"]
 """
 
 
+def response_rubric(options: Mapping[str, str], **fields: object) -> Rubric:
+    """A rubric on responses with these options and their names; `fields` are those of Rubric."""
+    usual: dict[str, object] = {
+        "name": "own",
+        "title": "Own",
+        "unit": "response",
+        "level": "nominal",
+        "question": "Which is it?",
+        "instructions": "Read it.",
+        "options": [{"key": key, "name": name} for key, name in options.items()],
+    }
+    if "blocks" not in fields:
+        usual["variables"] = ["response"]
+    return Rubric.model_validate(usual | fields)
+
+
 def new_study(folder: Path, plan: StudyPlan) -> None:
     """`create_study`, done once for plans that say the same, and copied from then on."""
     if plan.store != StudyPlan.store:  # a database elsewhere

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
+from evenhand.rubrics.loading import dump_rubric
 from evenhand.study import open_study
 from evenhand.study.access.accounts import set_account
 from evenhand.study.desk.desk import AnnotationDesk
 from harness.annotator import READY, SAVED, press_keys, reload
 from harness.served import Served
-from harness.studies import TOPICS_HEAD, submit, task_of
+from harness.studies import response_rubric, submit, task_of
 from tests.annotate_app.leading import PASSWORD, log_in
 
 pytestmark = pytest.mark.browser
@@ -32,19 +33,9 @@ low = 0
 high = 1
 step = 0.01
 """
-OPTIONS = """
-[[options]]
-key = "billing"
-name = "Billing"
-
-[[options]]
-key = "bug"
-name = "A bug"
-
-[[options]]
-key = "praise"
-name = "Praise"
-"""
+TOPICS = response_rubric(
+    {"billing": "Billing", "bug": "A bug", "praise": "Praise"}, title="Topics", several=True
+)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +57,7 @@ def share(make_items, serve_study) -> Served:
 @pytest.fixture(scope="module")
 def topics(make_items, serve_study) -> Served:
     rows = [["response"], *([f"Message {n}"] for n in range(6))]
-    return serve_study(make_items(rows, rubric=TOPICS_HEAD + OPTIONS))
+    return serve_study(make_items(rows, rubric=dump_rubric(TOPICS)))
 
 
 def answered(page, number: int) -> None:

@@ -19,10 +19,12 @@ from PIL.PngImagePlugin import PngInfo
 from playwright.sync_api import Error
 
 from evenhand.cli.main import main
+from evenhand.rubrics.loading import dump_rubric
 from evenhand.study import open_study
 from evenhand.study.store.logs.decisions import acts
 from harness.annotator import IS_NEXT, READY, SAVED, press_keys
 from harness.ports import free_port
+from harness.studies import response_rubric
 from tests.annotate_app.participants import frames_of
 from tests.exchange.test_items import ITEMS
 
@@ -41,36 +43,24 @@ CHAT = [
     {"role": "user", "content": "<b>Which</b> train?"},
     {"role": "assistant", "content": "The IC 8."},
 ]
-YES_NO = """
-[[options]]
-key = "yes"
-name = "Yes"
-[[options]]
-key = "no"
-name = "No"
-"""
-CODE_RUBRIC = """
-name = "right-code"
-title = "Right code"
-unit = "response"
-level = "nominal"
-question = "Is the code right?"
-instructions = "Read the call, then the code."
-[[blocks]]
-column = "call"
-label = "Call"
-[[blocks]]
-column = "response"
-label = "Code"
-kind = "code"
-language = "python"
-"""
 LONG_CHAT = [
     {"role": "user" if n % 2 else "assistant", "content": f"Say {n}. " + "Word on word. " * 20}
     for n in range(1, 30)
 ]
+
+
 LONG_CHAT[19]["content"] = "Twenty. " + "Word. " * 400 + "The needle."
 LONG_CHAT[24] = {"role": "tool", "name": "search", "content": "a NEEDLE again"}
+
+
+def yes_or_no(*blocks: str) -> str:
+    """A rubric file whose raters read these columns, each "column", "column kind" or, for code,
+    "column kind language"."""
+    parts = [
+        dict(zip(("column", "kind", "language"), each.split(), strict=False)) for each in blocks
+    ]
+    shown = [part | {"label": part["column"].title()} for part in parts]
+    return dump_rubric(response_rubric({"yes": "Yes", "no": "No"}, name="read", blocks=shown))
 
 
 @pytest.fixture
@@ -197,26 +187,6 @@ def test_an_image_is_shown_with_its_description(labelling, browser, axe, tmp_pat
         assert study.units()["shot"].tolist() == ["[image: a <i>green</i> field]"]
 
 
-SHOT_RUBRIC = """
-name = "true"
-title = "True"
-unit = "response"
-level = "nominal"
-question = "Is it true?"
-instructions = "Look, then read."
-[[blocks]]
-column = "shot"
-label = "Shot"
-kind = "image"
-[[blocks]]
-column = "later"
-label = "Later"
-[[blocks]]
-column = "response"
-label = "Text"
-"""
-
-
 def test_no_image_reaches_the_browser_that_was_not_written_here(labelling, browser, tmp_path):
     """The rubric's own blocks name them; neither --show nor a kind does."""
     secret, picture = b"gpt-image-1", Pictures.new("RGB", (60, 40), "green")
@@ -232,7 +202,7 @@ def test_no_image_reaches_the_browser_that_was_not_written_here(labelling, brows
         uri = f"data:image/{form};base64,{base64.b64encode(content).decode()}"
         rows += [f'1.{form},"{uri}",Green from {form}.', f'"{uri}",1.{form},Green in {form}.']
     (tmp_path / "images.csv").write_text("\n".join(rows))
-    (tmp_path / "true.toml").write_text(SHOT_RUBRIC + YES_NO)
+    (tmp_path / "true.toml").write_text(yes_or_no("shot image", "later", "response"))
     link = labelling("images.csv", "--rubric", "true.toml", "--show", "output")
     with open_study(tmp_path / "images-study") as study:
         own = {*study.store.pairs()[["shot", "later"]].to_numpy().ravel()}
@@ -296,7 +266,7 @@ def test_json_folds_and_code_is_coloured(labelling, browser, axe, tmp_path):
     call = {"tool": "search", "arguments": {"query": {"text": "the needle", "limit": 1.50}}}
     rows = [{"id": "j1", "call": json.dumps(call), "output": "def f():\n    return 1  # <b>\n"}]
     (tmp_path / "calls.jsonl").write_text(json.dumps(rows[0]) + "\n")
-    (tmp_path / "code.toml").write_text(CODE_RUBRIC + YES_NO)
+    (tmp_path / "code.toml").write_text(yes_or_no("call", "response code python"))
     ask = ["--rubric", "code.toml", "--show", "call,output"]
     page = opened(browser, labelling("calls.jsonl", *ask))
     first, second = (page.locator(".text").nth(at) for at in range(2))

@@ -8,36 +8,20 @@ from importlib.resources import files
 
 import pytest
 
+from evenhand.rubrics.loading import dump_rubric
 from harness.annotator import READY, press_keys, reload
 from harness.served import Served, holds
+from harness.studies import response_rubric
 
 pytestmark = pytest.mark.browser
 
-RUBRIC = """
-name = "faithful"
-title = "Faithful"
-unit = "response"
-level = "nominal"
-affirmative = ["yes"]
-question = "Is it faithful?"
-instructions = '''
-Read **all** of it.
-
-- what it says
-- what it leaves out
-
-See [the guide](https://example.org/guide).
-'''
-variables = ["response"]
-
-[[options]]
-key = "yes"
-name = "Yes"
-
-[[options]]
-key = "no"
-name = "No"
-"""
+FAITHFUL = response_rubric(
+    {"yes": "Yes", "no": "No"},
+    title="Faithful",
+    question="Is it faithful?",
+    instructions="Read **all** of it.\n\n- what it says\n- what it leaves out\n\n"
+    "See [the guide](https://example.org/guide).\n",
+)
 
 READ = 800
 """Milliseconds after which a click is not the second half of a double click."""
@@ -71,7 +55,7 @@ LONGEST_LINE = """
 @pytest.fixture(scope="module")
 def faithful(make_items, serve_study) -> Served:
     rows = [["response"], *([f"Number {n}. " + PROSE * 8] for n in range(40))]
-    return serve_study(make_items(rows, rubric=RUBRIC))
+    return serve_study(make_items(rows, rubric=dump_rubric(FAITHFUL)))
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from evenhand.study.prompts.units import parse_unit_id
 from evenhand.study.rewording import declare_rewording, rewording_of
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.schema import claims
-from harness.studies import submit, task_of, work_through
+from harness.studies import response_rubric, submit, task_of, work_through
 
 WORDS = "Judge how far the response does the whole of the task."
 
@@ -219,19 +219,7 @@ def test_a_unit_given_out_while_the_trial_was_declared_is_not_given_again(make_s
 
 
 def test_a_rubric_of_several_options_has_no_trial(make_study):
-    topics = Rubric.model_validate(
-        {
-            "name": "topics",
-            "title": "Topics",
-            "question": "Which?",
-            "instructions": "Old words.",
-            "variables": ["response"],
-            "level": "nominal",
-            "unit": "response",
-            "several": True,
-            "options": [{"key": key, "name": key, "description": key} for key in "abc"],
-        }
-    )
+    topics = response_rubric(dict.fromkeys("abc", "x"), name="topics", several=True)
     study = make_study(pairs=12, sample=4, rubrics=[topics])
     own = {"name": "topics-2", "variant_of": "topics", "instructions": "New words."}
     text = dump_rubric(topics.model_copy(update=own))

@@ -199,7 +199,7 @@ def clock(monkeypatch) -> Clock:
 
 
 @pytest.fixture
-def store(make_study, clock) -> Store:
+def guarded(make_study, clock) -> Store:
     store = make_study().store
     set_account(store, "lea", PASSWORD, "lead")
     return store
@@ -223,126 +223,126 @@ def guess(store: Store, clock: Clock, name: str, address: str, seconds: float) -
 
 
 @pytest.mark.parametrize("name", ["lea", "nobody"])
-def test_each_wrong_password_doubles_the_wait(store, clock, name):
+def test_each_wrong_password_doubles_the_wait(guarded, clock, name):
     for _ in range(guessing.PAIR.free):
-        assert tries(store, name, FOREIGN) == "wrong"
+        assert tries(guarded, name, FOREIGN) == "wrong"
     for wait in (1, 2, 4, 8, 16):
-        assert f"try again in {wait} s" in tries(store, name, FOREIGN)
+        assert f"try again in {wait} s" in tries(guarded, name, FOREIGN)
         clock.wait(wait - 0.01)
-        assert "try again in 1 s" in tries(store, name, FOREIGN)  # asking too early adds nothing
+        assert "try again in 1 s" in tries(guarded, name, FOREIGN)  # asking too early adds nothing
         clock.wait(0.01)
-        assert tries(store, name, FOREIGN) == "wrong"
+        assert tries(guarded, name, FOREIGN) == "wrong"
     for wait in (32, 64, 128, 256, 512):
         clock.wait(wait)
-        tries(store, name, FOREIGN)
-    assert "try again in 10 minutes" in tries(store, name, FOREIGN)  # and never longer
+        tries(guarded, name, FOREIGN)
+    assert "try again in 10 minutes" in tries(guarded, name, FOREIGN)  # and never longer
     clock.wait(600)
-    assert tries(store, name, FOREIGN) == "wrong"
-    assert "try again in 10 minutes" in tries(store, name, FOREIGN)
+    assert tries(guarded, name, FOREIGN) == "wrong"
+    assert "try again in 10 minutes" in tries(guarded, name, FOREIGN)
 
 
 @pytest.mark.slow
-def test_the_lead_comes_in_from_elsewhere_while_someone_guesses(store, clock):
-    before = sign_in(store, "lea", PASSWORD, 60, HOME)
+def test_the_lead_comes_in_from_elsewhere_while_someone_guesses(guarded, clock):
+    before = sign_in(guarded, "lea", PASSWORD, 60, HOME)
     clock.wait(60)
-    assert guess(store, clock, "lea", FOREIGN, 600) < 15
-    assert "too many" in tries(store, "lea", FOREIGN, PASSWORD)
-    assert tries(store, "lea", HOME, PASSWORD) == "lead"
-    assert tries(store, "lea", OFFICE, PASSWORD) == "lead"  # an address that she never came from
-    assert read_login(store, before).name == "lea"
+    assert guess(guarded, clock, "lea", FOREIGN, 600) < 15
+    assert "too many" in tries(guarded, "lea", FOREIGN, PASSWORD)
+    assert tries(guarded, "lea", HOME, PASSWORD) == "lead"
+    assert tries(guarded, "lea", OFFICE, PASSWORD) == "lead"  # an address that she never came from
+    assert read_login(guarded, before).name == "lea"
 
 
-def test_many_addresses_at_one_account_are_slowed_and_its_owner_is_not(store, clock):
-    tries(store, "lea", HOME, PASSWORD)
+def test_many_addresses_at_one_account_are_slowed_and_its_owner_is_not(guarded, clock):
+    tries(guarded, "lea", HOME, PASSWORD)
     for number in range(60):
-        assert tries(store, "lea", f"10.0.{number}.1") == "wrong"
-    assert "too many" in tries(store, "lea", "10.0.7.1")
-    assert tries(store, "lea", OFFICE, PASSWORD) == "lead"  # a first try is looked at
-    assert tries(store, "lea", HOME) == "wrong"  # a slip, from where she always comes
-    assert tries(store, "lea", HOME, PASSWORD) == "lead"
+        assert tries(guarded, "lea", f"10.0.{number}.1") == "wrong"
+    assert "too many" in tries(guarded, "lea", "10.0.7.1")
+    assert tries(guarded, "lea", OFFICE, PASSWORD) == "lead"  # a first try is looked at
+    assert tries(guarded, "lea", HOME) == "wrong"  # a slip, from where she always comes
+    assert tries(guarded, "lea", HOME, PASSWORD) == "lead"
 
 
-def test_one_address_at_many_accounts_is_slowed(store, clock):
-    looked_at = sum(tries(store, f"name{number}", FOREIGN) == "wrong" for number in range(200))
+def test_one_address_at_many_accounts_is_slowed(guarded, clock):
+    looked_at = sum(tries(guarded, f"name{number}", FOREIGN) == "wrong" for number in range(200))
     assert looked_at == guessing.ADDRESS.free
     clock.wait(61)
-    assert tries(store, "lea", FOREIGN, PASSWORD) == "lead"
+    assert tries(guarded, "lea", FOREIGN, PASSWORD) == "lead"
     # Addresses of one IPv6 network are one.
-    found = {tries(store, "lea", f"2001:db8::{number:x}") for number in range(30)}
+    found = {tries(guarded, "lea", f"2001:db8::{number:x}") for number in range(30)}
     assert any("too many" in each for each in found)
-    assert tries(store, "lea", "2001:db8:0:1::1", PASSWORD) == "lead"
+    assert tries(guarded, "lea", "2001:db8:0:1::1", PASSWORD) == "lead"
 
 
-def test_a_right_password_ends_the_count_of_wrong_ones(store, clock):
+def test_a_right_password_ends_the_count_of_wrong_ones(guarded, clock):
     for _ in range(3):
         for _ in range(guessing.PAIR.free - 1):
-            assert tries(store, "lea", HOME) == "wrong"
+            assert tries(guarded, "lea", HOME) == "wrong"
         clock.wait(1)
-        assert tries(store, "lea", HOME, PASSWORD) == "lead"
+        assert tries(guarded, "lea", HOME, PASSWORD) == "lead"
 
 
-def test_what_counts_no_more_is_forgotten(store, clock):
+def test_what_counts_no_more_is_forgotten(guarded, clock):
     for number in range(40):
-        tries(store, f"name{number}", f"10.0.{number}.1")
-    tries(store, "lea", HOME, PASSWORD)
+        tries(guarded, f"name{number}", f"10.0.{number}.1")
+    tries(guarded, "lea", HOME, PASSWORD)
 
     def kept() -> list[int]:
-        with store.read() as connection:
+        with guarded.read() as connection:
             return list(connection.execute(sa.select(login_attempts.c.admitted)).scalars())
 
     assert len(kept()) == 41
     clock.wait(3601)
-    tries(store, "lea", OFFICE, PASSWORD)
+    tries(guarded, "lea", OFFICE, PASSWORD)
     assert kept() == [1, 1]  # of logins, where their owner comes from
     clock.wait(31 * 24 * 3600)
-    tries(store, "lea", OFFICE, PASSWORD)
+    tries(guarded, "lea", OFFICE, PASSWORD)
     assert kept() == [1]
 
 
 @pytest.mark.slow
-def test_the_owners_browser_is_let_in_whatever_strangers_do_at_its_address(store, clock):
+def test_the_owners_browser_is_let_in_whatever_strangers_do_at_its_address(guarded, clock):
     """As behind a proxy that nobody named: all come from one address."""
-    assert tries(store, "lea", HOME, PASSWORD, "hers") == "lead"
+    assert tries(guarded, "lea", HOME, PASSWORD, "hers") == "lead"
     clock.wait(3600)
     for _ in range(40):  # at her name, and at names that there are not
-        tries(store, "lea", HOME, browser="theirs")
+        tries(guarded, "lea", HOME, browser="theirs")
         for number in range(3):
-            tries(store, f"name{number}", HOME, browser=f"theirs {number}")
-        assert tries(store, "lea", HOME, PASSWORD, "hers") == "lead"
+            tries(guarded, f"name{number}", HOME, browser=f"theirs {number}")
+        assert tries(guarded, "lea", HOME, PASSWORD, "hers") == "lead"
         clock.wait(60)
-    tries(store, "lea", HOME, browser="theirs")
-    assert "too many" in tries(store, "lea", HOME, browser="theirs")
-    assert tries(store, "lea", HOME, PASSWORD, "hers") == "lead"
-    assert tries(store, "lea", OFFICE, PASSWORD, "hers") == "lead"  # and wherever she takes it
+    tries(guarded, "lea", HOME, browser="theirs")
+    assert "too many" in tries(guarded, "lea", HOME, browser="theirs")
+    assert tries(guarded, "lea", HOME, PASSWORD, "hers") == "lead"
+    assert tries(guarded, "lea", OFFICE, PASSWORD, "hers") == "lead"  # and wherever she takes it
 
 
-def test_what_is_typed_in_a_known_browser_is_slowed_as_well(store, clock):
-    assert tries(store, "lea", HOME, PASSWORD, "hers") == "lead"
+def test_what_is_typed_in_a_known_browser_is_slowed_as_well(guarded, clock):
+    assert tries(guarded, "lea", HOME, PASSWORD, "hers") == "lead"
     clock.wait(1)
-    found = [tries(store, "lea", f"10.0.0.{n}", browser="hers") for n in range(10)]
+    found = [tries(guarded, "lea", f"10.0.0.{n}", browser="hers") for n in range(10)]
     assert found[: guessing.PAIR.free] == ["wrong"] * guessing.PAIR.free
     assert all("too many" in each for each in found[guessing.PAIR.free :])
     # It is known at its own account alone.
-    set_account(store, "ben", PASSWORD, "lead")
-    assert tries(store, "ben", FOREIGN, PASSWORD, "bens") == "lead"
+    set_account(guarded, "ben", PASSWORD, "lead")
+    assert tries(guarded, "ben", FOREIGN, PASSWORD, "bens") == "lead"
     clock.wait(1)
-    guesses = [tries(store, "lea", FOREIGN, browser="bens") for _ in range(10)]
+    guesses = [tries(guarded, "lea", FOREIGN, browser="bens") for _ in range(10)]
     assert guesses.count("wrong") == guessing.PAIR.free
 
 
 @pytest.mark.slow
-def test_no_stranger_makes_the_wait_longer(store, clock):
+def test_no_stranger_makes_the_wait_longer(guarded, clock):
     """The owner, somewhere new, mistypes once while a crowd guesses at her name: she waits for as
     long as she is told, however many guess meanwhile.
     """
     for number in range(60):
-        tries(store, "lea", f"10.0.{number}.1")
-    assert tries(store, "lea", OFFICE) == "wrong"
+        tries(guarded, "lea", f"10.0.{number}.1")
+    assert tries(guarded, "lea", OFFICE) == "wrong"
     for second in range(60):
-        assert f"try again in {60 - second} s" in tries(store, "lea", OFFICE, PASSWORD)
-        tries(store, "lea", f"10.1.{second}.1")
+        assert f"try again in {60 - second} s" in tries(guarded, "lea", OFFICE, PASSWORD)
+        tries(guarded, "lea", f"10.1.{second}.1")
         clock.wait(1)
-    assert tries(store, "lea", OFFICE, PASSWORD) == "lead"
+    assert tries(guarded, "lea", OFFICE, PASSWORD) == "lead"
 
 
 # Who gets to the lead's pages, and who does not
