@@ -19,7 +19,6 @@ from evenhand.study.lead.adjudication import (
 from evenhand.study.lead.flags import raised_flags
 from harness.annotator import SUBJECT
 from harness.served import Served
-from harness.studies import write_pairs, write_responses
 from tests.annotate_app.leading import (
     HOSTILE,
     PASSWORD,
@@ -288,32 +287,6 @@ def test_links_accounts_and_places(page, served, tmp_path):
     complaint(page, "This link was revoked")
 
 
-def test_a_new_study_is_looked_at_and_made(page, served, tmp_path):
-    turn_to(page, "New study")
-    settled(page).get_by_text("Paired prompts", exact=True).click()
-    expect(page.get_by_text("Pairs of prompts")).to_be_visible()
-    fill(page, "Name of the study", "../elsewhere")
-    press(page, "See what it means")
-    complaint(page, "Upload a file of pairs.")
-    for at, file in enumerate(
-        (write_pairs(tmp_path / "pairs.csv"), write_responses(tmp_path / "said.jsonl"))
-    ):
-        upload(page, file, at)
-        expect(page.get_by_text(file.name)).to_be_visible()
-    choose(page, "Rubrics", "refusal")
-    fill(page, "Pairs to label", "4")
-    press(page, "See what it means")
-    expect(page.get_by_text("4 of 6 pairs would be sampled.")).to_be_visible(timeout=90_000)
-    expect(page.get_by_role("row", name="refusal 16 3 48")).to_be_visible()
-    press(page, "Create the study")
-    complaint(page, "A study's name is", timeout=90_000)
-    fill(page, "Name of the study", "second")
-    press(page, "Create the study")
-    expect(page.get_by_text("Created second beside this study.")).to_be_visible(timeout=90_000)
-    with open_study(served.folder.parent / "second") as study:
-        assert len(study.store.sample()) == 4
-
-
 def test_a_study_of_a_files_rows_is_made_without_a_terminal(page, served, tmp_path):
     file = tmp_path / "answers.csv"
     rows = [
@@ -351,6 +324,10 @@ def test_a_study_of_a_files_rows_is_made_without_a_terminal(page, served, tmp_pa
     press(page, "See what it means")
     expect(page.get_by_text("9 of 9 items would be sampled.")).to_be_visible(timeout=90_000)
     assert not (served.folder.parent / "sums").exists()
+    fill(page, "Name of the study", "../elsewhere")
+    press(page, "Create the study")
+    complaint(page, "A study's name is", timeout=90_000)
+    fill(page, "Name of the study", "sums")
     press(page, "Create the study")
     expect(page.get_by_text("Created sums beside this study.")).to_be_visible(timeout=90_000)
     with open_study(served.folder.parent / "sums") as study:

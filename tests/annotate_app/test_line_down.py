@@ -80,38 +80,23 @@ def test_who_has_no_unit_yet_reads_our_words_and_goes_on_when_the_server_is_back
 
 
 @pytest.mark.thorough
-def test_a_page_that_came_while_the_line_broke_comes_back_by_itself(new_context, served):
-    page = new_context().new_page()
-    core = re.compile("/_stcore/(health|host-config)")
-    page.route(core, lambda route: route.abort())
-    served.enter("broke")
-    page.goto(f"{served.url}?rater=broke")
-    page.locator(OURS).wait_for()
-    assert ENGLISH.say("page.no_answer") in page.inner_text("body")
-    assert "Streamlit" not in page.inner_text("body")
-    page.unroute(core)
-    page.wait_for_selector(READY)
-    assert not page.locator(OURS).is_visible()
-
-
-@pytest.mark.thorough
 @pytest.mark.parametrize(
     "part",
-    [
-        pytest.param("/static/js/index", marks=pytest.mark.thorough),
-        pytest.param("/static/js/BidiComponent", marks=pytest.mark.thorough),
-        "/evenhand/panel",
-    ],
+    ["/_stcore/(health|host-config)", "/static/js/index", "/static/js/Bidi", "/evenhand/panel"],
 )
-def test_a_page_of_which_a_part_got_lost_is_loaded_anew(new_context, served, part):
-    page = new_context().new_page()
-    lost = re.compile(part)
+def test_a_page_that_came_while_the_line_broke_or_lost_a_part_comes_back_by_itself(
+    new_page, served, part
+):
+    page, lost = new_page("about:blank"), re.compile(part)
     page.route(lost, lambda route: route.abort())
     served.enter("lost")
     page.goto(f"{served.url}?rater=lost")
     page.locator(OURS).wait_for()
+    assert ENGLISH.say("page.no_answer") in page.inner_text("body")
+    assert "Streamlit" not in page.inner_text("body")
     page.unroute(lost)
     page.wait_for_selector(READY)
+    assert not page.locator(OURS).is_visible()
 
 
 @pytest.mark.thorough

@@ -202,15 +202,6 @@ def test_nothing_tells_subject_unit_order_repeat_grade_or_others(new_context, ra
     assert str(rated.folder) not in everything
 
 
-@pytest.mark.thorough
-def test_the_page_runs_no_full_garbage_collection_after_each_answer(annotator, served):
-    person = annotator("collection")
-    for _ in range(3):
-        person.answer("C")
-    assert "watching" in served.spied
-    assert "collect 2" not in served.spied
-
-
 def begun(server: Served) -> int:
     """How many events and claims the study holds."""
     with open_study(server.folder) as study, study.store.read() as connection:

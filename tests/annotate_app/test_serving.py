@@ -64,20 +64,6 @@ def browser(chromium) -> Iterator[Browser]:
 
 
 @pytest.mark.thorough
-def test_a_unit_is_labelled_through_nginx(proxied, browser):
-    context = browser.new_context(ignore_https_errors=True)
-    page = context.new_page()
-    proxied.served.enter("ann")
-    page.goto(f"{proxied.url}?rater=ann")
-    page.wait_for_selector(READY)
-    person = Annotator("ann", proxied.served, page)
-    person.answer("L")
-    assert person.all_stored()
-    assert page.evaluate("isSecureContext")
-    context.close()
-
-
-@pytest.mark.thorough
 def test_who_comes_while_the_app_is_away_reads_our_words_and_is_let_in_by_itself(proxied, browser):
     proxied.served.kill()
     context = browser.new_context(ignore_https_errors=True)
@@ -144,7 +130,10 @@ def test_the_policy_of_the_headers_lets_everything_run(proxied, browser):
     proxied.served.enter("bea")
     page.goto(f"{proxied.url}?rater=bea")
     page.wait_for_selector(READY)
-    Annotator("bea", proxied.served, page).answer("L")
+    person = Annotator("bea", proxied.served, page)
+    person.answer("L")
+    assert person.all_stored()
+    assert page.evaluate("isSecureContext")
     assert refused(page) == []
     _, headers = proxied.ask("GET", "/")
     for name, value in {

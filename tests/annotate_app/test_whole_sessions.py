@@ -26,7 +26,6 @@ from tests.annotate_app.participants import (
     participant,
     prolific_id,
     rater_of,
-    to_comprehension,
     to_practice,
 )
 
@@ -163,25 +162,6 @@ def test_every_step_can_be_done_by_keyboard(new_page, crowd):
 
 @pytest.mark.browser
 @pytest.mark.thorough
-def test_comprehension_failed_twice_is_a_polite_end(new_page, crowd):
-    page = new_page(crowd.url + participant(crowd.folder, "fails"))
-    to_comprehension(page)
-    check_comprehension(page, "Who wrote them")
-    page.get_by_text("1 chance is left").wait_for()
-    page.reload()
-    page.get_by_text("1 chance is left").wait_for()
-    check_comprehension(page, "Who wrote them")
-    for _ in range(2):
-        heading(page, "Thank you for your time")
-        back = page.get_by_role("link", name="Return to Prolific")
-        assert back.get_attribute("href") == f"{COMPLETE}OUT2"
-        assert page.locator(".panel").count() == 0
-        page.reload()  # stays so
-    assert crowd.labels(rater_of(crowd.folder, "fails")).empty
-
-
-@pytest.mark.browser
-@pytest.mark.thorough
 @pytest.mark.parametrize("mode", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
 def test_no_consent_is_an_end(new_page, crowd, axe, mode):
     page = new_page(crowd.url + participant(crowd.folder, f"declines{mode}"), color_scheme=mode)
@@ -223,37 +203,6 @@ def test_a_step_says_that_the_server_is_away_and_loses_no_click(
     page.wait_for_selector("[data-test-connection-state=PINGING_SERVER]")
     assert not away.is_visible()  # the panel says it in its own way
     server.start()
-
-
-PLAIN = (
-    '[session]\nentry = "invite"\n[prolific]\ncomplete = "C"\nscreened_out = "S"\nno_consent = "N"'
-)
-
-
-@pytest.mark.browser
-@pytest.mark.thorough
-def test_a_returned_place_goes_to_somebody_else(new_context, make_session, serve_study):
-    server = serve_study(make_session(2, PLAIN, raters_per_unit=1))
-    pages = [new_context().new_page() for _ in range(2)]
-    pages[0].goto(server.url + participant(server.folder, "leaves"))
-    pages[0].wait_for_selector(".panel .option")
-    answer_shorter(pages[0])
-    pages[0].locator(".count", has_text="1 of 2").wait_for()  # the other unit is open now
-    pages[1].goto(server.url + participant(server.folder, "comes"))
-    pages[1].get_by_text("Nothing is left to do").wait_for()
-    with open_study(server.folder) as study:
-        assert Sessions(study).release(rater_of(server.folder, "leaves"), "returned") == 1
-    pages[1].reload()
-    pages[1].wait_for_selector(".panel .option")
-    answer_shorter(pages[1])
-    pages[1].get_by_role("link", name="Return to Prolific").wait_for()
-    pages[0].reload()
-    heading(pages[0], "Your part has ended")
-    first, second = (
-        set(server.labels(rater_of(server.folder, name))["unit_id"]) for name in ("leaves", "comes")
-    )
-    assert len(first) == len(second) == 1
-    assert not first & second
 
 
 # Who gets in, by what link or login, and who gets nowhere

@@ -126,16 +126,6 @@ def test_hundreds_of_claims_by_threads_keep_the_overlap_exact(make_study, store)
     assert set(ratings.groupby("unit_id")["rater_id"].nunique()) == {3}
 
 
-@pytest.mark.slow
-def test_claims_and_labels_by_many_threads_keep_the_overlap_exact(make_study):
-    study = make_study(raters_per_unit=2)
-    desk = AnnotationDesk(study)
-    counts = at_once(lambda rater: work_through(desk, rater), [f"r{n}" for n in range(6)])
-    ratings = study.ratings()
-    assert sum(counts) == len(ratings) == 120
-    assert set(ratings.groupby(["unit_id", "rubric"])["rater_id"].nunique()) == {2}
-
-
 WORKER = """
 import sys, threading
 from evenhand.study import open_study

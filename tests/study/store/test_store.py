@@ -154,14 +154,15 @@ with open_study(sys.argv[1]) as study:
 """
 
 
-def killed_rounds(study, rounds: int) -> None:
-    acknowledged: set[str] = set()
+@pytest.mark.slow
+@pytest.mark.parametrize("rounds", [3, pytest.param(20, marks=pytest.mark.load)])
+def test_no_acknowledged_label_is_lost_by_kills(make_study, rounds):
+    study, acknowledged = make_study(pairs=20 * rounds), set()
     for _ in range(rounds):
         process = subprocess.Popen(
             [sys.executable, "-c", WRITER, str(study.folder)],
             cwd=ROOT, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
-        assert process.stdout is not None
         acknowledged.add(process.stdout.readline().split()[0])
         time.sleep(random.random() * 0.1)
         os.kill(process.pid, signal.SIGKILL)
@@ -174,16 +175,6 @@ def killed_rounds(study, rounds: int) -> None:
     assert acknowledged <= set(stored)
     # A label that was on disk when the kill came, before it was acknowledged: one a round at most.
     assert len(stored) <= len(acknowledged) + rounds
-
-
-@pytest.mark.slow
-def test_no_acknowledged_label_is_lost_by_a_kill(make_study):
-    killed_rounds(make_study(pairs=60), 3)
-
-
-@pytest.mark.load
-def test_no_acknowledged_label_is_lost_by_many_kills(make_study):
-    killed_rounds(make_study(pairs=300), 20)
 
 
 def rating(study, **fields: str):
