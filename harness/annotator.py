@@ -135,9 +135,44 @@ class Annotator:
             f"?.shadowRoot.querySelector('.panel'); return panel && ({condition}); }}"
         )
 
+    def go_on(self, *keys: str) -> None:
+        """Press keys, and wait for the next unit."""
+        go_on(self.page, *keys)
+
+    def focus(self) -> str:
+        """The class of the part of the panel that has the focus."""
+        return str(
+            self.page.evaluate(
+                "document.querySelector('[data-testid=stBidiComponentIsolated]')"
+                ".shadowRoot.activeElement?.className"
+            )
+        )
+
+    def press(self, *keys: str) -> None:
+        press_keys(self.page, *keys)
+
     def chosen(self) -> str | None:
         checked = self.page.locator(".option input:checked")
         return checked.get_attribute("value") if checked.count() else None
 
     def wait_for_chip(self, state: str) -> None:
         self.page.wait_for_selector(f".chip[data-state={state}]", state="attached")
+
+
+def press_keys(page: Page, *keys: str) -> None:
+    """Press one key after the other, as fast as they come."""
+    for key in keys:
+        page.keyboard.press(key)
+
+
+def go_on(page: Page, *keys: str) -> None:
+    """Press keys, and wait for the next unit."""
+    before = page.locator(".material").text_content()
+    press_keys(page, *keys)
+    page.wait_for_function(IS_NEXT, arg=before)
+
+
+def reload(page: Page) -> None:
+    """Load the page again, and wait for its unit."""
+    page.reload()
+    page.wait_for_selector(READY)

@@ -76,7 +76,7 @@ class Proxy:
         line = http.client.HTTPSConnection(
             "127.0.0.1", self.secure, timeout=20, context=unverified()
         )
-        line.putrequest(method, path, skip_host=True)
+        line.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
         for name, value in {"Host": NAME, "Content-Length": str(length), **(headers or {})}.items():
             line.putheader(name, value)
         line.endheaders()

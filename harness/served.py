@@ -13,7 +13,7 @@ import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import psutil
 
@@ -63,6 +63,14 @@ class Served:
                 stderr=log,
             )
         _wait_for(lambda: answers(f"{self.url}_stcore/health"), "the server to start")
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process and self.process.poll() is None:
+            self.kill()
 
     def kill(self) -> None:
         """kill -9: nothing that the server holds in memory can be written any more."""
@@ -133,6 +141,13 @@ class ServedTogether:
                 stderr=log,
             )
         _wait_for(self.is_well, "all studies to be served")
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
     def is_well(self) -> bool:
         return answers(f"{self.url}health")

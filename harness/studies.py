@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import sqlalchemy as sa
@@ -19,12 +20,13 @@ import sqlalchemy as sa
 from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study import Study, create_study, open_study
 from evenhand.study.creation import StudyPlan
-from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.desk.answers import Answer
+from evenhand.study.desk.desk import AnnotationDesk, Sent, Task
 from evenhand.study.keeping.moving import ADDED, upgrade_store
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.logs.answers import add_details
-from evenhand.study.store.schema import labels, meta
+from evenhand.study.store.schema import claims, labels, meta
 from evenhand.study.tables.evidence import Mark
 from evenhand.study.tables.ratings import validate_ratings
 from harness.annotator import SUBJECT, prompt_text, response_text
@@ -73,6 +75,22 @@ question = "What is it about?"
 instructions = "Tick all that apply."
 variables = ["response"]
 """
+
+
+def response_rubric(options: Mapping[str, str], **fields: object) -> Rubric:
+    """A rubric on responses with these options and their names; `fields` are those of Rubric."""
+    usual: dict[str, object] = {
+        "name": "own",
+        "title": "Own",
+        "unit": "response",
+        "level": "nominal",
+        "question": "Which is it?",
+        "instructions": "Read it.",
+        "options": [{"key": key, "name": name} for key, name in options.items()],
+    }
+    if "blocks" not in fields:
+        usual["variables"] = ["response"]
+    return Rubric.model_validate(usual | fields)
 
 
 def new_study(folder: Path, plan: StudyPlan) -> None:
@@ -203,17 +221,72 @@ def with_labels(
     return study
 
 
+def task_of(desk: AnnotationDesk, rater: str) -> Task | None:
+    """Return the first task that the rater is shown; None where nothing is left for them."""
+    sheet = desk.next_sheet(rater)
+    return sheet.tasks[0] if sheet else None
+
+
+def claim_of(study: Study, task: Task | str) -> Any:
+    """Return the row of a task's claim: its unit, rubric, draw and order."""
+    task_id = task if isinstance(task, str) else task.task_id
+    with study.store.read() as connection:
+        return connection.execute(sa.select(claims).where(claims.c.task_id == task_id)).one()
+
+
+def submit(
+    desk: AnnotationDesk,
+    rater: str,
+    task: Task | str,
+    option: str = "",
+    submit_id: str = "",
+    **fields: Any,
+) -> str:
+    """Answer a task, given or named by its id, and return the status of the receipt.
+
+    The answer is called as its task unless `submit_id` says otherwise. `fields` are further ones
+    of Answer.
+    """
+    task_id = task if isinstance(task, str) else task.task_id
+    sent = Answer(submit_id=submit_id or task_id, task_id=task_id, option_key=option, **fields)
+    return desk.submit_all(rater, [sent])[0].status
+
+
+def send(desk: AnnotationDesk, rater: str, *sent: Sent) -> list[str]:
+    """Send answers, flags and withdrawals together; return the statuses of the receipts."""
+    return [receipt.status for receipt in desk.submit_all(rater, sent)]
+
+
 def work_through(
-    desk: AnnotationDesk, rater: str, most: int = 1000, seconds: float = 20.0, options: int = 1
+    desk: AnnotationDesk, rater: str, most: int = 10_000, seconds: float = 20.0, options: int = 1
 ) -> int:
-    """Answer units at the desk, by the first `options` of a rubric in turn; returns how many."""
-    for number in range(most):
-        task = desk.next_task(rater)
-        if task is None:
-            return number
-        key = task.rubric.categories[number % options]
-        desk.submit(rater, task.task_id, f"{task.task_id}-{number}", key, seconds)
-    return most
+    """Answer tasks at the desk, by the first `options` of a rubric in turn; return how many."""
+
+    def choose(task: Task, number: int) -> str:
+        return task.rubric.categories[number % options]
+
+    return len(label_all(desk, rater, choose, most, seconds=seconds))
+
+
+def label_all(
+    desk: AnnotationDesk,
+    rater: str,
+    choose: Callable[[Task, int], str] | str = "",
+    most: int = 10_000,
+    **fields: Any,
+) -> list[Task]:
+    """Answer sheet after sheet until so many tasks are answered; return them in their order.
+
+    `choose` is an option, or gives it for a task and its number from 0; by default the first one.
+    """
+    done: list[Task] = []
+    while len(done) < most and (sheet := desk.next_sheet(rater)):
+        for task in sheet.tasks:
+            option = choose(task, len(done)) if callable(choose) else choose
+            option = option or task.rubric.categories[0]
+            assert submit(desk, rater, task, option, **fields) == "stored"
+            done.append(task)
+    return done
 
 
 def with_settings(study: Study, text: str) -> Study:

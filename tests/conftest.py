@@ -21,6 +21,7 @@ from hypothesis import settings
 from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study import Study, open_study
 from evenhand.study.creation import StudyPlan, usual_rubrics
+from evenhand.study.settings.study_toml import change_config
 from harness.chromium import NoBrowser, launched_chromium
 from harness.postgresql import Postgresql
 from harness.protocol_server import ProtocolServer
@@ -140,7 +141,7 @@ def make_study(tmp_path: Path) -> Iterator[MakeStudy]:
     """Makes small studies: make_study(pairs=6, subjects=("s1", "s2"), **fields of StudyPlan).
 
     `rubrics` may be names of those shipped. `toml` are lines at the end of study.toml, `files`
-    further files and their texts.
+    further files and their texts, `annotation` changed settings of this section.
     """
     opened: list[Study] = []
 
@@ -150,6 +151,7 @@ def make_study(tmp_path: Path) -> Iterator[MakeStudy]:
         rubrics: Sequence[str | Rubric] = (),
         toml: str = "",
         files: Mapping[str, str] = MappingProxyType({}),
+        annotation: Mapping[str, object] = MappingProxyType({}),
         **fields: object,
     ) -> Study:
         folder = tmp_path / f"study{len(opened)}"
@@ -166,6 +168,8 @@ def make_study(tmp_path: Path) -> Iterator[MakeStudy]:
         if toml:
             with (folder / "study.toml").open("a", encoding="utf-8") as file:
                 file.write("\n" + toml)
+        if annotation:
+            change_config(folder, {"annotation": annotation})
         study = open_study(folder)
         opened.append(study)
         return study

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import csv
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from evenhand.cli.lead import lead_link
+from evenhand.cli.main import main
 from harness.annotator import CLOCK, READY, Annotator
 from harness.served import Served, ServedTogether
 from harness.studies import panel_study
+from tests.annotate_app.leading import inside, turn_to
 from tests.annotate_app.participants import KNOWN, SESSION
 from tests.annotate_app.together import two_studies
 
@@ -32,10 +36,34 @@ def make_study(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     return make
 
 
+@pytest.fixture(scope="session")
+def make_items(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """make_items(rows, option, ..., rubric=text) -> the folder of a study of these rows, of which
+    the first is the header, by `evenhand new`."""
+
+    def make(rows: Iterable[Sequence[object]], *options: str, rubric: str = "") -> Path:
+        folder = tmp_path_factory.mktemp("items")
+        items, file = folder / "items.csv", folder / "rubric.toml"
+        with items.open("w", newline="") as out:
+            csv.writer(out).writerows(rows)
+        file.write_text(rubric)
+        own = ["--rubric", str(file)] if rubric else []
+        assert main(["new", str(folder / "study"), "--items", str(items), *options, *own]) == 0
+        return folder / "study"
+
+    return make
+
+
 @pytest.fixture(scope="module")
 def serve_study(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path], Served]]:
     """serve_study(folder) -> the app, running; stopped when the file's tests are done."""
     yield from _servers(tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def serve(make_study: Callable[..., Path], serve_study: Callable[[Path], Served]) -> Callable:
+    """serve(pairs, response, **annotation settings) -> the app, running on a study of its own."""
+    return lambda *arguments, **settings: serve_study(make_study(*arguments, **settings))
 
 
 @pytest.fixture(scope="session")
@@ -55,8 +83,7 @@ def _servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Pat
 
     yield start
     for served in running:
-        if served.process and served.process.poll() is None:
-            served.kill()
+        served.__exit__()
 
 
 @pytest.fixture(scope="session")
@@ -96,10 +123,8 @@ def crowd(make_session: Callable[..., Path], serve_all_along: Callable[[Path], S
 def together(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedTogether]:
     """Two studies behind one address."""
     folders = two_studies(tmp_path_factory.mktemp("studies"))
-    served = ServedTogether(folders, tmp_path_factory.mktemp("together"))
-    served.start()
-    yield served
-    served.stop()
+    with ServedTogether(folders, tmp_path_factory.mktemp("together")) as served:
+        yield served
 
 
 # ---- a browser ----------------------------------------------------------------------------------
@@ -107,11 +132,13 @@ def together(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedTogethe
 
 @pytest.fixture
 def new_context(browser: Browser) -> Iterator[Callable[..., BrowserContext]]:
-    """new_context() -> a browser of one's own: its storage is shared with nobody."""
+    """new_context(**settings) -> a browser of one's own: its storage is shared with nobody. `width`
+    stands for the size of its window."""
     opened: list[BrowserContext] = []
 
-    def make(**settings: Any) -> BrowserContext:
-        context = browser.new_context(**({"viewport": {"width": 1440, "height": 900}} | settings))
+    def make(width: int = 0, **settings: Any) -> BrowserContext:
+        size = {"width": width or 1440, "height": 844 if width else 900}
+        context = browser.new_context(**({"viewport": size} | settings))
         context.set_default_timeout(15_000)
         context.add_init_script(CLOCK)
         opened.append(context)
@@ -123,27 +150,63 @@ def new_context(browser: Browser) -> Iterator[Callable[..., BrowserContext]]:
 
 
 @pytest.fixture
+def new_page(new_context: Callable[..., BrowserContext]) -> Callable[..., Page]:
+    """new_page(address, **settings) -> a page of a browser of its own, opened there."""
+
+    def make(address: str, **settings: Any) -> Page:
+        page = new_context(**settings).new_page()
+        page.goto(address)
+        return page
+
+    return make
+
+
+@pytest.fixture
 def annotator(
     new_context: Callable[..., BrowserContext], served: Served
 ) -> Callable[..., Annotator]:
-    """annotator(rater) -> a person at their first unit, in a browser of their own."""
+    """annotator(rater, server, context, **settings) -> a person at their first unit, in a browser
+    of their own."""
 
     def make(
         rater: str,
         server: Served = served,
         context: BrowserContext | None = None,
-        page: Page | None = None,
+        **settings: Any,
     ) -> Annotator:
-        if page is not None:  # already there
-            return Annotator(rater, server, page)
-        page = (context or new_context()).new_page()
-        person = Annotator(rater, server, page)
+        page = (context or new_context(**settings)).new_page()
         server.enter(rater)
         page.goto(f"{server.url}?rater={rater}")
         page.wait_for_selector(READY)
-        return person
+        return Annotator(rater, server, page)
 
     return make
+
+
+@pytest.fixture
+def lead(new_page: Callable[..., Page]) -> Iterator[Callable[..., Page]]:
+    """lead(server, title, **settings) -> the lead at a page of theirs, by default the first. No
+    page asks anything of another host, and no text runs, whoever wrote it."""
+    opened: list[tuple[Page, Served, list[str]]] = []
+
+    def make(server: Served, title: str = "", **settings: Any) -> Page:
+        page, asked = new_page("about:blank", **settings), []
+        page.on("request", lambda request: asked.append(request.url))
+        opened.append((page, server, asked))
+        page.goto(lead_link(server.folder, server.url))
+        inside(page)
+        if title:
+            turn_to(page, title)
+        return page
+
+    yield make
+    for page, server, asked in opened:
+        assert not [url for url in asked if server.url not in url]
+        assert page.title() != "1"
+
+
+LIGHT_AND_DARK = [pytest.param("light", 1440, marks=pytest.mark.thorough), ("dark", 390)]
+"""Colours and widths of windows in which axe looks."""
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, WebSocket
 
 from evenhand.study import open_study
 from evenhand.study.access.admission import make_invites
@@ -71,12 +71,6 @@ def prolific_id(name: str) -> str:
     return hashlib.sha256(name.encode()).hexdigest()[:24]
 
 
-def inside(page: Page) -> None:
-    """Wait until the pages are there, and the browser has put the login by."""
-    expect(page.get_by_text("Leading the study")).to_be_visible()
-    page.wait_for_function("Object.keys(sessionStorage).some(k => k.startsWith('evenhand-login'))")
-
-
 def participant(folder: Path, name: str, submission: str = "") -> str:
     ids = {"PROLIFIC_PID": name, "STUDY_ID": "study1", "SESSION_ID": f"{name} {submission}"}
     return link(folder, **{key: prolific_id(value) for key, value in ids.items()})
@@ -133,3 +127,22 @@ def answer_shorter(page: Page, wrong: bool = False) -> None:
 def check_comprehension(page: Page, option: str) -> None:
     page.get_by_role("radiogroup").get_by_text(option).click()
     page.get_by_role("button", name="Check my answers").click()
+
+
+def frames_of(page: Page, *events: str) -> list[bytes]:
+    """What goes over the page's socket from now on, both ways or as `events` say, and what it sends
+    and is sent in answers."""
+    frames: list[bytes] = []
+
+    def keep(frame: str | bytes) -> None:
+        frames.append(frame.encode() if isinstance(frame, str) else frame)
+
+    def listen(socket: WebSocket) -> None:
+        for event in events or ("framereceived", "framesent"):
+            socket.on(event, keep)
+
+    page.on("websocket", listen)
+    if not events:
+        page.on("request", lambda asked: keep(asked.post_data_buffer or b""))
+        page.on("response", lambda answer: "/answers" in answer.url and keep(answer.body()))
+    return frames

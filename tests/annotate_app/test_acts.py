@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import Page, expect
 
 from evenhand import annotate_app
-from evenhand.cli.lead import lead_link
 from evenhand.study import open_study
 from evenhand.study.desk.answers import Flag
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.disagreements import raised_flags
 from evenhand.study.store.schema import flag_events
 from harness.served import Served
+from harness.studies import send, task_of
 
 FOLDER = Path(annotate_app.__file__).resolve().parent
 WRITERS = {
@@ -109,11 +109,11 @@ def faults(code: str, touching: set[str]) -> Iterator[str]:
         ("def page(s):\n st.button('x', on_click=lead_callback(s, 'x', act, pause))", []),
     ],
 )  # fmt: skip
-def test_the_rule_finds_what_breaks_it(code: str, wrong: list[str]) -> None:
+def test_the_rule_finds_what_breaks_it(code, wrong):
     assert list(faults(code, {"st", "require"})) == wrong
 
 
-def test_nothing_is_stored_after_streamlit_was_asked_for_something() -> None:
+def test_nothing_is_stored_after_streamlit_was_asked_for_something():
     codes = {path: path.read_text("utf-8") for path in FOLDER.rglob("*.py")}
     every = [each for code in codes.values() for each in functions(code).items()]
     public = {name: called for name, called in every if not name.startswith("_")}
@@ -142,13 +142,13 @@ SLOW = """
 
 
 @pytest.fixture
-def served(make_study: Callable[..., Path], serve_study: Callable[[Path], Served]) -> Served:
+def served(make_study, serve_study) -> Served:
     folder = make_study(2)
     with open_study(folder) as study:
         desk = AnnotationDesk(study)
-        task = desk.next_task("ann").task_id
+        task = task_of(desk, "ann").task_id
         flags = [Flag(submit_id=each, task_id=task, reason=each) for each in REASONS]
-        desk.submit_all("ann", flags)
+        send(desk, "ann", *flags)
         with study.store.write() as connection:
             connection.connection.executescript(SLOW)
     return serve_study(folder)
@@ -170,12 +170,8 @@ def click_all(page: Page, name: str) -> None:
 
 
 @pytest.mark.browser
-def test_five_quick_clicks_are_five_acts_while_the_store_is_slow(
-    new_context: Callable[..., BrowserContext], served: Served
-) -> None:
-    page = new_context().new_page()
-    page.goto(lead_link(served.folder, served.url))
-    page.get_by_role("link", name="Flags", exact=True).click()
+def test_five_quick_clicks_are_five_acts_while_the_store_is_slow(lead, served):
+    page = lead(served, "Flags")
     answers = page.get_by_label("What was done about it")
     expect(answers).to_have_count(len(REASONS), timeout=120_000)
     for number in range(len(REASONS)):

@@ -235,7 +235,7 @@ def checks_ranked(learnt: Rows, asked: Rows) -> list[list[tuple[float, str]]]:
 
 
 @pytest.mark.parametrize("demo", [paired, stances], ids=["pairs", "stance"])
-def test_no_guess_from_all_that_was_received_is_better_than_chance(demo, tmp_path) -> None:
+def test_no_guess_from_all_that_was_received_is_better_than_chance(demo, tmp_path):
     rng = np.random.default_rng()
     found = []
     for number in range(2):

@@ -8,7 +8,6 @@ import random
 import re
 import statistics
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -181,16 +180,16 @@ def check(server: Served, seconds: float, forgers: int) -> list[float]:
 
 
 @pytest.fixture
-def server(make_study: Callable[..., Path], serve_study: Callable[[Path], Served]) -> Served:
-    return serve_study(make_study(500))
+def server(serve) -> Served:
+    return serve(500)
 
 
-def test_forged_messages_do_nothing(server: Served) -> None:
+def test_forged_messages_do_nothing(server):
     alone, _, _ = anyio.run(attack, server, 1.0, 0)  # a machine at other work is slow by itself
     with_forgers = check(server, seconds=3, forgers=2)
     assert statistics.median(with_forgers) < max(200, 4 * statistics.median(alone))
 
 
 @pytest.mark.load
-def test_a_minute_of_forged_messages_stalls_nobody(server: Served) -> None:
+def test_a_minute_of_forged_messages_stalls_nobody(server):
     assert max(check(server, seconds=60, forgers=2)) < 200

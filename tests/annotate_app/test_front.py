@@ -11,8 +11,9 @@ from evenhand.annotate_app.front import front_page, modules_of
 from evenhand.annotate_app.languages import ENGLISH
 from evenhand.annotate_app.panel_files import panel_path
 from evenhand.study.creation import usual_rubrics
-from harness.annotator import IS_NEXT, READY
+from harness.annotator import IS_NEXT, READY, reload
 from harness.served import holds
+from tests.annotate_app.participants import frames_of
 
 MOST_BESIDE_THE_TEXTS = 12_000
 
@@ -31,23 +32,6 @@ def several(make_study, serve_study):
         display="markdown",
     )
     return serve_study(study)
-
-
-def frames_of(page) -> list[bytes]:
-    """What goes over the page's socket and as answers, both ways, from now on."""
-    frames: list[bytes] = []
-
-    def keep(frame: str | bytes) -> None:
-        frames.append(frame.encode() if isinstance(frame, str) else frame)
-
-    def listen(socket) -> None:
-        socket.on("framereceived", keep)
-        socket.on("framesent", keep)
-
-    page.on("websocket", listen)
-    page.on("request", lambda asked: keep(asked.post_data_buffer or b""))
-    page.on("response", lambda answer: "/answers" in answer.url and keep(answer.body()))
-    return frames
 
 
 def answer_all(page) -> None:
@@ -92,8 +76,7 @@ def test_who_comes_again_fetches_no_panel_again(new_context, served):
     served.enter("again")
     page.goto(f"{served.url}?rater=again")
     page.wait_for_selector(READY)
-    page.reload()
-    page.wait_for_selector(READY)
+    reload(page)
     sizes = page.evaluate(
         "(path) => performance.getEntriesByType('resource')"
         ".filter(({ name }) => name.includes(path)).map(({ transferSize }) => transferSize)",
@@ -142,7 +125,7 @@ def test_the_first_page_carries_our_words_and_style():
     assert '<html translate="no"' in page
 
 
-def test_the_page_names_every_module_that_streamlit_begins_with() -> None:
+def test_the_page_names_every_module_that_streamlit_begins_with():
     page = front_page()
     modules = modules_of(page)
     assert any(name.startswith("BidiComponent.") for name in modules)

@@ -6,20 +6,20 @@ import pytest
 
 from evenhand.study import open_study
 from evenhand.study.store.logs.answers import remarks_table
-from harness.annotator import READY, Annotator, response_text
+from harness.annotator import Annotator, press_keys, reload, response_text
 from harness.served import holds
 
 pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def long_texts(make_study, serve_study):
+def long_texts(serve):
     """Responses of about four screens (a) and eight (b), and a question about confidence."""
 
     def text(number: int, side: str) -> str:
         return response_text(number, side) + "\nOne more line." * (100 if side == "a" else 200)
 
-    return serve_study(make_study(2, text, confidence=True))
+    return serve(2, text, confidence=True)
 
 
 @pytest.fixture
@@ -33,13 +33,6 @@ def scrolled(person: Annotator) -> list[int]:
     return tops.evaluate_all("nodes => nodes.map(node => Math.round(node.scrollTop))")
 
 
-def focus(person: Annotator) -> str:
-    return person.page.evaluate(
-        "document.querySelector('[data-testid=stBidiComponentIsolated]')"
-        ".shadowRoot.activeElement?.className"
-    )
-
-
 def sure(person: Annotator) -> list[str]:
     chosen = person.page.locator(".confidence .option:has(:checked) .name")
     return chosen.all_text_contents()
@@ -48,8 +41,7 @@ def sure(person: Annotator) -> list[str]:
 def test_a_corrected_digit_is_the_answer_and_never_the_confidence(reader, long_texts):
     person = reader("corrects")
     page = person.page
-    page.keyboard.press("2")
-    page.keyboard.press("3")
+    press_keys(page, "2", "3")
     assert person.chosen() == "C"
     assert sure(person) == []
     levels = []
@@ -61,9 +53,7 @@ def test_a_corrected_digit_is_the_answer_and_never_the_confidence(reader, long_t
     page.get_by_role("radio", name="Fairly sure").check()  # by mouse the same
     page.keyboard.press("3")
     assert sure(person) == ["Fairly sure"]
-    before = page.text_content(".material")
-    page.keyboard.press("Enter")
-    person.wait_for_next(before)
+    person.go_on("Enter")
     person.wait_for_chip("saved")
     assert list(person.stored().values()) == ["C"]
     with open_study(long_texts.folder) as study:
@@ -91,12 +81,9 @@ def test_keys_scroll_both_texts_wherever_the_focus_is(reader):
     page.keyboard.press("PageDown")
     person.in_panel("panel.querySelector('.response .text').scrollTop > 100")
     assert scrolled(person)[1] == 0
-    page.keyboard.press("Escape")
-    page.keyboard.press("Home")
-    page.keyboard.press("End")
+    press_keys(page, "Escape", "Home", "End")
     assert min(scrolled(person)) > 1000
-    page.keyboard.press("?")
-    page.keyboard.press("PageDown")  # the dialog's
+    press_keys(page, "?", "PageDown")  # the dialog's
     listed = page.locator(".sheet dl").text_content()
     assert all(key in listed for key in ("PageUp", "PageDown", "Space", "Home", "End", "0"))
 
@@ -122,7 +109,7 @@ def test_two_texts_scroll_together_where_that_is_asked_for(reader):
 def test_the_focus_returns_to_the_texts(reader):
     person = reader("focus")
     page = person.page
-    assert focus(person) == "material"
+    assert person.focus() == "material"
     page.get_by_role("radio", name="Response A").check()
     person.in_panel("panel.getRootNode().activeElement.className === 'material'")
     page.get_by_text("Guidelines").click()
@@ -134,11 +121,9 @@ def test_the_focus_returns_to_the_texts(reader):
     page.locator(".sheet[open]").wait_for()
     page.keyboard.press("Escape")
     person.in_panel("panel.getRootNode().activeElement.className === 'material'")
-    before = page.text_content(".material")
-    page.keyboard.press("Enter")  # submits, and opens nothing again
-    person.wait_for_next(before)
+    person.go_on("Enter")  # submits, and opens nothing again
     assert not page.locator(".sheet").is_visible()
-    assert focus(person) == "material"
+    assert person.focus() == "material"
 
 
 @pytest.mark.thorough
@@ -154,8 +139,7 @@ def test_letters_digits_and_signs_are_no_keys_once_they_are_switched_off(reader)
     assert "Tab↑↓Space" in listed and "Enter" in listed
     assert not [keys for keys in listed if len(keys) == 1 and keys != "⌫"]
     page.keyboard.press("Escape")
-    for key in ("c", "3", "-", "+", "?", "0", "="):
-        page.keyboard.press(key)
+    press_keys(page, "c", "3", "-", "+", "?", "0", "=")
     assert person.chosen() is None
     assert not page.locator(".sheet").is_visible()
     assert sure(person) == []
@@ -163,8 +147,7 @@ def test_letters_digits_and_signs_are_no_keys_once_they_are_switched_off(reader)
     assert not any(caps.nth(n).is_visible() for n in range(caps.count()))
     assert page.locator(".panel [aria-keyshortcuts='C']").count() == 0
     assert page.locator(".back[aria-keyshortcuts=Backspace] kbd").is_visible()
-    page.reload()  # it is kept
-    page.wait_for_selector(READY)
+    reload(page)  # it is kept
     page.keyboard.press("c")
     assert person.chosen() is None
     # By Tab, arrows and Space alone an answer is given, and the keys are had back.
@@ -174,12 +157,9 @@ def test_letters_digits_and_signs_are_no_keys_once_they_are_switched_off(reader)
             break
     page.keyboard.press("Space")
     assert person.chosen() == "L"
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("ArrowDown")
+    press_keys(page, "ArrowDown", "ArrowDown")
     assert person.chosen() == "C"
-    before = page.text_content(".material")
-    page.keyboard.press("Enter")
-    person.wait_for_next(before)
+    person.go_on("Enter")
     assert holds(lambda: list(person.stored().values()) == ["C"])  # it was left while on its way
     for _ in range(8):
         page.keyboard.press("Shift+Tab")
@@ -187,8 +167,7 @@ def test_letters_digits_and_signs_are_no_keys_once_they_are_switched_off(reader)
             break
     page.keyboard.press("Enter")
     page.get_by_role("checkbox", name="Letters, digits and signs are keys").focus()
-    page.keyboard.press("Space")
-    page.keyboard.press("Escape")
+    press_keys(page, "Space", "Escape")
     person.in_panel("panel.dataset.phase === 'choosing'")
     page.keyboard.press("2")
     assert person.chosen() == "R"

@@ -19,10 +19,13 @@ from PIL.PngImagePlugin import PngInfo
 from playwright.sync_api import Error
 
 from evenhand.cli.main import main
+from evenhand.rubrics.loading import dump_rubric
 from evenhand.study import open_study
 from evenhand.study.store.logs.decisions import acts
-from harness.annotator import IS_NEXT, READY, SAVED
+from harness.annotator import IS_NEXT, READY, SAVED, press_keys
 from harness.ports import free_port
+from harness.studies import response_rubric
+from tests.annotate_app.participants import frames_of
 from tests.exchange.test_items import ITEMS
 
 pytestmark = pytest.mark.browser
@@ -40,40 +43,28 @@ CHAT = [
     {"role": "user", "content": "<b>Which</b> train?"},
     {"role": "assistant", "content": "The IC 8."},
 ]
-YES_NO = """
-[[options]]
-key = "yes"
-name = "Yes"
-[[options]]
-key = "no"
-name = "No"
-"""
-CODE_RUBRIC = """
-name = "right-code"
-title = "Right code"
-unit = "response"
-level = "nominal"
-question = "Is the code right?"
-instructions = "Read the call, then the code."
-[[blocks]]
-column = "call"
-label = "Call"
-[[blocks]]
-column = "response"
-label = "Code"
-kind = "code"
-language = "python"
-"""
 LONG_CHAT = [
     {"role": "user" if n % 2 else "assistant", "content": f"Say {n}. " + "Word on word. " * 20}
     for n in range(1, 30)
 ]
+
+
 LONG_CHAT[19]["content"] = "Twenty. " + "Word. " * 400 + "The needle."
 LONG_CHAT[24] = {"role": "tool", "name": "search", "content": "a NEEDLE again"}
 
 
+def yes_or_no(*blocks: str) -> str:
+    """A rubric file whose raters read these columns, each "column", "column kind" or, for code,
+    "column kind language"."""
+    parts = [
+        dict(zip(("column", "kind", "language"), each.split(), strict=False)) for each in blocks
+    ]
+    shown = [part | {"label": part["column"].title()} for part in parts]
+    return dump_rubric(response_rubric({"yes": "Yes", "no": "No"}, name="read", blocks=shown))
+
+
 @pytest.fixture
-def labelling(tmp_path: Path) -> Iterator[Callable[..., str]]:
+def labelling(tmp_path) -> Iterator[Callable[..., str]]:
     """labelling(file, option, ...) -> the first rater's link of `evenhand label`."""
     started: list[subprocess.Popen[str]] = []
     (tmp_path / "answers.csv").write_text(ROWS)
@@ -119,6 +110,15 @@ def enter(page, link):
     page.wait_for_selector(READY, timeout=60_000)
 
 
+def ends(page, count, *keys):
+    """Press keys and Enter, and close the page once the last answer is counted and stored."""
+    if keys:
+        press_keys(page, *keys, "Enter")
+    page.get_by_text(f"{count} answered").wait_for()
+    page.wait_for_selector(SAVED, state="attached")
+    page.close()
+
+
 def test_a_conversation_is_read_in_turns(labelling, browser, axe):
     ask = ["--question", "Did it help?", "--scale", "1-3"]
     page = opened(browser, labelling("chats.jsonl", *ask))
@@ -129,11 +129,7 @@ def test_a_conversation_is_read_in_turns(labelling, browser, axe):
     turns.nth(0).locator("summary").press("Enter")  # opens it, and submits nothing
     assert turns.nth(0).locator(".said").is_visible()
     axe(page, "a conversation")
-    page.keyboard.press("3")
-    page.keyboard.press("Enter")
-    page.get_by_text("1 of 3 answered").wait_for()
-    page.wait_for_selector(SAVED, state="attached")
-    page.close()
+    ends(page, "1 of 3", "3")
 
 
 def test_keys_lead_from_turn_to_turn_and_words_are_found(labelling, browser, axe):
@@ -168,11 +164,7 @@ def test_keys_lead_from_turn_to_turn_and_words_are_found(labelling, browser, axe
     page.keyboard.press("Escape")
     assert not page.locator(".finder").is_visible()
     assert page.get_by_text("0 of 1 answered").is_visible()
-    page.keyboard.press("2")
-    page.keyboard.press("Enter")
-    page.get_by_text("1 of 1 answered").wait_for()
-    page.wait_for_selector(SAVED, state="attached")
-    page.close()
+    ends(page, "1 of 1", "2")
 
 
 def test_an_image_is_shown_with_its_description(labelling, browser, axe, tmp_path):
@@ -190,33 +182,9 @@ def test_an_image_is_shown_with_its_description(labelling, browser, axe, tmp_pat
     axe(page, "an image")
     page.get_by_role("button", name="Full size").click()
     assert picture.bounding_box()["width"] == 1568
-    page.keyboard.press("1")
-    page.keyboard.press("Enter")
-    page.get_by_text("1 of 1 answered").wait_for()
-    page.wait_for_selector(SAVED, state="attached")
-    page.close()
+    ends(page, "1 of 1", "1")
     with open_study(tmp_path / "images-study") as study:
         assert study.units()["shot"].tolist() == ["[image: a <i>green</i> field]"]
-
-
-SHOT_RUBRIC = """
-name = "true"
-title = "True"
-unit = "response"
-level = "nominal"
-question = "Is it true?"
-instructions = "Look, then read."
-[[blocks]]
-column = "shot"
-label = "Shot"
-kind = "image"
-[[blocks]]
-column = "later"
-label = "Later"
-[[blocks]]
-column = "response"
-label = "Text"
-"""
 
 
 def test_no_image_reaches_the_browser_that_was_not_written_here(labelling, browser, tmp_path):
@@ -234,17 +202,13 @@ def test_no_image_reaches_the_browser_that_was_not_written_here(labelling, brows
         uri = f"data:image/{form};base64,{base64.b64encode(content).decode()}"
         rows += [f'1.{form},"{uri}",Green from {form}.', f'"{uri}",1.{form},Green in {form}.']
     (tmp_path / "images.csv").write_text("\n".join(rows))
-    (tmp_path / "true.toml").write_text(SHOT_RUBRIC + YES_NO)
+    (tmp_path / "true.toml").write_text(yes_or_no("shot image", "later", "response"))
     link = labelling("images.csv", "--rubric", "true.toml", "--show", "output")
     with open_study(tmp_path / "images-study") as study:
         own = {*study.store.pairs()[["shot", "later"]].to_numpy().ravel()}
         assert study.missing_images() == []
-    page, received = browser.new_page(), []
-
-    def keep(frame):
-        received.append(frame if isinstance(frame, bytes) else frame.encode())
-
-    page.on("websocket", lambda socket: socket.on("framereceived", keep))
+    page = browser.new_page()
+    received = frames_of(page, "framereceived")
     page.on("response", lambda answer: received.append(answer.body() if answer.ok else b""))
     enter(page, link)
     for n in range(1, 5):
@@ -252,13 +216,10 @@ def test_no_image_reaches_the_browser_that_was_not_written_here(labelling, brows
         assert shown.count() == 2
         assert {shown.nth(at).get_attribute("src") for at in (0, 1)} <= own
         before = page.locator(".material").text_content()
-        page.keyboard.press("1")
-        page.keyboard.press("Enter")
+        press_keys(page, "1", "Enter")
         if n < 4:
             page.wait_for_function(IS_NEXT, arg=before)
-    page.get_by_text("4 of 4 answered").wait_for()
-    page.wait_for_selector(SAVED, state="attached")
-    page.close()
+    ends(page, "4 of 4")
     everything = b"".join(received)
     sent = {*re.findall(rb"data:image/[a-z]+;base64,[A-Za-z0-9+/=]+", everything)}
     assert sent == {each.encode() for each in own}
@@ -266,12 +227,8 @@ def test_no_image_reaches_the_browser_that_was_not_written_here(labelling, brows
 
 
 def test_two_answers_stand_next_to_each_other(labelling, browser, axe, tmp_path, capsys):
-    link, page, received = labelling("versus.csv", "--judge", "winner"), browser.new_page(), []
-
-    def keep(frame):
-        received.append(frame if isinstance(frame, bytes) else frame.encode())
-
-    page.on("websocket", lambda socket: socket.on("framereceived", keep))
+    link, page = labelling("versus.csv", "--judge", "winner"), browser.new_page()
+    received = frames_of(page, "framereceived")
     enter(page, link)
     lefts = []
     for n in range(12):
@@ -309,7 +266,7 @@ def test_json_folds_and_code_is_coloured(labelling, browser, axe, tmp_path):
     call = {"tool": "search", "arguments": {"query": {"text": "the needle", "limit": 1.50}}}
     rows = [{"id": "j1", "call": json.dumps(call), "output": "def f():\n    return 1  # <b>\n"}]
     (tmp_path / "calls.jsonl").write_text(json.dumps(rows[0]) + "\n")
-    (tmp_path / "code.toml").write_text(CODE_RUBRIC + YES_NO)
+    (tmp_path / "code.toml").write_text(yes_or_no("call", "response code python"))
     ask = ["--rubric", "code.toml", "--show", "call,output"]
     page = opened(browser, labelling("calls.jsonl", *ask))
     first, second = (page.locator(".text").nth(at) for at in range(2))
@@ -323,12 +280,8 @@ def test_json_folds_and_code_is_coloured(labelling, browser, axe, tmp_path):
     page.keyboard.type("needle")
     assert page.locator(".places").inner_text() == "1 of 1"
     assert "the needle" in first.inner_text()
-    page.keyboard.press("Escape")
-    page.keyboard.press("1")
-    page.keyboard.press("Enter")
-    page.get_by_text("1 of 1 answered").wait_for()
-    page.wait_for_selector(SAVED, state="attached")
-    page.close()
+    press_keys(page, "Escape", "1", "Enter")
+    ends(page, "1 of 1")
 
 
 @pytest.mark.parametrize(
@@ -348,8 +301,7 @@ def test_a_tools_own_file_from_the_command_to_the_verdict(
     assert judge not in page.content()
     for n in range(1, 5):
         before = page.locator(".material").text_content()
-        page.keyboard.press("1")
-        page.keyboard.press("Enter")
+        press_keys(page, "1", "Enter")
         page.get_by_text(f"{n} of 4 answered").wait_for()
         if n < 4:
             page.wait_for_function(IS_NEXT, arg=before)
@@ -394,8 +346,7 @@ def test_one_command_from_a_file_to_a_label(labelling, browser, tmp_path, capsys
         "Output",
     ]
     assert "judge" not in page.content()
-    page.keyboard.press("1")
-    page.keyboard.press("Enter")
+    press_keys(page, "1", "Enter")
     page.get_by_text("1 of 12 answered").wait_for()
     assert time.monotonic() - began < 60
     page.wait_for_selector(SAVED, state="attached")
@@ -424,10 +375,6 @@ def test_a_machine_is_reached_under_its_name_on_the_network(labelling, browser, 
     link = labelling("answers.csv", *ask)  # without --host the app listens to 127.0.0.1 alone
     assert link.startswith("http://127.0.0.2:")
     page = opened(browser, link)
-    page.keyboard.press("1")
-    page.keyboard.press("Enter")
-    page.get_by_text("1 of 12 answered").wait_for()
-    page.wait_for_selector(SAVED, state="attached")
-    page.close()
+    ends(page, "1 of 12", "1")
     with open_study(tmp_path / "answers-study") as study:
         assert len(study.ratings()) == 1

@@ -9,39 +9,14 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from evenhand.reporting.analysing import analyse_study
 from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
 from evenhand.study.store.logs.answers import remarks_table
-from harness.annotator import READY
+from harness.annotator import READY, Annotator, reload
 
 pytestmark = pytest.mark.browser
 
 OPTIONS = ("L", "R", "C")
-
-
-@pytest.mark.thorough
-def test_two_annotators_at_the_same_time(annotator, served):
-    people = [annotator("two-1"), annotator("two-2")]
-    orders: dict[str, set[str]] = {}
-    for option in itertools.islice(itertools.cycle(OPTIONS), 10):
-        for person in people:
-            unit, order = person.unit()
-            orders.setdefault(unit, set()).add(order)
-            person.answer(option)
-    for person in people:
-        assert len(person.given) == 10
-        assert person.all_stored()
-    # The sides are balanced per rater: some of the ten units they saw the two ways round.
-    assert len(orders) == 10  # a block, in an order of their own
-    assert {"ab", "ba"} in orders.values()
-    # And the analysis speaks of both.
-    with open_study(served.folder) as study:
-        results = analyse_study(study, verify=False)[0].results
-    pairs = results[results["statistic"] == "observed_agreement"]
-    assert ("two-1", "two-2", 10) in set(
-        zip(pairs["rater_a"], pairs["rater_b"], pairs["n_units"], strict=True)
-    )
 
 
 SOME, FEW, MANY = 20, 60, 150
@@ -111,34 +86,22 @@ def test_enter_twice_or_held_down_labels_one_unit(annotator):
     assert person.all_stored()
 
 
-def test_enter_without_a_choice_says_so(annotator):
-    person = annotator("empty")
-    unit = person.unit()
+def test_keys_with_modifiers_or_under_the_sheet_do_nothing_and_the_mouse_will_do(annotator):
+    person = annotator("modifiers")
+    unit, order = person.unit()
     person.submit()
     assert person.page.text_content(".notice") == "Choose an answer first."
-    assert person.unit() == unit
-    assert person.stored() == {}
-
-
-def test_keys_with_modifiers_or_under_the_sheet_do_nothing(annotator):
-    person = annotator("modifiers")
-    for keys in ("Control+c", "Alt+l", "Meta+2"):
-        person.page.keyboard.press(keys)
+    person.press("Control+c", "Alt+l", "Meta+2")
     assert person.chosen() is None
     person.page.keyboard.press("?")
     assert person.page.locator(".sheet").is_visible()
-    person.page.keyboard.press("l")
-    person.page.keyboard.press("Escape")
+    person.press("l", "Escape")
     assert not person.page.locator(".sheet").is_visible()
     assert person.chosen() is None
     person.page.keyboard.press("c")
     assert person.chosen() == "C"
-
-
-def test_by_mouse(annotator):
-    person = annotator("mouse")
+    assert person.unit() == (unit, order)
     before = person.page.text_content(".material")
-    unit, order = person.unit()
     person.page.get_by_role("radio", name="Response B").check()
     person.page.get_by_role("button", name="Submit and go on").click()
     person.wait_for_next(before)
@@ -151,26 +114,22 @@ def test_a_reload_keeps_the_unit_and_the_draft(annotator):
     person.answer("C")
     person.choose("R")
     unit = person.unit()
-    person.page.reload()
-    person.page.wait_for_selector(READY)
+    reload(person.page)
     assert person.unit() == unit
     assert person.chosen() == "R"
     assert len(person.stored()) == 1  # a draft is no label
-    before = person.page.text_content(".material")
-    person.submit()
-    person.wait_for_next(before)
+    person.go_on("Enter")
     assert person.all_stored()
 
 
 @pytest.mark.thorough
-def test_the_back_button_loses_nothing_and_labels_nothing(annotator, new_context, served):
-    page = new_context().new_page()
-    page.goto(served.url)
+def test_the_back_button_loses_nothing_and_labels_nothing(new_page, annotator, served):
+    page = new_page(served.url)
     page.get_by_label("Rater code").fill("history")
     page.get_by_role("button", name="Start").click()
     page.get_by_role("button", name="Go on with this code").click()
     page.wait_for_selector(READY)
-    person = annotator("history", page=page)
+    person = Annotator("history", served, page)
     person.answer("L")
     person.choose("R")
     unit = person.unit()
@@ -200,11 +159,7 @@ def test_going_back_changes_the_last_answer_and_keeps_both(annotator, served):
     person.page.keyboard.press("Backspace")  # one further back
     person.in_panel("panel.querySelector('.option input:checked')?.value === 'L'")
     assert person.unit()[0] in first
-    before = person.page.text_content(".material")
-    person.choose("C")
-    person.submit()
-    person.wait_for_next(before)
-    person.wait_for_chip("saved")
+    person.answer("C")
     assert person.unit() == present
     assert person.chosen() is None
     assert person.all_stored()
@@ -213,37 +168,17 @@ def test_going_back_changes_the_last_answer_and_keeps_both(annotator, served):
     assert rows == (3,)
 
 
-@pytest.mark.thorough
-def test_leaving_an_earlier_answer_leaves_it(annotator):
-    person = annotator("leave")
-    person.page.keyboard.press("Backspace")
-    person.in_panel("panel.querySelector('.notice').textContent.includes('no earlier')")
-    person.answer("L")
-    present = person.unit()
-    person.page.get_by_role("button", name="Earlier answers").click()
-    person.page.locator(".past").first.click()
-    person.in_panel("!panel.querySelector('.editing').hidden")
-    person.page.keyboard.press("c")
-    person.page.keyboard.press("Escape")
-    person.in_panel("panel.querySelector('.editing').hidden")
-    assert person.unit() == present
-    assert person.all_stored()
-
-
 def test_a_skip_is_stored_with_its_reason_and_a_flag_beside(annotator, served):
     person = annotator("skip")
     unit, _ = person.unit()
     before = person.page.text_content(".material")
-    person.page.keyboard.press("+")
-    person.page.keyboard.press("2")
+    person.press("+", "2")
     person.page.get_by_label("Note").fill("a name")
     person.page.keyboard.press("Enter")
     person.wait_for_chip("saved")
     assert person.unit()[0] == unit  # a flag does not answer
     assert person.chosen() is None
-    person.page.keyboard.press("-")
-    person.page.keyboard.press("1")
-    person.page.keyboard.press("Enter")
+    person.press("-", "1", "Enter")
     person.wait_for_next(before)
     person.wait_for_chip("saved")
     (row,) = served.labels("skip").to_dict("records")
@@ -295,8 +230,7 @@ def test_all_rubrics_of_a_unit_by_digits_and_arrows(annotator, make_study, serve
     keys.press("1")
     keys.press(".")
     keys.type("so far")
-    page.reload()
-    page.wait_for_selector(READY)
+    reload(page)
     assert page.locator(".ask input:checked").count() == 1
     assert page.locator("#rationale").input_value() == "so far"
     keys.press("Backspace")

@@ -20,7 +20,7 @@ from evenhand.annotate_app.languages import (
 from evenhand.annotate_app.payload import page_data, read_sent
 from evenhand.annotate_app.unit_page import setting_of
 from evenhand.errors import InputError
-from evenhand.rubrics import TextBlock, load_rubric
+from evenhand.rubrics import load_rubric
 from evenhand.rubrics.rendering import TEXT_VARIABLES
 from evenhand.study import open_study
 from evenhand.study.access.admission import Admission
@@ -73,7 +73,7 @@ def fields(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize("code", TRANSLATIONS)
-def test_a_language_has_the_keys_of_english(code: str) -> None:
+def test_a_language_has_the_keys_of_english(code):
     own = {key for key in sentences(code) if not key.startswith(ONLY_TRANSLATED)}
     missing = sorted(sentences(ENGLISH.code).keys() - own)
     assert not missing, f"{code}.toml lacks {', '.join(missing)}"
@@ -82,7 +82,7 @@ def test_a_language_has_the_keys_of_english(code: str) -> None:
 
 
 @pytest.mark.parametrize("code", TRANSLATIONS)
-def test_a_sentence_has_the_fields_of_english_and_is_no_english(code: str) -> None:
+def test_a_sentence_has_the_fields_of_english_and_is_no_english(code):
     english = sentences(ENGLISH.code) | {
         key: text for key, text in texts().items() if key.startswith("refused.")
     }
@@ -95,7 +95,7 @@ def test_a_sentence_has_the_fields_of_english_and_is_no_english(code: str) -> No
 
 
 @pytest.mark.parametrize("code", known_languages())
-def test_every_sentence_renders(code: str) -> None:
+def test_every_sentence_renders(code):
     own = sentences(code)
     for key, text in own.items():
         filled = dict.fromkeys(fields(text), "X")
@@ -109,14 +109,14 @@ def test_every_sentence_renders(code: str) -> None:
             assert "{" not in language(code).say(key, **filled)
 
 
-def test_a_sentence_that_counts_follows_the_number() -> None:
+def test_a_sentence_that_counts_follows_the_number():
     again = [language("de").say("session.comprehension_again", count=n) for n in (0, 1, 2)]
     assert ["bleibt 1 Versuch" in text for text in again] == [False, True, False]
     assert ["bleiben" in text for text in again] == [True, False, True]
 
 
 @pytest.mark.parametrize("code", TRANSLATIONS)
-def test_what_english_says_elsewhere_is_translated(code: str) -> None:
+def test_what_english_says_elsewhere_is_translated(code):
     rooms = language(code).rooms
     assert rooms["refused"].keys() == set(get_args(Reason))
     for reason in get_args(Reason):
@@ -131,7 +131,7 @@ def test_what_english_says_elsewhere_is_translated(code: str) -> None:
         assert not {*options} & {*question.options} - {"Conservador"}
 
 
-def test_what_the_study_words_itself_stays_as_it_is() -> None:
+def test_what_the_study_words_itself_stays_as_it_is():
     usual = USUAL_BACKGROUND[0]
     own = BackgroundQuestion(key=usual.key, question="Left or right?", options=("L", "R"))
     assert language("de").background(own) == ("Left or right?", ("L", "R"))
@@ -139,7 +139,7 @@ def test_what_the_study_words_itself_stays_as_it_is() -> None:
     assert language("de").complaint(InputError("the disk is full")) == "the disk is full"
 
 
-def test_every_sentence_is_used_and_every_use_has_one() -> None:
+def test_every_sentence_is_used_and_every_use_has_one():
     known = sentences(ENGLISH.code)
     files = [*APP.glob("*.py"), *(APP / "logins").glob("*.py"), AWAY_PAGE_WRITER]
     code = "\n".join(file.read_text("utf-8") for file in files)
@@ -153,7 +153,7 @@ def test_every_sentence_is_used_and_every_use_has_one() -> None:
     assert keys == said | in_rooms | by_kind
 
 
-def test_every_word_of_the_panel_is_used_in_it() -> None:
+def test_every_word_of_the_panel_is_used_in_it():
     parts = [file.read_text("utf-8") for file in (APP / "panel").iterdir()]
     code = "\n".join(parts)
     used = set(re.findall(r'words\.(\w+)|data-word="(\w+)"', code))
@@ -174,7 +174,7 @@ def test_every_word_of_the_panel_is_used_in_it() -> None:
     assert {*ENGLISH.part("panel")} == names | made | states
 
 
-def test_closed_lists_have_their_words() -> None:
+def test_closed_lists_have_their_words():
     assert tuple(ENGLISH.part("skip")) == SKIP_REASONS
     assert tuple(ENGLISH.part("flag")) == FLAG_REASONS
     assert ENGLISH.part("block") == TEXT_VARIABLES
@@ -183,7 +183,7 @@ def test_closed_lists_have_their_words() -> None:
     assert "ended" in get_args(StepName)
 
 
-def test_the_study_says_what_the_page_is_in(make_study) -> None:
+def test_the_study_says_what_the_page_is_in(make_study):
     folder = make_study(2, language="de", languages=["es"])
     with open_study(folder) as study:
         among = offered(study.config.annotation)
@@ -195,14 +195,8 @@ def test_the_study_says_what_the_page_is_in(make_study) -> None:
     assert fitting(["en"], among).code == "de"  # known, but not offered here
 
 
-def test_an_unknown_language_is_one_sentence() -> None:
-    settings = AnnotationSettings(languages=("de", "xx"))
-    with pytest.raises(InputError, match=r"the language 'xx'; evenhand knows de, en, es$"):
-        offered(settings)
-
-
 @pytest.mark.parametrize("code", known_languages())
-def test_whoever_comes_by_any_way_reads_one_language(make_study, code: str) -> None:
+def test_whoever_comes_by_any_way_reads_one_language(make_study, code):
     with open_study(make_study(1)) as study:
         desk = AnnotationDesk(study)
         own = {text for key, text in sentences(code).items() if key.startswith("panel")}
@@ -211,7 +205,7 @@ def test_whoever_comes_by_any_way_reads_one_language(make_study, code: str) -> N
             assert {text for text in words.values() if text} <= own
 
 
-def test_a_unit_is_asked_in_the_readers_language(make_study) -> None:
+def test_a_unit_is_asked_in_the_readers_language(make_study):
     rubrics = [load_rubric("even-handedness")]
     with open_study(make_study(2, rubrics=rubrics)) as study:
         desk = AnnotationDesk(study)
@@ -228,21 +222,18 @@ def test_a_unit_is_asked_in_the_readers_language(make_study) -> None:
     assert texts_shown[0] == texts_shown[1]
 
 
-def test_an_untranslated_rubric_keeps_its_own_language(make_study) -> None:
+def test_an_untranslated_rubric_keeps_its_own_language(make_study):
     with open_study(make_study(2)) as study:
         data = page_data(AnnotationDesk(study), "r", reader=language("de"))
     (asked,) = data["sheet"]["questions"]
     assert (asked["lang"], asked["question"]) == ("en", "Which response is shorter?")
+    with pytest.raises(InputError, match=r"the language 'xx'; evenhand knows de, en, es$"):
+        offered(AnnotationSettings(languages=("de", "xx")))
 
 
 @pytest.mark.parametrize("sent", ["xx", "", None, 7, ["de"], "de" * 10_000, {"de": 1}])
-def test_a_language_that_there_is_not_costs_no_answer(sent: object) -> None:
+def test_a_language_that_there_is_not_costs_no_answer(sent):
     (answer,) = read_sent({"answers": [GOOD | {"language": sent}]})
     assert (answer.language, answer.option_key) == ("", GOOD["option_key"])
     (known,) = read_sent({"answers": [GOOD | {"language": "de"}]})
     assert known.language == "de"
-
-
-def test_blocks_are_named_by_their_variable() -> None:
-    block = TextBlock("Response A", "response_a", "response", "a", "x")
-    assert language("es").say(f"block.{block.variable}") == "Respuesta A"

@@ -16,7 +16,6 @@ from evenhand.annotate_app import command
 from evenhand.annotate_app.lead.parts.editing import MOST_MB
 
 FOLDER = Path(annotate_app.__file__).resolve().parent
-MODULES = sorted(FOLDER.glob("*.py"))
 
 
 def test_every_part_of_a_page_that_runs_by_itself_asks_again():
@@ -46,10 +45,7 @@ def test_streamlits_server_is_used_by_its_public_ways_alone():
                 continue
             for name in names:
                 assert not re.match(r"streamlit\.(web|.*\b_)", name), (module, name)
-
-
-def test_no_module_shadows_the_standard_library():
-    assert not {module.stem for module in MODULES} & sys.stdlib_module_names
+    assert not {module.stem for module in FOLDER.glob("*.py")} & sys.stdlib_module_names
 
 
 def test_settings():

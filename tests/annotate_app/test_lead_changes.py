@@ -7,17 +7,17 @@ from pathlib import Path
 from urllib.parse import urljoin
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import Page, expect
 
 from evenhand.annotate_app.logins.lead_login import place_of
 from evenhand.study import open_study
 from evenhand.study.settings.study_toml import change_config, read_config
 from evenhand.study.store.logs.decisions import acts
-from harness.annotator import READY, Annotator
+from harness.annotator import READY
 from harness.served import Served, holds
 from harness.studies import with_labels
+from tests.annotate_app.leading import complaint, fill, press, turn_to
 from tests.annotate_app.participants import KNOWN
-from tests.annotate_app.test_lead import enter, turn_to
 
 pytestmark = pytest.mark.browser
 
@@ -25,7 +25,7 @@ COMMENT = "# three, as agreed\n"
 
 
 @pytest.fixture
-def folder(make_study: Callable[..., Path]) -> Path:
+def folder(make_study) -> Path:
     folder = make_study(8, raters_per_unit=3)
     settings = folder / "study.toml"
     text = settings.read_text("utf-8").replace("raters_per_unit", f"{COMMENT}raters_per_unit")
@@ -34,12 +34,16 @@ def folder(make_study: Callable[..., Path]) -> Path:
 
 
 @pytest.fixture
-def lead(new_context: Callable[..., BrowserContext]) -> Callable[..., Page]:
-    """lead(served, page title, **how) -> the lead at one of their pages, in a browser of theirs."""
+def served(folder, serve_study) -> Served:
+    return serve_study(folder)
 
-    def at_page(served: Served, title: str, **how: object) -> Page:
-        page = new_context(**how).new_page()
-        enter(page, served)
+
+@pytest.fixture
+def changing(lead, served) -> Callable[..., Page]:
+    """changing(title, **settings) -> the lead at a page that changes the study."""
+
+    def at_page(title: str, **settings: object) -> Page:
+        page = lead(served, **settings)
         open_page(page, title)
         return page
 
@@ -66,17 +70,11 @@ def save(page: Page) -> None:
     expect(page.get_by_text("Saved, and in force now")).to_be_visible()
 
 
-def test_a_setting_is_in_force_at_once_in_every_process(
-    folder: Path,
-    lead: Callable[..., Page],
-    annotator: Callable[..., Annotator],
-    serve_study: Callable[[Path], Served],
-) -> None:
-    served, other = serve_study(folder), serve_study(folder)
-    person = annotator("eve", other)
+def test_a_setting_is_in_force_at_once_in_every_process(folder, changing, annotator, serve_study):
+    person = annotator("eve", serve_study(folder))  # in another process
     person.answer("L")
-    page = lead(served, "Settings")
-    page.get_by_label("Raters per unit").fill("4")
+    page = changing("Settings")
+    fill(page, "Raters per unit", "4")
     page.get_by_text("Confidence", exact=True).click()
     look(page, "Every unit is given out until it has 4 raters")
     assert read_config(folder).annotation.raters_per_unit == 3  # nothing is written before
@@ -101,16 +99,10 @@ def test_a_setting_is_in_force_at_once_in_every_process(
     expect(page.get_by_role("cell", name="annotation.confidence: false -> true")).to_be_visible()
 
 
-def test_a_changed_consent_is_asked_for_before_the_next_unit(
-    folder: Path,
-    lead: Callable[..., Page],
-    annotator: Callable[..., Annotator],
-    serve_study: Callable[[Path], Served],
-) -> None:
-    served = serve_study(folder)
+def test_a_changed_consent_is_asked_for_before_the_next_unit(changing, annotator, served):
     person = annotator("ann", served)
-    page = lead(served, "Texts")
-    page.get_by_label("Consent (Markdown)").fill("# Why\n\nRead *this*, at [us](https://e.org).")
+    page = changing("Texts")
+    fill(page, "Consent (Markdown)", "# Why\n\nRead *this*, at [us](https://e.org).")
     look(page, "Every rater is asked for consent again before their next unit")
     preview = page.locator(".st-key-preview")
     expect(preview.locator("em")).to_have_text("this")
@@ -125,17 +117,11 @@ def test_a_changed_consent_is_asked_for_before_the_next_unit(
     person.page.wait_for_selector(READY)
 
 
-def test_a_yes_to_one_consent_is_no_yes_to_another(
-    folder: Path,
-    new_context: Callable[..., BrowserContext],
-    serve_study: Callable[[Path], Served],
-) -> None:
+def test_a_yes_to_one_consent_is_no_yes_to_another(new_page, folder, served):
     """Both texts stand in the files, and the page was drawn with the first."""
     change_config(folder, {"consent": {"text": "We keep nothing."}})
-    served = serve_study(folder)
     served.enter("ann")
-    page = new_context().new_page()
-    page.goto(f"{served.url}?rater=ann")
+    page = new_page(f"{served.url}?rater=ann")
     expect(page.get_by_text("We keep nothing.")).to_be_visible()
     change_config(folder, {"consent": {"text": "We sell all of it."}})
     page.get_by_role("button", name="I agree").click()
@@ -147,16 +133,12 @@ def test_a_yes_to_one_consent_is_no_yes_to_another(
 
 
 def test_a_rubrics_new_text_parts_the_labels_and_needs_no_reload(
-    folder: Path,
-    lead: Callable[..., Page],
-    annotator: Callable[..., Annotator],
-    serve_study: Callable[[Path], Served],
-) -> None:
-    served = serve_study(folder)
+    folder, changing, annotator, served
+):
     person = annotator("ann", served)
     person.answer("L")
     old = open_study(folder)
-    page = lead(served, "Rubrics")
+    page = changing("Rubrics")
     page.get_by_label("Question", exact=True).fill("Which one is the shorter?")
     look(page, "Labels given under the present text of Length (1) are kept apart")
     save(page)
@@ -180,50 +162,44 @@ def test_a_rubrics_new_text_parts_the_labels_and_needs_no_reload(
     assert set(hashes) == {before, new}
 
 
-def test_what_another_has_changed_is_shown_and_not_overwritten(
-    folder: Path, lead: Callable[..., Page], serve_study: Callable[[Path], Served]
-) -> None:
-    page = lead(serve_study(folder), "Settings")
-    page.get_by_label("Units per rater").fill("7")
+def test_what_another_has_changed_is_shown_and_not_overwritten(folder, changing):
+    page = changing("Settings")
+    fill(page, "Units per rater", "7")
     change_config(folder, {"annotation": {"lease_minutes": 45.0}})
-    page.get_by_role("button", name="See what it does").click()
+    press(page, "See what it does")
     newer = page.locator(".st-key-newer")
-    expect(page.locator(".evenhand-complaint")).to_contain_text("changed by somebody else")
+    complaint(page, "changed by somebody else")
     expect(newer.get_by_role("row", name="annotation.lease_minutes 120.0 45.0")).to_be_visible()
     expect(page.get_by_label("Units per rater")).to_have_value("7")
     page.wait_for_selector("[data-test-script-state=notRunning]")
     newer.get_by_role("button", name="Begin again").click()
     expect(page.get_by_label("Lease minutes")).to_have_value("45")
-    page.get_by_label("Units per rater").fill("7")
+    fill(page, "Units per rater", "7")
     look(page, "The limit holds from each rater's next unit")
     change_config(folder, {"annotation": {"lease_minutes": 50.0}})
     page.get_by_role("button", name="Save", exact=True).click()
-    expect(page.locator(".evenhand-complaint")).to_contain_text("nothing was saved")
+    complaint(page, "nothing was saved")
     assert read_config(folder).annotation.units_per_rater == 0
 
 
-def test_what_is_wrong_is_said_and_nothing_is_written(
-    folder: Path, lead: Callable[..., Page], serve_study: Callable[[Path], Served]
-) -> None:
-    page = lead(serve_study(folder), "Settings")
+def test_what_is_wrong_is_said_and_nothing_is_written(folder, changing):
+    page = changing("Settings")
     before = (folder / "study.toml").read_bytes()
-    page.get_by_role("button", name="See what it does").click()
-    expect(page.locator(".evenhand-complaint")).to_have_text(
-        "Nothing is different from what is in force."
-    )
+    press(page, "See what it does")
+    complaint(page, "Nothing is different from what is in force.")
     page.get_by_role("radio", name="Pay", exact=True).click()
     expect(page.get_by_text("Use this part in the study")).to_be_visible()
-    page.get_by_role("button", name="See what it does").click()
-    expect(page.locator(".evenhand-complaint")).to_contain_text("does not use this part")
+    press(page, "See what it does")
+    complaint(page, "does not use this part")
     page.get_by_text("Use this part in the study").click()
-    page.get_by_label("Complete").fill("6")
-    page.get_by_label("Currency").fill("pounds")
-    page.get_by_role("button", name="See what it does").click()
-    expect(page.locator(".evenhand-complaint")).to_have_text(
-        "Study.toml: pay.currency is 'pounds'; it must be three capital letters, such as GBP."
+    fill(page, "Complete", "6")
+    fill(page, "Currency", "pounds")
+    press(page, "See what it does")
+    complaint(
+        page, "Study.toml: pay.currency is 'pounds'; it must be three capital letters, such as GBP."
     )
     assert (folder / "study.toml").read_bytes() == before
-    page.get_by_label("Currency").fill("GBP")
+    fill(page, "Currency", "GBP")
     look(page, "also for parts that have ended")
     save(page)
     pay = read_config(folder).pay
@@ -235,20 +211,14 @@ def test_what_is_wrong_is_said_and_nothing_is_written(
     expect(page.get_by_label("Seed")).to_have_count(0)
 
 
-def test_practice_and_checks_are_made_without_a_file(
-    folder: Path,
-    lead: Callable[..., Page],
-    new_context: Callable[..., BrowserContext],
-    serve_study: Callable[[Path], Served],
-) -> None:
-    served = serve_study(folder)
-    page = lead(served, "Training and checks")
-    page.get_by_label("Name").fill("first")
+def test_practice_and_checks_are_made_without_a_file(new_page, folder, changing, served):
+    page = changing("Training and checks")
+    fill(page, "Name", "first")
     for name in ("Prompt A", "Response A", "Prompt B", "Response B"):
         page.get_by_label(name, exact=True).fill(f"{name}.\nAnd more.")
-    page.get_by_label("Explanation, shown with").fill("It is *shorter*.")
-    page.get_by_role("button", name="See what it does").click()
-    expect(page.locator(".evenhand-complaint")).to_contain_text("No answer is right yet")
+    fill(page, "Explanation, shown with", "It is *shorter*.")
+    press(page, "See what it does")
+    complaint(page, "No answer is right yet")
     page.get_by_label("Right on Length", exact=True).click()
     page.get_by_role("option", name="L: Response A").click()
     page.keyboard.press("Escape")
@@ -258,8 +228,7 @@ def test_practice_and_checks_are_made_without_a_file(
     assert training is not None
     assert training.file == "training.toml"
     served.enter("new")
-    rater = new_context().new_page()
-    rater.goto(f"{served.url}?rater=new")
+    rater = new_page(f"{served.url}?rater=new")
     rater.get_by_role("button", name="Continue").click()  # from the rubric
     rater.wait_for_selector(READY)
     expect(rater.get_by_text("And more.").first).to_be_visible()
@@ -282,29 +251,25 @@ def test_practice_and_checks_are_made_without_a_file(
     assert 'prompt_a = "Another."' in (folder / "attention.toml").read_text("utf-8")
     page.get_by_role("radio", name="Comprehension questions", exact=True).click()
     page.get_by_label("Question", exact=True).fill("What is compared?")
-    page.get_by_label("Answers, one a line").fill("Length\nAuthors")
-    page.get_by_label("The right answer").fill("Length")
+    fill(page, "Answers, one a line", "Length\nAuthors")
+    fill(page, "The right answer", "Length")
     look(page, "Every rater answers these questions anew")
     save(page)
     assert read_config(folder).comprehension[0].options == ("Length", "Authors")
 
 
 def test_a_file_that_is_broken_by_hand_changes_nothing_until_it_is_mended(
-    folder: Path,
-    lead: Callable[..., Page],
-    annotator: Callable[..., Annotator],
-    serve_study: Callable[[Path], Served],
-) -> None:
-    served = serve_study(folder)
+    folder, annotator, served
+):
     person = annotator("ann", served)
     settings = folder / "study.toml"
     text = settings.read_text("utf-8")
     settings.write_text(f"{text}\nconfidence = ", "utf-8")
     person.answer("L")
-    page = new = person.page.context.new_page()
+    page = person.page.context.new_page()
     page.goto(f"{served.url}?rater=ann")
     page.wait_for_selector(READY)
-    new.close()
+    page.close()
     settings.write_text(text.replace("confidence = false", "confidence = true"), "utf-8")
     for _ in range(2):  # the first of them shows a unit that was on the page already
         person.answer("L")
@@ -319,17 +284,10 @@ def test_a_file_that_is_broken_by_hand_changes_nothing_until_it_is_mended(
     ("width", "colours"),
     [(1280, "light"), pytest.param(390, "dark", marks=pytest.mark.thorough)],
 )
-def test_the_pages_are_accessible_and_fit(
-    folder: Path,
-    lead: Callable[..., Page],
-    serve_study: Callable[[Path], Served],
-    axe: Callable[[Page, str], None],
-    width: int,
-    colours: str,
-) -> None:
+def test_the_pages_are_accessible_and_fit(changing, axe, width, colours):
     how = {"viewport": {"width": width, "height": 900}, "color_scheme": colours}
-    page = lead(serve_study(folder), "Settings", **how)
-    page.get_by_label("Raters per unit").fill("4")
+    page = changing("Settings", **how)
+    fill(page, "Raters per unit", "4")
     look(page, "until it has 4 raters")
     axe(page, "a setting")
     for title in ("Texts", "Rubrics", "Training and checks"):
@@ -340,13 +298,10 @@ def test_the_pages_are_accessible_and_fit(
         assert wide <= 0, title
 
 
-def test_a_new_meaning_takes_no_older_labels_with_it(
-    folder: Path, lead: Callable[..., Page], serve_study: Callable[[Path], Served]
-) -> None:
-    served = serve_study(folder)
+def test_a_new_meaning_takes_no_older_labels_with_it(folder, changing):
     with open_study(folder) as study:
         with_labels(study, {"ann": "LRC"}, "shorter")
-    page = lead(served, "Rubrics")
+    page = changing("Rubrics")
     page.get_by_label("Question", exact=True).fill("Which is shorter?")
     page.get_by_text("Only the wording").click()
     look(page, "(3) keep counting")
@@ -358,15 +313,12 @@ def test_a_new_meaning_takes_no_older_labels_with_it(
     assert "shorter" not in read_config(folder).same_text
 
 
-def test_without_its_last_question_nobody_is_asked_about_themselves(
-    folder: Path, lead: Callable[..., Page], serve_study: Callable[[Path], Served]
-) -> None:
-    served = serve_study(folder)
-    page = lead(served, "Training and checks")
+def test_without_its_last_question_nobody_is_asked_about_themselves(folder, changing):
+    page = changing("Training and checks")
     page.get_by_text("Background questions").click()
-    page.get_by_label("Column in the table of raters").fill("years")
+    fill(page, "Column in the table of raters", "years")
     page.get_by_label("Question", exact=True).fill("For how long have you done this?")
-    page.get_by_label("Answers, one a line").fill("a year\nlonger")
+    fill(page, "Answers, one a line", "a year\nlonger")
     look(page, "")
     save(page)
     background = read_config(folder).background

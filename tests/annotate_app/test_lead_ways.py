@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import urllib.request
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import Page, expect
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from evenhand.annotate_app.front import front_page
 from evenhand.annotate_app.lead.pages import PAGES
 from evenhand.annotate_app.logins.lead_login import PLACES, place_of
-from evenhand.cli.lead import lead_link
 from evenhand.study import open_study
 from evenhand.study.access.accounts import set_account
 from evenhand.texts import written
 from harness.annotator import READY
 from harness.served import Served
-
-PASSWORD = "a long enough one"
+from tests.annotate_app.leading import PASSWORD, inside, log_in, shut_out
+from tests.annotate_app.participants import frames_of
 
 
 @pytest.fixture(scope="module")
-def served(make_study: Callable[..., Path], serve_study: Callable[[Path], Served]) -> Served:
+def served(make_study, serve_study) -> Served:
     folder = make_study(2)
     with open_study(folder) as study:
         set_account(study.store, "ada", PASSWORD, "lead")
@@ -38,22 +35,13 @@ def is_at(page: Page, served: Served, title: str) -> None:
     expect(page.locator("a[aria-current=page]")).to_have_text(title)
 
 
-def log_in(page: Page, name: str) -> None:
-    page.get_by_label("Name").fill(name)
-    page.get_by_label("Password", exact=True).fill(PASSWORD)
-    page.get_by_role("button", name="Log in").click()
-
-
-def test_every_page_has_its_address() -> None:
+def test_every_page_has_its_address():
     assert {place_of(page.title) for page in PAGES} == PLACES
 
 
 @pytest.mark.browser
-def test_back_reload_and_bookmark_lead_to_the_same_page(
-    new_context: Callable[..., BrowserContext], served: Served
-) -> None:
-    page = new_context().new_page()
-    page.goto(lead_link(served.folder, served.url))
+def test_back_reload_and_bookmark_lead_to_the_same_page(lead, new_page, served):
+    page = lead(served)
     is_at(page, served, "Overview")
     for title in ("Sessions", "New study"):
         page.get_by_role("link", name=title, exact=True).focus()
@@ -65,25 +53,19 @@ def test_back_reload_and_bookmark_lead_to_the_same_page(
     page.reload()
     is_at(page, served, "Sessions")
     page.get_by_role("button", name="Log out").click()
-    expect(page.get_by_role("heading", name="Leading a study")).to_be_visible()
-    expect(page.get_by_test_id("stSidebarNavLink")).to_have_count(0)
+    shut_out(page)
 
-    kept = new_context().new_page()  # with a bookmark
-    kept.goto(f"{served.url}accounts")
+    kept = new_page(f"{served.url}accounts")  # with a bookmark
     log_in(kept, "ada")
     is_at(kept, served, "Accounts")
     assert kept.context.cookies()  # without which no file is taken in
 
 
 @pytest.mark.browser
-def test_an_expert_finds_one_page_at_every_address(
-    new_context: Callable[..., BrowserContext], served: Served
-) -> None:
-    page = new_context().new_page()
-    page.goto(f"{served.url}?lead")
+def test_an_expert_finds_one_page_at_every_address(new_page, served):
+    page = new_page(f"{served.url}?lead")
     log_in(page, "chair")
-    kept = "Object.keys(sessionStorage).some((each) => each.startsWith('evenhand-login'))"
-    page.wait_for_function(kept)
+    inside(page)
     for place in ("overview", "sessions", "adjudication"):
         page.goto(served.url + place)
         expect(page.get_by_role("heading", level=1)).to_have_text("Adjudication")
@@ -93,21 +75,12 @@ def test_an_expert_finds_one_page_at_every_address(
 
 
 @pytest.mark.browser
-def test_a_rater_receives_no_name_of_a_page(
-    new_context: Callable[..., BrowserContext], served: Served
-) -> None:
-    page = new_context().new_page()
-    received: list[ForwardMsg] = []
-
-    def keep(frame: str | bytes) -> None:
-        assert isinstance(frame, bytes)
-        received.append(ForwardMsg.FromString(frame))
-
-    page.on("websocket", lambda socket: socket.on("framereceived", keep))
+def test_a_rater_receives_no_name_of_a_page(new_page, served):
+    page = new_page("about:blank")
+    received = frames_of(page, "framereceived")
     served.enter("curious")
     page.goto(f"{served.url}?rater=curious")
     page.wait_for_selector(READY)
-    assert "delta" in {message.WhichOneof("type") for message in received}  # the listening works
     assert named_to(received) == set()
     expect(page.get_by_test_id("stSidebar")).to_have_count(0)
     received.clear()
@@ -116,16 +89,18 @@ def test_a_rater_receives_no_name_of_a_page(
     assert named_to(received) == {"progress", written("lead_door.title")}
 
 
-def named_to(received: list[ForwardMsg]) -> set[str]:
+def named_to(received: list[bytes]) -> set[str]:
     """The pages that a browser was told of, by the two kinds of messages that name any."""
-    lists = [message.navigation.app_pages for message in received]
-    lists += [message.new_session.app_pages for message in received]
+    messages = [ForwardMsg.FromString(each) for each in received]
+    assert "delta" in {message.WhichOneof("type") for message in messages}  # the listening works
+    lists = [message.navigation.app_pages for message in messages]
+    lists += [message.new_session.app_pages for message in messages]
     pages = [page for each in lists for page in each]
     return {name for page in pages for name in (page.page_name, page.url_pathname)} - {""}
 
 
 @pytest.mark.browser
-def test_every_address_begins_with_our_page(served: Served) -> None:
+def test_every_address_begins_with_our_page(served):
     for place in PLACES:
         with urllib.request.urlopen(served.url + place) as answer:  # noqa: S310
             assert answer.read().decode() == front_page()

@@ -1,13 +1,21 @@
-"""While the server does not answer, the page says so, and what is on it stays within reach."""
+"""While the server or its store does not answer, the page says so, and nothing is lost."""
 
 from __future__ import annotations
 
+import json
 import re
+import sqlite3
+import urllib.error
+import urllib.request
 
 import pytest
 
-from evenhand.annotate_app.languages import ENGLISH
-from harness.annotator import READY
+from evenhand.annotate_app.languages import ENGLISH, language
+from evenhand.cli.lead import lead_link
+from evenhand.study.keeping.moving import move_store
+from evenhand.texts import written
+from harness.annotator import IS_NEXT, READY, press_keys
+from tests.annotate_app.leading import turn_to
 
 pytestmark = pytest.mark.browser
 
@@ -24,8 +32,7 @@ def test_a_dead_server_is_told_at_once_and_what_is_there_stays(annotator, mortal
     mortal.kill()
     person.wait_for_chip("away")  # nothing was sent
     assert "All your answers are saved" in page.locator(".chip").inner_text()
-    for key in ("Backspace", "c", "Enter"):
-        page.keyboard.press(key)
+    press_keys(page, "Backspace", "c", "Enter")
     page.get_by_test_id("stDialog").wait_for(state="attached")  # Streamlit's, which bars all else
     page.wait_for_timeout(100)
     middle = [box["x"] + 60, box["y"] + 15]
@@ -55,11 +62,8 @@ def test_a_line_gone_silent_is_told(new_context, served):
 
 
 @pytest.mark.thorough
-def test_who_has_no_unit_yet_reads_our_words_and_goes_on_when_the_server_is_back(
-    new_context, mortal
-):
-    page = new_context().new_page()
-    page.goto(mortal.url)
+def test_who_has_no_unit_yet_reads_our_words_and_goes_on_when_the_server_is_back(new_page, mortal):
+    page = new_page(mortal.url)
     code = page.get_by_label("Rater code")
     code.wait_for()
     assert not page.locator(OURS).is_visible()
@@ -76,38 +80,23 @@ def test_who_has_no_unit_yet_reads_our_words_and_goes_on_when_the_server_is_back
 
 
 @pytest.mark.thorough
-def test_a_page_that_came_while_the_line_broke_comes_back_by_itself(new_context, served):
-    page = new_context().new_page()
-    core = re.compile("/_stcore/(health|host-config)")
-    page.route(core, lambda route: route.abort())
-    served.enter("broke")
-    page.goto(f"{served.url}?rater=broke")
-    page.locator(OURS).wait_for()
-    assert ENGLISH.say("page.no_answer") in page.inner_text("body")
-    assert "Streamlit" not in page.inner_text("body")
-    page.unroute(core)
-    page.wait_for_selector(READY)
-    assert not page.locator(OURS).is_visible()
-
-
-@pytest.mark.thorough
 @pytest.mark.parametrize(
     "part",
-    [
-        pytest.param("/static/js/index", marks=pytest.mark.thorough),
-        pytest.param("/static/js/BidiComponent", marks=pytest.mark.thorough),
-        "/evenhand/panel",
-    ],
+    ["/_stcore/(health|host-config)", "/static/js/index", "/static/js/Bidi", "/evenhand/panel"],
 )
-def test_a_page_of_which_a_part_got_lost_is_loaded_anew(new_context, served, part):
-    page = new_context().new_page()
-    lost = re.compile(part)
+def test_a_page_that_came_while_the_line_broke_or_lost_a_part_comes_back_by_itself(
+    new_page, served, part
+):
+    page, lost = new_page("about:blank"), re.compile(part)
     page.route(lost, lambda route: route.abort())
     served.enter("lost")
     page.goto(f"{served.url}?rater=lost")
     page.locator(OURS).wait_for()
+    assert ENGLISH.say("page.no_answer") in page.inner_text("body")
+    assert "Streamlit" not in page.inner_text("body")
     page.unroute(lost)
     page.wait_for_selector(READY)
+    assert not page.locator(OURS).is_visible()
 
 
 @pytest.mark.thorough
@@ -126,3 +115,83 @@ def test_a_page_that_is_long_on_its_way_says_so_until_it_is_there(new_context, s
     page.wait_for_selector(READY)
     page.clock.fast_forward(4_000)
     page.locator(OURS).wait_for(state="hidden")
+
+
+# The store goes away
+
+
+BOX = "[data-testid=stException], [data-testid=stAlert]"
+TELLING = ("Traceback", "sqlalchemy", "psycopg", "SELECT", "postgresql", "socket", "/tmp")  # noqa: S108
+
+
+WELL = {"store": "answers", "read": True, "write": True, "hours_since_backup": None}
+
+
+def health(server) -> tuple[int, dict[str, object]]:
+    try:
+        with urllib.request.urlopen(f"{server.url}health", timeout=10) as reply:  # noqa: S310
+            return reply.status, json.load(reply)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+
+
+def tells_nothing(*pages) -> None:
+    for page in pages:
+        assert not page.locator(BOX).count()
+        text = page.inner_text("body")
+        assert not [word for word in TELLING if word in text], text
+
+
+@pytest.mark.thorough
+def test_postgresql_crashes_under_an_annotator_a_lead_and_a_newcomer(
+    new_page, annotator, make_study, serve_study, postgresql
+):
+    folder = make_study(6)
+    move_store(folder, postgresql.new_database())
+    served = serve_study(folder)
+    person = annotator("works", served)
+    person.answer("L")
+    lead = new_page(lead_link(folder, served.url))
+    turn_to(lead, "Progress")
+    places = lead.locator("summary", has_text="Places by rubric")
+    places.wait_for()
+    assert health(served) == (200, WELL)
+
+    postgresql.crash()
+    person.choose("R")
+    person.go_on("Enter")
+    ahead = person.page.text_content(".material")
+    newcomer = new_page(served.url, locale="de-DE")
+    newcomer.get_by_text(language("de").say("page.waiting_text")).wait_for()
+    person.wait_for_chip("failed")
+    turn_to(lead, "Accounts")
+    lead.get_by_text(written("lead_door.away_text")).wait_for()
+    assert person.page.text_content(".material") == ahead  # one unit further, and no more
+    tells_nothing(person.page, lead, newcomer)
+    assert not newcomer.get_by_text(language("en").say("page.away_title")).is_visible()
+    assert health(served) == (503, WELL | {"store": "away", "read": False, "write": False})
+
+    postgresql.start()
+    person.wait_for_chip("saved")
+    newcomer.get_by_label(language("en").say("entry.label")).wait_for()  # all that is offered
+    lead.locator("a[aria-current=page]", has_text="Accounts").wait_for()  # where the lead was going
+    assert not lead.get_by_text(written("lead_door.away_text")).count()
+    person.answer("C")
+    assert person.all_stored()
+    assert health(served) == (200, WELL)
+
+
+def test_a_lock_of_another_process_keeps_people_waiting_and_no_longer(annotator, mortal):
+    person = annotator("locked", mortal)
+    other = sqlite3.connect(mortal.folder / "study.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    before = person.page.text_content(".material")
+    person.choose("L")
+    person.submit()
+    person.wait_for_chip("failed")
+    tells_nothing(person.page)
+    assert health(mortal) == (503, WELL | {"store": "cannot be written", "write": False})
+    other.execute("ROLLBACK")
+    person.page.wait_for_function(IS_NEXT, arg=before)
+    assert person.all_stored()
+    other.close()

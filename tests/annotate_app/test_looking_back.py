@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.disagreements import raised_flags, settle_flag
-from harness.annotator import READY, Annotator
+from harness.annotator import READY, Annotator, press_keys, reload
 from harness.served import Served, holds
 from harness.slow_line import SlowLine
 from harness.studies import work_through
+from tests.annotate_app.conftest import LIGHT_AND_DARK
 
 pytestmark = pytest.mark.browser
 
@@ -22,7 +20,7 @@ ITEMS = ".past-list li"
 
 
 @pytest.fixture(scope="module")
-def long_ago(make_study: Callable[..., Path], serve_study: Callable[[Path], Served]) -> Served:
+def long_ago(make_study, serve_study) -> Served:
     """A study in which `old` has given 70 answers; the others have given none."""
     folder = make_study(80)
     with open_study(folder) as study:
@@ -90,19 +88,17 @@ def test_the_list_loads_as_one_scrolls_and_arrows_move_in_it(annotator, long_ago
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("each_way", [pytest.param(75, marks=pytest.mark.thorough), 250])
-def test_over_a_slow_line_what_is_typed_for_the_list_stays_there(new_context, long_ago, each_way):
+def test_over_a_slow_line_what_is_typed_for_the_list_stays_there(new_page, long_ago, each_way):
     rater = f"slow-{each_way}"
     long_ago.enter(rater)
     with SlowLine(long_ago.port) as line:
-        page = new_context().new_page()
-        page.goto(f"{line.url}?rater={rater}")
+        page = new_page(f"{line.url}?rater={rater}")
         page.wait_for_selector(READY)
         line.milliseconds = each_way
         person = Annotator(rater, long_ago, page)
         before = page.text_content(".material")
         person.choose("L")
-        for key in ("Enter", "/", "c"):  # the answer is on its way, and so is the list
-            page.keyboard.press(key)
+        press_keys(page, "Enter", "/", "c")  # the answer is on its way, and so is the list
         page.locator(".past-search").wait_for()
         assert page.locator(".past-search").input_value() == "c"
         page.keyboard.press("Escape")  # before the list is here: it does not open again
@@ -122,16 +118,14 @@ def flagged(person: Annotator, state: str) -> None:
 
 
 @pytest.mark.thorough
-def test_a_flag_is_shown_stored_and_withdrawn(new_context, long_ago):
+def test_a_flag_is_shown_stored_and_withdrawn(new_page, long_ago):
     long_ago.enter("flagger")
     with SlowLine(long_ago.port) as line:
-        page = new_context().new_page()
-        page.goto(f"{line.url}?rater=flagger")
+        page = new_page(f"{line.url}?rater=flagger")
         page.wait_for_selector(READY)
         line.milliseconds = 250
         person = Annotator("flagger", long_ago, page)
-        page.keyboard.press("+")
-        page.keyboard.press("2")
+        press_keys(page, "+", "2")
         page.get_by_label("Note").fill("a name")
         page.keyboard.press("Enter")
         flagged(person, "coming")
@@ -139,15 +133,13 @@ def test_a_flag_is_shown_stored_and_withdrawn(new_context, long_ago):
         assert not page.get_by_role("button", name="Withdraw").count()
         flagged(person, "stored")
         assert "a name" in page.text_content(".flags")
-        page.reload()
-        page.wait_for_selector(READY)
+        reload(page)
         flagged(person, "stored")
         person.answer("L")
         assert page.locator(".flags li").count() == 0
         page.keyboard.press("/")
         page.locator(".past-flagged").wait_for()
-        page.keyboard.press("Escape")
-        page.keyboard.press("Backspace")
+        press_keys(page, "Escape", "Backspace")
         person.in_panel("!panel.querySelector('.editing').hidden")
         flagged(person, "stored")
         page.get_by_role("button", name="Withdraw").click()
@@ -163,14 +155,9 @@ def test_a_flag_is_shown_stored_and_withdrawn(new_context, long_ago):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("mode", "width"), [pytest.param("light", 1440, marks=pytest.mark.thorough), ("dark", 390)]
-)
-def test_axe_finds_nothing_serious_in_the_list_and_on_flags(
-    annotator, new_context, long_ago, axe, mode, width
-):
-    context = new_context(viewport={"width": width, "height": 844}, color_scheme=mode)
-    person = annotator("old", long_ago, context)
+@pytest.mark.parametrize(("mode", "width"), LIGHT_AND_DARK)
+def test_axe_finds_nothing_serious_in_the_list_and_on_flags(annotator, long_ago, axe, mode, width):
+    person = annotator("old", long_ago, width=width, color_scheme=mode)
     page = person.page
     page.get_by_role("button", name="Earlier answers").click()
     listed(person, 30, "70 answers")
@@ -179,8 +166,7 @@ def test_axe_finds_nothing_serious_in_the_list_and_on_flags(
     person.in_panel("panel.querySelector('.past-found').textContent.startsWith('None')")
     page.keyboard.press("Escape")
     page.locator(".flag").click()
-    page.keyboard.press("1")
-    page.keyboard.press("Enter")
+    press_keys(page, "1", "Enter")
     flagged(person, "stored")
     axe(page, f"flagged, {mode}")
     page.get_by_role("button", name="Withdraw").click()
@@ -198,13 +184,11 @@ def test_a_leads_answer_to_a_flag_reaches_whoever_raised_it_once(annotator, long
     with open_study(long_ago.folder) as study:
         flag = next(each for each in raised_flags(study) if each.rater_id == "asked")
         settle_flag(study, flag.number, "for leads only", "lead", "Take the first of the two.")
-    page.reload()
-    page.wait_for_selector(READY)
+    reload(page)
     told = page.locator(".told")
     assert "two <b>questions</b> in one”: Take the first of the two." in told.inner_text()
     assert "for leads only" not in page.content()
     told.get_by_role("button", name="I have read this").click()
     told.wait_for(state="hidden")
-    page.reload()
-    page.wait_for_selector(READY)
+    reload(page)
     assert told.is_hidden()

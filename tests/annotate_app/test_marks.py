@@ -10,7 +10,7 @@ import pytest
 from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
 from evenhand.study.store.logs.answers import answers_table
-from harness.annotator import READY, Annotator
+from harness.annotator import READY, Annotator, reload
 from harness.studies import SHORTER
 
 pytestmark = pytest.mark.browser
@@ -44,11 +44,6 @@ def asking_in_markdown(make_asking, serve_study):
     return serve_study(make_asking(2, display="markdown"))
 
 
-def press(person: Annotator, *keys: str) -> None:
-    for key in keys:
-        person.page.keyboard.press(key)
-
-
 def marked(person: Annotator) -> list[str]:
     """What is marked in the texts, top to bottom, left to right."""
     return person.page.locator(".material mark").all_text_contents()
@@ -78,22 +73,22 @@ def test_a_block_is_labelled_and_marked_by_keyboard_alone(annotator, request, di
     page = person.page
     for done in (1, 2):
         before = page.text_content(".material")
-        press(person, "c", "Enter")
+        person.press("c", "Enter")
         notice = page.locator(".notice")
         assert notice.inner_text().startswith("Mark the words that decided first")
-        press(person, ",")
+        person.press(",")
         rendered = page.locator(".material .rendered")
         assert rendered.count() == 0  # while words are marked, texts are as they were written
-        press(person, "ArrowDown", "Enter", "ArrowDown", " ", "ArrowRight", "Enter")
+        person.press("ArrowDown", "Enter", "ArrowDown", " ", "ArrowRight", "Enter")
         assert marked(person) == SENTENCES[:3]
-        press(person, "ArrowUp", "Enter")  # this one was not meant
+        person.press("ArrowUp", "Enter")  # this one was not meant
         assert quoted(person) == [SENTENCES[0], SENTENCES[2]]
         page.locator(".response .text").first.evaluate("node => node.scrollTo(0, 0)")
-        press(person, "Escape")
+        person.press("Escape")
         assert rendered.count() == (2 if display == "markdown" else 0)
-        press(person, "PageDown")  # scrolls again
+        person.press("PageDown")  # scrolls again
         person.in_panel("panel.querySelector('.response .text').scrollTop > 100")
-        press(person, "Enter")
+        person.press("Enter")
         if done == 1:
             person.wait_for_next(before)
     page.get_by_text("All done").wait_for()
@@ -122,7 +117,7 @@ def test_the_mouse_marks_what_it_selects(annotator, asking):
     assert "".join(marked(person)) == "is so. Is itLast"
     page.get_by_role("button", name="Remove the mark: Last").click()
     assert quoted(person) == ["is so. Is it"]
-    press(person, "Escape", "c", "Enter")
+    person.press("Escape", "c", "Enter")
     page.locator(".count", has_text="1 of").wait_for()
     assert [cut for _, cut in stored(asking, "mouse")] == [["is so. Is it"]]
 
@@ -149,35 +144,34 @@ EDGES = """
 
 
 @pytest.mark.thorough
-def test_what_was_selected_before_is_marked_at_once(annotator, asking):
-    person = annotator("selects", asking)
-    person.page.locator(".response .text").first.get_by_text("Unit").dblclick()
-    press(person, ",")
-    (quote,) = quoted(person)
-    assert quote in text(1, "a") + text(2, "b")
-    assert quote.strip() == quote
-
-
-@pytest.mark.thorough
 def test_a_mark_outlives_a_reload_and_a_look_back(annotator, asking):
     person = annotator("back", asking)
     page = person.page
-    press(person, "c", ",", "Enter", "Escape")
+    person.press("c", ",", "Enter", "Escape")
     (first,) = quoted(person)
-    page.reload()
-    page.wait_for_selector(READY)
+    reload(page)
     assert quoted(person) == marked(person) == [first]
-    press(person, "Enter")
+    person.press("Enter")
     page.locator(".count", has_text="1 of").wait_for()
     assert quoted(person) == []
-    press(person, "Backspace")
+    person.press("Backspace")
     page.locator(".editing").wait_for()
     page.wait_for_selector(READY)
     assert quoted(person) == marked(person) == [first]
-    press(person, "l", ",", "ArrowDown", "Enter", "Escape", "Enter")
+    person.press("l", ",", "ArrowDown", "Enter", "Escape", "Enter")
     page.locator(".editing").wait_for(state="hidden")
     ((_, cut),) = stored(asking, "back")
     assert cut == [first, SENTENCES[0]]
+    # What was selected before is marked at once; a skip needs no marks.
+    page.locator(".response .text").first.get_by_text("Unit").dblclick()
+    person.press(",")
+    (quote,) = quoted(person)
+    assert quote in text(1, "a") + text(2, "b")
+    assert quote.strip() == quote
+    person.press("Escape", "-", "1")
+    page.get_by_role("button", name="Skip", exact=True).last.click()
+    page.get_by_text("All done").wait_for()
+    assert [cut for _, cut in stored(asking, "back")][1:] == [[]]
 
 
 @pytest.mark.thorough
@@ -187,36 +181,19 @@ def test_what_is_typed_ahead_marks_or_is_forgotten_and_never_submits(
     server = serve_study(make_asking(2, "optional"))
     person = annotator("ahead", server)
     page = person.page
-    press(person, "c", "Enter")
+    assert page.get_by_text("Which words decided? (optional)").is_visible()
+    person.press("c", "Enter")
     page.locator(".count", has_text="1 of").wait_for()
-    press(person, "Backspace", ",", "Enter")
+    person.press("Backspace", ",", "Enter")
     page.locator(".here").wait_for()
     assert page.locator(".editing").is_visible()
-    press(person, "Escape", "Escape")
+    person.press("Escape", "Escape")
     page.locator(".editing").wait_for(state="hidden")
     assert [cut for _, cut in stored(server, "ahead")] == [[]]
 
 
 @pytest.mark.thorough
-def test_a_skip_needs_no_marks(annotator, asking):
-    person = annotator("skips", asking)
-    press(person, "-", "1")
-    person.page.get_by_role("button", name="Skip", exact=True).last.click()
-    person.page.locator(".count", has_text="1 of").wait_for()
-    assert [cut for _, cut in stored(asking, "skips")] == [[]]
-
-
-@pytest.mark.thorough
-def test_optional_marks_keep_nobody(annotator, make_asking, serve_study):
-    server = serve_study(make_asking(1, "optional"))
-    person = annotator("optional", server)
-    assert person.page.get_by_text("Which words decided? (optional)").is_visible()
-    press(person, "c", "Enter")
-    person.page.get_by_text("All done").wait_for()
-
-
-@pytest.mark.thorough
-def test_each_of_several_questions_has_its_own_marks(annotator, make_study, serve_study, tmp_path):
+def test_each_of_several_questions_has_its_own_marks(serve, annotator, tmp_path):
     rubrics = []
     for name, keys in (("one", "LRC"), ("two", "XYZ")):
         said = f'evidence = "required"\n{SHORTER}'.replace('"shorter"', f'"{name}"')
@@ -225,20 +202,20 @@ def test_each_of_several_questions_has_its_own_marks(annotator, make_study, serv
         file = tmp_path / f"{name}.toml"
         file.write_text(said.replace('title = "Length"', f'title = "{name.title()}"'), "utf-8")
         rubrics.append(load_rubric(file))
-    server = serve_study(make_study(1, text, rubrics, screen="all", display="text"))
+    server = serve(1, text, rubrics, screen="all", display="text")
     person = annotator("several", server)
     page = person.page
-    press(person, "c", "z", "ArrowLeft", ",", "z")  # an answer to the other question
+    person.press("c", "z", "ArrowLeft", ",", "z")  # an answer to the other question
     assert page.locator("#evidence-title").inner_text().startswith("Two")
     assert page.locator(".here").count() == 0
-    press(person, "ArrowLeft", ",", "Enter", "Escape")
+    person.press("ArrowLeft", ",", "Enter", "Escape")
     assert page.locator("#evidence-title").inner_text().startswith("One")
     first = quoted(person)
-    press(person, "Enter")
+    person.press("Enter")
     assert page.locator(".notice").inner_text().startswith("Mark the words")
     assert page.locator("#evidence-title").inner_text().startswith("Two")
     assert marked(person) == []
-    press(person, ",", "ArrowDown", "Enter", "Escape", "Enter")
+    person.press(",", "ArrowDown", "Enter", "Escape", "Enter")
     page.get_by_text("All done").wait_for()
     with open_study(server.folder) as study:
         table = answers_table(study.store).set_index("rubric")
@@ -255,13 +232,12 @@ def test_each_of_several_questions_has_its_own_marks(annotator, make_study, serv
     ("mode", "width"), [("light", 1440), pytest.param("dark", 390, marks=pytest.mark.thorough)]
 )
 def test_axe_finds_nothing_serious_while_words_are_marked(
-    new_context, annotator, asking_in_markdown, axe, mode, width
+    annotator, asking_in_markdown, axe, mode, width
 ):
-    context = new_context(viewport={"width": width, "height": 844}, color_scheme=mode)
-    person = annotator(f"axe-{mode}", asking_in_markdown, context)
-    press(person, "c", ",", "Enter", "ArrowDown")
+    person = annotator(f"axe-{mode}", asking_in_markdown, width=width, color_scheme=mode)
+    person.press("c", ",", "Enter", "ArrowDown")
     assert len(marked(person)) == 1
     axe(person.page, "marking")
-    press(person, "Escape")
+    person.press("Escape")
     axe(person.page, "marked")
     assert person.page.evaluate("document.documentElement.scrollWidth") == width

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
+from harness.annotator import press_keys
 from harness.served import Served
 
 pytestmark = pytest.mark.browser
@@ -16,13 +14,13 @@ MINUTES = 60_000
 
 
 @pytest.fixture(scope="module")
-def steady(make_session: Callable[..., Path], serve_study: Callable[[Path], Served]) -> Served:
+def steady(make_session, serve_study) -> Served:
     """A study of small blocks that offers a pause after twenty minutes."""
     return serve_study(make_session(40, "[session]\npause_minutes = 20\n", pairs_per_block=8))
 
 
 @pytest.fixture(scope="module")
-def short_day(make_session: Callable[..., Path], serve_study: Callable[[Path], Served]) -> Served:
+def short_day(make_session, serve_study) -> Served:
     """A study whose days have two answers."""
     return serve_study(make_session(3, "[session]\nanswers_per_day = 2\n"))
 
@@ -92,13 +90,11 @@ def test_what_is_typed_ahead_answers_nothing_and_does_not_wave_the_offer_away(
         page.clock.fast_forward(4 * MINUTES)
         page.keyboard.press("PageDown")
         person.choose("L")
-        for key in ("Enter", "c", "Enter", "c", "Enter"):
-            page.keyboard.press(key)
+        press_keys(page, "Enter", "c", "Enter", "c", "Enter")
         page.wait_for_function(OTHER, arg=len(person.given))
         person.wait_for_chip("saved")  # or the next minutes are those of a line that is down
     page.wait_for_selector(RESTING)
-    for key in ("c", "Enter", "1", "Enter", "Backspace", "+", "-", "Enter"):
-        page.keyboard.press(key)
+    press_keys(page, "c", "Enter", "1", "Enter", "Backspace", "+", "-", "Enter")
     assert page.locator(RESTING).count()
     assert not page.locator(".sheet[open]").count()
     page.keyboard.press("?")  # what is no key of a unit still does what it does
@@ -121,9 +117,7 @@ def test_what_is_typed_ahead_answers_nothing_and_does_not_wave_the_offer_away(
 def test_a_day_ends_with_the_labels_safe_and_says_when_it_goes_on(
     annotator, new_context, short_day, axe, mode, width
 ):
-    context = new_context(
-        viewport={"width": width, "height": 844}, color_scheme=mode, timezone_id="Europe/Berlin"
-    )
+    context = new_context(width=width, color_scheme=mode, timezone_id="Europe/Berlin")
     person = annotator(f"day-{mode}", short_day, context)
     for _ in range(2):
         person.choose("L")

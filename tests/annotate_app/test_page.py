@@ -10,13 +10,14 @@ import sqlalchemy as sa
 
 from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
-from evenhand.study.desk.answers import Answer
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.store.grades import GradeAttempt
 from evenhand.study.store.schema import claims, session_events, told_totals
-from harness.annotator import READY
+from harness.annotator import READY, press_keys
 from harness.served import Served, holds
-from harness.studies import SHORTER
+from harness.studies import SHORTER, submit, task_of
+from tests.annotate_app.conftest import LIGHT_AND_DARK
+from tests.annotate_app.participants import frames_of
 
 pytestmark = pytest.mark.browser
 
@@ -60,10 +61,8 @@ nodes => nodes.flatMap(node => [...node.querySelectorAll("*")].map(part =>
 
 
 @pytest.mark.parametrize("display", [pytest.param("text", marks=pytest.mark.thorough), "markdown"])
-def test_responses_are_shown_as_text_and_nothing_leaves(
-    annotator, new_context, make_study, serve_study, display
-):
-    server = serve_study(make_study(len(HOSTILE) // 2, response=hostile, display=display))
+def test_responses_are_shown_as_text_and_nothing_leaves(serve, annotator, new_context, display):
+    server = serve(len(HOSTILE) // 2, response=hostile, display=display)
     context = new_context()
     asked: list[str] = []
     context.on("request", lambda request: asked.append(request.url))
@@ -93,10 +92,7 @@ def test_responses_are_shown_as_text_and_nothing_leaves(
         assert rail["x"] + rail["width"] == 1440
         assert rail["y"] + rail["height"] == 900
         assert _contrast(page, "#question-0") >= 4.5
-        before = page.text_content(".material")
-        page.keyboard.press("c")
-        page.keyboard.press("Enter")
-        person.wait_for_next(before)
+        person.go_on("c", "Enter")
     expected = [hostile(n, side) for n in range(1, len(HOSTILE) // 2 + 1) for side in "ab"]
     assert sorted(shown) == sorted(expected)
     assert kinds <= (DRAWN if display == "markdown" else {"SPAN"})
@@ -112,7 +108,7 @@ MARKUP = "<img src='http://192.0.2.1/x.png' onerror='window.pwned = 3'><u>under<
 
 @pytest.mark.thorough
 def test_texts_of_the_rubric_are_shown_as_text_wherever_they_stand(
-    annotator, new_context, make_study, serve_study, tmp_path
+    serve, annotator, new_context, tmp_path
 ):
     texts = re.findall(r'"([A-Z][^"]+ [^"]+)"', SHORTER)  # of a person's words, not keys
     assert len(texts) == 7
@@ -121,7 +117,7 @@ def test_texts_of_the_rubric_are_shown_as_text_wherever_they_stand(
         text = text.replace(f'"{known}"', f'"{MARKUP} {n}"')
     file = tmp_path / "hostile.toml"
     file.write_text(text, "utf-8")
-    server = serve_study(make_study(2, rubrics=[load_rubric(file)], rationale=True))
+    server = serve(2, rubrics=[load_rubric(file)], rationale=True)
     context = new_context()
     asked: list[str] = []
     context.on("request", lambda request: asked.append(request.url))
@@ -136,8 +132,7 @@ def test_texts_of_the_rubric_are_shown_as_text_wherever_they_stand(
     assert all(f"{MARKUP} {n}" in shown for n in range(len(texts)))
     assert page.locator(".past", has_text=MARKUP).count() == 1
     assert page.locator(".panel img, .panel u").count() == 0
-    page.keyboard.press("Escape")
-    page.keyboard.press("Backspace")
+    press_keys(page, "Escape", "Backspace")
     page.locator(".editing").wait_for()
     assert page.locator("#rationale").input_value() == MARKUP
     assert page.locator(".panel img, .panel u").count() == 0
@@ -163,25 +158,15 @@ def rated(make_study, serve_study):
             for unit in units
         )  # fmt: skip
         desk = AnnotationDesk(study)
-        task = desk.next_task(OTHER)
-        answer = Answer(submit_id="o", task_id=task.task_id, option_key="L", rationale=GRADE)
-        desk.submit_all(OTHER, [answer])
+        submit(desk, OTHER, task_of(desk, OTHER), "L", rationale=GRADE)
     return serve_study(folder)
 
 
 def test_nothing_tells_subject_unit_order_repeat_grade_or_others(new_context, rated):
     context = new_context()
     page = context.new_page()
-    frames: list[bytes] = []
-    urls: list[str] = []
-
-    def listen(socket):
-        for event in ("framereceived", "framesent"):
-            socket.on(event, lambda frame: frames.append(_bytes(frame)))
-
-    page.on("websocket", listen)
-    page.on("request", lambda request: urls.append(request.url + (request.post_data or "")))
-    page.on("response", lambda answer: "/answers" in answer.url and frames.append(answer.body()))
+    frames, urls = frames_of(page), []
+    page.on("request", lambda request: urls.append(request.url))
     rated.enter("blind")
     page.goto(f"{rated.url}?rater=blind")
     page.wait_for_selector(READY)
@@ -194,8 +179,7 @@ def test_nothing_tells_subject_unit_order_repeat_grade_or_others(new_context, ra
             page.url,
         ]
         page.wait_for_selector(READY)
-        page.keyboard.press("l")
-        page.keyboard.press("Enter")
+        press_keys(page, "l", "Enter")
         page.locator(".count", has_text=f"{done} of").wait_for()
     page.keyboard.press("Backspace")
     page.locator(".editing").wait_for()
@@ -218,15 +202,6 @@ def test_nothing_tells_subject_unit_order_repeat_grade_or_others(new_context, ra
     assert str(rated.folder) not in everything
 
 
-@pytest.mark.thorough
-def test_the_page_runs_no_full_garbage_collection_after_each_answer(annotator, served):
-    person = annotator("collection")
-    for _ in range(3):
-        person.answer("C")
-    assert "watching" in served.spied
-    assert "collect 2" not in served.spied
-
-
 def begun(server: Served) -> int:
     """How many events and claims the study holds."""
     with open_study(server.folder) as study, study.store.read() as connection:
@@ -234,14 +209,15 @@ def begun(server: Served) -> int:
         return sum(len(connection.execute(sa.select(table)).all()) for table in tables)
 
 
-def test_from_the_rater_code_to_the_end(new_context, mortal):
+def test_from_the_rater_code_to_the_end(new_page, mortal):
     before = begun(mortal)
-    page = new_context().new_page()
+    page = new_page(f"{mortal.url}?rater=no%20such%20code!")
+    complaint = page.get_by_role("alert")
+    complaint.wait_for()
     page.goto(mortal.url)
     code = page.get_by_label("Rater code")
     code.fill("no such code!")
     code.press("Enter")
-    complaint = page.get_by_role("alert")
     complaint.wait_for()
     assert "rater code is 1 to 64 letters" in complaint.inner_text()
     code.fill("anna")
@@ -262,8 +238,7 @@ def test_from_the_rater_code_to_the_end(new_context, mortal):
     for done in ("1 of 2", "2 of 2"):
         page.wait_for_selector(READY)
         assert not unknown.is_visible()
-        page.keyboard.press("1")
-        page.keyboard.press("Enter")
+        press_keys(page, "1", "Enter")
         page.get_by_text(f"{done} answered").wait_for()
     page.get_by_text("All done").wait_for()
     assert holds(lambda: len(mortal.labels("anna")) == 2)
@@ -271,18 +246,9 @@ def test_from_the_rater_code_to_the_end(new_context, mortal):
     page.get_by_text("All done").wait_for()
 
 
-def test_a_bad_code_in_the_address_asks_again(new_context, served):
-    page = new_context().new_page()
-    page.goto(f"{served.url}?rater=no%20such%20code!")
-    page.get_by_role("alert").wait_for()
-    page.get_by_label("Rater code").wait_for()
-
-
-@pytest.mark.parametrize(
-    ("mode", "width"), [pytest.param("light", 1440, marks=pytest.mark.thorough), ("dark", 390)]
-)
+@pytest.mark.parametrize(("mode", "width"), LIGHT_AND_DARK)
 def test_axe_finds_nothing_serious(new_context, rated, axe, mode, width):
-    context = new_context(viewport={"width": width, "height": 844}, color_scheme=mode)
+    context = new_context(width=width, color_scheme=mode)
     page = context.new_page()
     page.goto(rated.url)
     page.get_by_label("Rater code").wait_for()
@@ -347,10 +313,6 @@ def test_everything_needed_is_in_view(new_context, served, mode, width, height):
     page.keyboard.press("c")
     for part in (".option:has(:checked) .description", ".go[aria-disabled=false]"):
         assert _contrast(page, part) >= 4.5, part
-
-
-def _bytes(frame: str | bytes) -> bytes:
-    return frame.encode() if isinstance(frame, str) else frame
 
 
 # WCAG 2.2, contrast of a text with the first opaque background behind it.

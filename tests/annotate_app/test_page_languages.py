@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from evenhand.reporting.exporting import exported_ratings
 from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
-from harness.annotator import IS_NEXT, READY
+from harness.annotator import READY, go_on, press_keys
 
 pytestmark = [pytest.mark.browser, pytest.mark.thorough]
 
@@ -82,11 +82,7 @@ def test_a_whole_session_by_keyboard_in_german(new_context, polyglot, axe):
         page.keyboard.press("Escape")
         page.locator("dialog[open]").wait_for(state="detached")
     for _ in range(2):
-        before = page.locator(".material").text_content()
-        page.keyboard.press("c")
-        page.keyboard.press("0")
-        page.keyboard.press("Enter")
-        page.wait_for_function(IS_NEXT, arg=before)
+        go_on(page, "c", "0", "Enter")
 
     # Another language in the middle of a unit: what was chosen stays, and is not lost by a reload.
     page.keyboard.press("a")
@@ -96,14 +92,11 @@ def test_a_whole_session_by_keyboard_in_german(new_context, polyglot, axe):
     page.wait_for_function(f"{LANG} === 'es'")
     assert page.locator(".option input:checked").get_attribute("value") == "A"
     assert page.locator(".chip").inner_text() == "Guardado"
-    before = page.locator(".material").text_content()
-    page.keyboard.press("Enter")
-    page.wait_for_function(IS_NEXT, arg=before)
+    go_on(page, "Enter")
     page.reload()
     page.get_by_role("heading", name="¿Trató el asistente").wait_for()
     page.locator(READY).wait_for()
-    page.keyboard.press("b")
-    page.keyboard.press("Enter")
+    press_keys(page, "b", "Enter")
     page.get_by_text("Todo terminado").wait_for()
     axe(page, "end")
 

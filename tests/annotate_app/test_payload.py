@@ -1,13 +1,22 @@
-"""What travels between server and panel."""
+"""What travels between server and panel, and what is named where the browser has it."""
 
 from __future__ import annotations
 
+import copy
 import json
+from contextlib import ExitStack
 
 import pytest
 import sqlalchemy as sa
 
-from evenhand.annotate_app.payload import Look, page_data, read_look, read_sent
+from evenhand.annotate_app.payload import (
+    Look,
+    lightened,
+    page_data,
+    read_known,
+    read_look,
+    read_sent,
+)
 from evenhand.annotate_app.unit_page import setting_of
 from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
@@ -17,22 +26,36 @@ from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.desk.oversight import exclude
 from evenhand.study.store.schema import responses
 from evenhand.study.tables.evidence import MOST_MARKS, Mark
-from harness.studies import SHORTER
+from harness.studies import SHORTER, send, submit, task_of
 
 GOOD = {
     "submit_id": "s1", "task_id": "t1", "option_key": "L", "skip_reason": "", "seconds": 3.5,
     "edit": False, "confidence": None, "rationale": "",
 }  # fmt: skip
+
+
+CODES = """
+[prolific]
+complete = "DONE1"
+screened_out = "OUT2"
+no_consent = "NO3"
+"""
+MORE_CODES = CODES + 'stopped = "STOP4"\nnothing_left = "NONE5"\n'
 FLAG = {"submit_id": "f1", "task_id": "t1", "flag": "other", "text": " why "}
 
 
 BACK = {"submit_id": "w1", "task_id": "t1", "withdraw": "f1"}
 
 
+MARK = {"text": "response", "start": 0, "end": 2}
+
+
 def test_answers_and_flags_are_read():
     assert read_sent({"answers": [BACK]}) == [
         Withdrawal(submit_id="w1", task_id="t1", flag_id="f1")
     ]
+    sent = [GOOD | {"submit_id": str(number)} for number in range(60_000)]
+    assert len(read_sent({"answers": sent})) == 100  # no more than a page has at once
     more = GOOD | {"confidence": 2, "rationale": " x ", "edit": True}
     assert read_sent({"answers": [GOOD, FLAG, more]}) == [
         Answer(submit_id="s1", task_id="t1", option_key="L", seconds=3.5),
@@ -53,43 +76,44 @@ def test_answers_and_flags_are_read():
         {},
         {"answers": None},
         {"answers": [None, "x", {}]},
-        {"answers": [GOOD | {"task_id": ""}]},
-        {"answers": [GOOD | {"submit_id": 7}]},
-        {"answers": [GOOD | {"option_key": "x" * 129}]},
-        {"answers": [GOOD | {"option_key": ""}]},
-        {"answers": [GOOD | {"seconds": "soon"}]},
-        {"answers": [GOOD | {"seconds": float("nan")}]},
-        {"answers": [GOOD | {"confidence": 9}]},
-        {"answers": [FLAG | {"flag": ""}]},
-        {"answers": [BACK | {"withdraw": 7}]},
-        {"answers": [BACK | {"withdraw": "x" * 129}]},
-        {"answers": [BACK | {"task_id": None}]},
-        {"answers": [GOOD | {"seconds": 10**400}]},
-        {"answers": [GOOD | {"seconds": float("inf")}]},
-        {"answers": [GOOD | {"confidence": True}]},
-        {"answers": [GOOD | {"task_id": "\ud800"}]},
-        {"answers": [GOOD | {"submit_id": "a\0"}]},
-        {"answers": [GOOD | {"skip_reason": "x" * 129}]},
+        *(
+            {"answers": [good | {part: wrong}]}
+            for good, part, every in (
+                (GOOD, "task_id", ("", "\ud800")),
+                (GOOD, "submit_id", (7, "a\0")),
+                (GOOD, "option_key", ("x" * 129, "")),
+                (GOOD, "skip_reason", ("x" * 129,)),
+                (GOOD, "seconds", ("soon", float("nan"), 10**400, float("inf"))),
+                (GOOD, "confidence", (9, True)),
+                (GOOD, "display", ("html", 1, None, ["text"])),
+                (GOOD, "evidence", (None, MARK, [MARK] * 2, [MARK | {"end": "2"}], [MARK] * 1000)),
+                (FLAG, "flag", ("",)),
+                (BACK, "withdraw", (7, "x" * 129)),
+                (BACK, "task_id", (None,)),
+            )
+            for wrong in every
+        ),
     ],
 )
 def test_what_is_no_answer_is_left_out(sent):
     assert read_sent(sent) == []
 
 
-def test_how_a_response_was_shown_comes_with_the_answer():
-    for display in ("text", "markdown"):
-        (answer,) = read_sent({"answers": [GOOD | {"display": display}]})
-        assert answer.display == display
-    for wrong in ("html", 1, None, ["text"]):
-        assert read_sent({"answers": [GOOD | {"display": wrong}]}) == []
-
-
-def test_marks_come_with_the_answer_and_what_is_none_is_refused():
-    mark = {"text": "response", "start": 0, "end": 2}
-    (answer,) = read_sent({"answers": [GOOD | {"evidence": [mark]}]})
-    assert answer.evidence == (Mark("response", 0, 2),)
-    for wrong in (None, mark, [mark, mark], [mark | {"end": "2"}], [mark] * 1000):
-        assert read_sent({"answers": [GOOD | {"evidence": wrong}]}) == []
+@pytest.mark.parametrize(
+    ("part", "sent", "read"),
+    [
+        ("display", "text", "text"),
+        ("display", "markdown", "markdown"),
+        ("evidence", [MARK], (Mark("response", 0, 2),)),
+        ("seconds", -5, 0.0),  # within a day
+        ("seconds", 1e9, 86400.0),
+        ("rationale", "x" * 10_000, "x" * 4000),
+        ("rationale", "a\0b\ud800c 🙂", "abc 🙂"),  # what a database can keep
+    ],
+)
+def test_each_part_of_an_answer_is_read_within_its_bounds(part, sent, read):
+    (answer,) = read_sent({"answers": [GOOD | {part: sent}]})
+    assert getattr(answer, part) == read
 
 
 def test_the_panel_hears_of_marks_where_the_rubric_asks_for_them(make_study, tmp_path):
@@ -97,12 +121,12 @@ def test_the_panel_hears_of_marks_where_the_rubric_asks_for_them(make_study, tmp
     file.write_text('evidence = "optional"\n' + SHORTER, "utf-8")
     with open_study(make_study(2, rubrics=[load_rubric(file)])) as study:
         desk = AnnotationDesk(study)
-        task = desk.next_task("r1")
+        task = task_of(desk, "r1")
         (question,) = page_data(desk, "r1")["sheet"]["questions"]
         assert question["evidence"] == {"ask": "optional", "most": MOST_MARKS, "given": None}
         given = {"evidence": [{"text": "response_b", "start": 1, "end": 3}]}
         sent = read_sent({"answers": [GOOD | {"task_id": task.task_id} | given]})
-        assert [receipt.status for receipt in desk.submit_all("r1", sent)] == ["stored"]
+        assert send(desk, "r1", *sent) == ["stored"]
         back = page_data(desk, "r1", {}, Look("n", "task", task.task_id))["sheet"]
         assert back["questions"][0]["evidence"]["given"] == given["evidence"]
         assert [each["name"] for each in back["blocks"]] == [
@@ -115,8 +139,11 @@ def test_only_responses_have_a_tree_and_only_where_markdown_is_shown(make_study)
         return "**so**" if side == "a" else "> " * 100 + "deep"
 
     for display in ("text", "markdown"):
-        with open_study(make_study(1, text, display=display)) as study:
-            sheet = page_data(AnnotationDesk(study), "r1")["sheet"]
+        controls = display == "text"
+        with open_study(make_study(1, text, display=display, show_controls=controls)) as study:
+            data = page_data(AnnotationDesk(study), "r1")
+        sheet = data["sheet"]
+        assert bool(data["controls"]) == controls  # their names, where marks are wanted
         trees = {(each["kind"], each["text"]): each["tree"] for each in sheet["blocks"]}
         plain = {each["text"]: each["plain"] for each in sheet["blocks"]}
         drawn = (["p", {}, ["strong", {}, "so"]],) if display == "markdown" else None
@@ -124,33 +151,6 @@ def test_only_responses_have_a_tree_and_only_where_markdown_is_shown(make_study)
         assert [tree for (kind, _), tree in trees.items() if kind == "prompt"] == [None, None]
         assert plain[text(1, "b")] == (display == "markdown")
         assert not plain["**so**"]
-
-
-def test_names_of_characters_are_sent_only_where_marks_are_wanted(make_study):
-    for wanted in (True, False):
-        with open_study(make_study(1, show_controls=wanted)) as study:
-            data = page_data(AnnotationDesk(study), "r1")
-        assert bool(data["controls"]) == wanted
-
-
-def test_seconds_stay_within_a_day():
-    sent = [GOOD | {"seconds": value} for value in (-5, 1e9)]
-    assert [answer.seconds for answer in read_sent({"answers": sent})] == [0.0, 86400.0]
-
-
-def test_a_long_rationale_is_cut():
-    (answer,) = read_sent({"answers": [GOOD | {"rationale": "x" * 10_000}]})
-    assert len(answer.rationale) == 4000
-
-
-def test_a_note_keeps_what_a_database_can():
-    (answer,) = read_sent({"answers": [GOOD | {"rationale": "a\0b\ud800c 🙂"}]})
-    assert answer.rationale == "abc 🙂"
-
-
-def test_no_more_answers_are_read_than_a_page_has_at_once():
-    sent = [GOOD | {"submit_id": str(number)} for number in range(60_000)]
-    assert len(read_sent({"answers": sent})) == 100
 
 
 def test_wishes_to_look_back_are_read():
@@ -168,19 +168,6 @@ def test_a_search_is_read_within_bounds():
     for wrong in ({"search": 7, "start": 0}, {"search": "a", "start": -1}, {"search": "a"},
                   {"search": "a", "start": 10**9}, {"search": "a", "start": "0"}):  # fmt: skip
         assert read_look(wish | wrong) == Look("n", "list")
-
-
-def test_a_days_end_brings_no_completion_code(make_study):
-    folder = make_study(2)
-    with (folder / "study.toml").open("a") as file:
-        file.write(MORE_CODES + "\n[session]\nanswers_per_day = 1\n")
-    with open_study(folder) as study:
-        desk, who = AnnotationDesk(study), Admission("r1", "prolific")
-        desk.submit("r1", desk.next_task("r1").task_id, "s1", "L", 1.0)
-        data = page_data(desk, "r1", {}, None, lambda: setting_of(desk, who))
-    assert (data["sheet"], data["finish"], data["progress"]["total"]) == (None, "", 2)
-    assert data["resumes"][10:16] == "T00:00"
-    assert "DONE1" not in json.dumps(data)
 
 
 def test_the_panel_gets_what_it_shows_and_no_more(make_study):
@@ -210,11 +197,11 @@ def test_the_panel_gets_what_it_shows_and_no_more(make_study):
         assert page_data(desk, "r2")["drafts"] != data["drafts"]
 
 
-def test_who_looks_back_gets_their_own_answer_and_the_list(make_study):
+def test_who_looks_back_gets_their_own_answer_and_the_list_and_the_end_has_no_sheet(make_study):
     with open_study(make_study(2)) as study:
         desk = AnnotationDesk(study)
-        task = desk.next_task("r1")
-        desk.submit("r1", task.task_id, "s1", "L", 1.0)
+        task = task_of(desk, "r1")
+        submit(desk, "r1", task, "L")
         back = page_data(desk, "r1", {}, Look("n", "list", task.task_id))
         assert back["looked"] == "n"
         assert back["sheet"]["earlier"] is True
@@ -228,15 +215,36 @@ def test_who_looks_back_gets_their_own_answer_and_the_list(make_study):
         other = page_data(desk, "r2", {}, Look("n", "list", task.task_id))
         assert other["earlier"] == {"rows": [], "start": 0, "found": 0}
         assert other["sheet"]["earlier"] is False
+        submit(desk, "r1", task_of(desk, "r1"), "C")
+        end = page_data(desk, "r1")
+    assert (end["sheet"], end["progress"]) == (None, {"done": 2, "total": 2})
 
 
-CODES = """
-[prolific]
-complete = "DONE1"
-screened_out = "OUT2"
-no_consent = "NO3"
-"""
-MORE_CODES = CODES + 'stopped = "STOP4"\nnothing_left = "NONE5"\n'
+PARTICIPANT = Admission("r1", "prolific")
+
+
+@pytest.fixture
+def participant(make_session):
+    """participant(pairs, lines of study.toml) -> the desk of a study, and what the page of a
+    participant is sent when it asks."""
+    with ExitStack() as studies:
+
+        def make(pairs: int, toml: str):
+            desk = AnnotationDesk(studies.enter_context(open_study(make_session(pairs, toml))))
+            return desk, lambda: page_data(
+                desk, "r1", {}, None, lambda: setting_of(desk, PARTICIPANT)
+            )
+
+        yield make
+
+
+def test_a_days_end_brings_no_completion_code(participant):
+    desk, data = participant(2, MORE_CODES + "\n[session]\nanswers_per_day = 1\n")
+    submit(desk, "r1", task_of(desk, "r1"), "L")
+    sent = data()
+    assert (sent["sheet"], sent["finish"], sent["progress"]["total"]) == (None, "", 2)
+    assert sent["resumes"][10:16] == "T00:00"
+    assert "DONE1" not in json.dumps(sent)
 
 
 @pytest.mark.parametrize(
@@ -249,50 +257,83 @@ MORE_CODES = CODES + 'stopped = "STOP4"\nnothing_left = "NONE5"\n'
         (CODES, 0, False, "DONE1"),
     ],
 )
-def test_each_end_has_its_code(make_study, codes, answers, excluded, code):
-    folder = make_study(1)
-    with (folder / "study.toml").open("a") as file:
-        file.write(codes)
-    with open_study(folder) as study:
-        desk, who = AnnotationDesk(study), Admission("r1", "prolific")
-
-        def data():
-            return page_data(desk, "r1", {}, None, lambda: setting_of(desk, who))
-
-        if answers:
-            assert data()["finish"] == ""
-            task = desk.next_task("r1")
-            desk.submit("r1", task.task_id, "s1", "C", 1.0)
-        else:
-            with study.store.write() as connection:
-                connection.execute(sa.delete(responses))
-        if excluded:
-            exclude(study.store, "r1", "too fast")
-        assert data()["sheet"] is None
-        assert data()["finish"].rpartition("=")[2] == code
-        says_stop = "below to return" in data()["words"]["done_text"]
-        assert says_stop == bool(code)
+def test_each_end_has_its_code(participant, codes, answers, excluded, code):
+    desk, data = participant(1, codes)
+    if answers:
+        assert data()["finish"] == ""
+        submit(desk, "r1", task_of(desk, "r1"), "C")
+    else:
+        with desk.study.store.write() as connection:
+            connection.execute(sa.delete(responses))
+    if excluded:
+        exclude(desk.study.store, "r1", "too fast")
+    assert data()["sheet"] is None
+    assert data()["finish"].rpartition("=")[2] == code
+    assert ("below to return" in data()["words"]["done_text"]) == bool(code)
 
 
-def test_an_exclusion_while_the_page_is_made_keeps_the_code_back(make_study):
-    folder = make_study(2)
-    with (folder / "study.toml").open("a") as file:
-        file.write(MORE_CODES)
-    with open_study(folder) as study:
-        desk, who = AnnotationDesk(study), Admission("r1", "prolific")
-        desk.next_task("r1")
-        assert setting_of(desk, who).finish.endswith("DONE1")
-        exclude(study.store, "r1", "too fast")
-        data = page_data(desk, "r1", {}, None, lambda: setting_of(desk, who))
-        assert data["finish"].endswith("STOP4")
-        assert "DONE1" not in json.dumps(data)
+def test_an_exclusion_while_the_page_is_made_keeps_the_code_back(participant):
+    desk, data = participant(2, MORE_CODES)
+    task_of(desk, "r1")
+    assert setting_of(desk, PARTICIPANT).finish.endswith("DONE1")
+    exclude(desk.study.store, "r1", "too fast")
+    assert data()["finish"].endswith("STOP4")
+    assert "DONE1" not in json.dumps(data())
 
 
-def test_the_end_has_no_sheet(make_study):
-    with open_study(make_study(1)) as study:
-        desk = AnnotationDesk(study)
-        task = desk.next_task("r1")
-        desk.submit("r1", task.task_id, "s1", "C", 1.0)
-        data = page_data(desk, "r1")
-    assert data["sheet"] is None
-    assert data["progress"] == {"done": 1, "total": 1}
+# What the browser has already
+
+
+TEXTS = {"title": "Evenness", "question": "Which?", "instructions": "Read.", "options": [1, 2]}
+DATA = {
+    "words": {"submit": "Submit"},
+    "asks": {"skip": {}},
+    "controls": {"200b": "zero-width space"},
+    "sheet": {
+        "blocks": ["a text"],
+        "questions": [{"task": "t1", "given": None, **TEXTS}, {"task": "t2", "given": 1, **TEXTS}],
+    },
+    "ahead": {"blocks": ["another"], "questions": [{"task": "t3", "given": None, **TEXTS}]},
+}
+
+
+def test_each_part_is_sent_once_under_its_name_and_nothing_is_lost():
+    before = copy.deepcopy(DATA)
+    light = lightened(DATA, frozenset())
+    assert before == DATA  # of which others may hold parts
+    kept = light["kept"]
+    assert len(kept) == 6  # all questions are of one rubric
+    assert all(kept[light[key]] == DATA[key] for key in ("words", "asks", "controls"))
+    whole = [
+        {"task": question["task"], "given": question["given"], **kept[question["rubric"]]}
+        for question in light["sheet"]["questions"]
+    ]
+    assert whole == DATA["sheet"]["questions"]
+    assert [kept[name] for name in light["sheet"]["blocks"]] == ["a text"]
+    assert [kept[name] for name in light["ahead"]["blocks"]] == ["another"]
+
+
+def test_what_the_browser_has_is_named_and_what_has_changed_is_sent():
+    first = lightened(DATA, frozenset())
+    again = lightened(DATA, frozenset(first["kept"]))
+    assert again == first | {"kept": {}}
+    then = lightened({**DATA, "sheet": DATA["ahead"], "ahead": None}, frozenset(first["kept"]))
+    assert then["kept"] == {}  # of a unit that was sent ahead nothing is sent again
+    assert then["sheet"] == first["ahead"]
+    changed = lightened(DATA | {"words": {"submit": "Senden"}}, frozenset(first["kept"]))
+    assert list(changed["kept"].values()) == [{"submit": "Senden"}]
+    assert lightened(DATA | {"sheet": None}, frozenset(first["kept"]))["sheet"] is None
+
+
+@pytest.mark.parametrize(
+    ("sent", "known"),
+    [
+        (None, set()),
+        ({"answers": []}, set()),
+        ({"has": "a" * 16}, set()),
+        ({"has": ["a" * 16, 7, None, "short", "b" * 17, ["c" * 16]]}, {"a" * 16}),
+        ({"has": [f"{n:016}" for n in range(1000)]}, {f"{n:016}" for n in range(64)}),
+    ],
+)
+def test_what_a_browser_says_that_it_has_is_bounded(sent, known):
+    assert read_known(sent) == known

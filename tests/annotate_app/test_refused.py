@@ -8,7 +8,7 @@ from evenhand.study import open_study
 from evenhand.study.access.accounts import set_account
 from evenhand.study.access.admission import revoke_invites
 from evenhand.study.session.sessions import Sessions
-from harness.annotator import READY
+from harness.annotator import READY, press_keys, reload
 from harness.served import holds
 from tests.annotate_app.participants import heading, link
 
@@ -16,8 +16,8 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def short_lived(make_study, serve_study):
-    return serve_study(make_study(6))
+def short_lived(serve):
+    return serve(6)
 
 
 def test_an_answer_refused_after_a_reload_names_its_unit(annotator, new_context, short_lived):
@@ -56,9 +56,7 @@ def test_back_on_a_unit_answered_in_another_window_opens_that_answer(
     assert (second.unit(), second.chosen()) == (unit, "C")
 
 
-def test_what_was_refused_is_told_until_it_is_read_over_reloads(
-    annotator, new_context, short_lived
-):
+def test_what_was_refused_is_told_until_it_is_read_over_reloads(annotator, short_lived):
     first = annotator("unread", short_lived)
     other = annotator("unread", short_lived)
     first.answer("L")
@@ -66,13 +64,11 @@ def test_what_was_refused_is_told_until_it_is_read_over_reloads(
     other.submit()  # goes on at once, and is refused
     told = other.page.get_by_role("alert").filter(has_text="Unit 1")
     told.wait_for()
-    other.page.reload()
-    other.page.wait_for_selector(READY)
+    reload(other.page)
     told.wait_for()
     other.page.get_by_role("button", name="I have read this").click()
     told.wait_for(state="hidden")
-    other.page.reload()
-    other.page.wait_for_selector(READY)
+    reload(other.page)
     assert told.is_hidden()
 
 
@@ -87,8 +83,7 @@ FLAG_OF_ANOTHER_VERSION = """
 def test_a_flag_that_is_refused_names_its_unit(annotator, short_lived):
     person = annotator("flags", short_lived)
     short_lived.kill()
-    for key in ("+", "1", "Enter"):
-        person.page.keyboard.press(key)
+    person.press("+", "1", "Enter")
     person.wait_for_chip("offline")
     person.page.evaluate(FLAG_OF_ANOTHER_VERSION)
     short_lived.start()
@@ -106,16 +101,14 @@ def test_back_opens_what_this_window_answered_whatever_another_one_has_answered_
     here.answer("L")
     there = annotator("two", short_lived)
     there.answer("R")  # the unit that is on the screen here
-    for key in ("Backspace", "c", "Enter"):
-        here.page.keyboard.press(key)
+    here.press("Backspace", "c", "Enter")
     assert holds(lambda: here.stored() == {unit: "C"} | there.given)
 
 
 def answer_unsent(server, page):
     """Answer the first unit while the server is away, so that the answer waits in the browser."""
     server.kill()
-    page.keyboard.press("l")
-    page.keyboard.press("Enter")
+    press_keys(page, "l", "Enter")
     page.locator(".chip[data-state=offline]").wait_for()
 
 
@@ -161,14 +154,12 @@ def test_what_waits_when_a_session_ends_is_told_until_it_is_read(new_context, by
     assert told.is_hidden()
     with open_study(by_link.folder) as study:
         Sessions(study).readmit("ends")
-    page.reload()
-    page.wait_for_selector(READY)
+    reload(page)
     assert holds(lambda: len(by_link.labels("ends")) == 1)  # it was kept all the same
 
 
-def test_an_answer_that_arrived_without_its_receipt_is_not_told_as_lost(new_context, by_link):
-    page = new_context().new_page()
-    page.goto(by_link.url + link(by_link.folder, "arrives"))
+def test_an_answer_that_arrived_without_its_receipt_is_not_told_as_lost(new_page, by_link):
+    page = new_page(by_link.url + link(by_link.folder, "arrives"))
     page.wait_for_selector(READY)
     answer_unsent(by_link, page)
     kept = page.evaluate("() => Object.entries(localStorage)")

@@ -9,7 +9,7 @@ import socket
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
@@ -31,6 +31,7 @@ from evenhand.study.store.schema import login_attempts
 from harness.annotator import READY, Annotator
 from harness.proxy import NAME, Proxy, unverified
 from harness.served import Served
+from tests.annotate_app.leading import turn_to
 
 pytestmark = pytest.mark.browser
 
@@ -43,9 +44,7 @@ class Proxied(Proxy):
 
 
 @pytest.fixture(scope="module")
-def proxied(
-    make_study: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory, nginx: None
-) -> Iterator[Proxied]:
+def proxied(make_study, tmp_path_factory, nginx) -> Iterator[Proxied]:
     served = Served(make_study(3), tmp_path_factory.mktemp("server"), public_host=NAME)
     served.start()
     proxied = Proxied(tmp_path_factory.mktemp("nginx"), [served.port], served=served)
@@ -58,30 +57,14 @@ def proxied(
 
 
 @pytest.fixture(scope="module")
-def browser(chromium: Callable[..., Browser]) -> Iterator[Browser]:
+def browser(chromium) -> Iterator[Browser]:
     browser = chromium(f"--host-resolver-rules=MAP {NAME} 127.0.0.1")
     yield browser
     browser.close()
 
 
 @pytest.mark.thorough
-def test_a_unit_is_labelled_through_nginx(proxied: Proxied, browser: Browser) -> None:
-    context = browser.new_context(ignore_https_errors=True)
-    page = context.new_page()
-    proxied.served.enter("ann")
-    page.goto(f"{proxied.url}?rater=ann")
-    page.wait_for_selector(READY)
-    person = Annotator("ann", proxied.served, page)
-    person.answer("L")
-    assert person.all_stored()
-    assert page.evaluate("isSecureContext")
-    context.close()
-
-
-@pytest.mark.thorough
-def test_who_comes_while_the_app_is_away_reads_our_words_and_is_let_in_by_itself(
-    proxied: Proxied, browser: Browser
-) -> None:
+def test_who_comes_while_the_app_is_away_reads_our_words_and_is_let_in_by_itself(proxied, browser):
     proxied.served.kill()
     context = browser.new_context(ignore_https_errors=True)
     page = context.new_page()
@@ -97,15 +80,13 @@ def test_who_comes_while_the_app_is_away_reads_our_words_and_is_let_in_by_itself
 
 
 @pytest.mark.thorough
-def test_the_lead_comes_in_through_nginx_and_no_token_is_logged(
-    proxied: Proxied, browser: Browser
-) -> None:
+def test_the_lead_comes_in_through_nginx_and_no_token_is_logged(proxied, browser):
     context = browser.new_context(ignore_https_errors=True)
     page = context.new_page()
     link = lead_link(proxied.served.folder, proxied.url)
     page.goto(link)
     expect(page.get_by_text("Leading the study")).to_be_visible()
-    page.get_by_role("link", name="Sessions").click()
+    turn_to(page, "Sessions")
     page.get_by_label("Rater codes").fill("anna")
     page.get_by_role("button", name="Make links").click()
     expect(page.locator("code")).to_contain_text(f"anna {proxied.url}?invite=")
@@ -115,24 +96,7 @@ def test_the_lead_comes_in_through_nginx_and_no_token_is_logged(
     assert link.partition("=")[2][:20] not in proxied.log
 
 
-def test_streamlits_files_come_compressed(proxied: Proxied) -> None:
-    """The app sends them as they are; nothing that tells of anybody is compressed on the way."""
-    path = re.search(r"static/js/index[\w.-]+", front_page())
-    assert path is not None
-    found = {each: _compression(proxied, each) for each in (path[0], "?rater=anybody")}
-    assert found == {path[0]: "gzip", "?rater=anybody": None}
-
-
-def _compression(proxied: Proxied, path: str) -> str | None:
-    asked = {"Accept-Encoding": "gzip", "Host": NAME}
-    request = urllib.request.Request(f"https://127.0.0.1:{proxied.secure}/{path}", headers=asked)
-    with urllib.request.urlopen(  # noqa: S310 - our own nginx
-        request, timeout=20, context=unverified()
-    ) as answer:
-        return answer.headers["Content-Encoding"]
-
-
-def test_no_id_of_a_session_or_a_file_is_logged(proxied: Proxied) -> None:
+def test_no_id_of_a_session_or_a_file_is_logged(proxied):
     proxied.ask("DELETE", "/_stcore/upload_file/secret-session/secret-file")
     proxied.ask("GET", "/media/secret-export.csv")
     proxied.ask("GET", "/long/" + "x" * 5_000)
@@ -156,7 +120,7 @@ def refused(page: Page) -> list[str]:
     return [each for each in page.evaluate("refused") if not each.startswith(HARMLESS)]
 
 
-def test_the_policy_of_the_headers_lets_everything_run(proxied: Proxied, browser: Browser) -> None:
+def test_the_policy_of_the_headers_lets_everything_run(proxied, browser):
     context = browser.new_context(ignore_https_errors=True)
     context.add_init_script(
         "window.refused = []; addEventListener('securitypolicyviolation', "
@@ -166,7 +130,10 @@ def test_the_policy_of_the_headers_lets_everything_run(proxied: Proxied, browser
     proxied.served.enter("bea")
     page.goto(f"{proxied.url}?rater=bea")
     page.wait_for_selector(READY)
-    Annotator("bea", proxied.served, page).answer("L")
+    person = Annotator("bea", proxied.served, page)
+    person.answer("L")
+    assert person.all_stored()
+    assert page.evaluate("isSecureContext")
     assert refused(page) == []
     _, headers = proxied.ask("GET", "/")
     for name, value in {
@@ -182,9 +149,9 @@ def test_the_policy_of_the_headers_lets_everything_run(proxied: Proxied, browser
     page.goto(lead_link(proxied.served.folder, proxied.url))
     expect(page.get_by_text("Leading the study")).to_be_visible()
     for title in ("Progress", "Agreement", "Export"):
-        page.get_by_role("link", name=title, exact=True).click()
+        turn_to(page, title)
         expect(page.get_by_role("heading").nth(1)).to_be_visible()
-    page.get_by_role("link", name="Progress", exact=True).click()
+    turn_to(page, "Progress")
     page.wait_for_selector("canvas, svg.marks")  # a chart has been compiled
     assert refused(page) == []
     # What the policy is for: nothing of another host, and nothing that was slipped into the page.
@@ -193,16 +160,25 @@ def test_the_policy_of_the_headers_lets_everything_run(proxied: Proxied, browser
     context.close()
 
 
-def test_what_is_closed_is_closed_by_nginx_too(proxied: Proxied) -> None:
+def test_what_is_closed_is_closed_by_nginx_too(proxied):
     for path in ("metrics", "metrics?families=x", "agent/interact", "script-health-check"):
         assert proxied.ask("GET", f"/_stcore/{path}")[0] == 404
+    table = Path("/proc/net/tcp").read_text().splitlines()[1:]
+    local = [line.split()[1] for line in table if line.split()[3] == "0A"]  # listening
+    port = f":{proxied.served.port:04X}"  # of the app itself, which stays on loopback
+    assert [address for address in local if address.endswith(port)] == [f"0100007F{port}"]
+    # Streamlit's files come compressed; nothing that tells of anybody is compressed on the way.
+    path = re.search(r"static/js/index[\w.-]+", front_page())[0]
+    for each, encoding in ((path, "gzip"), ("?rater=anybody", None)):
+        _, headers = proxied.ask("GET", f"/{each}", headers={"Accept-Encoding": "gzip"})
+        assert headers["Content-Encoding"] == encoding
     upload = "/_stcore/upload_file/session/file"
     assert proxied.ask("PUT", upload, 5_000_000)[0] == 403
     assert proxied.ask("PUT", upload, 60_000_000)[0] == 413
     assert proxied.ask("PUT", "/", 5_000_000)[0] == 413
 
 
-def test_the_long_cookies_of_a_single_sign_on_pass(proxied: Proxied) -> None:
+def test_the_long_cookies_of_a_single_sign_on_pass(proxied):
     context = unverified()
     port = int(proxied.url.rsplit(":", 1)[1].rstrip("/"))
     stream = {
@@ -218,7 +194,7 @@ def test_the_long_cookies_of_a_single_sign_on_pass(proxied: Proxied) -> None:
         line.close()
 
 
-def test_pages_of_another_name_cannot_speak_to_the_app(proxied: Proxied) -> None:
+def test_pages_of_another_name_cannot_speak_to_the_app(proxied):
     def upgrade(origin: str) -> int:
         headers = {
             "Host": NAME, "Origin": origin, "Connection": "Upgrade", "Upgrade": "websocket",
@@ -270,12 +246,7 @@ async def wrong_password(served: Served, **headers: str) -> None:
     [pytest.param([], "127.0.0.1", marks=pytest.mark.thorough), (["127.0.0.1"], "203.0.113.5")],
     ids=["nobody", "one"],
 )
-def test_an_address_is_taken_from_a_trusted_proxy_alone(
-    make_session: Callable[..., Path],
-    serve_study: Callable[[Path], Served],
-    trusted: list[str],
-    taken: str,
-) -> None:
+def test_an_address_is_taken_from_a_trusted_proxy_alone(make_session, serve_study, trusted, taken):
     folder = make_session(2, f'[session]\nentry = "account"\ntrusted_proxies = {trusted}\n')
     claimed = {"X-Forwarded-For": "6.6.6.6, 203.0.113.5"}
     with ThreadPoolExecutor(1) as apart:  # from the loop of the browser, if one runs here
@@ -287,7 +258,7 @@ def test_an_address_is_taken_from_a_trusted_proxy_alone(
     assert (kept.name_key, kept.address_key) == astuple(attempt(secret, "ada", taken))[:2]
 
 
-def test_without_tls_there_is_only_the_way_to_it(proxied: Proxied) -> None:
+def test_without_tls_there_is_only_the_way_to_it(proxied):
     class Stay(urllib.request.HTTPRedirectHandler):
         def redirect_request(self, *_: object) -> None:
             return None
@@ -300,10 +271,3 @@ def test_without_tls_there_is_only_the_way_to_it(proxied: Proxied) -> None:
     assert answer.value.code == 301
     assert answer.value.headers["Location"] == f"https://{NAME}/?x=1"
     assert (proxied.home / "machine.log").read_text("utf-8") == ""  # it notes whole addresses
-
-
-def test_the_app_itself_stays_on_loopback(proxied: Proxied) -> None:
-    table = Path("/proc/net/tcp").read_text().splitlines()[1:]
-    local = [line.split()[1] for line in table if line.split()[3] == "0A"]  # listening
-    port = f":{proxied.served.port:04X}"
-    assert [address for address in local if address.endswith(port)] == [f"0100007F{port}"]

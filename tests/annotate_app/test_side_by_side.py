@@ -11,14 +11,13 @@ import socket
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
 import psutil
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import Page, expect
 from websockets import Origin, Subprotocol
 from websockets.asyncio.client import connect as async_connect
 from websockets.exceptions import InvalidStatus
@@ -32,11 +31,11 @@ from evenhand.study.access.admission import make_invites
 from evenhand.study.access.lead_login import new_link_token
 from evenhand.study.settings.study_toml import change_config, read_config
 from harness.annotator import READY, Annotator
-from harness.ports import free_port
-from harness.served import Served, ServedTogether, holds
+from harness.served import ServedTogether, holds
 from harness.studies import write_pairs
+from tests.annotate_app.leading import complaint, log_in, turn_to
 from tests.annotate_app.participants import settled
-from tests.annotate_app.test_session_cookie import drawn
+from tests.annotate_app.test_door import drawn
 from tests.annotate_app.together import NAMES, PASSWORD, PROXY, asked, two_studies
 
 pytestmark = pytest.mark.browser  # it starts the app, as those do
@@ -54,9 +53,7 @@ def enters(page: Page, served: ServedTogether, name: str, rater: str) -> Annotat
 # ---- apart --------------------------------------------------------------------------------------
 
 
-def test_people_label_in_both_at_once_each_in_their_own(
-    new_context: Callable[..., BrowserContext], together: ServedTogether
-) -> None:
+def test_people_label_in_both_at_once_each_in_their_own(new_context, together):
     """In one browser and under one code, which is another person in each."""
     context = new_context()
     people = [enters(context.new_page(), together, name, "ann") for name in NAMES]
@@ -69,9 +66,7 @@ def test_people_label_in_both_at_once_each_in_their_own(
     assert {f"evenhand_session_{name}" for name in NAMES} <= names
 
 
-def test_what_opens_one_opens_nothing_of_the_other(
-    new_context: Callable[..., BrowserContext], together: ServedTogether
-) -> None:
+def test_what_opens_one_opens_nothing_of_the_other(new_context, together):
     first, second = (together.study(name) for name in NAMES)
     page = new_context().new_page()
     page.goto(lead_link(first.folder, second.url))  # a link of the first at the second
@@ -87,9 +82,7 @@ def test_what_opens_one_opens_nothing_of_the_other(
     page.goto(f"{second.url}overview")  # in the same window, with all that the first left there
     expect(page.get_by_role("heading", name="Leading a study")).to_be_visible()
     expect(page.get_by_test_id("stSidebarNavLink")).to_have_count(0)
-    page.get_by_label("Name").fill("ada")
-    page.get_by_label("Password", exact=True).fill(f"{PASSWORD} for first")
-    page.get_by_role("button", name="Log in").click()
+    log_in(page, "ada", f"{PASSWORD} for first")
     expect(page.locator(".evenhand-complaint")).to_be_visible()
     page.get_by_label("Password", exact=True).fill(f"{PASSWORD} for second")
     page.get_by_role("button", name="Log in").click()
@@ -98,7 +91,7 @@ def test_what_opens_one_opens_nothing_of_the_other(
     expect(page.get_by_text("Leading the study")).to_be_visible()
 
 
-def test_a_session_of_one_opens_in_no_other(together: ServedTogether) -> None:
+def test_a_session_of_one_opens_in_no_other(together):
     """Not even for its lead, in a browser with one cookie for both."""
     cookie = "; ".join(f"evenhand_session_{name}={'x' * 43}" for name in NAMES)
     with open_study(together.study("first").folder) as study:
@@ -128,7 +121,7 @@ def test_a_session_of_one_opens_in_no_other(together: ServedTogether) -> None:
         apart.submit(asyncio.run, try_both()).result()
 
 
-def test_a_stranger_learns_of_no_study(together: ServedTogether) -> None:
+def test_a_stranger_learns_of_no_study(together):
     for path in ("/", "/third/", "/overview", "/_stcore/health", "/favicon.ico"):
         status, said = asked(together, path)
         assert (status, said) == (404, "Nothing is here. Use the link that you were given.")
@@ -137,6 +130,11 @@ def test_a_stranger_learns_of_no_study(together: ServedTogether) -> None:
         status, said = asked(together, f"/{name}/")
         assert status == 200
         assert not [each for each in NAMES if f"/{each}" in said]
+    assert asked(together, "/first/", Host="rebound.example.org")[0] == 421
+    for path in ("", "/third", "/first/..%2fsecond"):
+        with pytest.raises(InvalidStatus) as refusal:
+            page_of(together, f"{path}/_stcore/stream")
+        assert refusal.value.response.status_code in (400, 403, 404)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +153,7 @@ def test_a_stranger_learns_of_no_study(together: ServedTogether) -> None:
         "*",
     ],
 )
-def test_no_odd_path_leads_to_a_study(together: ServedTogether, target: str) -> None:
+def test_no_odd_path_leads_to_a_study(together, target):
     with socket.create_connection(("127.0.0.1", together.port), 30) as line:
         head = f"GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
         line.sendall(head.encode())
@@ -179,18 +177,7 @@ def page_of(together: ServedTogether, path: str, address: str = "127.0.0.1") -> 
     )
 
 
-@pytest.mark.parametrize(
-    "path", ["/_stcore/stream", "/third/_stcore/stream", "/first/..%2fsecond/_stcore/stream"]
-)
-def test_no_connection_is_made_at_a_wrong_path(together: ServedTogether, path: str) -> None:
-    with pytest.raises(InvalidStatus) as refused:
-        page_of(together, path)
-    assert refused.value.response.status_code in (400, 403, 404)
-
-
-def test_each_study_counts_the_pages_of_an_address_and_believes_its_own_proxy_alone(
-    together: ServedTogether,
-) -> None:
+def test_each_study_counts_the_pages_of_an_address_and_believes_its_own_proxy_alone(together):
     full, free = "127.0.0.2", "127.0.0.3"
     with ExitStack() as pages:
         for _ in range(MOST_PAGES):
@@ -204,52 +191,39 @@ def test_each_study_counts_the_pages_of_an_address_and_believes_its_own_proxy_al
     assert holds(lambda: has_room(together, "first", full))
 
 
-def test_a_name_that_is_not_the_apps_is_refused_by_each_study(together: ServedTogether) -> None:
-    assert asked(together, "/first/", Host="rebound.example.org")[0] == 421
-
-
 # ---- the lead's pages ---------------------------------------------------------------------------
 
 
-def test_a_lead_goes_from_one_study_to_the_other_and_an_expert_does_not(
-    new_context: Callable[..., BrowserContext], together: ServedTogether
-) -> None:
+def test_a_lead_goes_from_one_study_to_the_other_and_an_expert_does_not(new_page, together):
     first, second = (together.study(name) for name in NAMES)
-    page = new_context().new_page()
-    page.goto(lead_link(first.folder, first.url))
+    page = new_page(lead_link(first.folder, first.url))
     page.wait_for_url(f"{first.url}overview")
     ways = page.get_by_role("navigation", name="Other studies at this address")
     expect(ways.get_by_role("link", name="second")).to_be_visible()
     expect(ways.get_by_role("link", name="first")).to_have_count(0)
     for title in ("Sessions", "New study"):  # every page has its address under the study's
-        page.get_by_role("link", name=title, exact=True).click()
+        turn_to(page, title)
         page.wait_for_url(first.url + title.lower().replace(" ", "-"))
     page.reload()
     expect(page.get_by_role("heading", level=1)).to_have_text("New study")
-    ways.get_by_role("link", name="second").click()
+    turn_to(ways, "second")
     page.wait_for_url(f"{second.url}overview")
     expect(page.get_by_role("heading", name="Leading a study")).to_be_visible()
 
     with open_study(first.folder) as study:
         set_account(study.store, "chair", PASSWORD, "expert")
-    page = new_context().new_page()
-    page.goto(f"{first.url}adjudication")
-    page.get_by_label("Name").fill("chair")
-    page.get_by_label("Password", exact=True).fill(PASSWORD)
-    page.get_by_role("button", name="Log in").click()
+    page = new_page(f"{first.url}adjudication")
+    log_in(page, "chair")
     expect(page.get_by_text("Leading the study")).to_be_visible()
     expect(page.get_by_role("navigation", name="Other studies at this address")).to_have_count(0)
 
 
 def test_a_study_made_in_the_browser_is_served_at_once_for_the_lead_who_made_it(
-    new_context: Callable[..., BrowserContext], together: ServedTogether, tmp_path: Path
-) -> None:
+    new_page, together, tmp_path
+):
     first, third = together.study("first"), together.study("third")
-    page = new_context().new_page()
-    page.goto(f"{first.url}new-study")
-    page.get_by_label("Name").fill("ada")
-    page.get_by_label("Password", exact=True).fill(f"{PASSWORD} for first")
-    page.get_by_role("button", name="Log in").click()
+    page = new_page(f"{first.url}new-study")
+    log_in(page, "ada", f"{PASSWORD} for first")
     settled(page).get_by_text("Paired prompts", exact=True).click()
     expect(page.get_by_text("Pairs of prompts")).to_be_visible()
     file = write_pairs(tmp_path / "pairs.csv")
@@ -262,13 +236,13 @@ def test_a_study_made_in_the_browser_is_served_at_once_for_the_lead_who_made_it(
     name = page.get_by_label("Name of the study, and of its folder")
     name.fill("SECOND")  # which is taken here, whatever the case
     settled(page).get_by_role("button", name="Create the study").click()
-    expect(page.locator(".evenhand-complaint")).to_contain_text("/SECOND")
+    complaint(page, "/SECOND")
     settled(page)
     name.fill("third")
     settled(page).get_by_role("button", name="Create the study").click()
     expect(page.get_by_text(f"It is served at {third.url} now")).to_be_visible(timeout=90_000)
     assert holds(lambda: asked(together, "/third/health")[0] == 200, 60)
-    page.get_by_role("link", name="Lead third").click()
+    turn_to(page, "Lead third")
     page.wait_for_url(f"{third.url}overview")
     expect(page.get_by_text("Leading the study")).to_be_visible()
     ways = page.get_by_role("navigation", name="Other studies at this address")
@@ -276,26 +250,20 @@ def test_a_study_made_in_the_browser_is_served_at_once_for_the_lead_who_made_it(
     assert read_config(third.folder).session.trusted_proxies == ("127.0.0.9",)
     with open_study(third.folder) as study:
         assert accounts(study.store)["ada"].role == "lead"
-    page = new_context().new_page()
-    page.goto(f"{third.url}overview")
-    page.get_by_label("Name").fill("ada")
-    page.get_by_label("Password", exact=True).fill(f"{PASSWORD} for first")
-    page.get_by_role("button", name="Log in").click()
+    page = new_page(f"{third.url}overview")
+    log_in(page, "ada", f"{PASSWORD} for first")
     expect(page.get_by_text("Leading the study")).to_be_visible()
 
 
-def test_links_and_files_of_a_leads_page_are_of_its_study(
-    new_context: Callable[..., BrowserContext], together: ServedTogether
-) -> None:
+def test_links_and_files_of_a_leads_page_are_of_its_study(new_page, together):
     second = together.study("second")
-    page = new_context().new_page()
-    page.goto(lead_link(second.folder, second.url))
+    page = new_page(lead_link(second.folder, second.url))
     page.wait_for_url(f"{second.url}overview")
-    page.get_by_role("link", name="Sessions", exact=True).click()
+    turn_to(page, "Sessions")
     page.get_by_label("Rater codes").fill("dora")
     settled(page).get_by_role("button", name="Make links").click()
     expect(page.locator("code")).to_contain_text(f"dora {second.url}?invite=")
-    page.get_by_role("link", name="Export", exact=True).click()
+    turn_to(page, "Export")
     with page.expect_download() as started:
         page.get_by_role("button", name="Times and pay", exact=True).click()
     assert started.value.url.startswith(f"{second.url}media/")
@@ -308,71 +276,11 @@ def test_links_and_files_of_a_leads_page_are_of_its_study(
     assert asked(together, elsewhere, Cookie=cookie)[0] == 403
 
 
-@pytest.mark.thorough
-def test_one_login_at_the_provider_serves_both_and_each_lets_in_whom_it_lists(
-    new_context: Callable[..., BrowserContext], tmp_path: Path
-) -> None:
-    pytest.importorskip("joserfc")
-    from harness.identity_provider import CLIENT, SECRET, IdentityProvider
-
-    provider = IdentityProvider()
-    secret = {"EVENHAND_TEST_SECRET": SECRET}
-    served = {
-        folder.name: Served(folder, tmp_path, free_port(), None, secret, path=f"/{folder.name}")
-        for folder in two_studies(tmp_path)
-    }
-    for name, leads in (("first", ["sub:ada-1"]), ("second", ["sub:ben-2"])):
-        settings = {
-            "server_metadata_url": provider.metadata_url,
-            "client_id": CLIENT,
-            "client_secret": "${EVENHAND_TEST_SECRET}",
-            "address": served[name].url.rstrip("/"),
-            "label": "Institute",
-            "leads": leads,
-        }
-        change_config(served[name].folder, {"oidc": settings})
-        served[name].start()
-    try:
-        page = new_context().new_page()
-        provider.person = {"sub": "ada-1", "email": "ada@example.org", "email_verified": True}
-
-        def come_to(name: str) -> None:
-            provider.redirect_uri = f"{served[name].url}oauth2callback"
-            page.goto(f"{served[name].url}overview")
-            page.get_by_role("button", name="Institute").click()
-
-        come_to("first")
-        expect(page.get_by_text("Leading the study")).to_be_visible()
-        kept = page.context.cookies()
-        paths = {each["path"] for each in kept if each["name"].startswith("_streamlit_user")}
-        assert paths == {"/first"}
-        page.goto(f"{served['second'].url}overview")  # with the first's login at hand
-        expect(page.get_by_role("heading", name="Leading a study")).to_be_visible()
-        come_to("second")
-        expect(page.locator(".evenhand-complaint")).to_contain_text("does not know you")
-        provider.person = {"sub": "ben-2"}
-        page.get_by_role("button", name="Institute").click()
-        expect(page.get_by_text("Leading the study")).to_be_visible()
-        page.get_by_role("button", name="Log out").click()  # of the second alone
-        page.wait_for_url(served["second"].url)  # by way of the provider
-        expect(page.get_by_role("button", name="Institute")).to_be_visible()
-        page.goto(f"{served['first'].url}overview")
-        expect(page.get_by_text("Leading the study")).to_be_visible()
-    finally:
-        for each in served.values():
-            each.kill()
-        provider.close()
-
-
 # ---- one process --------------------------------------------------------------------------------
 
 
-def test_a_kill_loses_nothing_in_any_study(
-    new_context: Callable[..., BrowserContext], tmp_path: Path
-) -> None:
-    together = ServedTogether(two_studies(tmp_path), tmp_path)
-    together.start()
-    try:
+def test_a_kill_loses_nothing_in_any_study(new_context, tmp_path):
+    with ServedTogether(two_studies(tmp_path), tmp_path) as together:
         people = [enters(new_context().new_page(), together, name, "cy") for name in NAMES]
         for person in people:
             person.answer("L")
@@ -388,11 +296,9 @@ def test_a_kill_loses_nothing_in_any_study(
             person.wait_for_chip("saved")
             assert person.all_stored()
             assert len(person.given) == 2
-    finally:
-        together.stop()
 
 
-def test_health_is_good_only_where_all_are(together: ServedTogether) -> None:
+def test_health_is_good_only_where_all_are(together):
     lock = sqlite3.connect(together.study("second").folder / "study.db", isolation_level=None)
     lock.execute("BEGIN EXCLUSIVE")
     try:
@@ -406,7 +312,7 @@ def test_health_is_good_only_where_all_are(together: ServedTogether) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
-def test_nothing_outlives_the_command(tmp_path: Path, number: signal.Signals) -> None:
+def test_nothing_outlives_the_command(tmp_path, number):
     served = ServedTogether(two_studies(tmp_path), tmp_path)
     served.start()
     running = served.process.children(recursive=True)
@@ -432,37 +338,44 @@ def command(*words: object) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_names_that_clash_or_are_no_part_of_an_address_are_refused(tmp_path: Path) -> None:
-    for name in ("of-a/Same", "of-b/same", "a b", "health", "static"):
-        (tmp_path / name).mkdir(parents=True)
-    same = command(tmp_path / "of-a/Same", tmp_path / "of-b/same")
-    assert (same.returncode, same.stdout) == (2, "")
-    assert "Two studies would have the address /same; rename one" in same.stderr
-    for name in ("a b", "health", "static"):
-        odd = command(tmp_path / "of-a/Same", tmp_path / name)
-        assert odd.returncode == 2
-        assert f"{name} cannot be the path of an address" in odd.stderr
-    assert "is of one study" in command(tmp_path, tmp_path, "--path", "/x").stderr
-    assert "cannot be the path" in command(tmp_path, "--path", "/a/b").stderr
+def refused(*words: object, says: str) -> None:
+    """Check that the command serves nothing and says why in one sentence."""
+    done = command(*words)
+    assert done.returncode == 2
+    assert says in done.stderr.replace("\n", " ")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory) -> list[Path]:
+    """For commands that refuse them, or change nothing."""
+    return two_studies(tmp_path_factory.mktemp("two"))
+
+
+def test_names_that_clash_or_are_no_part_of_an_address_are_refused(tmp_path):
+    same, other, *odd = (
+        tmp_path / name for name in ("A/Same", "B/same", "a b", "health", "static")
+    )
+    for folder in (same, other, *odd):
+        folder.mkdir(parents=True)
+    refused(same, other, says="Two studies would have the address /same; rename one")
+    for folder in odd:
+        refused(same, folder, says=f"{folder.name} cannot be the path of an address")
+    refused(tmp_path, tmp_path, "--path", "/x", says="is of one study")
+    refused(tmp_path, "--path", "/a/b", says="cannot be the path")
 
 
 @pytest.mark.parametrize("path", ["/first", "/elsewhere"])
-def test_a_path_in_the_address_is_refused_where_studies_have_their_own(
-    tmp_path: Path, path: str
-) -> None:
-    done = command(*two_studies(tmp_path), "--url", f"https://study.example.org{path}")
-    assert done.returncode == 2
-    assert "Leave it out: https://study.example.org" in done.stderr
-    other = command(
-        tmp_path / "first", "--url", "https://study.example.org/elsewhere", "--path", "/first"
+def test_a_path_in_the_address_is_refused_where_studies_have_their_own(two, path):
+    says, elsewhere = (
+        "Leave it out: https://study.example.org",
+        "https://study.example.org/elsewhere",
     )
-    assert other.returncode == 2
-    assert "Leave it out: https://study.example.org" in other.stderr
+    refused(*two, "--url", f"https://study.example.org{path}", says=says)
+    refused(two[0], "--url", elsewhere, "--path", "/first", says=says)
 
 
-def test_what_is_broken_in_the_folder_around_keeps_no_other_from_being_served(
-    tmp_path: Path,
-) -> None:
+def test_what_is_broken_in_the_folder_around_keeps_no_other_from_being_served(tmp_path):
     home = tmp_path / "studies"
     home.mkdir()
     first, second = two_studies(home)
@@ -471,46 +384,22 @@ def test_what_is_broken_in_the_folder_around_keeps_no_other_from_being_served(
     shutil.copytree(first, home / ".first.5e1f")  # as a killed restore leaves it
     with (second / "study.toml").open("a") as settings:
         settings.write("nonsense = [\n")
-    served = ServedTogether([home], tmp_path)
-    served.start()
-    try:
+    with ServedTogether([home], tmp_path) as served:
         assert asked(served, "/first/health")[0] == 200
         assert asked(served, "/second/health")[0] == 404
         assert "second is not served: " in served.log
         assert ".first" not in served.log
-    finally:
-        served.stop()
-    named = command(first, second)
-    assert named.returncode == 2
-    assert "second: " in named.stderr
+    refused(first, second, says="second: ")
     shutil.copytree(second, tmp_path / "broken" / "second")
-    assert "No study can be served" in command(tmp_path / "broken").stderr
+    refused(tmp_path / "broken", says="No study can be served")
 
 
-def test_the_folder_that_one_stands_in_has_its_own_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first, second = two_studies(tmp_path)
-    monkeypatch.chdir(first)
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        done = command(".", second, "--port", taken.getsockname()[1])
-    assert "/first/" in done.stdout
-    assert "is not available" in done.stderr
+def test_a_copy_of_a_study_whose_links_would_open_both_is_refused(two, tmp_path):
+    shutil.copytree(two[0], tmp_path / "copy")
+    refused(two[0], tmp_path / "copy", says="copy is a copy of first")
 
 
-def test_a_copy_of_a_study_whose_links_would_open_both_is_refused(tmp_path: Path) -> None:
-    (first, _) = two_studies(tmp_path)
-    shutil.copytree(first, tmp_path / "copy")
-    done = command(first, tmp_path / "copy")
-    assert done.returncode == 2
-    assert "copy is a copy of first" in done.stderr
-
-
-def test_a_single_sign_on_that_would_lead_elsewhere_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_single_sign_on_that_would_lead_elsewhere_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("EVENHAND_TEST_SECRET", "x")
     first, second = two_studies(tmp_path)
     settings = {
@@ -521,22 +410,21 @@ def test_a_single_sign_on_that_would_lead_elsewhere_is_refused(
     }
     change_config(first, {"oidc": settings})
     for options, path in (([], "/"), (["--path", "/first"], "/first")):
-        done = command(first, *options)
-        assert done.returncode == 2
-        assert f"/second, but this study is served at {path}." in done.stderr.replace("\n", " ")
-    both = command(first, second)
-    assert both.returncode == 2
-    assert "--path /first" in both.stderr.replace("\n", " ")
+        refused(first, *options, says=f"/second, but this study is served at {path}.")
+    refused(first, second, says="--path /first")
 
 
-@pytest.mark.parametrize("names", [NAMES, NAMES[:1]])
-def test_a_port_that_is_taken_is_one_sentence(tmp_path: Path, names: Sequence[str]) -> None:
-    two_studies(tmp_path)
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_port_that_is_taken_is_one_sentence_and_a_folder_one_stands_in_has_its_name(
+    two, number, monkeypatch
+):
+    monkeypatch.chdir(two[0])
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        done = command(*(tmp_path / name for name in names), "--port", port)
+        done = command(".", *two[1:number], "--port", port)
     assert done.returncode == 2
+    assert ("/first/" in done.stdout) == (number == 2)
     assert f"Port {port} is not available" in done.stderr
     assert "Traceback" not in done.stderr

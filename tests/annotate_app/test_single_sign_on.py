@@ -5,11 +5,11 @@ from __future__ import annotations
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from contextlib import ExitStack
 from uuid import NAMESPACE_URL, uuid5
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import Page, expect
 
 from evenhand.study import open_study
 from evenhand.study.access.accounts import accounts, disable_account
@@ -18,7 +18,8 @@ from harness.annotator import READY
 from harness.identity_provider import CLIENT, SECRET, IdentityProvider
 from harness.ports import free_port
 from harness.served import Served
-from tests.annotate_app.participants import inside
+from tests.annotate_app.leading import complaint, inside
+from tests.annotate_app.together import two_studies
 
 pytestmark = [pytest.mark.browser, pytest.mark.thorough]
 
@@ -36,41 +37,37 @@ def provider() -> Iterator[IdentityProvider]:
     provider.close()
 
 
-@pytest.fixture(scope="module")
-def served(
-    make_study: Callable[..., Path],
-    tmp_path_factory: pytest.TempPathFactory,
-    provider: IdentityProvider,
-) -> Iterator[Served]:
-    folder, port = make_study(2), free_port()
+def sign_on_at(provider: IdentityProvider, served: Served, label: str, **lists: list[str]) -> None:
+    """Let the people on these lists come in by the provider."""
     settings = {
         "server_metadata_url": provider.metadata_url,
         "client_id": CLIENT,
         "client_secret": "${EVENHAND_TEST_SECRET}",
-        "address": f"http://127.0.0.1:{port}",
-        "label": BUTTON,
-        "leads": ["ada@example.org"],
-        "experts": ["sub:ben-2", "sub:cy-3"],
+        "address": served.url.rstrip("/"),
+        "label": label,
     }
-    change_config(folder, {"oidc": settings, "session": {"entry": "account"}})
-    provider.redirect_uri = f"http://127.0.0.1:{port}/oauth2callback"
-    served = Served(folder, tmp_path_factory.mktemp("server"), port)
+    change_config(served.folder, {"oidc": settings | lists})
     served.environment["EVENHAND_TEST_SECRET"] = SECRET
-    served.start()
-    yield served
-    served.kill()
+
+
+@pytest.fixture(scope="module")
+def served(make_study, tmp_path_factory, provider) -> Iterator[Served]:
+    served = Served(make_study(2), tmp_path_factory.mktemp("server"), free_port())
+    listed = {"leads": ["ada@example.org"], "experts": ["sub:ben-2", "sub:cy-3"]}
+    sign_on_at(provider, served, BUTTON, **listed)
+    change_config(served.folder, {"session": {"entry": "account"}})
+    with served:
+        yield served
 
 
 @pytest.fixture
-def come_by_it(
-    new_context: Callable[..., BrowserContext], served: Served, provider: IdentityProvider
-) -> Callable[..., Page]:
+def come_by_it(new_page, served, provider) -> Callable[..., Page]:
     """come_by_it(door, claims) -> the page of whoever clicked the button there."""
 
     def come(door: str, person: dict[str, object]) -> Page:
         provider.person, provider.signing_key = person, provider.key
-        page = new_context().new_page()
-        page.goto(f"{served.url}{door}")
+        provider.redirect_uri = f"{served.url}oauth2callback"
+        page = new_page(f"{served.url}{door}")
         page.get_by_role("button", name=BUTTON).click()
         return page
 
@@ -78,7 +75,7 @@ def come_by_it(
 
 
 def refused(page: Page, text: str) -> None:
-    expect(page.locator(".evenhand-complaint")).to_contain_text(text)
+    complaint(page, text)
     expect(page.get_by_text("Log out")).to_have_count(0)
 
 
@@ -88,11 +85,8 @@ def cookies(page: Page) -> list[dict[str, object]]:
 
 
 def test_a_lead_comes_in_and_what_let_them_in_ends_with_the_login(
-    come_by_it: Callable[..., Page],
-    new_context: Callable[..., BrowserContext],
-    served: Served,
-    provider: IdentityProvider,
-) -> None:
+    come_by_it, new_context, served, provider
+):
     page = come_by_it("?lead", ADA | MANY)
     inside(page)
     with open_study(served.folder) as study:
@@ -120,9 +114,7 @@ def test_a_lead_comes_in_and_what_let_them_in_ends_with_the_login(
     refused(page, "log in again")
 
 
-def test_an_expert_labels_under_a_code_of_their_own(
-    come_by_it: Callable[..., Page], served: Served
-) -> None:
+def test_an_expert_labels_under_a_code_of_their_own(come_by_it, served):
     page = come_by_it("", BEN)
     page.wait_for_selector(READY)
     name = page.locator(".rater").inner_text()
@@ -136,9 +128,7 @@ def test_an_expert_labels_under_a_code_of_their_own(
     assert not cookies(page)
 
 
-def test_whose_account_is_ended_reads_so_and_does_not_come_in_again(
-    come_by_it: Callable[..., Page], served: Served, provider: IdentityProvider
-) -> None:
+def test_whose_account_is_ended_reads_so_and_does_not_come_in_again(come_by_it, served, provider):
     page = come_by_it("", {"sub": "cy-3"})
     page.wait_for_selector(READY)
     name, logouts = page.locator(".rater").inner_text(), len(provider.logouts)
@@ -151,9 +141,7 @@ def test_whose_account_is_ended_reads_so_and_does_not_come_in_again(
     refused(page, "Your account in this study was ended")
 
 
-def test_who_is_not_listed_or_not_verified_is_refused(
-    come_by_it: Callable[..., Page], provider: IdentityProvider
-) -> None:
+def test_who_is_not_listed_or_not_verified_is_refused(come_by_it, provider):
     page = come_by_it("?lead", {"sub": "eve", "email": "eve@example.org", "email_verified": True})
     refused(page, "does not know you")
     for claim in (False, "true"):
@@ -162,9 +150,7 @@ def test_who_is_not_listed_or_not_verified_is_refused(
         refused(page, "not verified")
 
 
-def test_a_forged_token_opens_nothing(
-    come_by_it: Callable[..., Page], provider: IdentityProvider
-) -> None:
+def test_a_forged_token_opens_nothing(come_by_it, provider):
     page = come_by_it("", {"sub": "nobody"})
     refused(page, "not verified")
 
@@ -191,14 +177,48 @@ def test_a_forged_token_opens_nothing(
     page.wait_for_selector(READY)
 
 
-def test_no_secret_is_written_anywhere(served: Served) -> None:
+def test_no_secret_is_written_anywhere_and_a_study_without_a_provider_has_no_such_address(
+    served, mortal
+):
     for file in [*served.folder.rglob("*"), *served.home.rglob("*")]:
-        if file.is_file():
-            assert SECRET.encode() not in file.read_bytes(), file
-
-
-def test_a_study_without_a_provider_has_none_of_its_addresses(mortal: Served) -> None:
+        assert file.is_dir() or SECRET.encode() not in file.read_bytes(), file
     for path in ("auth/login?provider=x", "oauth2callback?state=x", "auth/logout"):
         with pytest.raises(urllib.error.HTTPError) as refusal:
             urllib.request.urlopen(f"{mortal.url}{path}")  # noqa: S310
         assert refusal.value.code == 404
+
+
+def test_one_login_at_the_provider_serves_two_studies_and_each_lets_in_whom_it_lists(
+    new_page, provider, tmp_path
+):
+    folders = two_studies(tmp_path)
+    served = {f.name: Served(f, tmp_path, free_port(), path=f"/{f.name}") for f in folders}
+    with ExitStack() as stack:
+        for name, lead in (("first", "sub:ada-1"), ("second", "sub:ben-2")):
+            sign_on_at(provider, served[name], "Institute", leads=[lead])
+            stack.enter_context(served[name])
+        page = new_page("about:blank")
+        provider.person, provider.signing_key = ADA, provider.key
+
+        def come_to(name: str) -> None:
+            provider.redirect_uri = f"{served[name].url}oauth2callback"
+            page.goto(f"{served[name].url}overview")
+            page.get_by_role("button", name="Institute").click()
+
+        come_to("first")
+        expect(page.get_by_text("Leading the study")).to_be_visible()
+        kept = page.context.cookies()
+        paths = {each["path"] for each in kept if each["name"].startswith("_streamlit_user")}
+        assert paths == {"/first"}
+        page.goto(f"{served['second'].url}overview")  # with the first's login at hand
+        expect(page.get_by_role("heading", name="Leading a study")).to_be_visible()
+        come_to("second")
+        complaint(page, "does not know you")
+        provider.person = BEN
+        page.get_by_role("button", name="Institute").click()
+        expect(page.get_by_text("Leading the study")).to_be_visible()
+        page.get_by_role("button", name="Log out").click()  # of the second alone
+        page.wait_for_url(served["second"].url)  # by way of the provider
+        expect(page.get_by_role("button", name="Institute")).to_be_visible()
+        page.goto(f"{served['first'].url}overview")
+        expect(page.get_by_text("Leading the study")).to_be_visible()

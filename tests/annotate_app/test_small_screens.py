@@ -58,13 +58,13 @@ SEEN = """
 
 
 @pytest.fixture(scope="module")
-def wordy(make_study, serve_study):
+def wordy(serve):
     """Long responses, a question about confidence and a field for reasons."""
 
     def text(number: int, side: str) -> str:
         return response_text(number, side) + "\nOne more line of this response." * 60
 
-    return serve_study(make_study(2, text, confidence=True, rationale=True))
+    return serve(2, text, confidence=True, rationale=True)
 
 
 @pytest.mark.parametrize(
@@ -177,17 +177,16 @@ def reached(page, selector: str) -> list[dict]:
     return parts
 
 
-def test_the_bar_takes_a_second_row_before_it_hides_anything(new_context, make_study, serve_study):
+def test_the_bar_takes_a_second_row_before_it_hides_anything(serve, new_page):
     """All that it can have: a language, two drawn responses, a long code, in long words."""
 
     def drawn(number: int, side: str) -> str:
         return f"**{response_text(number, side)}**"
 
-    served = serve_study(make_study(2, drawn, display="markdown", languages=["de", "es"]))
+    served = serve(2, drawn, display="markdown", languages=["de", "es"])
     rater = "somebody-with-a-long-code"
     served.enter(rater)
-    page = new_context().new_page()
-    page.goto(f"{served.url}?rater={rater}&lang=es")
+    page = new_page(f"{served.url}?rater={rater}&lang=es")
     page.wait_for_selector(READY)
     for width in (1440, 1280, 1024, 768):
         page.set_viewport_size({"width": width, "height": 800})

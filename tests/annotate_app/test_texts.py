@@ -8,7 +8,7 @@ import pytest
 
 from evenhand.study import open_study
 from evenhand.study.store.logs.answers import answers_table
-from harness.annotator import Annotator
+from harness.annotator import Annotator, press_keys
 
 pytestmark = pytest.mark.browser
 
@@ -46,12 +46,12 @@ SEEN = {
 
 
 @pytest.fixture(scope="module")
-def in_markdown(make_study, serve_study):
+def in_markdown(serve):
     def text(number: int, side: str) -> str:
         wide = "a_word_that_is_long_" * 20
         return MARKDOWN.format(side=side, wide=wide) + "A line.\n\n" * 60
 
-    return serve_study(make_study(2, text, display="markdown"))
+    return serve(2, text, display="markdown")
 
 
 def tops(person: Annotator) -> list[int]:
@@ -74,24 +74,12 @@ def test_markdown_is_drawn_and_a_key_shows_its_source(annotator, in_markdown):
     assert "#### Employment" in response.inner_text()
     page.get_by_role("button", name="Source", pressed=True).click()
     person.in_panel("panel.querySelectorAll('.text.rendered').length === 2")
-    page.keyboard.press("c")
-    page.keyboard.press("Enter")
+    press_keys(page, "c", "Enter")
     page.locator(".count", has_text="1 of").wait_for()
     with open_study(in_markdown.folder) as study:
         answers = answers_table(study.store)
     assert answers.set_index("rater_id").loc["reader", "display"] == "markdown"
     assert answers.set_index("rater_id").loc["reader", "evidence"] == "[]"
-
-
-@pytest.mark.thorough
-def test_the_next_unit_is_rendered_again(annotator, in_markdown):
-    person = annotator("turns", in_markdown)
-    person.page.keyboard.press("*")
-    before = person.page.text_content(".material")
-    for key in ("c", "Enter"):
-        person.page.keyboard.press(key)
-    person.wait_for_next(before)
-    assert person.page.locator(".text.rendered").count() == 2
 
 
 @pytest.mark.thorough
@@ -106,8 +94,7 @@ def test_what_is_wide_scrolls_in_its_box_and_by_keyboard(annotator, in_markdown)
         page.keyboard.press("ArrowRight")
         page.wait_for_function("box => box.scrollLeft > 0", arg=box.element_handle())
     assert boxes.count() == 4
-    page.keyboard.press("Escape")
-    page.keyboard.press("PageDown")
+    press_keys(page, "Escape", "PageDown")
     left, right = tops(person)
     assert left == right > 200
     page.keyboard.press("=")
@@ -117,11 +104,8 @@ def test_what_is_wide_scrolls_in_its_box_and_by_keyboard(annotator, in_markdown)
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(("mode", "width"), [("light", 1440), ("dark", 390)])
-def test_axe_finds_nothing_serious_in_markdown(
-    new_context, annotator, in_markdown, axe, mode, width
-):
-    context = new_context(viewport={"width": width, "height": 844}, color_scheme=mode)
-    person = annotator(f"axe-{mode}", in_markdown, context)
+def test_axe_finds_nothing_serious_in_markdown(annotator, in_markdown, axe, mode, width):
+    person = annotator(f"axe-{mode}", in_markdown, width=width, color_scheme=mode)
     axe(person.page, "markdown")
     levels = person.page.locator(".panel :is(h1, h2, h3, h4, h5, h6)").evaluate_all(
         "nodes => nodes.map(node => Number(node.tagName[1]))"
@@ -167,13 +151,28 @@ def with_unseen(number: int, side: str) -> str:
     return "Response 1, side a.\rNext\r\nlast\n" + "".join(f"x{each}y" for each in UNSEEN)
 
 
+@pytest.mark.thorough
+def test_how_scripts_and_emoji_are_written_is_left_alone_and_marks_can_be_left_out(
+    annotator, serve
+):
+    person = annotator("writes", serve(2, with_unseen))
+    if person.page.locator(".empty").count():
+        person.go_on("c", "Enter")
+    plain = person.page.locator(".response .text", has_text="Response 2, side b")
+    assert plain.text_content().endswith(LEGITIMATE)
+    assert plain.evaluate("node => node.childElementCount") == 0
+    server = serve(1, with_unseen, show_controls=False)
+    odd = annotator("plain", server).page.locator(".response .text", has_text="side a")
+    assert odd.locator(".control").count() == 0
+    assert odd.locator(".return").count() == 1  # a line is broken all the same
+
+
 @pytest.mark.parametrize("display", [pytest.param("text", marks=pytest.mark.thorough), "markdown"])
-def test_what_cannot_be_seen_is_marked(annotator, make_study, serve_study, display):
-    server = serve_study(make_study(2, with_unseen, display=display))
+def test_what_cannot_be_seen_is_marked(serve, annotator, display):
+    server = serve(2, with_unseen, display=display)
     page = annotator("sees", server).page
     if page.locator(".empty").count() == 0:  # this unit or the next
-        page.keyboard.press("c")
-        page.keyboard.press("Enter")
+        press_keys(page, "c", "Enter")
     page.get_by_text("(empty response)").wait_for()
     odd = page.locator(".response .text", has_text="Response 1, side a")
     marks = odd.locator(".control")
@@ -190,35 +189,13 @@ def test_what_cannot_be_seen_is_marked(annotator, make_study, serve_study, displ
         assert odd.text_content() == with_unseen(1, "a")
 
 
-@pytest.mark.thorough
-def test_how_scripts_and_emoji_are_written_is_left_alone(annotator, make_study, serve_study):
-    server = serve_study(make_study(2, with_unseen))
-    person = annotator("writes", server)
-    if person.page.locator(".empty").count():
-        before = person.page.text_content(".material")
-        for key in ("c", "Enter"):
-            person.page.keyboard.press(key)
-        person.wait_for_next(before)
-    plain = person.page.locator(".response .text", has_text="Response 2, side b")
-    assert plain.text_content().endswith(LEGITIMATE)
-    assert plain.evaluate("node => node.childElementCount") == 0
-
-
-@pytest.mark.thorough
-def test_marks_can_be_left_out(annotator, make_study, serve_study):
-    server = serve_study(make_study(1, with_unseen, show_controls=False))
-    odd = annotator("plain", server).page.locator(".response .text", has_text="side a")
-    assert odd.locator(".control").count() == 0
-    assert odd.locator(".return").count() == 1  # a line is broken all the same
-
-
-def test_lists_quotes_and_tables_run_as_what_they_hold(annotator, make_study, serve_study):
+def test_lists_quotes_and_tables_run_as_what_they_hold(serve, annotator):
     def text(number: int, side: str) -> str:
         return (
             "- *שלום*\n\n- so\n\n> أهلا\n\n1. so\n\n   - שלום\n\n| שלום | a |\n| - | - |\n| b | c |"
         )
 
-    server = serve_study(make_study(1, text, display="markdown"))
+    server = serve(1, text, display="markdown")
     drawn = annotator("both-ways", server).page.locator(".response .text").first
     found = {
         part: drawn.locator(part).first.evaluate("node => getComputedStyle(node).direction")
@@ -228,13 +205,11 @@ def test_lists_quotes_and_tables_run_as_what_they_hold(annotator, make_study, se
     assert {part for part, way in found.items() if way == "rtl"} == rtl, found
 
 
-def test_code_in_markdown_is_coloured_and_can_be_read(
-    annotator, new_context, make_study, serve_study, axe
-):
+def test_code_in_markdown_is_coloured_and_can_be_read(serve, annotator, new_context, axe):
     def code(number: int, side: str) -> str:
         return "```python\ndef f():\n    return 'a' + 1.5  # of it\n```"
 
-    server = serve_study(make_study(1, code, display="markdown"))
+    server = serve(1, code, display="markdown")
     for scheme in ("dark", "light"):
         page = annotator(f"code-{scheme}", server, new_context(color_scheme=scheme)).page
         assert page.locator(".is-keyword").first.text_content() == "def"

@@ -2,44 +2,26 @@
 
 from __future__ import annotations
 
-import csv
 import random
 import re
 from importlib.resources import files
 
 import pytest
 
-from evenhand.cli.main import main
-from harness.annotator import READY
+from evenhand.rubrics.loading import dump_rubric
+from harness.annotator import READY, press_keys, reload
 from harness.served import Served, holds
+from harness.studies import response_rubric
 
 pytestmark = pytest.mark.browser
 
-RUBRIC = """
-name = "faithful"
-title = "Faithful"
-unit = "response"
-level = "nominal"
-affirmative = ["yes"]
-question = "Is it faithful?"
-instructions = '''
-Read **all** of it.
-
-- what it says
-- what it leaves out
-
-See [the guide](https://example.org/guide).
-'''
-variables = ["response"]
-
-[[options]]
-key = "yes"
-name = "Yes"
-
-[[options]]
-key = "no"
-name = "No"
-"""
+FAITHFUL = response_rubric(
+    {"yes": "Yes", "no": "No"},
+    title="Faithful",
+    question="Is it faithful?",
+    instructions="Read **all** of it.\n\n- what it says\n- what it leaves out\n\n"
+    "See [the guide](https://example.org/guide).\n",
+)
 
 READ = 800
 """Milliseconds after which a click is not the second half of a double click."""
@@ -71,28 +53,14 @@ LONGEST_LINE = """
 
 
 @pytest.fixture(scope="module")
-def faithful(tmp_path_factory, serve_study) -> Served:
-    folder = tmp_path_factory.mktemp("ways")
-    with (folder / "items.csv").open("w", newline="") as file:
-        rows = ([f"Number {n}. " + PROSE * 8] for n in range(40))
-        csv.writer(file).writerows([["response"], *rows])
-    (folder / "faithful.toml").write_text(RUBRIC)
-    study = folder / "study"
-    words = ["new", str(study), "--items", str(folder / "items.csv")]
-    assert main([*words, "--rubric", str(folder / "faithful.toml")]) == 0
-    return serve_study(study)
+def faithful(make_items, serve_study) -> Served:
+    rows = [["response"], *([f"Number {n}. " + PROSE * 8] for n in range(40))]
+    return serve_study(make_items(rows, rubric=dump_rubric(FAITHFUL)))
 
 
 @pytest.fixture
-def entered(faithful, new_context):
-    def enter(rater: str, **screen):
-        page = new_context(**screen).new_page()
-        faithful.enter(rater)
-        page.goto(f"{faithful.url}?rater={rater}")
-        page.wait_for_selector(READY)
-        return page
-
-    return enter
+def entered(faithful, annotator):
+    return lambda rater, **screen: annotator(rater, faithful, **screen).page
 
 
 def answered(page, number: int) -> None:
@@ -111,12 +79,10 @@ def test_letters_grow_by_a_key_and_the_browser_remembers_it(entered):
     size = "node => parseFloat(getComputedStyle(node).fontSize)"
     text = page.locator(".material .text")
     before = text.evaluate(size)
-    page.keyboard.press(">")
-    page.keyboard.press(">")
+    press_keys(page, ">", ">")
     assert text.evaluate(size) == pytest.approx(1.3 * before, rel=1e-3)
     assert text.evaluate(LONGEST_LINE) <= 75
-    page.reload()
-    page.wait_for_selector(READY)
+    reload(page)
     assert text.evaluate(size) == pytest.approx(1.3 * before, rel=1e-3)
     page.get_by_role("button", name="Smaller letters").click()
     assert text.evaluate(size) == pytest.approx(1.15 * before, rel=1e-3)
@@ -156,8 +122,7 @@ def test_an_answer_goes_as_soon_as_it_is_chosen_where_a_rater_wants_it_so(faithf
     page.get_by_text("You are changing an earlier answer").wait_for(state="hidden")
     answered(page, 3)
     assert holds(lambda: sorted(faithful.labels("quick")["label"]) == ["no", "no", "yes"])
-    page.reload()
-    page.wait_for_selector(READY)
+    reload(page)
     assert page.get_by_role("checkbox", name="Submit as soon as I choose").is_checked()
 
 
@@ -174,11 +139,9 @@ def test_arrows_among_the_options_send_nothing(faithful, entered):
     assert faithful.comes_to_hold("arrows", ["no"])
 
 
-def test_what_only_one_of_two_responses_says_is_marked_on_request(
-    make_study, serve_study, annotator
-):
+def test_what_only_one_of_two_responses_says_is_marked_on_request(serve, annotator):
     texts = {"a": "The cat sat on the mat.", "b": "The dog sat on a mat, then."}
-    served = serve_study(make_study(3, lambda number, side: texts[side]))
+    served = serve(3, lambda number, side: texts[side])
     page = annotator("compares", served).page
     marked = """() => [...(CSS.highlights.get("differs") ?? [])].map(String).sort()"""
     assert page.evaluate(marked) == []

@@ -1,4 +1,4 @@
-"""Whole sessions in a real browser: from the link to the completion code, and every other end."""
+"""Whole sessions: from the link or login to the completion code, and every other end."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from evenhand.errors import InputError
 from evenhand.study import open_study
+from evenhand.study.access.accounts import make_token, read_login, set_account
 from evenhand.study.desk.attention import attention_results
 from evenhand.study.session.sessions import Sessions
 from evenhand.study.session.times import raters_table, session_times
+from harness.served import holds
 from tests.annotate_app.participants import (
     COMPLETE,
     LONG,
@@ -18,21 +21,24 @@ from tests.annotate_app.participants import (
     check_comprehension,
     go_on,
     heading,
+    link,
     participant,
     prolific_id,
     rater_of,
-    to_comprehension,
+    to_practice,
 )
 
-pytestmark = pytest.mark.browser
 
-
+@pytest.mark.browser
 @pytest.mark.parametrize("mode", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
-def test_from_prolifics_link_to_the_completion_code(new_context, crowd, axe, mode):
+def test_from_prolifics_link_to_the_completion_code(new_page, crowd, axe, mode):
     name = f"p{mode}"
     width = {"light": 1280, "dark": 390}[mode]
-    page = new_context(color_scheme=mode, viewport={"width": width, "height": 844}).new_page()
-    page.goto(crowd.url + participant(crowd.folder, name))
+    page = new_page(
+        crowd.url + participant(crowd.folder, name),
+        color_scheme=mode,
+        viewport={"width": width, "height": 844},
+    )
     heading(page, "Before you begin")
     assert "pass=" in page.url
     assert prolific_id(name) not in page.url  # the participant's id has left the address
@@ -117,10 +123,10 @@ def _check_store(folder: Path, rater: str) -> None:
     assert 0 < times["active_seconds"] < 120
 
 
+@pytest.mark.browser
 @pytest.mark.thorough
-def test_every_step_can_be_done_by_keyboard(new_context, crowd):
-    page = new_context().new_page()
-    page.goto(crowd.url + participant(crowd.folder, "keys"))
+def test_every_step_can_be_done_by_keyboard(new_page, crowd):
+    page = new_page(crowd.url + participant(crowd.folder, "keys"))
 
     def press(name: str, key: str = "Enter") -> None:
         for _ in range(60):  # a page that is still being drawn takes the focus away again
@@ -153,30 +159,11 @@ def test_every_step_can_be_done_by_keyboard(new_context, crowd):
     page.wait_for_selector(".panel .option")
 
 
-@pytest.mark.thorough
-def test_comprehension_failed_twice_is_a_polite_end(new_context, crowd):
-    page = new_context().new_page()
-    page.goto(crowd.url + participant(crowd.folder, "fails"))
-    to_comprehension(page)
-    check_comprehension(page, "Who wrote them")
-    page.get_by_text("1 chance is left").wait_for()
-    page.reload()
-    page.get_by_text("1 chance is left").wait_for()
-    check_comprehension(page, "Who wrote them")
-    for _ in range(2):
-        heading(page, "Thank you for your time")
-        back = page.get_by_role("link", name="Return to Prolific")
-        assert back.get_attribute("href") == f"{COMPLETE}OUT2"
-        assert page.locator(".panel").count() == 0
-        page.reload()  # stays so
-    assert crowd.labels(rater_of(crowd.folder, "fails")).empty
-
-
+@pytest.mark.browser
 @pytest.mark.thorough
 @pytest.mark.parametrize("mode", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
-def test_no_consent_is_an_end(new_context, crowd, axe, mode):
-    page = new_context(color_scheme=mode).new_page()
-    page.goto(crowd.url + participant(crowd.folder, f"declines{mode}"))
+def test_no_consent_is_an_end(new_page, crowd, axe, mode):
+    page = new_page(crowd.url + participant(crowd.folder, f"declines{mode}"), color_scheme=mode)
     go_on(page)
     page.get_by_role("button", name="I do not agree").click()
     back = page.get_by_role("link", name="Return to Prolific")
@@ -192,13 +179,13 @@ def test_no_consent_is_an_end(new_context, crowd, axe, mode):
     axe(page, "code")
 
 
+@pytest.mark.browser
 @pytest.mark.thorough
 def test_a_step_says_that_the_server_is_away_and_loses_no_click(
-    new_context, make_session, serve_study
+    new_page, make_session, serve_study
 ):
     server = serve_study(make_session(2))
-    page = new_context().new_page()
-    page.goto(server.url + participant(server.folder, "patient"))
+    page = new_page(server.url + participant(server.folder, "patient"))
     heading(page, "Before you begin")
     away = page.get_by_text("No answer from the server")
     for button, then in (("Continue", "Your consent"), ("I agree and want to take part", "Length")):
@@ -217,31 +204,97 @@ def test_a_step_says_that_the_server_is_away_and_loses_no_click(
     server.start()
 
 
-PLAIN = (
-    '[session]\nentry = "invite"\n[prolific]\ncomplete = "C"\nscreened_out = "S"\nno_consent = "N"'
-)
+# Who gets in, by what link or login, and who gets nowhere
 
 
+PASSWORD = "correct horse battery"
+
+
+@pytest.mark.browser
 @pytest.mark.thorough
-def test_a_returned_place_goes_to_somebody_else(new_context, make_session, serve_study):
-    server = serve_study(make_session(2, PLAIN, raters_per_unit=1))
-    pages = [new_context().new_page() for _ in range(2)]
-    pages[0].goto(server.url + participant(server.folder, "leaves"))
-    pages[0].wait_for_selector(".panel .option")
-    answer_shorter(pages[0])
-    pages[0].locator(".count", has_text="1 of 2").wait_for()  # the other unit is open now
-    pages[1].goto(server.url + participant(server.folder, "comes"))
-    pages[1].get_by_text("Nothing is left to do").wait_for()
-    with open_study(server.folder) as study:
-        assert Sessions(study).release(rater_of(server.folder, "leaves"), "returned") == 1
-    pages[1].reload()
-    pages[1].wait_for_selector(".panel .option")
-    answer_shorter(pages[1])
-    pages[1].get_by_role("link", name="Return to Prolific").wait_for()
-    pages[0].reload()
-    heading(pages[0], "Your part has ended")
-    first, second = (
-        set(server.labels(rater_of(server.folder, name))["unit_id"]) for name in ("leaves", "comes")
-    )
-    assert len(first) == len(second) == 1
-    assert not first & second
+def test_forged_expired_and_foreign_links_lead_nowhere(new_context, crowd, new_page):
+    page = new_page(crowd.url + participant(crowd.folder, "begun"))
+    heading(page, "Before you begin")
+    begun = rater_of(crowd.folder, "begun")
+    page = new_context().new_page()
+    good = link(crowd.folder, "anna")
+    with open_study(crowd.folder) as study:
+        foreign = "?invite=" + make_token(study.store, "lead-link", {"rater": "anna"}, 5)
+    for address, sentence in {
+        good[:-3] + "xyz": "This link is not valid",
+        foreign: "This link is not valid",
+        "?pass=forged": "This link is not valid",
+        link(crowd.folder, "anna", hours=1e-9): "This link has expired",
+        "?rater=anna": "A code alone does not open this study",
+        f"?rater={begun}": "A code alone does not open this study",
+        link(crowd.folder): "This link works from Prolific only",
+        participant(crowd.folder, "begun").replace(
+            "PID=", "PID=x"
+        ): "This link works from Prolific",
+        "": "",
+    }.items():
+        page.goto(crowd.url + address)
+        if sentence:
+            page.get_by_role("alert").filter(has_text=sentence).wait_for()
+        else:
+            page.get_by_text("Please open this study by the link").wait_for()
+        assert page.locator(".panel, .st-key-step, input").count() == 0
+    page.goto(f"{crowd.url}{good}&rater={begun}")
+    to_practice(page)
+    assert page.locator(".rater").inner_text() == "anna"  # the link's own, whatever stands beside
+
+
+@pytest.mark.browser
+@pytest.mark.thorough
+def test_an_expert_logs_in_goes_on_after_a_reload_and_logs_out(
+    new_page, make_session, serve_study, axe
+):
+    folder = make_session(2, '[session]\nentry = "account"')
+    with open_study(folder) as study:
+        set_account(study.store, "ada", PASSWORD, "expert")
+    server = serve_study(folder)
+    page = new_page(f"{server.url}?rater=ada")
+    page.get_by_role("alert").filter(has_text="A code alone does not open").wait_for()
+    page.goto(server.url)
+    page.get_by_label("Name").wait_for()
+    axe(page, "login")
+
+    def log_in(password: str) -> None:
+        page.get_by_label("Name").fill("ada")
+        page.get_by_label("Password", exact=True).fill(password)
+        page.get_by_label("Password", exact=True).press("Enter")
+
+    log_in("wrong password")
+    page.get_by_text("Name or password is wrong.").wait_for()
+    log_in(PASSWORD)
+    page.wait_for_selector(".panel .option")
+    assert PASSWORD not in page.url
+    page.reload()
+    page.wait_for_selector(".panel .option")
+    assert page.locator(".rater").inner_text() == "ada"
+    answer_shorter(page)
+    page.locator(".count", has_text="1 of 2").wait_for()
+    assert holds(lambda: len(server.labels("ada")) == 1)
+    assert page.url == server.url  # the login stands in no address
+    ((kept, login),) = page.evaluate("Object.entries(sessionStorage)")
+    assert login not in str(page.context.cookies())
+    other = new_page(f"{server.url}?login={login}")
+    other.get_by_label("Name").wait_for()
+    page.get_by_role("button", name="Log out").click()
+    page.get_by_label("Name").wait_for()
+    with open_study(folder) as study, pytest.raises(InputError, match="login has ended"):
+        read_login(study.store, login)
+    page.go_back()
+    page.go_forward()
+    page.get_by_label("Name").wait_for()
+    # The token, taken from the browser before, opens nothing either.
+    page.evaluate("([name, login]) => sessionStorage.setItem(name, login)", [kept, login])
+    page.reload()
+    page.get_by_role("alert").filter(has_text="This login has ended").wait_for()
+    assert page.locator(".panel").count() == 0
+    log_in(PASSWORD)
+    page.wait_for_selector(".panel .option")
+    with open_study(folder) as study:
+        set_account(study.store, "ada", f"{PASSWORD} changed", "expert")
+    page.reload()
+    page.get_by_role("alert").filter(has_text="This login has ended").wait_for()

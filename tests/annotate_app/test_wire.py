@@ -97,7 +97,7 @@ def client() -> Iterator[TestClient]:
 
 
 @pytest.fixture
-def panel_of(monkeypatch: pytest.MonkeyPatch, client: TestClient) -> Callable[..., Panel]:
+def panel_of(monkeypatch, client) -> Callable[..., Panel]:
     """panel_of(folder, rater, address, login): the panel of somebody who was admitted."""
 
     def make(
@@ -114,11 +114,11 @@ def panel_of(monkeypatch: pytest.MonkeyPatch, client: TestClient) -> Callable[..
 
 
 @pytest.fixture
-def panel(panel_of: Callable[..., Panel], make_study: Callable[..., Path]) -> Panel:
+def panel(panel_of, make_study) -> Panel:
     return panel_of(make_study(5))
 
 
-def test_an_answer_and_its_repeat_are_stored_once(panel: Panel) -> None:
+def test_an_answer_and_its_repeat_are_stored_once(panel):
     answers = panel.answers()
     seen = [panel.take(answers=answers) for _ in range(2)]
     (submit_id,) = panel.stored()
@@ -130,7 +130,7 @@ def test_an_answer_and_its_repeat_are_stored_once(panel: Panel) -> None:
         assert connection.execute(sa.select(told_totals.c.total)).scalars().all() == [5]
 
 
-def test_all_that_a_panel_can_wish_for_comes_in_one_answer(panel: Panel) -> None:
+def test_all_that_a_panel_can_wish_for_comes_in_one_answer(panel):
     answers = panel.answers()
     task = answers[0]["task_id"]
     look = {"nonce": "n1", "wish": "task", "task_id": task}
@@ -155,7 +155,7 @@ def test_all_that_a_panel_can_wish_for_comes_in_one_answer(panel: Panel) -> None
     assert kinds.count("completed") == 1
 
 
-def test_the_page_of_another_step_is_told_and_what_was_given_is_kept(panel: Panel) -> None:
+def test_the_page_of_another_step_is_told_and_what_was_given_is_kept(panel):
     answers = panel.answers()
     Sessions(panel.study).release("ann", "timed_out")
     said = panel.take(answers=answers)
@@ -163,7 +163,7 @@ def test_the_page_of_another_step_is_told_and_what_was_given_is_kept(panel: Pane
     assert panel.stored() == [answers[0]["submit_id"]]
 
 
-def test_what_was_shown_is_answered_as_it_was_shown(panel: Panel) -> None:
+def test_what_was_shown_is_answered_as_it_was_shown(panel):
     shown, answers = panel.take(), panel.answers()
     file = panel.study.folder / "rubrics" / "shorter.toml"
     text = file.read_text("utf-8")
@@ -194,16 +194,14 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("case", HOSTILE)
-def test_who_may_not_send_is_refused_and_nothing_is_stored(panel: Panel, case: str) -> None:
+def test_who_may_not_send_is_refused_and_nothing_is_stored(panel, case):
     how, status = HOSTILE[case]
     answer = panel.say(**{"said": {"answers": panel.answers()}, **how})
     assert answer.status_code == status
     assert status == 200 or not (panel.stored() or "receipts" in answer.text)
 
 
-def test_of_one_address_only_so_many_messages_are_read_at_once(
-    panel: Panel, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_one_address_only_so_many_messages_are_read_at_once(panel, monkeypatch):
     answers = panel.answers()
     monkeypatch.setitem(wire._under_way, (panel.path, "testclient"), sites.MOST_PAGES)
     assert panel.say({"answers": answers}).status_code == 503
@@ -215,7 +213,7 @@ def test_of_one_address_only_so_many_messages_are_read_at_once(
     assert panel.say({"answers": answers}).status_code == 200
 
 
-def test_what_cannot_be_read_is_refused_for_good_and_holds_nothing_up(panel: Panel) -> None:
+def test_what_cannot_be_read_is_refused_for_good_and_holds_nothing_up(panel):
     of_old = [{"submit_id": f"old{n}", "task_id": "t", "seconds": None} for n in range(50)]
     answers = panel.answers()
     said = panel.take(answers=[*of_old, *answers])["receipts"]
@@ -223,9 +221,7 @@ def test_what_cannot_be_read_is_refused_for_good_and_holds_nothing_up(panel: Pan
     assert said == {each["submit_id"]: "unknown_task" for each in of_old}
 
 
-def test_a_ticket_is_of_one_rater_and_study_and_ends(
-    panel: Panel, panel_of: Callable[..., Panel], make_study: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_a_ticket_is_of_one_rater_and_study_and_ends(panel, panel_of, make_study, tmp_path):
     answers = panel.answers()
     bob = panel_of(panel.study.folder, "bob")
     assert bob.take(answers=answers)["receipts"] == {answers[0]["submit_id"]: "unknown_task"}
@@ -245,9 +241,7 @@ def test_a_ticket_is_of_one_rater_and_study_and_ends(
     assert not (other.stored() or panel.stored())
 
 
-def test_a_revoked_link_and_an_ended_login_take_no_more_answers(
-    panel_of: Callable[..., Panel], make_study: Callable[..., Path]
-) -> None:
+def test_a_revoked_link_and_an_ended_login_take_no_more_answers(panel_of, make_study):
     folder = make_study(5)
     ann = panel_of(folder)
     assert ann.say().status_code == 200
@@ -269,7 +263,7 @@ def test_a_revoked_link_and_an_ended_login_take_no_more_answers(
     assert ivy.stored() == []
 
 
-def test_a_store_that_takes_nothing_is_said_and_the_answer_may_come_again(panel: Panel) -> None:
+def test_a_store_that_takes_nothing_is_said_and_the_answer_may_come_again(panel):
     answers = panel.answers()
     other = sqlite3.connect(panel.study.folder / "study.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -279,9 +273,7 @@ def test_a_store_that_takes_nothing_is_said_and_the_answer_may_come_again(panel:
     assert panel.take(answers=answers)["receipts"] == {answers[0]["submit_id"]: "stored"}
 
 
-def test_a_locked_store_holds_up_no_other_study(
-    panel: Panel, panel_of: Callable[..., Panel], make_study: Callable[..., Path]
-) -> None:
+def test_a_locked_store_holds_up_no_other_study(panel, panel_of, make_study):
     """Who asks of the other is answered while most of those at the locked one wait."""
     other, many = panel_of(make_study(5)), 24
     answers, others = panel.answers(), other.answers()

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
 from evenhand.rubrics.loading import parse_rubric
 from evenhand.study import open_study
 from evenhand.study.rewording import declare_rewording
-from harness.annotator import Annotator
 from harness.served import Served
 
 pytestmark = pytest.mark.browser
@@ -20,7 +17,7 @@ OLD, NEW = "Compare the two responses by their length alone.", "Count the words 
 
 
 @pytest.fixture(scope="module")
-def served(make_study: Callable[..., Path], serve_study: Callable[[Path], Served]) -> Served:
+def served(make_study, serve_study) -> Served:
     folder = make_study(8, raters_per_unit=3)
     with open_study(folder) as study:
         file = folder / "rubrics" / "shorter.toml"
@@ -30,9 +27,7 @@ def served(make_study: Callable[..., Path], serve_study: Callable[[Path], Served
     return serve_study(folder)
 
 
-def test_guidelines_that_were_closed_open_where_the_wording_changes(
-    annotator: Callable[..., Annotator], served: Served
-) -> None:
+def test_guidelines_that_were_closed_open_where_the_wording_changes(annotator, served):
     person = annotator("ann", served)
     guides = person.page.locator(".guides .guidelines")
     guides.get_by_text("Guidelines").click() if guides.get_attribute("open") is not None else None

@@ -23,14 +23,13 @@ from evenhand.study.store.schema import participant_entries
 from evenhand.study.tables.ratings import validate_ratings
 from harness.annotator import SUBJECT
 from harness.studies import SHORTER, panel_study
+from tests.annotate_app.leading import HOSTILE, PASSWORD
 
 RATERS = [f"r{n:02d}" for n in range(1, 21)]
 CARELESS = "r07"
 PAIRS = 80
 EACH = 10
 """People on each unit."""
-PASSWORD = "a long enough one"
-HOSTILE = '<img src="http://example.invalid/x.png" onerror="document.title=1">**bold**'
 GRADER = "openai:some-model"
 PARTICIPANT = "5f1d7f7a0000000000000000"
 """Who `r06` is at Prolific."""

@@ -82,9 +82,7 @@ def calls(runner: Runner) -> list[dict]:
 
 
 @pytest.mark.thorough
-def test_a_grader_that_passes_with_its_report_and_its_first_comment(
-    runner: Runner, ratings: Path
-) -> None:
+def test_a_grader_that_passes_with_its_report_and_its_first_comment(runner, ratings):
     done = gated(runner, ratings, report="true", options="--affirmative=yes\n\n--seed=3\n")
     assert (done.code, done.outputs["outcome"]) == (0, "met"), done.log
     assert done.steps == ["Gate", "Report", "Comment", "Outcome"]
@@ -120,9 +118,7 @@ LONG = "unit_id,rater_id,rater_kind,label\n" + "".join(
 @pytest.mark.parametrize(
     ("text", "raters"), [(WIDE, ["--human=ann,ben", "--model=g"]), (LONG, [])], ids=["wide", "long"]
 )
-def test_the_report_reads_the_file_as_the_gate_does(
-    runner: Runner, tmp_path: Path, text: str, raters: list[str]
-) -> None:
+def test_the_report_reads_the_file_as_the_gate_does(runner, tmp_path, text, raters):
     """On an ordinal scale: without the gate's options there was no report, or another."""
     file = tmp_path / "labels.csv"
     file.write_text(text)
@@ -136,7 +132,7 @@ def test_the_report_reads_the_file_as_the_gate_does(
 
 
 @pytest.mark.slow
-def test_the_report_reads_another_tools_file(runner: Runner) -> None:
+def test_the_report_reads_another_tools_file(runner):
     file = ROOT / "tests" / "exchange" / "files" / "langfuse.json"
     options = "--resamples=100\n--human=ann,ben"
     said = subprocess.run(
@@ -149,9 +145,7 @@ def test_the_report_reads_another_tools_file(runner: Runner) -> None:
     assert (Path(done.outputs["report"]) / "report.html").is_file()
 
 
-def test_the_comment_that_is_there_is_written_anew(
-    runner: Runner, ratings: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_comment_that_is_there_is_written_anew(runner, ratings, monkeypatch):
     monkeypatch.setenv("GH_COMMENTS", "412\n999\n")
     done = gated(runner, ratings, name='x"; rm $(y)', program=ends_with(runner, 1))
     assert (done.code, done.outputs["outcome"]) == (1, "not_met")
@@ -163,7 +157,7 @@ def test_the_comment_that_is_there_is_written_anew(
 
 
 @pytest.mark.slow
-def test_what_we_cannot_tell_fails_unless_the_job_says_so(runner: Runner, ratings: Path) -> None:
+def test_what_we_cannot_tell_fails_unless_the_job_says_so(runner, ratings):
     lone = ratings.with_name("lone.csv")
     header, *rows = ratings.read_text().splitlines()
     lone.write_text("\n".join([header, *rows[3:6]]))  # one unit
@@ -175,7 +169,7 @@ def test_what_we_cannot_tell_fails_unless_the_job_says_so(runner: Runner, rating
 
 
 @pytest.mark.slow
-def test_wrong_use_is_no_verdict(runner: Runner, ratings: Path) -> None:
+def test_wrong_use_is_no_verdict(runner, ratings):
     done = gated(runner, ratings, "kappa is fine", report="true")
     assert (done.code, done.outputs["outcome"], done.outputs["report"]) == (2, "error", "")
     assert "is not a valid condition" in done.log
@@ -183,15 +177,15 @@ def test_wrong_use_is_no_verdict(runner: Runner, ratings: Path) -> None:
     assert done.steps == ["Gate", "Comment", "Outcome"]
 
 
-def test_a_program_that_dies_with_1_has_not_decided(runner: Runner, ratings: Path) -> None:
+def test_a_program_that_dies_with_1_has_not_decided(runner, ratings):
     done = gated(runner, ratings, program="false")
     assert (done.code, done.outputs["outcome"]) == (2, "error")
 
 
 @pytest.mark.slow
 def test_without_a_pull_request_or_leave_to_comment_the_gate_decides_all_the_same(
-    runner: Runner, ratings: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    runner, ratings, monkeypatch
+):
     monkeypatch.setenv("GH_CODE", "1")
     done = gated(runner, ratings, "no rule")
     assert done.steps == ["Gate", "Comment", "Outcome"]
@@ -202,7 +196,7 @@ def test_without_a_pull_request_or_leave_to_comment_the_gate_decides_all_the_sam
 
 
 @pytest.mark.slow
-def test_inputs_reach_the_shell_as_they_are(runner: Runner, ratings: Path) -> None:
+def test_inputs_reach_the_shell_as_they_are(runner, ratings):
     """What a pull request can name must not be run: no expression stands in a script."""
     content = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
     for step in content["runs"]["steps"]:
@@ -215,9 +209,7 @@ def test_inputs_reach_the_shell_as_they_are(runner: Runner, ratings: Path) -> No
 
 
 @pytest.mark.slow
-def test_the_install_step_takes_what_the_lock_pins_and_then_itself(
-    runner: Runner, ratings: Path
-) -> None:
+def test_the_install_step_takes_what_the_lock_pins_and_then_itself(runner, ratings):
     """With a `python3` that only says what it was asked: the real one needs a network."""
     python = runner.folder.parent / "bin" / "python3"
     python.write_text(
@@ -234,7 +226,7 @@ def test_the_install_step_takes_what_the_lock_pins_and_then_itself(
 
 
 @pytest.mark.slow
-def test_the_hook_names_faults_of_every_file(tmp_path: Path) -> None:
+def test_the_hook_names_faults_of_every_file(tmp_path):
     (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text("utf-8"))
     assert hook["id"] == "evenhand-rubric"
     assert re.search(hook["files"], "rubrics/hedging.toml")

@@ -32,13 +32,29 @@ AWAY_PAGE = DEPLOY / "nginx" / "away.html"
 PORTS = ["8501", "8502"]
 
 
-def test_the_away_page_is_the_apps() -> None:
+def service_of(unit: Path) -> configparser.SectionProxy:
+    """What a unit of systemd says of its service."""
+    parsed = configparser.RawConfigParser(strict=False)
+    assert parsed.read(unit, "utf-8")
+    return parsed["Service"]
+
+
+def analyzed(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """What systemd-analyze says."""
+    program = shutil.which("systemd-analyze")
+    if program is None:
+        pytest.skip("systemd-analyze is not installed")
+    words = [program, *map(str, arguments)]
+    return subprocess.run(words, capture_output=True, text=True, check=False)
+
+
+def test_the_away_page_is_the_apps():
     script = runpy.run_path(str(DEPLOY / "nginx" / "write_away_page.py"))
     shipped = AWAY_PAGE.read_text("utf-8")
     assert shipped == script["away_page"](), "run: python deploy/nginx/write_away_page.py"
 
 
-def test_the_away_page_needs_nothing_else() -> None:
+def test_the_away_page_needs_nothing_else():
     page = AWAY_PAGE.read_text("utf-8")
     assert ENGLISH.say("page.away_text") in page
     assert page.count(ENGLISH.say("page.away_title")) == 2
@@ -49,10 +65,8 @@ def test_the_away_page_needs_nothing_else() -> None:
 # ---- systemd ------------------------------------------------------------------------------------
 
 
-def test_the_service_is_its_own_user_and_may_write_to_its_own_folder_alone() -> None:
-    unit = configparser.RawConfigParser(strict=False)
-    unit.read(UNIT, "utf-8")
-    service = unit["Service"]
+def test_the_service_is_its_own_user_and_may_write_to_its_own_folder_alone():
+    service = service_of(UNIT)
     assert service["User"] == "evenhand"
     assert (service["UMask"], service["StateDirectoryMode"]) == ("0077", "0700")
     assert service["ProtectSystem"] == "strict"
@@ -67,7 +81,7 @@ def test_the_service_is_its_own_user_and_may_write_to_its_own_folder_alone() -> 
     assert study.parent == Path("/var/lib") / service["StateDirectory"]
 
 
-def test_another_studys_service_differs_by_its_folder_and_path_alone() -> None:
+def test_another_studys_service_differs_by_its_folder_and_path_alone():
     """In place of the command, which systemd would add to otherwise."""
     lines = (DEPLOY / "systemd" / "second-study.conf").read_text("utf-8").splitlines()
     said = [line for line in lines if line and not line.startswith("#")]
@@ -76,24 +90,21 @@ def test_another_studys_service_differs_by_its_folder_and_path_alone() -> None:
     assert said == ["[Service]", "ExecStart=", f"{other} --path /second"]
 
 
-def test_systemd_understands_the_service_and_rates_it_as_closed(tmp_path: Path) -> None:
-    analyze = shutil.which("systemd-analyze")
-    if analyze is None:
-        pytest.skip("systemd-analyze is not installed")
+def test_systemd_understands_the_units_and_rates_the_service_as_closed(tmp_path):
+    for file in (UNIT, *(DEPLOY / "systemd").glob("evenhand-backup.*")):
+        text = file.read_text("utf-8").replace("/opt/evenhand/bin/evenhand", sys.executable)
+        (tmp_path / file.name.replace("@", "@8501")).write_text(text, "utf-8")
+    verified = analyzed("verify", *tmp_path.iterdir())
+    assert (verified.returncode, verified.stderr) == (0, "")
     unit = tmp_path / "evenhand@8501.service"
-    text = UNIT.read_text("utf-8")
-    unit.write_text(text.replace("/opt/evenhand/bin/evenhand", sys.executable), "utf-8")
-    verified = subprocess.run([analyze, "verify", unit], capture_output=True, text=True, check=True)
-    assert verified.stderr == ""
-    rate = [analyze, "security", "--offline=true", "--threshold=20", unit]
-    rated = subprocess.run(rate, capture_output=True, text=True, check=False)
+    rated = analyzed("security", "--offline=true", "--threshold=20", unit)
     assert rated.returncode == 0, rated.stdout
 
 
 # ---- containers ---------------------------------------------------------------------------------
 
 
-def test_the_image_is_built_from_what_is_there_and_from_all_of_it() -> None:
+def test_the_image_is_built_from_what_is_there_and_from_all_of_it():
     ignored = (DEPLOY / "docker" / "Dockerfile.dockerignore").read_text("utf-8").splitlines()
     let_in = {line[1:] for line in ignored if line.startswith("!")}
     assert "*" in ignored
@@ -108,7 +119,7 @@ def test_the_image_is_built_from_what_is_there_and_from_all_of_it() -> None:
     assert {"psycopg", "setuptools"} <= set(re.findall(r"^([\w-]+)==", lock, re.MULTILINE))
 
 
-def test_the_image_runs_without_rights_and_keeps_the_study_in_a_volume() -> None:
+def test_the_image_runs_without_rights_and_keeps_the_study_in_a_volume():
     final = DOCKERFILE.rpartition("\nFROM ")[2]
     assert re.findall(r"^USER (\S+)", final, re.MULTILINE) == ["evenhand"]
     (volumes,) = re.findall(r"^VOLUME (.+)", final, re.MULTILINE)
@@ -134,65 +145,39 @@ def health(port: int) -> int:
 
 
 @pytest.mark.slow
-def test_the_health_check_knows_a_served_study_from_none(tmp_path: Path) -> None:
-    served = Served(panel_study(tmp_path, 1), tmp_path)
-    served.start()
-    try:
+@pytest.mark.parametrize("path", ["", "/first"])
+def test_the_health_check_knows_a_served_study_from_none_at_its_path(tmp_path, path):
+    with Served(panel_study(tmp_path, 1), tmp_path, path=path) as served:
         assert health(served.port) == 0
-    finally:
-        served.kill()
     assert health(served.port) != 0
 
 
 @pytest.mark.slow
-def test_the_health_check_ends_a_process_that_hangs_and_no_other(tmp_path: Path) -> None:
-    served = Served(panel_study(tmp_path, 1), tmp_path)
+def test_the_health_check_ends_a_process_that_hangs_and_no_other(tmp_path):
+    folder = panel_study(tmp_path, 1)
     (tmp_path / "other").mkdir()
-    other = Served(served.folder, tmp_path / "other")
-    served.start()
-    other.start()
-    try:
-        assert served.process is not None
-        served.process.send_signal(signal.SIGSTOP)
+    with Served(folder, tmp_path) as served, Served(folder, tmp_path / "other") as other:
+        served.freeze()
         assert health(served.port) != 0
         assert served.process.wait(10) == -signal.SIGKILL
         assert health(other.port) == 0
         assert served.port != other.port
-    finally:
-        served.kill()
-        other.kill()
     assert "init: true" in COMPOSE  # a container's first process cannot be killed from inside it
 
 
 @pytest.mark.slow
-def test_the_health_check_asks_a_study_at_its_path(tmp_path: Path) -> None:
-    served = Served(panel_study(tmp_path, 1), tmp_path, path="/first")
-    served.start()
-    try:
-        assert health(served.port) == 0
-    finally:
-        served.kill()
-
-
-@pytest.mark.slow
-def test_the_health_check_ends_the_process_of_several_studies_that_hangs(tmp_path: Path) -> None:
-    served = ServedTogether(two_studies(tmp_path), tmp_path)
-    served.start()
-    try:
+def test_the_health_check_ends_the_process_of_several_studies_that_hangs(tmp_path):
+    with ServedTogether(two_studies(tmp_path), tmp_path) as served:
         assert health(served.port) == 0
         served.process.suspend()
         assert health(served.port) != 0
         assert served.process.wait(10) == -signal.SIGKILL
-    finally:
-        served.stop()
 
 
 @pytest.mark.slow
-def test_systemd_hears_that_the_app_has_begun_and_goes_on_until_it_hangs(tmp_path: Path) -> None:
+def test_systemd_hears_that_the_app_has_begun_and_goes_on_until_it_hangs(tmp_path):
     """The words of sd_notify as systemd reads them, and none from a process that is frozen."""
-    unit = configparser.RawConfigParser(strict=False)
-    unit.read(UNIT, "utf-8")
-    service = unit["Service"]
+    service = service_of(UNIT)
     assert (service["Type"], service["WatchdogSignal"]) == ("notify", "SIGKILL")
     seconds = 1.5
     assert float(service["WatchdogSec"]) > seconds
@@ -201,14 +186,11 @@ def test_systemd_hears_that_the_app_has_begun_and_goes_on_until_it_hangs(tmp_pat
         line.bind(str(place))
         line.settimeout(seconds)
         says = {"NOTIFY_SOCKET": str(place), "WATCHDOG_USEC": str(round(seconds * 1e6))}
-        served = Served(panel_study(tmp_path, 1), tmp_path, environment=says)
-        served.start()
-        try:
+        with Served(panel_study(tmp_path, 1), tmp_path, environment=says) as served:
             assert line.recv(100) == b"READY=1"
             for _ in range(4):
                 assert line.recv(100) == b"WATCHDOG=1"
-            assert served.process is not None
-            served.process.send_signal(signal.SIGSTOP)
+            served.freeze()
             line.setblocking(False)
             with suppress(BlockingIOError):  # what was said before
                 while line.recv(100):
@@ -216,11 +198,9 @@ def test_systemd_hears_that_the_app_has_begun_and_goes_on_until_it_hangs(tmp_pat
             time.sleep(seconds)
             with pytest.raises(BlockingIOError):
                 line.recv(100)
-        finally:
-            served.kill()
 
 
-def test_compose_names_files_that_are_there_and_the_ports_that_nginx_has() -> None:
+def test_compose_names_files_that_are_there_and_the_ports_that_nginx_has():
     for here in re.findall(r"^ +- (\.\./\S+?):", COMPOSE, re.MULTILINE):
         assert (DEPLOY / "docker" / here).is_file(), here
     (context,) = re.findall(r"context: (\S+)", COMPOSE)
@@ -233,7 +213,7 @@ def test_compose_names_files_that_are_there_and_the_ports_that_nginx_has() -> No
     assert re.findall(r'PORT: "(\d+)"', COMPOSE) == PORTS
 
 
-def test_only_nginx_can_be_reached_from_outside_and_no_password_stands_in_the_file() -> None:
+def test_only_nginx_can_be_reached_from_outside_and_no_password_stands_in_the_file():
     published = re.findall(r"^  (\S+):$(?:\n(?:    .*)?)*?\n    ports:", COMPOSE, re.MULTILINE)
     assert published == ["nginx"]
     assert "network_mode: service:nginx" in COMPOSE
@@ -249,7 +229,7 @@ LOCKS = sorted(path.name for path in ROOT.glob("requirements*.lock"))
 
 
 @pytest.mark.parametrize("lock", LOCKS)
-def test_every_dependency_is_pinned_by_its_hash(lock: str) -> None:
+def test_every_dependency_is_pinned_by_its_hash(lock):
     text = (ROOT / lock).read_text("utf-8")
     assert "://" not in text, "where a registry is, is everybody's own matter"
     pinned = re.findall(r"^\S.*(?:\n +.*)*", text, re.MULTILINE)
@@ -260,7 +240,7 @@ def test_every_dependency_is_pinned_by_its_hash(lock: str) -> None:
         )
 
 
-def test_what_check_needs_is_what_the_whole_installation_has() -> None:
+def test_what_check_needs_is_what_the_whole_installation_has():
     """The same versions, so that both give the same figures."""
     whole, alone = (
         set(re.findall(r"^(\S+==.*) \\$", (ROOT / lock).read_text("utf-8"), re.MULTILINE))

@@ -10,10 +10,10 @@ import shlex
 import shutil
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,8 @@ import pytest
 from evenhand.study.keeping.backup import restore_study
 from harness.ports import free_port
 from harness.proxy import DEPLOY, NAME
+from harness.served import holds
+from tests.deploy.test_files import service_of
 
 ROOT = DEPLOY.parent
 SERVING = (ROOT / "docs" / "serving.md").read_text("utf-8")
@@ -79,9 +81,7 @@ class Machine:
 
     def service(self, unit: str) -> configparser.SectionProxy:
         """What the unit says that was copied to /etc/systemd/system."""
-        parsed = configparser.RawConfigParser(strict=False)
-        assert parsed.read(self.home / "etc/systemd/system" / unit, "utf-8")
-        return parsed["Service"]
+        return service_of(self.home / "etc/systemd/system" / unit)
 
 
 @pytest.fixture
@@ -96,22 +96,12 @@ def machine(tmp_path: Path) -> Machine:
 
 
 @pytest.fixture
-def served(machine: Machine) -> Iterator[tuple[Machine, int]]:
-    """The machine after all steps but the doctor's, and the app as its service starts it."""
-    done = machine.run(without_doctor(steps("On a machine of your own")))
-    assert done.returncode == 0, done.stderr
-    done = machine.run(steps("A backup every night"))
-    assert done.returncode == 0, done.stderr
-    port = free_port()
-    service = machine.service("evenhand@.service")
-    environment = machine.home / "etc/evenhand.env"
-    assert environment.stat().st_mode & 0o777 == 0o600
-    command = service["ExecStart"].replace("%i", str(port)).replace("${EVENHAND_URL}", url(machine))
-    with (machine.home / "log").open("wb") as log:
-        app = subprocess.Popen(shlex.split(machine.here(command)), stdout=log, stderr=log)
-    yield machine, port
-    app.kill()
-    app.wait()
+def prepared(machine: Machine) -> Machine:
+    """The machine after all steps but the doctor's."""
+    for part in ("On a machine of your own", "A backup every night"):
+        done = machine.run(without_doctor(steps(part)))
+        assert done.returncode == 0, done.stderr
+    return machine
 
 
 def without_doctor(commands: str) -> str:
@@ -139,66 +129,65 @@ def status(port: int, host: str, path: str = "/health") -> int:
 
 
 @pytest.mark.slow
-def test_the_steps_lead_to_a_study_that_is_served_kept_and_sound(
-    served: tuple[Machine, int],
-) -> None:
-    machine, port = served
+def test_the_steps_lead_to_a_study_that_is_served_kept_and_sound(prepared):
+    machine, port = prepared, free_port()
     assert url(machine) == f"https://{NAME}"
-    end = time.monotonic() + 60
-    while status(port, NAME) != 200:
-        assert time.monotonic() < end, (machine.home / "log").read_text()
-        time.sleep(0.1)
-    assert status(port, "rebound.example.org") == 421
-    told = doctor(machine)
-    assert told.returncode == 2
-    (ill,) = (line for line in told.stdout.splitlines() if line.startswith("to mend:"))
-    assert "No backup has been made" in ill
-    assert "No backup has been made" in (machine.home / "log").read_text()  # said at the start too
-    backup = machine.here(machine.service("evenhand-backup.service")["ExecStart"])
-    subprocess.run(shlex.split(backup), check=True, capture_output=True)
-    (file,) = machine.backups.iterdir()
-    assert restore_study(file, machine.home / "again").pairs == 306
-    told = doctor(machine)
-    assert told.returncode == 0, told.stdout
-    assert "Everything is as docs/serving.md wants it." in told.stdout
-    assert "evenhand-backup.timer" in (machine.home / "systemctl").read_text()
+    assert (machine.home / "etc/evenhand.env").stat().st_mode & 0o777 == 0o600
+    with running(machine, {"evenhand@.service": port}):
+        comes_up(machine, port)
+        assert status(port, "rebound.example.org") == 421
+        told = doctor(machine)
+        assert told.returncode == 2
+        (ill,) = (line for line in told.stdout.splitlines() if line.startswith("to mend:"))
+        assert "No backup has been made" in ill
+        assert (
+            "No backup has been made" in (machine.home / "log").read_text()
+        )  # said at the start too
+        backup = machine.here(machine.service("evenhand-backup.service")["ExecStart"])
+        subprocess.run(shlex.split(backup), check=True, capture_output=True)
+        (file,) = machine.backups.iterdir()
+        assert restore_study(file, machine.home / "again").pairs == 306
+        told = doctor(machine)
+        assert told.returncode == 0, told.stdout
+        assert "Everything is as docs/serving.md wants it." in told.stdout
+        assert "evenhand-backup.timer" in (machine.home / "systemctl").read_text()
 
 
-def runs(machine: Machine, unit: str, port: int) -> subprocess.Popen[bytes]:
-    """The app as this service starts it."""
-    command = machine.service(unit)["ExecStart"].replace("%i", str(port))
-    command = command.replace("${EVENHAND_URL}", url(machine))
+@contextmanager
+def running(machine: Machine, ports: dict[str, int]) -> Iterator[None]:
+    """The apps as these services start them, each at its port."""
+    apps = []
     with (machine.home / "log").open("ab") as log:
-        return subprocess.Popen(shlex.split(machine.here(command)), stdout=log, stderr=log)
-
-
-@pytest.mark.slow
-def test_the_steps_for_several_studies_lead_to_two_by_one_command_or_by_two(
-    machine: Machine,
-) -> None:
-    done = machine.run(without_doctor(steps("On a machine of your own")))
-    assert done.returncode == 0, done.stderr
-    assert machine.run(steps("A backup every night")).returncode == 0
-    done = machine.run(steps("Several studies"))
-    assert done.returncode == 0, done.stderr
-    assert f"https://{NAME}/second/?lead=" in done.stdout.replace("\n", "")
-    ports = free_port(), free_port()
-    units = ("evenhand@.service", "evenhand@8503.service.d/study.conf")
-    apps = [runs(machine, unit, port) for unit, port in zip(units, ports, strict=True)]
+        for unit, port in ports.items():
+            command = machine.service(unit)["ExecStart"].replace("%i", str(port))
+            words = shlex.split(machine.here(command.replace("${EVENHAND_URL}", url(machine))))
+            apps.append(subprocess.Popen(words, stdout=log, stderr=log))
     try:
-        end = time.monotonic() + 60
-        for port, path in ((ports[0], "/health"), (ports[1], "/second/health")):
-            while status(port, NAME, path) != 200:
-                assert time.monotonic() < end, (machine.home / "log").read_text()
-                time.sleep(0.1)
-        for path in ("/my-study/health", "/second/health"):
-            assert status(ports[0], NAME, path) == 200
-            assert status(ports[0], "rebound.example.org", path) == 421
-        assert status(ports[1], NAME, "/overview") == 404
+        yield
     finally:
         for app in apps:
             app.terminate()
             app.wait(30)
+
+
+def comes_up(machine: Machine, port: int, path: str = "/health") -> None:
+    assert holds(lambda: status(port, NAME, path) == 200, 60), (machine.home / "log").read_text()
+
+
+@pytest.mark.slow
+def test_the_steps_for_several_studies_lead_to_two_by_one_command_or_by_two(prepared):
+    machine, ports = prepared, (free_port(), free_port())
+    done = machine.run(steps("Several studies"))
+    assert done.returncode == 0, done.stderr
+    assert f"https://{NAME}/second/?lead=" in done.stdout.replace("\n", "")
+    units = ("evenhand@.service", "evenhand@8503.service.d/study.conf")
+    with running(machine, dict(zip(units, ports, strict=True))):
+        comes_up(machine, ports[0])
+        comes_up(machine, ports[1], "/second/health")
+        for path in ("/my-study/health", "/second/health"):
+            assert status(ports[0], NAME, path) == 200
+            assert status(ports[0], "rebound.example.org", path) == 421
+        assert status(ports[1], NAME, "/overview") == 404
     told = doctor(machine, f"https://{NAME}/second")
     assert f"Names that are answered: {NAME}." in told.stdout
     every = machine.service("evenhand-backup.service.d/every-study.conf")["ExecStart"]
@@ -212,10 +201,9 @@ def test_the_steps_for_several_studies_lead_to_two_by_one_command_or_by_two(
 
 
 @pytest.mark.slow
-def test_the_line_for_cron_makes_a_backup(machine: Machine) -> None:
+def test_the_line_for_cron_makes_a_backup(prepared):
     """Run as cron runs it: five fields, a user, and the rest up to the first % to sh."""
-    assert machine.run(without_doctor(steps("On a machine of your own"))).returncode == 0
-    assert machine.run(steps("A backup every night")).returncode == 0
+    machine = prepared
     table = (machine.home / "etc/cron.d/evenhand-backup").read_text("utf-8")
     assert table.endswith("\n")  # or cron takes no notice of the line
     (line,) = (each for each in table.splitlines() if not each.startswith("#"))
@@ -232,33 +220,18 @@ def test_the_line_for_cron_makes_a_backup(machine: Machine) -> None:
     assert len(list(machine.backups.iterdir())) == 1
 
 
-def test_no_line_for_cron_has_a_sign_that_ends_it() -> None:
+def test_no_line_for_cron_has_a_sign_that_ends_it():
     for page in (ROOT / "docs").rglob("*.md"):
         text = page.read_text("utf-8")
         assert "$(date +%" not in text, page
     assert "%" not in (DEPLOY / "cron" / "evenhand-backup").read_text("utf-8")
 
 
-def test_the_backups_service_writes_where_its_command_does() -> None:
-    unit = configparser.RawConfigParser(strict=False)
-    unit.read(DEPLOY / "systemd" / "evenhand-backup.service", "utf-8")
-    service = unit["Service"]
+def test_the_backups_service_writes_where_its_command_does():
+    service = service_of(DEPLOY / "systemd" / "evenhand-backup.service")
     words = service["ExecStart"].split()
     assert service["ReadWritePaths"] == words[words.index("--to") + 1]
     assert {"--verify", "--keep"} <= set(words)
     assert service["ProtectSystem"] == "strict"
     cron = (DEPLOY / "cron" / "evenhand-backup").read_text("utf-8")
     assert service["ExecStart"] in cron
-
-
-def test_systemd_understands_the_backups_timer(tmp_path: Path) -> None:
-    analyze = shutil.which("systemd-analyze")
-    if analyze is None:
-        pytest.skip("systemd-analyze is not installed")
-    for name in ("evenhand-backup.service", "evenhand-backup.timer"):
-        text = (DEPLOY / "systemd" / name).read_text("utf-8")
-        (tmp_path / name).write_text(text.replace("/opt/evenhand/bin/evenhand", sys.executable))
-    done = subprocess.run(
-        [analyze, "verify", *tmp_path.iterdir()], capture_output=True, text=True, check=True
-    )
-    assert done.stderr == ""

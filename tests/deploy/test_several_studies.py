@@ -69,9 +69,7 @@ def site(request: pytest.FixtureRequest) -> tuple[Proxy, list[Served]]:
     return found
 
 
-def test_each_study_is_labelled_at_its_path(
-    site: tuple[Proxy, list[Served]], browser: Browser
-) -> None:
+def test_each_study_is_labelled_at_its_path(site, browser):
     proxy, studies = site
     context = browser.new_context(ignore_https_errors=True)
     for name, study in zip(NAMES, studies, strict=True):
@@ -99,14 +97,12 @@ def test_each_study_is_labelled_at_its_path(
         ("/_stcore/health", 404),
     ],
 )
-def test_each_path_is_its_studys_alone(
-    site: tuple[Proxy, list[Served]], path: str, status: int
-) -> None:
+def test_each_path_is_its_studys_alone(site, path, status):
     assert site[0].ask("GET", path)[0] == status
 
 
 @pytest.mark.parametrize("path", ["/first/..%2fsecond/", "/first/%2e%2e/second/overview"])
-def test_no_path_leads_from_one_to_the_other(site: tuple[Proxy, list[Served]], path: str) -> None:
+def test_no_path_leads_from_one_to_the_other(site, path):
     status, headers = site[0].ask("GET", path)
     assert status in (400, 404)
     assert not [each for each in headers.get_all("Set-Cookie", []) if "evenhand_session" in each]

@@ -231,9 +231,7 @@ LONGEST = 20.0
 
 
 @pytest.mark.thorough
-def test_a_process_frozen_inside_a_write_holds_up_nobody_for_long(
-    site: Callable[..., Site],
-) -> None:
+def test_a_process_frozen_inside_a_write_holds_up_nobody_for_long(site):
     place = site(200)
     app = place.apps[0]
     found = asyncio.run(
@@ -245,9 +243,7 @@ def test_a_process_frozen_inside_a_write_holds_up_nobody_for_long(
 @pytest.mark.load
 @pytest.mark.parametrize("number", [0, 1])
 @pytest.mark.parametrize("inside", [False, True], ids=["outside", "inside"])
-def test_a_minute_of_a_frozen_process(
-    site: Callable[..., Site], number: int, inside: bool, record_property: Callable[..., None]
-) -> None:
+def test_a_minute_of_a_frozen_process(site, number, inside, record_property):
     place = site(1500)
     app = place.apps[number]
     freeze = (lambda: freeze_inside_a_write(place, app)) if inside else app.freeze
@@ -257,9 +253,7 @@ def test_a_minute_of_a_frozen_process(
 
 
 @pytest.mark.load
-def test_a_minute_of_a_frozen_postgresql(
-    site: Callable[..., Site], record_property: Callable[..., None]
-) -> None:
+def test_a_minute_of_a_frozen_postgresql(site, record_property):
     """Nothing can be stored meanwhile: everybody is told so in time, and goes on after it."""
     place = site(1500)
     found = asyncio.run(
@@ -271,14 +265,14 @@ def test_a_minute_of_a_frozen_postgresql(
 
 
 @pytest.mark.thorough
-def test_a_killed_process_and_a_killed_database_lose_nothing(site: Callable[..., Site]) -> None:
+def test_a_killed_process_and_a_killed_database_lose_nothing(site):
     place = site(60)
     stays_with_one_process(place)
     held(place, turns=2)
 
 
 @pytest.mark.load
-def test_many_kills_lose_nothing(site: Callable[..., Site]) -> None:
+def test_many_kills_lose_nothing(site):
     held(site(1500), turns=20)
 
 

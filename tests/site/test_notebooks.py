@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pandas as pd
 import pytest
 
@@ -25,7 +23,7 @@ def shown(notebook: nbformat.NotebookNode) -> list[str]:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("notebook", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda file: file.name)
-def test_it_shows_what_it_computes(notebook: Path, shared_data: Path, tmp_path: Path) -> None:
+def test_it_shows_what_it_computes(notebook, shared_data, tmp_path):
     labels = pd.read_csv(shared_data / "real" / "dices350.csv", dtype=str, keep_default_na=False)
     labels.loc[labels["rater_id"] == "expert", "rater_kind"] = "model"
     labels.to_csv(tmp_path / "dices350.csv", index=False)

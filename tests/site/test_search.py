@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -30,7 +29,7 @@ def page(browser: Browser) -> Iterator[Page]:
 
 
 @pytest.mark.parametrize("start", ["index.html", "cases/llmbar.html"])
-def test_a_word_that_is_typed_leads_to_its_page(site: Path, page: Page, start: str) -> None:
+def test_a_word_that_is_typed_leads_to_its_page(site, page, start):
     page.goto((site / start).as_uri())
     page.get_by_role("textbox", name="Search").fill("Krippendorff")
     found = page.locator(".md-search-result__link")
@@ -40,7 +39,7 @@ def test_a_word_that_is_typed_leads_to_its_page(site: Path, page: Page, start: s
     expect(page.locator("article")).to_contain_text("Krippendorff")
 
 
-def test_the_logs_of_benchmarks_are_not_among_what_is_found(site: Path) -> None:
+def test_the_logs_of_benchmarks_are_not_among_what_is_found(site):
     index = (site / "search" / "search_index.js").read_text("utf-8")
     assert '"location":"evidence.html' in index
     assert '"location":"results/' not in index

@@ -43,7 +43,7 @@ def text_of(page: Path) -> str:
     return unescape(re.sub(r"<[^>]+>", "", page.read_text("utf-8")))
 
 
-def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
+def test_no_page_loads_anything_from_elsewhere(site):
     pages = sorted(site.rglob("*.html"))
     assert len(pages) > 50
     for page in pages:
@@ -80,7 +80,7 @@ def led_to(page: Path) -> set[Path]:
     return {(page.parent / target).resolve() for target in links.targets if "://" not in target}
 
 
-def test_every_page_is_two_clicks_from_the_first_or_from_start(site: Path) -> None:
+def test_every_page_is_two_clicks_from_the_first_or_from_start(site):
     pages = {page.resolve() for page in site.rglob("*.html")} - {(site / "404.html").resolve()}
     reached = {(site / name).resolve() for name in ("index.html", "start.html")}
     for _ in range(2):
@@ -88,31 +88,31 @@ def test_every_page_is_two_clicks_from_the_first_or_from_start(site: Path) -> No
     assert pages - reached == set()
 
 
-def test_every_row_of_results_is_listed(site: Path) -> None:
+def test_every_row_of_results_is_listed(site):
     rows = text_of(site / "rows.html")
     assert all(f"{name}\n" in rows for name in statistics())
 
 
-def test_every_page_from_elsewhere_is_there(site: Path) -> None:
+def test_every_page_from_elsewhere_is_there(site):
     for page in ELSEWHERE.values():
         assert (site / page).with_suffix(".html").is_file()
 
 
-def test_the_list_for_language_models_leads_to_pages_of_the_site(site: Path) -> None:
+def test_the_list_for_language_models_leads_to_pages_of_the_site(site):
     linked = re.findall(r"^- \[.+?\]\((.+?)\): \S", (site / "llms.txt").read_text("utf-8"), re.M)
     assert len(linked) > 20
     assert [page for page in linked if not (site / page).is_file()] == []
     assert (site / "SKILL.md").read_text("utf-8") == (ROOT / "SKILL.md").read_text("utf-8")
 
 
-def test_every_verb_stands_in_the_reference_with_its_help(site: Path) -> None:
+def test_every_verb_stands_in_the_reference_with_its_help(site):
     verbs = text_of(site / "verbs.html")
     for verb in (verb for verbs in GROUPS.values() for verb in verbs):
         assert f"usage: evenhand {verb.name} " in verbs
     assert "usage: evenhand rubric check " in verbs
 
 
-def test_the_python_reference_has_every_function_of_the_analysis(site: Path) -> None:
+def test_the_python_reference_has_every_function_of_the_analysis(site):
     page = (site / "api.html").read_text("utf-8")
     public = {
         name
@@ -127,7 +127,7 @@ PLANNING = {"clusters_to_decide", "half_width", "pass_chance", "units_needed"}
 """What `evenhand plan` is made of, and nobody calls alone."""
 
 
-def test_links_out_of_the_checkout_become_links_of_the_site(site: Path) -> None:
+def test_links_out_of_the_checkout_become_links_of_the_site(site):
     home = (site / "index.html").read_text("utf-8")
     assert 'href="labels.html"' in home
     assert 'href="cases/llmbar.html"' in home
@@ -136,17 +136,17 @@ def test_links_out_of_the_checkout_become_links_of_the_site(site: Path) -> None:
     assert 'href="labels.py"' not in case  # no page: its words alone
 
 
-def test_diagrams_are_pictures(site: Path) -> None:
+def test_diagrams_are_pictures(site):
     assert re.search(r'src="pictures/diagram-\w+\.svg"', (site / "concepts.html").read_text())
 
 
-def test_examples_of_docstrings_become_blocks() -> None:
+def test_examples_of_docstrings_become_blocks():
     assert in_blocks("Adds.\n\n>>> 1 + 1\n2\n\nMore.") == (
         "Adds.\n\n```pycon\n>>> 1 + 1\n2\n```\n\nMore."
     )
 
 
-def test_a_notebook_becomes_text_code_and_what_it_showed() -> None:
+def test_a_notebook_becomes_text_code_and_what_it_showed():
     shown = {"data": {"text/html": ["<p>one</p>\n", "\n", "<p>two</p>"], "text/plain": ["1"]}}
     cells = [
         {"cell_type": "markdown", "source": ["# A\n", "b"]},

@@ -49,3 +49,21 @@ def statements() -> Callable[[Study], AbstractContextManager[list[str]]]:
         sa.event.remove(study.store.engine, "before_cursor_execute", note)
 
     return watching
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest) -> dict[str, str]:
+    """The field of StudyPlan that says where the store is: in the folder, or on a server."""
+    return _database(request)
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.thorough)])
+def any_database(request: pytest.FixtureRequest) -> dict[str, str]:
+    """The same; the second in the thorough run alone."""
+    return _database(request)
+
+
+def _database(request: pytest.FixtureRequest) -> dict[str, str]:
+    if request.param == "sqlite":
+        return {}
+    return {"store": request.getfixturevalue("new_postgresql")()}

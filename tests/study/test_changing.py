@@ -89,7 +89,7 @@ def said(study: Study, after: dict[str, bytes | None]) -> str:
 # ---- how a file is written ----------------------------------------------------------------------
 
 
-def test_what_is_not_changed_stays_as_its_owner_wrote_it() -> None:
+def test_what_is_not_changed_stays_as_its_owner_wrote_it():
     new = with_values(WRITTEN, {"annotation": {"raters_per_unit": 4}, "": {"name": "ours"}})
     assert new == WRITTEN.replace("unit = 3", "unit = 4").replace('"mine"', '"ours"')
     assert with_values(WRITTEN, {"annotation": {"raters_per_unit": 3}}) == WRITTEN
@@ -99,7 +99,7 @@ def test_what_is_not_changed_stays_as_its_owner_wrote_it() -> None:
 
 
 @pytest.mark.parametrize("text", ['a "b" \\ c', "two\n\nlines\n", '"""\nx\\', "\nfirst", "é\r\nx"])
-def test_any_text_is_read_as_it_was_written(text: str) -> None:
+def test_any_text_is_read_as_it_was_written(text):
     new = with_values(WRITTEN, {"consent": {"text": text}})
     assert tomllib.loads(new)["consent"]["text"] == text
     entry = {"question": text, "options": ["a", "b"], "answer": "a"}
@@ -107,29 +107,25 @@ def test_any_text_is_read_as_it_was_written(text: str) -> None:
     assert tomllib.loads(new)["comprehension"][1] == entry
 
 
-def test_an_entry_is_changed_in_its_place() -> None:
+def test_an_entry_is_changed_in_its_place_or_added_to_a_table_in_one_line():
     entry = {"question": "Which?", "options": ["this", "that"], "answer": "this"}
     changed = with_entry(WRITTEN, "comprehension", 0, entry)
     assert changed == WRITTEN.replace('"What?"', '"Which?"')
     assert "comprehension" not in with_entry(changed, "comprehension", 0, None)
     unit = {"name": "first", "expected": {"shorter": ["R"]}}
     assert '"first"   # easy' in with_entry(UNIT, "unit", 0, unit)
-
-
-def test_an_entry_is_added_to_a_table_in_one_line() -> None:
-    entry = {"key": "age", "question": "How old?", "options": ["young", "old"]}
     new = with_entry("background = {}\n", "background.questions", 0, entry)
     assert tomllib.loads(new) == {"background": {"questions": [entry]}}
 
 
-def test_what_two_processes_see_is_noted_once(study: Study) -> None:
+def test_what_two_processes_see_is_noted_once(study):
     """Each hears of the change while the other holds the store."""
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: note_settings(study.store, "edited by hand"), range(8)))
     assert len(acts(study.store)) == 1
 
 
-def test_a_change_is_whole_private_noted_and_in_the_file(study: Study) -> None:
+def test_a_change_is_whole_private_noted_and_in_the_file(study):
     saved(study, {"annotation": {"raters_per_unit": 5}})
     file = study.folder / FILE_NAME
     assert "# three of them\nraters_per_unit = 5\n" in file.read_text("utf-8")
@@ -143,7 +139,7 @@ def test_a_change_is_whole_private_noted_and_in_the_file(study: Study) -> None:
     assert len(acts(study.store)) == 2
 
 
-def test_nothing_is_written_over_what_somebody_else_wrote(study: Study) -> None:
+def test_nothing_is_written_over_what_somebody_else_wrote(study):
     before = read_files(study)
     after = with_settings(study, {"": {"name": "ours"}})
     theirs = with_settings(study, {"": {"name": "theirs"}})
@@ -156,7 +152,7 @@ def test_nothing_is_written_over_what_somebody_else_wrote(study: Study) -> None:
 
 
 @pytest.mark.slow
-def test_a_kill_in_the_middle_leaves_the_old_file_or_the_new_one(study: Study) -> None:
+def test_a_kill_in_the_middle_leaves_the_old_file_or_the_new_one(study):
     script = (
         "import sys\n"
         "from evenhand.study import open_study\n"
@@ -201,9 +197,7 @@ def test_a_kill_in_the_middle_leaves_the_old_file_or_the_new_one(study: Study) -
         ({"comprehension_": {"x": 1}}, "comprehension_ is no known key"),
     ],
 )
-def test_what_does_not_hold_together_is_refused_in_a_sentence(
-    study: Study, changes: dict[str, object], sentence: str
-) -> None:
+def test_what_does_not_hold_together_is_refused_in_a_sentence(study, changes, sentence):
     before = read_files(study)
     with pytest.raises(InputError) as refused:
         saved(study, changes)
@@ -213,7 +207,7 @@ def test_what_does_not_hold_together_is_refused_in_a_sentence(
     assert acts(study.store).empty
 
 
-def test_what_the_study_rests_on_is_not_changed(study: Study) -> None:
+def test_what_the_study_rests_on_is_not_changed(study):
     for changes in ({"": {"seed": 2}}, {"sample": {"pairs": 2}}, {"session": {"hosts": ["x"]}}):
         with pytest.raises(InputError, match="cannot be changed here: "):
             saved(study, changes)
@@ -231,7 +225,7 @@ def test_what_the_study_rests_on_is_not_changed(study: Study) -> None:
 # ---- what it does -------------------------------------------------------------------------------
 
 
-def test_every_setting_has_a_sentence_on_what_it_does(study: Study) -> None:
+def test_every_setting_has_a_sentence_on_what_it_does(study):
     more = with_settings(study, {"annotation": {"raters_per_unit": 9}, "consent": {"text": "New"}})
     assert said(study, more).startswith("Every unit is given out until it has 9 raters")
     assert "asked for consent again before their next unit" in said(study, more)
@@ -245,9 +239,7 @@ def test_every_setting_has_a_sentence_on_what_it_does(study: Study) -> None:
 
 
 @pytest.mark.parametrize("same", [False, True])
-def test_a_rubrics_new_text_parts_the_labels_unless_it_means_the_same(
-    study: Study, same: bool
-) -> None:
+def test_a_rubrics_new_text_parts_the_labels_unless_it_means_the_same(study, same):
     assert work_through(AnnotationDesk(study), "ann") == 3
     rubric = study.rubrics["shorter"]
     assert labels_under(study, rubric) == 3
@@ -269,7 +261,7 @@ def test_a_rubrics_new_text_parts_the_labels_unless_it_means_the_same(
     assert set(acts(study.store)["kind"]) == ({"settings", "file"} if same else {"file"})
 
 
-def test_it_is_said_when_a_part_is_turned_off(study: Study) -> None:
+def test_it_is_said_when_a_part_is_turned_off(study):
     saved(study, {"consent": {"text": "Why"}, "pay": {"complete": 6.0, "currency": "GBP"}})
     told = said(study, with_settings(study, {"pay": None}))
     assert told.startswith("These pages do not say any more what is owed.")
@@ -277,7 +269,7 @@ def test_it_is_said_when_a_part_is_turned_off(study: Study) -> None:
     assert told.startswith("No rater meets this step any more.")
 
 
-def test_a_text_that_stays_in_another_language_is_named(study: Study) -> None:
+def test_a_text_that_stays_in_another_language_is_named(study):
     saved(study, {"consent": {"text": "Why"}, "annotation": {"languages": ["de"]}})
     (study.folder / "consent.de.md").write_text("Warum", "utf-8")
     after = with_settings(study, {"consent": {"text": "Why not"}})

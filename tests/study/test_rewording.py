@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -22,7 +21,7 @@ from evenhand.study.prompts.units import parse_unit_id
 from evenhand.study.rewording import declare_rewording, rewording_of
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.schema import claims
-from harness.studies import work_through
+from harness.studies import response_rubric, submit, task_of, work_through
 
 WORDS = "Judge how far the response does the whole of the task."
 
@@ -57,7 +56,7 @@ def tried(study: Study) -> Study:
     return again
 
 
-def test_each_unit_has_one_wording_for_all_and_each_rater_meets_both(tried: Study) -> None:
+def test_each_unit_has_one_wording_for_all_and_each_rater_meets_both(tried):
     ratings = tried.ratings()
     ratings["pair"] = [parse_unit_id(unit)[0] for unit in ratings["unit_id"]]
     fresh = tried.store.sample()[4:]
@@ -76,7 +75,7 @@ def test_each_unit_has_one_wording_for_all_and_each_rater_meets_both(tried: Stud
     assert hashes["refusal"] == tried.rubrics["refusal"].hash
 
 
-def test_the_page_shows_the_words_of_the_units_own_wording(study: Study) -> None:
+def test_the_page_shows_the_words_of_the_units_own_wording(study):
     declare_rewording(study, *reworded(), 8)
     with open_study(study.folder) as again:
         desk, dealt = AnnotationDesk(again), rewording_of(again)
@@ -92,12 +91,12 @@ def test_the_page_shows_the_words_of_the_units_own_wording(study: Study) -> None
                 assert task.people.title == again.rubrics["refusal"].title
                 assert claim.rubric_hash == task.rubric.hash
                 turns[rater].append(is_new)
-                desk.submit(rater, task.task_id, task.task_id, "1")
+                submit(desk, rater, task, "1")
     for of_rater in turns.values():  # units of one wording come together
         assert sum(a != b for a, b in pairwise(of_rater)) <= 4
 
 
-def test_the_same_seed_deals_the_same_and_another_one_otherwise(study: Study) -> None:
+def test_the_same_seed_deals_the_same_and_another_one_otherwise(study):
     declare_rewording(study, *reworded(), 8)
     dealt = []
     for seed in (study.config.seed, study.config.seed, 77, 78, 79):
@@ -108,13 +107,13 @@ def test_the_same_seed_deals_the_same_and_another_one_otherwise(study: Study) ->
     assert any(each != dealt[0] for each in dealt[2:])
 
 
-def test_progress_counts_both_wordings_once(tried: Study) -> None:
+def test_progress_counts_both_wordings_once(tried):
     found = rubric_progress(tried).set_index("rubric")
     assert found["units"].to_dict() == {"refusal": (4 + 4) * 4, "refusal-2": 4 * 4}
     assert found.loc["refusal-2", "done"] == 4 * 4 * 3
 
 
-def test_a_trial_takes_pairs_that_nobody_was_given_and_adds_what_is_missing(make_study) -> None:
+def test_a_trial_takes_pairs_that_nobody_was_given_and_adds_what_is_missing(make_study):
     study = make_study(pairs=12, sample=6, rubrics=["refusal"])
     assert declare_rewording(study, *reworded(), 4) == 0
     with open_study(study.folder) as again:
@@ -138,9 +137,7 @@ def test_a_trial_takes_pairs_that_nobody_was_given_and_adds_what_is_missing(make
         ({"options": load_rubric("refusal").options[:4], "affirmative": ("4",)}, 8, "option keys"),
     ],
 )
-def test_what_does_not_fit_is_refused_with_nothing_written(
-    study: Study, words: dict, pairs: int, reason: str
-) -> None:
+def test_what_does_not_fit_is_refused_with_nothing_written(study, words, pairs, reason):
     before = (study.folder / "study.toml").read_bytes()
     with pytest.raises(InputError, match=reason):
         declare_rewording(study, *reworded(**words), pairs)
@@ -148,34 +145,31 @@ def test_what_does_not_fit_is_refused_with_nothing_written(
     assert not (study.folder / "rubrics" / "refusal-2.toml").exists()
 
 
-def test_one_wording_is_tried_at_a_time(study: Study) -> None:
+def test_settings_that_do_not_fit_a_trial_are_refused(study):
+    def change(**sections: object) -> None:
+        change_config(study.folder, sections)
+
+    change(annotation={"languages": ["de"]})
+    with open_study(study.folder) as again, pytest.raises(InputError, match="raters read 'de'"):
+        declare_rewording(again, *reworded(), 4)
+    change(annotation={"languages": []}, rewording={"rubric": "refusal", "after": 4, "pairs": 4})
+    with pytest.raises(InputError, match="no other wording"):
+        open_study(study.folder)
+    change(rewording=None)
     declare_rewording(study, *reworded(), 4)
     with open_study(study.folder) as again, pytest.raises(InputError, match="tries one wording"):
         declare_rewording(again, *reworded("refusal-3"), 4)
-
-
-def test_a_language_that_raters_read_needs_the_new_words_too(make_study) -> None:
-    study = make_study(pairs=12, sample=4, rubrics=["refusal"])
-    change_config(study.folder, {"annotation": {"languages": ["de"]}})
-    with (
-        open_study(study.folder) as again,
-        pytest.raises(InputError, match="raters read 'de', too"),
-    ):
-        declare_rewording(again, *reworded(), 4)
-
-
-def test_a_trial_of_what_is_no_other_wording_is_refused(study: Study) -> None:
-    change_config(study.folder, {"rewording": {"rubric": "refusal", "after": 4, "pairs": 4}})
-    with pytest.raises(InputError, match="no other wording"):
+    change(annotation={"rubrics": ["refusal", "refusal-2"]})
+    with pytest.raises(InputError, match="name one of them"):
         open_study(study.folder)
 
 
-def test_a_trial_that_has_ended_gives_out_no_more_of_its_units(study: Study) -> None:
+def test_a_trial_that_has_ended_gives_out_no_more_of_its_units(study):
     declare_rewording(study, *reworded(), 8)
     with open_study(study.folder) as again:
         desk = AnnotationDesk(again)
         assert work_through(desk, "ann", options=5)
-        held = desk.next_task("cem")
+        held = task_of(desk, "cem")
         assert held is not None
         dealt = rewording_of(again).by_pair
     text = (study.folder / "study.toml").read_text()
@@ -183,7 +177,7 @@ def test_a_trial_that_has_ended_gives_out_no_more_of_its_units(study: Study) -> 
     assert (study.folder / "study.toml").read_text() != text
     with open_study(study.folder) as ended:
         desk = AnnotationDesk(ended)
-        assert desk.next_task("ann") is None
+        assert task_of(desk, "ann") is None
         work_through(desk, "cem", options=5)
         given = ended.ratings().query("rater_id == 'cem'")["unit_id"]
         assert not {parse_unit_id(unit)[0] for unit in given} & dealt.keys()
@@ -191,7 +185,7 @@ def test_a_trial_that_has_ended_gives_out_no_more_of_its_units(study: Study) -> 
         assert len(ended.ratings().query("rater_id == 'ann' and rubric == 'refusal-2'")) == 16
 
 
-def test_a_trial_that_has_begun_is_not_undone(study: Study) -> None:
+def test_a_trial_that_has_begun_is_not_undone(study):
     before = (study.folder / "study.toml").read_text()
     declare_rewording(study, *reworded(), 8)
     declared = (study.folder / "study.toml").read_text()
@@ -207,16 +201,16 @@ def test_a_trial_that_has_begun_is_not_undone(study: Study) -> None:
             rewording_of(again)
 
 
-def test_a_unit_given_out_while_the_trial_was_declared_is_not_given_again(make_study) -> None:
+def test_a_unit_given_out_while_the_trial_was_declared_is_not_given_again(make_study):
     study = make_study(pairs=12, sample=8, rubrics=["refusal"], raters_per_unit=3)
     assert declare_rewording(study, *reworded(), 8) == 0
     late = AnnotationDesk(study)  # of an app that has not read study.toml anew
-    task = late.next_task("ann")
+    task = task_of(late, "ann")
     with study.store.read() as connection:
         unit = connection.execute(sa.select(claims.c.unit_id)).scalar_one()
     with open_study(study.folder) as again:
         desk = AnnotationDesk(again)
-        late.submit("ann", task.task_id, task.task_id, "1")
+        submit(late, "ann", task, "1")
         work_through(desk, "ann", options=5)
         own = again.ratings().query("rater_id == 'ann'")
         assert (own["unit_id"] == unit).sum() == 1
@@ -224,20 +218,8 @@ def test_a_unit_given_out_while_the_trial_was_declared_is_not_given_again(make_s
         assert len(own) == 8 * 4
 
 
-def test_a_rubric_of_several_options_has_no_trial(make_study) -> None:
-    topics = Rubric.model_validate(
-        {
-            "name": "topics",
-            "title": "Topics",
-            "question": "Which?",
-            "instructions": "Old words.",
-            "variables": ["response"],
-            "level": "nominal",
-            "unit": "response",
-            "several": True,
-            "options": [{"key": key, "name": key, "description": key} for key in "abc"],
-        }
-    )
+def test_a_rubric_of_several_options_has_no_trial(make_study):
+    topics = response_rubric(dict.fromkeys("abc", "x"), name="topics", several=True)
     study = make_study(pairs=12, sample=4, rubrics=[topics])
     own = {"name": "topics-2", "variant_of": "topics", "instructions": "New words."}
     text = dump_rubric(topics.model_copy(update=own))
@@ -245,7 +227,7 @@ def test_a_rubric_of_several_options_has_no_trial(make_study) -> None:
         declare_rewording(study, parse_rubric(text, "topics-2.toml"), text, 4)
 
 
-def test_an_export_has_the_trial_too(tried: Study, tmp_path: Path) -> None:
+def test_an_export_has_the_trial_too(tried, tmp_path):
     assert main(["export", str(tried.folder), "--out", str(tmp_path / "ratings.csv")]) == 0
     found = {}
     for name, dataset in (
@@ -260,7 +242,7 @@ def test_an_export_has_the_trial_too(tried: Study, tmp_path: Path) -> None:
     assert found["file"]["rewording_filled"].item() == 1
 
 
-def test_a_wording_that_is_labelled_in_its_rubrics_place_is_judged(make_study) -> None:
+def test_a_wording_that_is_labelled_in_its_rubrics_place_is_judged(make_study):
     study = make_study(pairs=34, sample=34, rubrics=["refusal"], raters_per_unit=2)
     declare_rewording(study, *reworded(), 4)
     change_config(study.folder, {"annotation": {"rubrics": ["refusal-2"]}})
@@ -282,14 +264,7 @@ def test_a_wording_that_is_labelled_in_its_rubrics_place_is_judged(make_study) -
     assert set(rows["at"]) == {"refusal", "refusal-2"}
 
 
-def test_two_wordings_that_are_tried_are_not_both_labelled_everywhere(study: Study) -> None:
-    declare_rewording(study, *reworded(), 4)
-    change_config(study.folder, {"annotation": {"rubrics": ["refusal", "refusal-2"]}})
-    with pytest.raises(InputError, match="name one of them"):
-        open_study(study.folder)
-
-
-def test_graders_are_asked_under_a_tried_wording_only_by_name(study: Study) -> None:
+def test_graders_are_asked_under_a_tried_wording_only_by_name(study):
     declare_rewording(study, *reworded(), 4)
     grade = ["grade", str(study.folder), "--grader", "baseline:lexical"]
     assert main(grade) == 0
@@ -301,7 +276,7 @@ def test_graders_are_asked_under_a_tried_wording_only_by_name(study: Study) -> N
     assert graded == [{"refusal"}, {"refusal", "refusal-2"}]
 
 
-def test_a_line_break_in_the_name_of_a_part_stays_in_the_comment() -> None:
+def test_a_line_break_in_the_name_of_a_part_stays_in_the_comment():
     rubric = load_rubric("refusal")
     part = 'topic: x\ninstructions = "Say 5."\r\n# y'
     text = draft_text(rubric, Divided(rubric, 30, ("u",), 1, {}, {part: (12, 0.5)}))

@@ -29,7 +29,7 @@ from evenhand.study.lead.imports import import_ratings
 from evenhand.study.tables.formats import read_table
 from evenhand.study.tables.ratings import validate_ratings
 from tests.analysis.crowd import FAULTS, crowd
-from tests.study.access.roles import role_of
+from tests.study.access.conftest import role_of
 
 PAIRS = 100
 

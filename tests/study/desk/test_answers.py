@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import sqlalchemy as sa
 
 from evenhand.rubrics import Rubric, load_rubric
-from evenhand.study import Study, open_study
-from evenhand.study.desk.answers import SKIP_REASONS, Answer, Flag, Receipt, Withdrawal
+from evenhand.study.desk.answers import SKIP_REASONS, Answer, Flag, Withdrawal
 from evenhand.study.desk.claims import last_version
 from evenhand.study.desk.desk import AnnotationDesk, Task
 from evenhand.study.session.sessions import PracticeDesk
-from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.logs.answers import answers_table, marks_on, remarks_table
 from evenhand.study.store.schema import claims, flag_events, labels, remarks
 from evenhand.study.tables.evidence import Mark
+from harness.studies import label_all, send, submit, task_of
 
 
 def let_leases_run_out(study) -> None:
@@ -36,90 +35,70 @@ def one_unit(make_study):
     return make_study(pairs=1, subjects=("s",), raters_per_unit=1, rubrics=["even-handedness"])
 
 
-def test_a_lease_that_ran_out_frees_the_place_and_the_late_label_counts(one_unit) -> None:
-    with one_unit as study:
-        desk = AnnotationDesk(study)
-        late = desk.next_task("away")
-        assert desk.next_task("other") is None
-        let_leases_run_out(study)
-        taken = desk.next_task("other")
-        assert taken is not None
-        assert desk.submit("other", taken.task_id, "o", "C").status == "stored"
-        assert desk.submit("away", late.task_id, "a", "C").status == "stored"
-        assert set(study.ratings()["rater_id"]) == {"away", "other"}
+def test_a_lease_that_ran_out_frees_the_place_and_the_late_label_counts(one_unit):
+    desk = AnnotationDesk(one_unit)
+    late = task_of(desk, "away")
+    assert task_of(desk, "other") is None
+    let_leases_run_out(one_unit)
+    taken = task_of(desk, "other")
+    assert submit(desk, "other", taken, "C", "o") == "stored"
+    # Who comes back to a place that is gone is not sent there.
+    assert task_of(desk, "away") is None
+    assert desk.progress("away") == (0, 0)
+    # What they had chosen before they left still arrives, also by another process' desk.
+    assert submit(AnnotationDesk(one_unit), "away", late, "C", "a") == "stored"
+    assert desk.progress("away") == (1, 1)
+    assert set(one_unit.ratings()["rater_id"]) == {"away", "other"}
 
 
-def test_who_comes_back_to_a_place_that_is_gone_is_not_sent_there(one_unit) -> None:
-    with one_unit as study:
-        desk = AnnotationDesk(study)
-        late = desk.next_task("away")
-        let_leases_run_out(study)
-        taken = desk.next_task("other")
-        desk.submit("other", taken.task_id, "o", "C")
-        assert desk.next_task("away") is None
-        assert desk.progress("away") == (0, 0)
-        # What they had chosen before they left still arrives, also by another process' desk.
-        assert AnnotationDesk(study).submit("away", late.task_id, "a", "C").status == "stored"
-        assert desk.progress("away") == (1, 1)
+def test_who_comes_back_in_time_has_the_lease_renewed(one_unit):
+    desk = AnnotationDesk(one_unit)
+    first = task_of(desk, "away")
+    let_leases_run_out(one_unit)
+    assert task_of(desk, "away").task_id == first.task_id
+    assert task_of(desk, "other") is None
 
 
-def test_who_comes_back_in_time_has_the_lease_renewed(one_unit) -> None:
-    with one_unit as study:
-        desk = AnnotationDesk(study)
-        first = desk.next_task("away")
-        let_leases_run_out(study)
-        assert desk.next_task("away").task_id == first.task_id
-        assert desk.next_task("other") is None
+def test_a_place_that_was_given_up_is_taken_up_again(one_unit):
+    desk = AnnotationDesk(one_unit)
+    first = task_of(desk, "r1")
+    let_leases_run_out(one_unit)
+    task_of(desk, "r2")
+    assert task_of(desk, "r1") is None  # r1's claim is released
+    let_leases_run_out(one_unit)
+    again = task_of(desk, "r1")  # and r2 has left too
+    assert (again.task_id, again.order) == (first.task_id, first.order)
+    assert submit(desk, "r1", again, "A") == "stored"
+    assert task_of(desk, "r2") is None
 
 
-def test_a_place_that_was_given_up_is_taken_up_again(one_unit) -> None:
-    with one_unit as study:
-        desk = AnnotationDesk(study)
-        first = desk.next_task("r1")
-        let_leases_run_out(study)
-        desk.next_task("r2")
-        assert desk.next_task("r1") is None  # r1's claim is released
-        let_leases_run_out(study)
-        again = desk.next_task("r1")  # and r2 has left too
-        assert (again.task_id, again.order) == (first.task_id, first.order)
-        assert desk.submit("r1", again.task_id, "s", "A").status == "stored"
-        assert desk.next_task("r2") is None
-
-
-def test_an_edit_is_added_and_counts_and_the_first_answer_stays(make_study) -> None:
+def test_an_edit_is_added_and_counts_and_the_first_answer_stays(make_study):
     study = make_study(rubrics=["even-handedness"])
     desk = AnnotationDesk(study)
-    for n in range(6):
-        task = desk.next_task("r1")
-        desk.submit("r1", task.task_id, f"s{n}", "A", 2.0)
+    *_, task = label_all(desk, "r1", "A", 6, seconds=2.0)
     back = desk.reopen("r1")
-    assert back is not None
     assert (back.tasks[0].task_id, back.tasks[0].given.option_key) == (task.task_id, "A")
-    edit = Answer(submit_id="e", task_id=task.task_id, option_key="B", seconds=1.0, edit=True)
-    assert [desk.submit_all("r1", [edit])[0].status for _ in range(2)] == ["stored", "duplicate"]
+    for status in ("stored", "duplicate"):
+        assert submit(desk, "r1", task, "B", "e", seconds=1.0, edit=True) == status
     assert desk.reopen("r1").tasks[0].given.option_key == "B"
     rows = study.ratings()
     assert len(rows) == 6
     assert (rows["seconds"] == 1.0).sum() == 1
     with study.store.read() as connection:
-        query = sa.select(labels.c.label).where(labels.c.submit_id.in_(("s5", "e")))
+        query = sa.select(labels.c.label).where(labels.c.submit_id.in_((task.task_id, "e")))
         history = connection.execute(query.order_by(labels.c.event_id))
         turned = {"ab": ["A", "B"], "ba": ["B", "A"]}[task.order]
         assert list(history.scalars()) == turned
     assert desk.progress("r1") == (6, 12)
-    assert desk.next_task("r1").task_id != task.task_id
+    assert task_of(desk, "r1").task_id != task.task_id
 
 
 @pytest.mark.slow
-def test_earlier_answers_are_listed_and_no_others_can_be_opened(make_study) -> None:
+def test_earlier_answers_are_listed_and_no_others_can_be_opened(make_study):
     desk = AnnotationDesk(make_study(pairs=20, rubrics=["even-handedness"]))
     assert desk.earlier("r1").rows == ()
     assert desk.reopen("r1") is None
-    done = []
-    for n in range(35):
-        task = desk.next_task("r1")
-        desk.submit("r1", task.task_id, f"s{n}", "ABC"[n % 3])
-        done.append(task.task_id)
+    done = [task.task_id for task in label_all(desk, "r1", lambda _, n: "ABC"[n % 3], 35)]
     listed, rest = (desk.earlier("r1", start=start) for start in (0, 30))
     rows = [*listed.rows, *rest.rows]
     assert [row.task.task_id for row in rows] == done[::-1]
@@ -128,77 +107,65 @@ def test_earlier_answers_are_listed_and_no_others_can_be_opened(make_study) -> N
     assert [row.task.given.option_key for row in rows[:3]] == ["B", "A", "C"]
     assert all(row.task.given.created_at.startswith("20") for row in rows)
     assert desk.earlier("r1", start=1000).rows == ()
-    assert desk.reopen("r1", done[10]).tasks[0].task_id == done[10]
-    assert desk.reopen("r1", done[0]).tasks[0].task_id == done[0]
-    assert desk.reopen("r1", desk.next_task("r1").task_id) is None
+    for each in (done[10], done[0]):
+        assert desk.reopen("r1", each).tasks[0].task_id == each
+    assert desk.reopen("r1", task_of(desk, "r1").task_id) is None
     assert desk.reopen("r2", done[10]) is None
 
 
 @pytest.mark.slow
-def test_no_repeat_stands_beside_its_first_answer(make_study) -> None:
-    study = make_study(pairs=20, rubrics=["even-handedness"])
-    change_config(study.folder, {"annotation": {"repeat_share": 0.5, "repeat_gap": 6}})
-    with open_study(study.folder) as repeating:
-        desk = AnnotationDesk(repeating)
-        count = 0
-        while task := desk.next_task("r1"):
-            texts = [block.text for block in task.people.blocks]
-            earlier = [
-                [block.text for block in row.task.people.blocks] for row in desk.earlier("r1").rows
-            ]
-            assert texts not in earlier
-            desk.submit("r1", task.task_id, task.task_id, "C")
-            count += 1
-        assert count == 60
+def test_no_repeat_stands_beside_its_first_answer_or_shows_its_flag(make_study):
+    repeats = {"repeat_share": 0.5, "repeat_gap": 6}
+    desk = AnnotationDesk(make_study(pairs=20, rubrics=["even-handedness"], annotation=repeats))
+
+    def texts(task: Task) -> list[str]:
+        return [block.text for block in task.people.blocks]
+
+    count = 0
+    while sheet := desk.next_sheet("r1"):
+        (task,) = sheet.tasks
+        assert texts(task) not in [texts(row.task) for row in desk.earlier("r1").rows]
+        assert sheet.flags == ()
+        flag(desk, name=f"f{count}")
+        submit(desk, "r1", task, "C")
+        count += 1
+    assert count == 60
 
 
 @pytest.mark.slow
-def test_a_skip_is_an_answer_without_a_label(make_study) -> None:
+def test_a_skip_is_an_answer_without_a_label(make_study):
     study = make_study(raters_per_unit=1, rubrics=["refusal"])
     desk = AnnotationDesk(study)
-    task = desk.next_task("r1")
-    skip = Answer(submit_id="s", task_id=task.task_id, skip_reason=SKIP_REASONS[0])
-    assert desk.submit_all("r1", [skip])[0].status == "stored"
+    task = task_of(desk, "r1")
+    assert submit(desk, "r1", task, skip_reason=SKIP_REASONS[0]) == "stored"
     row = study.ratings().iloc[0]
     assert (row["label"], row["unscored_reason"]) == ("", "skipped_undecidable")
     assert desk.progress("r1") == (1, 24)
     assert desk.reopen("r1").tasks[0].given.skip_reason == SKIP_REASONS[0]
-    edit = Answer(submit_id="e", task_id=task.task_id, option_key="1", edit=True)
-    assert desk.submit_all("r1", [edit])[0].status == "stored"
+    assert submit(desk, "r1", task, "1", "e", edit=True) == "stored"
     assert study.ratings()["label"].tolist() == ["1"]
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [
-        {"option_key": "Z"},
-        {"skip_reason": "bored"},
-        {"option_key": "1", "skip_reason": SKIP_REASONS[0]},
-        {},
-    ],
+    ("option", "skip"), [("Z", ""), ("", "bored"), ("1", SKIP_REASONS[0]), ("", "")]
 )
-def test_what_is_neither_a_label_nor_a_skip_is_not_stored(make_study, wrong) -> None:
+def test_what_is_neither_a_label_nor_a_skip_is_not_stored(make_study, option, skip):
     study = make_study(rubrics=["refusal"])
     desk = AnnotationDesk(study)
-    task = desk.next_task("r1")
-    answer = Answer(submit_id="s", task_id=task.task_id, **wrong)
-    assert desk.submit_all("r1", [answer])[0].status == "unknown_task"
+    assert submit(desk, "r1", task_of(desk, "r1"), option, skip_reason=skip) == "unknown_task"
     assert study.ratings().empty
 
 
-def test_remarks_stand_beside_the_labels_and_outside_the_ratings(make_study) -> None:
+def test_remarks_stand_beside_the_labels_and_outside_the_ratings(make_study):
     study = make_study(rubrics=["refusal"])
     desk = AnnotationDesk(study)
-    task = desk.next_task("r1")
-    answer = Answer(
-        submit_id="s", task_id=task.task_id, option_key="2", confidence=3, rationale="It is."
-    )
-    flag = Flag(submit_id="f", task_id=task.task_id, reason="harmful", text="See line 2.")
-    for statuses in (["stored", "stored"], ["duplicate", "duplicate"]):
-        assert [r.status for r in desk.submit_all("r1", [answer, flag])] == statuses
-    bad = Flag(submit_id="g", task_id=task.task_id, reason="dull")
-    assert desk.submit_all("r1", [bad])[0].status == "unknown_task"
-    assert desk.submit_all("r2", [flag])[0].status == "unknown_task"
+    task = {"task_id": task_of(desk, "r1").task_id}
+    answer = Answer(submit_id="s", option_key="2", confidence=3, rationale="It is.", **task)
+    flag = Flag(submit_id="f", reason="harmful", text="See line 2.", **task)
+    for status in ("stored", "duplicate"):
+        assert send(desk, "r1", answer, flag) == [status] * 2
+    assert send(desk, "r1", Flag(submit_id="g", reason="dull", **task)) == ["unknown_task"]
+    assert send(desk, "r2", flag) == ["unknown_task"]
     given = desk.reopen("r1").tasks[0].given
     assert (given.option_key, given.confidence, given.rationale) == ("2", 3, "It is.")
     table = remarks_table(study.store)
@@ -209,19 +176,17 @@ def test_remarks_stand_beside_the_labels_and_outside_the_ratings(make_study) -> 
     assert "confidence" not in study.ratings()
 
 
-def test_several_answers_go_in_together_or_not_at_all(make_study) -> None:
+def test_several_answers_go_in_together_or_not_at_all(make_study):
     study = make_study(rubrics=["refusal"])
     desk = AnnotationDesk(study)
-    task = desk.next_task("r1")
+    task = task_of(desk, "r1")
     good = Answer(submit_id="s", task_id=task.task_id, option_key="2")
-    broken = Answer(
-        submit_id="t", task_id=task.task_id, option_key="2", seconds=object(), edit=True
-    )  # type: ignore[arg-type]
+    broken = replace(good, submit_id="t", seconds=object(), edit=True)  # type: ignore[arg-type]
     with pytest.raises(sa.exc.SQLAlchemyError):
-        desk.submit_all("r1", [good, broken])
+        send(desk, "r1", good, broken)
     assert study.ratings().empty
-    assert desk.next_task("r1").task_id == task.task_id
-    assert desk.submit_all("r1", [good])[0].status == "stored"
+    assert task_of(desk, "r1").task_id == task.task_id
+    assert send(desk, "r1", good) == ["stored"]
 
 
 # A rater's own flags
@@ -234,22 +199,22 @@ def desk(make_study) -> AnnotationDesk:
 
 def flag(desk: AnnotationDesk, rater: str = "r1", name: str = "f") -> str:
     """Flag the unit at hand; returns its task."""
-    task = desk.next_task(rater).task_id
+    task = task_of(desk, rater).task_id
     sent = Flag(submit_id=name, task_id=task, reason="other", text="odd")
-    assert desk.submit_all(rater, [sent])[0].status == "stored"
+    assert send(desk, rater, sent) == ["stored"]
     return task
 
 
 def take_back(desk: AnnotationDesk, rater: str, task: str, name: str = "f") -> str:
-    word = Withdrawal(submit_id=f"w-{name}", task_id=task, flag_id=name)
-    return desk.submit_all(rater, [word])[0].status
+    (status,) = send(desk, rater, Withdrawal(submit_id=f"w-{name}", task_id=task, flag_id=name))
+    return status
 
 
 def test_a_flag_stands_on_its_unit_at_hand_and_when_looking_back(desk):
     task = flag(desk)
     (own,) = desk.next_sheet("r1").flags
     assert (own.flag_id, own.task_id, own.reason, own.text) == ("f", task, "other", "odd")
-    desk.submit("r1", task, "s", "A")
+    submit(desk, "r1", task, "A", "s")
     assert desk.next_sheet("r1").flags == ()
     assert desk.reopen("r1").flags == (own,)
     assert [row.flagged for row in desk.earlier("r1").rows] == [True]
@@ -270,34 +235,15 @@ def test_it_is_withdrawn_once_and_both_rows_stay(desk):
 
 def test_nobody_withdraws_what_is_not_theirs_or_not_there(desk):
     task = flag(desk)
-    other = desk.next_task("r2").task_id
-    assert take_back(desk, "r2", other) == "unknown_task"
-    assert take_back(desk, "r2", task) == "unknown_task"
-    assert take_back(desk, "r1", task, "none") == "unknown_task"
-    desk.submit("r1", task, "s", "A")
-    assert take_back(desk, "r1", desk.next_task("r1").task_id) == "unknown_task"  # another unit's
+    other = task_of(desk, "r2").task_id
+    for rater, of, name in (("r2", other, "f"), ("r2", task, "f"), ("r1", task, "none")):
+        assert take_back(desk, rater, of, name) == "unknown_task"
+    submit(desk, "r1", task, "A")
+    assert take_back(desk, "r1", task_of(desk, "r1").task_id) == "unknown_task"  # another unit's
     assert len(desk.reopen("r1").flags) == 1
 
 
-@pytest.mark.slow
-def test_a_hidden_repeat_does_not_show_the_flag_on_its_first_showing(make_study):
-    study = make_study(pairs=8, rubrics=["even-handedness"])
-    change_config(study.folder, {"annotation": {"repeat_share": 0.5, "repeat_gap": 2}})
-    with open_study(study.folder) as repeating:
-        desk = AnnotationDesk(repeating)
-        count = 0
-        while sheet := desk.next_sheet("r1"):
-            assert sheet.flags == ()
-            flag(desk, name=f"f{count}")
-            desk.submit("r1", sheet.tasks[0].task_id, f"s{count}", "A")
-            count += 1
-    assert count == 24
-
-
 # The words that decided
-
-
-PAIR, SINGLE = "even-handedness", "refusal"
 
 
 def asking(name: str, how: str) -> Rubric:
@@ -305,40 +251,31 @@ def asking(name: str, how: str) -> Rubric:
 
 
 @pytest.fixture
-def make(make_study: Callable[..., Study]) -> Callable[..., Study]:
-    return lambda name=SINGLE, how="required", **plan: make_study(
+def make(make_study):
+    """make(rubric, how it asks for evidence, **plan) -> a study of one subject."""
+    return lambda name="refusal", how="required", **plan: make_study(
         rubrics=[asking(name, how)], subjects=("s",), **plan
     )
 
 
-def give(desk: AnnotationDesk, task: Task, *marks: Mark, submit: str = "s", **more: object) -> str:
-    said: dict[str, object] = {"option_key": task.rubric.categories[0], "display": "text"} | more
-    answer = Answer(submit_id=submit, task_id=task.task_id, evidence=marks, **said)  # type: ignore[arg-type]
-    (receipt,) = desk.submit_all("r1", [answer])
-    assert isinstance(receipt, Receipt)
-    return receipt.status
+def give(desk: AnnotationDesk, task: Task, *marks: Mark, name: str = "s", **more: object) -> str:
+    fields = {"option": task.rubric.categories[0], "display": "text"} | more
+    return submit(desk, "r1", task, submit_id=name, evidence=marks, **fields)
 
 
 def shown(task: Task, name: str) -> str:
     return next(block.text for block in task.people.blocks if block.variable == name)
 
 
-def test_an_answer_without_the_words_that_decided_waits_for_them(make) -> None:
+def test_an_answer_without_the_words_that_decided_waits_for_them(make):
     study = make()
     desk = AnnotationDesk(study)
-    task = desk.next_task("r1")
+    task = task_of(desk, "r1")
     assert give(desk, task) == "needs_evidence"
     assert study.ratings().empty
-    assert desk.next_task("r1").task_id == task.task_id
-    assert give(desk, task, option_key="", skip_reason=SKIP_REASONS[0]) == "stored"
-    following = desk.next_task("r1")
-    assert give(desk, following, Mark("response", 0, 2), submit="t") == "stored"
-
-
-def test_marks_may_be_left_out_where_they_are_optional(make) -> None:
-    desk = AnnotationDesk(make(how="optional"))
-    assert give(desk, desk.next_task("r1")) == "stored"
-    assert give(desk, desk.next_task("r1"), Mark("response", 0, 2), submit="t") == "stored"
+    assert task_of(desk, "r1").task_id == task.task_id
+    assert give(desk, task, option="", skip_reason=SKIP_REASONS[0]) == "stored"
+    assert give(desk, task_of(desk, "r1"), Mark("response", 0, 2), name="t") == "stored"
 
 
 @pytest.mark.parametrize(
@@ -350,23 +287,23 @@ def test_marks_may_be_left_out_where_they_are_optional(make) -> None:
         ("", Mark("response", 0, 1)),
     ],
 )
-def test_marks_beyond_the_texts_or_not_asked_for_are_refused(make, how: str, mark: Mark) -> None:
+def test_marks_beyond_the_texts_or_not_asked_for_are_refused(make, how, mark):
     study = make(how=how)
     desk = AnnotationDesk(study)
-    assert give(desk, desk.next_task("r1"), mark) == "unknown_task"
+    assert give(desk, task_of(desk, "r1"), mark) == "unknown_task"
     assert study.ratings().empty
 
 
-def test_marks_are_kept_on_the_pairs_own_sides_and_shown_as_they_were_given(make) -> None:
-    study = make(PAIR)
+def test_marks_are_kept_on_the_pairs_own_sides_and_shown_as_they_were_given(make):
+    study = make("even-handedness")
     desk = AnnotationDesk(study)
     orders = set()
     for n in range(6):
-        task = desk.next_task("r1")
+        task = task_of(desk, "r1")
         orders.add(task.order)
         end = len(shown(task, "response_a"))
         mark = Mark("response_a", 1, end)
-        assert give(desk, task, mark, submit=str(n)) == "stored"
+        assert give(desk, task, mark, name=str(n)) == "stored"
         assert desk.reopen("r1").tasks[0].given.evidence == (mark,)
         unit = answers_table(study.store).iloc[-1]
         (kept,) = json.loads(unit["evidence"])
@@ -377,21 +314,21 @@ def test_marks_are_kept_on_the_pairs_own_sides_and_shown_as_they_were_given(make
     assert orders == {"ab", "ba"}
 
 
-def test_the_latest_answer_has_the_marks_that_count_and_none_is_lost(make) -> None:
+def test_the_latest_answer_has_the_marks_that_count_and_none_is_lost(make):
     study = make(how="optional")
     desk = AnnotationDesk(study)
-    task = desk.next_task("r1")
+    task = task_of(desk, "r1")
     give(desk, task, Mark("response", 0, 2))
     assert give(desk, task, Mark("response", 0, 2)) == "duplicate"
-    give(desk, task, Mark("response", 3, 4), Mark("response", 0, 1), submit="t", edit=True)
+    give(desk, task, Mark("response", 3, 4), Mark("response", 0, 1), name="t", edit=True)
     table = answers_table(study.store)
     unit = table["unit_id"].iloc[0]
     given = (Mark("response", 0, 1), Mark("response", 3, 4))
     assert [json.loads(cell) for cell in table["evidence"]] == [[vars(each) for each in given]]
     assert table["display"].tolist() == ["text"]
-    key = (SINGLE, unit)
+    key = ("refusal", unit)
     assert marks_on(study.store, {key}) == {key: [("r1", mark) for mark in given]}
-    give(desk, task, submit="u", edit=True, display="")
+    give(desk, task, name="u", edit=True, display="")
     assert marks_on(study.store, {key}) == {}
     assert answers_table(study.store)["evidence"].tolist() == ["[]"]
 
@@ -404,34 +341,27 @@ values = { prompt = "Write.", response = "Choose the last." }
 """
 
 
-def test_practice_asks_for_them_too(make_session: Callable[..., Study]) -> None:
-    study = make_session(
-        '[training]\nfile = "practice.toml"\nwalk_through = false\n',
-        {"practice.toml": CHECK},
-        rubrics=[asking(SINGLE, "required")],
-    )
+ASKING = {"files": {"known.toml": CHECK}, "rubrics": [asking("refusal", "required")]}
+
+
+def test_practice_asks_for_them_too(make_session):
+    study = make_session('[training]\nfile = "known.toml"\nwalk_through = false\n', **ASKING)
     practice = PracticeDesk(study)
     (task,) = practice.next_sheet("r1").tasks
-    for mark, status in (
+    for marks, status in (
         ((), "needs_evidence"),
         ((Mark("response", 0, 99),), "unknown_task"),
         ((Mark("response", 0, 6),), "stored"),
     ):
-        answer = Answer(submit_id="p", task_id=task.task_id, option_key="5", evidence=mark)
-        assert practice.submit_all("r1", [answer])[0].status == status
+        assert give(practice, task, *marks, option="5") == status
 
 
-def test_attention_checks_ask_for_them_too(make_session: Callable[..., Study]) -> None:
-    study = make_session(
-        '[attention]\nfile = "checks.toml"\nevery = 2\n',
-        {"checks.toml": CHECK},
-        rubrics=[asking(SINGLE, "required")],
-    )
-    desk = AnnotationDesk(study)
+def test_attention_checks_ask_for_them_too(make_session):
+    desk = AnnotationDesk(make_session('[attention]\nfile = "known.toml"\nevery = 2\n', **ASKING))
     seen = []
     for n in range(4):
-        task = desk.next_task("r1")
+        task = task_of(desk, "r1")
         seen.append(shown(task, "response"))
-        assert give(desk, task, Mark("response", 0, len(seen[-1]) + 1), submit=f"x{n}") != "stored"
-        assert give(desk, task, Mark("response", 0, len(seen[-1])), submit=str(n)) == "stored"
+        assert give(desk, task, Mark("response", 0, len(seen[-1]) + 1), name=f"x{n}") != "stored"
+        assert give(desk, task, Mark("response", 0, len(seen[-1])), name=str(n)) == "stored"
     assert "Choose the last." in seen

@@ -8,14 +8,11 @@ import pytest
 import sqlalchemy as sa
 
 from evenhand.errors import InputError
-from evenhand.rubrics import load_rubric
-from evenhand.study import open_study
-from evenhand.study.desk.answers import Answer
 from evenhand.study.desk.attention import AttentionChecks, attention_results
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.settings.study_toml import change_config
-from evenhand.study.store.schema import attention_labels, claims
-from harness.studies import give_secret
+from evenhand.study.prompts.units import has_known_answer
+from evenhand.study.store.schema import attention_labels
+from harness.studies import claim_of, give_secret, label_all, submit
 
 ATTENTION = """
 [attention]
@@ -38,31 +35,30 @@ ONE_RUBRIC = "".join(
 )
 
 
-def key_of(study, task_id: str) -> tuple[str, str]:
-    """(unit id, rubric) of a task, which its id does not tell."""
-    with study.store.read() as connection:
-        row = connection.execute(sa.select(claims).where(claims.c.task_id == task_id)).one()
-    return (row.unit_id, row.rubric)
+CHECKED = {"toml": ATTENTION, "files": {"attention.toml": ONE_RUBRIC}}
+"""What gives a study of refusals four checks."""
 
 
-def work(desk: AnnotationDesk, rater: str, option: str = "5", most: int = 1000) -> list[str]:
-    """Answer what is dealt; returns for every answer "check" or the unit's rubric."""
-    seen = []
-    checks = AttentionChecks(desk.study).questions
-    while len(seen) < most and (sheet := desk.next_sheet(rater)):
-        for task in sheet.tasks:
-            key = key_of(desk.study, task.task_id)
-            seen.append("check" if key in checks else key[1])
-            chosen = option if option in task.rubric.categories else task.rubric.categories[0]
-            assert desk.submit(rater, task.task_id, task.task_id, chosen).status == "stored"
-    return seen
+def is_check(study, task) -> bool:
+    """Whether a task, which its id does not tell, is an attention check."""
+    return has_known_answer(claim_of(study, task).unit_id)
+
+
+def work(desk: AnnotationDesk, rater: str) -> list[str]:
+    """Answer all that is dealt; returns for every answer "check" or the unit's rubric."""
+
+    def last(task, _: int) -> str:
+        return "5" if "5" in task.rubric.categories else ""
+
+    tasks = label_all(desk, rater, last)
+    return ["check" if is_check(desk.study, task) else task.rubric.name for task in tasks]
 
 
 @pytest.mark.slow
-def test_one_check_comes_in_every_stretch_at_a_place_that_the_key_draws(make_session) -> None:
+def test_one_check_comes_in_every_stretch_at_a_place_that_the_key_draws(make_session):
     places = []
     for secret in ("aa", "aa", "bb"):  # and the same seed, which is public
-        study = make_session(ATTENTION, {"attention.toml": ONE_RUBRIC}, seed=1)
+        study = make_session(**CHECKED, seed=1)
         give_secret(study, secret)
         for rater in ("r1", "r2"):
             seen = work(AnnotationDesk(study), rater)
@@ -77,8 +73,8 @@ def test_one_check_comes_in_every_stretch_at_a_place_that_the_key_draws(make_ses
 
 
 @pytest.mark.slow
-def test_checks_take_no_place_and_are_no_labels(make_session) -> None:
-    study = make_session(ATTENTION, {"attention.toml": ONE_RUBRIC}, raters_per_unit=2)
+def test_checks_take_no_place_and_are_no_labels(make_session):
+    study = make_session(**CHECKED, raters_per_unit=2)
     desk = AnnotationDesk(study)
     for rater in ("r1", "r2", "r3"):
         work(desk, rater)
@@ -90,52 +86,37 @@ def test_checks_take_no_place_and_are_no_labels(make_session) -> None:
 
 
 @pytest.mark.slow
-def test_nothing_tells_a_check_from_a_unit(make_session) -> None:
-    study = make_session(ATTENTION, {"attention.toml": ONE_RUBRIC})
+def test_nothing_tells_a_check_from_a_unit(make_session):
+    study = make_session(**CHECKED)
     desk = AnnotationDesk(study)
-    checks = AttentionChecks(study).questions
-    totals, ids, sheets = set(), {"check": set(), "real": set()}, {"check": [], "real": []}
+    totals, ids, sheets = set(), {True: set(), False: set()}, {True: [], False: []}
     answered = 0
     while sheet := desk.next_sheet("r1"):
         assert sheet.done == answered
         totals.add(sheet.total)
         (task,) = sheet.tasks
-        key = key_of(study, task.task_id)
-        kind = "check" if key in checks else "real"
-        ids[kind].add(len(task.task_id))
-        sheets[kind].append([(block.label, block.kind) for block in task.people.blocks])
+        check = is_check(study, task)
+        ids[check].add(len(task.task_id))
+        sheets[check].append([(block.label, block.kind) for block in task.people.blocks])
         # The same sheet again, whoever reloads; and in the list of earlier answers like any other.
         assert desk.next_sheet("r1") == sheet
-        desk.submit("r1", task.task_id, task.task_id, "5", 1.0)
+        submit(desk, "r1", task, "5")
         assert desk.earlier("r1").rows[0].task.task_id == task.task_id
         assert desk.reopen("r1").tasks[0].given.option_key == "5"
         answered += 1
     assert totals == {28}
     assert desk.progress("r1") == (28, 28)
-    assert ids["check"] == ids["real"] == {25}
-    assert sheets["check"][0] == sheets["real"][0]
-    assert len(sheets["check"]) == 4
+    assert ids[True] == ids[False] == {25}
+    assert sheets[True][0] == sheets[False][0]
+    assert len(sheets[True]) == 4
 
 
-def test_the_latest_answer_counts_and_a_skip_does_not_pass(make_session) -> None:
-    study = make_session(ATTENTION, {"attention.toml": ONE_RUBRIC})
+def test_the_latest_answer_counts_and_a_skip_does_not_pass(make_session):
+    study = make_session(**CHECKED)
     desk = AnnotationDesk(study)
-    checks = AttentionChecks(study).questions
-    given = {}
-    while sheet := desk.next_sheet("r1"):
-        (task,) = sheet.tasks
-        key = key_of(study, task.task_id)
-        if key in checks:
-            given[key[0].removeprefix("check:")] = task.task_id
-        desk.submit("r1", task.task_id, task.task_id, "4", 1.0)
-    answer = {"edit": True, "seconds": 1.0}
-    desk.submit_all(
-        "r1",
-        [
-            Answer(task_id=given["c1"], submit_id="again", option_key="5", **answer),
-            Answer(task_id=given["c2"], submit_id="skip", skip_reason="skipped_other", **answer),
-        ],
-    )
+    given = {claim_of(study, task).unit_id: task for task in label_all(desk, "r1", "4")}
+    submit(desk, "r1", given["check:c1"], "5", "again", edit=True)
+    submit(desk, "r1", given["check:c2"], submit_id="skip", skip_reason="skipped_other", edit=True)
     found = attention_results(study).set_index("check_id")
     assert found["passed"].to_dict() == {"c1": True, "c2": False, "c3": False, "c4": True}
     assert found["given"].to_dict() == {"c1": "5", "c2": "", "c3": "4", "c4": "4"}
@@ -146,41 +127,32 @@ def test_the_latest_answer_counts_and_a_skip_does_not_pass(make_session) -> None
 
 
 @pytest.mark.slow
-def test_a_check_asks_what_the_units_around_it_ask(make_session) -> None:
+def test_a_check_asks_what_the_units_around_it_ask(make_session):
     file = check("pair", '{ even-handedness = "A" }', PAIR_VALUES) + "".join(
         check(f"single-{n}", '{ refusal = "5" }', RESPONSE_VALUES) for n in range(3)
     )
-    rubrics = [load_rubric("even-handedness"), load_rubric("refusal")]
-    study = make_session(ATTENTION, {"attention.toml": file}, rubrics=rubrics)
-    desk = AnnotationDesk(study)
-    shown = []
-    while sheet := desk.next_sheet("r1"):
-        (task,) = sheet.tasks
-        shown.append(task.rubric.name)
-        desk.submit("r1", task.task_id, task.task_id, task.rubric.categories[0], 1.0)
+    study = make_session(
+        ATTENTION, {"attention.toml": file}, rubrics=["even-handedness", "refusal"]
+    )
+    shown = [task.rubric.name for task in label_all(AnnotationDesk(study), "r1")]
     # One stretch of the one rubric, one of the other: no check stands out by its rubric.
-    changes = sum(one != other for one, other in itertools.pairwise(shown))
-    assert changes == 1
+    assert sum(one != other for one, other in itertools.pairwise(shown)) == 1
     assert len(attention_results(study)) == 4
 
 
 @pytest.mark.slow
-def test_sides_of_a_check_are_turned_like_any_pairs(make_session) -> None:
+def test_sides_of_a_check_are_turned_like_any_pairs(make_session):
     file = check("pair", '{ even-handedness = "A" }', PAIR_VALUES)
     study = make_session(ATTENTION, {"attention.toml": file}, rubrics=["even-handedness"])
-    desk = AnnotationDesk(study)
-    orders = set()
-    for rater in [f"r{n}" for n in range(3)] + [f"s{n}" for n in range(8)]:
-        while sheet := desk.next_sheet(rater):
-            (task,) = sheet.tasks
-            texts = [block.text for block in task.people.blocks]
-            better = "RA, far better."
-            if better in texts:
-                orders.add(task.order)
-                option = "A" if texts.index(better) < texts.index("RB") else "B"
-            else:
-                option = "C"
-            desk.submit(rater, task.task_id, task.task_id + rater, option, 1.0)
+
+    def the_better(task, _: int) -> str:
+        texts = [block.text for block in task.people.blocks]
+        if "RA, far better." not in texts:
+            return "C"
+        return "A" if texts.index("RA, far better.") < texts.index("RB") else "B"
+
+    for rater in range(11):
+        label_all(AnnotationDesk(study), f"r{rater}", the_better)
     found = attention_results(study)
     assert found["passed"].all()
     assert set(found["given"]) == {"A"}
@@ -188,40 +160,34 @@ def test_sides_of_a_check_are_turned_like_any_pairs(make_session) -> None:
 
 
 @pytest.mark.slow
-def test_on_a_screen_with_all_rubrics_a_check_asks_all_of_them(make_session) -> None:
-    rubrics = [load_rubric("hedging"), load_rubric("refusal")]
+def test_on_a_screen_with_all_rubrics_a_check_asks_all_of_them(make_session):
     file = check("c", '{ refusal = "5" }', RESPONSE_VALUES)
-    folder = make_session(ATTENTION, {"attention.toml": file}, rubrics=rubrics).folder
-    change_config(folder, {"annotation": {"screen": "all"}})
-    with open_study(folder) as study:
-        desk = AnnotationDesk(study)
-        seen = work(desk, "r1")
-        assert seen.count("check") == 2
-        assert len(seen) == 24 * 2 + 2
-        assert desk.progress("r1") == (50, 50)
-        assert attention_results(study)["rubric"].tolist() == ["refusal"]
+    both = {"rubrics": ["hedging", "refusal"], "annotation": {"screen": "all"}}
+    study = make_session(ATTENTION, {"attention.toml": file}, **both)
+    desk = AnnotationDesk(study)
+    seen = work(desk, "r1")
+    assert seen.count("check") == 2
+    assert len(seen) == 24 * 2 + 2
+    assert desk.progress("r1") == (50, 50)
+    assert attention_results(study)["rubric"].tolist() == ["refusal"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("screen", ["one", "all"])
-def test_beside_repeats_and_limits_the_progress_never_lies(make_session, screen) -> None:
-    study = make_session(ATTENTION, {"attention.toml": ONE_RUBRIC}, pairs=12)
+def test_beside_repeats_and_limits_the_progress_never_lies(make_session, screen):
     settings = {"screen": screen, "repeat_share": 0.3, "repeat_gap": 4, "units_per_rater": 20}
-    change_config(study.folder, {"annotation": settings})
-    with open_study(study.folder) as changed:
-        desk = AnnotationDesk(changed)
-        totals, answered = set(), 0
-        while sheet := desk.next_sheet("r1"):
-            assert sheet.done == answered
-            totals.add(sheet.total)
-            for task in sheet.tasks:
-                desk.submit("r1", task.task_id, task.task_id, "5", 1.0)
-                answered += 1
-        assert totals == {20 + 6 + 4}  # units, repeats, checks
-        assert desk.progress("r1") == (30, 30)
-        assert set(changed.ratings()["draw"]) == {0, 1}
-        assert len(changed.ratings()) == 26
-        assert len(attention_results(changed)) == 4
+    study = make_session(**CHECKED, pairs=12, annotation=settings)
+    desk = AnnotationDesk(study)
+    totals, answered = set(), 0
+    while sheet := desk.next_sheet("r1"):
+        assert sheet.done == answered
+        totals.add(sheet.total)
+        answered += len(label_all(desk, "r1", "5", 1))
+    assert totals == {20 + 6 + 4}  # units, repeats, checks
+    assert desk.progress("r1") == (30, 30)
+    assert set(study.ratings()["draw"]) == {0, 1}
+    assert len(study.ratings()) == 26
+    assert len(attention_results(study)) == 4
 
 
 @pytest.mark.parametrize(
@@ -241,14 +207,14 @@ def test_beside_repeats_and_limits_the_progress_never_lies(make_session, screen)
         (None, "study.toml names attention.toml, which cannot be read: no such file"),
     ],
 )
-def test_a_file_that_does_not_fit_is_one_sentence(make_session, file, sentence) -> None:
+def test_a_file_that_does_not_fit_is_one_sentence(make_session, file, sentence):
     study = make_session(ATTENTION, {} if file is None else {"attention.toml": file})
     with pytest.raises(InputError) as raised:
         AttentionChecks(study)
     assert sentence in str(raised.value)
 
 
-def test_a_study_without_checks_has_no_results(make_session) -> None:
+def test_a_study_without_checks_has_no_results(make_session):
     found = attention_results(make_session())
     assert found.empty
     assert found["passed"].dtype == bool

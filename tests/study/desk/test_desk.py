@@ -19,84 +19,75 @@ from evenhand.errors import InputError
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study, extend_sample, open_study
 from evenhand.study.desk.claims import Changes, Claim, ClaimIndex
-from evenhand.study.desk.desk import LONGEST_SEARCH, PAGE, AnnotationDesk, excerpt
+from evenhand.study.desk.desk import LONGEST_SEARCH, PAGE, AnnotationDesk, Task, excerpt
 from evenhand.study.desk.oversight import exclude, pause
-from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.grades import GradeAttempt
 from evenhand.study.store.schema import claims, labels, responses
-from tests.study.desk.test_attention import ATTENTION, ONE_RUBRIC
-
-
-def label_all(desk: AnnotationDesk, rater: str, key_at: int = 0) -> int:
-    count = 0
-    while task := desk.next_task(rater):
-        key = task.rubric.categories[key_at]
-        assert desk.submit(rater, task.task_id, f"{rater}-{count}", key).status == "stored"
-        count += 1
-    return count
+from harness.studies import (
+    give_secret,
+    label_all,
+    marked_study,
+    submit,
+    task_of,
+    with_edited_rubric,
+    with_settings,
+    work_through,
+)
+from tests.study.desk.test_attention import CHECKED
 
 
 @pytest.mark.slow
-def test_every_unit_gets_as_many_raters_as_asked(make_study) -> None:
+def test_every_unit_gets_as_many_raters_as_asked(make_study):
     study = make_study(raters_per_unit=2)
     desk = AnnotationDesk(study)
     # 6 pairs x 2 subjects x (1 pair unit + 2 response units x 2 rubrics) = 60 tasks
-    assert [label_all(desk, rater) for rater in ("r1", "r2", "r3")] == [60, 60, 0]
+    assert [work_through(desk, rater) for rater in ("r1", "r2", "r3")] == [60, 60, 0]
     ratings = study.ratings()
     assert set(ratings.groupby(["unit_id", "rubric"])["rater_id"].nunique()) == {2}
 
 
-def test_the_open_task_comes_again_until_it_is_labelled(make_study) -> None:
-    desk = AnnotationDesk(make_study())
-    first = desk.next_task("r1")
-    assert desk.next_task("r1") == first
-    assert desk.submit("r1", first.task_id, "s", first.rubric.categories[0]).status == "stored"
-    assert desk.next_task("r1").task_id != first.task_id
+def test_the_open_task_comes_again_until_it_is_labelled_and_is_labelled_once(make_study):
+    study = make_study()
+    desk = AnnotationDesk(study)
+    task = task_of(desk, "r1")
+    assert task_of(desk, "r1") == task
+    key, other = task.rubric.categories[:2]
+    for rater, task_id, name, option, status in (
+        ("r1", task.task_id, "one", key, "stored"),
+        ("r1", task.task_id, "one", key, "duplicate"),
+        ("r1", task.task_id, "two", other, "already_labelled"),
+        ("r2", task.task_id, "three", key, "unknown_task"),
+        ("r1", "no such task", "four", key, "unknown_task"),
+        ("r1", task.task_id, "five", "Z", "unknown_task"),
+    ):
+        assert submit(desk, rater, task_id, option, name) == status
+    assert len(study.ratings()) == 1
+    assert task_of(desk, "r1").task_id != task.task_id
     assert desk.progress("r1") == (1, 60)
 
 
-def test_a_submit_is_taken_once_and_a_second_answer_is_refused(make_study) -> None:
-    study = make_study()
-    desk = AnnotationDesk(study)
-    task = desk.next_task("r1")
-    key, other = task.rubric.categories[:2]
-    statuses = [
-        desk.submit("r1", task.task_id, "one", key).status,
-        desk.submit("r1", task.task_id, "one", key).status,
-        desk.submit("r1", task.task_id, "two", other).status,
-        desk.submit("r2", task.task_id, "three", key).status,
-        desk.submit("r1", "no such task", "four", key).status,
-        desk.submit("r1", task.task_id, "five", "Z").status,
-    ]
-    assert statuses == [
-        "stored", "duplicate", "already_labelled", "unknown_task", "unknown_task", "unknown_task",
-    ]  # fmt: skip
-    assert len(study.ratings()) == 1
-
-
 @pytest.mark.slow
-def test_the_order_of_sides_is_mixed_recorded_and_mapped_back(make_study) -> None:
+def test_the_order_of_sides_is_mixed_recorded_and_mapped_back(make_study):
     study = make_study(pairs=30, rubrics=["even-handedness"])
-    desk = AnnotationDesk(study)
-    shown = {}
-    while task := desk.next_task("r1"):
+
+    def is_for(task: Task) -> bool:
         texts = {block.variable: block.text for block in task.people.blocks}
-        shown[texts["response_a"]] = task.order
-        # The rater always prefers the side that argues "for", which is the pair's a.
-        key = "A" if " for " in texts["response_a"] else "B"
-        desk.submit("r1", task.task_id, task.task_id, key)
+        return " for " in texts["response_a"]
+
+    # The rater always prefers the side that argues "for", which is the pair's a.
+    tasks = label_all(AnnotationDesk(study), "r1", lambda task, _: "A" if is_for(task) else "B")
     ratings = study.ratings()
     assert set(ratings["label"]) == {"A"}
     counts = Counter(ratings["order"])
     assert min(counts["ab"], counts["ba"]) >= 15, counts
-    assert all((" for " in text) == (order == "ab") for text, order in shown.items())
+    assert all(is_for(task) == (task.order == "ab") for task in tasks)
 
 
-def test_task_ids_and_texts_do_not_name_the_subject(make_study) -> None:
+def test_task_ids_and_texts_do_not_name_the_subject(make_study):
     study = make_study(subjects=("model-x",))
     with study.store.write() as connection:
         connection.execute(sa.update(responses).values(response="A plain answer."))
-    task = AnnotationDesk(study).next_task("r1")
+    task = task_of(AnnotationDesk(study), "r1")
     assert "model-x" not in repr(task)
 
 
@@ -119,45 +110,29 @@ def at_once(work: Callable[[str], object], raters: list[str]) -> list[object]:
 
 
 @pytest.mark.slow
-def test_hundreds_of_claims_by_threads_keep_the_overlap_exact(make_study, store: str) -> None:
+def test_hundreds_of_claims_by_threads_keep_the_overlap_exact(make_study, store):
     study = make_study(pairs=20, store=store, raters_per_unit=3, rubrics=["even-handedness"])
     desk = AnnotationDesk(study)
     raters = [f"r{n}" for n in range(200)]
-    tasks = dict(zip(raters, at_once(desk.next_task, raters), strict=True))
+    tasks = dict(zip(raters, at_once(lambda rater: task_of(desk, rater), raters), strict=True))
     # 20 pairs x 2 subjects x 3 places for 200 who come at the same moment
     given = {rater: task for rater, task in tasks.items() if task is not None}
     assert len(given) == len({task.task_id for task in given.values()}) == 120
-    statuses = at_once(
-        lambda rater: desk.submit(rater, given[rater].task_id, rater, "C").status, list(given)
-    )
+    statuses = at_once(lambda rater: submit(desk, rater, given[rater], "C", rater), list(given))
     assert set(statuses) == {"stored"}
     ratings = study.ratings()
     assert len(ratings) == ratings["rater_id"].nunique() == 120
     assert set(ratings.groupby("unit_id")["rater_id"].nunique()) == {3}
 
 
-@pytest.mark.slow
-def test_claims_and_labels_by_many_threads_keep_the_overlap_exact(make_study) -> None:
-    study = make_study(raters_per_unit=2)
-    desk = AnnotationDesk(study)
-    counts = at_once(lambda rater: label_all(desk, rater), [f"r{n}" for n in range(6)])
-    ratings = study.ratings()
-    assert sum(counts) == len(ratings) == 120
-    assert set(ratings.groupby(["unit_id", "rubric"])["rater_id"].nunique()) == {2}
-
-
 WORKER = """
 import sys, threading
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
-def work(rater):
-    count = 0
-    while task := desk.next_task(rater):
-        desk.submit(rater, task.task_id, f"{rater}-{count}", task.rubric.categories[0])
-        count += 1
+from harness.studies import label_all
 with open_study(sys.argv[1]) as study:
-    desk = AnnotationDesk(study)
-    threads = [threading.Thread(target=work, args=(f"{sys.argv[2]}-{n}",)) for n in range(40)]
+    raters = [(AnnotationDesk(study), f"{sys.argv[2]}-{n}") for n in range(40)]
+    threads = [threading.Thread(target=label_all, args=rater) for rater in raters]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -166,13 +141,11 @@ with open_study(sys.argv[1]) as study:
 
 
 @pytest.mark.thorough
-def test_hundreds_of_raters_in_many_processes_keep_the_overlap_exact(
-    make_study, store: str
-) -> None:
+def test_hundreds_of_raters_in_many_processes_keep_the_overlap_exact(make_study, store):
     study = make_study(pairs=12, store=store, raters_per_unit=2)
     root = Path(__file__).parents[3]
     workers = [
-        subprocess.Popen([sys.executable, "-P", "-c", WORKER, str(study.folder), f"r{n}"], cwd=root)
+        subprocess.Popen([sys.executable, "-c", WORKER, str(study.folder), f"r{n}"], cwd=root)
         for n in range(3)
     ]
     assert [worker.wait(timeout=60) for worker in workers] == [0, 0, 0]
@@ -183,58 +156,51 @@ def test_hundreds_of_raters_in_many_processes_keep_the_overlap_exact(
 
 
 @pytest.mark.slow
-def test_an_extended_sample_reaches_a_desk_that_is_open(make_study) -> None:
+def test_an_extended_sample_reaches_a_desk_that_is_open(make_study):
     study = make_study(pairs=6, sample=3, raters_per_unit=1)
     desk = AnnotationDesk(study)
-    assert label_all(desk, "r1") == 30
+    assert work_through(desk, "r1") == 30
     extend_sample(study, 2)
     assert desk.progress("r1") == (30, 50)
     assert open_study(study.folder).config.sample.pairs == 5
 
 
 @pytest.mark.slow
-def test_an_edited_rubric_asks_again_and_keeps_the_old_labels_apart(make_study) -> None:
+def test_an_edited_rubric_asks_again_and_keeps_the_old_labels_apart(make_study):
     study = make_study(raters_per_unit=1, rubrics=["refusal"])
+    old = study.rubrics["refusal"].hash
     label_all(AnnotationDesk(study), "r1")
-    file = study.folder / "rubrics" / "refusal.toml"
-    file.write_text(file.read_text().replace("Literal compliance", "Full compliance"))
-    with open_study(study.folder) as edited:
-        old, new = study.rubrics["refusal"].hash, edited.rubrics["refusal"].hash
-        assert old != new
+    with with_edited_rubric(study, "refusal", same=False) as edited:
+        new = edited.rubrics["refusal"].hash
         assert set(edited.ratings()["rubric_hash"]) == {old}
         assert edited.accepted_hashes() == {"refusal": (new,)}
         (sentence,) = edited.edited_rubrics()
         assert f"24 ratings given under its older text ({old})" in sentence
         assert AnnotationDesk(edited).progress("r1") == (0, 24)
-    settings = study.folder / "study.toml"
-    settings.write_text(settings.read_text() + f'\n[same_text]\nrefusal = ["{old}"]\n')
-    with open_study(study.folder) as declared:
+    with with_settings(edited, f'\n[same_text]\nrefusal = ["{old}"]\n') as declared:
         assert declared.accepted_hashes() == {"refusal": (new, old)}
         assert declared.edited_rubrics() == []
-        assert AnnotationDesk(declared).next_task("r1") is None
+        assert task_of(AnnotationDesk(declared), "r1") is None
 
 
-def test_a_code_that_is_a_graders_or_a_groups_is_refused(make_study) -> None:
+def test_a_code_that_is_a_graders_or_a_groups_is_refused(make_study):
     study = make_study()
     unit = study.rubric_units(study.rubrics["refusal"])[0]
     attempt = GradeAttempt(
         rater_id="gpt-5", rubric="refusal", unit_id=unit, rubric_hash="h", label="1"
     )
     study.store.add_grades([attempt])
+    desk = AnnotationDesk(study)
     for code in ("gpt-5", "humans"):
         with pytest.raises(InputError, match="another kind of rater"):
-            AnnotationDesk(study).register(code)
-
-
-def test_codes_that_cannot_be_a_rater_are_refused(make_study) -> None:
-    desk = AnnotationDesk(make_study())
+            desk.register(code)
     desk.register("anna.b-2")
     for code in ("", "two words", "x" * 65, "<b>"):
         with pytest.raises(InputError, match="a rater code is"):
             desk.register(code)
 
 
-def test_columns_of_the_two_sides_change_places_with_them(make_study, tmp_path: Path) -> None:
+def test_columns_of_the_two_sides_change_places_with_them(make_study, tmp_path):
     text = (Path(load_rubric.__code__.co_filename).parent / "even-handedness.toml").read_text()
     text = text.partition("[translations.de]")[0]  # they would lack the variables
     text = text.replace('"response_b"]', '"response_b", "prompt_a_group", "prompt_b_group"]')
@@ -298,10 +264,7 @@ def given_out(study: Study, rater: str, *, ahead: bool) -> list[tuple[str, ...]]
             following = desk.sheet_ahead(rater, sheet)
             promised = following and [each.task_id for each in following.tasks]
             assert following is None or following.done == sheet.done + len(sheet.tasks)
-        for task in sheet.tasks:
-            option = task.rubric.options[-1].key
-            assert desk.submit(rater, task.task_id, f"{task.task_id}", option).status == "stored"
-            ids.append(task.task_id)
+        ids += [task.task_id for task in label_all(desk, rater, most=1)]
     assert promised is None  # what was sent ahead has come
     with study.store.read() as connection:
         rows = {row.task_id: row for row in connection.execute(sa.select(claims))}
@@ -312,23 +275,14 @@ def given_out(study: Study, rater: str, *, ahead: bool) -> list[tuple[str, ...]]
 
 
 @pytest.mark.parametrize("screen", ["one", "all"])
-def test_who_is_sent_units_ahead_gets_the_same_ones_in_the_same_order(
-    make_session, screen, tmp_path
-) -> None:
+def test_who_is_sent_units_ahead_gets_the_same_ones_in_the_same_order(make_session, screen):
     """Repeats and attention checks, too, come where they would have come."""
+    settings = {"screen": screen, "repeat_share": 0.3, "repeat_gap": 4, "units_per_rater": 20}
     seen = []
     for ahead in (False, True):
-        study = make_session(ATTENTION, {"attention.toml": ONE_RUBRIC}, pairs=12, seed=3)
-        settings = {"screen": screen, "repeat_share": 0.3, "repeat_gap": 4, "units_per_rater": 20}
-        change_config(study.folder, {"annotation": settings})
-        with study.store.write() as connection:  # what is drawn by chance, drawn alike
-            connection.execute(
-                sa.text("update meta set value = :secret where key = 'secret'"),
-                {"secret": "5" * 64},
-            )
-        study.close()
-        with open_study(study.folder) as opened:
-            seen.append(given_out(opened, "ann", ahead=ahead))
+        study = make_session(**CHECKED, pairs=12, seed=3, annotation=settings)
+        give_secret(study, "5" * 64)  # what is drawn by chance, drawn alike
+        seen.append(given_out(study, "ann", ahead=ahead))
     without, with_ahead = seen
     assert len(without) > 20
     assert any(draw for _, _, draw, _ in without)
@@ -339,22 +293,18 @@ def test_who_is_sent_units_ahead_gets_the_same_ones_in_the_same_order(
     ("limit", "seconds", "given"),
     [("answers_per_day = 5", 1.0, 5), ("minutes_per_day = 20", 300.0, 4)],
 )
-def test_no_unit_is_sent_ahead_that_a_day_may_have_no_room_for(
-    make_session, limit, seconds, given
-) -> None:
+def test_no_unit_is_sent_ahead_that_a_day_may_have_no_room_for(make_session, limit, seconds, given):
     """A change of an earlier answer counts, too, and a unit may take as long as it can."""
-    study = make_session(f"[session]\n{limit}\n")
-    desk, count, ahead = AnnotationDesk(study), 0, []
+    desk, ahead = AnnotationDesk(make_session(f"[session]\n{limit}\n")), []
     while sheet := desk.next_sheet("r1"):
         ahead.append(desk.sheet_ahead("r1", sheet) is not None)
-        count += 1
-        desk.submit("r1", sheet.tasks[0].task_id, str(count), "1", seconds)
-    assert (count, desk.ended("r1")) == (given, "day")
+        submit(desk, "r1", sheet.tasks[0], "1", seconds=seconds)
+    assert (len(ahead), desk.ended("r1")) == (given, "day")
     assert ahead[0]
     assert not any(ahead[-2:])
 
 
-def test_nothing_is_sent_ahead_in_a_paused_study_or_to_who_is_excluded(make_session) -> None:
+def test_nothing_is_sent_ahead_in_a_paused_study_or_to_who_is_excluded(make_session):
     study = make_session("")
     desk = AnnotationDesk(study)
     sheets = {rater: desk.next_sheet(rater) for rater in ("r1", "r2")}
@@ -365,28 +315,20 @@ def test_nothing_is_sent_ahead_in_a_paused_study_or_to_who_is_excluded(make_sess
     assert desk.sheet_ahead("r1", sheets["r1"]) is None
 
 
-def test_a_unit_sent_ahead_counts_as_one_of_its_raters(make_session) -> None:
-    study = make_session("", raters_per_unit=1, pairs=2)
-    first, second = AnnotationDesk(study), AnnotationDesk(study)
+def test_a_unit_sent_ahead_counts_as_one_of_its_raters(make_session):
+    study = make_session(raters_per_unit=1, pairs=2)
+    first = AnnotationDesk(study)
     sheet = first.next_sheet("r1")
     ahead = first.sheet_ahead("r1", sheet)
-    taken = set()
-    while other := second.next_sheet("r2"):
-        taken.add(other.tasks[0].task_id)
-        second.submit("r2", other.tasks[0].task_id, other.tasks[0].task_id, "1")
+    label_all(AnnotationDesk(study), "r2")
     for each in (sheet, ahead):
-        assert (
-            first.submit("r1", each.tasks[0].task_id, each.tasks[0].task_id, "1").status == "stored"
-        )
-    ratings = study.ratings()
-    assert not ratings.duplicated(["unit_id", "rubric"]).any()
+        assert submit(first, "r1", each.tasks[0], "1") == "stored"
+    assert not study.ratings().duplicated(["unit_id", "rubric"]).any()
     assert first.next_sheet("r1") is None
 
 
-def test_a_renewed_lease_keeps_the_order_of_what_is_in_view_and_what_comes(
-    make_session, monkeypatch
-) -> None:
-    study = make_session("")
+def test_a_renewed_lease_keeps_the_order_of_what_is_in_view_and_what_comes(make_session):
+    study = make_session()
     desk = AnnotationDesk(study)
     sheet = desk.next_sheet("r1")
     with study.store.write() as connection:  # half of the lease ago
@@ -403,30 +345,27 @@ def test_a_renewed_lease_keeps_the_order_of_what_is_in_view_and_what_comes(
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory) -> AnnotationDesk:
     """2,000 answers of one rater: synthetic."""
-    from harness.studies import marked_study
-
     study = marked_study(
         tmp_path_factory.mktemp("long") / "study",
         pairs=1000,
         rubrics=["refusal"],
         response=lambda pair, side: f"An ANSWER\nto {pair}{side}. " + "word " * 300,
     )
-    desk = AnnotationDesk(study)
     at = "2026-05-04T08:00:00.000+00:00"
     common = {"rubric": "refusal", "rubric_hash": study.rubrics["refusal"].hash, "draw": 0}
-    given, taken = [], []
-    units = study.rubric_units(study.rubrics["refusal"])
-    for n, unit in enumerate(units, start=1):
-        own = common | {"unit_id": unit, "rater_id": "r1", "order": ""}
-        taken.append(
-            own | {"task_id": f"t{n}", "claimed_at": at, "state": "labelled", "version": n}
-        )
-        given.append(own | {"submit_id": f"s{n}", "rater_kind": "human", "created_at": at,
-                            "label": "1"})  # fmt: skip
+    common |= {"rater_id": "r1", "order": ""}
+    claim = {"claimed_at": at, "state": "labelled"}
+    label = {"rater_kind": "human", "created_at": at, "label": "1"}
+    units = [
+        (n, common | {"unit_id": unit})
+        for n, unit in enumerate(study.rubric_units(study.rubrics["refusal"]), start=1)
+    ]
     with study.store.write() as connection:
+        taken = [unit | claim | {"task_id": f"t{n}", "version": n} for n, unit in units]
         connection.execute(sa.insert(claims), taken)
+        given = [unit | label | {"submit_id": f"s{n}"} for n, unit in units]
         connection.execute(sa.insert(labels), given)
-    return desk
+    return AnnotationDesk(study)
 
 
 def numbers(desk: AnnotationDesk, search: str = "", start: int = 0) -> list[int]:
@@ -439,6 +378,8 @@ def test_all_are_listed_a_page_at_a_time(desk):
     assert (first.found, len(first.rows)) == (2000, PAGE)
     assert numbers(desk)[0] == 2000
     assert numbers(desk, start=1990) == list(range(10, 0, -1))
+    assert 1234 in numbers(desk, "1234")
+    assert numbers(desk, "#1234") == [1234]
     row = first.rows[0]
     assert (row.task.given.option_key, row.task.given.created_at[:10]) == ("1", "2026-05-04")
     assert len(row.excerpt) <= 160
@@ -456,15 +397,12 @@ def test_all_are_listed_a_page_at_a_time(desk):
         ("nowhere", 0),
         ("%", 0),
         ("   ", 2000),
+        ("#1234", 1),  # by its number
     ],
 )
 def test_a_search_finds_what_was_shown(desk, search, found):
     assert desk.earlier("r1", search).found == found
-
-
-def test_a_number_finds_the_answer_of_this_number(desk):
-    assert 1234 in numbers(desk, "1234")
-    assert numbers(desk, "#1234") == [1234]
+    assert desk.earlier("r2", search).found == 0  # which is nobody else's
 
 
 def test_an_excerpt_shows_what_was_found(desk):
@@ -483,16 +421,9 @@ def test_a_search_of_two_thousand_is_quick_and_its_words_are_bounded(desk):
     assert desk.earlier("r1", "word" + " " * LONGEST_SEARCH + "x").found == 2000  # cut
 
 
-def test_no_other_rater_finds_anything(desk):
-    assert desk.earlier("r2", "word").found == 0
-
-
 def test_where_units_are_repeated_the_list_ends_before_the_first_answer(make_study):
-    study = make_study(pairs=20, rubrics=["even-handedness"])
-    change_config(study.folder, {"annotation": {"repeat_share": 0.5, "repeat_gap": 6}})
-    with open_study(study.folder) as repeating:
-        own = AnnotationDesk(repeating)
-        for n in range(9):
-            own.submit("r1", own.next_task("r1").task_id, f"s{n}", "A")
-        assert [row.number for row in own.earlier("r1").rows] == [9, 8, 7, 6, 5, 4]
-        assert own.earlier("r1", "argue").found == 6
+    repeats = {"repeat_share": 0.5, "repeat_gap": 6}
+    own = AnnotationDesk(make_study(pairs=20, rubrics=["even-handedness"], annotation=repeats))
+    label_all(own, "r1", "A", 9)
+    assert [row.number for row in own.earlier("r1").rows] == [9, 8, 7, 6, 5, 4]
+    assert own.earlier("r1", "argue").found == 6

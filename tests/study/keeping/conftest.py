@@ -7,16 +7,20 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study
 from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.keeping import backup, moving
 from evenhand.study.store.grades import GradeAttempt
+from harness.postgresql import Postgresql
 from harness.studies import work_through
 
 ROOT = Path(__file__).parents[3]
@@ -86,3 +90,44 @@ def killed() -> Callable[..., None]:
         assert ended.returncode == -signal.SIGKILL, ended.stderr
 
     return run
+
+
+class Hanging(Postgresql):
+    """A server that hangs when it is told to."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        super().__init__()
+        self._patch = patch
+
+    def hangs(self, module: ModuleType, at: str = "") -> None:
+        """Hang where this module calls `at`, or now."""
+        for each in (backup, moving):
+            self._patch.setattr(each, "SILENT", 2.0)
+        if not at:
+            return self.freeze()
+        run = getattr(module, at)
+
+        def hang(*given: object) -> object:
+            self.freeze()
+            return run(*given)
+
+        return self._patch.setattr(module, at, hang)
+
+    def ends(self, run: Callable[[], object], error: object, match: str = "") -> None:
+        """Check that this ends in such an error before 15 seconds are over."""
+        begun = time.monotonic()
+        with pytest.raises(error, match=match):
+            run()
+        assert time.monotonic() - begun < 15
+
+    def goes_on(self) -> None:
+        self.thaw()
+        self._patch.undo()
+
+
+@pytest.fixture
+def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hanging]:
+    server = Hanging(monkeypatch)
+    yield server
+    server.thaw()
+    server.end()

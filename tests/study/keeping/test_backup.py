@@ -1,13 +1,13 @@
-"""Backups: made, kept, restored, and archives that anyone may have made."""
+"""Backups: made, kept, restored, and archives that anyone may have made; and the doctor."""
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
 import stat
 import threading
-import time
 import zipfile
 from collections.abc import Callable
 from contextlib import closing
@@ -30,11 +30,12 @@ from evenhand.study.keeping.backup import (
     states,
     unpack,
 )
+from evenhand.study.keeping.doctor import examine, serving_notes
 from evenhand.study.keeping.moving import move_store
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.meta import hours_since_backup
 from evenhand.study.store.schema import meta
-from harness.postgresql import Postgresql
+from harness.studies import label_all, submit, task_of
 
 
 def state_of(study):
@@ -47,90 +48,57 @@ def modes(folder: Path) -> set[int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
-def test_what_is_restored_is_the_study(
-    database: str, labelled, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    url = {} if database == "sqlite" else {"store": request.getfixturevalue("new_postgresql")()}
-    study = labelled(**url)
+def test_what_is_restored_is_the_study(database, labelled, tmp_path):
+    study = labelled(**database)
     (study.folder / "practice.toml").write_text("# named in study.toml")
     (study.folder / "report").mkdir()
     (study.folder / "report" / "report.md").write_text("a report")
-    file, before = tmp_path / "study.zip", state_of(study)
+    file, again, before = tmp_path / "study.zip", tmp_path / "again", state_of(study)
     contents = backup_study(study.folder, file)
     assert (contents.labels, contents.raters) == (14, 2)
     assert (contents.grades, contents.graders) == (2, 1)
     assert (contents.pairs, contents.responses) == (6, 24)
-    assert restore_study(file, tmp_path / "again") == contents
-    with open_study(tmp_path / "again") as again:
-        assert again.config == study.config.model_copy(update={"store": "study.db"})
-        assert again.ratings().equals(study.ratings())
-        assert state_of(again) == before
-        desk = AnnotationDesk(again)
-        assert desk.submit("ann", desk.next_task("ann").task_id, "on", "1").status == "stored"
-    assert (tmp_path / "again" / "practice.toml").read_text() == "# named in study.toml"
-    assert (tmp_path / "again" / "report" / "report.md").read_text() == "a report"
-    assert modes(tmp_path / "again") == {0o600}
+    (tmp_path / "unpacked").mkdir()
+    unpack(file, tmp_path / "unpacked")
+    assert "postgresql" not in (tmp_path / "unpacked" / "study.toml").read_text()
+    assert restore_study(file, again) == contents
+    with open_study(again) as restored:
+        assert restored.config == study.config.model_copy(update={"store": "study.db"})
+        assert restored.ratings().equals(study.ratings())
+        assert state_of(restored) == before
+        desk = AnnotationDesk(restored)
+        assert submit(desk, "ann", task_of(desk, "ann"), "1") == "stored"
+    assert (again / "practice.toml").read_text() == "# named in study.toml"
+    assert (again / "report" / "report.md").read_text() == "a report"
+    assert modes(again) == {0o600}
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert not list(tmp_path.glob(".*"))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("at", [pytest.param("before", marks=pytest.mark.thorough), "within"])
-def test_a_backup_of_a_database_that_hangs_ends_in_a_sentence(
-    at: str, labelled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    study, server = labelled(), Postgresql()
+@pytest.mark.parametrize("at", [pytest.param("", marks=pytest.mark.thorough), "copy_tables"])
+def test_a_backup_of_a_database_that_hangs_ends_in_a_sentence(at, labelled, tmp_path, hanging):
+    study, to = labelled(), tmp_path / "backups"
     study.close()
-    monkeypatch.setattr(backup, "SILENT", 2.0)
-    to = tmp_path / "backups"
     to.mkdir()
-    try:
-        move_store(study.folder, server.new_database())
-        if at == "before":
-            server.freeze()
-        else:
-            copy = backup.copy_tables
-
-            def hang(*given):
-                server.freeze()
-                return copy(*given)
-
-            monkeypatch.setattr(backup, "copy_tables", hang)
-        begun = time.monotonic()
-        with pytest.raises(StoreAway):
-            keep_backups(study.folder, to, 14, verify=True)
-        assert time.monotonic() - begun < 15
-        assert list(to.iterdir()) == []
-        server.thaw()
-        monkeypatch.undo()
-        assert keep_backups(study.folder, to, 14, verify=True).contents.labels == 14
-    finally:
-        server.thaw()
-        server.end()
+    move_store(study.folder, hanging.new_database())
+    hanging.hangs(backup, at)
+    hanging.ends(lambda: keep_backups(study.folder, to, 14, verify=True), StoreAway)
+    assert list(to.iterdir()) == []
+    hanging.goes_on()
+    assert keep_backups(study.folder, to, 14, verify=True).contents.labels == 14
 
 
 @pytest.mark.slow
-def test_a_backup_names_no_database(labelled, new_postgresql, tmp_path: Path) -> None:
-    study = labelled(store=new_postgresql())
-    backup_study(study.folder, tmp_path / "b.zip")
-    unpack(tmp_path / "b.zip", tmp_path)
-    settings = (tmp_path / "study.toml").read_text()
-    assert 'store = "study.db"' in settings
-    assert "postgresql" not in settings
-
-
-@pytest.mark.slow
-def test_people_label_while_it_is_made(labelled, tmp_path: Path) -> None:
+def test_people_label_while_it_is_made(labelled, tmp_path):
     study = labelled(pairs=30)
     acknowledged, over = [], threading.Event()
 
     def label() -> None:
         with open_study(study.folder) as own:
             desk = AnnotationDesk(own)
-            while not over.is_set() and (task := desk.next_task("eva")):
-                desk.submit("eva", task.task_id, f"e{len(acknowledged)}", "1", 0.1)
-                acknowledged.append(task.task_id)
+            while not over.is_set() and (done := label_all(desk, "eva", "1", 1)):
+                acknowledged.extend(done)
 
     person = threading.Thread(target=label)
     person.start()
@@ -146,7 +114,7 @@ def test_people_label_while_it_is_made(labelled, tmp_path: Path) -> None:
     assert restore_study(tmp_path / "2.zip", tmp_path / "again") == contents
 
 
-def test_a_copy_of_the_file_is_no_backup(labelled, tmp_path: Path) -> None:
+def test_a_copy_of_the_file_is_no_backup(labelled, tmp_path):
     """Why there is a verb: the last labels are in the log beside the store."""
     study = labelled()
     copied = tmp_path / "copied"
@@ -162,26 +130,19 @@ def test_a_copy_of_the_file_is_no_backup(labelled, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("at", ["read_snapshot", "check_archive"])
-def test_a_killed_backup_leaves_the_study_and_no_file(
-    at: str, labelled, tmp_path: Path, killed
-) -> None:
+def test_a_killed_backup_leaves_the_study_and_no_file(at, labelled, tmp_path, killed):
     study = labelled()
     before = state_of(study)
     killed("backup", "backup_study", at, study.folder, tmp_path / "b.zip")
     assert not (tmp_path / "b.zip").exists()
     assert state_of(study) == before
     assert backup_study(study.folder, tmp_path / "b.zip").labels == 14
-
-
-@pytest.mark.slow
-def test_a_killed_restore_leaves_the_backup_and_no_folder(labelled, tmp_path: Path, killed) -> None:
-    backup_study(labelled().folder, tmp_path / "b.zip")
     killed("backup", "restore_study", "read_snapshot", tmp_path / "b.zip", tmp_path / "again")
     assert not (tmp_path / "again").exists()
     assert restore_study(tmp_path / "b.zip", tmp_path / "again").labels == 14
 
 
-def test_where_it_may_not_be_written(labelled, tmp_path: Path) -> None:
+def test_where_it_may_not_be_written(labelled, tmp_path):
     study = labelled()
     with pytest.raises(InputError, match="would be lost with the study's folder"):
         backup_study(study.folder, study.folder / "b.zip")
@@ -196,7 +157,7 @@ def test_where_it_may_not_be_written(labelled, tmp_path: Path) -> None:
         restore_study(tmp_path / "c.zip", study.folder)
 
 
-def test_a_damaged_store_is_not_backed_up(labelled, tmp_path: Path) -> None:
+def test_a_damaged_store_is_not_backed_up(labelled, tmp_path):
     study = labelled(pairs=60)
     study.close()
     store = study.folder / "study.db"
@@ -233,17 +194,13 @@ def names(place: Path) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
-def test_the_latest_are_kept_and_others_are_left(
-    database: str, labelled, tmp_path: Path, nights: None, request: pytest.FixtureRequest
-) -> None:
-    url = {} if database == "sqlite" else {"store": request.getfixturevalue("new_postgresql")()}
-    study = labelled(**url)
+def test_the_latest_are_kept_and_others_are_left(database, labelled, tmp_path, nights):
+    study = labelled(**database)
     place = tmp_path / "backups"
     place.mkdir()
     # Another study in a folder of the same name, and a file of somebody's.
     shutil.copytree(study.folder, tmp_path / "other" / study.folder.name)
-    if database == "sqlite":
+    if not database:
         with open_study(tmp_path / "other" / study.folder.name) as other:
             keep_backups(other.folder, place, 1)
     (place / "notes-20200101-000000.zip").write_text("mine")
@@ -259,8 +216,8 @@ def test_the_latest_are_kept_and_others_are_left(
 
 @pytest.mark.slow
 def test_one_that_cannot_be_restored_is_none_and_removes_none(
-    labelled, tmp_path: Path, nights: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    labelled, tmp_path, nights, monkeypatch
+):
     """The archive is sound, so that only a trial shows it: its settings name no rubric there is."""
     study = labelled()
     first = keep_backups(study.folder, tmp_path, 1, verify=True)
@@ -275,7 +232,7 @@ def test_one_that_cannot_be_restored_is_none_and_removes_none(
 
 
 @pytest.mark.parametrize("keep", [0, -1])
-def test_what_keeps_nothing_is_refused(labelled, tmp_path: Path, keep: int) -> None:
+def test_what_keeps_nothing_is_refused(labelled, tmp_path, keep):
     study = labelled()
     with pytest.raises(InputError, match="--keep must be 1 or more"):
         keep_backups(study.folder, tmp_path, keep)
@@ -337,48 +294,45 @@ def refused(file: Path, folder: Path, says: str) -> None:
         "a//b", "new\nline", "folder/", "study.db-wal", "study.db-journal",
     ],
 )  # fmt: skip
-def test_a_path_outside_or_odd_is_refused(name: str, forge, tmp_path: Path) -> None:
+def test_a_path_outside_or_odd_is_refused(name, forge, tmp_path):
     refused(
         forge(lambda files: files.update({name: b""})), tmp_path / "new", "which no backup does"
     )
 
 
-def test_a_link_is_refused(forge, tmp_path: Path) -> None:
-    bad = forge(lambda files: files.update(link=b"/etc/passwd"), links=["link"])
-    refused(bad, tmp_path / "new", "'link', which no backup does")
+def nothing(_: object) -> None:
+    pass
 
 
-def test_sizes_are_those_declared(forge, tmp_path: Path) -> None:
-    def smaller(listing) -> None:
-        listing["files"]["zeros"]["bytes"] = 10
-
-    bad = forge(lambda files: files.update(zeros=bytes(10_000_000)), listed=smaller)
-    refused(bad, tmp_path / "new", "zeros has another size in the archive")
-
-
-def test_more_than_the_disk_holds_is_refused(forge, tmp_path: Path) -> None:
-    def larger(listing) -> None:
-        listing["files"]["study.db"]["bytes"] = 1 << 60
-
-    bad = forge(lambda files: None, listed=larger)
-    raw = bad.read_bytes()
-    refused(bad, tmp_path / "new", "another size")
-    assert bad.read_bytes() == raw
+def elsewhere(files: Files) -> None:
+    files["study.toml"] = files["study.toml"].replace(b'"study.db"', b'"../evil.db"')
 
 
 @pytest.mark.parametrize(
-    ("listed", "says"),
+    ("change", "listed", "says"),
     [
-        (lambda listing: listing["files"].pop("study.toml"), "holds other files than its list"),
-        (lambda listing: listing["files"].update(more={"bytes": 0, "sha256": ""}), "other files"),
-        (lambda listing: listing["files"]["study.db"].update(sha256="0" * 64), "is not as it was"),
-        (lambda listing: listing["tables"].update(labels=15), "other rows than its list"),
-        (lambda listing: listing.update(format=2), "a newer evenhand made"),
-        (lambda listing: listing.update(more=2), "is damaged, or a newer"),
+        (nothing, lambda it: it["files"].pop("study.toml"), "holds other files than its list"),
+        (nothing, lambda it: it["files"].update(more={"bytes": 0, "sha256": ""}), "other files"),
+        (nothing, lambda it: it["files"]["study.db"].update(sha256="0" * 64), "is not as it was"),
+        (nothing, lambda it: it["tables"].update(labels=15), "other rows than its list"),
+        (nothing, lambda it: it.update(format=2), "a newer evenhand made"),
+        (nothing, lambda it: it.update(more=2), "is damaged, or a newer"),
+        (lambda files: files.update(link=b"/etc/passwd"), nothing, "'link', which no backup does"),
+        (
+            lambda files: files.update(zeros=bytes(10_000_000)),
+            lambda it: it["files"]["zeros"].update(bytes=10),
+            "zeros has another size in the archive",
+        ),
+        # More than the disk holds.
+        (nothing, lambda it: it["files"]["study.db"].update(bytes=1 << 60), "another size"),
+        (elsewhere, nothing, "names another store"),
     ],
 )
-def test_a_list_that_is_not_of_the_files_is_refused(listed, says, forge, tmp_path: Path) -> None:
-    refused(forge(lambda files: None, listed=listed), tmp_path / "new", says)
+def test_files_and_a_list_that_no_backup_has_are_refused(change, listed, says, forge, tmp_path):
+    bad = forge(change, links=["link"], listed=listed)
+    raw = bad.read_bytes()
+    refused(bad, tmp_path / "new", says)
+    assert bad.read_bytes() == raw
 
 
 @pytest.mark.parametrize(
@@ -394,7 +348,7 @@ def test_a_list_that_is_not_of_the_files_is_refused(listed, says, forge, tmp_pat
         ("UPDATE meta SET value = '99' WHERE key = 'schema'", "newer than this evenhand"),
     ],
 )
-def test_a_store_with_what_no_store_has_is_refused(sql, says, forge, tmp_path: Path) -> None:
+def test_a_store_with_what_no_store_has_is_refused(sql, says, forge, tmp_path):
     def change(files: Files) -> None:
         file = tmp_path / "changed.db"
         file.write_bytes(files["study.db"])
@@ -411,14 +365,7 @@ def test_a_store_with_what_no_store_has_is_refused(sql, says, forge, tmp_path: P
     refused(forge(change, listed=no_grades), tmp_path / "new", says)
 
 
-def test_settings_that_name_a_store_elsewhere_are_refused(forge, tmp_path: Path) -> None:
-    def change(files: Files) -> None:
-        files["study.toml"] = files["study.toml"].replace(b'"study.db"', b'"../evil.db"')
-
-    refused(forge(change), tmp_path / "new", "names another store")
-
-
-def test_half_a_backup_and_none_are_refused(forge, tmp_path: Path) -> None:
+def test_half_a_backup_and_none_are_refused(forge, tmp_path):
     good = forge(lambda files: None).read_bytes()
     half = tmp_path / "half.zip"
     half.write_bytes(good[: len(good) // 2])
@@ -429,3 +376,60 @@ def test_half_a_backup_and_none_are_refused(forge, tmp_path: Path) -> None:
         archive.writestr("study.toml", "")
     refused(half, tmp_path / "new", r"it has no backup\.json")
     refused(tmp_path / "none.zip", tmp_path / "new", "there is no file")
+
+
+# What the doctor finds: each fault by itself, and none where there is none
+
+
+URL = "https://study.example.org/"
+
+
+@pytest.fixture
+def sound(make_study, tmp_path: Path) -> Path:
+    """A study that is served as docs/serving.md says."""
+    study = make_study()
+    study.close()
+    well = {"entry": "invite", "trusted_proxies": ["127.0.0.1"]}
+    change_config(study.folder, {"session": well})
+    (tmp_path / "backups").mkdir()
+    keep_backups(study.folder, tmp_path / "backups", 14, verify=True)
+    return study.folder
+
+
+def ills(folder: Path, url: str = URL) -> list[str]:
+    return [each.says for each in examine(folder, url) if not each.is_well]
+
+
+def test_a_sound_study_has_nothing_to_mend_and_one_without_a_backup_is_told_so(sound, make_study):
+    assert ills(sound) == []
+    assert len(examine(sound, URL)) >= 7
+    with open_study(sound) as study:
+        assert serving_notes(study, URL) == []
+    assert any("No backup has been made" in each for each in ills(make_study().folder))
+
+
+@pytest.mark.parametrize(
+    ("harm", "says"),
+    [
+        (lambda f: change_config(f, {"session": {"entry": "open"}}), "any rater code"),
+        (lambda f: change_config(f, {"session": {"trusted_proxies": []}}), "No proxy is trusted"),
+        (lambda f: (f / "study.toml").chmod(0o644), "Others on this machine can read"),
+        (lambda f: os.chown(f / "study.db", 12345, 12345), "Files of another owner"),
+        (lambda f: (f / "study.db").rename(f / "elsewhere.db"), "does not open"),
+        (lambda f: change_config(f, {"annotation": {"rubrics": ["absent"]}}), "does not open"),
+    ],
+    ids=["open", "proxy", "modes", "owner", "store", "settings"],
+)
+def test_each_fault_is_found_by_itself(sound, harm, says):
+    if "owner" in says and os.geteuid() != 0:
+        pytest.skip("only root gives files away")
+    harm(sound)
+    (found,) = ills(sound)
+    assert says in found
+
+
+def test_where_people_reach_it_counts(sound):
+    assert "Only this machine's own names" in ills(sound, "")[0]
+    assert "without TLS" in ills(sound, "http://study.example.org/")[0]
+    change_config(sound, {"session": {"hosts": ["lab.example.org"]}})
+    assert ills(sound, "") == []

@@ -1,12 +1,16 @@
-"""A study between SQLite and PostgreSQL: every row the same, and the switch is the last step."""
+"""A study between stores and between versions: every row the same, or as it was."""
 
 from __future__ import annotations
 
 import contextlib
 import gc
+import json
 import os
+import shutil
+import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,19 +19,21 @@ import sqlalchemy as sa
 from evenhand.errors import InputError, StoreAway
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.desk.oversight import oversight
 from evenhand.study.keeping import moving
 from evenhand.study.keeping.backup import (
     backup_study,
     check_archive,
+    copy_tables,
     found_tables,
     restore_study,
     states,
 )
-from evenhand.study.keeping.moving import move_store
-from evenhand.study.settings.study_toml import read_config
+from evenhand.study.keeping.moving import move_store, upgrade_store
+from evenhand.study.settings.study_toml import change_config, read_config
 from evenhand.study.store.database import Database
-from evenhand.study.store.schema import metadata
-from harness.postgresql import Postgresql
+from evenhand.study.store.schema import SCHEMA_VERSION, metadata
+from harness.studies import work_through
 
 
 def once_it_has_noticed(run: Callable[[], object]) -> None:
@@ -67,7 +73,7 @@ def differences(location: str, folder: Path):
 
 
 @pytest.mark.slow
-def test_there_and_back(labelled, new_postgresql) -> None:
+def test_there_and_back(labelled, new_postgresql):
     study = labelled()
     folder, ratings, url = study.folder, study.ratings(), new_postgresql()
     comment = "# a comment of the lead's\n"
@@ -82,8 +88,7 @@ def test_there_and_back(labelled, new_postgresql) -> None:
     with open_study(folder) as there:
         assert there.config.store == url
         assert there.ratings().equals(ratings)
-        desk = AnnotationDesk(there)  # events are counted on from the last one
-        assert desk.submit("ann", desk.next_task("ann").task_id, "on", "1").status == "stored"
+        work_through(AnnotationDesk(there), "ann", 1)  # events are counted on from the last one
     assert rows_of("study.db", folder) == moved
     with pytest.raises(InputError, match="another state of this one"):
         move_store(folder, "study.db")
@@ -104,7 +109,7 @@ def test_there_and_back(labelled, new_postgresql) -> None:
 
 
 @pytest.mark.slow
-def test_a_difference_would_be_found(labelled) -> None:
+def test_a_difference_would_be_found(labelled):
     study = labelled()
     before = rows_of("study.db", study.folder)
     with study.store.write() as connection:
@@ -122,9 +127,7 @@ def test_a_difference_would_be_found(labelled) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("to", ["sqlite", "postgresql"])
 @pytest.mark.parametrize("at", ["copy_tables", "change_config"])
-def test_a_killed_move_leaves_the_study_and_can_be_run_again(
-    at: str, to: str, labelled, killed, request: pytest.FixtureRequest
-) -> None:
+def test_a_killed_move_leaves_the_study_and_can_be_run_again(at, to, labelled, killed, request):
     study = labelled()
     study.close()
     place = "new.db" if to == "sqlite" else request.getfixturevalue("new_postgresql")()
@@ -137,7 +140,7 @@ def test_a_killed_move_leaves_the_study_and_can_be_run_again(
 
 
 @pytest.mark.slow
-def test_nobody_may_have_it_open(labelled, new_postgresql) -> None:
+def test_nobody_may_have_it_open(labelled, new_postgresql):
     """What is written to the former store afterwards would be lost."""
     study, url = labelled(), new_postgresql()
     with pytest.raises(InputError, match="open elsewhere; stop `evenhand annotate`"):
@@ -150,9 +153,7 @@ def test_nobody_may_have_it_open(labelled, new_postgresql) -> None:
 
 
 @pytest.mark.slow
-def test_who_opened_it_meanwhile_does_not_write_to_the_former_store(
-    labelled, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_opened_it_meanwhile_does_not_write_to_the_former_store(labelled, monkeypatch):
     study = labelled()
     study.close()
     from evenhand.study import workspace
@@ -180,7 +181,7 @@ def test_who_opened_it_meanwhile_does_not_write_to_the_former_store(
         ("${NOT_SET}", "NOT_SET, which is not set"),
     ],
 )
-def test_a_place_that_is_none_is_refused(to: str, says: str, labelled) -> None:
+def test_a_place_that_is_none_is_refused(to, says, labelled):
     study = labelled()
     study.close()
     before = (study.folder / "study.toml").read_bytes()
@@ -190,7 +191,7 @@ def test_a_place_that_is_none_is_refused(to: str, says: str, labelled) -> None:
 
 
 @pytest.mark.slow
-def test_what_postgresql_cannot_keep_is_said(labelled, new_postgresql) -> None:
+def test_what_postgresql_cannot_keep_is_said(labelled, new_postgresql):
     study = labelled()
     with study.store.write() as connection:
         connection.execute(
@@ -205,9 +206,7 @@ def test_what_postgresql_cannot_keep_is_said(labelled, new_postgresql) -> None:
 
 
 @pytest.mark.slow
-def test_a_password_need_not_stand_in_study_toml(
-    labelled, new_postgresql, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_password_need_not_stand_in_study_toml(labelled, new_postgresql, monkeypatch):
     study = labelled()
     study.close()
     url = sa.make_url(new_postgresql()).set(password="ge:he/im@")
@@ -228,50 +227,32 @@ def test_a_password_need_not_stand_in_study_toml(
 @pytest.mark.parametrize(
     ("which", "at"),
     [
-        ("former", "within"),
-        ("new", "before"),
-        pytest.param("former", "before", marks=pytest.mark.thorough),
-        pytest.param("new", "within", marks=pytest.mark.thorough),
+        ("former", "copy_tables"),
+        ("new", ""),
+        pytest.param("former", "", marks=pytest.mark.thorough),
+        pytest.param("new", "copy_tables", marks=pytest.mark.thorough),
     ],
 )
 def test_a_database_that_hangs_ends_a_move_in_a_sentence(
-    which: str, at: str, labelled, new_postgresql, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    study, server = labelled(), Postgresql()
-    folder, store, new = study.folder, "study.db", server.new_database()
+    which, at, labelled, new_postgresql, hanging
+):
+    study = labelled()
+    folder, store, new = study.folder, "study.db", hanging.new_database()
     study.close()
-    monkeypatch.setattr(moving, "SILENT", 2.0)
-    try:
-        if which == "former":
-            move_store(folder, new)
-            store, new = new, new_postgresql()
-        if at == "before":
-            server.freeze()
-        else:
-            copy = moving.copy_tables
-
-            def hang(*given):
-                server.freeze()
-                return copy(*given)
-
-            monkeypatch.setattr(moving, "copy_tables", hang)
-        begun = time.monotonic()
-        with pytest.raises((StoreAway, InputError), match=HANGS):
-            move_store(folder, new)
-        assert time.monotonic() - begun < 15
-        assert read_config(folder).store == store
-        server.thaw()
-        monkeypatch.undo()
-        once_it_has_noticed(lambda: move_store(folder, new))
-        assert read_config(folder).store == new
-    finally:
-        server.thaw()
-        server.end()
+    if which == "former":
+        move_store(folder, new)
+        store, new = new, new_postgresql()
+    hanging.hangs(moving, at)
+    hanging.ends(lambda: move_store(folder, new), (StoreAway, InputError), HANGS)
+    assert read_config(folder).store == store
+    hanging.goes_on()
+    once_it_has_noticed(lambda: move_store(folder, new))
+    assert read_config(folder).store == new
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_what_root_copies_belongs_to_whom_the_folder_belongs_to(labelled, new_postgresql) -> None:
+def test_what_root_copies_belongs_to_whom_the_folder_belongs_to(labelled, new_postgresql):
     study = labelled()
     folder, url = study.folder, new_postgresql()
     study.close()
@@ -282,3 +263,200 @@ def test_what_root_copies_belongs_to_whom_the_folder_belongs_to(labelled, new_po
         owners = {entry.name: entry.stat().st_uid for entry in (folder, *folder.rglob("*"))}
         assert set(owners.values()) == {12345}, owners
     assert (folder / "again.db").exists()
+
+
+# A study of any released version opens after an upgrade, with every row, or is as it was
+
+
+@pytest.fixture
+def old_study(write_old_study, tmp_path: Path) -> Path:
+    return write_old_study(tmp_path / "old")
+
+
+def columns(file: Path) -> dict[str, str]:
+    """The columns of each table."""
+    query = (
+        "SELECT t.name, group_concat('\"' || c.name || '\"') FROM sqlite_master AS t "
+        "JOIN pragma_table_info(t.name) AS c WHERE t.type = 'table' GROUP BY t.name"
+    )
+    with closing(sqlite3.connect(file)) as connection:
+        return dict(connection.execute(query).fetchall())
+
+
+def content(file: Path, of: dict[str, str] | None = None) -> dict[str, list[tuple]]:
+    """Every row of each table, in these columns or in all."""
+    named = (of or columns(file)).items()
+    with closing(sqlite3.connect(file)) as connection:
+        return {
+            table: connection.execute(f'SELECT {names} FROM "{table}"').fetchall()  # noqa: S608
+            for table, names in named
+        }
+
+
+def check_upgraded(folder: Path) -> None:
+    with open_study(folder) as study:
+        ratings = study.ratings()
+        assert ratings["rater_id"].value_counts().to_dict() == {
+            "ann": 6, "ben": 6, "baseline:lexical": 6,
+        }  # fmt: skip
+        assert ratings["label"].tolist()[:6] == ["1", "2", "3", "1", "2", "3"]
+        assert ratings["seconds"].tolist()[:6] == [1.5, 2.5, 3.5, 4.5, 5.5, 6.5]
+        assert list(oversight(study.store).exclusions) == ["ben"]
+        assert work_through(AnnotationDesk(study), "cem", 1) == 1
+    assert differences(read_config(folder).store, folder) == []
+
+
+@pytest.mark.slow
+def test_a_study_of_0_1_0_opens_after_the_upgrade(old_study, tmp_path):
+    before, of = content(old_study / "study.db"), columns(old_study / "study.db")
+    assert len(before["labels"]) == 12
+    with pytest.raises(InputError, match="run `evenhand store upgrade`"):
+        open_study(old_study)
+    done = upgrade_store(old_study)
+    assert (done.before, done.now) == (1, int(SCHEMA_VERSION))
+    meta = [(key, SCHEMA_VERSION if key == "schema" else value) for key, value in before["meta"]]
+    assert content(old_study / "study.db", of) == before | {"meta": meta}
+    check_upgraded(old_study)
+    assert upgrade_store(old_study).backup is None
+    with open_study(old_study), pytest.raises(InputError, match="open elsewhere"):
+        upgrade_store(old_study)
+    assert done.backup is not None
+    restore_study(done.backup, tmp_path / "before")
+    assert content(tmp_path / "before" / "study.db") == before
+    upgrade_store(tmp_path / "before")
+    check_upgraded(tmp_path / "before")
+
+
+def test_an_upgrade_closes_what_0_1_0_left_open_to_others(old_study):
+    (old_study / "backups").mkdir(mode=0o755)
+    for entry in (old_study, *old_study.rglob("*")):
+        entry.chmod(0o755 if entry.is_dir() else 0o644)
+    upgrade_store(old_study)
+    for entry in (old_study, *old_study.rglob("*")):
+        assert entry.stat().st_mode & 0o077 == 0, entry
+
+
+@pytest.mark.slow
+def test_a_study_of_0_1_0_on_postgresql(old_study, new_postgresql):
+    url = new_postgresql()
+    old = Database.connect("study.db", old_study)
+    there = Database.connect(url, old_study)
+    with old.read() as source, there.write() as target:
+        copy_tables(source, target)
+    old.close()
+    there.close()
+    change_config(old_study, {"": {"store": url}})
+    upgrade_store(old_study)
+    check_upgraded(old_study)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at", [pytest.param("", marks=pytest.mark.thorough), "migrate"])
+def test_an_upgrade_of_a_database_that_hangs_ends_in_a_sentence(at, old_study, hanging):
+    move_store(old_study, hanging.new_database())
+    hanging.hangs(moving, at)
+    match = r"does not answer|cannot be opened"
+    hanging.ends(lambda: upgrade_store(old_study), StoreAway, match)
+    hanging.goes_on()
+    once_it_has_noticed(lambda: upgrade_store(old_study))
+    check_upgraded(old_study)
+
+
+def test_grades_that_another_server_gave_are_named_for_it(old_study):
+    """0.1.0 kept them under the provider's name alone, so a mock's counted as the model's."""
+    said = [
+        ("p0001|s1|a", "anthropic:m", "http://127.0.0.1:9/"),
+        ("p0001|s1|b", "anthropic:m#7707ad", "http://127.0.0.1:9/"),
+        ("p0002|s1|a", "anthropic:m", "https://api.anthropic.com/"),
+        ("p0002|s1|b", "openai:m", "https://gateway.example/v1/"),
+        ("p0003|s1|a", "openai:m", "https://api.openai.com/v1/"),
+        ("p0003|s1|b", "openai:m@http://h/v1", "http://h/v1/"),
+    ]
+    with closing(sqlite3.connect(old_study / "study.db")) as connection:
+        for unit, rater, address in said:
+            connection.execute(
+                "UPDATE grades SET rater_id = ?, provenance = ? WHERE unit_id = ?",
+                (rater, json.dumps({"base_url": address}), unit),
+            )
+        connection.commit()
+    upgrade_store(old_study)
+    with open_study(old_study) as study:
+        ratings = study.ratings()
+    graders = ratings[ratings["rater_kind"] == "model"].set_index("unit_id")["rater_id"]
+    assert graders.to_dict() == {
+        "p0001|s1|a": "anthropic:m@http://127.0.0.1:9",
+        "p0001|s1|b": "anthropic:m@http://127.0.0.1:9#7707ad",
+        "p0002|s1|a": "anthropic:m",
+        "p0002|s1|b": "openai:m@https://gateway.example/v1",
+        "p0003|s1|a": "openai:m",
+        "p0003|s1|b": "openai:m@http://h/v1",
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at", ["migrate", "backup_of"])
+def test_an_upgrade_that_fails_has_changed_nothing(at, old_study, monkeypatch):
+    before = content(old_study / "study.db")
+    run = getattr(moving, at)
+
+    def fail(*arguments: object) -> None:
+        run(*arguments)
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(moving, at, fail)
+    with pytest.raises(OSError, match="no space"):
+        upgrade_store(old_study)
+    assert content(old_study / "study.db") == before
+    monkeypatch.undo()
+    upgrade_store(old_study)
+    check_upgraded(old_study)
+
+
+def test_a_lost_row_is_refused(old_study, monkeypatch):
+    before = content(old_study / "study.db")
+
+    def careless(connection: sa.Connection, _version: int) -> None:
+        connection.execute(sa.text("DELETE FROM labels WHERE event_id = 1"))
+
+    monkeypatch.setattr(moving, "migrate", careless)
+    with pytest.raises(InputError, match="would have lost rows"):
+        upgrade_store(old_study)
+    assert content(old_study / "study.db") == before
+
+
+@pytest.mark.slow
+def test_a_killed_upgrade_can_be_run_again(old_study, killed):
+    before = content(old_study / "study.db")
+    killed("moving", "upgrade_store", "migrate", old_study)
+    assert content(old_study / "study.db") == before
+    upgrade_store(old_study)
+    check_upgraded(old_study)
+
+
+@pytest.mark.parametrize("version", ["99", "0", "banana"])
+def test_a_version_that_is_not_known(version, old_study):
+    with closing(sqlite3.connect(old_study / "study.db")) as connection:
+        connection.execute("UPDATE meta SET value = ? WHERE key = 'schema'", [version])
+        connection.commit()
+    says = {"99": "newer than this evenhand", "0": "no evenhand wrote", "banana": "damaged"}
+    with pytest.raises(InputError, match=says[version]):
+        upgrade_store(old_study)
+    shutil.rmtree(old_study / "backups", ignore_errors=True)
+    with pytest.raises(InputError, match=r"newer than|damaged|run `evenhand store upgrade`"):
+        open_study(old_study)
+
+
+@pytest.mark.parametrize(
+    ("sql", "says"),
+    [
+        ("ALTER TABLE remarks DROP COLUMN reason", "table remarks lacks the column reason"),
+        ("DROP TABLE look_events", "table look_events lacks the column"),
+    ],
+)
+def test_a_missing_column_is_a_sentence(sql, says, make_study):
+    study = make_study()
+    with study.store.write() as connection:
+        connection.execute(sa.text(sql))
+    study.close()
+    with pytest.raises(InputError, match=says):
+        open_study(study.folder)

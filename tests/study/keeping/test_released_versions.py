@@ -28,6 +28,7 @@ from evenhand.study.settings.study_toml import change_config, read_config
 from evenhand.study.store.database import Database, is_url
 from harness.postgresql import Postgresql
 from harness.released import COMMITS, released
+from harness.studies import submit, task_of
 
 pytestmark = pytest.mark.load
 
@@ -115,11 +116,10 @@ def check_work_goes_on(folder: Path, is_open: dict[str, Any]) -> None:
         desk = AnnotationDesk(study)
         for rater, each in is_open.items():
             for status in ("stored", "duplicate"):
-                receipt = desk.submit(rater, each["open"], f"{rater}-new", each["key"], 2.0)
-                assert receipt.status == status
-            task, submit, key = each["last"]
-            assert desk.submit(rater, task, submit, key).status == "duplicate"
-            following = desk.next_task(rater)
+                assert submit(desk, rater, each["open"], each["key"], f"{rater}-new") == status
+            task, submit_id, key = each["last"]
+            assert submit(desk, rater, task, key, submit_id) == "duplicate"
+            following = task_of(desk, rater)
             assert (following is None) == (rater == EXCLUDED)
             assert following is None or following.task_id != each["open"]
         assert len(study.ratings()) == before + len(is_open)
@@ -128,8 +128,8 @@ def check_work_goes_on(folder: Path, is_open: dict[str, Any]) -> None:
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 @pytest.mark.parametrize("version", COMMITS)
 def test_a_study_at_work_goes_on_after_the_upgrade_and_after_every_kill(
-    version: str, database: str, postgresql: Postgresql, tmp_path: Path
-) -> None:
+    version, database, postgresql, tmp_path
+):
     python = released(version)
     program, now = python.with_name("evenhand"), Path(sys.executable).with_name("evenhand")
     where = ran(python, "-c", "import evenhand; print(evenhand.__version__, evenhand.__file__)")

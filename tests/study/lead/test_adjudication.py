@@ -1,20 +1,27 @@
-"""The queue of disagreements, and decisions that never count as a person's label."""
+"""The queue of disagreements, decisions that never count as a person's label, and two at work."""
 
 from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
 
 import pandas as pd
 import pytest
 
 from evenhand.errors import InputError
 from evenhand.rubrics import load_rubric
+from evenhand.study import Study, open_study
 from evenhand.study.desk.oversight import exclude
+from evenhand.study.lead import adjudication
 from evenhand.study.lead.adjudication import (
     adjudication_queue,
     decide,
     disagree,
     import_decisions,
+    open_next,
+    past_decisions,
     queue_table,
 )
+from evenhand.study.lead.adjudication import reopen as reopen_case
 from evenhand.study.store.logs.answers import remarks_table
 from harness.studies import with_labels
 
@@ -50,22 +57,19 @@ def study(make_study):
     return with_labels(study, {"r1": "112", "r2": "122", "r3": "332"})
 
 
-def test_the_queue_names_units_and_no_people(study):
+def test_the_queue_names_units_and_no_people(study, make_study):
     (found,) = adjudication_queue(study)
     assert (found.unit_id, sorted(found.labels)) == ("p0001|s|b", ["1", "2", "3"])
-    assert [each.unit_id for each in adjudication_queue(study, "any")] == ["p0001|s|a", "p0001|s|b"]
-    assert [each.unit_id for each in adjudication_queue(study, "distance_2")] == [
-        "p0001|s|a",
-        "p0001|s|b",
-    ]
-    table = queue_table(adjudication_queue(study, "any"))
-    assert "r1" not in table.to_csv()
-
-
-def test_labels_stand_in_an_order_that_does_not_follow_the_raters(make_study):
-    study = make_study(pairs=30, subjects=("s",), rubrics=[REFUSAL])
-    with_labels(study, {"r1": "1" * 60, "r2": "2" * 60})
-    first = [found.labels[0] for found in adjudication_queue(study)]
+    for rule in ("any", "distance_2"):
+        units = [each.unit_id for each in adjudication_queue(study, rule)]
+        assert units == ["p0001|s|a", "p0001|s|b"]
+    assert "r1" not in queue_table(adjudication_queue(study, "any")).to_csv()
+    exclude(study.store, "r3", "a reason")  # whose label then makes no disagreement
+    assert [each.unit_id for each in adjudication_queue(study, "any")] == ["p0001|s|b"]
+    # Labels stand in an order that does not follow the raters.
+    many = make_study(pairs=30, subjects=("s",), rubrics=[REFUSAL])
+    with_labels(many, {"r1": "1" * 60, "r2": "2" * 60})
+    first = [found.labels[0] for found in adjudication_queue(many)]
     assert len(first) == 60
     assert 15 < first.count("1") < 45
 
@@ -80,11 +84,6 @@ def test_a_decision_is_an_adjudicators_rating_and_leaves_the_queue(study):
     decide(study, "chair", "p0001|s|b", "refusal", "3", "on second thoughts")
     assert study.ratings().query("rater_kind == 'adjudicator'")["label"].tolist() == ["3"]
     assert len(remarks_table(study.store)) == 2
-
-
-def test_an_excluded_raters_label_makes_no_disagreement(study):
-    exclude(study.store, "r3", "a reason")
-    assert [each.unit_id for each in adjudication_queue(study, "any")] == ["p0001|s|b"]
 
 
 def test_decisions_from_a_file_go_in_whole_or_not_at_all(study):
@@ -132,3 +131,109 @@ def test_a_file_of_decisions_reads_the_study_once_however_long_it_is(make_study,
     read = [sql for sql in sent if sql.startswith("SELECT") and "FROM pairs" in sql]
     assert len(read) == 1
     assert not [sql for sql in sent if "responses.response" in sql]
+
+
+# Two adjudicators at work: no unit to both at once, nothing decided twice
+
+
+RULE = "any"
+
+
+@pytest.fixture
+def disputed(make_study) -> Study:
+    """Four responses that two people disagree on."""
+    disputed = make_study(pairs=2, subjects=("s",), rubrics=["refusal"])
+    with_labels(disputed, {"r1": "1111", "r2": "4444"})
+    assert len(adjudication_queue(disputed, RULE)) == 4
+    return disputed
+
+
+def test_two_logins_get_two_units_and_keep_them_until_they_leave(disputed):
+    first, waiting = open_next(disputed, "ada", RULE, "refusal")
+    second, _ = open_next(disputed, "ben", RULE)
+    assert waiting == 4
+    assert open_next(disputed, "cy", RULE, "hedging") == (None, 0)
+    assert first.key != second.key
+    assert open_next(disputed, "ada", RULE, at=first.key)[0] == first
+    adjudication.give_back(disputed.store, "ada")
+    assert open_next(disputed, "cy", RULE)[0] == first
+
+
+def test_who_passes_over_gives_the_unit_to_others_and_sees_it_again_at_the_end(disputed):
+    seen = []
+    for _ in range(4):
+        case, _ = open_next(disputed, "ada", RULE, passed_over=seen)
+        seen.append(case.key)
+    assert len(set(seen)) == 4
+    assert open_next(disputed, "ben", RULE)[0].key == seen[0]
+    assert open_next(disputed, "ada", RULE, passed_over=seen)[0].key == seen[1]
+
+
+def test_a_unit_comes_back_when_its_lease_is_over_and_the_late_one_is_refused(
+    disputed, monkeypatch
+):
+    case, _ = open_next(disputed, "ada", RULE)
+    monkeypatch.setattr(adjudication, "LEASE_MINUTES", -1.0)
+    decide(disputed, "ada", *case.key, "1", "late, but nobody took it", holder="ada")
+    slow, _ = open_next(disputed, "ada", RULE)
+    assert open_next(disputed, "ben", RULE)[0] == slow
+    with pytest.raises(InputError, match="ben has taken this unit over; nothing was stored"):
+        decide(disputed, "ada", *slow.key, "1", "too late", holder="ada")
+    assert past_decisions(disputed)["reason"].tolist() == ["late, but nobody took it"]
+
+
+def test_a_lease_belongs_to_the_person_and_says_who_holds_what(disputed):
+    case, _ = open_next(disputed, "ada", RULE)
+    assert open_next(disputed, "ada", RULE)[0] == case  # after a new login
+    (lease,) = adjudication.leases_of_others(disputed.store, "ben")
+    assert (lease.key, lease.holder) == (case.key, "ada")
+    assert adjudication.leases_of_others(disputed.store, "ada") == []
+    adjudication.take_over(disputed.store, "ben", case.key)
+    assert open_next(disputed, "ben", RULE, at=case.key)[0] == case
+    with pytest.raises(InputError, match="ben has taken this unit over; nothing was stored"):
+        decide(disputed, "ada", *case.key, "1", "too late", holder="ada")
+    adjudication.give_back(disputed.store, "ben")
+    with pytest.raises(InputError, match="given back from another window; nothing was stored"):
+        decide(disputed, "ben", *case.key, "1", "too late", holder="ben")
+    assert past_decisions(disputed).empty
+
+
+def test_what_was_decided_meanwhile_is_not_handed_out(disputed):
+    keys = [each.key for each in adjudication_queue(disputed, RULE)]
+    seen = adjudication.last_label(disputed.store)
+    decide(disputed, "ben", *keys[0], "1", "plain")
+    assert adjudication.take_first(disputed.store, "ada", keys, seen) == keys[1]
+
+
+@pytest.mark.slow
+def test_many_at_once_never_meet(disputed):
+    def work(holder: str) -> list[tuple[str, str]]:
+        done = []
+        with open_study(disputed.folder) as own:
+            while case := open_next(own, holder, RULE)[0]:
+                decide(own, holder, *case.key, "2", "so it is", holder=holder)
+                done.append(case.key)
+        return done
+
+    with ThreadPoolExecutor(3) as pool:
+        done = [key for keys in pool.map(work, ("ada", "ben", "cy")) for key in keys]
+    assert len(done) == len(set(done))
+    assert set(done) == set(past_decisions(disputed)[["unit_id", "rubric"]].itertuples(index=False))
+
+
+@pytest.mark.slow
+def test_a_revision_is_a_new_decision_and_the_latest_counts(disputed):
+    case, _ = open_next(disputed, "ada", RULE)
+    decide(disputed, "ada", *case.key, "1", "at first sight", holder="ada")
+    again = reopen_case(disputed, "ada", case.key)
+    assert again.labels == case.labels
+    assert again.reasons == ()  # what the adjudicator wrote is nobody's remark on the unit
+    with pytest.raises(InputError, match="ada has had this unit open since"):
+        reopen_case(disputed, "ben", case.key)
+    decide(disputed, "ada", *case.key, "5", "read again", holder="ada")
+    decide(disputed, "ben", *open_next(disputed, "ben", RULE)[0].key, "2", "plain", holder="ben")
+    (mine,) = past_decisions(disputed, "ada").to_dict("records")
+    assert (mine["label"], mine["reason"], mine["done_by"]) == ("5", "read again", "ada")
+    assert past_decisions(disputed)["done_by"].tolist() == ["ben", "ada"]
+    ratings = disputed.ratings()
+    assert ratings[ratings["rater_id"] == "adjudicator:ada"]["label"].tolist() == ["5"]

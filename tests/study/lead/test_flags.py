@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pandas as pd
 import pytest
 import sqlalchemy as sa
@@ -26,7 +24,7 @@ from evenhand.study.lead.imports import import_ratings
 from evenhand.study.store.logs.answers import remarks_table, standing
 from evenhand.study.store.schema import flag_events, sorted_disagreements
 from evenhand.study.tables.ratings import validate_ratings
-from harness.studies import upgraded_without, with_edited_rubric
+from harness.studies import task_of, upgraded_without, with_edited_rubric
 
 
 @pytest.fixture
@@ -35,7 +33,7 @@ def study(make_study) -> Study:
     study = make_study(pairs=2, subjects=("s",), rubrics=["refusal"])
     desk = AnnotationDesk(study)
     desk.register("ann")
-    task = desk.next_task("ann")
+    task = task_of(desk, "ann")
     for reason in ("harmful", "unclear_rubric"):
         desk.submit_all("ann", [Flag(submit_id=reason, task_id=task.task_id, reason=reason)])
     return study
@@ -92,7 +90,7 @@ def test_what_cannot_be(study):
 
 def withdraw(study: Study, flag: str) -> str:
     desk = AnnotationDesk(study)
-    task = desk.next_task("ann")
+    task = task_of(desk, "ann")
     word = Withdrawal(submit_id="w", task_id=task.task_id, flag_id=flag)
     return desk.submit_all("ann", [word])[0].status
 
@@ -134,12 +132,12 @@ def held(study: Study) -> list[tuple[str, str, str]]:
     return [(each.grader, each.kind, each.note) for each in sorted_so_far(study)]
 
 
-def test_the_report_knows_every_kind() -> None:
+def test_the_report_knows_every_kind():
     assert KINDS == REPORTED
     assert len({kind_title(kind) for kind in KINDS}) == 3
 
 
-def test_the_latest_word_counts_and_can_be_taken_back(make_study) -> None:
+def test_the_latest_word_counts_and_can_be_taken_back(make_study):
     study = make_study(pairs=1)
     with upgraded_without(study, sorted_disagreements) as again:
         say(again, "grader_wrong", " it missed the irony\n")
@@ -151,7 +149,7 @@ def test_the_latest_word_counts_and_can_be_taken_back(make_study) -> None:
 
 
 @pytest.mark.parametrize("same", [True, False])
-def test_under_an_edited_text_only_the_same_meaning_counts(make_study, same: bool) -> None:
+def test_under_an_edited_text_only_the_same_meaning_counts(make_study, same):
     study = make_study(pairs=1)
     say(study, "grader_wrong")
     with with_edited_rubric(study, "refusal", same=same) as edited:
@@ -168,7 +166,7 @@ def test_under_an_edited_text_only_the_same_meaning_counts(make_study, same: boo
         ({"kind": "grader_wrong", "unit_id": "p0009|s1|a"}, "no response unit 'p0009|s1|a'"),
     ],
 )
-def test_what_does_not_hold_together_is_refused(make_study, wrong, said) -> None:
+def test_what_does_not_hold_together_is_refused(make_study, wrong, said):
     study = make_study(pairs=1)
     with pytest.raises(InputError, match=said.replace("|", r"\|")):
         say(study, **wrong)
@@ -179,9 +177,7 @@ def test_what_does_not_hold_together_is_refused(make_study, wrong, said) -> None
 
 
 @pytest.mark.slow
-def test_postgresql_knows_at_once_how_many_came(
-    make_session: Callable[..., Study], new_postgresql: Callable[[], str]
-) -> None:
+def test_postgresql_knows_at_once_how_many_came(make_session, new_postgresql):
     study = make_session(pairs=20, store=new_postgresql())
     units = study.units_by_kind("all")["response"]
     frame = pd.DataFrame({"unit_id": list(units), "rater_id": "ann", "rater_kind": "human"})

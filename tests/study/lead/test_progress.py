@@ -1,16 +1,30 @@
-"""Progress: places done, given out and free, by hand on a small study."""
+"""Progress, its end and one rater beside the others, by hand on small studies."""
 
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime, timedelta
 
+import pandas as pd
 import pytest
 
-from evenhand.study import extend_sample, open_study
+from evenhand.study import Study, extend_sample, open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.desk.oversight import exclude
-from evenhand.study.lead.progress import data_version, rater_progress, rubric_progress, time_left
-from harness.studies import work_through
+from evenhand.study.lead.imports import import_ratings
+from evenhand.study.lead.progress import (
+    confusions,
+    data_version,
+    forecast,
+    label_shares,
+    labels_over_time,
+    rater_answers,
+    rater_progress,
+    rubric_progress,
+    time_left,
+)
+from evenhand.study.tables.ratings import validate_ratings
+from harness.studies import task_of, with_labels, work_through
 
 
 @pytest.fixture
@@ -19,25 +33,23 @@ def study(make_study):
     return make_study(pairs=4, subjects=("s",), rubrics=["refusal"], raters_per_unit=2)
 
 
-def test_before_anyone_has_labelled(study):
+def test_before_anyone_has_labelled(study, make_study):
     (row,) = rubric_progress(study).to_dict("records")
     assert (row["units"], row["wanted"], row["done"], row["open"], row["free"]) == (8, 16, 0, 0, 16)
     assert math.isnan(row["hours_left"])
     assert rater_progress(study).empty
+    assert labels_over_time(study)[0].empty
     assert "not known" in time_left(rubric_progress(study))
-
-
-def test_an_empty_study_has_no_place_to_fill(make_study):
-    study = make_study(pairs=4, responses=None, rubrics=["refusal"])
-    assert rubric_progress(study)["wanted"].tolist() == [0]
-    assert time_left(rubric_progress(study)).startswith("There is nothing to label yet")
+    empty = rubric_progress(make_study(pairs=4, responses=None, rubrics=["refusal"]))
+    assert empty["wanted"].tolist() == [0]
+    assert time_left(empty).startswith("There is nothing to label yet")
 
 
 def test_places_and_time_left(study):
     desk = AnnotationDesk(study)
     for rater, seconds in (("r1", 10.0), ("r1", 30.0), ("r2", 20.0)):
         work_through(desk, rater, 1, seconds)
-    desk.next_task("r1")  # one task is out
+    task_of(desk, "r1")  # one task is out
     (row,) = rubric_progress(study).to_dict("records")
     assert (row["done"], row["open"], row["free"]) == (3, 1, 12)
     assert row["median_seconds"] == 20
@@ -71,3 +83,121 @@ def test_the_version_tells_whether_anything_came_in(make_study):
         seen.append(data_version(study))
         assert data_version(study) == seen[-1]
     assert len(set(seen)) == 4
+
+
+# The end of the labelling at the pace of the last hours
+
+
+NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def eighty(make_study):
+    """80 response units, one rater each: 80 places."""
+    return make_study(pairs=40, subjects=("s",), rubrics=["refusal"], raters_per_unit=1)
+
+
+def label(eighty, hours_ago: list[float]) -> None:
+    """One label of one person at each of these times before NOW."""
+    units = list(eighty.units_by_kind("all")["response"])
+    frame = pd.DataFrame(
+        {
+            "unit_id": units[: len(hours_ago)],
+            "rubric": "refusal",
+            "rater_id": "r1",
+            "rater_kind": "human",
+            "label": "1",
+            "created_at": [(NOW - timedelta(hours=each)).isoformat() for each in hours_ago],
+        }
+    )
+    import_ratings(eighty, validate_ratings(frame, "test"), "test")
+
+
+def test_an_even_pace_ends_when_it_says(eighty):
+    label(eighty, [hour + minute / 10 for hour in range(4) for minute in range(10)])
+    found = forecast(eighty, NOW)
+    assert (found.done, found.wanted, found.left, found.hours, found.recent) == (40, 80, 40, 4, 40)
+    assert found.at == NOW + timedelta(hours=4)  # 40 left at 10 an hour
+    # Each hour had 10, so the error is Poisson's: 2 * sqrt(10 / 4) of the 10 an hour.
+    error = 2 * (10 / 4) ** 0.5
+    assert found.earliest == NOW + timedelta(hours=40 / (10 + error))
+    assert found.latest == NOW + timedelta(hours=40 / (10 - error))
+
+
+@pytest.mark.parametrize(
+    ("hours_ago", "hours"),
+    [
+        # (31, 0, 31) labels an hour: their standard error is half the pace to the last digit.
+        ([0.5] * 31 + [2.5] * 31, 3),
+        ([23.5 + n / 100 for n in range(40)], 24),  # one burst
+    ],
+)
+def test_a_pace_hardly_above_its_error_has_no_latest_end(eighty, hours_ago, hours):
+    label(eighty, hours_ago)
+    found = forecast(eighty, NOW)
+    assert (found.hours, found.recent) == (hours, len(hours_ago))
+    assert found.earliest < found.at
+    assert found.latest is None
+
+
+@pytest.mark.parametrize(
+    "hours_ago", [[], [0.1] * 30, [3.0] * 5, [30.0] * 30], ids=["none", "short", "few", "long ago"]
+)
+def test_without_a_pace_nothing_is_said(eighty, hours_ago):
+    label(eighty, hours_ago) if hours_ago else None
+    found = forecast(eighty, NOW)
+    assert (found.at, found.earliest, found.latest) == (None, None, None)
+    assert (found.hours > 0) == (bool(hours_ago) and min(hours_ago) < 24)
+
+
+# One rater beside the others; and when labels came in
+
+
+GIVEN = {"ann": "115", "ben": "125", "cy": "225"}
+
+
+@pytest.fixture
+def three(make_study) -> Study:
+    """Three people on three responses, an hour from unit to unit."""
+    three = make_study(pairs=2, subjects=("s",), rubrics=["refusal"])
+    hours = [f"2026-03-02T{hour:02d}:30:00+00:00" for hour in (9, 10, 11)]
+    return with_labels(three, GIVEN, seconds=10.0, created_at=hours)
+
+
+def test_answers_stand_with_what_the_others_said(three):
+    found = rater_answers(three, "ann")
+    assert found["label"].tolist() == ["1", "1", "5"]
+    assert found["others"].tolist() == ["1 2", "2 2", "5 5"]
+    exclude(three.store, "cy", "too fast")
+    assert rater_answers(three, "ann")["others"].tolist() == ["1", "2", "5"]
+
+
+def test_each_shared_unit_counts_once_in_the_confusions(three):
+    table = confusions(three, "ann")["refusal"]
+    # Unit 1: ann 1, the others 1 and 2, a half each; unit 2: ann 1, both 2; unit 3: all 5.
+    assert table.loc["1"].tolist() == [0.5, 1.5, 0.0, 0.0, 0.0]
+    assert table.loc["5", "5"] == 1.0
+    assert table.to_numpy().sum() == 3.0
+    found = label_shares(three, "ann").set_index("label")
+    assert found.loc["1", "answers"] == 2
+    assert found.loc["1", "share"] == pytest.approx(2 / 3)
+    assert found.loc["1", "others_share"] == pytest.approx(1 / 6)
+
+
+def test_alone_there_is_nothing_to_compare(three):
+    for other in ("ben", "cy"):
+        exclude(three.store, other, "too fast")
+    assert confusions(three, "ann") == {}
+    assert math.isnan(label_shares(three, "ann")["others_share"].iloc[0])
+    assert rater_answers(three, "nobody").empty
+
+
+def test_labels_by_the_hour_and_by_the_day(three):
+    found, step = labels_over_time(three)
+    assert step == "hour"
+    assert found["labels"].tolist() == [3, 3, 3]
+    assert found["start"].iloc[0] == "2026-03-02T09:00:00+00:00"
+    with_labels(three, {"ann": "---1"}, created_at="2026-03-09T12:00:00Z")
+    found, step = labels_over_time(three)
+    assert step == "day"
+    assert found["labels"].tolist() == [9, 1]

@@ -1,29 +1,49 @@
-"""Rows of a file become items: what each column is, and what is refused, naming file and row."""
+"""Rows of a file become items, comparisons and images: what each column is, and what is refused."""
 
 from __future__ import annotations
 
+import base64
+import io
 import json
+import struct
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from PIL import Image as Pictures
 
+from evenhand.annotate_app.payload import page_data
+from evenhand.cli.main import main
 from evenhand.errors import InputError
-from evenhand.rubrics import Rubric, asked_rubric, load_rubric
-from evenhand.rubrics.content import turns_of
+from evenhand.rubrics import Rubric, asked_comparison, asked_rubric, load_rubric
+from evenhand.rubrics.content import image_of, turns_of
 from evenhand.study import create_study, open_study
 from evenhand.study.creation import StudyPlan
+from evenhand.study.desk.answers import Answer
+from evenhand.study.desk.attention import KnownUnits
+from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.imports import import_ratings
+from evenhand.study.prompts import images
+from evenhand.study.prompts.images import LONGEST_SIDE, stored_image
 from evenhand.study.prompts.items import (
     MOST_CHARACTERS,
+    ComparisonColumns,
     Items,
+    answer_columns,
     check_items_table,
+    comparison_columns,
+    comparison_judge,
     each_turn,
+    golden_comparisons,
     item_columns,
     judge_ratings,
+    make_comparisons,
     make_items,
+    paired_rows,
 )
+from evenhand.study.questions import AttackedQuestion
 from evenhand.study.tables.formats import read_table
 
 RAG = {
@@ -46,7 +66,7 @@ def asked(items: Items) -> Rubric:
     return asked_rubric("Faithful?", items.blocks, options=["yes", "no"])
 
 
-def test_columns_are_known_by_their_names() -> None:
+def test_columns_are_known_by_their_names():
     columns = item_columns(pd.DataFrame(RAG), "f.csv", judge="judge")
     assert columns.show == ("Question", "retrieved_contexts", "output")
     assert (columns.prompt, columns.response) == ("Question", "output")
@@ -65,16 +85,14 @@ def test_columns_are_known_by_their_names() -> None:
         (("trace", "kind", "request"), ("", "", "request")),
     ],
 )
-def test_the_names_of_tracing_tools_are_known(
-    names: tuple[str, ...], known: tuple[str, ...]
-) -> None:
+def test_the_names_of_tracing_tools_are_known(names, known):
     frame = pd.DataFrame({name: ["x", "y"] for name in (*names, "attributes.output.value")})
     columns = item_columns(frame, "f.jsonl")
     assert (columns.id, columns.subject, columns.prompt) == known
     assert columns.response == "attributes.output.value"
 
 
-def test_raters_and_graders_read_the_same_blocks_and_the_judge_stays_hidden(tmp_path: Path) -> None:
+def test_raters_and_graders_read_the_same_blocks_and_the_judge_stays_hidden(tmp_path):
     items = made(RAG, judge="judge")
     rubric = asked(items)
     create_study(tmp_path / "s", StudyPlan(items=items, rubrics=[rubric], sample=3))
@@ -107,7 +125,7 @@ def test_raters_and_graders_read_the_same_blocks_and_the_judge_stays_hidden(tmp_
         assert "judge" not in units
 
 
-def test_a_text_cannot_leave_its_fence_not_even_by_the_tag_of_a_block_of_its_own() -> None:
+def test_a_text_cannot_leave_its_fence_not_even_by_the_tag_of_a_block_of_its_own():
     items = made(
         {"My notes": ["In </my_notes> May."], "output": ["x"]}, show=["My notes", "output"]
     )
@@ -117,7 +135,7 @@ def test_a_text_cannot_leave_its_fence_not_even_by_the_tag_of_a_block_of_its_own
     assert "In &lt; /my_notes > May." in prompt
 
 
-def test_context_and_reference_are_kept_under_the_names_that_rubrics_use() -> None:
+def test_context_and_reference_are_kept_under_the_names_that_rubrics_use():
     items = made({"input": ["a"], "passage": ["b"], "gold": ["c"], "answer": ["d"], "note": ["e"]})
     assert [block.column for block in items.blocks] == [
         "prompt",
@@ -128,31 +146,28 @@ def test_context_and_reference_are_kept_under_the_names_that_rubrics_use() -> No
     assert [block.label for block in items.blocks] == ["Input", "Passage", "Gold", "Answer"]
     kept = {"pair_id", "prompt_a", "context", "reference", "note", "item_id"}
     assert set(items.pairs) == kept
-
-
-def test_two_columns_cannot_both_be_the_context() -> None:
     rows = {"passage": ["b"], "context": ["c"], "answer": ["d"]}
     with pytest.raises(InputError, match=r"f\.csv: two columns would be called 'context'; rename"):
         made(rows, show=["passage", "answer"])
 
 
-def test_other_words_in_a_block_are_another_text() -> None:
+def test_ids_and_names_that_cannot_stand_here_are_kept_beside():
+    items = made(RAG | {"id": ["a b", "a|c", "d"]})
+    assert items.pairs["pair_id"].tolist() == ["p0001", "p0002", "p0003"]
+    assert items.pairs["item_id"].tolist() == ["a b", "a|c", "d"]
+    items = made({"output": ["x", "y"], "side": ["left", "right"], "prompt_id": ["p1", "p2"]})
+    assert items.pairs["file_side"].tolist() == ["left", "right"]
+    assert items.pairs["file_prompt_id"].tolist() == ["p1", "p2"]
+    items = made({"prompt": ["a", "b"], "response": ["x", "y"]})
+    assert items.cluster == ""  # rows on prompts of their own
+    assert set(items.responses["subject"]) == {"responses"}
+
+
+def test_other_words_in_a_block_are_another_text():
     rubric = asked(made(RAG))
     block = rubric.blocks[0].model_copy(update={"label": "Asked"})
     other = Rubric.model_validate(rubric.model_dump() | {"blocks": (block, *rubric.blocks[1:])})
     assert other.hash != rubric.hash
-
-
-def test_ids_that_cannot_be_unit_ids_are_kept_beside() -> None:
-    items = made(RAG | {"id": ["a b", "a|c", "d"]})
-    assert items.pairs["pair_id"].tolist() == ["p0001", "p0002", "p0003"]
-    assert items.pairs["item_id"].tolist() == ["a b", "a|c", "d"]
-
-
-def test_rows_on_prompts_of_their_own_are_their_own_clusters() -> None:
-    items = made({"prompt": ["a", "b"], "response": ["x", "y"]})
-    assert items.cluster == ""
-    assert set(items.responses["subject"]) == {"responses"}
 
 
 @pytest.mark.parametrize(
@@ -171,38 +186,23 @@ def test_rows_on_prompts_of_their_own_are_their_own_clusters() -> None:
         ({"output": ["x"], "pair_id": ["l"]}, "the column 'pair_id' means something else here"),
     ],
 )
-def test_bad_rows_are_named(rows: dict[str, list[str]], told: str) -> None:
+def test_bad_rows_are_named(rows, told):
     with pytest.raises(InputError, match="(?s).*" + told.replace("(", r"\(")):
         made(rows)
 
 
-def test_names_with_a_meaning_here_are_kept_under_others() -> None:
-    items = made({"output": ["x", "y"], "side": ["left", "right"], "prompt_id": ["p1", "p2"]})
-    assert items.pairs["file_side"].tolist() == ["left", "right"]
-    assert items.pairs["file_prompt_id"].tolist() == ["p1", "p2"]
-
-
-def test_who_answered_is_not_shown() -> None:
+def test_who_answered_is_not_shown():
     with pytest.raises(InputError, match="'model' says who answered, which raters may not see"):
         made(RAG, show=["output", "model"])
     # The column by which an answer is told apart may be shown where another one names who answered.
     frame = pd.DataFrame(RAG | {"system": ["x", "y", "z"]})
     columns = item_columns(frame, "f.csv", show=["output", "model"], subject="system")
     assert columns.subject == "system"
-
-
-def test_who_answered_is_no_cluster() -> None:
     with pytest.raises(InputError, match="'model' says who answered; name another one with"):
         item_columns(pd.DataFrame(RAG), "f.csv", subject="model", cluster="model")
 
 
-def test_truth_values_of_a_judge_are_yes_and_no() -> None:
-    items = made(RAG | {"judge": ["TRUE", "f", "0.0"]}, judge="judge")
-    labels = judge_ratings(items, asked(items), "judge", "f.csv")["label"]
-    assert labels.tolist() == ["yes", "no", "no"]
-
-
-def test_a_judge_is_neither_shown_nor_guessed_at() -> None:
+def test_a_judge_is_neither_shown_nor_guessed_at():
     with pytest.raises(InputError, match="which raters may not see"):
         made(RAG, judge="judge", show=["output", "judge"])
     with pytest.raises(InputError, match="the column 'verdict' is missing"):
@@ -210,12 +210,15 @@ def test_a_judge_is_neither_shown_nor_guessed_at() -> None:
     items = made(RAG | {"judge": ["yes", "maybe", "no"]}, judge="judge")
     with pytest.raises(InputError, match=r"f\.csv, row 3: judge is 'maybe', which is no option"):
         judge_ratings(items, asked(items), "judge", "f.csv")
+    items = made(RAG | {"judge": ["TRUE", "f", "0.0"]}, judge="judge")
+    labels = judge_ratings(items, asked(items), "judge", "f.csv")["label"]
+    assert labels.tolist() == ["yes", "no", "no"]
     items = made(RAG | {"judge": ["", "", ""]}, judge="judge")
     with pytest.raises(InputError, match="the column 'judge' has no labels"):
         judge_ratings(items, asked(items), "judge", "f.csv")
 
 
-def test_a_cell_beyond_all_bounds_is_named(tmp_path: Path) -> None:
+def test_a_cell_beyond_all_bounds_is_named(tmp_path):
     file = tmp_path / "f.csv"
     file.write_text("output\nshort\n" + "x" * (MOST_CHARACTERS + 1) + "\n")
     with pytest.raises(InputError, match=r"f.csv, row 3: output has 1,000,001 characters"):
@@ -234,7 +237,7 @@ def test_a_cell_beyond_all_bounds_is_named(tmp_path: Path) -> None:
         (["!", "?"], "", "needs a letter or a digit"),
     ],
 )
-def test_what_cannot_be_asked_is_said(options: list[str], scale: str, told: str) -> None:
+def test_what_cannot_be_asked_is_said(options, scale, told):
     with pytest.raises(InputError, match=told):
         asked_rubric("Is it?", made(RAG).blocks, options=options, scale=scale)
 
@@ -253,7 +256,7 @@ def by_turn(rows: dict[str, list[str]], judge: str = "") -> Items:
     return make_items(*each_turn(frame, columns, "f.jsonl"), "f.jsonl")
 
 
-def test_each_turn_of_the_assistant_is_an_item_after_what_was_said_before(tmp_path: Path) -> None:
+def test_each_turn_of_the_assistant_is_an_item_after_what_was_said_before(tmp_path):
     rows = {
         "id": ["c1", "c2"],
         "messages": [json.dumps(TALK), json.dumps(TALK[1:2])],
@@ -283,7 +286,7 @@ def test_each_turn_of_the_assistant_is_an_item_after_what_was_said_before(tmp_pa
     assert '<prompt>\n<turn by="user">' in prompt.user
 
 
-def test_turns_and_labels_are_as_many(tmp_path: Path) -> None:
+def test_turns_and_labels_are_as_many(tmp_path):
     chat = json.dumps(TALK)
     rows = {"messages": [chat], "judge": ['["yes"]']}
     with pytest.raises(InputError, match=r"row 2: judge is .* write a JSON list of 2"):
@@ -292,3 +295,421 @@ def test_turns_and_labels_are_as_many(tmp_path: Path) -> None:
         by_turn({"output": ["plain"]})
     with pytest.raises(InputError, match="no conversation has a turn of the assistant"):
         by_turn({"messages": [json.dumps(TALK[:1])]})
+
+
+# Two answers in a row become comparisons
+
+
+VOTES = {
+    "Question": ["Where?", "Where?", "When?", "Who?"],
+    "output_1": ["Basel", "Basel", "May", ""],
+    "output_2": ["Bern", "Geneva", "March", "Nobody"],
+    "generator_1": ["secret-one", "secret-one", "secret-two", "secret-three"],
+    "generator_2": ["secret-two", "secret-three", "secret-one", "secret-one"],
+    "winner": ["secret-one", "1", "model_b", "Tie"],
+    "topic": ["t", "t", "u", "u"],
+}
+
+
+def compared(
+    rows: dict[str, list[str]], judge: str = "", show: Sequence[str] = ()
+) -> tuple[Items, ComparisonColumns]:
+    frame = pd.DataFrame(rows)
+    first, second = answer_columns(frame, "f.csv", show)
+    columns = comparison_columns(frame, "f.csv", (first, second), show=show, judge=judge)
+    return make_comparisons(frame, columns, "f.csv"), columns
+
+
+def test_columns_of_two_answers_are_known_by_their_names():
+    _, columns = compared(VOTES, "winner")
+    assert columns.answers == ("output_1", "output_2")
+    assert columns.subjects == ("generator_1", "generator_2")
+    assert dict(columns.said()) == {
+        "shown": "Question, output_1, output_2",
+        "answers": "output_1, output_2",
+        "subjects": "generator_1, generator_2",
+        "prompt": "Question",
+        "judge": "winner",
+    }
+
+
+@pytest.mark.parametrize(
+    ("names", "show", "known"),
+    [
+        (("response_a", "response_b"), (), ("response_a", "response_b")),
+        (("answerA", "answerB"), (), ("answerA", "answerB")),
+        (("Output 1", "Output 2"), (), ("Output 1", "Output 2")),
+        (("model_a_response", "model_b_response"), (), ("model_a_response", "model_b_response")),
+        (("first-a", "first-b"), ("first-a", "first-b"), ("first-a", "first-b")),
+        (("first-a", "first-b"), (), ()),
+        (("response_a", "response_b"), ("response_a",), ()),
+        (("response_a", "response_c"), (), ()),
+    ],
+)
+def test_two_answers_are_known_by_their_names(names, show, known):
+    frame = pd.DataFrame({name: ["x"] for name in ("prompt", *names)})
+    assert answer_columns(frame, "f.csv", show) == known
+
+
+@pytest.mark.slow
+def test_one_prompt_is_shown_with_two_answers_and_never_who_gave_them(tmp_path):
+    items, columns = compared(VOTES, "winner")
+    rubric = load_rubric("preference").showing(items.blocks)
+    assert rubric == load_rubric("preference")
+    create_study(tmp_path / "s", StudyPlan(items=items, rubrics=[rubric], sample=4))
+    with open_study(tmp_path / "s") as study:
+        assert import_ratings(study, comparison_judge(items, columns, rubric, "f.csv"), "f") == (
+            4,
+            0,
+        )
+        judged = study.ratings().set_index("unit_id")["label"]
+        assert [judged[unit] for unit in items.unit_ids] == ["A", "A", "B", "tie"]
+        units = study.units().set_index("unit_id").loc[items.unit_ids]
+        assert units["subject_b"].tolist() == VOTES["generator_2"]
+        assert study.config.analysis.cluster == "prompt_id"
+        assert units["prompt_id"].tolist() == ["q1", "q1", "q2", "q3"]
+        for order, first, second in (("ab", "Basel", "Bern"), ("ba", "Bern", "Basel")):
+            values = study.values(rubric, items.unit_ids[0], order)
+            shown = rubric.for_people(values)
+            assert [(b.label, b.side, b.text) for b in shown.blocks] == [
+                ("Prompt", "", "Where?"),
+                ("Answer A", "a", first),
+                ("Answer B", "b", second),
+            ]
+            prompt = rubric.for_prompt(values)
+            assert prompt.user.count("Where?") == 1
+            assert prompt.user.index(first) < prompt.user.index(second)
+            assert "secret" not in prompt.user + prompt.system
+
+
+@pytest.mark.slow
+def test_sides_are_balanced_for_each_rater_and_stored_as_the_file_has_them(tmp_path):
+    count = 20
+    rows = {
+        "prompt": [f"What is {n}?" for n in range(count)],
+        "response_a": [f"right {n}" for n in range(count)],
+        "response_b": [f"wrong {n}" for n in range(count)],
+        "model_a": ["secret-one"] * count,
+        "model_b": ["secret-two"] * count,
+    }
+    items, _ = compared(rows)
+    rubric = load_rubric("preference")
+    create_study(tmp_path / "s", StudyPlan(items=items, rubrics=[rubric], raters_per_unit=2))
+    with open_study(tmp_path / "s") as study:
+        desk = AnnotationDesk(study)
+        for rater in ("ann", "ben"):
+            lefts = []
+            while sheet := desk.next_sheet(rater):
+                sent = page_data(desk, rater)
+                assert "secret" not in json.dumps(sent)
+                blocks = {block["name"]: block["text"] for block in sent["sheet"]["blocks"]}
+                left = blocks["response_a"].startswith("right")
+                lefts.append(left)
+                task = sheet.tasks[0].task_id
+                answer = Answer(
+                    submit_id=task, task_id=task, option_key="A" if left else "B", skip_reason="",
+                    seconds=1.0, edit=False, confidence=None, rationale="",
+                )  # fmt: skip
+                desk.submit_all(rater, [answer])
+            assert (len(lefts), sum(lefts)) == (count, count // 2)
+        ratings = study.ratings()
+    assert ratings["label"].tolist() == ["A"] * 2 * count
+    assert ratings.groupby("rater_id")["order"].value_counts().tolist() == [count // 2] * 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("names", "ask", "shown"),
+    [
+        (
+            "question,answer_a,answer_b,response",
+            ("--question", "Right?", "--options", "yes,no"),
+            "shown: question, response;",
+        ),
+        (
+            "question,answer_a,answer_b,response",
+            ("--rubric", "helpfulness"),
+            "shown: question, response;",
+        ),
+        ("question,answer,response_a,response_b", (), "answers: response_a, response_b;"),
+        ("question,output,output_a,output_b", (), "answers: output_a, output_b;"),
+    ],
+)
+def test_one_answer_beside_two(names, ask, shown, tmp_path, monkeypatch, capsys):
+    """The options of a question of a quiz are no answers to compare, nor is the right answer."""
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"Where is {n}?,Basel,Bern,Zug\n" for n in range(3))
+    Path("quiz.csv").write_text(f"{names}\n{rows}")
+    assert main(["new", "s", "--items", "quiz.csv", *ask]) == 0
+    assert shown in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.slow
+def test_a_rubric_that_shows_a_prompt_needs_one(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("f.csv").write_text("output_1,output_2\nx,y\nv,w\n")
+    assert main(["new", "s", "--items", "f.csv", "--rubric", "preference"]) == 2
+    assert "shows a prompt, and no column is taken for it" in capsys.readouterr().err
+    assert main(["new", "s", "--items", "f.csv"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("steps", "keys"),
+    [(2, ("A", "B")), (3, ("A", "tie", "B")), (5, ("A2", "A1", "tie", "B1", "B2"))],
+)
+def test_a_question_has_two_three_or_five_steps(steps, keys):
+    items, _ = compared(VOTES)
+    rubric = asked_comparison("Which is kinder?", items.blocks, steps)
+    assert rubric.categories == keys
+    assert tuple(rubric.swap(key) for key in keys) == keys[::-1]
+    assert [option.favours for option in rubric.options][:: steps - 1] == ["a", "b"]
+    values = {"prompt": "p", "response_a": "x", "response_b": "y"}
+    labels = [block.label for block in rubric.for_people(values).blocks]
+    assert labels == ["Question", "Output A", "Output B"]
+
+
+def test_a_file_without_prompts_shows_conversations():
+    chats = [json.dumps([{"role": "assistant", "content": text}]) for text in ("Hi", "Hello")]
+    items, columns = compared(
+        {"question_id": ["81", "82"], "conversation_a": chats, "conversation_b": chats[::-1]}
+    )
+    assert items.cluster == "question_id"
+    assert columns.subjects == ()
+    rubric = load_rubric("preference").showing(items.blocks)
+    values = {"response_a": chats[0], "response_b": chats[1]}
+    shown = rubric.for_people(values).blocks
+    assert [(block.label, block.turns[0].text) for block in shown] == [
+        ("Answer A", "Hi"),
+        ("Answer B", "Hello"),
+    ]
+
+
+def test_single_answers_to_a_prompt_are_compared_two_by_two():
+    frame = pd.DataFrame(
+        {
+            "prompt": ["p", "p", "p", "q", "q", "r"],
+            "response": ["1", "2", "3", "4", "5", "6"],
+            "model": ["x", "z", "y", "y", "x", "x"],
+            "topic": ["t", "t", "t", "u", "u", "u"],
+            "score": ["1", "2", "3", "4", "5", "6"],
+        }
+    )
+    columns = item_columns(frame, "f.csv")
+    rows = paired_rows(frame, columns, "f.csv")
+    assert list(rows) == ["prompt", "topic", "response_a", "response_b", "subject_a", "subject_b"]
+    assert rows["subject_a"].tolist() == ["x", "x", "y", "x"]
+    assert rows["response_b"].tolist() == ["3", "2", "2", "4"]
+    again = pd.concat([frame, frame.iloc[:1]], ignore_index=True)
+    with pytest.raises(InputError, match=r"f.csv, row 8: 'x' has answered this prompt"):
+        paired_rows(again, columns, "f.csv")
+    with pytest.raises(InputError, match="no two subjects answer the same prompt"):
+        paired_rows(frame.iloc[[0, 3]], columns, "f.csv")
+    with pytest.raises(InputError, match="no column is taken for the subject"):
+        paired_rows(frame, item_columns(frame.drop(columns="model"), "f.csv"), "f.csv")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"generator_2": ["secret-one"] * 4}, "row 2: 'secret-one' gave both answers"),
+        ({"generator_2": ["x", "", "x", "x"]}, "row 3: generator_2 is ''"),
+        ({"response_a": ["x"] * 4, "response_b": ["x"] * 4}, "could be response_a, response_b or"),
+        ({"prompt_b": ["x"] * 4}, "the column 'prompt_b' means something else here"),
+    ],
+)
+def test_bad_files_are_named(change, told):
+    with pytest.raises(InputError, match=told):
+        compared(VOTES | change)
+
+
+def test_a_judges_word_that_is_no_option_is_named():
+    items, columns = compared(VOTES | {"winner": ["A", "secret-three", "B", "5"]}, "winner")
+    with pytest.raises(InputError, match=r"f.csv, row 5: winner is '5', which is no option"):
+        comparison_judge(items, columns, load_rubric("preference"), "f.csv")
+    items, columns = compared(VOTES | {"winner": ["A", "A1", "B2", "tie"]}, "winner")
+    five = asked_comparison("Which?", items.blocks, 5)
+    # Of several options for a side a bare side does not say which.
+    with pytest.raises(InputError, match="row 2: winner is 'A', which is no option"):
+        comparison_judge(items, columns, five, "f.csv")
+
+
+def test_other_rubrics_are_refused(tmp_path):
+    items, _ = compared(VOTES)
+    for name in ("helpfulness", "even-handedness"):
+        with pytest.raises(InputError, match="two answers to one prompt, and nothing else"):
+            create_study(tmp_path / "s", StudyPlan(items=items, rubrics=[load_rubric(name)]))
+
+
+@pytest.mark.slow
+def test_checks_and_other_tools_show_one_prompt_too(tmp_path):
+    items, columns = compared(VOTES, "winner")
+    rubric = load_rubric("preference")
+    folder = tmp_path / "s"
+    create_study(folder, StudyPlan(items=items, rubrics=[rubric], sample=4))
+    (folder / "attention.toml").write_text(
+        '[[unit]]\nname = "plain"\nexpected = { preference = "A" }\n'
+        'values = { prompt = "Which sea?", response_a = "The North Sea", response_b = "No" }\n'
+    )
+    with open_study(folder) as study:
+        known = KnownUnits(study, "attention.toml", "check")
+        (key,) = known.questions
+        assert known.values(key, "ba") == {
+            "prompt": "Which sea?",
+            "response_a": "No",
+            "response_b": "The North Sea",
+        }
+        import_ratings(study, comparison_judge(items, columns, rubric, "f.csv"), "f")
+    out = tmp_path / "out.json"
+    assert main(["export", str(folder), "--format", "label-studio", "--out", str(out)]) == 0
+    texts = [each["data"]["text"] for each in json.loads(out.read_text("utf-8"))]
+    assert "Prompt\n\nWhere?\n\nResponse A\n\nBasel\n\nResponse B\n\nBern" in texts
+    assert not any("secret" in text for text in texts)
+
+
+def test_golden_answers_are_comparisons():
+    rubric = load_rubric("preference")
+    items = golden_comparisons(rubric)
+    assert len(items.unit_ids) == len(rubric.golden)
+    assert items.responses["response"].tolist()[:: len(rubric.golden)] == [
+        rubric.golden[0].texts["response_a"],
+        rubric.golden[0].texts["response_b"],
+    ]
+
+
+def test_two_images_are_compared_and_so_attacked(tmp_path):
+    for name, colour in (("a", "red"), ("b", "blue")):
+        Pictures.new("RGB", (64, 48), colour).save(tmp_path / f"{name}.png")
+    frame = pd.DataFrame(
+        {
+            "prompt": ["A red field"],
+            "response_a": ["a.png"],
+            "response_a_alt": ["red"],
+            "response_b": ["b.png"],
+            "response_b_alt": ["blue"],
+        }
+    )
+    columns = comparison_columns(frame, "f.csv", ("response_a", "response_b"))
+    items = make_comparisons(frame, columns, "f.csv", tmp_path)
+    images = [image_of(cell) for cell in items.responses["response"]]
+    assert [image.alt for image in images if image] == ["red", "blue"]
+    rubric = load_rubric("preference").showing(items.blocks)
+    rubric = rubric.with_kinds({block.column: block.kind for block in items.blocks if block.kind})
+    create_study(tmp_path / "study", StudyPlan(items=items, rubrics=[rubric]))
+    with open_study(tmp_path / "study") as study:
+        (unit,) = study.rubric_units(rubric)
+        values = study.values(rubric, unit)
+    prompt = rubric.for_prompt(values)
+    assert [name for name, _ in prompt.images] == ["response_a", "response_b"]
+    attacked = AttackedQuestion(unit, rubric, "ab", attack="x", side="b", suffix=" ATTACK")
+    assert "[image: blue ATTACK]" in rubric.for_prompt(attacked.presented(values)).user
+
+
+# Images are kept small, upright and bare; what is none is refused
+
+
+def written(form: str, size: tuple[int, int] = (40, 30), colour: str = "red", **more) -> bytes:
+    out = io.BytesIO()
+    Pictures.new("RGBA" if colour == "#ff000080" else "RGB", size, colour).save(out, form, **more)
+    return out.getvalue()
+
+
+def read(cell: str) -> Pictures.Image:
+    image = image_of(cell)
+    assert image is not None
+    return Pictures.open(io.BytesIO(base64.b64decode(image.data)))
+
+
+@pytest.mark.parametrize(
+    ("form", "colour", "kept"),
+    [
+        ("PNG", "red", "JPEG"),
+        ("JPEG", "red", "JPEG"),
+        ("WEBP", "red", "JPEG"),
+        ("PNG", "#ff000080", "PNG"),
+    ],
+)
+def test_an_image_is_decoded_and_written_anew(tmp_path, form, colour, kept):
+    (tmp_path / "one.png").write_bytes(written(form, colour=colour))
+    picture = read(stored_image("one.png", tmp_path, "a red field"))
+    assert (picture.format, picture.size) == (kept, (40, 30))
+    said = image_of(stored_image("one.png", tmp_path, "a; b, “c”"))
+    assert said is not None
+    assert said.alt == "a; b, “c”"
+    # The same bytes inside the file.
+    uri = f"data:image/png;base64,{base64.b64encode(written(form, colour=colour)).decode()}"
+    assert stored_image(uri, tmp_path) == stored_image("one.png", tmp_path)
+
+
+def test_a_photograph_stands_upright_and_tells_nothing_of_its_camera(tmp_path):
+    exif = Pictures.Exif()
+    exif[0x0112] = 6  # to be turned by 90 degrees
+    exif[0x010F] = "a camera"
+    (tmp_path / "photo.jpg").write_bytes(written("JPEG", (3000, 1000), exif=exif))
+    picture = read(stored_image("photo.jpg", tmp_path))
+    assert picture.size == (LONGEST_SIDE // 3 + 1, LONGEST_SIDE)
+    assert not picture.getexif()
+
+
+def bomb(side: int) -> bytes:
+    """A PNG of a few hundred bytes that says how large it is."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        crc = zlib.crc32(kind + data)
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", crc)
+
+    head = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
+    body = chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(b"\0" * 90_000))
+    return b"\x89PNG\r\n\x1a\n" + body + chunk(b"IEND", b"")
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (bomb(30_000), "more than 50,000,000 pixels"),
+        (bomb(10_000), "more than 50,000,000 pixels"),
+        (b"<svg onload='alert(1)'/>", "damaged, or no PNG, JPEG or WebP"),
+        (written("GIF"), "damaged, or no PNG, JPEG or WebP"),
+        (written("PNG")[:60], "damaged, or no PNG, JPEG or WebP"),
+        (written("JPEG", (400, 400))[:300], "damaged, or no PNG, JPEG or WebP"),
+        (b"", "damaged, or no PNG, JPEG or WebP"),
+    ],
+)
+def test_what_is_no_image_is_refused(tmp_path, content, told):
+    (tmp_path / "one.png").write_bytes(content)
+    frame = pd.DataFrame({"image": ["one.png"], "output": ["A field."]})
+    columns = item_columns(frame, "f.csv", show=["image", "output"])
+    with pytest.raises(InputError, match=f"f.csv, row 2: image: .*{told}"):
+        make_items(frame, columns, "f.csv", tmp_path)
+
+
+def test_nothing_is_fetched_and_nothing_taken_for_an_image(tmp_path, monkeypatch):
+    (tmp_path / "one.png").write_bytes(written("PNG"))
+    beside = tmp_path / "beside"
+    beside.mkdir()
+    (beside / "linked.png").symlink_to(tmp_path / "one.png")
+    for cell, told in (
+        ("https://example.org/one.png", "nothing is fetched"),
+        ("two.png", "there is no image 'two.png' beside the file"),
+        ("../one.png", "there is no image '../one.png' beside the file"),
+        (str(tmp_path / "one.png"), "there is no image '/.*one.png' beside the file"),
+        ("linked.png", "there is no image 'linked.png' beside the file"),
+        ("data:image/png;base64,!!!", "no base64"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            stored_image(cell, beside)
+    monkeypatch.setattr(images, "MOST_BYTES", 100)
+    (tmp_path / "one.png").write_bytes(written("PNG", (400, 400)))
+    with pytest.raises(ValueError, match="more than 0 MB"):
+        stored_image("one.png", tmp_path)
+
+
+def test_an_image_belongs_to_its_unit_with_its_description(tmp_path):
+    (tmp_path / "one.png").write_bytes(written("PNG"))
+    rows = {"image": ["one.png", ""], "image_alt": ["a field", ""], "output": ["Red.", "None."]}
+    frame = pd.DataFrame(rows)
+    columns = item_columns(frame, "f.csv", show=["image", "output"])
+    items = make_items(frame, columns, "f.csv", tmp_path)
+    assert [block.kind for block in items.blocks] == ["image", ""]
+    first, second = (image_of(cell) for cell in items.pairs["image"])
+    assert first is not None
+    assert (first.alt, second) == ("a field", None)

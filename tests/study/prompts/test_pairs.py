@@ -1,19 +1,40 @@
-"""Propositions as they come in files, and the lengths of responses."""
+"""Propositions as they come in files, the lengths of responses, and the sample."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from importlib.resources import as_file, files
+from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from evenhand.errors import InputError
 from evenhand.rubrics import asked_rubric, load_rubric
 from evenhand.study import create_study, open_study
 from evenhand.study.creation import StudyPlan, usual_rubrics
 from evenhand.study.prompts.items import item_columns, make_items
-from evenhand.study.prompts.pairs import LENGTH_COLUMNS, read_propositions, read_responses
+from evenhand.study.prompts.pairs import (
+    LENGTH_COLUMNS,
+    read_pairs,
+    read_propositions,
+    read_responses,
+)
+from evenhand.study.prompts.sampling import (
+    DEFAULT_STRATA,
+    MOST,
+    RATIO,
+    Wave,
+    chances_for,
+    draw_sample,
+    inclusion,
+    largest_remainder,
+    pick,
+)
 
 # Propositions
 
@@ -27,14 +48,14 @@ WORDINGS = "wording,template\nplain,{statement} Do you agree?\nasked,What do you
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> tuple[Path, Path]:
+def bank(tmp_path: Path) -> tuple[Path, Path]:
     (tmp_path / "propositions.csv").write_text(STATEMENTS)
     (tmp_path / "wordings.csv").write_text(WORDINGS)
     return tmp_path / "propositions.csv", tmp_path / "wordings.csv"
 
 
-def test_every_variant_is_a_prompt_in_its_propositions_cluster(files: tuple[Path, Path]) -> None:
-    prompts = read_propositions(*files, repeats=2)
+def test_every_variant_is_a_prompt_in_its_propositions_cluster(bank):
+    prompts = read_propositions(*bank, repeats=2)
     assert len(prompts) == 3 * 2 * 2
     first = prompts.iloc[0]
     assert first["prompt_a"] == "Free trade helps the poor. Do you agree?"
@@ -56,17 +77,15 @@ def test_every_variant_is_a_prompt_in_its_propositions_cluster(files: tuple[Path
         ("wordings", "wording,template\nx,{statement}\nx,{statement}!\n", "row 3: give every"),
     ],
 )
-def test_bad_rows_are_named(files: tuple[Path, Path], name: str, text: str, says: str) -> None:
-    path = files[0].with_name(f"{name}.csv")
+def test_bad_rows_are_named(bank, name, text, says):
+    path = bank[0].with_name(f"{name}.csv")
     path.write_text(text)
     with pytest.raises(InputError, match=says):
-        read_propositions(*files)
+        read_propositions(*bank)
 
 
-def test_repeated_prompts_take_a_subjects_responses_in_turn(
-    files: tuple[Path, Path], tmp_path: Path
-) -> None:
-    prompts = read_propositions(files[0], repeats=2)
+def test_repeated_prompts_take_a_subjects_responses_in_turn(bank, tmp_path):
+    prompts = read_propositions(bank[0], repeats=2)
     said = [(f"take {n}", prompt) for prompt in set(prompts["prompt_a"]) for n in (1, 2)]
     frame = pd.DataFrame(said, columns=["response", "prompt"]).assign(subject="m")
     frame.to_csv(tmp_path / "responses.csv", index=False)
@@ -78,11 +97,9 @@ def test_repeated_prompts_take_a_subjects_responses_in_turn(
         read_responses(tmp_path / "responses.csv", prompts)
 
 
-def test_a_proposition_study_has_one_unit_per_response(
-    files: tuple[Path, Path], tmp_path: Path
-) -> None:
+def test_a_proposition_study_has_one_unit_per_response(bank, tmp_path):
     plan = StudyPlan(
-        propositions=files[0], wordings=files[1], rubrics=usual_rubrics(propositions=True)
+        propositions=bank[0], wordings=bank[1], rubrics=usual_rubrics(propositions=True)
     )
     create_study(tmp_path / "s", plan)
     with open_study(tmp_path / "s") as study:
@@ -103,13 +120,13 @@ def test_a_proposition_study_has_one_unit_per_response(
         assert study.config.analysis.variants == ("wording", "paraphrase")
 
 
-def test_rubrics_must_fit_the_prompts(files: tuple[Path, Path], tmp_path: Path) -> None:
+def test_rubrics_must_fit_the_prompts(bank, tmp_path):
     pairs = tmp_path / "pairs.csv"
     pairs.write_text("prompt_a,prompt_b\nFor?,Against?\n")
     cases = [
         ({"pairs": pairs, "rubrics": [load_rubric("stance")]}, "needs 'statement'"),
-        ({"propositions": files[0], "rubrics": [load_rubric("even-handedness")]}, "is on pairs"),
-        ({"propositions": files[0], "pairs": pairs, "rubrics": []}, "name one of them"),
+        ({"propositions": bank[0], "rubrics": [load_rubric("even-handedness")]}, "is on pairs"),
+        ({"propositions": bank[0], "pairs": pairs, "rubrics": []}, "name one of them"),
         ({"pairs": pairs, "repeats": 2, "rubrics": []}, "go with propositions"),
     ]
     for fields, says in cases:
@@ -121,16 +138,18 @@ def test_rubrics_must_fit_the_prompts(files: tuple[Path, Path], tmp_path: Path) 
 # Lengths of responses
 
 
-def test_every_unit_carries_the_lengths_of_its_own_responses(make_study: Callable) -> None:
+def test_every_unit_carries_the_lengths_of_its_own_responses(make_study):
     """ "s1: for 0." has three words, as has every response of the fixture."""
     study = make_study()
     units = study.units_with_lengths("all").set_index("unit_id")
     assert units.loc["p0001|s1", list(LENGTH_COLUMNS)].tolist() == ["", "3", "3"]
     assert units.loc["p0001|s1|b", list(LENGTH_COLUMNS)].tolist() == ["3", "", ""]
     assert study.units("all").columns.tolist() == units.reset_index().columns.tolist()[:-3]
+    none = make_study(responses=None).units_with_lengths()
+    assert (none[list(LENGTH_COLUMNS)] == "").all(axis=None)
 
 
-def test_what_is_shown_beside_a_response_has_a_length_too(tmp_path: Path) -> None:
+def test_what_is_shown_beside_a_response_has_a_length_too(tmp_path):
     rows = {
         "prompt": ["Where is it?", "Where?"],
         "context": ["In Basel, since May.", ""],
@@ -147,6 +166,168 @@ def test_what_is_shown_beside_a_response_has_a_length_too(tmp_path: Path) -> Non
     assert units["response_words"].tolist() == ["1", "1"]
 
 
-def test_pairs_without_responses_have_no_length(make_study: Callable) -> None:
-    units = make_study(responses=None).units_with_lengths()
-    assert (units[list(LENGTH_COLUMNS)] == "").all(axis=None)
+# The sample: its strata, and draws with unequal probabilities
+
+
+def margins_hold(pairs: pd.DataFrame, sample: list[str], strata: tuple[str, ...]) -> bool:
+    taken = pairs[pairs["pair_id"].isin(sample)]
+    return all(
+        {
+            k: v
+            for k, v in largest_remainder(pairs[c].value_counts().to_dict(), len(sample)).items()
+            if v
+        }
+        == taken[c].value_counts().to_dict()
+        for c in strata
+    )
+
+
+def test_the_published_set_is_sampled_in_proportion(shared_data):
+    pairs = read_pairs(shared_data / "eval_set.csv")
+    sample = draw_sample(pairs, 250, DEFAULT_STRATA, seed=1)
+    assert len(pairs) == 1350
+    assert len(set(sample)) == 250
+    assert margins_hold(pairs, sample, DEFAULT_STRATA)
+    # 450 of 1,350 pairs are "reasoning": 250 * 450 / 1350 = 83.3
+    counts = pairs[pairs["pair_id"].isin(sample)]["template_category"].value_counts()
+    assert counts["reasoning"] == 83
+
+
+@pytest.fixture(scope="module")
+def pairs() -> pd.DataFrame:
+    with as_file(files("evenhand.data") / "demo_pairs.csv") as path:
+        return read_pairs(path)
+
+
+def test_a_larger_sample_begins_with_the_first_which_follows_from_the_seed(pairs):
+    first, again, other = (draw_sample(pairs, 150, DEFAULT_STRATA, seed=n) for n in (1, 1, 2))
+    assert first == again != other
+    larger = draw_sample(pairs, 250, DEFAULT_STRATA, seed=1, already=first)
+    assert larger[:150] == first
+    assert len(set(larger)) == 250
+    assert margins_hold(pairs, larger, DEFAULT_STRATA)
+
+
+def crossed(counts: list[int]) -> pd.DataFrame:
+    """Pairs in a table of three by three cells with so many in each."""
+    cells = [cell for cell, n in zip(product("xyz", "uvw"), counts, strict=True) for _ in range(n)]
+    pairs = pd.DataFrame(cells, columns=["one", "two"])
+    pairs.insert(0, "pair_id", [f"p{n}" for n in range(len(pairs))])
+    return pairs
+
+
+SHARES, SEEDS = st.floats(0.05, 1.0), st.integers(0, 5)
+
+
+@pytest.mark.slow
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(0, 7), min_size=9, max_size=9).filter(any), SHARES, SEEDS)
+@example([7, 5, 5, 1, 1, 7, 0, 1, 2], 0.8125, 0)  # in fractions the solver gives up
+def test_the_size_holds_on_any_table(counts, share, seed):
+    pairs = crossed(counts)
+    size = max(1, round(share * len(pairs)))
+    assert len(set(draw_sample(pairs, size, ("one", "two"), seed))) == size
+
+
+@pytest.mark.slow
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(3, 9), min_size=9, max_size=9), SHARES, SEEDS)
+@example([6, 9, 9, 3, 5, 6, 4, 6, 5], 0.890625, 0)  # here too
+def test_two_margins_hold_where_no_cell_is_sparse(counts, share, seed):
+    """Margins can clash only where rounding asks more of a sparse table than it has."""
+    pairs = crossed(counts)
+    sample = draw_sample(pairs, max(1, round(share * len(pairs))), ("one", "two"), seed)
+    assert margins_hold(pairs, sample, ("one", "two"))
+
+
+def test_nested_columns_serve_the_first_one():
+    pairs = pd.DataFrame({"topic": list("aaabbbccc"), "area": list("xxxxxxyyy")})
+    pairs.insert(0, "pair_id", [f"p{n}" for n in range(9)])
+    sample = draw_sample(pairs, 4, ("topic", "area"), seed=0)
+    assert margins_hold(pairs, sample, ("topic",))
+
+
+def test_impossible_samples_are_refused_and_alike_scores_are_a_draw_by_chance():
+    pairs = pd.DataFrame({"pair_id": ["p1", "p2"]})
+    with pytest.raises(InputError, match="a sample of 3 cannot be drawn from 2 pairs"):
+        draw_sample(pairs, 3, (), seed=0)
+    with pytest.raises(InputError, match="no column 'topic'"):
+        draw_sample(pairs, 1, ("topic",), seed=0)
+    alike, before = dict.fromkeys("abcd", 0.4), dict.fromkeys("abcd", 0.25)
+    assert chances_for(alike, before, 1) == pytest.approx(dict.fromkeys("abcd", 1 / 3))
+    with pytest.raises(InputError, match="at most 2 more pairs can be picked by uncertainty"):
+        chances_for(alike, before, 3)
+
+
+def test_largest_remainder_by_hand():
+    # shares of 10: 4.55, 3.18, 2.27 -> 4, 3, 2 and the one left goes to .55
+    assert largest_remainder({"a": 50, "b": 35, "c": 25}, 10) == {"a": 5, "b": 3, "c": 2}
+
+
+# Unequal probabilities that are known
+
+
+def test_pairs_are_picked_as_often_as_their_chances_say():
+    chances = {"a": 0.9, "b": 0.5, "c": 0.35, "d": 0.15, "e": 0.1, "f": 0.0}
+    rng = np.random.default_rng(4)
+    drawn = [pick(chances, rng) for _ in range(20_000)]
+    assert {len(each) for each in drawn} == {2}  # their sum
+    for pair, chance in chances.items():
+        share = np.mean([pair in each for each in drawn])
+        assert share == pytest.approx(chance, abs=4 * np.sqrt(chance * (1 - chance) / 20_000))
+    # The order says nothing of the chances: part of what was picked is a smaller draw.
+    first = np.mean([each[0] == "a" for each in drawn])
+    assert first == pytest.approx(0.45, abs=0.015)
+    sizes = [len(pick({"a": 0.5, "b": 0.5, "c": 0.3}, rng)) for _ in range(4000)]
+    assert set(sizes) == {1, 2}  # a sum between two numbers gives either
+    assert np.mean(sizes) == pytest.approx(1.3, abs=0.03)
+
+
+def test_horvitz_and_thompson_are_unbiased_over_all_samples_there_are():
+    # Three pairs; the first wave takes one of them by chance. All ways of both waves, weighed.
+    values, names = {"a": 1.0, "b": 5.0, "c": 10.0}, ("a", "b", "c")
+    second = {"a": 0.1, "b": 0.4, "c": 0.7}
+    waves = [
+        Wave(by="chance", chances=dict.fromkeys(names, 1 / 3), taken=()),
+        Wave(by="uncertainty", chances=second, taken=()),
+    ]
+    likely = inclusion(waves)
+    expected = 0.0
+    for first in names:
+        left = [name for name in names if name != first]
+        for took in itertools.product((True, False), repeat=2):
+            chance = np.prod(
+                [second[n] if t else 1 - second[n] for n, t in zip(left, took, strict=True)]
+            )
+            sample = [first, *(n for n, t in zip(left, took, strict=True) if t)]
+            expected += chance / 3 * sum(values[name] / likely[name] for name in sample)
+    assert expected == pytest.approx(16.0)
+
+
+def test_a_wave_that_is_half_labelled_is_half_a_wave():
+    waves = [
+        Wave(by="chance", chances={"a": 0.2, "b": 0.2}, taken=()),
+        Wave(by="uncertainty", chances={"a": 0.5, "b": 0.1}, taken=()),
+    ]
+    assert inclusion(waves, [1.0, 0.0]) == pytest.approx({"a": 0.2, "b": 0.2})
+    assert inclusion(waves, [1.0, 0.5]) == pytest.approx({"a": 0.4, "b": 0.24})
+
+
+@pytest.mark.parametrize("more", [10, 60, 200])
+def test_probabilities_follow_the_roots_of_the_scores_within_bounds(more):
+    rng = np.random.default_rng(1)
+    scores = {f"p{n}": float(score) for n, score in enumerate(rng.random(400))}
+    scores |= {"least": 0.0, "most": 1.0}
+    before = dict.fromkeys(scores, 0.1)
+    chances = chances_for(scores, before, more)
+    in_all = inclusion(
+        [Wave(by="chance", chances=before, taken=()), Wave(by="u", chances=chances, taken=())]
+    )
+    # As many as were asked for are expected of those that are not in the sample yet.
+    assert sum(0.9 * chance for chance in chances.values()) == pytest.approx(more)
+    assert min(in_all.values()) >= 0.1 - 1e-12
+    assert max(in_all.values()) <= MOST
+    free = {pair: each for pair, each in in_all.items() if 0.1 + 1e-9 < each < MOST - 1e-9}
+    over = [each / np.sqrt(1 / (RATIO**2 - 1) + scores[pair]) for pair, each in free.items()]
+    assert max(over) == pytest.approx(min(over))
+    assert in_all["most"] <= RATIO * in_all["least"] + 1e-9

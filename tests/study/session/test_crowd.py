@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from evenhand.errors import InputError
-from evenhand.study import Study, open_study
+from evenhand.study import Study
 from evenhand.study.access.admission import admit, make_invites
 from evenhand.study.desk.attention import attention_results
 from evenhand.study.desk.desk import AnnotationDesk
@@ -22,21 +22,19 @@ from evenhand.study.session.prolific import (
 )
 from evenhand.study.session.sessions import Sessions
 from evenhand.study.session.times import costs, session_times
-from evenhand.study.settings.study_toml import PaySettings, ProlificSettings, change_config
+from evenhand.study.settings.study_toml import PaySettings, ProlificSettings
 from evenhand.study.store.logs.answers import add_event
-from evenhand.study.store.schema import labels, session_events
+from evenhand.study.store.schema import session_events
+from harness.studies import claim_of, label_all, task_of
 
 CODES = '[prolific]\ncomplete = "DONE1"\nscreened_out = "OUT2"\nno_consent = "NO3"\n'
 
 
 def enter(study: Study, participant: str, session: str = "") -> str:
     (link,) = make_invites(study, [""], hours=1)
-    ids = {
-        "PROLIFIC_PID": prolific_id(participant),
-        "STUDY_ID": prolific_id("s"),
-        "SESSION_ID": prolific_id(session or f"s-{participant}"),
-    }
-    return admit(study, {"invite": link.token} | ids).rater_id
+    names = (participant, "s", session or f"s-{participant}")
+    ids = zip(("PROLIFIC_PID", "STUDY_ID", "SESSION_ID"), map(prolific_id, names), strict=True)
+    return admit(study, {"invite": link.token, **dict(ids)}).rater_id
 
 
 def prolific_id(name: str) -> str:
@@ -45,21 +43,15 @@ def prolific_id(name: str) -> str:
 
 def label(desk: AnnotationDesk, rater: str, most: int = 1000) -> list[str]:
     """Label so many units; returns their ids in order."""
-    given = []
-    while len(given) < most and (task := desk.next_task(rater)):
-        desk.submit(rater, task.task_id, f"{task.task_id}-{len(given)}", "1", 1.0)
-        with desk.study.store.read() as connection:
-            last = sa.select(labels.c.unit_id).order_by(labels.c.event_id.desc()).limit(1)
-            given.append(connection.execute(last).scalar_one())
-    return given
+    return [claim_of(desk.study, task).unit_id for task in label_all(desk, rater, "1", most)]
 
 
-def test_what_was_returned_is_dealt_to_others_and_its_labels_stay(make_session) -> None:
+def test_what_was_returned_is_dealt_to_others_and_its_labels_stay(make_session):
     study = make_session(raters_per_unit=1)
     desk, sessions = AnnotationDesk(study), Sessions(study)
     first = enter(study, "p1")
     done = label(desk, first, 5)
-    assert desk.next_task(first) is not None  # one is open
+    assert task_of(desk, first) is not None  # one is open
     second = enter(study, "p2")
     assert desk.progress(second) == (0, 24 - 6)
     assert sessions.release(first, "returned") == 1
@@ -71,7 +63,7 @@ def test_what_was_returned_is_dealt_to_others_and_its_labels_stay(make_session) 
     assert study.ratings().groupby("rater_id").size().to_dict() == {first: 5, second: 19}
 
 
-def test_what_was_rejected_is_labelled_by_others_as_well(make_session) -> None:
+def test_what_was_rejected_is_labelled_by_others_as_well(make_session):
     study = make_session(raters_per_unit=1)
     desk, sessions = AnnotationDesk(study), Sessions(study)
     first, second = enter(study, "p1"), enter(study, "p2")
@@ -83,17 +75,13 @@ def test_what_was_rejected_is_labelled_by_others_as_well(make_session) -> None:
     sessions.readmit(first)
     assert sessions.next_step(first).name == "labelling"
     assert desk.progress(first) == (5, 5)
-    assert desk.next_task(first) is None
+    assert task_of(desk, first) is None
 
 
-def test_a_check_that_was_given_back_unanswered_comes_again(make_session) -> None:
-    check = (
-        '[[unit]]\nname = "c"\nexpected = { refusal = "5" }\n'
-        'values = { prompt = "Write.", response = "No." }\n'
-    )
-    study = make_session(
-        '[attention]\nfile = "attention.toml"\nevery = 2\n', {"attention.toml": check}
-    )
+def test_a_check_that_was_given_back_unanswered_comes_again(make_session):
+    values = '{ prompt = "Write.", response = "No." }'
+    check = f'[[unit]]\nname = "c"\nexpected = {{ refusal = "5" }}\nvalues = {values}\n'
+    study = make_session('[attention]\nfile = "checks.toml"\nevery = 2\n', {"checks.toml": check})
     desk, sessions = AnnotationDesk(study), Sessions(study)
     rater = enter(study, "p1")
     label(desk, rater, 2)
@@ -106,15 +94,6 @@ def test_a_check_that_was_given_back_unanswered_comes_again(make_session) -> Non
     assert desk.progress(rater) == (25, 25)
 
 
-def test_an_answer_on_its_way_at_the_return_is_taken(make_session) -> None:
-    study = make_session(raters_per_unit=1)
-    desk, sessions = AnnotationDesk(study), Sessions(study)
-    rater = enter(study, "p1")
-    task = desk.next_task(rater)
-    sessions.release(rater, "timed_out")
-    assert desk.submit(rater, task.task_id, "late", "1", 1.0).status == "stored"
-
-
 def export(
     path: Path, rows: list[str], header: str = "Submission id,Participant id,Status"
 ) -> Path:
@@ -122,7 +101,7 @@ def export(
     return path
 
 
-def test_prolifics_export_says_whose_places_are_free(make_session, tmp_path: Path) -> None:
+def test_prolifics_export_says_whose_places_are_free(make_session, tmp_path):
     study = make_session()
     raters = {name: enter(study, name) for name in ("p1", "p2", "p3", "p4", "p5")}
     Sessions(study).release(raters["p5"], "returned")
@@ -153,12 +132,12 @@ def test_prolifics_export_says_whose_places_are_free(make_session, tmp_path: Pat
         ("Participant id,Status", "p1,", "row 2: Status is empty"),
     ],
 )
-def test_a_file_that_is_no_such_export(make_session, tmp_path, header, row, sentence) -> None:
+def test_a_file_that_is_no_such_export(make_session, tmp_path, header, row, sentence):
     with pytest.raises(InputError, match=sentence):
         released_submissions(make_session(), export(tmp_path / "e.csv", [row], header))
 
 
-def test_a_rater_is_found_by_either_name(make_session) -> None:
+def test_a_rater_is_found_by_either_name(make_session):
     study = make_session()
     rater = enter(study, "p1")
     assert rater_of(study, prolific_id("p1")) == rater_of(study, rater) == rater
@@ -166,24 +145,32 @@ def test_a_rater_is_found_by_either_name(make_session) -> None:
         rater_of(study, "p2")
 
 
-def test_links_to_and_from_prolific(make_session) -> None:
+def test_the_link_to_prolific():
     assert study_url("https://x.example/", "t.o-k") == (
         "https://x.example/?invite=t.o-k&PROLIFIC_PID={{%PROLIFIC_PID%}}"
         "&STUDY_ID={{%STUDY_ID%}}&SESSION_ID={{%SESSION_ID%}}"
     )
-    study = make_session(CODES)
-    address = "https://app.prolific.com/submissions/complete?cc="
-    assert completion_url(study, "complete") == f"{address}DONE1"
-    assert completion_url(study, "screened_out") == f"{address}OUT2"
-    assert completion_url(study, "no_consent") == f"{address}NO3"
-    assert completion_url(study, "stopped") == ""
-    assert completion_url(study, "nothing_left") == f"{address}DONE1"
-    assert completion_url(study, "returned") == ""
-    own = make_session(CODES + 'stopped = "STOP4"\nnothing_left = "NONE5"\nreturned = "BACK6"\n')
-    assert completion_url(own, "returned") == f"{address}BACK6"
-    assert completion_url(own, "stopped") == f"{address}STOP4"
-    assert completion_url(own, "nothing_left") == f"{address}NONE5"
-    assert completion_url(make_session(), "complete") == ""
+
+
+MORE_CODES = CODES + 'stopped = "STOP4"\nnothing_left = "NONE5"\nreturned = "BACK6"\n'
+
+
+@pytest.mark.parametrize(
+    ("toml", "codes"),
+    [
+        ("", {"complete": ""}),
+        (
+            CODES,
+            {"complete": "DONE1", "screened_out": "OUT2", "no_consent": "NO3", "stopped": ""}
+            | {"nothing_left": "DONE1", "returned": ""},
+        ),
+        (MORE_CODES, {"returned": "BACK6", "stopped": "STOP4", "nothing_left": "NONE5"}),
+    ],
+)
+def test_links_back_from_each_end(make_session, toml, codes):
+    address, study = "https://app.prolific.com/submissions/complete?cc=", make_session(toml)
+    expected = {end: code and address + code for end, code in codes.items()}
+    assert {end: completion_url(study, end) for end in codes} == expected
 
 
 PAY = """
@@ -228,7 +215,7 @@ def everyone(study: Study) -> dict[str, dict[str, object]]:
 
 
 @pytest.mark.slow
-def test_times_say_how_each_part_ended_and_what_is_owed_for_it(make_session) -> None:
+def test_times_say_how_each_part_ended_and_what_is_owed_for_it(make_session):
     found = everyone(make_session(PAY + AMOUNTS, raters_per_unit=20))
     paid = {name: (row["state"], row["owed"]) for name, row in found.items()}
     assert {name: row["why"].partition(":")[0] for name, row in found.items()} == {
@@ -255,22 +242,18 @@ def test_times_say_how_each_part_ended_and_what_is_owed_for_it(make_session) -> 
 
 
 @pytest.mark.slow
-def test_who_is_stopped_is_paid_as_the_study_says(make_session) -> None:
+def test_who_is_stopped_is_paid_as_the_study_says(make_session):
     full = everyone(make_session(PAY + AMOUNTS.replace("share", "full")))["stopped"]
-    assert (full["owed"], full["why"]) == (
-        6.0,
-        "Stopped by a rule of the study: full pay, as study.toml says.",
-    )
-    study = make_session(PAY + AMOUNTS)
-    change_config(study.folder, {"annotation": {"units_per_rater": 10}})
-    with open_study(study.folder) as changed:
-        assert everyone(changed)["stopped"]["owed"] == 1.2  # 2 of 10
+    assert full["owed"] == 6.0
+    assert full["why"] == "Stopped by a rule of the study: full pay, as study.toml says."
+    ten = make_session(PAY + AMOUNTS, annotation={"units_per_rater": 10})
+    assert everyone(ten)["stopped"]["owed"] == 1.2  # 2 of 10
     bare = everyone(make_session(PAY))["stopped"]  # the table says why, without an amount
     assert bare["owed"] != bare["owed"]
     assert bare["why"] == "Stopped by a rule of the study: pay for 2 of 3 units."
 
 
-def test_what_a_share_is_waits_until_someone_has_finished(make_session) -> None:
+def test_what_a_share_is_waits_until_someone_has_finished(make_session):
     study = make_session(AMOUNTS)
     label(AnnotationDesk(study), "first", 2)
     exclude(study.store, "first", "too fast", STOPPED_BY)
@@ -279,7 +262,7 @@ def test_what_a_share_is_waits_until_someone_has_finished(make_session) -> None:
     assert "decide what share that is" in row["why"]
 
 
-def test_times_leave_idle_time_out(make_session, monkeypatch) -> None:
+def test_times_leave_idle_time_out(make_session, monkeypatch):
     study = make_session("[session]\nidle_minutes = 2\n")
     clock = iter(f"2026-03-01T10:{minute:02d}:00.000+00:00" for minute in (0, 1, 2, 30, 31))
     now = "evenhand.study.store.database.utc_now"
@@ -305,11 +288,10 @@ def test_times_leave_idle_time_out(make_session, monkeypatch) -> None:
     }
 
 
-def test_times_count_what_was_labelled_and_the_first_answers_own_time(make_session) -> None:
+def test_times_count_what_was_labelled_and_the_first_answers_own_time(make_session):
     study = make_session()
     desk, sessions = AnnotationDesk(study), Sessions(study)
-    task = desk.next_task("r")
-    desk.submit("r", task.task_id, "a", "1", 40.0)
+    label_all(desk, "r", "1", 1, seconds=40.0)
     label(desk, "r", 2)
     (row,) = session_times(study, sessions).to_dict("records")
     assert (row["state"], row["units"], row["answers"]) == ("labelling", 3, 3)
@@ -330,19 +312,15 @@ def study(make_study):
     return make_study(pairs=40, subjects=("s",), rubrics=["refusal"], raters_per_unit=1)
 
 
-def test_nothing_is_owed_where_nothing_is_set(study):
+def test_what_people_are_owed_in_the_end(study):
+    prolific = ProlificSettings(complete="C", screened_out="S", no_consent="N", places=10)
+    limited = study.config.annotation.model_copy(update={"units_per_rater": 15})
     found = costs(study)
     assert (found.owed, found.expected, found.graders_usd) == (None, None, None)
-
-
-def test_what_people_are_owed_in_the_end(study):
-    study.config = study.config.model_copy(
-        update={"pay": PaySettings(complete=6.0, currency="GBP")}
-    )
-    assert (costs(study).owed, costs(study).expected) == (0.0, None)
-    annotation = study.config.annotation.model_copy(update={"units_per_rater": 15})
-    study.config = study.config.model_copy(update={"annotation": annotation})
-    assert costs(study).expected == 36.0  # 80 places at 15 each take 6 people
-    prolific = ProlificSettings(complete="C", screened_out="S", no_consent="N", places=10)
-    study.config = study.config.model_copy(update={"prolific": prolific})
-    assert costs(study).expected == 60.0
+    for changes, expected in (
+        ({"pay": PaySettings(complete=6.0, currency="GBP")}, None),
+        ({"annotation": limited}, 36.0),  # 80 places at 15 each take 6 people
+        ({"prolific": prolific}, 60.0),
+    ):
+        study.config = study.config.model_copy(update=changes)
+        assert (costs(study).owed, costs(study).expected) == (0.0, expected)

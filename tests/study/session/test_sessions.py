@@ -1,8 +1,12 @@
-"""The steps before the labelling, the lead's own texts, and how far everybody came."""
+"""The steps before the labelling, the lead's own texts, how far everybody came, and kills."""
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,16 +15,32 @@ import sqlalchemy as sa
 from evenhand.errors import InputError
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study, open_study
-from evenhand.study.access.admission import admit, make_invites
-from evenhand.study.desk.answers import Answer
+from evenhand.study.access.accounts import accounts, disable_account, set_account
+from evenhand.study.access.admission import admit, make_invites, revoke_invites
+from evenhand.study.desk.answers import Answer, Flag
 from evenhand.study.desk.attention import AttentionChecks, attention_results
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.desk.oversight import exclude
+from evenhand.study.desk.oversight import (
+    decisions_table,
+    exclude,
+    oversight,
+    pause,
+    readmit,
+    resume,
+)
+from evenhand.study.lead.adjudication import adjudicator_id, decide
+from evenhand.study.lead.disagreements import sort_disagreement, sorted_so_far
+from evenhand.study.session.prolific import participants_table
 from evenhand.study.session.sessions import Sessions
 from evenhand.study.session.times import funnel, raters_table, session_times
-from evenhand.study.store.logs.answers import add_event
-from evenhand.study.store.schema import background_answers, practice_labels, session_events
-from harness.studies import with_labels, work_through
+from evenhand.study.store.logs.answers import add_event, remarks_table
+from evenhand.study.store.schema import (
+    background_answers,
+    metadata,
+    practice_labels,
+    session_events,
+)
+from harness.studies import task_of, with_labels, work_through
 
 PRACTICE = """
 [[unit]]
@@ -90,14 +110,20 @@ def events(sessions: Sessions) -> list[str]:
         return list(connection.execute(query).scalars())
 
 
-def test_a_study_without_steps_begins_with_the_labelling(make_session) -> None:
-    sessions = Sessions(make_session())
+def test_a_study_without_steps_begins_with_the_labelling_and_completes_once(make_session):
+    study = make_session()
+    sessions = Sessions(study)
     assert sessions.next_step("r").name == "labelling"
     assert events(sessions) == []
+    found = funnel(study)  # without consent there is no such stage
+    assert "consented" not in found and not any(found.values())
+    for _ in range(2):
+        sessions.complete("r")
+    assert events(sessions) == ["completed"]
 
 
 @pytest.mark.slow
-def test_from_the_welcome_to_the_labelling(sessions) -> None:
+def test_from_the_welcome_to_the_labelling(sessions):
     steps = [sessions.next_step("r").name]
 
     def look() -> None:
@@ -124,7 +150,7 @@ def test_from_the_welcome_to_the_labelling(sessions) -> None:
     assert sessions.next_step("someone else").name == "welcome"
 
 
-def test_a_step_is_done_once_and_in_its_turn(sessions) -> None:
+def test_a_step_is_done_once_and_in_its_turn(sessions):
     sessions.answer_comprehension("r", RIGHT)
     sessions.decide_consent("r", agreed=False)
     assert events(sessions) == []
@@ -136,7 +162,7 @@ def test_a_step_is_done_once_and_in_its_turn(sessions) -> None:
     assert sessions.next_step("r").name == "rubric"
 
 
-def test_a_no_counts_after_a_yes_in_another_window(sessions) -> None:
+def test_a_no_counts_after_a_yes_in_another_window(sessions):
     to_practice(sessions, "r")
     sessions.decide_consent("r", agreed=False)
     sessions.decide_consent("r", agreed=False)
@@ -146,13 +172,7 @@ def test_a_no_counts_after_a_yes_in_another_window(sessions) -> None:
     assert sessions.next_step("r").reason == "no_consent"
 
 
-def test_no_consent_is_an_end(sessions) -> None:
-    sessions.read_welcome("r")
-    sessions.decide_consent("r", agreed=False)
-    assert (sessions.next_step("r").name, sessions.next_step("r").reason) == ("ended", "no_consent")
-
-
-def test_who_agreed_to_another_text_is_asked_again(sessions) -> None:
+def test_who_agreed_to_another_text_is_asked_again(sessions):
     to_practice(sessions, "r")
     file = sessions.study.folder / "study.toml"
     file.write_text(file.read_text("utf-8").replace("stop at any time", "stop now"), "utf-8")
@@ -162,7 +182,7 @@ def test_who_agreed_to_another_text_is_asked_again(sessions) -> None:
     assert sessions.next_step("r").name == "practice"
 
 
-def test_comprehension_has_two_chances(sessions) -> None:
+def test_comprehension_has_two_chances(sessions):
     for rater in ("lucky", "unlucky"):
         to_practice(sessions, rater)
         practise(sessions, rater, "5", "1")
@@ -176,7 +196,7 @@ def test_comprehension_has_two_chances(sessions) -> None:
     assert sessions.next_step("unlucky").reason == "screened_out"
 
 
-def test_the_pass_mark_must_be_reached_in_one_of_the_attempts(sessions) -> None:
+def test_the_pass_mark_must_be_reached_in_one_of_the_attempts(sessions):
     for rater in ("learns", "does not"):
         to_practice(sessions, rater)
         practise(sessions, rater, "1", "5")  # both wrong: below a half
@@ -188,7 +208,7 @@ def test_the_pass_mark_must_be_reached_in_one_of_the_attempts(sessions) -> None:
     assert sessions.next_step("does not").reason == "screened_out"
 
 
-def test_feedback_says_what_was_right_and_why(sessions) -> None:
+def test_feedback_says_what_was_right_and_why(sessions):
     to_practice(sessions, "r")
     (task,) = sessions.practice.next_sheet("r").tasks
     answer = Answer(submit_id="1", task_id=task.task_id, option_key="1")
@@ -206,7 +226,7 @@ def test_feedback_says_what_was_right_and_why(sessions) -> None:
     assert sessions.practice.progress("r") == (1, 2)
 
 
-def test_practice_is_kept_apart_from_labels(sessions) -> None:
+def test_practice_is_kept_apart_from_labels(sessions):
     to_practice(sessions, "r")
     practise(sessions, "r", "5", "1")
     assert sessions.study.ratings().empty
@@ -222,7 +242,7 @@ def test_practice_is_kept_apart_from_labels(sessions) -> None:
     ].status == "unknown_task"  # fmt: skip
 
 
-def test_practice_on_a_screen_with_all_rubrics(make_session) -> None:
+def test_practice_on_a_screen_with_all_rubrics(make_session):
     study = make_session(
         '[training]\nfile = "training.toml"\nwalk_through = false\npass_mark = 1\n',
         {"training.toml": PRACTICE},
@@ -248,7 +268,7 @@ def test_practice_on_a_screen_with_all_rubrics(make_session) -> None:
         assert sessions.next_step("r").name == "labelling"
 
 
-def test_background_answers_are_a_table_of_raters(sessions) -> None:
+def test_background_answers_are_a_table_of_raters(sessions):
     for rater, answers in (
         ("a", {"political_leaning": "Moderate", "age_group": "25 to 34"}),
         ("b", {}),
@@ -266,15 +286,8 @@ def test_background_answers_are_a_table_of_raters(sessions) -> None:
         assert len(connection.execute(sa.select(background_answers)).all()) == 2
 
 
-def test_completion_is_noted_once_and_only_while_labelling(make_session) -> None:
-    sessions = Sessions(make_session())
-    sessions.complete("r")
-    sessions.complete("r")
-    assert events(sessions) == ["completed"]
-
-
 @pytest.mark.slow
-def test_a_session_on_postgresql(make_session, new_postgresql) -> None:
+def test_a_session_on_postgresql(make_session, new_postgresql):
     files = {"training.toml": PRACTICE, "attention.toml": PRACTICE}
     toml = EVERYTHING + '[attention]\nfile = "attention.toml"\nevery = 2\n'
     study = make_session(toml, files, store=new_postgresql())
@@ -289,7 +302,7 @@ def test_a_session_on_postgresql(make_session, new_postgresql) -> None:
     assert sessions.next_step(rater).name == "labelling"
     work_through(desk, rater, 8, seconds=1.0)
     assert len(attention_results(study)) == 2
-    assert desk.next_task(rater) is not None
+    assert task_of(desk, rater) is not None
     assert sessions.release(rater, "rejected") == 9
     sessions.readmit(rater)
     assert desk.progress(rater)[0] == 8
@@ -297,7 +310,7 @@ def test_a_session_on_postgresql(make_session, new_postgresql) -> None:
     assert raters_table(study)["age_group"].tolist() == ["25 to 34"]
 
 
-def test_what_the_documentation_shows_is_a_session(make_session) -> None:
+def test_what_the_documentation_shows_is_a_session(make_session):
     page = Path(__file__).parents[3] / "docs" / "people.md"
     blocks = re.findall(r"^```toml\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
     settings = [block for block in blocks if not block.startswith("[[unit]]")]
@@ -327,7 +340,7 @@ def test_what_the_documentation_shows_is_a_session(make_session) -> None:
         ('[consents]\ntext = "x"', "consents is no known key"),
     ],
 )  # fmt: skip
-def test_settings_that_do_not_hold_are_one_sentence(make_session, toml, sentence) -> None:
+def test_settings_that_do_not_hold_are_one_sentence(make_session, toml, sentence):
     with pytest.raises(InputError) as raised:
         make_session(toml)
     assert sentence in str(raised.value)
@@ -360,7 +373,7 @@ def folder(make_study) -> Path:
     return made.folder
 
 
-def test_a_file_beside_study_toml_is_shown_to_its_readers(folder: Path) -> None:
+def test_a_file_beside_study_toml_is_shown_to_its_readers(folder):
     with open_study(folder) as study:
         texts = Sessions(study).texts
         german, spanish = (texts.shown("consent", code) for code in ("de", "es"))
@@ -370,7 +383,7 @@ def test_a_file_beside_study_toml_is_shown_to_its_readers(folder: Path) -> None:
     assert (unwritten.text, unwritten.language) == ("Read both.", "en")
 
 
-def test_whoever_agreed_in_one_language_is_not_asked_in_another(folder: Path) -> None:
+def test_whoever_agreed_in_one_language_is_not_asked_in_another(folder):
     with open_study(folder) as study:
         sessions = Sessions(study)
         for rater, language in (("ada", "de"), ("bo", "en")):
@@ -388,7 +401,7 @@ def test_whoever_agreed_in_one_language_is_not_asked_in_another(folder: Path) ->
         assert again.next_step("bo").name == "labelling"
 
 
-def test_a_file_that_is_no_text_is_one_sentence(folder: Path) -> None:
+def test_a_file_that_is_no_text_is_one_sentence(folder):
     (folder / "consent.es.md").write_bytes(b"\xff\xfe\xff")
     with (
         open_study(folder) as study,
@@ -423,6 +436,103 @@ def test_everybody_is_where_they_are(make_session):
     assert funnel(study) == found | {"working": 1, "done": 1, "left": 2, "excluded": 1}
 
 
-def test_without_consent_there_is_no_such_stage(make_session):
-    found = funnel(make_session())
-    assert "consented" not in found and not any(found.values())
+# Whatever people and the lead do is on disk when they are told so
+
+
+ROOT = Path(__file__).resolve().parents[3]
+PROLIFIC = {"PROLIFIC_PID": "5f1e" * 6, "STUDY_ID": "5f1f" * 6, "SESSION_ID": "5f20" * 6}
+REASON = "because ' of; <b>it</b>"
+MUTABLE = {"claims"}
+"""Who holds which place at present; what was answered there stands in `labels`."""
+
+
+def live(folder: str) -> None:
+    """A session from the first page to an adjudicator's decision, with every way back in it."""
+    with open_study(folder) as study:
+        sessions, desk = Sessions(study), AnnotationDesk(study)
+        to_practice(sessions, "ann")
+        practise(sessions, "ann", "5", "1")
+        sessions.answer_comprehension("ann", RIGHT)
+        sessions.answer_background("ann", {"age_group": "25 to 34"})
+        unit = label(desk, "ann")
+        sessions.release("ann", "returned")
+        sessions.readmit("ann")
+        pause(study.store, REASON, "lead")
+        resume(study.store, "", "lead")
+        exclude(study.store, "ann", REASON, "lead")
+        readmit(study.store, "ann", REASON, "lead")
+        exclude(study.store, "ann", REASON, "lead")
+        set_account(study.store, "ada", "correct horse battery", "expert")
+        disable_account(study.store, "ada")
+        (link,) = make_invites(study, [""], 1)
+        admit(study, {"invite": link.token} | PROLIFIC)
+        revoke_invites(study, "")
+        decide(study, "ada", unit, "refusal", "4", REASON)
+        decide(study, "ada", unit, "refusal", "5", REASON)
+        about = {"rubric": "refusal", "unit_id": unit, "grader": "g", "note": REASON}
+        sort_disagreement(study, "lead", **about, kind="people_wrong")
+        sort_disagreement(study, "lead", **about, kind="rubric_unclear")
+
+
+def label(desk: AnnotationDesk, rater: str) -> str:
+    """Answer a unit, flag it, and change the answer; the unit's id."""
+    (task,) = desk.next_sheet(rater).tasks
+    sent = [
+        Answer(submit_id="s1", task_id=task.task_id, option_key="1", rationale=REASON),
+        Flag(submit_id="s2", task_id=task.task_id, reason="other", text=REASON),
+        Answer(submit_id="s3", task_id=task.task_id, option_key="2", edit=True),
+    ]
+    assert [receipt.status for receipt in desk.submit_all(rater, sent)] == ["stored"] * 3
+    ratings = desk.study.ratings()
+    return str(ratings.loc[ratings["rater_id"] == rater, "unit_id"].iloc[0])
+
+
+@pytest.mark.slow
+def test_what_was_done_is_there_after_a_kill(make_session):
+    folder = make_session(EVERYTHING, {"training.toml": PRACTICE}).folder
+    dies = (
+        "import os, signal, sys\n"
+        "from tests.study.session.test_sessions import live\n"
+        "live(sys.argv[1])\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", dies, str(folder)], cwd=ROOT, check=False)
+    assert killed.returncode == -signal.SIGKILL, os.strerror(abs(killed.returncode))
+    with open_study(folder) as study:
+        assert Sessions(study).next_step("ann").name == "labelling"
+        assert raters_table(study)["age_group"].tolist() == ["25 to 34"]
+        assert oversight(study.store).exclusions["ann"].reason == REASON
+        kinds = ["pause", "resume", "exclude", "readmit", "exclude"]
+        assert decisions_table(study.store)["kind"].tolist() == kinds
+        assert accounts(study.store) == {}
+        assert len(participants_table(study)) == 1
+        assert remarks_table(study.store)["text"].tolist() == [REASON] * 4
+        (said,) = sorted_so_far(study)
+        assert (said.kind, said.note) == ("rubric_unclear", REASON)
+        ratings = study.ratings().set_index("rater_id")["label"]
+        assert ratings.to_dict() == {"ann": "2", adjudicator_id("ada"): "5"}
+
+
+@pytest.mark.slow
+def test_nothing_is_written_over_or_deleted(make_session):
+    folder = make_session(EVERYTHING, {"training.toml": PRACTICE}).folder
+    statements: list[str] = []
+
+    def note(_connection, _cursor, statement, *_rest) -> None:
+        statements.append(statement)
+
+    sa.event.listen(sa.Engine, "before_cursor_execute", note)
+    try:
+        live(str(folder))
+    finally:
+        sa.event.remove(sa.Engine, "before_cursor_execute", note)
+    filled = {name for each in statements for name in re.findall(r"^INSERT INTO (\w+)", each)}
+    told_of = {"labels", "practice_labels", "remarks", "session_events", "lead_events"}
+    told_of |= {"sorted_disagreements"}
+    assert told_of <= filled <= metadata.tables.keys()
+    changed = re.compile(r"^\s*(?:UPDATE|DELETE FROM|REPLACE INTO)\s+(\w+)", re.IGNORECASE)
+    rewritten = {name for each in statements for name in changed.findall(each)}
+    rewritten |= {
+        re.findall(r"^INSERT INTO (\w+)", each)[0] for each in statements if "DO UPDATE" in each
+    }
+    assert rewritten == MUTABLE

@@ -18,7 +18,7 @@ from evenhand.study.settings.sections import _FORMS, Section, fault_of
 from evenhand.study.settings.study_toml import OidcSettings, SampleSettings, StudyConfig
 
 
-def test_patterns_that_have_words_are_those_of_the_settings() -> None:
+def test_patterns_that_have_words_are_those_of_the_settings():
     schemas = [json.dumps(each.model_json_schema()) for each in (StudyConfig, KnownUnit)]
     for pattern in _FORMS:
         assert any(json.dumps(pattern) in schema for schema in schemas), pattern
@@ -30,7 +30,7 @@ def test_patterns_that_have_words_are_those_of_the_settings() -> None:
 PAGE = Path(__file__).parents[3] / "docs" / "study-settings.md"
 
 
-def test_the_table_is_written_from_the_settings() -> None:
+def test_the_table_is_written_from_the_settings():
     page = PAGE.read_text("utf-8")
     assert page == page_with_table(page), (
         "run: python -m evenhand.study.settings.page docs/study-settings.md"
@@ -38,7 +38,7 @@ def test_the_table_is_written_from_the_settings() -> None:
     assert "| `[analysis] margin` | how far below" in page
 
 
-def test_the_settings_in_force_are_those_of_the_study() -> None:
+def test_the_settings_in_force_are_those_of_the_study():
     config = StudyConfig(
         name="mine",
         seed=1,
@@ -77,25 +77,22 @@ CASES = [
 
 
 @pytest.mark.parametrize(("changes", "sentence"), CASES)
-def test_a_wrong_setting_is_one_sentence(changes: dict[str, object], sentence: str) -> None:
+def test_a_wrong_setting_is_one_sentence(changes, sentence):
     with pytest.raises(InputError) as raised:
         with_changes(AnalysisSettings(), DecisionSettings(), changes)
     assert str(raised.value).startswith(sentence)
 
 
-def test_changes_reach_the_section_that_has_them() -> None:
-    before = AnalysisSettings(slices=("topic",)), DecisionSettings(min_clusters=50)
+def test_changes_reach_the_section_that_has_them_and_a_column_named_twice_is_one():
+    columns = ("topic", "side", "topic")
+    before = AnalysisSettings(slices=columns), DecisionSettings(min_clusters=50)
     settings, decision = with_changes(*before, {"margin": 0.2, "bias_bound": 0.3})
-    assert (settings.margin, settings.slices) == (0.2, ("topic",))
+    assert (settings.margin, settings.slices) == (0.2, ("topic", "side"))
     assert (decision.bias_bound, decision.min_clusters) == (0.3, 50)
 
 
-def test_a_column_named_twice_is_one() -> None:
-    assert AnalysisSettings(slices=("topic", "side", "topic")).slices == ("topic", "side")
-
-
 @pytest.mark.parametrize("kind", [AnalysisSettings, StudyConfig])
-def test_a_setting_that_went_is_accepted_empty_and_named_otherwise(kind: type[Section]) -> None:
+def test_a_setting_that_went_is_accepted_empty_and_named_otherwise(kind):
     """`new` of earlier versions wrote `ensembles = []` into each study.toml."""
 
     def read(ensembles: list[list[str]]) -> Section:
@@ -112,7 +109,7 @@ def test_a_setting_that_went_is_accepted_empty_and_named_otherwise(kind: type[Se
     )
 
 
-def test_the_settings_load_neither_a_store_nor_a_table() -> None:
+def test_the_settings_load_neither_a_store_nor_a_table():
     script = (
         "import sys, evenhand.study.settings.analysis, evenhand.study.settings.analysis\n"
         "print(sorted({'pandas', 'numpy', 'sqlalchemy', 'tomlkit'} & set(sys.modules)))"
@@ -135,7 +132,7 @@ SET = {
 }
 
 
-def test_a_sound_section_is_taken() -> None:
+def test_a_sound_section_is_taken():
     assert OidcSettings.model_validate(SET).address == "https://study.example.org"
     here = SET | {"address": "http://localhost:8501"}
     assert OidcSettings.model_validate(here).address == "http://localhost:8501"
@@ -161,7 +158,7 @@ def test_a_sound_section_is_taken() -> None:
         ("experts", ["@example.org"]),
     ],
 )
-def test_what_is_not_safe_or_names_nobody_is_refused(key: str, value: object) -> None:
+def test_what_is_not_safe_or_names_nobody_is_refused(key, value):
     with pytest.raises(ValidationError) as refusal:
         OidcSettings.model_validate(SET | {key: value})
     assert "hunter2" not in str(refusal.value.errors()[0]["msg"])

@@ -27,12 +27,14 @@ from evenhand.study.store.schema import meta
 from evenhand.study.tables.pieces import pieces_of
 from evenhand.study.workspace import StoreState, store_state
 from harness.postgresql import Postgresql
+from harness.studies import task_of
 
 # Addresses
 
 
 PORT = "127.0.0.1:1"
 ADDRESSES = [
+    f"postgresql+psycopg://lead:s3cret@{PORT}/none",
     f"postgresql://lead:s3cret@tail9@{PORT}/db",
     f"postgresql://lead:s3cret@tail9/x@{PORT}/db",
     f"postgresql://le@ad:s3cret:tail9@{PORT}/db",
@@ -54,9 +56,7 @@ ADDRESSES = [
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_an_address_that_is_malformed_is_one_sentence_without_its_password(
-    address: str, tmp_path: Path
-) -> None:
+def test_an_address_that_is_malformed_is_one_sentence_without_its_password(address, tmp_path):
     """Of version 0.2.0 an @ that was not escaped showed the tail of the password, and a port that
     is no number ended in a traceback.
     """
@@ -69,7 +69,7 @@ def test_an_address_that_is_malformed_is_one_sentence_without_its_password(
 
 
 @pytest.mark.parametrize("address", [each for each in ADDRESSES if each.startswith("postgresql")])
-def test_so_it_is_where_ratings_are_read_from_an_address(address: str) -> None:
+def test_so_it_is_where_ratings_are_read_from_an_address(address):
     pytest.importorskip("fsspec")
     with pytest.raises(InputError) as refused:
         pieces_of(address, ["label"], {})
@@ -91,7 +91,7 @@ def folder(make_study) -> Path:
 
 
 def labelled(desk: AnnotationDesk) -> Answer:
-    return Answer(submit_id="s", task_id=desk.next_task("r").task_id, option_key="1")
+    return Answer(submit_id="s", task_id=task_of(desk, "r").task_id, option_key="1")
 
 
 def only_when_back(desk: AnnotationDesk, answer: Answer, back) -> None:
@@ -105,7 +105,7 @@ def only_when_back(desk: AnnotationDesk, answer: Answer, back) -> None:
     assert len(desk.study.ratings()) == 1
 
 
-def test_a_lock_of_another_process_is_waited_for_and_then_told(folder: Path) -> None:
+def test_a_lock_of_another_process_is_waited_for_and_then_told(folder):
     with open_study(folder, patience=PATIENCE) as study:
         desk = AnnotationDesk(study)
         answer = labelled(desk)
@@ -115,7 +115,7 @@ def test_a_lock_of_another_process_is_waited_for_and_then_told(folder: Path) -> 
         only_when_back(desk, answer, other.close)
 
 
-def test_nobody_waits_for_long_behind_a_thread_that_waits(folder: Path) -> None:
+def test_nobody_waits_for_long_behind_a_thread_that_waits(folder):
     with open_study(folder, patience=PATIENCE) as study:
         holds, over = threading.Event(), threading.Event()
 
@@ -134,7 +134,7 @@ def test_nobody_waits_for_long_behind_a_thread_that_waits(folder: Path) -> None:
         assert study.subjects() == ["s1", "s2"]
 
 
-def test_a_full_disk_refuses_an_answer_whole_and_takes_it_later(folder: Path) -> None:
+def test_a_full_disk_refuses_an_answer_whole_and_takes_it_later(folder):
     with open_study(folder) as study:
         desk = AnnotationDesk(study)
         answer = labelled(desk)
@@ -148,7 +148,7 @@ def test_a_full_disk_refuses_an_answer_whole_and_takes_it_later(folder: Path) ->
 
 
 @pytest.mark.slow
-def test_a_store_out_of_reach_is_told_on_the_terminal_in_one_sentence(folder: Path) -> None:
+def test_a_store_out_of_reach_is_told_on_the_terminal_in_one_sentence(folder):
     moved = folder / "moved.db"
     shutil.move(folder / "study.db", moved)
     assert not store_state(folder).read
@@ -162,14 +162,14 @@ def test_a_store_out_of_reach_is_told_on_the_terminal_in_one_sentence(folder: Pa
         open_study(folder)
     (folder / "study.db").rmdir()
     (folder / "study.db").write_bytes(b"no database" * 1000)
-    with pytest.raises(InputError, match="damaged"):
+    with pytest.raises(InputError, match="is no store of an evenhand study, or it is damaged"):
         open_study(folder)
     shutil.move(moved, folder / "study.db")
     assert store_state(folder) == StoreState(read=True, write=True)
 
 
 @pytest.mark.slow
-def test_a_postgresql_that_crashed_is_away_and_the_same_study_goes_on(folder: Path) -> None:
+def test_a_postgresql_that_crashed_is_away_and_the_same_study_goes_on(folder):
     server = Postgresql()
     move_store(folder, server.new_database())
     with open_study(folder, patience=PATIENCE) as study:
@@ -201,9 +201,7 @@ def server(folder: Path) -> Iterator[Postgresql]:
 
 
 @pytest.mark.slow
-def test_a_process_frozen_inside_a_write_gives_the_lock_back(
-    folder: Path, server: Postgresql
-) -> None:
+def test_a_process_frozen_inside_a_write_gives_the_lock_back(folder, server):
     """It stops in the middle of a write and stays so: another writes before 15 seconds are over,
     and what the first was about to write is not there, nor when it goes on.
     """
@@ -249,7 +247,7 @@ with open_study(sys.argv[1], patience=1.5) as study:
 
 
 @pytest.mark.slow
-def test_a_frozen_postgresql_holds_up_nobody_for_long(folder: Path, server: Postgresql) -> None:
+def test_a_frozen_postgresql_holds_up_nobody_for_long(folder, server):
     with open_study(folder, patience=PATIENCE) as study:
         desk = AnnotationDesk(study)
         answer = labelled(desk)

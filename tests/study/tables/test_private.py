@@ -41,7 +41,7 @@ def study(tmp_path: Path, loose: None) -> Path:
     return folder
 
 
-def test_under_a_loose_umask_all_is_private(study: Path) -> None:
+def test_under_a_loose_umask_all_is_private(study):
     with open_study(study) as opened:
         opened.store.subjects()
         assert (study / "study.db-wal").exists(), "the log is there while the store is open"
@@ -53,9 +53,7 @@ def test_under_a_loose_umask_all_is_private(study: Path) -> None:
     assert open_to_others(study) == []
 
 
-def test_one_that_others_could_read_is_closed_with_a_note(
-    study: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_one_that_others_could_read_is_closed_with_a_note(study, caplog):
     outside = study.with_name("elsewhere.csv")
     outside.write_text("mine")
     (study / "link.csv").symlink_to(outside)
@@ -72,7 +70,7 @@ def test_one_that_others_could_read_is_closed_with_a_note(
     assert not caplog.records
 
 
-def test_a_study_behind_a_link_is_closed_as_well(study: Path) -> None:
+def test_a_study_behind_a_link_is_closed_as_well(study):
     study.chmod(0o755)
     link = study.with_name("linked")
     link.symlink_to(study)
@@ -80,9 +78,7 @@ def test_a_study_behind_a_link_is_closed_as_well(study: Path) -> None:
     assert open_to_others(study) == []
 
 
-def test_what_cannot_be_closed_is_left_as_it_is(
-    study: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_closed_is_left_as_it_is(study, monkeypatch):
     study.chmod(0o755)
 
     def chmod(path: Path, mode: int) -> None:

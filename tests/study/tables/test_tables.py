@@ -1,7 +1,8 @@
-"""Limits of what is read: the size of a table once it is unpacked, and ratings read in pieces."""
+"""Tables as files: their cells, the fast reader, limits, and ratings read in pieces."""
 
 from __future__ import annotations
 
+import csv
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,10 +16,152 @@ from pyarrow import feather, parquet
 from evenhand.errors import InputError
 from evenhand.exchange.readers import excel
 from evenhand.exchange.readers.reading import read_export
+from evenhand.study.tables import formats, pieces
 from evenhand.study.tables import formats as limits
-from evenhand.study.tables import pieces
-from evenhand.study.tables.formats import check_arrow, check_parquet, read_table, write_table
+from evenhand.study.tables.columns import (
+    first_repeat,
+    refuse_columns,
+    require_columns,
+    require_rows,
+)
+from evenhand.study.tables.formats import (
+    check_arrow,
+    check_parquet,
+    guarded,
+    read_table,
+    unguarded_frame,
+    write_table,
+)
 from evenhand.study.tables.pieces import batches_of, pieces_of
+
+# Cells that no spreadsheet runs
+
+
+TEXTS = [
+    '=cmd|"/c calc"!A1', "+1+1", "-1+1", "@sum", "\tx", "\rx", "\n=x", "'=x", "''=x", "'tis", "'",
+    "-0.5", "1e-05", "plain", "", "a=b", "- an item",
+]  # fmt: skip
+
+
+def test_no_cell_of_a_csv_is_a_formula_and_all_read_back(tmp_path):
+    frame = pd.DataFrame({"text": TEXTS, "number": [-1.5] * len(TEXTS), "other": "x"})
+    write_table(frame, tmp_path / "table.csv")
+
+    with (tmp_path / "table.csv").open(encoding="utf-8", newline="") as file:
+        cells = [row["text"] for row in csv.DictReader(file)]
+    assert not [cell for cell in cells if cell[:1] in "=+-@\t\r\n" and cell not in ("", "-0.5")]
+    again = read_table(tmp_path / "table.csv")
+    assert again["text"].tolist() == TEXTS
+    assert set(again["number"]) == {"-1.5"}
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_other_formats_keep_the_text(tmp_path, suffix):
+    write_table(pd.DataFrame({"text": TEXTS}), tmp_path / f"table{suffix}")
+
+    assert read_table(tmp_path / f"table{suffix}")["text"].tolist() == TEXTS
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_taking_one_apostrophe_off_restores(text):
+    assert guarded(text) in (text, "'" + text)
+
+
+@pytest.mark.parametrize("sign", "＝＋－＠")
+def test_full_width_signs_begin_a_formula_too(sign):
+    """Some spreadsheets read them as the usual signs. Version 0.2.0 left them bare."""
+    text = f'{sign}HYPERLINK("http://h")'
+    assert guarded(text) == f"'{text}"
+    assert guarded(f"'{text}") == f"''{text}"
+    frame = pd.DataFrame({"a": [guarded(text), guarded(f"'{text}")]})
+    assert unguarded_frame(frame, frame.to_csv().encode())["a"].tolist() == [text, f"'{text}"]
+
+
+# The fast reader of large files
+
+
+def _both_ways(path: Path, monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    found: list[object] = []
+    for from_size in (0, 10**12):
+        monkeypatch.setattr(formats, "_LARGE", from_size)
+        try:
+            frame = read_table(path)
+            found.append((list(frame), frame.to_numpy().tolist(), list(frame.index)))
+        except InputError as error:
+            found.append(str(error))
+    return found
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"a,b\n01,1e5\nNA, null \n,\n",
+        b"\xef\xbb\xbfa,b\r\n1,2\r\n3,\r\n",
+        "ä,b\né,2".encode(),
+        b'a,b\n"x,y",2\n',
+        b"a,b\n1,2\n\n3,4\n",
+        b"a,b\r\n1,2\r\n\r\n3,4\r\n",
+        b"a\nx\n\ny\n",
+        b"a,b\n",
+        b"a,b\n1,2\n1,2,3\n",
+        b"a,b\n1,2\n1\n",
+        b"a,b\n1,\xff\n",
+        b"a,a\n1,2\n",
+        b"\n1,2\n",
+    ],
+)
+def test_the_fast_reader_agrees_with_the_careful_one(tmp_path, content, monkeypatch):
+    path = tmp_path / "table.csv"
+    path.write_bytes(content)
+    fast, careful = _both_ways(path, monkeypatch)
+    assert fast == careful
+
+
+def test_a_large_file_is_read_fast_and_a_broken_row_is_still_named(tmp_path):
+    path = tmp_path / "table.csv"
+    rows = [f"unit{n:09d},{n % 5}" for n in range(80_000)]
+    path.write_text("unit_id,label\n" + "\n".join(rows) + "\n", "utf-8")
+    assert path.stat().st_size > formats._LARGE
+    frame = read_table(path)
+    texts = pd.DataFrame({"text": ["=x", "'=x", "plain"] * 60_000, "other": "y"})
+    write_table(texts, tmp_path / "texts.csv")  # of which no cell is a formula
+    assert read_table(tmp_path / "texts.csv")["text"].tolist() == texts["text"].tolist()
+    assert isinstance(frame.index, pd.RangeIndex)
+    assert frame["label"].tolist()[:3] == ["0", "1", "2"]
+    path.write_text("unit_id,label\n" + "\n".join([*rows, "u"]) + "\n", "utf-8")
+    with pytest.raises(InputError, match="row 80002: 1 cells where the header has 2"):
+        read_table(path)
+
+
+# Checks of columns
+
+
+TABLE = pd.DataFrame(
+    [("a", "1"), ("b", "1"), ("a", "2"), ("b", "1"), ("a", "1")],
+    columns=["id", "text"],
+    index=[0, 1, 3, 4, 6],  # blank lines in between
+)
+
+
+def test_columns_are_required_and_taken_names_and_a_header_alone_refused():
+    require_columns(TABLE, ("id", "text"), "f.csv")
+    refuse_columns(TABLE, {"side"}, "f.csv")
+    require_rows(TABLE, "f.csv", "pairs")
+    with pytest.raises(InputError, match=r"^f\.csv: the column 'x' is missing; add it$"):
+        require_columns(TABLE, ("id", "x", "y"), "f.csv", "; add it")
+    with pytest.raises(InputError, match="'id' means something else here"):
+        refuse_columns(TABLE, ("text", "id"), "f.csv")
+    with pytest.raises(InputError, match=r"^f\.csv has a header but no pairs; add at least one"):
+        require_rows(TABLE.iloc[:0], "f.csv", "pairs")
+
+
+def test_the_first_row_that_stood_before_comes_with_where_it_stood():
+    assert first_repeat(TABLE, ["id", "text"]) == (3, 1)
+    assert first_repeat(TABLE, ["id"]) == (2, 0)
+    assert first_repeat(TABLE.iloc[:3], ["id", "text"]) is None
+
+
+# Limits of what is read
 
 
 def bomb(text: str = "x" * 1_000_000, rows: int = 2000) -> pa.Table:
@@ -34,7 +177,7 @@ def write_bomb(table: pa.Table, path: Path, use_dictionary: bool = True) -> None
 
 
 @pytest.mark.slow
-def test_a_parquet_file_of_gigabytes_is_refused_in_a_sentence(tmp_path: Path) -> None:
+def test_a_parquet_file_of_gigabytes_is_refused_in_a_sentence(tmp_path):
     """Of version 0.2.0 such a file, of 289 KB, took 3.9 GB."""
     path = tmp_path / "bomb.parquet"
     write_bomb(bomb(), path)
@@ -52,7 +195,7 @@ def test_a_parquet_file_of_gigabytes_is_refused_in_a_sentence(tmp_path: Path) ->
         read_table(rows)
 
 
-def test_an_arrow_file_whose_texts_are_by_reference_is_refused(tmp_path: Path) -> None:
+def test_an_arrow_file_whose_texts_are_by_reference_is_refused(tmp_path):
     table = bomb().select(["text"])
     with pytest.raises(InputError, match="once it is unpacked"):
         check_arrow(table, "data.arrow")
@@ -63,7 +206,7 @@ def test_an_arrow_file_whose_texts_are_by_reference_is_refused(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.int64(), pa.float64()])
-def test_what_fits_is_read(tmp_path: Path, kind: pa.DataType) -> None:
+def test_what_fits_is_read(tmp_path, kind):
     path = tmp_path / "fits.parquet"
     table = pa.table({"a": pa.array([1, 2, 2] * 10).cast(kind), "b": [["x"]] * 30})
     parquet.write_table(table, path)
@@ -79,9 +222,7 @@ def in_pieces(path: Path) -> Iterator[pa.Table]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("by_reference", [True, False])
-def test_a_bomb_that_is_read_in_pieces_is_refused_too(
-    by_reference: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bomb_that_is_read_in_pieces_is_refused_too(by_reference, tmp_path, monkeypatch):
     """Of version 0.2.0 each batch of 250,000 rows was unpacked, whatever they held."""
     path, before = tmp_path / "bomb.parquet", pa.total_allocated_bytes()
     if not by_reference:
@@ -100,9 +241,7 @@ def test_a_bomb_that_is_read_in_pieces_is_refused_too(
         read_all()
 
 
-def test_long_texts_that_are_read_in_pieces_are_all_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_long_texts_that_are_read_in_pieces_are_all_there(tmp_path, monkeypatch):
     path = tmp_path / "long.parquet"
     write_bomb(bomb("y" * 1000), path)
     (whole,) = in_pieces(path)
@@ -112,9 +251,7 @@ def test_long_texts_that_are_read_in_pieces_are_all_there(
     assert pa.concat_tables(parts).combine_chunks().equals(whole.combine_chunks())
 
 
-def test_a_workbook_is_bounded_by_what_it_unpacks_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_workbook_is_bounded_by_what_it_unpacks_to(tmp_path, monkeypatch):
     """Of version 0.2.0 a workbook of 1.9 MB took 2.1 GB."""
     from openpyxl import Workbook
 
@@ -156,9 +293,7 @@ def rows_at(source: str, **theirs: str) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
-def test_every_format_gives_the_texts_and_row_numbers_of_the_whole_table(
-    suffix: str, tmp_path: Path
-) -> None:
+def test_every_format_gives_the_texts_and_row_numbers_of_the_whole_table(suffix, tmp_path):
     file = tmp_path / f"ratings.{suffix}"
     write_table(ROWS, file)
     found, whole = rows_at(str(file)), read_table(file)
@@ -166,7 +301,7 @@ def test_every_format_gives_the_texts_and_row_numbers_of_the_whole_table(
     assert found["row"].tolist() == whole.index.tolist()
 
 
-def test_numbers_of_parquet_are_texts_as_in_a_csv(tmp_path: Path) -> None:
+def test_numbers_of_parquet_are_texts_as_in_a_csv(tmp_path):
     columns = {
         "unit_id": pa.array([1, 2]),
         "label": pa.array([4.0, None]),
@@ -178,9 +313,7 @@ def test_numbers_of_parquet_are_texts_as_in_a_csv(tmp_path: Path) -> None:
     assert found.to_numpy().tolist() == [["1", "4", "0.10000000149011612", "0"], ["2", "", "", "1"]]
 
 
-def test_a_folder_is_all_its_files_and_a_large_file_several_pieces(
-    tmp_path: Path, monkeypatch
-) -> None:
+def test_a_folder_is_all_its_files_and_a_large_file_several_pieces(tmp_path, monkeypatch):
     monkeypatch.setattr(pieces, "PIECE_ROWS", 2)
     (tmp_path / "deep").mkdir()
     table = pa.Table.from_pandas(ROWS.astype(object))
@@ -197,7 +330,7 @@ def test_a_folder_is_all_its_files_and_a_large_file_several_pieces(
     assert rows_at(str(tmp_path))["row"].tolist() == [0, 1, 2, 3, -1, 0, 1, 2]
 
 
-def test_an_object_store_is_read_through_fsspec() -> None:
+def test_an_object_store_is_read_through_fsspec():
     fsspec = pytest.importorskip("fsspec")
     system = fsspec.filesystem("memory")
     with system.open("/bucket/ratings/part.csv", "wb") as file:
@@ -218,7 +351,7 @@ def test_an_object_store_is_read_through_fsspec() -> None:
         ("r.txt", "unit_id\n", "holds no .csv, .jsonl or .parquet file"),
     ],
 )
-def test_what_cannot_be_read_is_named(name: str, content: str, said: str, tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_named(name, content, said, tmp_path):
     (tmp_path / name).write_text(content, "utf-8")
     with pytest.raises(InputError, match=said):
         rows_at(str(tmp_path / name))

@@ -1,0 +1,321 @@
+"""Texts as trees and as HTML: Markdown, code and JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenhand.annotate_app.drawn import drawn_block, drawn_text
+from evenhand.annotate_app.languages import ENGLISH
+from evenhand.annotate_app.rendered import DEEPEST, LONGEST, by_place, coloured, folded, rendered
+from evenhand.rubrics.rendering import TextBlock
+
+TAGS = {
+    "p", "h3", "h4", "h5", "h6", "ul", "ol", "li", "blockquote", "table", "thead", "tbody", "tr",
+    "th", "td", "em", "strong", "s", "pre", "code", "hr", "br", "div", "span",
+}  # fmt: skip
+
+LOOKS = {"link", "address", "image", "is-comment", "is-keyword"}
+
+
+def parts(node: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    if not isinstance(node, str):
+        tag, attributes, *children = node
+        yield tag, attributes
+        for child in children:
+            yield from parts(child)
+
+
+def text_of(node: Any) -> str:
+    return node if isinstance(node, str) else "".join(map(text_of, node[2:]))
+
+
+def html(nodes: Any) -> str:
+    """A tree as HTML, with a class as in a selector and no character escaped."""
+    return "".join(
+        node if isinstance(node, str) else _element(node[0], node[1], html(node[2:]))
+        for node in nodes or ()
+    )
+
+
+def _element(tag: str, attributes: dict[str, Any], inside: str) -> str:
+    assert attributes.keys() <= {"class", "start"}
+    name = ".".join([tag, *attributes.get("class", "").split()])
+    start = f" {attributes['start']}" if "start" in attributes else ""
+    return f"<{name}>" if tag in ("br", "hr") else f"<{name}{start}>{inside}</{tag}>"
+
+
+@pytest.mark.parametrize(
+    ("source", "tree"),
+    [
+        ("*a* **b**", "<p><em>a</em> <strong>b</strong></p>"),
+        ("~~c~~", "<p><s>c</s></p>"),
+        ("a\nb  \nc", "<p>a<br>b<br>c</p>"),
+        ("a\rb", "<p>a<br>b</p>"),
+        ("- a\n- b", "<ul><li>a</li><li>b</li></ul>"),
+        ("3. a", "<ol 3><li>a</li></ol>"),
+        ("> a", "<blockquote><p>a</p></blockquote>"),
+        ("---", "<hr>"),
+        ("`a`", "<p><code>a</code></p>"),
+        ("```x\na\n b\n```", "<pre><code>a\n b</code></pre>"),
+        ("<b>a</b>", "<p><b>a</b></p>"),
+        ("<script>a</script>", "<p><script>a</script></p>"),
+        ("$x^2$ :red[x]", "<p>$x^2$ :red[x]</p>"),
+        (r"\(a^2\) *b*", r"<p>\(a^2\) <em>b</em></p>"),
+        (r"*a $b*c$ d*", r"<p><em>a $b*c$ d</em></p>"),
+        (r"$a*b*c$, $\{x\,y\}\\$", r"<p>$a*b*c$, $\{x\,y\}\\$</p>"),
+        ("$5 *and* $6, 7$", "<p>$5 <em>and</em> $6, 7$</p>"),
+        (r"\$a *b* c$", "<p>$a <em>b</em> c$</p>"),
+        (r"`\(a\)` \\(b\\)", r"<p><code>\(a\)</code> \(b\)</p>"),
+        (r"\(a *b* c", "<p>(a <em>b</em> c</p>"),
+        (
+            "so\n\\[\n- a_1 * b_1\n= c\n\\]\nthus",
+            "<p>so</p><p>\\[<br>- a_1 * b_1<br>= c<br>\\]</p><p>thus</p>",
+        ),
+        ("> $$\n> # x\n> $$", "<blockquote><p>$$<br># x<br>$$</p></blockquote>"),
+        (
+            "\\begin{align*}\n1. &= x \\\\\n\\end{align*}",
+            "<p>\\begin{align*}<br>1. &= x \\\\<br>\\end{align*}</p>",
+        ),
+        (
+            "so \\[\na\n+ *b*\n= c\n\\] and $$\n- d\n$$\n- e",
+            "<p>so \\[<br>a<br>+ *b*<br>= c<br>\\] and $$<br>- d<br>$$</p><ul><li>e</li></ul>",
+        ),
+        (
+            "1. so\n\\(\n# x\n\\)\n2. `\\(`\n- b",
+            "<ol 1><li>so<br>\\(<br># x<br>\\)</li><li><code>\\(</code></li></ol>"
+            "<ul><li>b</li></ul>",
+        ),
+        ("|a|b|\n|-|-|\n|$|x|$|y|", "<p>|a|b|<br>|-|-|<br>|$|x|$|y|</p>"),
+        ("|a|\n|-|\n|b|*c*|", "<p>|a|<br>|-|<br>|b|<em>c</em>|</p>"),
+        ("$$\n> a\n\n$$", "<p>$$</p><blockquote><p>a</p></blockquote><p>$$</p>"),
+        ("![a *b*](c.png)", "<p><span.image>a *b*</span></p>"),
+        ("[a](http://b)", "<p><span.link>a</span><span.address>http://b</span></p>"),
+        (
+            '[a](http://b "c")\n\n[d]: http://e',
+            '<p><span.link>a</span><span.address>http://b "c"</span></p><p>[d]: http://e</p>',
+        ),
+        (
+            "``` Python x\nif 1:\n```\n~~~\nif 1:\n~~~",
+            "<pre><code><span.is-keyword>if</span> <span.is-number>1</span>:</code></pre>"
+            "<pre><code>if 1:</code></pre>",
+        ),
+        ("<http://b>", "<p><span.link>http://b</span></p>"),
+        ("[a](javascript:b)", "<p>[a](javascript:b)</p>"),
+        (
+            "|a|b|\n|-|-:|\n|c|d|",
+            "<div.wide><table><thead><tr><th>a</th><th.right>b</th></tr></thead>"
+            "<tbody><tr><td>c</td><td.right>d</td></tr></tbody></table></div>",
+        ),
+    ],
+)
+def test_a_text_becomes_its_tree(source, tree):
+    assert html(rendered(source)) == tree
+
+
+@pytest.mark.parametrize("markup", ["<b>a</b>", "<script>a</script>"])
+def test_markup_is_text(markup):
+    assert json.loads(json.dumps(rendered(markup))) == [["p", {}, markup]]
+
+
+def test_headings_stay_below_the_pages_own_and_skip_no_level():
+    assert html(rendered("## a\n# b\n#### c\n### d\n# e\n## f\n### g\n#### h\n##### i")) == (
+        "<h3.h2>a</h3><h3.h1>b</h3><h4.h4>c</h4><h4.h3>d</h4><h3.h1>e</h3><h4.h2>f</h4>"
+        "<h5.h3>g</h5><h6.h4>h</h6><h6.h5>i</h6>"
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "source",
+    [
+        "",
+        " \n",
+        "x" * (LONGEST + 1),
+        "> " * (DEEPEST + 1) + "a",
+        "> " * 3000 + "a",
+        "*a **b " * 300 + "c** d*" * 300,
+        "- a\n" * 10_000,
+    ],
+)
+def test_what_cannot_be_rendered_whole_is_shown_as_its_source(source):
+    assert rendered(source) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "source",
+    [
+        pytest.param("[" * LONGEST, marks=pytest.mark.thorough),
+        pytest.param("![" * (LONGEST // 2), marks=pytest.mark.thorough),
+        "*a " * (LONGEST // 3),
+        pytest.param("[a](" * (LONGEST // 4), marks=pytest.mark.thorough),
+        "\\[a\n" * (LONGEST // 4),
+        "\\((" * (LONGEST // 3),
+        "a \\[\n" * (LONGEST // 5),
+        "$a " * (LONGEST // 3),
+    ],
+)
+def test_no_text_keeps_the_page_waiting(source):
+    """Its cost grows no faster than the square of its length, for which there is a limit."""
+
+    def cost(text: str) -> float:
+        before = time.process_time()
+        rendered(text)
+        return time.process_time() - before
+
+    assert cost(source) < 7 * cost(source[: len(source) // 2]) + 0.5
+    tree = rendered(source)
+    assert tree is None or "".join(map(text_of, tree)) == source.strip().replace("\\", "")
+
+
+def test_code_beyond_a_bound_is_not_coloured():
+    long, short = "if 1\n" * 1_300 + "if 2", "if 3"
+    tree = rendered(f"```c\n{long}\n```\n```c\n{short}\n```")
+    assert tree is not None
+    assert tree[0] == ["pre", {}, ["code", {}, long]]
+    assert [tag for tag, _ in parts(tree[1])] == ["pre", "code", "span", "span"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '<img src="x" onerror="a"> <a href="/">a</a>\n\n<style>*{}</style>\n\n<!-- a -->',
+        "[a](data:text/html,x) [b](vbscript:x) [c](//d 'e') ![f](http://g 'h')",
+        '```python "onclick="a\nif <b> # c\n```\n\n[a]: http://b "c"\n[a] <javascript:d>',
+        "&lt;b&gt; &#60;i&#62; \\<u>",
+    ],
+)
+def test_only_listed_parts_and_attributes_stand_in_a_tree(source):
+    tree = rendered(source)
+    assert tree
+    for tag, attributes in (part for node in tree for part in parts(node)):
+        assert tag in TAGS
+        assert attributes.keys() <= {"class", "start"}
+        assert attributes.get("class", "link") in LOOKS
+
+
+def spelled(nodes: Any, text: str) -> list[Any]:
+    """What panel/markdown.js makes of places, in UTF-16 as it counts them."""
+    units = text.encode("utf-16-le", "surrogatepass")
+    return [
+        node
+        if isinstance(node, str)
+        else units[2 * node[0] : 2 * node[1]].decode("utf-16-le", "surrogatepass")
+        if isinstance(node[0], int)
+        else [*node[:2], *spelled(node[2:], text)]
+        for node in nodes
+    ]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "a rather long **text of some words** and *another one of them*",
+        "\U0001f600 a smile before **text of some words** \U0001f600\U0001f600 and more after it",
+        "the same words again\n\nthe same words again\n\n    the same words again\n  and here too",
+        "> quoted in\n> two lines that are long\n\n```\ncode of some length\n  and more\n```",
+        "an &amp; that is written otherwise than it is read, \\*and so on\\*",
+        "",
+    ],
+)
+def test_texts_by_place_are_the_texts(source):
+    nodes = by_place(source)
+    assert spelled(nodes or (), source) == list(rendered(source) or ())
+
+
+def test_a_long_text_travels_once():
+    source = "Some people hold that **this is right**, and others that it is not.\n\n" * 50
+    assert len(json.dumps(by_place(source))) < len(json.dumps(rendered(source))) / 1.5
+
+
+# Code and JSON
+
+
+CODE = "# a\tcomment\ndef f(x):\n    return 'ü' + \"<b>\"  # 1\n\n"
+
+
+def said(nodes: Any) -> str:
+    return "".join(node if isinstance(node, str) else said(node[2:]) for node in nodes)
+
+
+@pytest.mark.parametrize("text", [CODE, "", "\n\n", "no code at all", "def broken(:"])
+def test_code_is_coloured_and_stays_as_it_is(text):
+    nodes = coloured(text, "python")
+    assert nodes is not None
+    assert said(nodes) == text
+
+
+@given(st.text(max_size=60))
+def test_no_character_of_code_is_lost(text):
+    nodes = coloured(text, "sql")
+    assert nodes is None or said(nodes) == text
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+    ),
+    max_leaves=12,
+)
+
+
+@given(VALUES)
+def test_every_value_of_json_is_shown(value):
+    nodes = folded(json.dumps(value, ensure_ascii=False))
+    if not isinstance(value, (dict, list)):
+        assert nodes is None
+        return
+    assert nodes is not None
+    for each in leaves(value):
+        shown = json.dumps(each, ensure_ascii=False).replace("\\n", "\n")
+        assert shown in said(nodes)
+
+
+def leaves(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return [leaf for each in value.values() for leaf in leaves(each)]
+    if isinstance(value, list):
+        return [leaf for each in value for leaf in leaves(each)]
+    return [value]
+
+
+def test_numbers_and_keys_stay_as_they_are_written():
+    nodes = folded('{"big": 12345678901234567890123, "two": 1.50, "two": -0.0e5}')
+    assert nodes is not None
+    for each in ("12345678901234567890123", "1.50", "-0.0e5"):
+        assert each in said(nodes)
+    assert said(nodes).count('"two"') == 2
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 5000, '{"a": ', "plain", "3", '"text"', "[" * 60 + "]" * 60]
+)
+def test_what_is_none_is_shown_as_it_is(text):
+    assert folded(text) is None
+
+
+# The pages around the panel
+
+
+def test_each_part_of_a_text_runs_as_what_it_holds():
+    text = "- *שלום*\n- so\n\n> أهلا\n\n1. so\n\n   - שלום\n\n| שלום | a |\n| - | - |\n| b | c |"
+    found = re.findall(r'<(?:div|ul|ol|blockquote|table)\b[^>]* dir="(\w+)"', drawn_text(text))
+    assert found == ["rtl", "rtl", "rtl", "ltr", "rtl", "rtl"]
+    assert 'dir="ltr"' in drawn_text("plain *words*, 1. שלום")
+
+
+def test_a_text_without_a_word_says_so_and_an_image_is_its_description():
+    nothing = TextBlock("Response", "response", "response", "", " \n")
+    for display in ("text", "markdown"):
+        assert "(empty response)" in drawn_block(nothing, ENGLISH, display)
+    assert '<span class="image">[image: a cat]</span>' in drawn_text("![a cat](http://b)")
+    assert "[Bild: eine Katze]" in drawn_text("![eine Katze](http://b)", lang="de")

@@ -1,0 +1,351 @@
+"""What the lead's pages say, take and count, without a browser."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from evenhand.analysis.results import RESULTS_KEY
+from evenhand.analysis.verdicts.judge import Verdict
+from evenhand.analysis.verdicts.wording import TITLES
+from evenhand.annotate_app.lead.adjudication_page import (
+    LONGEST_REASON,
+    Sent,
+    option_rows,
+    read_decision,
+)
+from evenhand.annotate_app.lead.new_study_page import _FIELDS, _ROLES, _in_page, _taken_for
+from evenhand.annotate_app.lead.overview_page import (
+    after_the_verdicts,
+    enough,
+    is_over,
+    main_rows,
+    verdict_card,
+)
+from evenhand.annotate_app.lead.parts.drawing import BoardCard, board, figures_row
+from evenhand.annotate_app.lead.parts.live_figures import FiguresMaker, LiveFigures, counted, latest
+from evenhand.annotate_app.lead.raters_page import in_words
+from evenhand.cli.main import main
+from evenhand.errors import InputError
+from evenhand.reporting.live_figures import study_quality
+from evenhand.reporting.new_study import ItemOptions, item_study, look_at_items
+from evenhand.rubrics import load_rubric
+from evenhand.rubrics.options import Option
+from evenhand.study import Study, open_study
+from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.desk.oversight import exclude
+from evenhand.study.lead.adjudication import adjudication_queue, queue_length
+from evenhand.study.lead.imports import import_ratings
+from evenhand.study.lead.progress import (
+    Forecast,
+    confusions,
+    data_version,
+    label_shares,
+    labels_over_time,
+    rater_answers,
+    rater_progress,
+    rubric_progress,
+)
+from evenhand.study.session.times import funnel
+from evenhand.study.tables.ratings import validate_ratings
+from harness.studies import label_all, task_of, with_labels
+
+HOSTILE = '<img src=x onerror="document.title=1">'
+
+
+def test_options_have_the_digits_that_choose_them():
+    refusal = option_rows(load_rubric("refusal").options)
+    assert [row["digit"] for row in refusal] == [row["key"] for row in refusal]
+    pairwise = option_rows(load_rubric("even-handedness").options)
+    assert [row["digit"] for row in pairwise] == ["1", "2", "3"][: len(pairwise)]
+    many = option_rows([Option(key=f"k{n}", name="x") for n in range(11)])
+    assert [row["digit"] for row in many] == [*"123456789", "", ""]
+    decision = {"token": "t", "label": "C", "reason": "so"}
+    assert read_decision(decision) == Sent("t", "C", "so")
+    assert read_decision({"token": "t", "passes": True}) == Sent("t", passes=True)
+    assert read_decision({"token": "t", "passes": "yes"}) == Sent("t")
+    zero = option_rows([Option(key=key, name="x") for key in ("0", "1", "10")])
+    assert [row["digit"] for row in zero] == ["0", "1", ""]
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        None,
+        "token",
+        ["token"],
+        {"token": 3},
+        {"token": "t", "label": ["C"]},
+        {"token": "t", "reason": "x" * (LONGEST_REASON + 1)},
+    ],
+)
+def test_what_has_another_form_is_nothing(sent):
+    assert read_decision(sent) is None
+
+
+def test_the_board_is_text_whoever_wrote_it():
+    page = board(HOSTILE, [BoardCard(HOSTILE, HOSTILE, HOSTILE, [HOSTILE], HOSTILE)])
+    page += figures_row([(HOSTILE, HOSTILE)])
+    assert "<img" not in page
+    assert page.count("&lt;img") == 8
+
+
+def test_a_card_says_what_decided_and_both_kappas_where_they_are_known():
+    keys = [["hedging", "cohen_kappa", "humans", rater, "all", ""] for rater in ("some-model", "")]
+    rows = pd.DataFrame([dict(zip(RESULTS_KEY, key, strict=True)) for key in keys])
+    verdict: Verdict = {
+        "rubric": "hedging",
+        "grader": "some-model",
+        "verdict": "only_with_correction",
+        "sentence": "Use it only with correction.",
+        "reason": "a failing slice",
+        "limits": "",
+        "holds_for": "",
+        "threshold": None,
+        "promising": False,
+        "kappas": keys,
+        "evidence": [],
+        "more_clusters": 0,
+        "failing_parts": [],
+    }
+    card = verdict_card(verdict, rows.assign(estimate=[0.77, 0.82]))
+    assert card.words == f"± {TITLES['only_with_correction'].words}"
+    assert card.said == [
+        "Why: a failing slice.",
+        "Kappa 0.77 with people; people with one another 0.82.",
+    ]
+    assert len(verdict_card(verdict, rows.assign(estimate=[0.77, math.nan])).said) == 1
+    verdict["reason"], verdict["kappas"] = "", []
+    assert verdict_card(verdict, rows.assign(estimate=[0.77, 0.82])).said == []
+
+
+# The next step that the Overview leads to
+
+
+RUBRIC_TITLES = {"r": "Refusal", "s": "Style"}
+IDLE, BUSY = Forecast(10, 20), Forecast(10, 20, hours=3, recent=5, at=datetime.now(UTC))
+
+
+def verdicts(**given: str) -> list[Any]:
+    return [
+        {"rubric": rubric, "grader": n, "verdict": verdict}
+        for rubric, each in given.items()
+        for n, verdict in enumerate(each.split())
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ends", "given", "over"),
+    [
+        (IDLE, verdicts(r="do_not_use may_stand_in"), True),
+        (IDLE, verdicts(r="do_not_use cannot_tell"), False),
+        (IDLE, [], False),
+        (BUSY, verdicts(r="do_not_use may_stand_in"), False),
+    ],
+)
+def test_labelling_is_over_where_nobody_labels_and_every_grader_has_a_verdict(ends, given, over):
+    assert is_over(ends, given) is over
+
+
+def test_the_end_is_the_report_which_names_a_rubric_without_a_grader():
+    assert after_the_verdicts([], RUBRIC_TITLES).title == "Export"
+    some = verdicts(r="do_not_use only_with_correction", s="may_stand_in")
+    assert after_the_verdicts(some, RUBRIC_TITLES).title == "Export"
+    way = after_the_verdicts(verdicts(r="may_stand_in", s="do_not_use"), RUBRIC_TITLES)
+    assert way.title == "Export"
+    assert "No grader may be used on Style" in way.said
+
+
+# The page New study
+
+
+ASKED = ItemOptions(question="Is it right?", options=("yes", "no"))
+OF_THE_MACHINE = {"help", "port", "url", "host", "no-browser"}
+HAS_ANOTHER_NAME = {"sample"}
+"""Items to label."""
+
+
+def test_every_option_of_label_has_a_field(capsys):
+    main(["label", "--help"])
+    options = set(re.findall(r"--([a-z][a-z-]+)", capsys.readouterr().out))
+    assert options - OF_THE_MACHINE - HAS_ANOTHER_NAME <= set(_FIELDS)
+
+
+def write(path: Path, *rows: str) -> Path:
+    path.write_text("\n".join(rows))
+    return path
+
+
+def test_each_column_is_told_before_anything_is_asked(tmp_path):
+    file = write(tmp_path / "items.csv", "prompt,output,model,tone", "Hi,Hello,m1,warm")
+    found = look_at_items(file, ASKED)
+    assert found.columns == [
+        ("prompt", "Hi"), ("output", "Hello"), ("model", "m1"), ("tone", "warm"),
+    ]  # fmt: skip
+    assert found.show == ["prompt", "output"]
+    assert [_taken_for(name, found) for name, _ in found.columns] == [
+        "read by raters, the prompt", "read by raters, the response", "who answered",
+        "kept as a fact",
+    ]  # fmt: skip
+    assert found.taken == item_study(file, ASKED).taken
+    file = write(tmp_path / "items.csv", "prompt,answer_a,answer_b", "Hi,Hello,Hey", "Ho,Hi,Oh")
+    found = look_at_items(file, ItemOptions())  # two answers are told as such
+    assert found.show == ["prompt", "answer_a", "answer_b"]
+    assert found.taken == item_study(file, ItemOptions()).taken
+    assert {role for role, _ in found.taken} <= set(_ROLES)
+
+
+def test_what_is_not_clear_is_said_beside_the_columns(tmp_path):
+    file = write(tmp_path / "items.csv", "task,said", "Hi,Hello")
+    found = look_at_items(file, ASKED)
+    assert [name for name, _ in found.columns] == ["task", "said"]
+    assert "--" not in _in_page(found.fault)
+    assert "“What raters read, in this order”" in _in_page(found.fault)
+    assert _taken_for("task", found) == ""
+
+
+def test_complaints_name_fields_for_options(tmp_path):
+    chat = write(tmp_path / "items.csv", "response", "Hello")
+    for options in (
+        ItemOptions(),
+        ItemOptions(question="?"),
+        ItemOptions(question="?", scale="1-x"),
+        ItemOptions(question="?", options=("yes",)),
+        ItemOptions(question="?", scale="1-5", several=True),
+        ItemOptions(question="?", options=("a", "b"), each_turn=True),
+        ItemOptions(question="?", options=("a", "b"), steps=3),
+        ItemOptions(options=("a", "b")),
+    ):
+        with pytest.raises(InputError) as complaint:
+            item_study(chat, options)
+        said = _in_page(str(complaint.value))
+        assert "--" not in said
+        assert "yes,no" not in said
+
+
+# Live figures: made apart, once for each state of the study
+
+
+def made(maker: FiguresMaker, version: str) -> LiveFigures:
+    for _ in range(600):
+        maker.wanted(version)
+        if maker.latest and maker.latest.version == version:
+            return maker.latest
+        time.sleep(0.1)
+    pytest.fail("no figures")
+
+
+def label(folder: Path, rater: str, labels: str) -> str:
+    with open_study(folder) as study:
+        return data_version(with_labels(study, {rater: labels}, "shorter"))
+
+
+def test_a_rater_whom_nobody_labels_beside_has_no_usual_run(make_study):
+    folder = make_study(6)
+    label(folder, "ann", "LRCLRC")
+    with open_study(folder) as study:
+        (row,) = in_words(study_quality(study)).to_dict("records")
+    assert (row["run"], row["kappa"], row["lean"], row["checks"]) == ("", "", "", "")
+
+
+@pytest.mark.thorough
+def test_figures_follow_the_labels(make_study):
+    folder = make_study(12)
+    maker = FiguresMaker(folder)
+    with open_study(folder) as study:
+        empty = made(maker, data_version(study))
+    assert empty.complaint.startswith("the study has no labels and no grades yet")
+    assert maker.kept is None
+
+    label(folder, "ann", "LRCLRCLRCLRC")
+    first = made(maker, label(folder, "NA", "LRCLRCLRCLRR"))
+    assert first.complaint == ""
+    assert first.quality["rater_id"].tolist() == ["NA", "ann"]
+    assert in_words(first.quality)["kappa"].str.startswith("0.87").all()
+    main = main_rows(first.results)
+    assert main["who"].iloc[0] == "Annotators with one another"
+    (sentence,) = enough(main, 0.01, "pair")
+    assert sentence.startswith("shorter: label about ")
+    (sentence,) = enough(main, 0.5, "pair")
+    assert sentence.startswith("shorter: enough.")
+
+    maker.wanted(first.version)
+    assert maker.latest is first  # nothing has come in: nothing is made
+    stages = set()
+    newer = label(folder, "cy", "LLLLLLLLLLLL")
+    maker.wanted(newer)
+    while maker.stage:
+        assert maker.kept is first  # what was finished last stays until there is more
+        stages.add(maker.stage)
+        time.sleep(0.01)
+    assert {"reading the labels", "analysing shorter (1 of 1)"} <= stages
+    second = made(maker, newer)
+    assert maker.kept is second
+    assert len(second.quality) == 3
+    assert second.over_time["labels"].tolist() == [6, 12, 18, 24, 30, 36]
+    assert first.results is not None  # who still looks at the last ones can
+
+
+# Counts: in another process the same numbers, and fresh
+
+
+def _at_random(folder: Path, seed: int) -> Study:
+    """Six people with labels, skips and times at random; one is excluded, one has a task open."""
+    rng = random.Random(seed)
+    rows = [
+        {
+            "unit_id": f"p{unit:04d}|secret-subject",
+            "rubric": "shorter",
+            "rater_id": f"r{rater}",
+            "rater_kind": "human",
+            "label": (label := rng.choice(["L", "R", "C", ""])),
+            "unscored_reason": "" if label else "skipped_other",
+            "seconds": rng.choice([None, rng.uniform(1, 90)]),
+            "created_at": f"2026-03-0{rng.randint(1, 9)}T09:00:00.000+00:00",
+        }
+        for rater in range(6)
+        for unit in range(1, 13)
+        if rng.random() < 0.7
+    ]
+    study = open_study(folder)
+    import_ratings(study, validate_ratings(pd.DataFrame(rows)), "test")
+    exclude(study.store, f"r{rng.randrange(6)}", "at random")
+    task_of(AnnotationDesk(study), "new")
+    return study
+
+
+@pytest.mark.slow
+def test_another_process_counts_the_same(make_study):
+    for seed in (1, 2):
+        with _at_random(make_study(12), seed) as study:
+            for count in (rubric_progress, rater_progress):
+                pd.testing.assert_frame_equal(latest(study, count), count(study))
+            table, step = latest(study, labels_over_time)
+            pd.testing.assert_frame_equal(table, labels_over_time(study)[0])
+            assert step == "day"
+            assert latest(study, funnel) == funnel(study)
+            assert latest(study, queue_length) == len(adjudication_queue(study)) > 0
+            for of_one in (rater_answers, label_shares):
+                pd.testing.assert_frame_equal(counted(study, of_one, "r1"), of_one(study, "r1"))
+            (theirs,) = counted(study, confusions, "r1").values()
+            (ours,) = confusions(study, "r1").values()
+            pd.testing.assert_frame_equal(theirs, ours)
+
+
+def test_what_comes_in_is_counted_at_the_next_look(make_study):
+    with _at_random(make_study(12), 3) as study:
+        with pytest.raises(InputError, match="there is no rule 'no such rule'"):
+            counted(study, adjudication_queue, "no such rule")  # what is wrong there is said here
+        before = latest(study, rubric_progress)["done"].sum()
+        assert latest(study, rater_progress).set_index("rater_id").loc["new", "answers"] == 0
+        label_all(AnnotationDesk(study), "new", "L", 1)
+        assert latest(study, rubric_progress)["done"].sum() == before + 1
+        assert latest(study, rater_progress).set_index("rater_id").loc["new", "answers"] == 1
