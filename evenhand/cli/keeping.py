@@ -9,19 +9,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenhand.cli.options import FILE_OPTIONS, FORMAT_OPTION, file_options, keys_in
+from evenhand.cli.options import file_options, keys_in
 from evenhand.cli.terminal import console, print_lines, say, working
-from evenhand.cli.verbs import (
-    BAD_INPUT,
-    DONE,
-    Parser,
-    Verb,
-    add,
-    add_choice,
-    add_flag,
-    refuse,
-    study_of,
-)
+from evenhand.cli.verbs import BAD_INPUT, DONE, Verb, refuse, shared_names, study_of
 from evenhand.errors import InputError
 from evenhand.reporting.noting import note, note_in
 from evenhand.texts import written
@@ -31,37 +21,8 @@ if TYPE_CHECKING:
     from evenhand.study import Study
     from evenhand.study.keeping.copying import Contents
 
-_NAMING = ("--columns", "--human", "--model")
+_NAMING = shared_names("naming")
 """Options that say who is who in a ratings file that is exported."""
-
-
-def _import_options(imports: Parser) -> None:
-    imports.add_study()
-    add(imports, "file FILE", "a table, or an export of another tool", Path)
-    add_choice(
-        imports, "--kind", ["ratings", "responses"], "what the file holds (seen from its columns)"
-    )
-    for option, how in (FORMAT_OPTION | FILE_OPTIONS).items():
-        imports.add_argument(option, **how)
-    add(imports, "--missing VALUE,...", "labels that say that there is none, such as 99")
-
-
-def _export_options(export: Parser) -> None:
-    add(export, "dir DIR|RATINGS", "the study's folder; or a file, with --format", Path)
-    export.add_trust()
-    add(export, "--out FILE", "where the ratings go", Path)
-    add(
-        export,
-        "--format NAME",
-        "for a tool: argilla, hugging-face, inspect, label-studio, langfuse, langsmith, "
-        "mlflow, phoenix, wide",
-    )
-    add(export, "--rater ID", "only this rater, repeatable (--format)", action="append")
-    add(export, "--units FILE", "where the units go (next to the ratings)", Path)
-    add(export, "--remarks FILE", "where confidence, reasons and flags go", Path)
-    add(export, "--answers FILE", "where it goes how each label was given", Path)
-    for option in _NAMING:
-        export.add_argument(option, **FILE_OPTIONS[option])
 
 
 def _import(arguments: argparse.Namespace) -> None:
@@ -72,7 +33,7 @@ def _import(arguments: argparse.Namespace) -> None:
         if kind == "responses":
             refuse(
                 arguments,
-                FORMAT_OPTION | FILE_OPTIONS,
+                shared_names("reading"),
                 "is about ratings, and the file holds responses",
             )
             _import_responses(study, arguments.file)
@@ -224,47 +185,6 @@ def _export_tables(arguments: argparse.Namespace) -> None:
         note(study, "export", files)
 
 
-TABLE_VERBS = (
-    Verb("import", "add ratings or responses from a file", _import_options, _import),
-    Verb(
-        "export", "write ratings and units to files, or for another tool", _export_options, _export
-    ),
-)
-
-
-def _path(text: str) -> Path:
-    """A path; an address is refused."""
-    if "://" in text:
-        raise argparse.ArgumentTypeError(
-            "a backup is kept in a folder, not at an address; mount the bucket (rclone mount) and "
-            "name a folder there"
-        )
-    return Path(text)
-
-
-def _backup_options(backup: Parser) -> None:
-    backup.add_study()
-    add(backup, "file FILE", "a new file, elsewhere", _path, nargs="?")
-    add(backup, "--to FOLDER", "a file of its own in this folder, for every night", _path)
-    add(backup, "--keep N", "with --to: the N latest stay (14)", int, 14)
-    add_flag(backup, "--verify", "with --to: read it back and restore it on trial")
-
-
-def _restore_options(restore: Parser) -> None:
-    add(restore, "file FILE", "what `evenhand backup` wrote", _path)
-    add(restore, "dir DIR", "a new folder for the study", Path)
-
-
-def _copy_options(copy: Parser) -> None:
-    copy.add_study()
-    add(
-        copy,
-        "--to URL",
-        "an empty PostgreSQL database, or a new file in the study's folder, such as study.db",
-        required=True,
-    )
-
-
 def _backup(arguments: argparse.Namespace) -> None:
     from evenhand.study.keeping.backup import backup_study, keep_backups
 
@@ -288,11 +208,6 @@ def _backup(arguments: argparse.Namespace) -> None:
     say("keep.backup", file=arguments.file)
     _say(contents)
     say("keep.backup_secret")
-
-
-def _doctor_options(doctor: Parser) -> None:
-    doctor.add_study()
-    add(doctor, "--url URL", "where people reach the app: https://NAME")
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
@@ -350,13 +265,10 @@ def _upgrade(arguments: argparse.Namespace) -> None:
     say("keep.upgrade_backup", file=done.backup)
 
 
-ACTIONS = (
-    Verb("copy", "move the study's store to another database", _copy_options, _copy),
-    Verb("upgrade", "bring an older study's store to this evenhand", Parser.add_study, _upgrade),
-)
+TABLE_VERBS = (Verb("import", _import), Verb("export", _export))
 KEEP_VERBS = (
-    Verb("backup", "write a study to one file, while people label", _backup_options, _backup),
-    Verb("restore", "make a study's folder from a backup", _restore_options, _restore),
-    Verb("doctor", "what is not as a served study should be", _doctor_options, _doctor),
-    Verb("store", "move a study's database, or upgrade it", ACTIONS),
+    Verb("backup", _backup),
+    Verb("restore", _restore),
+    Verb("doctor", _doctor),
+    Verb("store", actions=(Verb("store copy", _copy), Verb("store upgrade", _upgrade))),
 )

@@ -11,24 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.cli.lead import print_lead_link
-from evenhand.cli.options import (
-    add_analysis_options,
-    add_engine,
-    analyse_asked,
-    given_options,
-    path_or_address,
-)
+from evenhand.cli.options import add_analysis_options, analyse_asked, given_options
 from evenhand.cli.terminal import console, print_lines, print_table, progress_bar, say, working
-from evenhand.cli.verbs import DONE, Parser, Verb, add, add_choice, add_flag, refuse, study_of
-from evenhand.demo import (
-    DEMOS,
-    PUBLISHED,
-    default_folder,
-    finding,
-    is_demo,
-    judge_published,
-    make_demo,
-)
+from evenhand.cli.verbs import DONE, Parser, Verb, refuse, study_of
+from evenhand.demo import PUBLISHED, default_folder, finding, is_demo, judge_published, make_demo
 from evenhand.errors import InputError
 from evenhand.reporting.noting import note
 
@@ -36,31 +22,6 @@ if TYPE_CHECKING:
     from evenhand.analysis import Analysis
     from evenhand.analysis.verification import Libraries
     from evenhand.study import Study
-
-
-def _report_options(report: Parser) -> None:
-    report.add_study()
-    add(report, "--out DIR", "output folder (DIR/report)", Path)
-    _add_form(report)
-    add_choice(report, "--format", ["html", "pdf"], "pdf: also print report.pdf (html)", "html")
-
-
-def _check_options(check: Parser) -> None:
-    check.add_argument("file", type=path_or_address, metavar="RATINGS")
-    add_analysis_options(check, without=["drift_margin"])
-    add_engine(check)
-    add_flag(
-        check,
-        "--write-settings",
-        "write what the options say into a file next to RATINGS, for all verbs that read it",
-    )
-    add(check, "--out DIR", "also write the four report files", Path)
-    _add_form(check)
-
-
-def _add_form(verb: Parser) -> None:
-    add_flag(verb, "--full", "unfold every table and figure, on paper too")
-    add(verb, "--figures DIR", "write each figure and table to files here", Path)
 
 
 def _report(arguments: argparse.Namespace) -> None:
@@ -170,31 +131,6 @@ def _print_verdicts(analysis: Analysis) -> None:
         console().print(line)
 
 
-ANALYSE = (
-    Verb(
-        "report",
-        "analyse a study and write report.html, .md, .json and results.csv",
-        _report_options,
-        _report,
-    ),
-    Verb("check", "analyse a ratings file; no study needed", _check_options, _check),
-)
-
-
-def _demo_options(demo: Parser) -> None:
-    add(demo, "dir DIR", "the study's folder (demo-study)", Path, nargs="?")
-    add_choice(
-        demo,
-        "--study",
-        (*DEMOS, *PUBLISHED),
-        f"which study: synthetic ones, or published labels ({DEMOS[0]})",
-        DEMOS[0],
-    )
-    app = demo.add_mutually_exclusive_group()
-    add(app, "--port P", "port of the app (8501)", int)
-    add_flag(app, "--no-app", "make the report, open nothing")
-
-
 def _demo(arguments: argparse.Namespace) -> int:
     if arguments.study in PUBLISHED:
         return _published(arguments)
@@ -245,6 +181,5 @@ def _published(arguments: argparse.Namespace) -> int:
     return DONE
 
 
-DEMO = (
-    Verb("demo", "look offline at a synthetic study, or at published labels", _demo_options, _demo),
-)
+ANALYSE = (Verb("report", _report), Verb("check", _check))
+DEMO = (Verb("demo", _demo),)
