@@ -517,8 +517,8 @@ def _work(study: Study, wanted: Reproduction) -> list[Line]:
         most = study.config.annotation.units_per_rater
         people = math.ceil(labels / most) if most else 0
         owed = {"amount": pay.complete, "currency": pay.currency, "people": people}
-        key = "reproduce.pay" if most else "reproduce.pay_each"
-        said.append(written(key, total=people * pay.complete, **owed))
+        name = "pay" if most else "pay_each"
+        said.append(written(f"reproduce.{name}", total=people * pay.complete, **owed))
     return [*said, *found.precision]
 
 
@@ -532,8 +532,8 @@ def _uneven(study: Study, wanted: Reproduction) -> dict[str, str]:
     short = {}
     for each in dict.fromkeys([*wanted.asked, *study.subjects()]):
         if (number := int(counts.get(each, 0))) < len(pairs):
-            key = "reproduce.waits" if each in wanted.asked else "reproduce.short"
-            short[each] = written(key, subject=each, have=number, all=len(pairs))
+            said = "waits" if each in wanted.asked else "short"
+            short[each] = written(f"reproduce.{said}", subject=each, have=number, all=len(pairs))
     return short
 
 

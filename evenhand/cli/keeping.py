@@ -5,11 +5,11 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenhand.cli.options import file_options, keys_in
+from evenhand.cli.options import given_options
 from evenhand.cli.terminal import console, print_lines, say, working
 from evenhand.cli.verbs import BAD_INPUT, DONE, Verb, refuse, shared_names, study_of
 from evenhand.errors import InputError
@@ -17,6 +17,8 @@ from evenhand.reporting.noting import note, note_in
 from evenhand.texts import written
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from evenhand.reporting.ratings_file.declared import ScaleOptions
     from evenhand.study import Study
     from evenhand.study.keeping.copying import Contents
@@ -26,8 +28,6 @@ _NAMING = shared_names("naming")
 
 
 def _import(arguments: argparse.Namespace) -> None:
-    from evenhand.reporting.ratings_file.declared import ScaleOptions
-
     with study_of(arguments) as study:
         kind = arguments.kind or _kind_of(arguments.file, arguments.format)
         if kind == "responses":
@@ -38,11 +38,10 @@ def _import(arguments: argparse.Namespace) -> None:
             )
             _import_responses(study, arguments.file)
         else:
-            missing = keys_in(arguments.missing) or study.config.analysis.missing
-            options = ScaleOptions(
-                format=arguments.format, settings={"missing": missing}, **file_options(arguments)
-            )
-            _import_ratings(study, arguments.file, options)
+            options = given_options(arguments)
+            missing = options.missing or study.config.analysis.missing
+            settings = {"missing": missing}
+            _import_ratings(study, arguments.file, replace(options, settings=settings))
 
 
 def _kind_of(file: Path, form: str | None) -> str:
@@ -100,9 +99,6 @@ def _export(arguments: argparse.Namespace) -> None:
 def _export_to_tool(arguments: argparse.Namespace) -> None:
     from evenhand.exchange.writers import check_out, format_of, save
     from evenhand.reporting.exporting import material_of
-    from evenhand.reporting.ratings_file.dataframes import kinds_of
-    from evenhand.reporting.ratings_file.declared import ScaleOptions
-    from evenhand.study.tables.ratings import columns_in
 
     beside = ["--units", "--remarks", "--answers"]
     refuse(arguments, beside, "is a table of its own; export it without --format")
@@ -112,8 +108,7 @@ def _export_to_tool(arguments: argparse.Namespace) -> None:
         raise InputError("say where to write: --out FILE")
     how = format_of(arguments.format)
     check_out(arguments.out, how)
-    kinds = kinds_of(keys_in(arguments.human) or (), keys_in(arguments.model) or ())
-    options = ScaleOptions(columns=columns_in(arguments.columns), kinds=kinds)
+    options = replace(given_options(arguments), format=None, units=None)
     material = material_of(arguments.dir, arguments.rater or (), options)
     made = how.make(material)
     out, *others = save(made, arguments.out, how)
@@ -150,39 +145,31 @@ def _export_tables(arguments: argparse.Namespace) -> None:
     named = [path for path in (out, to_units, arguments.remarks, arguments.answers) if path]
     if len(set(named)) < len(named):
         raise InputError("two tables would go to the same file; give each its own")
+
+    def write(what: str, table: pd.DataFrame, file: Path) -> None:
+        write_table(table, file)
+        say(f"tables.wrote_{what}", count=len(table), file=file)
+
     with study_of(arguments) as study:
         if out is not None:
-            ratings = exported_ratings(study)
-            write_table(ratings, out)
-            say("tables.wrote_ratings", count=len(ratings), file=out)
+            write("ratings", exported_ratings(study), out)
             beside = sidecar_path(out)
             attacked, to_attacked = exported_attacked(study), attacked_path(out)
             if len(attacked):
-                write_table(attacked, to_attacked)
-                say("tables.wrote_attacked", count=len(attacked), file=to_attacked)
+                write("attacked", attacked, to_attacked)
             audit = to_attacked.name if len(attacked) else ""
             text = sidecar_text(study, (to_units or units_path(out)).name, audit)
             atomic_write(beside, text.encode())
             say("tables.wrote_scales", file=beside)
             if study.config.analysis.rater_slices:
-                warning = written("tables.background")
-                say("terminal.note", note=warning)
+                say("terminal.note", note=written("tables.background"))
         if to_units is not None:
-            units = exported_units(study)
-            write_table(units, to_units)
-            say("tables.wrote_units", count=len(units), file=to_units)
+            write("units", exported_units(study), to_units)
         if arguments.remarks is not None:
-            remarks = remarks_table(study.store)
-            write_table(remarks, arguments.remarks)
-            written_to = arguments.remarks
-            say("tables.wrote_remarks", count=len(remarks), file=written_to)
+            write("remarks", remarks_table(study.store), arguments.remarks)
         if arguments.answers is not None:
-            answers = answers_table(study.store)
-            write_table(answers, arguments.answers)
-            written_to = arguments.answers
-            say("tables.wrote_answers", count=len(answers), file=written_to)
-        files = ", ".join(path.name for path in named)
-        note(study, "export", files)
+            write("answers", answers_table(study.store), arguments.answers)
+        note(study, "export", ", ".join(path.name for path in named))
 
 
 def _backup(arguments: argparse.Namespace) -> None:

@@ -259,37 +259,20 @@ def given_options(arguments: argparse.Namespace) -> ScaleOptions:
     """Return all that the command line says of a ratings file and its analysis. Raises InputError
     where it is not valid.
     """
-    from evenhand.reporting.ratings_file.declared import ScaleOptions
-
-    return ScaleOptions(
-        rubric=arguments.rubric,
-        level=getattr(arguments, "level", None),
-        categories=keys_in(getattr(arguments, "categories", None)) or (),
-        affirmative=keys_in(getattr(arguments, "affirmative", None)),
-        sides=keys_in(getattr(arguments, "sides", None)),
-        thresholds=dict(map(_threshold, getattr(arguments, "threshold", None) or ())),
-        independent=getattr(arguments, "independent", False),
-        several=getattr(arguments, "several", False),
-        format=getattr(arguments, "format", None),
-        **file_options(arguments),
-        units=getattr(arguments, "units", None),
-        settings=given_settings(arguments),
-    )
-
-
-def file_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the fields of `ScaleOptions` on a file's columns and raters."""
     from evenhand.reporting.ratings_file.dataframes import kinds_of
+    from evenhand.reporting.ratings_file.declared import ScaleOptions
     from evenhand.study.tables.ratings import columns_in
 
-    people, models = keys_in(arguments.human) or (), keys_in(arguments.model) or ()
-    return {
-        "columns": columns_in(arguments.columns),
-        "kinds": kinds_of(people, models),
-        "normalise": arguments.normalise,
-        "wide": getattr(arguments, "wide", None) or "",
-        "sheet": getattr(arguments, "sheet", None) or "",
-    }
+    said = {name: value for name, value in vars(arguments).items() if value is not None}
+    names = [option.strip("-") for option in OF_FILES if option.strip("-") in said]
+    given = {name: said[name] for name in names if name not in ("human", "model", "threshold")}
+    for name in given.keys() & {"categories", "affirmative", "sides"}:
+        given[name] = keys_in(said[name])
+    given["thresholds"] = dict(map(_threshold, said.get("threshold", ())))
+    given["columns"] = columns_in(said.get("columns"))
+    human, model = (keys_in(said.get(name)) or () for name in ("human", "model"))
+    kinds = kinds_of(human, model)
+    return ScaleOptions(**given, kinds=kinds, settings=given_settings(arguments))
 
 
 def keys_in(text: str | None) -> tuple[str, ...] | None:
