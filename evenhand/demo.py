@@ -17,7 +17,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenhand.texts import written
+from evenhand.texts import table_of, written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,8 +42,9 @@ class Published:
     resamples: int | None = None
 
 
-_DECLARED = files("evenhand").joinpath("published_labels.toml").read_text("utf-8")
-PUBLISHED = {name: Published(**each) for name, each in tomllib.loads(_DECLARED).items()}
+PUBLISHED = {
+    name: Published(**each) for name, each in table_of("evenhand", "published_labels.toml").items()
+}
 
 
 def published_labels(study: str) -> pd.DataFrame:
@@ -158,7 +159,7 @@ def planned(study: str, folder: Path) -> Iterator[tuple[StudyPlan, dict[str, obj
         "name": f"{folder.name} (synthetic demo)",
     }
     if study == "pairs":
-        leanings = tomllib.loads((data / "demo_leanings.toml").read_text("utf-8"))
+        leanings = table_of("evenhand.data", "demo_leanings.toml")
         rubrics = usual_rubrics(propositions=False)
         with as_file(data / "demo_pairs.csv") as pairs:
             plan = StudyPlan(pairs=pairs, rubrics=rubrics, sample=250, seed=SEED, **both)

@@ -10,7 +10,6 @@ import math
 import re
 import shutil
 import tempfile
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -58,7 +57,7 @@ from evenhand.study.tables.files import atomic_write
 from evenhand.study.tables.formats import read_table
 from evenhand.study.trust import is_trusted, remember
 from evenhand.study.workspace import RUBRICS_FOLDER
-from evenhand.texts import written
+from evenhand.texts import table_of, written
 
 if TYPE_CHECKING:
     from evenhand.graders.running.run import Progress
@@ -123,8 +122,7 @@ class Reproduction:
     @property
     def design(self) -> dict[str, Any]:
         """What was published of the design."""
-        table = files("evenhand").joinpath("reproductions.toml").read_text("utf-8")
-        design: dict[str, Any] = tomllib.loads(table)[self.source]
+        design: dict[str, Any] = table_of("evenhand", "reproductions.toml")[self.source]
         return design
 
     @property

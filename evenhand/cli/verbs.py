@@ -6,7 +6,6 @@ What a verb reads is declared in `verbs.toml`.
 from __future__ import annotations
 
 import sys
-import tomllib
 from argparse import (
     SUPPRESS,
     Action,
@@ -16,13 +15,12 @@ from argparse import (
     Namespace,
 )
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from evenhand.errors import InputError, StoreAway, nearest
 from evenhand.reporting.keywords import missing_library
+from evenhand.texts import table_of
 from evenhand.visible import visible
 
 if TYPE_CHECKING:
@@ -94,9 +92,8 @@ class Verb(NamedTuple):
         return text
 
 
-@cache
-def _tables() -> dict[str, dict[str, Any]]:
-    return tomllib.loads(files("evenhand.cli").joinpath("verbs.toml").read_text("utf-8"))
+def _tables() -> dict[str, Any]:
+    return table_of("evenhand.cli", "verbs.toml")
 
 
 def shared(name: str) -> dict[str, Any]:

@@ -4,11 +4,8 @@ how the figures are computed, and when a grader can replace a human rater.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
-from functools import cache
-from importlib.resources import files
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -26,7 +23,7 @@ from evenhand.study.settings.sections import (
     ShareBelowOne,
     changed,
 )
-from evenhand.texts import written
+from evenhand.texts import table_of, written
 
 GROUP_COLUMNS = ("prompt_a_group", "prompt_b_group")
 """Units columns with the groups for which side a and side b of a pair speak."""
@@ -43,18 +40,13 @@ Columns = Annotated[tuple[str, ...], AfterValidator(lambda names: tuple(dict.fro
 """Names, as of columns, each once."""
 
 
-@cache
-def _texts() -> dict[str, dict[str, Any]]:
-    file = files("evenhand.study.settings").joinpath("settings.toml")
-    return tomllib.loads(file.read_text("utf-8"))
-
-
 class _Described(Section):
     """A section whose settings have their descriptions in `settings.toml`."""
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
-        for name, about in _texts().get(cls.__name__, {}).items():
+        table = table_of("evenhand.study.settings", "settings.toml")
+        for name, about in table.get(cls.__name__, {}).items():
             field = cls.model_fields[name]
             about = {"says": about} if isinstance(about, str) else {**about}
             field.description = about.pop("says")

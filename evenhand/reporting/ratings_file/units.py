@@ -25,6 +25,7 @@ import numpy as np
 
 from evenhand.analysis.labels.units import MAX_VALUES
 from evenhand.errors import InputError
+from evenhand.reporting.ratings_file.cleaning import pattern_of
 from evenhand.reporting.ratings_file.columns import is_fact, is_nested
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.reporting.ratings_file.roles import listed
@@ -46,11 +47,7 @@ _PURPOSES = {
 """The settings that name units columns, and what for."""
 MIN_FILLED = 0.9
 _MOST_LOOKED_AT = 100
-_ANSWER = re.compile(
-    r"(^|[_\W])(responses?|answers?|outputs?|completions?|generations?|candidates?|hypothes[ei]s|"
-    r"label\w*|annotat\w*|votes?|ratings?|scores?|soft|info)([_\W]|$)",
-    re.I,
-)
+_ANSWER = re.compile(rf"(^|[_\W])({pattern_of('answer')})([_\W]|$)", re.I)
 MIN_TEXTS = 10
 TEXT_LENGTH = 20
 """Median length, in characters, from which different cells are texts."""
