@@ -19,9 +19,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from evenhand.analysis.labels.units import MAX_VALUES
 from evenhand.errors import InputError
@@ -33,9 +34,6 @@ from evenhand.study.tables.columns import names_items
 from evenhand.study.tables.formats import row_number
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, texts, with_unit_id
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _PURPOSES = {
     "slices": "slice by",
@@ -191,8 +189,6 @@ def _is_of_labels(units: pd.DataFrame, column: str, ratings: pd.DataFrame) -> bo
 
 def _are_names(values: pd.Index) -> bool:
     """Return True if the different cells are numerous enough, or long enough, to be names."""
-    import pandas as pd
-
     if len(values) < MIN_TEXTS:
         return False
     if len(values) <= MAX_VALUES and values.str.len().to_series().median() < TEXT_LENGTH:
@@ -210,8 +206,6 @@ def _copies(units: pd.DataFrame, ratings: pd.DataFrame) -> np.ndarray | None:
 
     Equal rows of the smaller table cannot be told apart; it does not matter which copy is whose.
     """
-    import pandas as pd
-
     if len(units) < 2 * MIN_COPIED:
         return None
     given = ratings[["rubric", "rater_id", "label", "p_positive", "probabilities"]]
