@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 
 from evenhand.cli.lead import print_lead_link
 from evenhand.cli.options import add_analysis_options, analyse_asked, given_options
-from evenhand.cli.terminal import console, print_lines, print_table, progress_bar, say, working
+from evenhand.cli.terminal import console, print_lines, progress_bar, say, working
 from evenhand.cli.verbs import DONE, Parser, Verb, refuse, study_of
 from evenhand.demo import PUBLISHED, default_folder, finding, is_demo, judge_published, make_demo
 from evenhand.errors import InputError
 from evenhand.reporting.noting import note
 
 if TYPE_CHECKING:
-    from evenhand.analysis import Analysis
     from evenhand.analysis.verification import Libraries
     from evenhand.study import Study
 
@@ -58,12 +57,8 @@ def print_report(
         console().print(line)
     if study.config.published:
         print_lines([published_table(out / PUBLISHED)])
-    _print_figures(figures)
-
-
-def _print_figures(folder: Path | None) -> None:
-    if folder is not None:
-        say("terminal.figures", folder=folder)
+    if figures is not None:
+        say("terminal.figures", folder=figures)
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -84,11 +79,9 @@ def _check(arguments: argparse.Namespace) -> None:
         from evenhand.reporting.analysing import analyse_file
 
         analysis, context = analyse_asked(arguments.file, arguments, by=analyse_file, verify=verify)
-    from evenhand.analysis.report import render_table_text
+    from evenhand.reporting.library import Check
 
-    for title, columns, rows in render_table_text(analysis, context):
-        print_table(columns, rows, title=title)
-    _print_verdicts(analysis)
+    print_lines(Check(analysis, context).lines)
     if arguments.write_settings:
         from evenhand.reporting.ratings_file.declared import write_settings
 
@@ -104,7 +97,7 @@ def _check(arguments: argparse.Namespace) -> None:
 
         with working("drawing figures"):
             write_figures(analysis, context, figures)
-        _print_figures(figures)
+        say("terminal.figures", folder=figures)
 
 
 def _libraries(arguments: argparse.Namespace) -> AbstractContextManager[bool | Libraries]:
@@ -122,13 +115,6 @@ def _prepare_report() -> None:
     from evenhand.analysis.report import prepare_report
 
     prepare_report()
-
-
-def _print_verdicts(analysis: Analysis) -> None:
-    from evenhand.reporting.panel import verdict_lines
-
-    for line in verdict_lines(analysis):
-        console().print(line)
 
 
 def _demo(arguments: argparse.Namespace) -> int:

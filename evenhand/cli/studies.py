@@ -121,9 +121,7 @@ def _new(arguments: argparse.Namespace) -> None:
         if arguments.rubric
         else usual_rubrics(propositions=arguments.propositions is not None),
         sample=arguments.sample,
-        stratify=None
-        if strata is None
-        else [name.strip() for name in strata.split(",") if name.strip()],
+        stratify=None if strata is None else _listed(strata),
         seed=arguments.seed,
         raters_per_unit=arguments.raters,
         store=arguments.store,
@@ -185,18 +183,11 @@ def describe_study(study: Study) -> None:
 
 
 def _print_shares(column: str, noun: str, whole: pd.Series, sample: pd.Series) -> None:
-    counts = whole.value_counts()
-    taken = sample.value_counts()
-    rows = [
-        (
-            str(value),
-            str(count),
-            f"{count / len(whole):.1%}",
-            str(taken.get(value, 0)),
-            f"{taken.get(value, 0) / len(sample):.1%}",
-        )
-        for value, count in sorted(counts.items())
-    ]
+    rows = []
+    for value, count in sorted(whole.value_counts().items()):
+        taken = int((sample == value).sum())
+        shares = f"{count / len(whole):.1%}", f"{taken / len(sample):.1%}"
+        rows.append([str(value), str(count), shares[0], str(taken), shares[1]])
     print_table([column, noun, "share", "sampled", "share of sample"], rows)
 
 
@@ -207,14 +198,14 @@ def _print_workload(load: Workload) -> None:
     print_table(
         ["rubric", "units", "annotators each", "labels", "hours"],
         [
-            (
-                item.rubric,
-                str(item.units),
-                str(item.raters),
-                str(item.judgments),
-                f"{item.hours:.0f}",
-            )
-            for item in load.rubrics
+            [
+                each.rubric,
+                f"{each.units}",
+                f"{each.raters}",
+                f"{each.judgments}",
+                f"{each.hours:.0f}",
+            ]
+            for each in load.rubrics
         ],
         title=written("new.work"),
     )
