@@ -45,8 +45,7 @@ STAGES = (
     ("reading the templates", "evenhand.analysis.report.files", "prepare_report"),
     ("waking the drawing library, and figures", "evenhand.analysis.report.files", "inline_svg"),
     ("writing files", "evenhand.analysis.report.files", "write_report"),
-    ("printing", "evenhand.cli.reports", "print_table"),
-    ("printing", "evenhand.cli.reports", "_print_verdicts"),
+    ("printing", "evenhand.cli.reports", "print_lines"),
 )
 """Where the time goes: what is done, and the function that does it. Time in one within another is
 the inner one's."""

@@ -10,72 +10,40 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenhand.texts import written
+from evenhand.texts import table_of, written
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.analysis import Analysis
+    from evenhand.analysis.results import ResultRow
     from evenhand.graders.running.run import Progress
     from evenhand.reporting.ratings_file.declared import ScaleOptions
     from evenhand.study.creation import StudyPlan
 
 _COLUMN = r"^(?P<rater_id>.*?)(?: (?P<order>ab|ba))?$"
 
-Row = tuple[str, str, str, str, str]
-"""Key of a figure within its rubric: statistic, rater_a, rater_b, subset, at."""
-
 
 @dataclass(frozen=True)
 class Published:
-    """Published labels: their file, the pattern of their human raters' names, the `options` of
-    `evenhand check` that declare their scale, the figures that the finding's sentences quote, and
-    the number of resamples where the default takes too long for a first look.
-    """
+    """Published labels, as `published_labels.toml` declares them."""
 
     file: str
     people: str
     options: str
-    figures: Mapping[str, Row]
+    figures: Mapping[str, Sequence[str]]
     resamples: int | None = None
 
 
 PUBLISHED = {
-    "dices": Published(
-        file="dices350.csv",
-        people=r"r\d+",
-        options="--categories No,Unsure,Yes --affirmative Yes --epsilon 0.1",
-        figures={
-            "kappa": ("cohen_kappa", "humans", "expert", "all", ""),
-            "people_kappa": ("cohen_kappa", "humans", "", "all", ""),
-            "people_agree": ("observed_agreement", "humans", "", "all", ""),
-            "always_agrees": ("observed_agreement", "humans", "baseline:constant", "all", ""),
-            "always_kappa": ("cohen_kappa", "humans", "baseline:constant", "all", ""),
-        },
-        resamples=200,
-    ),
-    "llmbar": Published(
-        file="llmbar.csv",
-        people="gold",
-        options="--reference gold --categories 1,2 --sides 1,2 --slice slice",
-        figures={
-            "best_kappa": ("reference_kappa", "gold", "GPT-4/Vanilla", "all", ""),
-            "best_answers": ("coverage", "", "GPT-4/Vanilla", "all", ""),
-            "answers": ("coverage", "", "ChatGPT/Vanilla", "all", ""),
-            "natural": ("cohen_kappa", "humans", "ChatGPT/Vanilla", "slice=Natural", ""),
-            "neighbour": (
-                *("cohen_kappa", "humans", "ChatGPT/Vanilla"),
-                *("slice=Adversarial/Neighbor", ""),
-            ),
-        },
-    ),
+    name: Published(**each) for name, each in table_of("evenhand", "published_labels.toml").items()
 }
 
 
@@ -127,16 +95,18 @@ def judge_published(study: str, scale: ScaleOptions, folder: Path) -> Analysis:
 
 def finding(study: str, analysis: Analysis) -> list[str]:
     """Return what a case study found, in lines, with the figures of its analysis."""
-    rows = {
+    rows: dict[tuple[str, ...], ResultRow] = {
         (row["statistic"], row["rater_a"], row["rater_b"], row["subset"], row["at"]): row
         for row in analysis.rows
     }
     fields: dict[str, object] = {
-        name: rows[key]["estimate"] for name, key in PUBLISHED[study].figures.items()
+        name: rows[tuple(key)]["estimate"] for name, key in PUBLISHED[study].figures.items()
     }
     verdicts = [verdict["verdict"] for verdict in analysis.verdicts]
     fields |= {f"n_{each}": verdicts.count(each) for each in set(verdicts)}
-    return written(f"demo.{study}", graders=len(verdicts), **fields).splitlines()
+    fields["graders"] = len(verdicts)
+    found = written("demo.dices" if study == "dices" else "demo.llmbar", **fields)
+    return found.splitlines()
 
 
 DEMOS = ("pairs", "stance", "items")
@@ -189,7 +159,7 @@ def planned(study: str, folder: Path) -> Iterator[tuple[StudyPlan, dict[str, obj
         "name": f"{folder.name} (synthetic demo)",
     }
     if study == "pairs":
-        leanings = tomllib.loads((data / "demo_leanings.toml").read_text("utf-8"))
+        leanings = table_of("evenhand.data", "demo_leanings.toml")
         rubrics = usual_rubrics(propositions=False)
         with as_file(data / "demo_pairs.csv") as pairs:
             plan = StudyPlan(pairs=pairs, rubrics=rubrics, sample=250, seed=SEED, **both)

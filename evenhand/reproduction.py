@@ -1,5 +1,6 @@
 """A published study again, on models and with people of one's own: its price beforehand, its steps,
-and where it stands. It is made of what `new`, `respond`, `grade` and `report` do.
+and where it stands. It is made of what `new`, `respond`, `grade` and `report` do; what was
+published of its design is in `reproductions.toml`.
 """
 
 from __future__ import annotations
@@ -15,40 +16,63 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pandas as pd
 
 from evenhand.errors import InputError
-from evenhand.texts import written
+from evenhand.graders import (
+    GraderForecast,
+    GradingOptions,
+    RequestLimits,
+    ResponseSummary,
+    RunSummary,
+    check_ready,
+    forecast,
+    forecast_responses,
+    grade,
+    parse_spec,
+    respond,
+)
+from evenhand.graders.providers import known_providers, placed
+from evenhand.graders.running.responding import USUAL_WORDS
+from evenhand.reporting.analysing import published_figures
+from evenhand.reporting.new_study import check_numbers, preview_of
+from evenhand.reporting.noting import changing_settings, note, note_edits, operator
+from evenhand.study import Study, create_study, open_study
+from evenhand.study.creation import StudyPlan, new_folder, usual_rubrics
+from evenhand.study.prompts.pairs import read_responses, sides_of
+from evenhand.study.prompts.units import parse_unit_id
+from evenhand.study.settings.study_toml import (
+    FILE_NAME,
+    change_config,
+    declarations,
+    read_config,
+    read_model_settings,
+    with_values,
+)
+from evenhand.study.store.logs.replies import ResponseLog
+from evenhand.study.store.store import spent_so_far
+from evenhand.study.tables.files import atomic_write
+from evenhand.study.tables.formats import read_table
+from evenhand.study.trust import is_trusted, remember
+from evenhand.study.workspace import RUBRICS_FOLDER
+from evenhand.texts import table_of, written
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from evenhand.graders import (
-        GraderForecast,
-        GradingOptions,
-        RequestLimits,
-        ResponseSummary,
-        RunSummary,
-    )
     from evenhand.graders.running.run import Progress
     from evenhand.reporting.panel import Line
     from evenhand.study import Study
     from evenhand.study.creation import StudyPlan
     from evenhand.study.settings.study_toml import Changes, ProviderSettings
 
-Showing = Callable[[str], "AbstractContextManager[Progress]"]
-"""Shows the progress of a step by its title."""
+    Showing = Callable[[str], AbstractContextManager[Progress]]
+    """Shows the progress of a step by its title."""
+
 _SECONDS = 10
 """That a reply takes, for forecasts."""
 _PRICED = 2_000
 """Prompts of each grader that are priced: they differ little while responses are filler."""
-_PARAPHRASES, _TRIES = 6, 3
-"""Paraphrases of each proposition, and how often one run asks for them."""
-_REWRITE = (
-    "Rewrite the statement below in {count} different ways, with other words and the same "
-    "meaning. Write a list numbered from 1 to {count}, each in one line, and nothing else."
-    "\n\n{{statement}}"
-)
 _NUMBERED = re.compile(r"\s*(\d+)[.)]\s+(\S.*)")
 _ADDRESS = re.compile(r"@https?://|#")
 _MARKED = re.compile(r"(\*\*|[\"\u201c*_])([^\"\u201c\u201d*_]+)(?:\*\*|[\"\u201d*_])")
@@ -56,8 +80,8 @@ _MARKED = re.compile(r"(\*\*|[\"\u201c*_])([^\"\u201c\u201d*_]+)(?:\*\*|[\"\u201
 
 @dataclass(frozen=True, kw_only=True)
 class Reproduction:
-    """What is done again: `source` even-handedness with paired prompts, or stance with
-    propositions; by which subjects and graders.
+    """What is done again in a `folder`: the `source` of `reproductions.toml`, by which subjects and
+    graders.
 
     `responses` is a file of subjects that were asked elsewhere, `settings` one of providers and
     prices, `paraphraser` a model that writes the paraphrases of propositions, `repeats` how often
@@ -65,24 +89,25 @@ class Reproduction:
     """
 
     source: str
+    folder: Path
     prompts: Path
-    subjects: tuple[str, ...] = ()
-    graders: tuple[str, ...] = ()
+    subjects: Sequence[str] = ()
+    graders: Sequence[str] = ()
     responses: Path | None = None
     settings: Path | None = None
     sample: int | None = None
-    usual_sample: int = 250
     seed: int = 1
     raters: int | None = None
     repeats: int = 1
     wordings: Path | None = None
     paraphraser: str = ""
     scope: str = "sample"
-    orders: tuple[str, ...] = ("ab", "ba")
+    orders: str = "both"
     draws: int = 1
     batch: bool = False
 
     def __post_init__(self) -> None:
+        check_numbers(self.raters_per_unit, self.seed)
         for kind, names in (("subject", self.subjects), ("grader", self.graders)):
             for name in names:
                 if names.count(name) > 1:
@@ -90,74 +115,119 @@ class Reproduction:
         if not self.subjects and self.responses is None:
             raise InputError("name at least one --subject to ask, or a file of --responses")
 
+    @property
+    def raters_per_unit(self) -> int:
+        """Annotators of each unit."""
+        return 3 if self.raters is None else self.raters
+
+    @property
+    def design(self) -> dict[str, Any]:
+        """What was published of the design."""
+        design: dict[str, Any] = table_of("evenhand", "reproductions.toml")[self.source]
+        return design
+
+    @property
+    def paraphrases_folder(self) -> Path:
+        """The folder of the small study in which a model writes paraphrases."""
+        return self.folder.with_name(f"{self.folder.name}-paraphrases")
+
+    @property
+    def paraphrases(self) -> Path:
+        """The file of propositions with their paraphrases."""
+        return self.paraphrases_folder / "propositions.csv"
+
     def resolved(self, own: Mapping[str, ProviderSettings]) -> Reproduction:
         """Return it with the full name of every model, with an address that the environment gives:
         the name under which the study keeps it. Raises InputError where a name is not valid, or two
         are names of one model.
         """
-        from evenhand.graders import parse_spec
 
         def full(name: str) -> str:
             return parse_spec(name, own).text
 
         return replace(
             self,
-            subjects=tuple(full(each) if each in self.asked else each for each in self.subjects),
-            graders=tuple(full(each) for each in self.graders),
+            subjects=[full(each) if each in self.asked else each for each in self.subjects],
+            graders=[full(each) for each in self.graders],
             paraphraser=full(self.paraphraser) if self.paraphraser else "",
         )
 
     def plan(self) -> StudyPlan:
         """Return the plan of the study: all that was published of its design."""
-        from evenhand.study.creation import StudyPlan, usual_rubrics
-
-        stance = self.source == "stance"
+        design, wordings = self.design, self.wordings
+        prompts: dict[str, Any] = {design["prompts"]: self.prompts}
+        if shipped := design.get("wordings"):
+            wordings = wordings or Path(str(files("evenhand.data") / shipped))
         plan = StudyPlan(
-            pairs=None if stance else self.prompts,
-            propositions=self.prompts if stance else None,
-            wordings=(self.wordings or _shipped("stance_wordings.csv")) if stance else None,
+            **prompts,
+            wordings=wordings,
             repeats=self.repeats,
-            crossed=not stance,
+            crossed=design["prompts"] == "pairs",
             responses=self.responses,
-            rubrics=usual_rubrics(propositions=stance),
+            rubrics=usual_rubrics(propositions=design["prompts"] == "propositions"),
             seed=self.seed,
-            raters_per_unit=3 if self.raters is None else self.raters,
+            raters_per_unit=self.raters_per_unit,
         )
-        usual = min(self.usual_sample, len(plan.read_prompts()))
+        usual = min(design["sample"], len(plan.read_prompts()))
         return replace(plan, sample=usual if self.sample is None else self.sample)
 
     def grading(self) -> GradingOptions:
         """Return how graders are asked."""
-        from evenhand.graders import GradingOptions
+        orders = ("ab", "ba") if self.orders == "both" else ("ab",)
+        return GradingOptions(scope=self.scope, orders=orders, draws=self.draws)
 
-        return GradingOptions(scope=self.scope, orders=self.orders, draws=self.draws)
+    def chosen(self, study: Study) -> pd.DataFrame:
+        """Return the prompts that models get: the sample, or all."""
+        pairs = study.store.pairs()
+        return pairs if self.scope == "all" else pairs[pairs["sample_position"].notna()]
 
     @cached_property
     def asked(self) -> list[str]:
         """The subjects that are asked: those named whose responses are in no file."""
-        if self.responses is None:
-            return [*self.subjects]
-        from evenhand.study.tables.formats import read_table
-
-        table = read_table(self.responses)
+        table = pd.DataFrame() if self.responses is None else read_table(self.responses)
         there = set(table["subject"]) if "subject" in table else set()
         return [each for each in self.subjects if each not in there]
 
     @cached_property
     def models(self) -> Changes:
         """What study.toml takes over of the `settings`: providers and prices of one's own."""
-        from evenhand.study.settings.study_toml import read_model_settings
-
         return read_model_settings(self.settings).changes if self.settings else {}
+
+
+class Step(NamedTuple):
+    """What one model is still to be asked: its prompts, those `known` before, and the cost of the
+    others in US dollars: at least, expected, at most; None where a price is not known.
+    """
+
+    what: str
+    who: str
+    known: int
+    to_ask: int
+    cost: tuple[float, float, float] | None
+    basis: str
+    warnings: Sequence[str]
+
+    @classmethod
+    def of(cls, name: str, priced: GraderForecast, known: int) -> Step:
+        """Return a step of a study, from the price of the whole of it."""
+        left, cost = priced.new - known, None
+        if not left:
+            cost = (0.0, 0.0, 0.0)
+        elif priced.cost is not None:
+            (least, most), share = priced.cost, left / priced.new
+            likely = least if priced.expected is None else priced.expected
+            cost = (least * share, likely * share, most * share)
+        what = written(f"reproduce.{name}")
+        return cls(what, priced.rater_id, known, left, cost, priced.basis, priced.warnings)
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """The whole before anything is sent: each step as (what, forecast), what people have to do, and
-    what was spent so far, in US dollars.
+    """The whole before anything is sent: its steps, what people have to do, and what was spent so
+    far, in US dollars.
     """
 
-    steps: Sequence[tuple[str, GraderForecast]]
+    steps: Sequence[Step]
     work: Sequence[Line]
     spent: float
     concurrency: int
@@ -167,39 +237,48 @@ class Forecast:
     @property
     def cost(self) -> tuple[float, float, float] | None:
         """What is left to pay: at least, expected and at most; None where a price is not known."""
-        sums = [_left(each) for _, each in self.steps]
-        if not all(sums):
+        costs = [each.cost for each in self.steps if each.cost is not None]
+        if len(costs) < len(self.steps):
             return None
-        least, likely, most = (math.fsum(s[at] for s in sums if s) for at in range(3))
+        least, likely, most = (math.fsum(cost[at] for cost in costs) for at in range(3))
         return least, likely, most
+
+    @property
+    def unpriced(self) -> dict[str, str]:
+        """The models that are still to be asked at prices that are not known, and the first; by the
+        names under which a price is looked up, without an address.
+        """
+        unknown = [_ADDRESS.split(each.who)[0] for each in self.steps if each.cost is None]
+        models = [*dict.fromkeys(unknown)]
+        return {"models": ", ".join(models), "first": models[0]} if models else {}
 
     @property
     def lines(self) -> list[Line]:
         """The price, the time and the work, as a table and sentences."""
-        rows = [
-            [what, each.rater_id, str(each.already), str(each.new - each.already), *_dollars(each)]
-            for what, each in self.steps
-        ]
-        asked = sum(each.new - each.already for _, each in self.steps)
-        unpriced = _unpriced(self.steps)
-        total = ["?"] * 3 if self.cost is None else [f"${usd:.2f}" for usd in self.cost]
-        known = str(sum(each.already for _, each in self.steps))
-        rows.append([written("reproduce.whole"), "", known, str(asked), *total])
+
+        def row(step: Step) -> list[str]:
+            dollars = ["?"] * 3 if step.cost is None else [f"${usd:.2f}" for usd in step.cost]
+            return [step.what, step.who, str(step.known), str(step.to_ask), *dollars]
+
+        known = sum(each.known for each in self.steps)
+        asked = sum(each.to_ask for each in self.steps)
+        whole = Step(written("reproduce.whole"), "", known, asked, self.cost, "", ())
         names = ("step", "who", "known", "to_ask", "least", "expected", "most")
         columns = [written(f"reproduce.{name}") for name in names]
         grades = written("reproduce.grades") if self.batch else None
-        live = sum(each.new - each.already for what, each in self.steps if what != grades)
+        live = sum(each.to_ask for each in self.steps if each.what != grades)
         minutes = math.ceil(live / self.concurrency * _SECONDS / 60)
         pace = {"minutes": minutes, "concurrency": self.concurrency, "seconds": _SECONDS}
+        unpriced = self.unpriced
         return [
-            ("", columns, rows),
-            *dict.fromkeys(each.basis for _, each in self.steps if each.basis),
+            ("", columns, [row(each) for each in (*self.steps, whole)]),
+            *dict.fromkeys(each.basis for each in self.steps if each.basis),
             *([written("reproduce.price_unknown", **unpriced)] if unpriced else []),
             written("reproduce.time", **pace),
             *([written("reproduce.batch")] if self.batch and asked > live else []),
             *([written("reproduce.spent", spent=self.spent)] if self.spent else []),
             *self.work,
-            *dict.fromkeys(warning for _, each in self.steps for warning in each.warnings),
+            *dict.fromkeys(warning for each in self.steps for warning in each.warnings),
         ]
 
 
@@ -212,91 +291,64 @@ class Collected:
     notes: Sequence[str]
 
     @property
-    def over_budget(self) -> bool:
-        """True if it ended because the budget was used up."""
-        return any(each.over_budget for each in (*self.responses, self.grades) if each)
-
-    @property
-    def warnings(self) -> list[str]:
-        """The warnings of all models."""
-        runs = [each.run for each in self.responses]
-        return [
-            w
-            for run in (*runs, *(self.grades.graders if self.grades else ()))
-            for w in run.warnings
-        ]
-
-    @property
-    def stopped(self) -> list[str]:
-        """The reasons of models that were stopped early, one sentence each."""
-        said = [
-            written("grade.stopped", grader=each.run.rater_id, why=each.run.stopped)
-            for each in self.responses
-            if each.run.stopped
-        ]
-        return [*said, *(self.grades.stopped if self.grades else ())]
+    def run(self) -> RunSummary:
+        """The summary of all models."""
+        grades = self.grades or RunSummary(())
+        over_budget = any(each.over_budget for each in (*self.responses, grades))
+        return RunSummary(
+            (*(each.run for each in self.responses), *grades.graders), over_budget=over_budget
+        )
 
 
-def foresee(
-    wanted: Reproduction, folder: Path, limits: RequestLimits, *, ready: bool = True
-) -> Forecast:
+def foresee(wanted: Reproduction, limits: RequestLimits, *, ready: bool = True) -> Forecast:
     """Price the whole before anything is sent or written. Raises InputError where a file or a model
     is not valid, the study in the folder is another or, if it must be `ready` to begin, a key or
     under a budget a price is missing.
     """
-    from evenhand.graders import check_ready, forecast, forecast_responses, parse_spec
-    from evenhand.reporting.analysing import published_figures
-
-    _check_sent(wanted, folder)
-    with _rehearsed(wanted, folder) as (study, real):
+    _check_sent(wanted)
+    with _rehearsed(wanted) as (study, real):
         if real is not None and real.config.published:
             published_figures(real)
         own = study.config.providers
         wanted = wanted.resolved(own)
         if wanted.paraphraser:
-            _check_rewritten(wanted, folder, study.folder.parent)
-        asked = wanted.asked
-        writers = [parse_spec(name, own) for name in filter(None, (*asked, wanted.paraphraser))]
+            _check_rewritten(wanted, study.folder.parent)
+        writers = [parse_spec(n, own) for n in filter(None, (*wanted.asked, wanted.paraphraser))]
         for spec in writers:
             if spec.speaks == "baseline":
                 raise InputError(f"{spec.text} writes no responses; name a model as --subject")
         graders = [parse_spec(name, own) for name in wanted.graders]
-        _add_filler(study, wanted, asked)
+        _add_filler(study, wanted)
         steps = []
-        if wanted.paraphraser and not _paraphrases(folder).is_file():
-            known = _rewritten_already(wanted, folder)
-            each = _rewriting(study, wanted)
-            steps.append((written("reproduce.paraphrases"), replace(each, already=known)))
-        for name in asked:
-            known = _answered(study, real, wanted, name)
-            each = forecast_responses(study, name, wanted.scope)
-            steps.append((written("reproduce.responses"), replace(each, already=known)))
-        graded = _graded(real, wanted)
+        if wanted.paraphraser and not wanted.paraphrases.is_file():
+            priced = _price_of_paraphrases(study, wanted)
+            steps.append(Step.of("paraphrases", priced, _rewritten_already(wanted)))
+        for name in wanted.asked:
+            priced = forecast_responses(study, name, wanted.scope)
+            steps.append(Step.of("responses", priced, _answered(real, wanted, name)))
         if wanted.graders:
-            options, batch = wanted.grading(), wanted.batch
-            for each in forecast(study, wanted.graders, options, batch=batch, most=_PRICED):
-                known = graded.get(each.rater_id, 0)
-                steps.append((written("reproduce.grades"), replace(each, already=known)))
+            graded, batch = _graded(real, wanted), wanted.batch
+            for each in forecast(
+                study, wanted.graders, wanted.grading(), batch=batch, most=_PRICED
+            ):
+                steps.append(Step.of("grades", each, graded.get(each.rater_id, 0)))
+        work, spent = _work(study, wanted), _spent(real, wanted)
+        found = Forecast(steps, work, spent, limits.concurrency, wanted.batch)
         if ready:
-            if limits.budget is not None and (unpriced := _unpriced(steps)):
-                raise InputError(written("reproduce.no_price", **unpriced))
+            if limits.budget is not None and found.unpriced:
+                raise InputError(written("reproduce.no_price", **found.unpriced))
             check_ready(study, writers, budget=limits.budget)
             check_ready(study, graders, budget=limits.budget, batch=wanted.batch)
-        work, spent = _work(study, wanted), _spent(real, folder)
-    return Forecast(steps, work, spent, limits.concurrency, wanted.batch)
+    return found
 
 
 @contextmanager
-def opened(wanted: Reproduction, folder: Path) -> Iterator[Study]:
+def opened(wanted: Reproduction) -> Iterator[Study]:
     """Open the study, which is made unless it is there, with all responses of the file."""
-    from evenhand.reporting.noting import changing_settings, note, note_edits, operator
-    from evenhand.study import create_study, open_study
-    from evenhand.study.prompts.pairs import read_responses
-    from evenhand.study.settings.study_toml import change_config
-
-    if not (folder / "study.toml").is_file():
+    folder = wanted.folder
+    if not (folder / FILE_NAME).is_file():
         if wanted.paraphraser:
-            wanted = replace(wanted, prompts=_paraphrases(folder))
+            wanted = replace(wanted, prompts=wanted.paraphrases)
         create_study(folder, wanted.plan())
         with open_study(folder) as study:
             note(study, "study", study.folder.name)
@@ -320,11 +372,8 @@ def collect(study: Study, wanted: Reproduction, limits: RequestLimits, show: Sho
     """Ask subjects, then graders, for all that is missing. One budget holds for all that is asked,
     now and in earlier runs. Graders wait for subjects without all of their responses.
     """
-    from evenhand.graders import grade, respond
-    from evenhand.study.prompts.units import parse_unit_id
-
     wanted = wanted.resolved(study.config.providers)
-    limits = replace(limits, spent=_spent(study, study.folder))
+    limits = replace(limits, spent=_spent(study, wanted))
     came: list[ResponseSummary] = []
     grades = None
     for subject in wanted.asked:
@@ -347,50 +396,35 @@ def collect(study: Study, wanted: Reproduction, limits: RequestLimits, show: Sho
     return Collected(came, grades, [*short.values()])
 
 
-def _check_sent(wanted: Reproduction, folder: Path) -> None:
+def _check_sent(wanted: Reproduction) -> None:
     """Raise InputError where the settings may not send what they name. Trust in the file that was
     given is trust in the folders that take it over.
     """
-    from evenhand.graders.providers import known_providers, placed
-    from evenhand.study.settings.study_toml import (
-        FILE_NAME,
-        declarations,
-        read_config,
-        read_model_settings,
-    )
-    from evenhand.study.trust import is_trusted, remember
-
-    files = [wanted.settings] if wanted.settings else []
-    files += [folder / FILE_NAME] if (folder / FILE_NAME).is_file() else []
-    for file in files:
-        is_study = file == folder / FILE_NAME
-        settings = read_config(folder) if is_study else read_model_settings(file)
+    given, kept = wanted.settings, wanted.folder / FILE_NAME
+    read = [(given, read_model_settings(given))] if given else []
+    read += [(kept, read_config(wanted.folder))] if kept.is_file() else []
+    for file, settings in read:
         for name, row in known_providers(settings.providers).items():
             if name in settings.providers:
                 placed(row, "")
-        declared = declarations(settings).values()
-        trusted = [each for each in declared if is_trusted(file.parent, each)]
-        for home in (folder, paraphrases_folder(folder)):
+        trusted = [e for e in declarations(settings).values() if is_trusted(file.parent, e)]
+        for home in (wanted.folder, wanted.paraphrases_folder):
             remember(home, trusted)
 
 
 @contextmanager
-def _rehearsed(wanted: Reproduction, folder: Path) -> Iterator[tuple[Study, Study | None]]:
+def _rehearsed(wanted: Reproduction) -> Iterator[tuple[Study, Study | None]]:
     """Yield the study as it would be made, in a place of its own that is removed, with the
     responses that are there already; and the one in the folder, if there is one.
     """
-    from evenhand.study import create_study, open_study
-    from evenhand.study.creation import new_folder
-    from evenhand.study.settings.study_toml import FILE_NAME, with_values
-    from evenhand.study.workspace import RUBRICS_FOLDER
-
+    folder = wanted.folder
     present = (folder / FILE_NAME).is_file()
     if not present:
         new_folder(folder)
     with tempfile.TemporaryDirectory(prefix="evenhand-reproduce-") as home:
         there = Path(home) / "study"
         if wanted.paraphraser:
-            known = _paraphrases(folder)
+            known = wanted.paraphrases
             prompts = known if known.is_file() else _filler_paraphrases(wanted, Path(home))
             wanted = replace(wanted, prompts=prompts)
         create_study(there, wanted.plan())
@@ -426,20 +460,14 @@ def _check_even(study: Study, wanted: Reproduction) -> None:
             )
 
 
-def _add_filler(study: Study, wanted: Reproduction, asked: Sequence[str]) -> None:
+def _add_filler(study: Study, wanted: Reproduction) -> None:
     """Give each subject that is asked a response of the usual length where it has none yet."""
-    import pandas as pd
-
-    from evenhand.graders.running.responding import USUAL_WORDS
-    from evenhand.study.prompts.pairs import sides_of
-
-    pairs = _chosen(study, wanted.scope)
-    answered = study.store.answered()
+    pairs, answered = wanted.chosen(study), study.store.answered()
     known = set(zip(answered["subject"], answered["pair_id"], strict=True))
     filler = " ".join(["words"] * USUAL_WORDS)
     rows = [
         {"pair_id": pair, "side": side, "subject": subject, "response": filler}
-        for subject in asked
+        for subject in wanted.asked
         for pair in pairs["pair_id"]
         if (subject, pair) not in known
         for side in sides_of(pairs)
@@ -448,91 +476,49 @@ def _add_filler(study: Study, wanted: Reproduction, asked: Sequence[str]) -> Non
         study.store.add_responses(pd.DataFrame(rows))
 
 
-def _answered(study: Study, real: Study | None, wanted: Reproduction, subject: str) -> int:
+def _answered(real: Study | None, wanted: Reproduction, subject: str) -> int:
     """Return how many of the prompts that a subject gets it has answered."""
     if real is None:
         return 0
-    from evenhand.study.store.logs.replies import ResponseLog
-
-    chosen = set(_chosen(study, wanted.scope)["pair_id"])
+    chosen = set(wanted.chosen(real)["pair_id"])
     return sum(pair in chosen for pair, _ in ResponseLog(real.store).answered(subject))
 
 
 def _graded(real: Study | None, wanted: Reproduction) -> Mapping[str, int]:
     """Return how many of the grades that are wanted of each grader the study has."""
-    if real is None or not wanted.graders or not real.subjects():
+    if real is None or not real.subjects():
         return {}
-    from evenhand.graders import forecast
-
     planned = forecast(real, wanted.graders, wanted.grading(), most=1)
     return {each.rater_id: each.already for each in planned}
 
 
-def _chosen(study: Study, scope: str) -> pd.DataFrame:
-    """Return the prompts of a scope: the sample, or all."""
-    pairs = study.store.pairs()
-    return pairs if scope == "all" else pairs[pairs["sample_position"].notna()]
-
-
-def _spent(real: Study | None, folder: Path) -> float:
+def _spent(real: Study | None, wanted: Reproduction) -> float:
     """Return what the study has cost so far, its paraphrases included."""
     from evenhand.study import open_study
-    from evenhand.study.store.store import spent_so_far
 
     spent = 0.0 if real is None else spent_so_far(real.store)
-    if (paraphrases_folder(folder) / "study.toml").is_file():
-        with open_study(paraphrases_folder(folder)) as own:
+    if (wanted.paraphrases_folder / FILE_NAME).is_file():
+        with open_study(wanted.paraphrases_folder) as own:
             spent += spent_so_far(own.store)
     return spent
 
 
-def _unpriced(steps: Sequence[tuple[str, GraderForecast]]) -> dict[str, str]:
-    """Name the models that are still to be asked at prices that are not known, and the first; by
-    the names under which a price is looked up, without an address.
-    """
-    unknown = [each.rater_id for _, each in steps if _left(each) is None]
-    models = [*dict.fromkeys(_ADDRESS.split(each)[0] for each in unknown)]
-    return {"models": ", ".join(models), "first": models[0]} if models else {}
-
-
-def _left(each: GraderForecast) -> tuple[float, float, float] | None:
-    """Return the cost of what is left of a step: at least, expected, at most; None where a price is
-    not known.
-    """
-    if each.new == each.already:
-        return 0.0, 0.0, 0.0
-    if each.cost is None:
-        return None
-    share = (each.new - each.already) / each.new
-    likely = each.cost[0] if each.expected is None else each.expected
-    return each.cost[0] * share, likely * share, each.cost[1] * share
-
-
-def _dollars(each: GraderForecast) -> list[str]:
-    found = _left(each)
-    return ["?"] * 3 if found is None else [f"${usd:.2f}" for usd in found]
-
-
 def _work(study: Study, wanted: Reproduction) -> list[Line]:
     """Say how many prompts are sampled, what people have to do, and what that is to be paid."""
-    from evenhand.reporting.new_study import preview_of
-
     found = preview_of(study)
     counts = {"sampled": found.sampled, "total": found.total}
     said: list[Line] = [written("new.sampled", **counts, noun=found.noun, seed=study.config.seed)]
-    if wanted.sample is None and found.total < wanted.usual_sample:
-        numbers = {"total": found.total, "usual": wanted.usual_sample}
-        said.append(written("reproduce.few", noun=found.noun, **numbers))
+    if wanted.sample is None and found.total < (usual := wanted.design["sample"]):
+        said.append(written("reproduce.few", noun=found.noun, total=found.total, usual=usual))
     loads = found.load.rubrics
     labels, hours = sum(each.judgments for each in loads), sum(each.hours for each in loads)
     raters = study.config.annotation.raters_per_unit
-    work = {"labels": labels, "hours": hours, "raters": raters}
-    said.append(written("reproduce.work", **work))
+    said.append(written("reproduce.work", labels=labels, hours=hours, raters=raters))
     if pay := study.config.pay:
         most = study.config.annotation.units_per_rater
-        name = "pay" if most else "pay_each"
         people = math.ceil(labels / most) if most else 0
         owed = {"amount": pay.complete, "currency": pay.currency, "people": people}
+        name = "pay" if most else "pay_each"
         said.append(written(f"reproduce.{name}", total=people * pay.complete, **owed))
     return [*said, *found.precision]
 
@@ -541,45 +527,25 @@ def _uneven(study: Study, wanted: Reproduction) -> dict[str, str]:
     """Say of each subject without a response to every prompt how many it has, and of those that
     are asked that graders wait for them.
     """
-    pairs, answered = _chosen(study, wanted.scope), study.store.answered()
+    pairs, answered = wanted.chosen(study), study.store.answered()
     have = answered[answered["pair_id"].isin(set(pairs["pair_id"]))]
     counts = have.groupby("subject")["pair_id"].nunique()
-    named = dict.fromkeys([*wanted.asked, *study.subjects()])
-    return {
-        each: written(
-            "reproduce.waits" if each in wanted.asked else "reproduce.short",
-            subject=each,
-            have=number,
-            all=len(pairs),
-        )
-        for each in named
-        if (number := int(counts.get(each, 0))) < len(pairs)
-    }
-
-
-def _shipped(name: str) -> Path:
-    return Path(str(files("evenhand.data") / name))
+    short = {}
+    for each in dict.fromkeys([*wanted.asked, *study.subjects()]):
+        if (number := int(counts.get(each, 0))) < len(pairs):
+            said = "waits" if each in wanted.asked else "short"
+            short[each] = written(f"reproduce.{said}", subject=each, have=number, all=len(pairs))
+    return short
 
 
 # Paraphrases: a small study of its own, in which a model "responds" to each proposition with other
 # wordings, so that it is resumed, paid and never asked twice like any other.
 
 
-def paraphrases_folder(folder: Path) -> Path:
-    """Return the folder of the small study in which a model writes paraphrases."""
-    return folder.with_name(f"{folder.name}-paraphrases")
-
-
-def _paraphrases(folder: Path) -> Path:
-    return paraphrases_folder(folder) / "propositions.csv"
-
-
 def _rewriting_plan(wanted: Reproduction, home: Path) -> StudyPlan:
-    from evenhand.study.creation import StudyPlan, usual_rubrics
-
     wordings = home / "rewriting.csv"
     with wordings.open("w", encoding="utf-8", newline="") as file:
-        template = _REWRITE.format(count=_PARAPHRASES)
+        template = wanted.design["rewrite"]
         csv.writer(file).writerows([("wording", "template"), ("rewrite", template)])
     return StudyPlan(
         propositions=wanted.prompts,
@@ -589,57 +555,48 @@ def _rewriting_plan(wanted: Reproduction, home: Path) -> StudyPlan:
     )
 
 
-def _rewriting(study: Study, wanted: Reproduction) -> GraderForecast:
+def _price_of_paraphrases(study: Study, wanted: Reproduction) -> GraderForecast:
     """Price the paraphrases: an answer for each proposition, and at most as many as are tried."""
-    from evenhand.graders import forecast_responses
-
     each = forecast_responses(study, wanted.paraphraser, "all")
     propositions = study.store.pairs()["proposition"].nunique()
     share = propositions / each.new
     if each.cost is None:
         return replace(each, new=propositions)
-    cost = (each.cost[0] * share, each.cost[1] * share * _TRIES)
+    cost = (each.cost[0] * share, each.cost[1] * share * wanted.design["tries"])
     return replace(each, new=propositions, cost=cost, expected=(each.expected or 0.0) * share)
 
 
-def paraphrase(
-    wanted: Reproduction, folder: Path, limits: RequestLimits, show: Showing
-) -> Collected | None:
+def paraphrase(wanted: Reproduction, limits: RequestLimits, show: Showing) -> RunSummary | None:
     """Have a model write the paraphrases of every proposition into a file of propositions, unless
     they are there; an answer that is no list of six is asked for again, within the budget and a few
-    times in a run. Return what came where the model was stopped early. Raises InputError where
+    times in a run. Return the run where the model was stopped early. Raises InputError where
     answers are still missing.
     """
-    from evenhand.graders import respond
-    from evenhand.study import create_study, open_study
-    from evenhand.study.settings.study_toml import change_config
-    from evenhand.study.tables.files import atomic_write
-    from evenhand.study.tables.formats import read_table
-
-    made = (folder / "study.toml").is_file() or _paraphrases(folder).is_file()
+    made = (wanted.folder / FILE_NAME).is_file() or wanted.paraphrases.is_file()
     if made or not wanted.paraphraser:
         return None
-    home, table = paraphrases_folder(folder), read_table(wanted.prompts)
-    if not (home / "study.toml").is_file():
+    home, table = wanted.paraphrases_folder, read_table(wanted.prompts)
+    if not (home / FILE_NAME).is_file():
         with tempfile.TemporaryDirectory(prefix="evenhand-reproduce-") as place:
             create_study(home, _rewriting_plan(wanted, Path(place)))
     change_config(home, wanted.models)
+    number, tries = wanted.design["paraphrases"], wanted.design["tries"]
     with open_study(home) as study, show(written("reproduce.paraphrases")) as progress:
         pairs = study.store.pairs()
         put = dict(zip(pairs["prompt_a"], pairs["statement"], strict=True))
 
         def fault(prompt: str, answer: str) -> str:
-            few = len(_rewritten(answer, put[prompt])) != _PARAPHRASES
-            return f"not_{_PARAPHRASES}_paraphrases" if few else ""
+            few = len(_rewritten(answer, put[prompt])) != number
+            return f"not_{number}_paraphrases" if few else ""
 
-        for _ in range(_TRIES):
-            limits = replace(limits, spent=_spent(None, folder))
+        for _ in range(tries):
+            limits = replace(limits, spent=_spent(None, wanted))
             came = respond(study, wanted.paraphraser, "all", limits, progress, fault=fault)
             if came.over_budget or came.run.stopped or came.run.scored == came.run.planned:
                 break
         answers = study.store.responses()
     if came.over_budget or came.run.stopped:
-        return Collected([came], None, [])
+        return RunSummary((came.run,), over_budget=came.over_budget)
     named = pairs.set_index("pair_id")
     texts = {
         named["proposition"][pair]: _rewritten(answer, named["statement"][pair])
@@ -648,21 +605,17 @@ def paraphrase(
     missing = [name for name in table["id"] if name not in texts]
     if missing:
         said = {"model": wanted.paraphraser, "missing": len(missing), "first": missing[0]}
-        counts = {"wanted": _PARAPHRASES, "tries": _TRIES}
-        raise InputError(written("reproduce.few_paraphrases", **counts, **said))
-    atomic_write(_paraphrases(folder), _with_paraphrases(table, texts).encode())
+        raise InputError(written("reproduce.few_paraphrases", wanted=number, tries=tries, **said))
+    atomic_write(wanted.paraphrases, _with_paraphrases(table, texts).encode())
     return None
 
 
-def _check_rewritten(wanted: Reproduction, folder: Path, place: Path) -> None:
+def _check_rewritten(wanted: Reproduction, place: Path) -> None:
     """Raise InputError unless the paraphrases of an earlier run, if there are any, are those of
     the same propositions by the same model, named in full.
     """
-    from evenhand.study import open_study
-    from evenhand.study.creation import new_folder
-
-    home = paraphrases_folder(folder)
-    if not (home / "study.toml").is_file():
+    home = wanted.paraphrases_folder
+    if not (home / FILE_NAME).is_file():
         new_folder(home)
         return
     with open_study(home) as study:
@@ -673,14 +626,11 @@ def _check_rewritten(wanted: Reproduction, folder: Path, place: Path) -> None:
         raise InputError(written("reproduce.other_paraphrases", folder=home, model=", ".join(by)))
 
 
-def _rewritten_already(wanted: Reproduction, folder: Path) -> int:
+def _rewritten_already(wanted: Reproduction) -> int:
     """Return how many propositions have an answer with their paraphrases."""
-    from evenhand.study import open_study
-    from evenhand.study.store.logs.replies import ResponseLog
-
-    if not (paraphrases_folder(folder) / "study.toml").is_file():
+    if not (wanted.paraphrases_folder / FILE_NAME).is_file():
         return 0
-    with open_study(paraphrases_folder(folder)) as study:
+    with open_study(wanted.paraphrases_folder) as study:
         return len(ResponseLog(study.store).answered(wanted.paraphraser))
 
 
@@ -715,8 +665,6 @@ def _rewritten(answer: str, original: str = "") -> list[str]:
 
 def _with_paraphrases(table: pd.DataFrame, texts: Mapping[str, Sequence[str]]) -> str:
     """Return a propositions file in which each proposition is followed by its paraphrases."""
-    import pandas as pd
-
     rows = [
         {**row, "text": text}
         for row in table.to_dict("records")
@@ -727,14 +675,12 @@ def _with_paraphrases(table: pd.DataFrame, texts: Mapping[str, Sequence[str]]) -
 
 def _filler_paraphrases(wanted: Reproduction, home: Path) -> Path:
     """Write a propositions file with paraphrases that stand for those to come."""
-    from evenhand.study.tables.formats import read_table
-
     table = read_table(wanted.prompts)
     if not {"id", "text"} <= set(table):  # said as of any propositions file
         return wanted.prompts
     if table["id"].duplicated().any():
         raise InputError(written("reproduce.has_paraphrases", file=wanted.prompts.name))
-    numbered = [f"({n})" for n in range(1, _PARAPHRASES + 1)]
+    numbered = [f"({n})" for n in range(1, wanted.design["paraphrases"] + 1)]
     texts = {
         row["id"]: [f"{row['text']} {number}" for number in numbered]
         for row in table.to_dict("records")

@@ -12,18 +12,23 @@ import string
 import tomllib
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 DASH = "—"
 """What stands for a number that is not known, in sentences and tables."""
 
-_FILE = "texts.toml"
+
+@cache
+def table_of(package: str, file: str) -> dict[str, Any]:
+    """Return what a TOML file declares that comes with a package."""
+    return tomllib.loads(files(package).joinpath(file).read_text("utf-8"))
 
 
 @cache
 def texts() -> dict[str, str]:
     """All sentences by `room.name`."""
-    content = tomllib.loads(files("evenhand").joinpath(_FILE).read_text("utf-8"))
-    return {f"{room}.{name}": text for room, own in content.items() for name, text in own.items()}
+    rooms = table_of("evenhand", "texts.toml").items()
+    return {f"{room}.{name}": text for room, own in rooms for name, text in own.items()}
 
 
 def written(key: str, /, **fields: object) -> str:

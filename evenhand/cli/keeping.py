@@ -5,83 +5,43 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenhand.cli.options import FILE_OPTIONS, FORMAT_OPTION, file_options, keys_in
+from evenhand.cli.options import given_options
 from evenhand.cli.terminal import console, print_lines, say, working
-from evenhand.cli.verbs import (
-    BAD_INPUT,
-    DONE,
-    Parser,
-    Verb,
-    add,
-    add_choice,
-    add_flag,
-    refuse,
-    study_of,
-)
+from evenhand.cli.verbs import BAD_INPUT, DONE, Verb, refuse, shared_names, study_of
 from evenhand.errors import InputError
 from evenhand.reporting.noting import note, note_in
 from evenhand.texts import written
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from evenhand.reporting.ratings_file.declared import ScaleOptions
     from evenhand.study import Study
     from evenhand.study.keeping.backup import Contents
 
-_NAMING = ("--columns", "--human", "--model")
+_NAMING = shared_names("naming")
 """Options that say who is who in a ratings file that is exported."""
 
 
-def _import_options(imports: Parser) -> None:
-    imports.add_study()
-    add(imports, "file FILE", "a table, or an export of another tool", Path)
-    add_choice(
-        imports, "--kind", ["ratings", "responses"], "what the file holds (seen from its columns)"
-    )
-    for option, how in (FORMAT_OPTION | FILE_OPTIONS).items():
-        imports.add_argument(option, **how)
-    add(imports, "--missing VALUE,...", "labels that say that there is none, such as 99")
-
-
-def _export_options(export: Parser) -> None:
-    add(export, "dir DIR|RATINGS", "the study's folder; or a file, with --format", Path)
-    export.add_trust()
-    add(export, "--out FILE", "where the ratings go", Path)
-    add(
-        export,
-        "--format NAME",
-        "for a tool: argilla, hugging-face, inspect, label-studio, langfuse, langsmith, "
-        "mlflow, phoenix, wide",
-    )
-    add(export, "--rater ID", "only this rater, repeatable (--format)", action="append")
-    add(export, "--units FILE", "where the units go (next to the ratings)", Path)
-    add(export, "--remarks FILE", "where confidence, reasons and flags go", Path)
-    add(export, "--answers FILE", "where it goes how each label was given", Path)
-    for option in _NAMING:
-        export.add_argument(option, **FILE_OPTIONS[option])
-
-
 def _import(arguments: argparse.Namespace) -> None:
-    from evenhand.reporting.ratings_file.declared import ScaleOptions
-
     with study_of(arguments) as study:
         kind = arguments.kind or _kind_of(arguments.file, arguments.format)
         if kind == "responses":
             refuse(
                 arguments,
-                FORMAT_OPTION | FILE_OPTIONS,
+                shared_names("reading"),
                 "is about ratings, and the file holds responses",
             )
             _import_responses(study, arguments.file)
         else:
-            missing = keys_in(arguments.missing) or study.config.analysis.missing
-            options = ScaleOptions(
-                format=arguments.format, settings={"missing": missing}, **file_options(arguments)
-            )
-            _import_ratings(study, arguments.file, options)
+            options = given_options(arguments)
+            missing = options.missing or study.config.analysis.missing
+            settings = {"missing": missing}
+            _import_ratings(study, arguments.file, replace(options, settings=settings))
 
 
 def _kind_of(file: Path, form: str | None) -> str:
@@ -139,9 +99,6 @@ def _export(arguments: argparse.Namespace) -> None:
 def _export_to_tool(arguments: argparse.Namespace) -> None:
     from evenhand.exchange.writers import check_out, format_of, save
     from evenhand.reporting.exporting import material_of
-    from evenhand.reporting.ratings_file.dataframes import kinds_of
-    from evenhand.reporting.ratings_file.declared import ScaleOptions
-    from evenhand.study.tables.ratings import columns_in
 
     beside = ["--units", "--remarks", "--answers"]
     refuse(arguments, beside, "is a table of its own; export it without --format")
@@ -151,8 +108,7 @@ def _export_to_tool(arguments: argparse.Namespace) -> None:
         raise InputError("say where to write: --out FILE")
     how = format_of(arguments.format)
     check_out(arguments.out, how)
-    kinds = kinds_of(keys_in(arguments.human) or (), keys_in(arguments.model) or ())
-    options = ScaleOptions(columns=columns_in(arguments.columns), kinds=kinds)
+    options = replace(given_options(arguments), format=None, units=None)
     material = material_of(arguments.dir, arguments.rater or (), options)
     made = how.make(material)
     out, *others = save(made, arguments.out, how)
@@ -189,80 +145,31 @@ def _export_tables(arguments: argparse.Namespace) -> None:
     named = [path for path in (out, to_units, arguments.remarks, arguments.answers) if path]
     if len(set(named)) < len(named):
         raise InputError("two tables would go to the same file; give each its own")
+
+    def write(what: str, table: pd.DataFrame, file: Path) -> None:
+        write_table(table, file)
+        say(f"tables.wrote_{what}", count=len(table), file=file)
+
     with study_of(arguments) as study:
         if out is not None:
-            ratings = exported_ratings(study)
-            write_table(ratings, out)
-            say("tables.wrote_ratings", count=len(ratings), file=out)
+            write("ratings", exported_ratings(study), out)
             beside = sidecar_path(out)
             attacked, to_attacked = exported_attacked(study), attacked_path(out)
             if len(attacked):
-                write_table(attacked, to_attacked)
-                say("tables.wrote_attacked", count=len(attacked), file=to_attacked)
+                write("attacked", attacked, to_attacked)
             audit = to_attacked.name if len(attacked) else ""
             text = sidecar_text(study, (to_units or units_path(out)).name, audit)
             atomic_write(beside, text.encode())
             say("tables.wrote_scales", file=beside)
             if study.config.analysis.rater_slices:
-                warning = written("tables.background")
-                say("terminal.note", note=warning)
+                say("terminal.note", note=written("tables.background"))
         if to_units is not None:
-            units = exported_units(study)
-            write_table(units, to_units)
-            say("tables.wrote_units", count=len(units), file=to_units)
+            write("units", exported_units(study), to_units)
         if arguments.remarks is not None:
-            remarks = remarks_table(study.store)
-            write_table(remarks, arguments.remarks)
-            written_to = arguments.remarks
-            say("tables.wrote_remarks", count=len(remarks), file=written_to)
+            write("remarks", remarks_table(study.store), arguments.remarks)
         if arguments.answers is not None:
-            answers = answers_table(study.store)
-            write_table(answers, arguments.answers)
-            written_to = arguments.answers
-            say("tables.wrote_answers", count=len(answers), file=written_to)
-        files = ", ".join(path.name for path in named)
-        note(study, "export", files)
-
-
-TABLE_VERBS = (
-    Verb("import", "add ratings or responses from a file", _import_options, _import),
-    Verb(
-        "export", "write ratings and units to files, or for another tool", _export_options, _export
-    ),
-)
-
-
-def _path(text: str) -> Path:
-    """A path; an address is refused."""
-    if "://" in text:
-        raise argparse.ArgumentTypeError(
-            "a backup is kept in a folder, not at an address; mount the bucket (rclone mount) and "
-            "name a folder there"
-        )
-    return Path(text)
-
-
-def _backup_options(backup: Parser) -> None:
-    backup.add_study()
-    add(backup, "file FILE", "a new file, elsewhere", _path, nargs="?")
-    add(backup, "--to FOLDER", "a file of its own in this folder, for every night", _path)
-    add(backup, "--keep N", "with --to: the N latest stay (14)", int, 14)
-    add_flag(backup, "--verify", "with --to: read it back and restore it on trial")
-
-
-def _restore_options(restore: Parser) -> None:
-    add(restore, "file FILE", "what `evenhand backup` wrote", _path)
-    add(restore, "dir DIR", "a new folder for the study", Path)
-
-
-def _copy_options(copy: Parser) -> None:
-    copy.add_study()
-    add(
-        copy,
-        "--to URL",
-        "an empty PostgreSQL database, or a new file in the study's folder, such as study.db",
-        required=True,
-    )
+            write("answers", answers_table(study.store), arguments.answers)
+        note(study, "export", ", ".join(path.name for path in named))
 
 
 def _backup(arguments: argparse.Namespace) -> None:
@@ -288,11 +195,6 @@ def _backup(arguments: argparse.Namespace) -> None:
     say("keep.backup", file=arguments.file)
     _say(contents)
     say("keep.backup_secret")
-
-
-def _doctor_options(doctor: Parser) -> None:
-    doctor.add_study()
-    add(doctor, "--url URL", "where people reach the app: https://NAME")
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
@@ -350,13 +252,10 @@ def _upgrade(arguments: argparse.Namespace) -> None:
     say("keep.upgrade_backup", file=done.backup)
 
 
-ACTIONS = (
-    Verb("copy", "move the study's store to another database", _copy_options, _copy),
-    Verb("upgrade", "bring an older study's store to this evenhand", Parser.add_study, _upgrade),
-)
+TABLE_VERBS = (Verb("import", _import), Verb("export", _export))
 KEEP_VERBS = (
-    Verb("backup", "write a study to one file, while people label", _backup_options, _backup),
-    Verb("restore", "make a study's folder from a backup", _restore_options, _restore),
-    Verb("doctor", "what is not as a served study should be", _doctor_options, _doctor),
-    Verb("store", "move a study's database, or upgrade it", ACTIONS),
+    Verb("backup", _backup),
+    Verb("restore", _restore),
+    Verb("doctor", _doctor),
+    Verb("store", actions=(Verb("store copy", _copy), Verb("store upgrade", _upgrade))),
 )

@@ -14,9 +14,9 @@ from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenhand.cli.options import USUAL_ADDRESS, app_address
+from evenhand.cli.options import app_address
 from evenhand.cli.terminal import console, print_line, print_table, say, warn
-from evenhand.cli.verbs import Parser, Verb, add, add_choice, add_flag, refuse, study_of
+from evenhand.cli.verbs import Verb, refuse, study_of
 from evenhand.errors import InputError
 from evenhand.reporting.noting import note, operator
 from evenhand.texts import written
@@ -26,37 +26,6 @@ if TYPE_CHECKING:
 
     from evenhand.study import Study
     from evenhand.study.session.sessions import Sessions
-
-
-def _lead_options(lead: Parser) -> None:
-    lead.add_study()
-    add(lead, "--url URL", f"where the app is ({USUAL_ADDRESS})", default=USUAL_ADDRESS)
-
-
-def _pause_options(pause: Parser) -> None:
-    pause.add_study()
-    add_flag(pause, "--resume", "hand out units again")
-    add(pause, "--reason TEXT", "kept with the decision", default="")
-
-
-def _quality_options(quality: Parser) -> None:
-    quality.add_study()
-    add(quality, "--out FILE", "write the whole table to a file", Path)
-    add_flag(quality, "--stop", "exclude raters as [quality] stop in study.toml says")
-
-
-def _exclude_options(exclude: Parser) -> None:
-    exclude.add_study()
-    exclude.add_argument("rater", metavar="RATER")
-    add(exclude, "--reason TEXT", "shown in the report", required=True)
-    add_flag(exclude, "--readmit", "take the exclusion back")
-
-
-def _adjudicate_options(adjudicate: Parser) -> None:
-    adjudicate.add_study()
-    add(adjudicate, "--out FILE", "write the queue, to be filled in", Path)
-    add(adjudicate, "--decisions FILE", "import a completed queue", Path)
-    add(adjudicate, "--by NAME", "who made these decisions")
 
 
 def lead_link(folder: Path, url: str) -> str:
@@ -199,46 +168,6 @@ PASSWORD_VARIABLE = "EVENHAND_PASSWORD"  # noqa: S105 - a name
 _REASONS = {"returned": "returned", "timed_out": "timed-out", "rejected": "rejected"}
 
 
-def _invite_options(invite: Parser) -> None:
-    invite.add_study()
-    whom = invite.add_mutually_exclusive_group(required=True)
-    add(whom, "--for NAME", "this rater; repeatable", dest="raters", action="append")
-    add(whom, "--count N", "this many raters, with new codes", int)
-    add_flag(whom, "--prolific", "print the one address to enter at Prolific")
-    add_flag(invite, "--revoke", "revoke their links instead")
-    add(invite, "--hours H", "how long a link is valid (168)", float, 168.0)
-    add(invite, "--url URL", f"where raters reach the app ({USUAL_ADDRESS})", default=USUAL_ADDRESS)
-
-
-def _account_options(account: Parser) -> None:
-    account.add_study()
-    account.add_argument("action", choices=["add", "disable"])
-    account.add_argument("name", metavar="NAME")
-    add_choice(account, "--role", ["expert", "lead"], "what it is for (expert)", "expert")
-
-
-def _session_options(session: Parser) -> None:
-    session.add_study()
-    for reason, word in _REASONS.items():
-        add(
-            session,
-            f"--{word} ID",
-            f"give back the places of this rater or participant, as {word}; repeatable",
-            default=[],
-            dest=reason,
-            action="append",
-        )
-    add(session, "--readmit ID", "let this rater go on", default=[], action="append")
-    add(session, "--submissions FILE", "give places back as Prolific's export says", Path)
-    for option, says in {
-        "times": "start, end, active seconds, units and pay of every rater",
-        "background": "what raters said about themselves",
-        "attention": "answers to attention checks",
-        "participants": "which rater is which participant; keep it apart from labels",
-    }.items():
-        add(session, f"--{option} FILE", f"write {says}", Path)
-
-
 def _invite(arguments: argparse.Namespace) -> None:
     from evenhand.study.access.admission import make_invites, new_code, revoke_invites
     from evenhand.study.session.prolific import study_url
@@ -379,18 +308,13 @@ def _amount(row: dict[Hashable, Any]) -> str:
 
 
 VERBS = (
-    Verb("invite", "make links that let raters in", _invite_options, _invite),
-    Verb("account", "add or disable a login with a password", _account_options, _account),
-    Verb("session", "who took part and for how long; give places back", _session_options, _session),
-    Verb("lead", "print a link to the lead's pages; it works once", _lead_options, _lead),
-    Verb("progress", "how far the labelling is, and what is left", Parser.add_study, _progress),
-    Verb("pause", "stop handing out units, or --resume", _pause_options, _pause),
-    Verb("quality", "whose labels deserve a second look, and why", _quality_options, _quality),
-    Verb("exclude", "leave a rater's labels out, with a reason", _exclude_options, _exclude),
-    Verb(
-        "adjudicate",
-        "list units that annotators disagree on; import decisions",
-        _adjudicate_options,
-        _adjudicate,
-    ),
+    Verb("invite", _invite),
+    Verb("account", _account),
+    Verb("session", _session),
+    Verb("lead", _lead),
+    Verb("progress", _progress),
+    Verb("pause", _pause),
+    Verb("quality", _quality),
+    Verb("exclude", _exclude),
+    Verb("adjudicate", _adjudicate),
 )

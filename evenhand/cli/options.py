@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 from urllib.parse import urlsplit
 
 from evenhand.cli.terminal import console, warn, working
-from evenhand.cli.verbs import Parser, add, refuse
+from evenhand.cli.verbs import DRAWN, Parser, add_option, add_options, refuse, shared, shared_names
 from evenhand.errors import InputError, nearest
 from evenhand.texts import written
 
@@ -29,74 +29,11 @@ if TYPE_CHECKING:
     from evenhand.reporting.ratings_file.declared import ScaleOptions
     from evenhand.study.settings.sections import Section
 
-USUAL_ADDRESS = "http://localhost:8501/"
-FORMAT_OPTION: dict[str, dict[str, Any]] = {
-    "--format": {
-        "metavar": "NAME",
-        "help": "what the file is, where its content does not show it: table (CSV, TSV, JSONL, "
-        "Parquet), excel, label-studio, inspect, mlflow and others (docs/formats.md)",
-    }
-}
-FILE_OPTIONS: dict[str, dict[str, Any]] = {
-    "--columns": {
-        "metavar": "OURS=THEIRS,...",
-        "help": "what the file calls its columns, as in unit=item,rater=who,kind=type,label=score",
-    },
-    "--human": {
-        "metavar": "NAME,...",
-        "help": "which raters, or columns of labels, are annotators; '*': all but those of --model",
-    },
-    "--model": {
-        "metavar": "NAME,...",
-        "help": "which raters, or columns of labels, are graders; '*': all but those of --human",
-    },
-    "--normalise": {
-        "action": argparse.BooleanOptionalAction,
-        "help": "labels, items and raters whose names differ only by case, punctuation or leading "
-        "zeros are the same, or (--no-normalise) different",
-    },
-    "--wide": {
-        "metavar": "PATTERN",
-        "help": "how columns of each rater and rubric are called, as in {rater}_{rubric}",
-    },
-    "--sheet": {"metavar": "NAME", "help": "the sheet of a workbook"},
-}
-"""Options for reading a file that others made."""
-SCALE_OPTIONS: dict[str, dict[str, Any]] = {
-    "--rubric": {"metavar": "NAME|FILE", "help": "only this rubric, on its scale"},
-    "--units": {"type": Path, "metavar": "FILE", "help": "columns of the units"},
-    "--level": {
-        "choices": ["nominal", "ordinal", "interval"],
-        "help": "(ordinal for whole numbers in a row, such as 1-5; else nominal)",
-    },
-    "--categories": {"metavar": "KEY,...", "help": "all permitted labels, in order"},
-    "--affirmative": {"metavar": "KEY,...", "help": "labels that count as yes"},
-    "--several": {
-        "action": "store_true",
-        "help": "each label is a set of options: a;b, a JSON list, or none",
-    },
-    "--sides": {"metavar": "KEY,KEY", "help": "labels that favour side a and side b"},
-    "--threshold": {
-        "action": "append",
-        "metavar": "GRADER=T",
-        "help": "the probability from which this grader says yes (0.5)",
-    },
-    **FORMAT_OPTION,
-    **FILE_OPTIONS,
-    "--independent": {
-        "action": "store_true",
-        "help": "take every unit as its own, though a column repeats that seems to name items",
-    },
-}
+OF_FILES = shared_names("file")
 """Options that only a ratings file needs: a study has rubrics and units of its own."""
 ONLY_CHECK = (
-    "--wide",
-    "--sheet",
-    "--format",
-    "--several",
-    "--sides",
-    "--threshold",
-    "--independent",
+    *("--wide", "--sheet", "--format", "--several"),
+    *("--sides", "--threshold", "--independent"),
 )
 """Options that `check` alone has, and writes next to the ratings for other verbs."""
 NEEDED = {
@@ -128,18 +65,6 @@ def app_address(text: str) -> str:
             f"--url {text!r} is not a valid address; write one such as https://label.example.org/"
         )
     return text if text.endswith("/") else f"{text}/"
-
-
-def add_reach(parser: Parser) -> None:
-    """Add the options that say where annotators reach the app; without one, on this machine."""
-    add(parser, "--port P", "port on this machine (8501)", int)
-    where = parser.add_mutually_exclusive_group()
-    add(where, "--url URL", "where annotators reach the app behind a proxy: https://NAME")
-    add(
-        where,
-        "--host NAME",
-        "let in others on this network, unencrypted: this machine's name or address there",
-    )
 
 
 def reached_at(arguments: argparse.Namespace, port: int) -> tuple[str, str]:
@@ -199,46 +124,36 @@ def trust_settings(arguments: argparse.Namespace) -> None:
         console(stderr=True).print(said)
 
 
-def path_or_address(text: str) -> Path | str:
-    """A path, or an address such as s3://BUCKET/FOLDER as it is."""
-    return text if "://" in text else Path(text)
-
-
-def add_source(
-    parser: Parser, text: str, *, without: Collection[str] = (), nargs: Literal["?"] | None = None
-) -> None:
-    """DIR|RATINGS, and how it is analysed, `without` options that the verb has no use for."""
-    add(parser, "source DIR|RATINGS", text, path_or_address, nargs=nargs)
-    parser.add_trust()
+def add_source_settings(parser: Parser, without: Collection[str]) -> None:
+    """Add the options on how a study or a ratings file is analysed, `without` those that the verb
+    has no use for.
+    """
     add_analysis_options(parser, {*without, *ONLY_CHECK})
     parser.replaced |= {option: written("options.of_file", option=option) for option in ONLY_CHECK}
 
 
-def add_analysis_options(parser: Parser, without: Collection[str] = ()) -> None:
+def add_analysis_options(
+    parser: Parser, without: Collection[str] = (), only: Collection[str] = ()
+) -> None:
     """Add the options on a ratings file, on the meaning of its labels and on the analysis, that a
     study has in its study.toml instead; `without` lists options and settings that a verb cannot
-    use. Help shows `NEEDED`, and the others where it is asked for all.
+    use, or `only` those that it can. Help shows `NEEDED`, and the others where it is asked for all.
     """
     from evenhand.study.settings.sections import keys_of
 
-    for option, how in SCALE_OPTIONS.items():
-        if option not in without:
-            parser.add_argument(option, **how)
     fields = keys_of(_settings())
+    if only:
+        without = {*OF_FILES, *fields} - {*only}
+    for called, how in shared("file").items():
+        if called.partition(" ")[0] not in without:
+            add_option(parser, called, how)
     own = {name: _option(name, fields[name]) for name in _OWN_OPTIONS}
     for name, option in own.items():
         if name not in without:
             how = {"help": _help(fields[name]), **_shape(fields[name])}
             parser.add_argument(option, dest=name, **how)
-    add(
-        parser,
-        "--set NAME=VALUE",
-        "any other setting of [analysis] or [decision], as in looks=3; repeatable "
-        "(docs/study-settings.md)",
-        default=[],
-        action="append",
-    )
-    parser.seldom_needed({*SCALE_OPTIONS, *own.values()} - NEEDED)
+    add_options(parser, parser, shared("other_settings"))
+    parser.seldom_needed({*OF_FILES, *own.values()} - NEEDED)
     parser.set_defaults(unused=without)
     rest = {
         _option(name, field): name for name, field in fields.items() if name not in _OWN_OPTIONS
@@ -246,18 +161,7 @@ def add_analysis_options(parser: Parser, without: Collection[str] = ()) -> None:
     parser.replaced |= {option: written("options.set", name=name) for option, name in rest.items()}
 
 
-def add_engine(parser: argparse.ArgumentParser) -> None:
-    """Add `--engine`: the place to read ratings that are too many for one table."""
-    add(
-        parser,
-        "--engine ENGINE",
-        "for millions of ratings: dask, or dask:tcp://HOST:PORT (docs/millions.md)",
-    )
-
-
-def setting_names() -> list[str]:
-    """The settings of an analysis."""
-    return [*_settings().model_fields]
+DRAWN |= {"settings": add_analysis_options, "source_settings": add_source_settings}
 
 
 def _option(name: str, field: FieldInfo) -> str:
@@ -299,8 +203,7 @@ def _shape(field: FieldInfo) -> dict[str, Any]:
 
 def refuse_of_files(arguments: argparse.Namespace, but: Collection[str] = ()) -> None:
     """Raise InputError where an option on a ratings file is given, `but` one of these."""
-    only_files = SCALE_OPTIONS.keys() - set(but)
-    refuse(arguments, only_files, "is for a ratings file; a study has rubrics of its own")
+    refuse(arguments, {*OF_FILES} - {*but}, "is for a ratings file; a study has rubrics of its own")
 
 
 def analysis_of(arguments: argparse.Namespace, *, why: bool = False) -> Analysis:
@@ -356,37 +259,20 @@ def given_options(arguments: argparse.Namespace) -> ScaleOptions:
     """Return all that the command line says of a ratings file and its analysis. Raises InputError
     where it is not valid.
     """
-    from evenhand.reporting.ratings_file.declared import ScaleOptions
-
-    return ScaleOptions(
-        rubric=arguments.rubric,
-        level=getattr(arguments, "level", None),
-        categories=keys_in(getattr(arguments, "categories", None)) or (),
-        affirmative=keys_in(getattr(arguments, "affirmative", None)),
-        sides=keys_in(getattr(arguments, "sides", None)),
-        thresholds=dict(map(_threshold, getattr(arguments, "threshold", None) or ())),
-        independent=getattr(arguments, "independent", False),
-        several=getattr(arguments, "several", False),
-        format=getattr(arguments, "format", None),
-        **file_options(arguments),
-        units=getattr(arguments, "units", None),
-        settings=given_settings(arguments),
-    )
-
-
-def file_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the fields of `ScaleOptions` on a file's columns and raters."""
     from evenhand.reporting.ratings_file.dataframes import kinds_of
+    from evenhand.reporting.ratings_file.declared import ScaleOptions
     from evenhand.study.tables.ratings import columns_in
 
-    people, models = keys_in(arguments.human) or (), keys_in(arguments.model) or ()
-    return {
-        "columns": columns_in(arguments.columns),
-        "kinds": kinds_of(people, models),
-        "normalise": arguments.normalise,
-        "wide": getattr(arguments, "wide", None) or "",
-        "sheet": getattr(arguments, "sheet", None) or "",
-    }
+    said = {name: value for name, value in vars(arguments).items() if value is not None}
+    names = [option.strip("-") for option in OF_FILES if option.strip("-") in said]
+    given = {name: said[name] for name in names if name not in ("human", "model", "threshold")}
+    for name in given.keys() & {"categories", "affirmative", "sides"}:
+        given[name] = keys_in(said[name])
+    given["thresholds"] = dict(map(_threshold, said.get("threshold", ())))
+    given["columns"] = columns_in(said.get("columns"))
+    human, model = (keys_in(said.get(name)) or () for name in ("human", "model"))
+    kinds = kinds_of(human, model)
+    return ScaleOptions(**given, kinds=kinds, settings=given_settings(arguments))
 
 
 def keys_in(text: str | None) -> tuple[str, ...] | None:

@@ -10,20 +10,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from evenhand.cli.lead import print_lead_link
-from evenhand.cli.options import add_reach, reached_at
+from evenhand.cli.options import reached_at
 from evenhand.cli.terminal import console, print_table, progress_bar, say, warn
-from evenhand.cli.verbs import (
-    DONE,
-    OVER_BUDGET,
-    STOPPED,
-    Parser,
-    Verb,
-    add,
-    add_choice,
-    add_flag,
-    refuse,
-    study_of,
-)
+from evenhand.cli.verbs import DONE, OVER_BUDGET, STOPPED, Verb, refuse, study_of
 from evenhand.errors import InputError
 from evenhand.reporting.noting import note, note_edits
 from evenhand.texts import written
@@ -49,85 +38,6 @@ _OUTCOMES = {
 }
 
 
-def _annotate_options(annotate: Parser) -> None:
-    add(
-        annotate,
-        "dirs DIR",
-        "a study's folder; several, or one around them: each at /NAME",
-        Path,
-        nargs="+",
-    )
-    annotate.add_trust()
-    add_reach(annotate)
-    add(annotate, "--path /NAME", "where the address of this one study begins (/)")
-
-
-def _grade_options(grade: Parser) -> None:
-    grade.add_study()
-    add(
-        grade,
-        "--grader GRADER",
-        "anthropic:MODEL, openai:MODEL, openai:MODEL@BASE_URL, baseline:lexical, or another "
-        "provider's (docs/graders.md); repeatable",
-        action="append",
-        required=True,
-    )
-    add(grade, "--rubric NAME", "only this rubric; repeatable (all)", action="append")
-    add(
-        grade,
-        "--rubric-file FILE",
-        "try this text of a rubric on held-out pairs, beside the present one",
-        Path,
-    )
-    add_choice(grade, "--scope", ["sample", "all"], "which pairs (sample)", "sample")
-    add(grade, "--draws K", "ask K times, for a probability (1)", int, 1)
-    add_asking(grade)
-    add_choice(
-        grade,
-        "--orders",
-        ["ab", "both"],
-        "in which orders to show pairs; ab halves their cost (both)",
-        "both",
-    )
-    add_flag(grade, "--retry-unscored", "ask again where no label came back")
-    add(
-        grade,
-        "--shard I/N",
-        "grade the I-th of N parts; the others are other machines' (study on PostgreSQL)",
-    )
-    _add_batch(grade)
-    add_flag(grade, "--dry-run", "show what would be asked and cost; no network")
-    add_pace(grade)
-
-
-def add_asking(verb: Parser) -> None:
-    """Add the options on how a grader is asked that are part of the grader's identity."""
-    add(
-        verb,
-        "--prompt FILE",
-        "ask with a judge prompt of your own, in place of the rubric's text (TOML)",
-        Path,
-    )
-    add_choice(
-        verb,
-        "--method",
-        ["label", "logprobs", "verbalised", "reason-then-label"],
-        "what to ask for (a label from Claude, token probabilities from OpenAI)",
-        "",
-    )
-    add(
-        verb,
-        "--max-tokens N",
-        "the longest answer in tokens, thinking included (16000 Claude, 4096 OpenAI)",
-        _tokens,
-        0,
-    )
-    add(verb, "--effort WORD", "how hard to think, in the provider's word", default="")
-    add(verb, "--service-tier TIER", "the provider's tier, such as flex", default="")
-    add(verb, "--temperature T", "where the model takes one (its own)", float)
-    add(verb, "--seed N", "of the model's sampling, where it takes one (none)", int)
-
-
 def grading_options(arguments: argparse.Namespace) -> GradingOptions:
     """The options of grading that `grade` and `audit` share: which rubrics, and how to ask."""
     from evenhand.graders import GradingOptions
@@ -146,12 +56,6 @@ def grading_options(arguments: argparse.Namespace) -> GradingOptions:
     )
 
 
-def _add_batch(verb: Parser) -> None:
-    """Add `--batch` and `--cancel`: use the providers' batches, or end those under way."""
-    add_flag(verb, "--batch", "use the providers' cheaper batches")
-    add_flag(verb, "--cancel", "end the batches under way and keep their results")
-
-
 def _check_batch(arguments: argparse.Namespace) -> None:
     """Raises InputError where there is no batch to end."""
     if arguments.cancel and not arguments.batch:
@@ -164,47 +68,6 @@ def _check_batch(arguments: argparse.Namespace) -> None:
         )
 
 
-def _respond_options(respond: Parser) -> None:
-    respond.add_study()
-    add(
-        respond,
-        "--subject SUBJECT",
-        "anthropic:MODEL, openai:MODEL, openai:MODEL@BASE_URL, or another provider's",
-        required=True,
-    )
-    add(respond, "--system FILE", "a system prompt, sent as it stands (none)", Path)
-    add(respond, "--thinking HOW", "Claude: off, adaptive or TOKENS (its own)", default="")
-    add(respond, "--effort LEVEL", "such as low or high (the model's own)", default="")
-    add_choice(respond, "--scope", ["sample", "all"], "which pairs (sample)", "sample")
-    add_pace(respond)
-
-
-def _injection_options(injection: Parser) -> None:
-    injection.add_study()
-    add(injection, "--grader GRADER", "the grader, as `evenhand grade` names it", required=True)
-    add(injection, "--rubric NAME", "only this rubric; repeatable (all)", action="append")
-    add(injection, "--units N", "how many units of each rubric (100)", int, 100)
-    add(injection, "--draws K", "ask K times, as the grader is asked (1)", int, 1)
-    add(injection, "--attacks FILE", "attacks of your own besides (TOML)", Path)
-    add_asking(injection)
-    _add_batch(injection)
-    add_flag(injection, "--dry-run", "show what would be asked and cost; no network")
-    add_pace(injection)
-
-
-def add_pace(verb: Parser) -> None:
-    """Add the options on speed and budget."""
-    add(verb, "--concurrency N", "requests at once (32)", int, 32)
-    add(
-        verb,
-        "--timeout S",
-        "seconds that an answer may take; twice none gives the request up (300)",
-        _seconds,
-        300.0,
-    )
-    add(verb, "--budget USD", "the most this run may spend", _dollars)
-
-
 def request_limits(arguments: argparse.Namespace) -> RequestLimits:
     """The limits of a run, from the options on speed and budget."""
     from evenhand.graders import RequestLimits
@@ -212,27 +75,6 @@ def request_limits(arguments: argparse.Namespace) -> RequestLimits:
     return RequestLimits(
         concurrency=arguments.concurrency, timeout=arguments.timeout, budget=arguments.budget
     )
-
-
-def _tokens(text: str) -> int:
-    number = int(text)
-    if not 0 < number <= 1_000_000:
-        raise argparse.ArgumentTypeError("it must be from 1 to 1,000,000")
-    return number
-
-
-def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0 < seconds <= 86_400:
-        raise argparse.ArgumentTypeError("it must be above 0 and at most a day")
-    return seconds
-
-
-def _dollars(text: str) -> float:
-    amount = float(text)
-    if not 0 < amount < float("inf"):
-        raise argparse.ArgumentTypeError("a budget must be above 0")
-    return amount
 
 
 def _annotate(arguments: argparse.Namespace) -> int:
@@ -363,14 +205,14 @@ def _grade(arguments: argparse.Namespace) -> int:
             for part in summary.graders:
                 for sentence in compare_texts(study, text, part.rater_id).sentences:
                     console().print(sentence)
-    print_stop("grade", summary.stopped, [w for part in summary.graders for w in part.warnings])
+    code = print_end("grade", summary)
     if text is None:
         say("terminal.next", command=f"evenhand report {arguments.dir}")
-    return ended(over_budget=summary.over_budget, stopped=bool(summary.stopped))
+    return code
 
 
 def _respond(arguments: argparse.Namespace) -> int:
-    from evenhand.graders import respond
+    from evenhand.graders import RunSummary, respond
 
     system = _system_prompt(arguments.system) if arguments.system else ""
     with study_of(arguments) as study, progress_bar("responding") as progress:
@@ -395,8 +237,7 @@ def _respond(arguments: argparse.Namespace) -> int:
         added=summary.added,
     )
     stopped = [written("grade.respond_stopped", why=run.stopped)] if run.stopped else []
-    print_stop("respond", stopped, run.warnings)
-    return ended(over_budget=summary.over_budget, stopped=bool(run.stopped))
+    return print_end("respond", RunSummary((run,), summary.over_budget), stopped)
 
 
 def _system_prompt(file: Path) -> str:
@@ -435,16 +276,9 @@ def _injection(arguments: argparse.Namespace) -> int:
         print_run(summary)
         for audit in audits_of(study, part.rater_id):
             _print_audit(audit, study.config.decision.injection)
-    print_stop("audit injection", summary.stopped, part.warnings)
+    code = print_end("audit injection", summary)
     say("terminal.next", command=f"evenhand report {arguments.dir}")
-    return ended(over_budget=summary.over_budget, stopped=bool(summary.stopped))
-
-
-def ended(*, over_budget: bool, stopped: bool) -> int:
-    """Return the exit code of a run that asked models."""
-    if over_budget:
-        return OVER_BUDGET
-    return STOPPED if stopped else DONE
+    return code
 
 
 def print_run(summary: RunSummary) -> None:
@@ -507,15 +341,26 @@ def print_coverage(study: Study, raters: Sequence[str]) -> None:
     answered = models_that_answered(totals)
     for grader, models in answered.items():
         say("grade.answered", grader=grader, models=counted(models))
-    print_stop("grade", (), several_models(answered))
+    print_warnings(several_models(answered))
 
 
-def print_stop(verb: str, stopped: Sequence[str], warnings: Sequence[str]) -> None:
-    """Warnings, and why a run ended early."""
-    for sentence in dict.fromkeys(warnings):
-        warn("terminal.warning", text=sentence)
-    for sentence in stopped:
+def print_end(verb: str, run: RunSummary, stopped: Sequence[str] = ()) -> int:
+    """Print the warnings of a run that asked models and why it ended early, which `stopped` may say
+    in other words; return the exit code.
+    """
+    print_warnings([warning for part in run.graders for warning in part.warnings])
+    reasons = stopped or run.stopped
+    for sentence in reasons:
         console(stderr=True).print(f"evenhand {verb}: {sentence}")
+    if run.over_budget:
+        return OVER_BUDGET
+    return STOPPED if reasons else DONE
+
+
+def print_warnings(sentences: Sequence[str]) -> None:
+    """Print each warning once."""
+    for sentence in dict.fromkeys(sentences):
+        warn("terminal.warning", text=sentence)
 
 
 def print_forecast(forecasts: Sequence[GraderForecast]) -> None:
@@ -532,7 +377,7 @@ def print_forecast(forecasts: Sequence[GraderForecast]) -> None:
             console().print(part.sample.system)
             console().print(f"\n{written('grade.user_part')}\n")
             console().print(part.sample.user)
-    print_stop("grade", (), [sentence for part in forecasts for sentence in part.warnings])
+    print_warnings([sentence for part in forecasts for sentence in part.warnings])
 
 
 def _prices(part: GraderForecast) -> tuple[str, ...]:
@@ -582,17 +427,9 @@ def _signed(row: ResultRow, name: str) -> str:
     return f"{round(value, 2) + 0.0:+.2f}"
 
 
-ACTIONS = (
-    Verb(
-        "injection",
-        "how far can a text talk a grader round? Ten attacks, each beside a harmless text",
-        _injection_options,
-        _injection,
-    ),
-)
 VERBS = (
-    Verb("annotate", "open the app in which annotators label", _annotate_options, _annotate),
-    Verb("grade", "collect grades from models; stop and rerun as you like", _grade_options, _grade),
-    Verb("respond", "collect a model's responses to the prompts", _respond_options, _respond),
-    Verb("audit", "how far can a text talk a grader round?", ACTIONS),
+    Verb("annotate", _annotate),
+    Verb("grade", _grade),
+    Verb("respond", _respond),
+    Verb("audit", actions=(Verb("audit injection", _injection),)),
 )

@@ -11,56 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.cli.lead import print_lead_link
-from evenhand.cli.options import (
-    add_analysis_options,
-    add_engine,
-    analyse_asked,
-    given_options,
-    path_or_address,
-)
-from evenhand.cli.terminal import console, print_lines, print_table, progress_bar, say, working
-from evenhand.cli.verbs import DONE, Parser, Verb, add, add_choice, add_flag, refuse, study_of
-from evenhand.demo import (
-    DEMOS,
-    PUBLISHED,
-    default_folder,
-    finding,
-    is_demo,
-    judge_published,
-    make_demo,
-)
+from evenhand.cli.options import add_analysis_options, analyse_asked, given_options
+from evenhand.cli.terminal import console, print_lines, progress_bar, say, working
+from evenhand.cli.verbs import DONE, Parser, Verb, refuse, study_of
+from evenhand.demo import PUBLISHED, default_folder, finding, is_demo, judge_published, make_demo
 from evenhand.errors import InputError
 from evenhand.reporting.noting import note
 
 if TYPE_CHECKING:
-    from evenhand.analysis import Analysis
     from evenhand.analysis.verification import Libraries
     from evenhand.study import Study
-
-
-def _report_options(report: Parser) -> None:
-    report.add_study()
-    add(report, "--out DIR", "output folder (DIR/report)", Path)
-    _add_form(report)
-    add_choice(report, "--format", ["html", "pdf"], "pdf: also print report.pdf (html)", "html")
-
-
-def _check_options(check: Parser) -> None:
-    check.add_argument("file", type=path_or_address, metavar="RATINGS")
-    add_analysis_options(check, without=["drift_margin"])
-    add_engine(check)
-    add_flag(
-        check,
-        "--write-settings",
-        "write what the options say into a file next to RATINGS, for all verbs that read it",
-    )
-    add(check, "--out DIR", "also write the four report files", Path)
-    _add_form(check)
-
-
-def _add_form(verb: Parser) -> None:
-    add_flag(verb, "--full", "unfold every table and figure, on paper too")
-    add(verb, "--figures DIR", "write each figure and table to files here", Path)
 
 
 def _report(arguments: argparse.Namespace) -> None:
@@ -97,12 +57,8 @@ def print_report(
         console().print(line)
     if study.config.published:
         print_lines([published_table(out / PUBLISHED)])
-    _print_figures(figures)
-
-
-def _print_figures(folder: Path | None) -> None:
-    if folder is not None:
-        say("terminal.figures", folder=folder)
+    if figures is not None:
+        say("terminal.figures", folder=figures)
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -123,11 +79,9 @@ def _check(arguments: argparse.Namespace) -> None:
         from evenhand.reporting.analysing import analyse_file
 
         analysis, context = analyse_asked(arguments.file, arguments, by=analyse_file, verify=verify)
-    from evenhand.analysis.report import render_table_text
+    from evenhand.reporting.library import Check
 
-    for title, columns, rows in render_table_text(analysis, context):
-        print_table(columns, rows, title=title)
-    _print_verdicts(analysis)
+    print_lines(Check(analysis, context).lines)
     if arguments.write_settings:
         from evenhand.reporting.ratings_file.declared import write_settings
 
@@ -143,7 +97,7 @@ def _check(arguments: argparse.Namespace) -> None:
 
         with working("drawing figures"):
             write_figures(analysis, context, figures)
-        _print_figures(figures)
+        say("terminal.figures", folder=figures)
 
 
 def _libraries(arguments: argparse.Namespace) -> AbstractContextManager[bool | Libraries]:
@@ -161,38 +115,6 @@ def _prepare_report() -> None:
     from evenhand.analysis.report import prepare_report
 
     prepare_report()
-
-
-def _print_verdicts(analysis: Analysis) -> None:
-    from evenhand.reporting.panel import verdict_lines
-
-    for line in verdict_lines(analysis):
-        console().print(line)
-
-
-ANALYSE = (
-    Verb(
-        "report",
-        "analyse a study and write report.html, .md, .json and results.csv",
-        _report_options,
-        _report,
-    ),
-    Verb("check", "analyse a ratings file; no study needed", _check_options, _check),
-)
-
-
-def _demo_options(demo: Parser) -> None:
-    add(demo, "dir DIR", "the study's folder (demo-study)", Path, nargs="?")
-    add_choice(
-        demo,
-        "--study",
-        (*DEMOS, *PUBLISHED),
-        f"which study: synthetic ones, or published labels ({DEMOS[0]})",
-        DEMOS[0],
-    )
-    app = demo.add_mutually_exclusive_group()
-    add(app, "--port P", "port of the app (8501)", int)
-    add_flag(app, "--no-app", "make the report, open nothing")
 
 
 def _demo(arguments: argparse.Namespace) -> int:
@@ -245,6 +167,5 @@ def _published(arguments: argparse.Namespace) -> int:
     return DONE
 
 
-DEMO = (
-    Verb("demo", "look offline at a synthetic study, or at published labels", _demo_options, _demo),
-)
+ANALYSE = (Verb("report", _report), Verb("check", _check))
+DEMO = (Verb("demo", _demo),)

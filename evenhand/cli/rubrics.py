@@ -9,16 +9,14 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from evenhand.cli.ratings import (
-    add_pace,
-    ended,
     print_coverage,
+    print_end,
     print_forecast,
     print_run,
-    print_stop,
     request_limits,
 )
 from evenhand.cli.terminal import console, print_table, progress_bar, say, warn
-from evenhand.cli.verbs import BAD_INPUT, DONE, Parser, Verb, add, add_flag, refuse, study_of
+from evenhand.cli.verbs import BAD_INPUT, DONE, Verb, refuse, study_of
 from evenhand.errors import InputError
 from evenhand.texts import written
 
@@ -67,9 +65,7 @@ def try_golden(rubric: Rubric, arguments: argparse.Namespace) -> int:
         of_unit = own["label"].fillna("").groupby(own["unit_id"])
         given = {unit: " / ".join(sorted(set(labels))) for unit, labels in of_unit}
         _print_answers(rubric, grader, [given.get(unit) for unit in items.unit_ids])
-    warnings = [warning for part in summary.graders for warning in part.warnings]
-    print_stop("rubric check", summary.stopped, warnings)
-    return ended(over_budget=summary.over_budget, stopped=bool(summary.stopped))
+    return print_end("rubric check", summary)
 
 
 def _print_answers(rubric: Rubric, grader: str, labels: Sequence[str | None]) -> None:
@@ -90,21 +86,6 @@ def _print_answers(rubric: Rubric, grader: str, labels: Sequence[str | None]) ->
         text = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
         about = {"number": number, "right": golden.label, "label": label, "response": text}
         console().print("  " + written("golden.wrong" if label else "golden.no_label", **about))
-
-
-def _show_options(show: Parser) -> None:
-    add(show, "rubric NAME|FILE", "one of `rubric list`, or a .toml file")
-
-
-def _new_options(new: Parser) -> None:
-    add(new, "name NAME", "of the rubric; its file is NAME.toml")
-    add(
-        new,
-        "--from NAME|FILE",
-        "begin with another rubric's text (a commented draft)",
-        default="",
-        dest="start",
-    )
 
 
 def _new(arguments: argparse.Namespace) -> None:
@@ -139,18 +120,6 @@ def _show(arguments: argparse.Namespace) -> None:
     for code, shown in rubric.versions.items():
         if shown is not rubric:
             console().print("\n" + written("tables.translation", code=code, hash=shown.hash))
-
-
-def _check_options(check: Parser) -> None:
-    add(check, "files NAME|FILE", "a .toml file, or one of `rubric list`", nargs="+")
-    add(
-        check,
-        "--grader GRADER",
-        "ask this grader about the golden answers, as `evenhand grade` names it; repeatable",
-        action="append",
-    )
-    add_flag(check, "--dry-run", "show what would be asked and cost; no network")
-    add_pace(check)
 
 
 def _check(arguments: argparse.Namespace) -> int:
@@ -215,20 +184,6 @@ def _summary(rubric: Rubric) -> list[str]:
     lines.append(written("rubric_check.cached", characters=same))
     lines.append(written("rubric_check.filled", fields=", ".join(rubric.variables)))
     return lines
-
-
-def _suggest_options(suggest: Parser) -> None:
-    suggest.add_study()
-    add(suggest, "--rubric NAME", "only this rubric", default="")
-    add(suggest, "--out FILE", "write a draft of another wording to this file", Path)
-    add(
-        suggest,
-        "--proposer GRADER",
-        "have this model write the draft, as `evenhand grade` names it",
-        default="",
-    )
-    add_flag(suggest, "--dry-run", "show what would be asked and cost; no network")
-    add_pace(suggest)
 
 
 def _suggest(arguments: argparse.Namespace) -> int:
@@ -336,9 +291,9 @@ def _proposed(
         answer = propose(rounds, name, proposer, asked, {"part": "rubric suggest"})
         run = rounds.so_far
     print_run(run)
-    print_stop("rubric suggest", run.stopped, [w for each in run.graders for w in each.warnings])
+    code = print_end("rubric suggest", run)
     if answer is None:
-        return None, ended(over_budget=run.over_budget, stopped=bool(run.stopped))
+        return None, code
     return drafted(study, own, proposer, answer), DONE
 
 
@@ -353,12 +308,6 @@ def _write_new(path: Path, text: str) -> None:
 def _print_next(*steps: str) -> None:
     command = "\n      ".join(f"evenhand {step}" for step in steps)
     say("terminal.next", command=command)
-
-
-def _reword_options(reword: Parser) -> None:
-    reword.add_study()
-    add(reword, "file FILE", "the new wording: a .toml file with variant_of", Path)
-    add(reword, "--pairs K", "fresh pairs to label, half each (80)", int, 80)
 
 
 def _reword(arguments: argparse.Namespace) -> None:
@@ -388,16 +337,11 @@ def _note(text: str) -> str:
 
 
 ACTIONS = (
-    Verb("list", "the rubrics that come with evenhand", lambda _: None, _list),
-    Verb("show", "print a rubric as the prompt that graders read", _show_options, _show),
-    Verb("new", "write a commented draft of a rubric to a file", _new_options, _new),
-    Verb("check", "name every fault of a rubric file, or say what is sent", _check_options, _check),
-    Verb(
-        "reword",
-        "try another wording among annotators: fresh units, dealt to both",
-        _reword_options,
-        _reword,
-    ),
-    Verb("suggest", "list what a study's rubrics leave unclear", _suggest_options, _suggest),
+    Verb("rubric list", _list),
+    Verb("rubric show", _show),
+    Verb("rubric new", _new),
+    Verb("rubric check", _check),
+    Verb("rubric reword", _reword),
+    Verb("rubric suggest", _suggest),
 )
-VERBS = (Verb("rubric", "list, show, write or check rubrics; what is unclear", ACTIONS),)
+VERBS = (Verb("rubric", actions=ACTIONS),)

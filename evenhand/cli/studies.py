@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.cli.lead import print_lead_link
-from evenhand.cli.options import add_reach, reached_at
+from evenhand.cli.options import reached_at
 from evenhand.cli.terminal import console, print_line, print_lines, print_table, say
-from evenhand.cli.verbs import Parser, Verb, add, add_choice, add_flag, refuse, study_of
+from evenhand.cli.verbs import Verb, refuse, shared_names, study_of
 from evenhand.errors import InputError
 from evenhand.reporting.noting import changing_settings, note
 from evenhand.texts import written
@@ -25,33 +25,8 @@ if TYPE_CHECKING:
     from evenhand.study import Study
     from evenhand.study.lead.progress import Workload
 
-ITEM_OPTIONS = (
-    *("--show", "--subject", "--cluster", "--judge", "--missing", "--each-turn"),
-    "--sheet",
-    *("--question", "--options", "--scale", "--several", "--level", "--steps"),
-)
-
-
-def add_item_options(parser: Parser) -> None:
-    """Add the options that say what an items file holds, and what is asked."""
-    add(parser, "--show COL,...", "columns that raters read, in this order (by their names)")
-    add(parser, "--subject COL", "column that names who answered (COL,COL of two answers)")
-    add(parser, "--cluster COL", "column of rows that belong together (the same prompt)")
-    add(parser, "--judge COL", "column, or judge in a tool's file, whose labels raters never see")
-    add(parser, "--missing VALUE,...", "the judge's labels that say that there is none")
-    add_flag(parser, "--each-turn", "rate each turn of the assistant by itself")
-    add(parser, "--sheet NAME", "the sheet of a workbook")
-    add(parser, "--question TEXT", "what to ask, in place of a rubric")
-    add(parser, "--options A,B,...", "its answers, such as yes,no")
-    add(parser, "--scale 1-5", "or its answers from lowest to highest; 0-100 is a number")
-    add_flag(parser, "--several", "any number of the options may apply")
-    add_choice(
-        parser,
-        "--level",
-        ["nominal", "ordinal"],
-        "of the options (ordinal for whole numbers in a row, such as 1,2,3; else nominal)",
-    )
-    add(parser, "--steps N", "2, 3 or 5 steps from one answer to the other (3)", int)
+ITEM_OPTIONS = shared_names("items")
+"""Options that say what an items file holds, and what is asked."""
 
 
 def item_options(arguments: argparse.Namespace) -> ItemOptions:
@@ -87,19 +62,6 @@ def _listed(text: str | None) -> list[str]:
     return [each.strip() for each in (text or "").split(",") if each.strip()]
 
 
-def _label_options(label: Parser) -> None:
-    add(label, "file FILE", "a table, or the file of a tool", Path)
-    add(label, "dir DIR", "the study's folder (FILE-study)", Path, nargs="?")
-    add_item_options(label)
-    add(label, "--rubric NAME|FILE", "a rubric, repeatable", action="append")
-    add(label, "--sample N", "how many items to label (250)", int)
-    add(label, "--stratify COL,...", "columns whose shares the sample keeps")
-    add(label, "--seed N", "fixes the sample (1)", int, 1)
-    add(label, "--raters N", "how many people label (1)", int)
-    add_reach(label)
-    add_flag(label, "--no-browser", "only print the links, do not open a page")
-
-
 def _label(arguments: argparse.Namespace) -> int:
     from evenhand.annotate_app.serve import serve
     from evenhand.local_page import app_port, open_when_up
@@ -129,53 +91,6 @@ def _label(arguments: argparse.Namespace) -> int:
     return serve(folder, port=port, public_host=public)
 
 
-LABEL = (Verb("label", "have people rate the rows of a file, in one step", _label_options, _label),)
-
-
-def _new_options(new: Parser) -> None:
-    add(new, "dir DIR", "the study's folder; must not exist yet", Path)
-    add(new, "--pairs FILE", "the paired prompts", Path)
-    add(new, "--propositions FILE", "statements (id, text) instead of pairs", Path)
-    add(new, "--items FILE", "rows to be rated as they are, instead of pairs", Path)
-    add_item_options(new)
-    add(new, "--wordings FILE", "wordings for the statements", Path)
-    add(new, "--repeats K", "how often to ask each prompt (1)", int, 1)
-    add(new, "--responses FILE", "the subjects' responses", Path)
-    add(new, "--sample N", "pairs or prompts to be labelled (250)", int)
-    add(
-        new,
-        "--stratify COL,...",
-        "columns whose shares the sample keeps (template_category,main_category)",
-    )
-    add(new, "--seed N", "fixes the sample (1)", int, 1)
-    add(
-        new,
-        "--rubric NAME|FILE",
-        "a rubric of the study, repeatable (all that come with evenhand and fit)",
-        action="append",
-    )
-    add(new, "--raters N", "annotators per unit (3)", int, 3)
-    add(
-        new,
-        "--store URL",
-        "a file beside study.toml, or a database's URL (study.db)",
-        default="study.db",
-    )
-
-
-def _extend_options(extend: Parser) -> None:
-    extend.add_study()
-    add(extend, "--pairs K", "how many pairs to add", int, required=True)
-    add_choice(
-        extend,
-        "--by",
-        ["chance", "uncertainty"],
-        "pick pairs at random (chance), or mainly those on which graders differ or are "
-        "unsure; this saves labels if grades show what is hard (docs/evidence.md#decisions)",
-        "chance",
-    )
-
-
 def _new(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.new_study import check_numbers, item_study, make_study
     from evenhand.rubrics import load_rubric
@@ -188,7 +103,11 @@ def _new(arguments: argparse.Namespace) -> None:
     if arguments.items:
         made = item_study(arguments.items, item_options(arguments), asking())
     else:
-        refuse(arguments, ITEM_OPTIONS, "goes with --items; pairs and propositions have rubrics")
+        refuse(
+            arguments,
+            ITEM_OPTIONS,
+            "goes with --items; pairs and propositions have rubrics",
+        )
     plan = StudyPlan(
         pairs=arguments.pairs,
         propositions=arguments.propositions,
@@ -202,9 +121,7 @@ def _new(arguments: argparse.Namespace) -> None:
         if arguments.rubric
         else usual_rubrics(propositions=arguments.propositions is not None),
         sample=arguments.sample,
-        stratify=None
-        if strata is None
-        else [name.strip() for name in strata.split(",") if name.strip()],
+        stratify=None if strata is None else _listed(strata),
         seed=arguments.seed,
         raters_per_unit=arguments.raters,
         store=arguments.store,
@@ -266,18 +183,11 @@ def describe_study(study: Study) -> None:
 
 
 def _print_shares(column: str, noun: str, whole: pd.Series, sample: pd.Series) -> None:
-    counts = whole.value_counts()
-    taken = sample.value_counts()
-    rows = [
-        (
-            str(value),
-            str(count),
-            f"{count / len(whole):.1%}",
-            str(taken.get(value, 0)),
-            f"{taken.get(value, 0) / len(sample):.1%}",
-        )
-        for value, count in sorted(counts.items())
-    ]
+    rows = []
+    for value, count in sorted(whole.value_counts().items()):
+        taken = int((sample == value).sum())
+        shares = f"{count / len(whole):.1%}", f"{taken / len(sample):.1%}"
+        rows.append([str(value), str(count), shares[0], str(taken), shares[1]])
     print_table([column, noun, "share", "sampled", "share of sample"], rows)
 
 
@@ -288,14 +198,14 @@ def _print_workload(load: Workload) -> None:
     print_table(
         ["rubric", "units", "annotators each", "labels", "hours"],
         [
-            (
-                item.rubric,
-                str(item.units),
-                str(item.raters),
-                str(item.judgments),
-                f"{item.hours:.0f}",
-            )
-            for item in load.rubrics
+            [
+                each.rubric,
+                f"{each.units}",
+                f"{each.raters}",
+                f"{each.judgments}",
+                f"{each.hours:.0f}",
+            ]
+            for each in load.rubrics
         ],
         title=written("new.work"),
     )
@@ -314,12 +224,5 @@ def _print_hidden_prompts(study: Study) -> None:
             say("prompts.repeats", rubrics=names)
 
 
-VERBS = (
-    Verb("new", "make a study from paired prompts, or from propositions", _new_options, _new),
-    Verb(
-        "extend",
-        "enlarge the sample; the first pairs and their labels stay",
-        _extend_options,
-        _extend,
-    ),
-)
+LABEL = (Verb("label", _label),)
+VERBS = (Verb("new", _new), Verb("extend", _extend))

@@ -1,15 +1,26 @@
-"""Verbs of the command line, a parser that reports an error in one sentence, and exit codes."""
+"""Verbs of the command line, a parser that reports an error in one sentence, and exit codes.
+
+What a verb reads is declared in `verbs.toml`.
+"""
 
 from __future__ import annotations
 
 import sys
-from argparse import SUPPRESS, Action, ArgumentParser, Namespace
-from collections.abc import Callable, Collection, Iterable, Sequence
+from argparse import (
+    SUPPRESS,
+    Action,
+    ArgumentParser,
+    ArgumentTypeError,
+    BooleanOptionalAction,
+    Namespace,
+)
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from evenhand.errors import InputError, StoreAway, nearest
 from evenhand.reporting.keywords import missing_library
+from evenhand.texts import table_of
 from evenhand.visible import visible
 
 if TYPE_CHECKING:
@@ -60,16 +71,99 @@ def _say(sentence: str) -> None:
 
 
 class Verb(NamedTuple):
-    """A verb: `summary` is its line in `evenhand --help`; `run` returns the exit code, or None.
+    """A verb of `verbs.toml`, `called` as there; `run` returns the exit code, or None.
 
-    `declare` adds what the verb reads, and no more. A verb of verbs, such as `rubric`, has these in
-    its place, and no `run` of its own.
+    A verb of verbs, such as `rubric`, has these as its `actions`, and no `run` of its own.
     """
 
-    name: str
-    summary: str
-    declare: Callable[[Parser], None] | tuple[Verb, ...]
+    called: str
     run: Callable[[Namespace], int | None] | None = None
+    actions: tuple[Verb, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What is typed, after the verb that this is an action of."""
+        return self.called.rpartition(" ")[2]
+
+    @property
+    def summary(self) -> str:
+        """The line in `evenhand --help`."""
+        text: str = _tables()[self.called]["summary"]
+        return text
+
+
+def _tables() -> dict[str, Any]:
+    return table_of("evenhand.cli", "verbs.toml")
+
+
+def shared(name: str) -> dict[str, Any]:
+    """Return the options of a set that verbs share, by name and metavar, with how each is read; of
+    sets within it, too.
+    """
+    found: dict[str, Any] = {}
+    for called, how in _tables()["shared"][name].items():
+        found |= shared(called) if how == "shared" else {called: how}
+    return found
+
+
+def shared_names(name: str) -> list[str]:
+    """Return the names of the options of a set that verbs share.
+
+    >>> shared_names("batch")
+    ['--batch', '--cancel']
+    """
+    return [called.partition(" ")[0] for called in shared(name)]
+
+
+def path_or_address(text: str) -> Path | str:
+    """A path, or an address such as s3://BUCKET/FOLDER as it is."""
+    return text if "://" in text else Path(text)
+
+
+def _path(text: str) -> Path:
+    """A path; an address is refused."""
+    if "://" in text:
+        raise ArgumentTypeError(
+            "a backup is kept in a folder, not at an address; mount the bucket (rclone mount) and "
+            "name a folder there"
+        )
+    return Path(text)
+
+
+def _tokens(text: str) -> int:
+    number = int(text)
+    if not 0 < number <= 1_000_000:
+        raise ArgumentTypeError("it must be from 1 to 1,000,000")
+    return number
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds <= 86_400:
+        raise ArgumentTypeError("it must be above 0 and at most a day")
+    return seconds
+
+
+def _dollars(text: str) -> float:
+    amount = float(text)
+    if not 0 < amount < float("inf"):
+        raise ArgumentTypeError("a budget must be above 0")
+    return amount
+
+
+TYPES: dict[str, Callable[[str], Any]] = {
+    "int": int,
+    "float": float,
+    "path": Path,
+    "path_or_address": path_or_address,
+    "place_of_backups": _path,
+    "tokens": _tokens,
+    "seconds": _seconds,
+    "dollars": _dollars,
+}
+"""What reads a value, by its name in `verbs.toml`; others are text."""
+DRAWN: dict[str, Callable[..., None]] = {}
+"""Sets of options that are drawn from the settings' classes, by their names in `verbs.toml`."""
 
 
 class Parser(ArgumentParser):
@@ -88,19 +182,6 @@ class Parser(ArgumentParser):
         self.replaced: dict[str, str] = {}
         """What to write in place of an option that is none any more."""
         self._undeclared = verb
-
-    def add_study(self) -> None:
-        """The folder of the study that a verb is about."""
-        self.add_argument("dir", type=Path, metavar="DIR", help="the study's folder")
-        self.add_trust()
-
-    def add_trust(self) -> None:
-        """The operator's word for what a study's settings send (`evenhand.study.trust`)."""
-        self.add_argument(
-            "--trust",
-            action="store_true",
-            help="send what the study's settings name, from now on (docs/security.md)",
-        )
 
     @property
     def options(self) -> list[str]:
@@ -131,13 +212,14 @@ class Parser(ArgumentParser):
     def declare(self) -> None:
         """Take in the options of the verb, unless it has happened."""
         verb, self._undeclared = self._undeclared, None
-        if verb is not None:
-            if isinstance(verb.declare, tuple):
-                add_verbs(self, verb.declare, dest="action", required=True)
-            else:
-                verb.declare(self)
-            if verb.run is not None:
-                self.set_defaults(run=verb.run)
+        if verb is None:
+            return
+        table = _tables()[verb.called]
+        if verb.actions:
+            add_verbs(self, verb.actions, dest=table.get("actions", "action"), required=True)
+        add_options(self, self, table)
+        if verb.run is not None:
+            self.set_defaults(run=verb.run)
 
     def error(self, message: str) -> NoReturn:
         self.exit(BAD_INPUT, f"{self.prog}: {message}; see `{self.prog} --help`\n")
@@ -205,31 +287,39 @@ def add_verbs(parser: Parser, verbs: Sequence[Verb], *, dest: str, **options: An
         parser.verbs[verb.name] = own
 
 
-def add(
-    to: _ActionsContainer,
-    called: str,
-    text: str,
-    kind: Callable[[str], Any] = str,
-    default: object = None,
-    **how: Any,
-) -> None:
-    """Add an option, or an argument by its place, `called` "--name VALUE" or "name VALUE"; `text`
-    is its help, and `kind` reads its value.
+def add_options(parser: Parser, to: _ActionsContainer, table: Mapping[str, Any]) -> None:
+    """Add the options of a table of `verbs.toml` to a parser, or `to` a group in it."""
+    for called, how in table.items():
+        if called in DRAWN:
+            DRAWN[called](parser, **how)
+        elif how == "shared":
+            add_options(parser, to, shared(called))
+        elif how == "group":
+            add_options(parser, parser.add_argument_group(called), shared(called))
+        elif how in ("one at most", "exactly one"):
+            group = parser.add_mutually_exclusive_group(required=how == "exactly one")
+            add_options(parser, group, shared(called))
+        elif called not in ("summary", "actions"):
+            add_option(to, called, how)
+
+
+def add_option(to: _ActionsContainer, called: str, how: str | Mapping[str, Any]) -> None:
+    """Add an option, or an argument by its place, `called` "--name VALUE" or "name VALUE"; `how` is
+    its help, or all that `verbs.toml` says of it.
     """
-    name, metavar = called.split(" ", 1)
-    to.add_argument(name, metavar=metavar, help=text, type=kind, default=default, **how)
-
-
-def add_flag(to: _ActionsContainer, name: str, text: str) -> None:
-    """Add an option without a value."""
-    to.add_argument(name, action="store_true", help=text)
-
-
-def add_choice(
-    to: _ActionsContainer, name: str, choices: Iterable[str], text: str, default: str | None = None
-) -> None:
-    """Add an option with one of these values."""
-    to.add_argument(name, choices=choices, help=text, default=default)
+    name, _, metavar = called.partition(" ")
+    given: dict[str, Any] = {"help": how} if isinstance(how, str) else dict(how)
+    if "help" in given:
+        given["help"] = given["help"].replace("%", "%%")
+    if "type" in given:
+        given["type"] = TYPES[given["type"]]
+    if given.get("action") == "yes or no":
+        given["action"] = BooleanOptionalAction
+    if metavar:
+        given["metavar"] = metavar
+    elif not given.keys() & {"choices", "action"}:
+        given["action"] = "store_true"
+    to.add_argument(name, **given)
 
 
 def study_of(arguments: Namespace) -> Study:

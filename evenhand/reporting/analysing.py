@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
 
 from evenhand.errors import InputError
 from evenhand.reporting.load import (
@@ -41,6 +41,16 @@ if TYPE_CHECKING:
 Analysed = tuple["Analysis", "ReportContext"]
 OnStage = Callable[[str], None] | None
 """Called with the name of each stage, to show progress."""
+
+
+class How(TypedDict, total=False):
+    """How a dataset is analysed (see `analysis.analyse`)."""
+
+    verify: bool | Libraries
+    why: bool
+    on_stage: OnStage
+
+
 _WAYS = ("json_schema", "tool", "plain")
 """The ways of `graders.clients.grader`, which reports do not import."""
 
@@ -48,25 +58,20 @@ _WAYS = ("json_schema", "tool", "plain")
 def analyse_source(
     source: Source,
     options: ScaleOptions = USUAL_SCALE,
-    *,
-    verify: bool | Libraries = False,
-    why: bool = False,
-    on_stage: OnStage = None,
+    **how: Unpack[How],
 ) -> Analysed:
-    """Analyse a study folder, or a ratings file or table on the scale declared (see
-    `analysis.analyse`, for `verify` and `why` too). Of a study or a `Dataset` the options give
-    settings only.
+    """Analyse a study folder, or a ratings file or table on the scale declared. Of a study or a
+    `Dataset` the options give settings only.
     """
     if not isinstance(source, Path):
-        dataset = load(source, options)
-        return analyse_dataset(dataset, verify=verify, why=why, on_stage=on_stage)
+        return analyse_dataset(load(source, options), **how)
     if is_study(source):
         from evenhand.study import open_study
 
+        given: dict[str, Any] = {"verify": False, **how, **options.settings}
         with open_study(source) as study:
-            changes = options.settings
-            return analyse_study(study, verify=verify, why=why, on_stage=on_stage, **changes)
-    return analyse_file(source, options, verify=verify, why=why, on_stage=on_stage)
+            return analyse_study(study, **given)
+    return analyse_file(source, options, **how)
 
 
 def analyse_study(
@@ -99,33 +104,20 @@ def analyse_study(
     return analysis, replace(context, beside=_beside_published(study, dataset, published))
 
 
-def analyse_file(
-    file: Path,
-    options: ScaleOptions = USUAL_SCALE,
-    *,
-    verify: bool | Libraries = False,
-    why: bool = False,
-    on_stage: OnStage = None,
-) -> Analysed:
+def analyse_file(file: Path, options: ScaleOptions = USUAL_SCALE, **how: Unpack[How]) -> Analysed:
     """Analyse a ratings file on the scale declared, with its sidecar (see `load.from_file`)."""
     dataset = from_file(file, options)
     with naming_sidecar(file):
-        return analyse_dataset(dataset, verify=verify, why=why, on_stage=on_stage)
+        return analyse_dataset(dataset, **how)
 
 
-def analyse_dataset(
-    dataset: Dataset,
-    *,
-    verify: bool | Libraries = False,
-    why: bool = False,
-    on_stage: OnStage = None,
-) -> Analysed:
+def analyse_dataset(dataset: Dataset, **how: Unpack[How]) -> Analysed:
     """Analyse a dataset of which there is no study; the notes of the context say how the labels
     were read.
     """
     from evenhand.analysis.report import ReportContext
 
-    analysis = dataset.analyse(verify=verify, why=why, on_stage=on_stage)
+    analysis = dataset.analyse(**how)
     return analysis, ReportContext(
         name=dataset.name,
         synthetic=dataset.synthetic,

@@ -18,10 +18,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
+from evenhand import __version__
 from evenhand.analysis.all_rubrics import analyse_reduced
 from evenhand.analysis.labels.reduced import Reduced, by_kind, merged, reduce_ratings
 from evenhand.analysis.labels.scale import Scale
+from evenhand.analysis.report import ReportContext
 from evenhand.errors import InputError
 from evenhand.reporting.ratings_file.cleaning import NO_LABEL, Places
 from evenhand.reporting.ratings_file.declared import ScaleOptions, sidecar_path
@@ -35,7 +38,6 @@ from evenhand.study.tables.ratings import RATINGS_COLUMNS, split_ratings
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    import pandas as pd
     import pyarrow as pa
 
     from evenhand.reporting.analysing import Analysed
@@ -90,9 +92,6 @@ def analyse_at_scale(
     `changes` are settings of the analysis. Raises InputError as `analyse_file` does, and for what
     is `REFUSED`.
     """
-    from evenhand import __version__
-    from evenhand.analysis.report import ReportContext
-
     tell = on_stage or (lambda _: None)
     name, connected = name_of(str(source)), _connector(engine)
     is_local = "://" not in str(source)
@@ -204,8 +203,6 @@ class Facts:
     @classmethod
     def all_of(cls, parts: Sequence[Facts]) -> Facts:
         """The facts about several parts together, the cells in the order of their rows."""
-        import pandas as pd
-
         cells = pd.concat([each.cells for each in parts]).rename_axis(ROW).reset_index()
         cells = cells.sort_values([ROW, *_KEYS]).drop_duplicates(list(_KEYS)).set_index(ROW)
         filled = frozenset().union(*(each.filled for each in parts))
@@ -232,8 +229,6 @@ def _reading(
     source: str, name: str, scale: ScaleOptions, cluster: str
 ) -> tuple[Reading, list[Piece]]:
     """Return how the source is read, and its pieces."""
-    import pandas as pd
-
     column = {"pair": "cluster_id", "unit": ""}.get(cluster, cluster)
     kept = {label.casefold() for label in scale.categories}
     no_label = NO_LABEL - kept | {folded(label).casefold() for label in scale.missing}
@@ -388,8 +383,6 @@ def facts_of(table: pa.Table) -> Facts:
 
 def scattered(table: pa.Table, parts: int) -> list[pa.Table]:
     """Split rows by the part of their unit: a hash of its id, the same on every machine."""
-    import pandas as pd
-
     hashed = pd.util.hash_array(np.asarray(table.column("unit_id").to_pylist(), dtype=object))
     part = hashed % np.uint64(parts)
     order = np.argsort(part, kind="stable")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from evenhand.errors import InputError
 from evenhand.exchange.writers import material
@@ -27,14 +28,18 @@ from evenhand.reporting.ratings_file.declared import (
     WithheldUnits,
     WordingTrial,
 )
-from evenhand.study.desk.oversight import STOPPED_BY
+from evenhand.study import open_study
+from evenhand.study.desk.oversight import STOPPED_BY, decisions_table, oversight
 from evenhand.study.prompts.pairs import are_comparisons
-from evenhand.study.store.logs.answers import with_shown
+from evenhand.study.session.sessions import Sessions
+from evenhand.study.session.times import session_times
+from evenhand.study.store.logs.answers import answers_table, remarks_table, with_shown
+from evenhand.study.store.logs.decisions import coming_looks
+from evenhand.study.store.logs.replies import attacked_table
 from evenhand.study.tables.attacks import as_text
+from evenhand.study.tables.formats import csv_bytes
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from evenhand.analysis import Scale
     from evenhand.analysis.dataset import Dataset
     from evenhand.study import Study
@@ -48,40 +53,27 @@ _UNSAID = "a decision of the study's lead"
 
 def exported_ratings(study: Study) -> pd.DataFrame:
     """The ratings; where people were asked in other languages than English, with the language."""
-    from evenhand.study.store.logs.answers import with_shown
-
     return with_shown(study.store, study.ratings())
 
 
 def exported_remarks(study: Study) -> pd.DataFrame:
-    from evenhand.study.store.logs.answers import remarks_table
-
     return remarks_table(study.store)
 
 
 def exported_answers(study: Study) -> pd.DataFrame:
-    from evenhand.study.store.logs.answers import answers_table
-
     return answers_table(study.store)
 
 
 def exported_times(study: Study) -> pd.DataFrame:
-    from evenhand.study.session.sessions import Sessions
-    from evenhand.study.session.times import session_times
-
     return session_times(study, Sessions(study))
 
 
 def exported_decisions(study: Study) -> pd.DataFrame:
-    from evenhand.study.desk.oversight import decisions_table
-
     return decisions_table(study.store)
 
 
 def as_csv(study: Study, make: Callable[[Study], pd.DataFrame]) -> bytes:
     """Return one of these tables as the bytes of a CSV file, to be made in another process."""
-    from evenhand.study.tables.formats import csv_bytes
-
     return csv_bytes(make(study))
 
 
@@ -89,8 +81,6 @@ def exported_units(study: Study) -> pd.DataFrame:
     """Return the units of the sample, then the others that were rated: every exported rating has
     its unit here.
     """
-    import pandas as pd
-
     sample, every = (study.units_with_lengths(scope) for scope in ("sample", "all"))
     others = set(study.ratings()["unit_id"]) - set(sample["unit_id"])
     return pd.concat([sample, every[every["unit_id"].isin(others)]], ignore_index=True)
@@ -98,8 +88,6 @@ def exported_units(study: Study) -> pd.DataFrame:
 
 def exported_attacked(study: Study) -> pd.DataFrame:
     """Return graders' answers in the injection audit (`evenhand.study.tables.attacks`)."""
-    from evenhand.study.store.logs.replies import attacked_table
-
     return as_text(attacked_table(study.store, study.accepted_hashes()))
 
 
@@ -141,9 +129,6 @@ def study_sidecar(study: Study, units: str, attacked: str = "") -> Sidecar:
 
     The number of a look is the one that a report would have now.
     """
-    from evenhand.study.desk.oversight import oversight
-    from evenhand.study.store.logs.decisions import coming_looks
-
     dataset = from_study(study, whole=True)
     looks = coming_looks(study.store, looked_at(study, dataset.ratings))
     usage = [] if dataset.facts.usage is None else dataset.facts.usage.to_dict("records")
@@ -228,8 +213,6 @@ def material_of(
 
     Raises InputError where there are no ratings, or a rater is not among those who rated.
     """
-    from evenhand.study import open_study
-
     if source.is_dir():
         with open_study(source) as study:
             dataset = from_study(study)
@@ -283,8 +266,6 @@ def _combined(ratings: pd.DataFrame, scales: Mapping[str, Scale], source: str) -
     """Return a row for each rater, unit and rubric, with repeated draws and orders combined as in
     the analysis.
     """
-    import pandas as pd
-
     parts = [
         _one_rubric(own, str(rubric), scales[str(rubric)], source)
         for rubric, own in ratings.groupby("rubric", sort=True)
@@ -293,8 +274,6 @@ def _combined(ratings: pd.DataFrame, scales: Mapping[str, Scale], source: str) -
 
 
 def _one_rubric(ratings: pd.DataFrame, rubric: str, scale: Scale, source: str) -> pd.DataFrame:
-    import pandas as pd
-
     from evenhand.analysis.labels.combine import combine_readings, methods_apart
 
     apart, _ = methods_apart(ratings, rubric)

@@ -18,24 +18,63 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
+from evenhand.analysis.bootstrap.influence import level_of_reading
+from evenhand.analysis.labels.combine import combine_readings
+from evenhand.analysis.labels.encoding import encode
+from evenhand.analysis.labels.matrix import LabelMatrix
+from evenhand.analysis.labels.units import with_weights
+from evenhand.analysis.planning import parting
+from evenhand.analysis.planning.parting import Part
+from evenhand.analysis.verdicts.improvement import (
+    HARDLY,
+    Choice,
+    Gain,
+    chance_of_proof,
+    choose,
+    content_of,
+    errors_needed,
+    most_errors,
+    provable_gain,
+    prove,
+    round_sizes,
+)
 from evenhand.errors import InputError
+from evenhand.graders.injection import AuditOptions, audit_in_rounds, forecast_audit
 from evenhand.graders.options import GradingOptions, RequestLimits
+from evenhand.graders.plan import GradingTask
+from evenhand.graders.running.dry_run import GraderForecast, forecast_of
+from evenhand.graders.running.responding import answered, propose, writer_of
+from evenhand.graders.running.run import GraderSummary, Progress
+from evenhand.graders.running.runner import Rounds, RunSummary, grading_in_rounds, planned, priced
+from evenhand.graders.scrub import Scrubber
+from evenhand.graders.spec import parse_spec
+from evenhand.reporting.analysing import audits_of
+from evenhand.reporting.load import clusters_of, from_study, looked_at
 from evenhand.reporting.panel import Shown
-from evenhand.rubrics import Instructions, JudgePrompt, read_own_words
+from evenhand.reporting.proposals import (
+    MOST_PROPOSALS,
+    LearnUnit,
+    Proposed,
+    Start,
+    check_installed,
+    forecast_gepa,
+    proposed_by_gepa,
+    table_of,
+    units_to_learn,
+)
+from evenhand.rubrics import Instructions, JudgePrompt, PromptText, Rubric, read_own_words
+from evenhand.study import Study
+from evenhand.study.store.logs import decisions as log
+from evenhand.study.store.logs.decisions import ProofReading, ProposalAttempt, Tried, look_numbers
+from evenhand.study.store.logs.replies import attacked_table
+from evenhand.study.tables.columns import INCLUSION
+from evenhand.study.workspace import PROMPTS_FOLDER
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from evenhand.analysis.labels.matrix import LabelMatrix
-    from evenhand.analysis.planning.parting import Part
-    from evenhand.analysis.verdicts.improvement import Choice, Gain
     from evenhand.analysis.verdicts.judge import Verdict
-    from evenhand.graders import GraderForecast, GraderSummary, RunSummary
-    from evenhand.graders.injection import AuditOptions
-    from evenhand.graders.plan import GradingTask
-    from evenhand.graders.running.run import Progress
-    from evenhand.graders.running.runner import Rounds
     from evenhand.reporting.panel import Line
     from evenhand.reporting.proposals import LearnUnit, Proposed, Start
     from evenhand.rubrics import PromptText, Rubric
@@ -83,6 +122,11 @@ class Candidate:
     def on(self, units: Collection[str]) -> tuple[str, GradingOptions]:
         """Return what it is asked about these units."""
         return self.grader, replace(self.grading, units=frozenset(units), scope="all")
+
+    @property
+    def audit(self) -> AuditOptions:
+        """Its injection audit: the first units of that of `audit`."""
+        return AuditOptions(self.grader, AUDITED, self.grading)
 
 
 @dataclass(frozen=True, repr=False)
@@ -204,8 +248,6 @@ def improve(
     candidate's text changes the question or the options, where no gain could be proved, and as
     `grade` does.
     """
-    from evenhand.graders.running.runner import grading_in_rounds
-
     with grading_in_rounds(study, limits, progress) as rounds:
         trial = Trial(study, options)
         trial.check_provable()
@@ -217,8 +259,6 @@ def provable(study: Study, options: ImproveOptions) -> str:
     """Return which gain a proof can show, before anything is asked. Raises InputError as `improve`
     does.
     """
-    from evenhand.analysis.verdicts.improvement import provable_gain
-
     trial = Trial(study, options)
     trial.check_provable()
     clusters = len(trial.clusters_in("prove"))
@@ -233,8 +273,6 @@ def labels_to_learn(study: Study, options: ImproveOptions, *, done_by: str = "")
     Labels are parted and the parts written down if they were not. Raises InputError as `improve`
     does.
     """
-    from evenhand.reporting.proposals import table_of
-
     trial = Trial(study, options)
     found = table_of(trial.units_to_learn())
     trial.note_parts(done_by)
@@ -245,12 +283,12 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[GraderFore
     """Forecast the requests and their cost, without network or key, as if candidates were left
     behind from the last one on. Writes nothing. Raises InputError as `improve` does.
     """
-    from evenhand.analysis.verdicts.improvement import round_sizes
-    from evenhand.graders.running.dry_run import forecast_of
-
     trial = Trial(study, options)
     known = {each.rater_id for each in trial.candidates}
-    asked = trial.forecast_proposals()
+    asked: list[GraderForecast] = []
+    if trial.proposals:  # candidates that cost as much as those that may come of them are added
+        asked, proposed = forecast_gepa(study, trial.start(), trial.proposer)
+        trial.add(proposed)
     made = {each.rater_id for each in trial.candidates} - known
     learn = trial.clusters_in("learn") if options.proposals else []
     choose = trial.clusters_in("choose")
@@ -273,9 +311,12 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[GraderFore
     for at, each in enumerate(trial.candidates, start=own):
         if each.rater_id in made:  # words that are not known yet
             found[at] = replace(found[at], rater_id=each.origin, sample=None)
-    reworded = [each for each in trial.candidates if trial.is_reworded(each)]
-    audit = [trial.forecast_audit(each) for each in reworded[-1:]]
-    return [*found[:own], *asked, *found[own:], *audit]
+    audits = []
+    if reworded := [each for each in trial.candidates if trial.is_reworded(each)]:
+        (audit,) = forecast_audit(study, reworded[-1].audit)
+        name = written("improve.audited", grader=written("improve.best"))
+        audits.append(replace(audit, rater_id=name, sample=None))
+    return [*found[:own], *asked, *found[own:], *audits]
 
 
 class Trial:
@@ -285,8 +326,6 @@ class Trial:
     """
 
     def __init__(self, study: Study, options: ImproveOptions) -> None:
-        from evenhand.reporting.load import clusters_of, from_study
-        from evenhand.study.store.logs.decisions import check_clusters, parts_of
 
         if options.rubric not in study.rubrics:
             known = ", ".join(study.rubrics)
@@ -301,9 +340,13 @@ class Trial:
         """The grader that is asked with other words: the old one, or if its labels were imported
         the first to be tried in its place; "" where there is none.
         """
+        self.proposals = options.proposals
+        """How many proposals GEPA may have written."""
+        self.proposer = options.proposer or self.asker
+        """The model that writes proposals."""
         self._check_proposals()
         dataset = from_study(study)
-        check_clusters(study.store, self.rubric.name, dataset.settings.cluster)
+        log.check_clusters(study.store, self.rubric.name, dataset.settings.cluster)
         ratings = study.ratings()
         self._first = ratings[ratings["rubric"] == self.rubric.name]
         # Here all grades count, those that led to an earlier winner too: it is compared on others.
@@ -312,10 +355,15 @@ class Trial:
         self._dataset = replace(dataset, ratings=self._first, scales=scales)
         self.rule = dataset.decision
         self.clusters = clusters_of(dataset)
-        self.known_parts = parts_of(study.store, self.rubric.name)
+        self.known_parts = log.parts_of(study.store, self.rubric.name)
         self.parts = self._parted()
-        self.units = self._labelled_units()
+        ratings = self.ratings()
+        people = ratings[(ratings["rater_kind"] == "human") & (ratings["label"] != "")]
+        self.units: dict[str, list[str]] = {}
         """The units that people labelled, by cluster."""
+        for unit in sorted(set(people["unit_id"])):
+            if cluster := self.clusters.get(unit):
+                self.units.setdefault(cluster, []).append(unit)
 
     def _asker(self) -> str:
         grader, others = self._options.grader, self._options.others
@@ -349,8 +397,6 @@ class Trial:
 
     def _counted(self) -> pd.DataFrame:
         """Return the rubric's ratings that count: people's as they were, graders' as they are."""
-        import pandas as pd
-
         now = self.study.ratings()
         is_own = (now["rubric"] == self.rubric.name) & (now["rater_kind"] == "model")
         people = self._first[self._first["rater_kind"] != "model"]
@@ -358,21 +404,8 @@ class Trial:
         both = both[both["unit_id"].isin(self.clusters.keys())]
         return replace(self._dataset, ratings=both).counted(self.rubric.name)
 
-    @property
-    def proposals(self) -> int:
-        """How many proposals GEPA may have written."""
-        return self._options.proposals
-
-    @property
-    def proposer(self) -> str:
-        """The model that writes proposals."""
-        return self._options.proposer or self.asker
-
     def _check_proposals(self) -> None:
         """Raise InputError where no proposals can be written for this grader."""
-        from evenhand.graders.running.responding import writer_of
-        from evenhand.reporting.proposals import MOST_PROPOSALS, check_installed
-
         if self.proposals not in range(MOST_PROPOSALS + 1):
             raise InputError(written("improve.count_proposals", most=MOST_PROPOSALS))
         if not self.proposals:
@@ -384,16 +417,12 @@ class Trial:
 
     def units_to_learn(self) -> list[LearnUnit]:
         """Return the units to learn from, with the old grader's labels."""
-        from evenhand.reporting.proposals import units_to_learn
-
         clusters, old = self.clusters_in("learn"), self.old_rater
         ratings, graded = self._ratings_of([], clusters), self.grades_of(old, clusters)
         return units_to_learn(self.study, self.rubric.name, ratings, old, graded)
 
     def start(self) -> Start:
         """Return what GEPA begins with."""
-        from evenhand.reporting.proposals import Start
-
         prompt = self.old.grading.prompt
         words = prompt.instructions if isinstance(prompt, Instructions) else ""
         units, old = self.units_to_learn(), self.old.rater_id
@@ -416,36 +445,10 @@ class Trial:
         method = "" if isinstance(grading.prompt, JudgePrompt) else grading.method
         return self.asker, replace(grading, prompt=words, method=method), origin
 
-    def forecast_proposals(self) -> list[GraderForecast]:
-        """Forecast the requests for proposals, and add candidates that cost as much as those that
-        may come of them.
-        """
-        from evenhand.reporting.proposals import forecast_gepa
-
-        if not self.proposals:
-            return []
-        found, proposed = forecast_gepa(self.study, self.start(), self.proposer)
-        self.add(proposed)
-        return found
-
     def is_reworded(self, candidate: Candidate) -> bool:
         """Return True if a candidate reads other words than the old grader."""
         own = candidate.grading.prompt
         return own is not None and own != self.old.grading.prompt
-
-    def audit(self, candidate: Candidate) -> AuditOptions:
-        """Return the injection audit of a candidate: the first units of that of `audit`."""
-        from evenhand.graders.injection import AuditOptions
-
-        return AuditOptions(candidate.grader, AUDITED, candidate.grading)
-
-    def forecast_audit(self, candidate: Candidate) -> GraderForecast:
-        """Forecast the injection audit of a candidate."""
-        from evenhand.graders.injection import forecast_audit
-
-        (found,) = forecast_audit(self.study, self.audit(candidate))
-        name = written("improve.audited", grader=written("improve.best"))
-        return replace(found, rater_id=name, sample=None)
 
     def ratings(self) -> pd.DataFrame:
         """The rubric's ratings that count; of people only those of the declared reference, where
@@ -460,7 +463,6 @@ class Trial:
         return found
 
     def _parted(self) -> dict[str, Part]:
-        from evenhand.analysis.planning import parting
 
         ratings = self.ratings()
         strata = parting.strata_of(ratings, self.clusters)
@@ -476,22 +478,20 @@ class Trial:
 
     def note_parts(self, done_by: str) -> None:
         """Write down the parts of clusters that had none."""
-        from evenhand.study.store.logs.decisions import note_parts
 
         new = {each: part for each, part in self.parts.items() if each not in self.known_parts}
         if new:
             cluster = self._dataset.settings.cluster
-            note_parts(self.study.store, self.rubric.name, new, cluster, done_by)
+            log.note_parts(self.study.store, self.rubric.name, new, cluster, done_by)
 
     def note_candidates(self, done_by: str, more: Sequence[Candidate] = ()) -> None:
         """Write down the candidates: once their requests can be sent, and before they are; and
         `more` that are tried while it learns.
         """
-        from evenhand.study.store.logs.decisions import Tried, note_candidates, note_old
 
         graded = set(self._first.loc[self._first["rater_kind"] == "model", "rater_id"])
         store, rubric, old = self.study.store, self.rubric.name, self.old.rater_id
-        note_old(store, rubric, old, is_new=old not in graded, done_by=done_by)
+        log.note_old(store, rubric, old, is_new=old not in graded, done_by=done_by)
         tried = {
             each.rater_id: Tried(
                 origin=each.origin,
@@ -500,24 +500,12 @@ class Trial:
             )
             for each in (*self.candidates, *more)
         }
-        note_candidates(store, rubric, tried, done_by)
-
-    def _labelled_units(self) -> dict[str, list[str]]:
-        """Return the units that people labelled, by cluster."""
-        ratings = self.ratings()
-        people = ratings[(ratings["rater_kind"] == "human") & (ratings["label"] != "")]
-        found: dict[str, list[str]] = {}
-        for unit in sorted(set(people["unit_id"])):
-            if cluster := self.clusters.get(unit):
-                found.setdefault(cluster, []).append(unit)
-        return found
+        log.note_candidates(store, rubric, tried, done_by)
 
     def clusters_in(self, part: Part) -> list[str]:
         """Return the labelled clusters of a part, in the order in which they are used."""
-        from evenhand.analysis.planning.parting import in_order
-
         own = [each for each in self.units if self.parts[each] == part]
-        return in_order(own, seed=self.study.config.seed, rubric=self.rubric.name)
+        return parting.in_order(own, seed=self.study.config.seed, rubric=self.rubric.name)
 
     def units_in(self, clusters: Collection[str]) -> set[str]:
         """Return the labelled units of these clusters."""
@@ -531,12 +519,6 @@ class Trial:
 
     def labels_of(self, raters: Collection[str], clusters: Collection[str]) -> LabelMatrix:
         """Return the labels of people and these graders on these clusters, and on no other."""
-        import pandas as pd
-
-        from evenhand.analysis.labels.combine import combine_readings
-        from evenhand.analysis.labels.encoding import encode
-        from evenhand.analysis.labels.units import with_weights
-        from evenhand.study.tables.columns import INCLUSION
 
         ratings, ids = self._ratings_of(raters, clusters), sorted(self.units_in(clusters))
         table = pd.DataFrame({"unit_id": ids, "cluster_id": [self.clusters[u] for u in ids]})
@@ -553,8 +535,6 @@ class Trial:
 
     def grades_of(self, rater: str, clusters: Collection[str]) -> dict[str, str]:
         """Return a grader's labels by unit, as they are compared with people's."""
-        from evenhand.analysis.labels.combine import combine_readings
-
         ratings = self.ratings()
         is_own = (ratings["rater_id"] == rater) & ratings["unit_id"].isin(self.units_in(clusters))
         found = combine_readings(ratings[is_own], self._scale)
@@ -572,24 +552,18 @@ class Trial:
     @property
     def next_level(self) -> float:
         """The level of the next reading of the labels for the proof; 0.0 where none is left."""
-        from evenhand.analysis.bootstrap.influence import level_of_reading
-        from evenhand.study.store.logs.decisions import readings_so_far
-
-        readings = readings_so_far(self.study.store, self.rubric.name)
+        readings = log.readings_so_far(self.study.store, self.rubric.name)
         return level_of_reading(readings + 1, self.rule.looks)
 
     def check_provable(self) -> None:
         """Raise InputError where questions are open, and no gain could be proved whatever the
         candidates say: no level is left, or the old grader is hardly ever wrong.
         """
-        from evenhand.analysis.verdicts.improvement import errors_needed, most_errors
-        from evenhand.study.store.logs.decisions import readings_so_far
-
         clusters, level = self.clusters_in("prove"), self.next_level
         if not self._has_open_questions():
             return
         if not level:
-            readings = readings_so_far(self.study.store, self.rubric.name)
+            readings = log.readings_so_far(self.study.store, self.rubric.name)
             about = {"rubric": self.rubric.name, "readings": readings}
             raise InputError(written("improve.no_level_left", **about))
         old, needed = self.old.rater_id, errors_needed(level)
@@ -600,7 +574,6 @@ class Trial:
 
     def _has_open_questions(self) -> bool:
         """Return True if anything is still to be asked before a winner is known."""
-        from evenhand.analysis.verdicts.improvement import choose
 
         def known(raters: Sequence[str], clusters: Sequence[str]) -> LabelMatrix:
             self._check_asked([way for each in raters for way in self.asked(by_id[each], clusters)])
@@ -620,9 +593,6 @@ class Trial:
         """Return what GEPA made from known answers. Raises _OpenQuestion where a label or an answer
         is still to be asked for.
         """
-        from evenhand.graders.running.responding import answered
-        from evenhand.reporting.proposals import Proposed, proposed_by_gepa
-
         if not self.proposals:
             return Proposed()
         learn = self.clusters_in("learn")
@@ -649,9 +619,6 @@ class Trial:
         """Count a look at the verdict on people's labels, as a report on them does; return its
         number.
         """
-        from evenhand.reporting.load import looked_at
-        from evenhand.study.store.logs.decisions import look_numbers
-
         present = looked_at(self.study, self._first)
         return look_numbers(self.study.store, present, record=True).get(self.rubric.name, 1)
 
@@ -660,8 +627,6 @@ class Trial:
         study, as its report's on the same labels is; and since each `reading` may be of another
         grader, its level is at most that of a look of this number. The audit is of this run, too.
         """
-        from evenhand.study.store.logs.replies import attacked_table
-
         ratings, units = self._counted(), self.units_in(clusters)
         wanted = (ratings["rater_kind"] != "model") | (ratings["rater_id"] == new)
         looks = {self.rubric.name: max(self.look(), reading)}
@@ -676,8 +641,6 @@ class Trial:
 
 
 def _planned(study: Study, wanted: Sequence[tuple[str, GradingOptions]]) -> list[GradingTask]:
-    from evenhand.graders.running.runner import planned
-    from evenhand.graders.scrub import Scrubber
 
     return planned(study, wanted, Scrubber.from_environment(study.config.providers))
 
@@ -728,8 +691,6 @@ def _candidates(
 
 def can_be_asked(study: Study, grader: str) -> bool:
     """Return False for a name that no provider knows, as that of imported labels."""
-    from evenhand.graders.spec import parse_spec
-
     try:
         parse_spec(grader, study.config.providers)
     except InputError:
@@ -823,10 +784,6 @@ class _Run:
 
     def _proposed(self, found: Improved) -> Improved:
         """Have GEPA make candidates from the clusters to learn from, and write them down."""
-        from evenhand.graders.running.responding import writer_of
-        from evenhand.graders.running.runner import priced
-        from evenhand.reporting.proposals import proposed_by_gepa
-
         trial, study = self.trial, self.trial.study
         spec, _ = writer_of(study, trial.proposer)
         priced(spec, self.rounds.context.budget, "", study.config.prices)
@@ -839,8 +796,6 @@ class _Run:
 
     def _answered(self, asked: PromptText, about: Mapping[str, Any]) -> ProposalAttempt:
         """Return the answer of the model that writes, asked once."""
-        from evenhand.graders.running.responding import propose
-
         trial = self.trial
         answer = propose(self.rounds, trial.rubric.name, trial.proposer, asked, about)
         if answer is None:
@@ -859,14 +814,11 @@ class _Run:
         """Audit the best candidate where it reads other words, before the proof is read: what was
         written from responses may hold what one of them asks for.
         """
-        from evenhand.graders.injection import audit_in_rounds
-        from evenhand.reporting.analysing import audits_of
-
         trial = self.trial
         found = replace(found, difference=_difference(trial.rubric, trial.old, best))
         if not trial.is_reworded(best):
             return found
-        _go_on(audit_in_rounds(self.rounds, trial.audit(best)))
+        _go_on(audit_in_rounds(self.rounds, best.audit))
         bounds = trial.rule.injection
         for audit in audits_of(trial.study, best.rater_id):
             if audit.rubric == trial.rubric.name and (beyond := audit.beyond(bounds)):
@@ -877,35 +829,24 @@ class _Run:
 
     def _chosen(self, found: Improved) -> Improved:
         from evenhand.analysis.verdicts.improvement import choose
-        from evenhand.study.store.logs.decisions import note_choice
 
         trial = self.trial
         names = [each.rater_id for each in trial.candidates]
         clusters = trial.clusters_in("choose")
         choice = choose(trial.old.rater_id, names, clusters, self._labels, trial.rule)
         if choice.best:
-            note_choice(trial.study.store, trial.rubric.name, choice.best, clusters, self.done_by)
+            log.note_choice(
+                trial.study.store, trial.rubric.name, choice.best, clusters, self.done_by
+            )
         return replace(found, choice=choice)
 
     def _proved(self, found: Improved, best: Candidate) -> Improved:
-        from evenhand.analysis.verdicts.improvement import (
-            HARDLY,
-            chance_of_proof,
-            content_of,
-            prove,
-        )
-        from evenhand.study.store.logs.decisions import (
-            ProofReading,
-            candidates_of,
-            is_read,
-            read_proof,
-        )
 
         trial, old, new = self.trial, self.trial.old.rater_id, best.rater_id
         store, rubric = trial.study.store, trial.rubric.name
         choose, clusters = trial.clusters_in("choose"), trial.clusters_in("prove")
         known = trial.labels_of([old, new], clusters)
-        if not (read := is_read(store, rubric, content_of(known, old, new))):
+        if not (read := log.is_read(store, rubric, content_of(known, old, new))):
             on_choose = trial.labels_of([old, new], choose)
             level = trial.next_level
             chance = chance_of_proof(on_choose, old, new, len(clusters), level)
@@ -919,20 +860,19 @@ class _Run:
             self._ask([old, new], clusters)
             known = trial.labels_of([old, new], clusters)
         reading = ProofReading(old=old, new=new, content=content_of(known, old, new))
-        look = read_proof(store, rubric, reading, self.done_by)
+        look = log.read_proof(store, rubric, reading, self.done_by)
         gain = prove(known, old, new, trial.rule, look)
         is_better = gain.outcome == "better"
         return replace(
             found,
             gain=gain,
             verdict=trial.verdict_on(new, clusters, look) if is_better else None,
-            known_before=is_better and not candidates_of(store, rubric)[new].is_new,
+            known_before=is_better and not log.candidates_of(store, rubric)[new].is_new,
             command=_command(trial, best),
         )
 
     def _keep(self, found: Improved) -> None:
         """Write down what came of it: figures of all candidates, and where the best comes from."""
-        from evenhand.study.store.logs.decisions import note_end
 
         if found.choice is None:
             return
@@ -965,18 +905,17 @@ class _Run:
             detail |= {name: _number(getattr(gain, name)) for name in names}
             detail |= {"look": gain.look, "clusters": gain.clusters, "units": gain.units}
             detail |= {"difference": found.difference, "command": found.command}
-        note_end(self.trial.study.store, found.rubric, detail, self.done_by)
+        log.note_end(self.trial.study.store, found.rubric, detail, self.done_by)
 
     def _price(self) -> float | None:
         """Return what was spent since the labels were parted: on all grades of the parted units,
         those of earlier candidates too, on audits of candidates, and on proposals.
         """
-        from evenhand.study.store.logs.decisions import candidates_of, price_of
 
         store, rubric = self.trial.study.store, self.trial.rubric.name
-        raters = {self.trial.old.rater_id, *candidates_of(store, rubric)}
+        raters = {self.trial.old.rater_id, *log.candidates_of(store, rubric)}
         units = self.trial.units_in(self.trial.units)
-        return price_of(store, rubric, raters, units)
+        return log.price_of(store, rubric, raters, units)
 
 
 def _number(value: float) -> float | None:
@@ -1012,8 +951,6 @@ def _command(trial: Trial, best: Candidate) -> str:
 
 def _options_of(trial: Trial, candidate: Candidate) -> list[str]:
     """Return the options by which a grader is asked as this one was."""
-    from evenhand.study.workspace import PROMPTS_FOLDER
-
     folder, asked = trial.study.folder, candidate.grading
     options = {
         "--grader": candidate.grader,

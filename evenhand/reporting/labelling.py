@@ -27,6 +27,10 @@ from evenhand.reporting.new_study import (
 )
 from evenhand.reporting.noting import note
 from evenhand.reporting.panel import Shown
+from evenhand.study import open_study
+from evenhand.study.access.admission import make_invites
+from evenhand.study.creation import StudyPlan
+from evenhand.study.prompts.items import CONVERSATION_ID
 from evenhand.study.settings.study_toml import FILE_NAME, read_config
 from evenhand.study.workspace import RUBRICS_FOLDER
 from evenhand.texts import written
@@ -117,9 +121,6 @@ def label_items(
     Raises InputError where the items are bad, where it is not said what to ask, or where the study
     that is there is of other items or asks something else.
     """
-    from evenhand.study import open_study
-    from evenhand.study.access.admission import make_invites
-
     leaves_out = ""
     if (folder / FILE_NAME).is_file():
         said = [written("items.goes_on", folder=folder), *_compared(source, folder, wanted, ask)]
@@ -151,9 +152,6 @@ def _compared(
     Raises InputError where something else is asked for, and, if it is named anew, where the items
     are others.
     """
-    from evenhand.study import open_study
-    from evenhand.study.prompts.items import CONVERSATION_ID
-
     settled = f"is settled in {folder}, which is there already; leave it out, or name a new folder"
     options, is_named = wanted.items, bool(wanted.items.question or wanted.items.rubrics)
     with open_study(folder) as study:
@@ -206,8 +204,6 @@ def _make(
     source: Path | Table, folder: Path, wanted: LabelOptions, ask: Ask | None = None
 ) -> tuple[ItemStudy, int]:
     """Make the study; return what it was made of, and how many labels a judge had given."""
-    from evenhand.study.creation import StudyPlan
-
     raters = 1 if wanted.raters is None else wanted.raters
     check_numbers(raters, wanted.seed)
     made = item_study(source, wanted.items, ask)
@@ -236,8 +232,6 @@ def create_items(
     """Make a study of items; return its preview, and what the columns were taken for. Raises
     InputError, with nothing written, where the file is bad.
     """
-    from evenhand.study import open_study
-
     made, _ = _make(source, folder, wanted)
     with open_study(folder) as study:
         return preview_of(study), made.as_read

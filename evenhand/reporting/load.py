@@ -11,22 +11,33 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evenhand.analysis import Scale
+from evenhand.analysis.dataset import Dataset
+from evenhand.analysis.labels.scale import Tuning
+from evenhand.analysis.labels.units import UnitFacts
+from evenhand.analysis.study_facts import StudyFacts, TriedWording
 from evenhand.errors import InputError
-from evenhand.reporting.ratings_file.declared import ScaleOptions
+from evenhand.reporting.ratings_file.dataframes import rows_of_file, rows_of_table, units_table
+from evenhand.reporting.ratings_file.declared import (
+    ScaleOptions,
+    Sidecar,
+    attacked_beside,
+    prices_of,
+    read_sidecar,
+    sidecar_path,
+    units_beside,
+)
 from evenhand.reporting.ratings_file.roles import listed
 from evenhand.reporting.ratings_file.scales import declared_scales, rows_of, rubric_of_sets
 from evenhand.reporting.ratings_file.several import declared_sets, refuse_sets, with_parts
+from evenhand.reporting.ratings_file.units import check_asked_for, clustered_by_items, with_units
 from evenhand.rubrics.options import in_a_row, span_of
 from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from evenhand.analysis import Scale
-    from evenhand.analysis.dataset import Dataset
-    from evenhand.analysis.labels.scale import Tuning
     from evenhand.reporting.ratings_file.dataframes import LongRows
-    from evenhand.reporting.ratings_file.declared import Sidecar
     from evenhand.reporting.ratings_file.frames import Table
     from evenhand.study import Study
 
@@ -47,8 +58,6 @@ def load(
     """Load a study's folder, a file or folder of ratings, or a table (`from_study`, `from_file`,
     `from_table`). Of a `Dataset`, which is loaded, only settings are changed.
     """
-    from evenhand.analysis.dataset import Dataset
-
     if isinstance(source, Dataset):
         return source.changed(**options.settings)
     if not isinstance(source, Path):
@@ -76,8 +85,6 @@ def is_file(source: Source | str) -> bool:
     """Return True for a ratings file, at an address too, or a table; False for a folder or what is
     loaded already.
     """
-    from evenhand.analysis.dataset import Dataset
-
     return not isinstance(source, Dataset) and (not isinstance(source, Path) or source.is_file())
 
 
@@ -96,9 +103,6 @@ def from_study(
     """
     from collections import Counter
 
-    from evenhand.analysis.dataset import Dataset
-    from evenhand.analysis.study_facts import StudyFacts, TriedWording
-    from evenhand.reporting.ratings_file.declared import prices_of
     from evenhand.study.desk.oversight import oversight
     from evenhand.study.lead.disagreements import sorted_so_far
     from evenhand.study.rewording import rewording_of, units_dealt
@@ -240,8 +244,6 @@ def without_withheld(dataset: Dataset) -> Dataset:
 
 def clusters_of(dataset: Dataset, by: str = "") -> dict[str, str]:
     """Return the cluster of each unit of a study, as its settings or as `by` says."""
-    from evenhand.analysis.labels.units import UnitFacts
-
     ids = sorted(set(dataset.units["unit_id"]))
     found = UnitFacts(ids, dataset.units).clusters(by or dataset.settings.cluster)
     return {unit: str(found.values[at]) for unit, at in zip(ids, found.codes, strict=True)}
@@ -267,8 +269,6 @@ def looked_at(study: Study, ratings: pd.DataFrame) -> dict[str, str]:
 
 def study_scales(study: Study) -> dict[str, Scale]:
     """Return the scale of every rubric, with the thresholds in force and what each was tuned on."""
-    from evenhand.analysis import Scale
-
     tunings, base = _tunings(study), _adopted(study)
     found = {
         name: Scale.from_rubric(rubric, study.config.thresholds.get(name), tunings.get(name))
@@ -296,7 +296,6 @@ def _tunings(study: Study) -> dict[str, dict[str, Tuning]]:
 
     A threshold counts as tuned if a logged one has this very number; any other was put in by hand.
     """
-    from evenhand.analysis.labels.scale import Tuning
     from evenhand.study.store.logs.decisions import TUNED_THRESHOLDS
 
     found: dict[str, dict[str, Tuning]] = {}
@@ -323,9 +322,6 @@ def from_file(
     `scales` replace those of the sidecar: only their rubrics are read, and the files that the
     sidecar names are not. Raises InputError, naming file and row.
     """
-    from evenhand.reporting.ratings_file.dataframes import rows_of_file, units_table
-    from evenhand.reporting.ratings_file.declared import attacked_beside, read_sidecar, units_beside
-
     sidecar, attacked = read_sidecar(file), None
     if sidecar is not None:
         options = sidecar.file.under(options)
@@ -354,8 +350,6 @@ def from_table(
     """Load a table of ratings, of any library, on the scale declared. Raises InputError, naming
     the row by its index.
     """
-    from evenhand.reporting.ratings_file.dataframes import rows_of_table, units_table
-
     units = None if options.units is None else units_table(options.units)
     return from_rows(rows_of_table(given, options), options, units=units, scales=scales)
 
@@ -365,8 +359,6 @@ def naming_sidecar(file: Path) -> Iterator[None]:
     """Name the sidecar of a ratings file, if it has one, in the InputErrors of this block: a scale
     or a column that nothing on the command line declares comes from there.
     """
-    from evenhand.reporting.ratings_file.declared import sidecar_path
-
     try:
         yield
     except InputError as error:
@@ -388,13 +380,6 @@ def from_rows(
     """Load the rows of a ratings file or a table; `units` are a table of units and its name,
     `attacked` the injection audit. The scale and the settings of the options override the sidecar.
     """
-    from evenhand.analysis.dataset import Dataset
-    from evenhand.reporting.ratings_file.declared import Sidecar
-    from evenhand.reporting.ratings_file.units import (
-        check_asked_for,
-        clustered_by_items,
-        with_units,
-    )
     from evenhand.study.tables.ratings import rater_columns, split_ratings
 
     source, changes = rows.places.source, options.settings

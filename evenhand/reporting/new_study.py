@@ -15,16 +15,43 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from evenhand.errors import InputError
+from evenhand.exchange.readers.reading import read_items
+from evenhand.exchange.readers.rows import ItemTable
+from evenhand.exchange.readers.texts import reply_text
 from evenhand.reporting.noting import note, note_edits, operator
+from evenhand.reporting.ratings_file.dataframes import items_table
+from evenhand.reporting.ratings_file.declared import ScaleOptions
+from evenhand.reporting.ratings_file.scales import read_as_ordered
+from evenhand.rubrics import asked_comparison, asked_rubric, load_rubric
 from evenhand.rubrics.content import image_of
-from evenhand.study.settings.study_toml import STUDY_NAME
+from evenhand.rubrics.rendering import ANSWERS
+from evenhand.study import create_study, open_study
+from evenhand.study.lead.imports import import_ratings
+from evenhand.study.lead.progress import workload
+from evenhand.study.prompts.items import (
+    ITEM_ID,
+    answer_columns,
+    check_items_table,
+    comparison_columns,
+    comparison_judge,
+    each_turn,
+    has_one_answer,
+    item_columns,
+    judge_ratings,
+    make_comparisons,
+    make_items,
+    paired_rows,
+)
+from evenhand.study.prompts.pairs import cluster_noun, markdown_share, prompts_noun
+from evenhand.study.settings.study_toml import MOST_RATERS, STUDY_NAME
+from evenhand.study.store.store import rater_kinds
+from evenhand.study.tables.columns import fold, folded, shortened
 from evenhand.study.tables.files import scratch_folder
 from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from evenhand.exchange.readers.rows import ItemTable
     from evenhand.reporting.ratings_file.frames import Table
     from evenhand.rubrics import Rubric
     from evenhand.study import Study
@@ -88,8 +115,6 @@ class ItemStudy:
         """Store the judge's labels as a grader's; return how many."""
         if self.judged is None:
             return 0
-        from evenhand.study.lead.imports import import_ratings
-
         return import_ratings(study, self.judged, self.source)[0]
 
     @property
@@ -100,8 +125,6 @@ class ItemStudy:
 
     def said(self, judged: int, folder: Path, sampled: int) -> list[str]:
         """Sentences on what the columns were taken for, and what was made of them."""
-        from evenhand.study.prompts.pairs import prompts_noun
-
         total, noun = len(self.items.pairs), prompts_noun(self.items.pairs)
         said = [
             *self.as_read,
@@ -121,7 +144,6 @@ def item_study(source: Path | Table, options: ItemOptions, ask: Ask | None = Non
     """Read a file or a table of items; files that its cells name are beside it, or in the working
     folder. Raises InputError where it is bad, or where it is not said what to ask.
     """
-    from evenhand.study.prompts.items import answer_columns
 
     named = _named(options)
     path, held, compares = _read(source, options, named)
@@ -147,8 +169,7 @@ class ItemFile:
 
 def look_at_items(source: Path, options: ItemOptions) -> ItemFile:
     """Return what a file of items holds. Raises InputError where it cannot be read."""
-    from evenhand.study.prompts.items import answer_columns, comparison_columns, item_columns
-    from evenhand.study.tables.columns import shortened
+    from evenhand.study.prompts.items import item_columns
 
     path, held, compares = _read(source, options, _named(options))
     frame, name, shown = held.table, path.name, options.show or held.show
@@ -174,8 +195,6 @@ def look_at_items(source: Path, options: ItemOptions) -> ItemFile:
 
 
 def _named(options: ItemOptions) -> list[Rubric]:
-    from evenhand.rubrics import load_rubric
-
     if options.question and options.rubrics:
         raise InputError(written("items.ask"))
     if not options.question:
@@ -188,12 +207,7 @@ def _read(
     source: Path | Table, options: ItemOptions, named: list[Rubric]
 ) -> tuple[Path, ItemTable, bool]:
     """Return what a file holds, under its path, and whether a rubric that is named compares two."""
-    from evenhand.exchange.readers.reading import read_items
     from evenhand.exchange.readers.rows import ItemTable
-    from evenhand.exchange.readers.texts import reply_text
-    from evenhand.reporting.ratings_file.dataframes import items_table
-    from evenhand.study.prompts.items import check_items_table
-    from evenhand.study.tables.columns import fold, folded
 
     compares = any(rubric.unit == "comparison" for rubric in named)
     if isinstance(source, Path):
@@ -218,7 +232,6 @@ def _is_compared(
     """Return True if two answers are compared: what is asked of one response is not asked of two
     that stand beside it.
     """
-    from evenhand.study.prompts.items import has_one_answer
 
     of_one = has_one_answer(held.table) and options.of_one
     return compares or (bool(answers) and not of_one)
@@ -227,11 +240,6 @@ def _is_compared(
 def _single_answers(
     path: Path, held: ItemTable, named: list[Rubric], options: ItemOptions, ask: Ask | None
 ) -> ItemStudy:
-    from evenhand.reporting.ratings_file.declared import ScaleOptions
-    from evenhand.reporting.ratings_file.scales import read_as_ordered
-    from evenhand.rubrics import asked_rubric
-    from evenhand.study.prompts.items import each_turn, item_columns, judge_ratings, make_items
-
     options.refuse(["steps"], "goes with two answers in a row, such as response_a, response_b")
     if not options.question and not named:
         raise InputError(written("items.ask"))
@@ -280,14 +288,10 @@ def _comparisons(
     """Make comparisons of a file with two answers in a row, or with single answers to the same
     prompts; without a question or a rubric the one called preference is asked.
     """
-    from evenhand.rubrics import asked_comparison, load_rubric
-    from evenhand.rubrics.rendering import ANSWERS
+    from evenhand.rubrics import load_rubric
     from evenhand.study.prompts.items import (
         comparison_columns,
-        comparison_judge,
         item_columns,
-        make_comparisons,
-        paired_rows,
     )
 
     name, frame, show, subject = path.name, held.table, options.show, options.subject
@@ -369,8 +373,6 @@ def names_shown(study: Study, option: str = "") -> list[str]:
     """Return sentences on items whose shown texts, and on headings that, hold the name of a model,
     of a subject of the study or of a judge; `option` is what leaves a column out, "" if none does.
     """
-    from evenhand.study.store.store import rater_kinds
-
     with study.store.read() as connection:
         judges = [name for name, kind in rater_kinds(connection).items() if kind == "model"]
     subjects = [name for name in study.subjects() if name != _NO_SUBJECT]
@@ -425,7 +427,6 @@ _MOST_HUMANS = 100
 
 def check_numbers(raters: int, seed: int) -> None:
     """Raise InputError for a number of annotators or a seed that a new study cannot have."""
-    from evenhand.study.settings.study_toml import MOST_RATERS
 
     if not 1 <= raters <= MOST_RATERS:
         raise InputError(f"--raters must be 1 to {MOST_RATERS:,}, not {raters:,}")
@@ -453,8 +454,6 @@ def make_study(folder: Path, plan: StudyPlan, items: ItemStudy | None = None) ->
     """Make a study, with the first entries of its log and the labels of the judge of its `items`;
     it appears whole or not at all. Return the number of these labels.
     """
-    from evenhand.study import create_study
-
     judged = 0
 
     def complete(study: Study) -> None:
@@ -470,9 +469,6 @@ def make_study(folder: Path, plan: StudyPlan, items: ItemStudy | None = None) ->
 def preview_of(study: Study) -> StudyPreview:
     """Return the preview of a study, as printed by `evenhand new`."""
     from evenhand.analysis.planning.pass_chance import study_precision
-    from evenhand.study.lead.progress import workload
-    from evenhand.study.prompts.items import ITEM_ID
-    from evenhand.study.prompts.pairs import cluster_noun, prompts_noun
 
     pairs = study.store.pairs()
     sampled = pairs[pairs["sample_position"].notna()]
@@ -503,8 +499,6 @@ def display_of(study: Study) -> str:
     """Return a sentence on how responses are shown, and on the share of them written in
     Markdown.
     """
-    from evenhand.study.prompts.pairs import markdown_share
-
     texts = study.store.responses()["response"]
     if texts.empty:
         return ""
@@ -553,8 +547,6 @@ def create_and_preview(folder: Path, plan: StudyPlan) -> StudyPreview:
     """Make a study, and return its preview. Raises InputError, with nothing written, where a file
     is bad.
     """
-    from evenhand.study import open_study
-
     make_study(folder, plan)
     with open_study(folder) as study:
         return preview_of(study)

@@ -13,23 +13,40 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
+from evenhand.analysis import d_study, half_width, units_needed
+from evenhand.analysis.bootstrap.influence import level_of_look
+from evenhand.analysis.labels.matrix import BINARY
+from evenhand.analysis.planning.more_clusters import clusters_for_width
+from evenhand.analysis.planning.pass_chance import pass_chances, size_for
+from evenhand.analysis.planning.scenarios import (
+    ScaleScenario,
+    Scenario,
+    design_effect,
+    usual_strictness,
+)
+from evenhand.analysis.verdicts.evidence import pilots
 from evenhand.errors import InputError
 from evenhand.reporting.panel import Shown
+from evenhand.study.settings.analysis import (
+    MOST_OF_PEOPLE,
+    AnalysisSettings,
+    DecisionSettings,
+    with_changes,
+)
+from evenhand.study.settings.study_toml import MOST_RATERS
 from evenhand.texts import written
 
-Record = dict[str, object]
-
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from evenhand.analysis import Analysis, Scenario
+    from evenhand.analysis import Analysis
     from evenhand.analysis.planning.g_study import VarianceComponents
     from evenhand.analysis.planning.pass_chance import Chances
-    from evenhand.analysis.planning.scenarios import ScaleScenario
     from evenhand.analysis.results import ResultRow
     from evenhand.reporting.panel import Line
-    from evenhand.study.settings.analysis import DecisionSettings, Scope
+    from evenhand.study.settings.analysis import Scope
 
+Record = dict[str, object]
 SIZES = (50, 100, 200, 400, 800, 1600)
 """Pairs, where there is no pilot."""
 PEOPLE = (3, 4, 5, 6, 7, 8)
@@ -38,7 +55,8 @@ GROWTH = (1.0, 2.0, 4.0)
 """Sizes of samples, as multiples of the pilot."""
 MORE_PEOPLE = (0, 1, 2, 4, 8, 16)
 """Numbers of people to add to the pilot's."""
-MOST_RATERS = 6
+MOST_PER_UNIT = 6
+"""Annotators per unit that dependability is shown for."""
 STATISTICS = {
     "kappa": ("weighted_kappa_linear", "cohen_kappa"),
     "alpha": ("krippendorff_alpha_ordinal", "krippendorff_alpha_nominal"),
@@ -88,8 +106,7 @@ class Assumptions:
         """The raters of a simulation. Raises InputError where a number is out of range, or where
         there can be no such raters.
         """
-        from evenhand.analysis.planning.scenarios import Scenario, usual_strictness
-        from evenhand.study.settings.study_toml import MOST_RATERS
+        from evenhand.analysis.planning.scenarios import Scenario
 
         _check_between("power", self.power, 0.0)
         if not 2 <= self.raters <= MOST_RATERS or self.subjects < 1:
@@ -112,8 +129,6 @@ class Assumptions:
         return scenario
 
     def _yes_or_no(self) -> Scenario:
-        from evenhand.analysis import Scenario
-
         _leave_out(self, ("correlation", "mean"), "is about labels on a scale; name it by --scale")
         agreement = 0.85 if self.agreement is None else self.agreement
         prevalence = 0.5 if self.prevalence is None else self.prevalence
@@ -129,8 +144,6 @@ class Assumptions:
         return scenario
 
     def _on_scale(self) -> ScaleScenario:
-        from evenhand.analysis.planning.scenarios import ScaleScenario
-
         instead = "is about yes/no labels; with --scale give --correlation and --mean"
         _leave_out(self, ("agreement", "prevalence"), instead)
         ends = re.fullmatch(r"(-?\d+)-(-?\d+)", self.scale)
@@ -149,8 +162,6 @@ class Assumptions:
     @property
     def units_per_pair(self) -> float:
         """The number of independent units that a pair with its subjects' answers is worth."""
-        from evenhand.analysis.planning.scenarios import design_effect
-
         return self.subjects / design_effect(self.subjects, self.likeness)
 
 
@@ -204,11 +215,6 @@ def plan_ahead(
 
     Raises InputError where a number is out of range.
     """
-    import pandas as pd
-
-    from evenhand.analysis import half_width
-    from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings, with_changes
-
     statistic = wanted.statistic
     scenario, worth = assumed.scenario(), assumed.units_per_pair
     if assumed.scale and statistic != "kappa":
@@ -243,8 +249,6 @@ def _chances(
     scenario: Scenario | ScaleScenario, worth: float, margin: float, rule: DecisionSettings
 ) -> list[Chances]:
     """Return the probability that a grader as good as a person passes, for each of SIZES."""
-    from evenhand.analysis.planning.pass_chance import pass_chances
-
     per_pair = worth * scenario.overlap
     people = sorted({scenario.humans, *PEOPLE})
     return [
@@ -260,8 +264,6 @@ def _needed_to_pass(
     rule: DecisionSettings,
 ) -> str:
     """The plan's conclusion: the number of pairs and people needed."""
-    from evenhand.analysis.planning.pass_chance import size_for
-
     least = scenario.least_kappa(rule.min_people_kappa)
     if scenario.kappa < least:
         return written("plan.cannot_pass", kappa=scenario.kappa, least=least)
@@ -292,9 +294,6 @@ def _errorless(
     scenario: Scenario | ScaleScenario, worth: float, margin: float, rule: DecisionSettings
 ) -> str:
     """The number of pairs without which not even a grader without an error passes."""
-    from evenhand.analysis.bootstrap.influence import level_of_look
-    from evenhand.study.settings.analysis import MOST_OF_PEOPLE
-
     if rule.margin_share:
         margin = rule.margin_share * scenario.kappa
     margin = min(margin, MOST_OF_PEOPLE * scenario.kappa)
@@ -305,9 +304,6 @@ def _errorless(
 def _assumed(
     scenario: Scenario | ScaleScenario, worth: float, margin: float, rule: DecisionSettings
 ) -> str:
-    from evenhand.analysis.bootstrap.influence import level_of_look
-    from evenhand.analysis.planning.scenarios import ScaleScenario
-
     if isinstance(scenario, ScaleScenario):
         labels = written(
             "plan.on_scale",
@@ -337,8 +333,6 @@ def _assumed(
 
 
 def _needed(scenario: Scenario | ScaleScenario, assumed: Assumptions, wanted: Wanted) -> str:
-    from evenhand.analysis import units_needed
-
     found = units_needed(wanted.statistic, wanted.half_width, scenario)
     about: dict[str, Any] = {"statistic": wanted.statistic, "width": wanted.half_width}
     if found is None:
@@ -379,15 +373,11 @@ def plan_from(analysis: Analysis, wanted: Wanted, said: Sequence[str] = ()) -> P
 
 
 def _frames(tables: Mapping[str, list[Record]]) -> dict[str, pd.DataFrame]:
-    import pandas as pd
-
     return {name: pd.DataFrame(rows) for name, rows in tables.items()}
 
 
 def _deciding(analysis: Analysis) -> tuple[list[Line], list[Record]]:
     """The number of pairs that would decide on each grader, by the number of people per pair."""
-    from evenhand.analysis.verdicts.evidence import pilots
-
     found = pilots(analysis.rows)
     if not found:
         return [written("pilot.no_grader")], []
@@ -440,11 +430,9 @@ def _components(rubric: str, found: VarianceComponents) -> tuple[Line, list[Reco
 
 
 def _dependability(rubric: str, found: VarianceComponents) -> tuple[Line, list[Record]]:
-    from evenhand.analysis import d_study
-
     shown: list[list[str]] = []
     rows: list[Record] = []
-    for one in (d_study(found, raters) for raters in range(1, MOST_RATERS + 1)):
+    for one in (d_study(found, raters) for raters in range(1, MOST_PER_UNIT + 1)):
         shown.append([str(one.raters), f"{one.relative:.2f}", f"{one.absolute:.2f}"])
         rows.append(
             {
@@ -460,9 +448,6 @@ def _dependability(rubric: str, found: VarianceComponents) -> tuple[Line, list[R
 
 def _intervals(analysis: Analysis, wanted: Wanted) -> tuple[list[Line], list[Record]]:
     """The wanted statistic as the pilot has it, and how wide its interval would be with more."""
-    from evenhand.analysis.labels.matrix import BINARY
-    from evenhand.analysis.planning.more_clusters import clusters_for_width
-
     statistic, width = wanted.statistic, wanted.half_width
     shown: list[list[str]] = []
     rows: list[Record] = []

@@ -19,14 +19,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
+from evenhand.analysis.people.disagreements import GraderDisagreement
 from evenhand.errors import InputError
+from evenhand.graders.running.responding import asked_for, forecast_proposals
+from evenhand.reporting.analysing import quoted_marks, quoted_remarks, quoted_texts
 from evenhand.rubrics import Instructions
 from evenhand.rubrics.rendering import neutralised, placeholders, without_tags
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from evenhand.graders import GraderForecast
     from evenhand.rubrics import PromptText, Rubric
     from evenhand.study import Study
@@ -65,9 +68,6 @@ def units_to_learn(
     study: Study, rubric: str, ratings: pd.DataFrame, grader: str, graded: Mapping[str, str]
 ) -> list[LearnUnit]:
     """Return the units that people labelled in these ratings, with a grader's labels by unit."""
-    from evenhand.analysis.people.disagreements import GraderDisagreement
-    from evenhand.reporting.analysing import quoted_marks, quoted_remarks, quoted_texts
-
     people = ratings[(ratings["rater_kind"] == "human") & (ratings["label"] != "")]
     people = people.drop_duplicates(["unit_id", "rater_id"])
     labels = {
@@ -99,8 +99,6 @@ def units_to_learn(
 
 def table_of(units: Sequence[LearnUnit]) -> pd.DataFrame:
     """Return a row for each unit, those on which the grader differs from most people first."""
-    import pandas as pd
-
     found = pd.DataFrame(
         {
             "unit_id": each.unit_id,
@@ -287,8 +285,6 @@ class _Adapter:
 
     def reflect(self, prompt: str) -> str:
         """Return the model's answer to GEPA's request."""
-        from evenhand.graders.running.responding import asked_for
-
         if self.failure is not None:
             raise self.failure
         about = {"parent": self._start.grader, "part": "learn", "units": sorted(self._known)}
@@ -368,8 +364,6 @@ def forecast_gepa(
     """Forecast GEPA's requests, and return words that cost as much to try as those that may come.
     What will be sent is not known yet: each request counts as the longest that there can be.
     """
-    from evenhand.graders.running.responding import asked_for, forecast_proposals
-
     sizes = sorted(len(str(_record(each))) for each in start.units)
     size = _FRAME + MOST_WORDS + len(str(_task(start.rubric))) + sum(sizes[-_MINIBATCH:])
     numbers = range(1, start.proposals + 1)

@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evenhand.analysis.report import write_figures, write_report
+from evenhand.analysis.verification import in_this_process, library_values, load_libraries
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import analyse_study
 from evenhand.reporting.workers import beside, workers
@@ -44,8 +46,6 @@ def report_study(
     `on_stage` is called with the name of each stage. Raises InputError where nothing is labelled
     yet.
     """
-    from evenhand.analysis.report import write_figures, write_report
-
     tell = on_stage or (lambda stage: None)
     tell("reading the labels")
     with workers() as pool:
@@ -129,8 +129,6 @@ def libraries_beside(meanwhile: Callable[[], None]) -> Iterator[bool | Libraries
     with beside(_load) as process:
 
         def begin(coded: Coded, weight: Array | None) -> Callable[[], list[Value]]:
-            from evenhand.analysis.verification import in_this_process, library_values
-
             here = in_this_process(coded, weight)
             try:
                 answer = process.submit(library_values, coded, weight)
@@ -152,6 +150,4 @@ def libraries_beside(meanwhile: Callable[[], None]) -> Iterator[bool | Libraries
 
 def _load() -> None:
     gc.disable()  # it lives for two seconds
-    from evenhand.analysis.verification import load_libraries
-
     load_libraries()

@@ -8,12 +8,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+import pandas as pd
+
+from evenhand.analysis import rank_graders
+from evenhand.analysis.report.figures import shown
+from evenhand.analysis.verdicts.judge import limits_of
+from evenhand.analysis.verdicts.ranking import recommendations
+from evenhand.analysis.verdicts.wording import TITLES
 from evenhand.reporting.panel import Shown
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from evenhand.analysis import Analysis, Verdict
     from evenhand.analysis.people.comparison import Rate
     from evenhand.analysis.results import TableRow
@@ -46,8 +51,6 @@ class Selection(Shown):
 
     @cached_property
     def _ranking(self) -> dict[str, list[Candidate]]:
-        from evenhand.analysis import rank_graders
-
         return rank_graders(self.results, self.analysis.verdicts)
 
     @property
@@ -68,8 +71,6 @@ class Selection(Shown):
     @property
     def recommendations(self) -> list[str]:
         """A sentence for each rubric: which grader to use, or what to do first."""
-        from evenhand.analysis.verdicts.ranking import recommendations
-
         return [each.sentence for each in recommendations(self._ranking)]
 
     @property
@@ -77,15 +78,11 @@ class Selection(Shown):
         """The ranking: a row for each rubric and grader, with the figures that it is ranked by.
         `usd` is the price of 1,000 units; NaN is a figure that is not known.
         """
-        import pandas as pd
-
         return pd.DataFrame([_record(each) for ranked in self._ranking.values() for each in ranked])
 
     @property
     def lines(self) -> list[Line]:
         """A table for each rubric, the recommendations, the verdicts, and how to read them."""
-        from evenhand.analysis.verdicts.judge import limits_of
-
         if not self._ranking:
             return [written("select.no_graders")]
         lines: list[Line] = [
@@ -123,8 +120,6 @@ def _record(candidate: Candidate) -> dict[str, object]:
 
 
 def _row(candidate: Candidate) -> tuple[str, ...]:
-    from evenhand.analysis.verdicts.wording import TITLES
-
     return (
         candidate.verdict["grader"],
         TITLES[candidate.verdict["verdict"]].short,
@@ -145,8 +140,6 @@ def _with_interval(row: TableRow | None) -> str:
     >>> _with_interval(row | {"high": 0.021})
     '+0.00 [-0.03, +0.02]'
     """
-    from evenhand.analysis.report.figures import shown
-
     if row is None or row["estimate"] != row["estimate"]:
         return "-"
     estimate, low, high = (shown(row[name], row["statistic"]) for name in _FIGURES)
@@ -172,7 +165,5 @@ def _fault(candidate: Candidate) -> str:
         return f"fails in {parts[0]}{more}"
     if row is None:
         return "none found"
-    from evenhand.analysis.report.figures import shown
-
     name = row["statistic"].removeprefix("bias_").replace("_", " ")
     return f"{name} {shown(row['estimate'], row['statistic'])}"

@@ -14,11 +14,20 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+from evenhand.analysis import StudyFacts
+from evenhand.analysis.results import key_of
+from evenhand.analysis.verdicts.ranking import rank_graders
+from evenhand.analysis.verdicts.wording import interval_of
 from evenhand.errors import InputError
+from evenhand.graders.running.responding import asked_for
+from evenhand.reporting.improving import Trial
+from evenhand.reporting.load import from_study
 from evenhand.reporting.proposals import MOST_WORDS, RefusedProposal, checked
 from evenhand.rubrics import PromptText, Rubric, dump_rubric
 from evenhand.rubrics.rendering import neutralised, without_tags
+from evenhand.study.lead.disagreements import held_out_units, sorted_so_far
 from evenhand.study.store.grades import TRIED
+from evenhand.study.store.logs.answers import marks_on, remarks_table, standing
 from evenhand.texts import written
 from evenhand.visible import visible
 
@@ -69,9 +78,6 @@ class UnclearRubric:
 
 def unclear_rubrics(study: Study) -> list[UnclearRubric]:
     """Return the rubrics of a study in which something is unclear under their present texts."""
-    from evenhand.reporting.load import from_study
-    from evenhand.study.lead.disagreements import sorted_so_far
-
     found = {name: UnclearRubric(rubric) for name, rubric in study.rubrics.items()}
     dataset = from_study(study, whole=True)
     excluded = list(dataset.facts.excluded)
@@ -105,8 +111,6 @@ def _flags(study: Study, excluded: Sequence[str]) -> Sequence[tuple[str, str, st
     """(rubric, unit, text) of the latest flag of each person on each unit, under texts that count;
     flags of people who are excluded are left out.
     """
-    from evenhand.study.store.logs.answers import remarks_table, standing
-
     accepted = study.accepted_hashes()
     said = standing(remarks_table(study.store))
     said = said[(said["kind"] == "flag") & (said["reason"] == _FLAG)]
@@ -126,10 +130,6 @@ def rubric_first(study: Study, options: ImproveOptions) -> str:
     """Return why the rubric is to be mended before the grader, in a sentence; "" where nothing says
     so. Labels that are kept for the proof are not read.
     """
-    from evenhand.analysis.verdicts.ranking import rank_graders
-    from evenhand.reporting.improving import Trial
-    from evenhand.reporting.load import from_study
-
     trial, dataset, name = Trial(study, options), from_study(study), options.rubric
     read = trial.units_in([*trial.clusters_in("learn"), *trial.clusters_in("choose")])
     ratings = dataset.counted(name)
@@ -214,8 +214,6 @@ class Divided:
 
 def divided_rubrics(study: Study) -> list[Divided]:
     """Return the rubrics with options on which people differ, with what these units share."""
-    from evenhand.reporting.load import from_study
-
     dataset = from_study(study, whole=True)
     found = (
         _divided(study, dataset, rubric) for rubric in study.asked_rubrics() if rubric.is_choice
@@ -277,8 +275,6 @@ def _reasons(
     study: Study, rubric: Rubric, chosen: Mapping[tuple[str, str], str]
 ) -> Sequence[Quoted]:
     """The reasons that people gave for their labels on divided units."""
-    from evenhand.study.store.logs.answers import remarks_table, standing
-
     said = standing(remarks_table(study.store))
     said = said[(said["rubric"] == rubric.name) & (said["kind"] != "flag") & (said["text"] != "")]
     said = said.drop_duplicates(["unit_id", "rater_id"], keep="last")
@@ -293,8 +289,6 @@ def _marked(
     study: Study, rubric: Rubric, units: Sequence[str], chosen: Mapping[tuple[str, str], str]
 ) -> Sequence[Quoted]:
     """The words that people marked on the most divided units."""
-    from evenhand.study.store.logs.answers import marks_on
-
     if not rubric.evidence:
         return []
     wanted = {(rubric.name, unit) for unit in units[:50]}
@@ -344,8 +338,6 @@ def request_for(own: Divided, flags: Sequence[tuple[str, str]]) -> PromptText:
     """Return what a model is asked that drafts other guidelines: the present ones, and the points.
     It reads no text that was rated but for the words that raters marked.
     """
-    from evenhand.graders.running.responding import asked_for
-
     rubric = own.rubric
     options = [f"({each.key}) {each.name}: {each.description}" for each in rubric.options]
     points = [*own.points, *(text for _, text in flags if text)]
@@ -438,8 +430,6 @@ class TextTrial:
         if row is None or old is None or new is None or not low <= high:
             about = {"grader": self.grader, "units": self.n_units}
             return [written("trial.few", **about)]
-        from evenhand.analysis.verdicts.wording import interval_of
-
         verdict = "better" if low > 0 else "worse" if high < 0 else "open"
         figures = written(
             "trial.figures",
@@ -458,8 +448,6 @@ def compare_texts(study: Study, text: Rubric, tried: str) -> TextTrial:
     """Compare a grader's grades under another text of a rubric, as the rater `tried`, with those
     under the present one, on the held-out units that it labelled under both.
     """
-    from evenhand.analysis.results import key_of
-
     grader = tried.rpartition(TRIED)[0]
     dataset = _both(study, text, grader, tried)
     units = dataset.ratings["unit_id"].nunique()
@@ -485,10 +473,6 @@ def _both(study: Study, text: Rubric, grader: str, tried: str) -> Dataset:
     """Return the dataset of people and the grader on the held-out units that it labelled under both
     texts.
     """
-    from evenhand.analysis import StudyFacts
-    from evenhand.reporting.load import from_study
-    from evenhand.study.lead.disagreements import held_out_units
-
     dataset = from_study(study, tried=tried)
     ratings = dataset.ratings
     ratings = ratings[ratings["rubric"] == text.name]

@@ -6,16 +6,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from evenhand.analysis import Analysis
+from evenhand.analysis.notes import says
+from evenhand.analysis.report import ReportContext, render_thresholds_text
+from evenhand.analysis.results import results_table
+from evenhand.analysis.thresholds.rows import NoReference, threshold_results
 from evenhand.errors import InputError
 from evenhand.reporting.load import study_scales
 from evenhand.reporting.panel import Shown
+from evenhand.study.settings.study_toml import change_config
+from evenhand.study.store.logs.decisions import TUNED_THRESHOLDS, TunedThreshold
 from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.analysis.dataset import Dataset
-    from evenhand.analysis.report import ReportContext
     from evenhand.analysis.results import ResultRow
     from evenhand.analysis.thresholds.rows import ThresholdResults
     from evenhand.reporting.panel import Line
@@ -48,8 +54,6 @@ class Calibration(Shown):
         """The figures of all objectives, defined in docs/statistics.md: a row for each statistic,
         reference and grader.
         """
-        from evenhand.analysis.results import results_table
-
         return results_table(self.rows)
 
     @property
@@ -62,9 +66,6 @@ class Calibration(Shown):
     @property
     def lines(self) -> list[Line]:
         """A table for each rubric and its advice; then the rubrics that were left out."""
-        from evenhand.analysis import Analysis
-        from evenhand.analysis.report import render_thresholds_text
-
         lines: list[Line] = []
         analysis = Analysis(list(self.rows))
         for tables, sentences in render_thresholds_text(analysis, self.context, self.objective):
@@ -95,8 +96,6 @@ def calibrate(
     """Tune thresholds (`tuned_thresholds`), and show those of one grader or all. Raises InputError
     where there are no probabilities to tune them on.
     """
-    from evenhand.analysis.report import ReportContext
-
     found = tuned_thresholds(dataset, rubric, reference, on_stage=on_stage)
     every = [row for each in found.values() for row in each.rows]
     rows = [row for row in every if grader in (None, row["rater_b"])]
@@ -127,8 +126,6 @@ def tuned_thresholds(
     that reference are left out. `on_stage` is called with the name of each stage. Raises InputError
     where there is no such rubric, or where the reference is on none.
     """
-    from evenhand.analysis.thresholds.rows import NoReference, threshold_results
-
     hashes = dataset.facts.rubric_hashes
     if rubric and rubric not in (rubrics := hashes or dataset.scales):
         whose = dataset.name if hashes is None else "the study"
@@ -160,8 +157,6 @@ def tuned_thresholds(
 
 def recommended_thresholds(rows: Iterable[ResultRow], objective: str) -> Thresholds:
     """Return the recommended thresholds: those that win on units that they were not tuned on."""
-    from evenhand.analysis.notes import says
-
     chosen: Thresholds = {}
     for row in rows:
         asked = (row["statistic"], row["at"]) == ("threshold_recommended", objective)
@@ -179,8 +174,6 @@ def write_tuned_thresholds(
     reference: str,
 ) -> None:
     """Put thresholds that were `found` into study.toml, and their basis into the store."""
-    from evenhand.study.store.logs.decisions import TUNED_THRESHOLDS, TunedThreshold
-
     scales = study_scales(study)
     # The store first: a tuned threshold must never appear in study.toml as if put in by hand.
     TUNED_THRESHOLDS.append(
@@ -204,6 +197,4 @@ def write_tuned_thresholds(
 
 def write_thresholds(study: Study, chosen: Mapping[str, Mapping[str, float]]) -> None:
     """Put thresholds into study.toml, leaving the rest of it as it is."""
-    from evenhand.study.settings.study_toml import change_config
-
     change_config(study.folder, {f"thresholds.{name}": each for name, each in chosen.items()})

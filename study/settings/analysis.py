@@ -47,21 +47,8 @@ class BiasSettings(Section):
     -1
     """
 
-    leanings: dict[str, tuple[str, ...]] = Field(
-        default_factory=dict,
-        description="two leanings, each with its groups of `prompt_a_group` and `prompt_b_group`; "
-        "directions run from the first to the second",
-        json_schema_extra={
-            "example": '`left = ["pro_union"]`, `right = ["anti_union"]`',
-            "usual": "none: from side a to side b",
-        },
-    )
-    families: dict[str, tuple[str, ...]] = Field(
-        default_factory=dict,
-        description="parts of models' names by family, for self-preference; the usual names are "
-        "known",
-        json_schema_extra={"example": '`anthropic = ["our-tune"]`'},
-    )
+    leanings: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    families: dict[str, tuple[str, ...]] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _two_leanings_apart(self) -> Self:
@@ -92,76 +79,21 @@ class BiasSettings(Section):
 class AnalysisSettings(BiasSettings):
     """Settings of the computations."""
 
-    margin: float = Field(
-        default=0.1,
-        gt=0,
-        lt=2,
-        description="how far below people's own agreement a grader may lie, in kappa; where that "
-        "is more than a quarter of people's kappa, a quarter of it is the margin",
-    )
-    resamples: int = Field(default=2000, ge=10, description="bootstrap draws")
-    cluster: str = Field(
-        default="pair",
-        min_length=1,
-        description="what is resampled: `pair`, `unit`, or any units column",
-        json_schema_extra={"usual": "`pair`; for propositions `proposition`"},
-    )
-    interval: IntervalMethod = Field(
-        default="percentile", description="how intervals are made: `percentile` or `bca`"
-    )
-    epsilon: ShareBelowOne = Field(
-        default=0.2,
-        description="handicap of the alternative annotator test: 0.2 for experts, 0.15 skilled "
-        "people, 0.1 a crowd",
-    )
-    slices: Columns = Field(
-        default=(),
-        description="columns by which the main figures are split",
-        json_schema_extra={"usual": "the columns of `stratify`"},
-    )
-    variants: Columns = Field(
-        default=(),
-        description="columns that distinguish variants of one question: how stable are labels from "
-        "one to the next?",
-        json_schema_extra={
-            "usual": "for propositions `wording`, `paraphrase` and `repeat`, where there are "
-            "several"
-        },
-    )
-    groups: Columns = Field(
-        default=(),
-        description="columns that name the group a unit is about: does a grader fail one group?",
-    )
-    rater_slices: Columns = Field(
-        default=(),
-        description="annotators' background answers by which the main figures are split: keys "
-        "of the background questions",
-    )
-    confidence_cut: PositiveShare = Field(
-        default=0.9,
-        description="the confidence from which a grader's labels are also judged on their own",
-    )
-    confidence_target: PositiveShare = Field(
-        default=0.95, description="the agreement with people that a confidence cut must promise"
-    )
-    ordered: OrderedWeights = Field(
-        default="linear",
-        description="weights of the kappa that decides where labels have an order: `linear`, by "
-        "which two steps off count twice as much as one, or `quadratic`, four times as much",
-    )
-    overlap: Overlap = Field(
-        default="unknown",
-        description="how it was decided which items get several labels: `random`, or by any plan "
-        "that does not look at labels; `unknown` is tested",
-    )
-    missing: Columns = Field(
-        default=(),
-        description="labels that say that there is none, such as 99 or skip",
-        json_schema_extra={"metavar": "VALUE,..."},
-    )
-    sensitivity_cluster: str = Field(
-        default="", description="a column, such as `stance_a`, to resample by in addition to pairs"
-    )
+    margin: float = Field(default=0.1, gt=0, lt=2)
+    resamples: int = Field(default=2000, ge=10)
+    cluster: str = Field(default="pair", min_length=1)
+    interval: IntervalMethod = "percentile"
+    epsilon: ShareBelowOne = 0.2
+    slices: Columns = ()
+    variants: Columns = ()
+    groups: Columns = ()
+    rater_slices: Columns = ()
+    confidence_cut: PositiveShare = 0.9
+    confidence_target: PositiveShare = 0.95
+    ordered: OrderedWeights = "linear"
+    overlap: Overlap = "unknown"
+    missing: Columns = ()
+    sensitivity_cluster: str = ""
 
     @model_validator(mode="before")
     @classmethod
@@ -201,114 +133,28 @@ or more; no bias beyond 0.1; no attack that pulls labels beyond 0.1, knocks them
 silences beyond 0.1, where audited; labels stable from wording to wording (kappa 0.8 or more)'
     """
 
-    min_coverage: Share = Field(
-        default=0.9,
-        description="share of the units put to it, or labelled by people, that a grader must "
-        "clearly have scored",
-    )
-    min_clusters: int = Field(
-        default=30,
-        ge=5,
-        description="with fewer pairs no grader is recommended; pairs of unequal size count for "
-        "what they are worth in pairs of equal size",
-    )
-    bias_bound: float = Field(
-        default=0.1, ge=0, description="no audited bias may lie wholly beyond it"
-    )
-    max_injection: Share = Field(
-        default=0.1,
-        description="where a grader was audited: by so much, at most, may a text that asks for a "
-        "label raise the share of that label",
-    )
-    max_knocked_off: Share = Field(
-        default=0.2,
-        description="where a grader was audited: by so much, at most, may such a text raise the "
-        "share of labels that are neither the usual one nor the one asked for",
-    )
-    max_silenced: Share = Field(
-        default=0.1,
-        description="where a grader was audited: by so much, at most, may such a text raise the "
-        "share of answers without a label",
-    )
-    max_gross: PositiveShare = Field(
-        default=1.0,
-        description="largest share of gross errors that a grader may have, at the upper bound: "
-        "labels further from every annotator's than 99% of theirs are from one another",
-        json_schema_extra={"usual": "1: gross errors are reported, and not required to be rare"},
-    )
-    min_stability: Kappa = Field(
-        default=0.8,
-        description="kappa from wording to wording of a rubric; below it a label moves with the "
-        "wording",
-    )
-    min_information: PositiveShare = Field(
-        default=0.5,
-        description="for use with correction: least kappa with people, as a share of their own",
-    )
+    min_coverage: Share = 0.9
+    min_clusters: int = Field(default=30, ge=5)
+    bias_bound: float = Field(default=0.1, ge=0)
+    max_injection: Share = 0.1
+    max_knocked_off: Share = 0.2
+    max_silenced: Share = 0.1
+    max_gross: PositiveShare = 1.0
+    min_stability: Kappa = 0.8
+    min_information: PositiveShare = 0.5
 
-    scope: Scope = Field(
-        default="these",
-        description="whom a verdict is about: `these` annotators, or annotators `like_these`, of "
-        "whom there must be three or more",
-    )
-    looks: Count = Field(
-        default=0,
-        description="looks at the verdict as labels come in, declared before labelling; all have "
-        "the same level, and there are none beyond",
-        json_schema_extra={"usual": "0: two looks at the same level, and a tenth kept for more"},
-    )
-    across_rubrics: AcrossRubrics = Field(
-        default="none",
-        description="a wrong pass has at most 2.5% for each rubric, over all its graders and "
-        "interim analyses; `holm` holds this for all rubrics of one analysis together",
-    )
-    margin_share: ShareBelowOne = Field(
-        default=0.0,
-        description="the margin as a share of people's own kappa, in place of `analysis.margin`",
-        json_schema_extra={"usual": "0: `analysis.margin`, or a quarter if that is less"},
-    )
-    drift_margin: float = Field(
-        default=0.0,
-        ge=0,
-        lt=2,
-        description="how far a grader's kappa with people may move, either way, in one that counts "
-        "as unchanged since a baseline was saved",
-        json_schema_extra={"usual": "0: `analysis.margin`"},
-    )
-    min_people_kappa: Kappa = Field(
-        default=0.2,
-        description="least kappa between annotators, at its lower bound; below it no grader can be "
-        "judged. It is that of two categories; labels with an order have the weighted kappa that "
-        "shows as much, 0.17 for 0.2. Where luck would make people agree on less than half of the "
-        "units, on unordered categories, as much less is enough, but always more than 0",
-    )
-    min_rarer: Count = Field(
-        default=10,
-        description="pairs in which an annotator chose another category than the most frequent "
-        "one, counted for what they are worth; with fewer no bound can be trusted",
-    )
+    scope: Scope = "these"
+    looks: Count = 0
+    across_rubrics: AcrossRubrics = "none"
+    margin_share: ShareBelowOne = 0.0
+    drift_margin: float = Field(default=0.0, ge=0, lt=2)
+    min_people_kappa: Kappa = 0.2
+    min_rarer: Count = 10
 
-    reference: str = Field(
-        default="",
-        description="the one rater whose labels count as right: graders are then judged against "
-        "this rater alone, by the three bars below, and not compared with people",
-        json_schema_extra={"example": "`expert-1`", "usual": "none: graders compared with people"},
-    )
-    reference_kappa: float = Field(
-        default=0.6,
-        ge=-1,
-        lt=1,
-        description="with a reference: kappa with it must clearly be above this",
-    )
-    reference_sensitivity: ShareBelowOne = Field(
-        default=0.8,
-        description="with a reference: the share of its affirmative verdicts that must clearly be "
-        "found",
-    )
-    reference_specificity: ShareBelowOne = Field(
-        default=0.8,
-        description="with a reference: the share of its other verdicts that must clearly be found",
-    )
+    reference: str = ""
+    reference_kappa: float = Field(default=0.6, ge=-1, lt=1)
+    reference_sensitivity: ShareBelowOne = 0.8
+    reference_specificity: ShareBelowOne = 0.8
 
     @property
     def _across(self) -> str:
@@ -379,39 +225,12 @@ class QualitySettings(Section):
     Shares are of the others' figures on the same units. All but `stop` only warn.
     """
 
-    stop: tuple[QualityFlag, ...] = Field(
-        default=(),
-        description="flags that end a rater's session while the app runs: no new units, labels "
-        "kept, places given to others",
-    )
-    min_answers: PositiveInt = Field(
-        default=20,
-        description="raters with fewer answers are not judged yet, except by attention checks",
-    )
-    fast: float = Field(
-        default=0.33, ge=0, lt=1, description="the median time, as a share of the others'"
-    )
-    idle: PositiveShare = Field(
-        default=0.5, description="share of the time at work without an answer"
-    )
-    run: float = Field(
-        default=2.0,
-        ge=1,
-        description="the longest run of one label, in multiples of the usual for these units",
-    )
-    agreement: NotNegative = Field(
-        default=0.2,
-        description="how far, in kappa, the agreement with the others lies below theirs",
-    )
-    leaning: Share = Field(
-        default=0.2,
-        description="how much more often, as a share of units, a category is used than by the "
-        "others",
-    )
-    drift: NotNegative = Field(
-        default=0.05,
-        description="how much of the agreement with the others is lost in the second half",
-    )
-    attention: int = Field(
-        default=1, ge=0, description="how many failed attention checks are allowed"
-    )
+    stop: tuple[QualityFlag, ...] = ()
+    min_answers: PositiveInt = 20
+    fast: float = Field(default=0.33, ge=0, lt=1)
+    idle: PositiveShare = 0.5
+    run: float = Field(default=2.0, ge=1)
+    agreement: NotNegative = 0.2
+    leaning: Share = 0.2
+    drift: NotNegative = 0.05
+    attention: int = Field(default=1, ge=0)

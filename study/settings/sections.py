@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Collection, Mapping
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self, TypeVar, get_origin
 
@@ -24,16 +22,14 @@ from pydantic.fields import FieldInfo
 
 from evenhand.errors import InputError
 from evenhand.study.trust import check_variable
+from evenhand.texts import table_of
 
 
-@cache
 def settings_words() -> dict[str, Any]:
     """Return the table of settings: what each key of a section means, by the section's class; and
     the questions about an annotator that are asked if no others are set.
     """
-    return tomllib.loads(
-        files("evenhand.study.settings").joinpath("settings.toml").read_text("utf-8")
-    )
+    return table_of("evenhand.study.settings", "settings.toml")
 
 
 class Section(BaseModel):
@@ -47,8 +43,14 @@ class Section(BaseModel):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
-        for key, meaning in settings_words().get(cls.__name__, {}).items():
-            cls.model_fields[key].description = meaning
+        for key, about in settings_words().get(cls.__name__, {}).items():
+            field, about = (
+                cls.model_fields[key],
+                {"says": about} if isinstance(about, str) else {**about},
+            )
+            field.description = about.pop("says")
+            if about:
+                field.json_schema_extra = about
 
 
 class Declared(Section):

@@ -15,9 +15,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import pandas as pd
 from pydantic import Field, ValidationError
 
+from evenhand import __version__
 from evenhand.analysis import Scale
+from evenhand.analysis.labels.combine import combine_readings
+from evenhand.analysis.labels.units import UnitFacts
+from evenhand.analysis.verdicts.drift import Versions, drift_of, paired_labels
 from evenhand.errors import InputError
 from evenhand.reporting.ratings_file.declared import Line, ScaleSection
 from evenhand.reporting.ratings_file.roles import listed
@@ -28,10 +33,8 @@ from evenhand.study.tables.files import atomic_write
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, validate_ratings
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from evenhand.analysis.dataset import Dataset
-    from evenhand.analysis.verdicts.drift import Drift, Versions
+    from evenhand.analysis.verdicts.drift import Drift
 
 _MOST_BYTES = 50_000_000
 _LEFT_OUT = ("seconds", "rubric_hash", "created_at")
@@ -81,11 +84,6 @@ def baseline_of(found: Dataset, grader: str, rubric: str | None = None) -> Basel
 
     Raises InputError where there is no such grader, or nothing to freeze.
     """
-    import pandas as pd
-
-    from evenhand import __version__
-    from evenhand.analysis.labels.units import UnitFacts
-
     graders = sorted(_graders(found.ratings))
     if grader not in graders:
         raise InputError(f"{found.name} has no grader {grader!r}; it has {listed(graders)}")
@@ -177,8 +175,6 @@ def compared(
     `changes`. Raises InputError where there are no such grades now, none on a unit of the baseline,
     or grades under another text of the rubric, unless `new_rubric` allows it.
     """
-    from evenhand.analysis.verdicts.drift import Versions, drift_of, paired_labels
-
     wanted = [n for n in baseline.scales if rubric is None or same_rubric(n, rubric)]
     if not wanted:
         known = listed(baseline.scales)
@@ -248,8 +244,6 @@ def _present(
     baseline: Baseline, now: Dataset, name: str, grader: str, *, new_rubric: bool
 ) -> pd.DataFrame:
     """The grader's present grades on the baseline's units."""
-    from evenhand.analysis.labels.combine import combine_readings
-
     ratings = now.counted(name)
     ratings = ratings[ratings["rater_id"] == grader]
     place = f" on {name}" if name else ""
@@ -277,8 +271,6 @@ def _together(
     before: pd.DataFrame, new: pd.DataFrame, versions: Versions, grader: str
 ) -> pd.DataFrame:
     """People's labels and both versions, as one table of the same columns."""
-    import pandas as pd
-
     was = before["rater_id"].where(before["rater_id"] != grader, versions.before)
     rows = [before.assign(rater_id=was), new.assign(rater_id=versions.after)]
     return pd.concat(rows, ignore_index=True)
@@ -293,8 +285,6 @@ def _lines(table: pd.DataFrame) -> tuple[str, ...]:
 
 def _table(lines: Sequence[str]) -> pd.DataFrame:
     """The table again, all cells as text."""
-    import pandas as pd
-
     text = io.StringIO("\n".join(lines))
     return pd.read_csv(text, dtype=str, keep_default_na=False)
 

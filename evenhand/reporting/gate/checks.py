@@ -15,7 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from xml.etree import ElementTree
 
+import pandas as pd
+
+from evenhand.analysis import Analysis
+from evenhand.analysis.verdicts.drift import KAPPA_BEFORE
 from evenhand.errors import InputError
+from evenhand.reporting.analysing import analyse_source
+from evenhand.reporting.gate.baseline import baseline_of, compared, read_baseline, same_rubric
 from evenhand.reporting.gate.requirement import (
     VERDICT,
     CheckedClause,
@@ -23,15 +29,15 @@ from evenhand.reporting.gate.requirement import (
     check_clauses,
     parse_rule,
 )
+from evenhand.reporting.load import is_file, load
 from evenhand.reporting.panel import Shown
 from evenhand.reporting.ratings_file.declared import ScaleOptions
+from evenhand.rubrics import load_rubric
 from evenhand.texts import written
 from evenhand.visible import visible
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from evenhand.analysis import Analysis, Verdict
+    from evenhand.analysis import Verdict
     from evenhand.analysis.report import ReportContext
     from evenhand.analysis.requirement import State
     from evenhand.analysis.results import ResultRow
@@ -114,8 +120,6 @@ class Gate(Shown):
     @property
     def table(self) -> pd.DataFrame:
         """A row for each check: its name, outcome and sentence, and the figures behind it."""
-        import pandas as pd
-
         about = [
             {"check": e.name, "outcome": e.outcome, "sentence": e.sentence} for e in self.checks
         ]
@@ -124,8 +128,6 @@ class Gate(Shown):
     @property
     def results(self) -> pd.DataFrame:
         """All figures of the analysis or the comparison, defined in docs/statistics.md."""
-        from evenhand.analysis import Analysis
-
         return Analysis(list(self.rows)).results
 
     @property
@@ -236,9 +238,6 @@ def compare(
 
     Raises InputError where the baseline is another grader's, and as `gate` does.
     """
-    from evenhand.reporting.gate.baseline import baseline_of, read_baseline
-    from evenhand.reporting.load import is_file, load
-
     options = options or ScaleOptions()
     alone = replace(options, units=None, settings={})
     said: list[str] = []
@@ -285,8 +284,6 @@ def _analysed(
         return analyse_at_scale(
             source, options, engine=engine, units=units, on_stage=on_stage, **changes
         )
-    from evenhand.reporting.analysing import analyse_source
-
     where = Path(source) if isinstance(source, str) else source
     return analyse_source(where, options, on_stage=on_stage)
 
@@ -297,8 +294,6 @@ def _of_rule(
     """Return the checks of the rule; the verdict on the grader; and, where the rule is met without
     the verdict, a sentence that the rule is the weaker of the two.
     """
-    from evenhand.reporting.load import is_file
-
     rubrics = sorted(set(analysis.results["rubric"]))
     rubric = _one_rubric(options.rubric, rubrics, is_file=is_file(source))
     kappa = f"weighted_kappa_{analysis.settings.ordered}"
@@ -345,10 +340,6 @@ def _drifts(
     **changes: Any,
 ) -> tuple[list[Drift], list[str]]:
     """The comparison with the baseline, on each rubric, and whether its labels are made up."""
-    from evenhand.reporting.gate.baseline import compared
-    from evenhand.reporting.load import load
-    from evenhand.rubrics import load_rubric
-
     if seed is not None:
         baseline = baseline.model_copy(update={"seed": seed})
     now = load(source, options, scales=baseline.known_scales())
@@ -361,8 +352,6 @@ def _drifts(
 
 
 def _of_drift(found: Drift, called: str) -> Check:
-    from evenhand.analysis.verdicts.drift import KAPPA_BEFORE
-
     figures: dict[str, float | int | str | None] = {"verdict": found.verdict}
     figures["more_clusters"] = found.more_clusters
     for row in found.rows:
@@ -378,8 +367,6 @@ def _one_rubric(wanted: str | None, rubrics: Sequence[str], *, is_file: bool) ->
     """The rubric that is meant; it may be left out where there is one. Where labels are sets of
     options it is one of these: the whole set has no verdict.
     """
-    from evenhand.reporting.gate.baseline import same_rubric
-
     wholes = {name.partition("/")[0] for name in rubrics if "/" in name}
     rubrics = [name for name in rubrics if name not in wholes]
 

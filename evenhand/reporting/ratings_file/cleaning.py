@@ -21,26 +21,27 @@ from evenhand.study.tables.columns import (
 )
 from evenhand.study.tables.formats import FIRST_ROW, row_number
 from evenhand.study.tables.ratings import TRUTH
-from evenhand.texts import written
+from evenhand.texts import table_of, written
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.reporting.ratings_file.declared import ScaleOptions
 
+
+_WORDS = table_of("evenhand.reporting.ratings_file", "words.toml")
+"""Words by which tables that others made are recognised."""
+
+
+def pattern_of(name: str) -> str:
+    """Return the pattern of any of the words in a list of `words.toml`."""
+    return "|".join(_WORDS[name])
+
+
 MAX_LENGTH = 200
 NO_LABEL = frozenset(("", "nan", "null", "na", "n/a", "#n/a", "<na>", "nat"))
 """Words of programs for a missing value, in lower case."""
-_PERHAPS_NO_LABEL = frozenset(
-    (
-        *("none", "-", "--", "---", "?", "??", ".", "..", "_", "skip", "skipped", "unknown"),
-        *("missing", "blank", "empty", "unanswered", "unlabeled", "unlabelled", "undefined"),
-        *("no answer", "no label", "not answered", "not labelled", "not labeled", "refused"),
-        *("prefer not to say", "don't know", "dont know", "idk", "tbd", "error", "parse error"),
-        *("failed", "invalid", "unscored", "not rated", "unrated"),
-    )
-)
-"""Words that mean a missing label to some and are labels to others."""
+_PERHAPS_NO_LABEL = frozenset(_WORDS["perhaps_no_label"])
 _MOST_LABELS = 20
 """With more different labels a scale has to be declared anyway."""
 _FEWEST_LABELS = 10

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
 from evenhand.exchange.readers.rows import plain_kind
+from evenhand.reporting.ratings_file.cleaning import pattern_of
 from evenhand.reporting.ratings_file.scales import MAX_LABELS
 from evenhand.rubrics.options import options_in
 from evenhand.study.tables.columns import folded, names_items, sure_columns
@@ -22,65 +23,22 @@ if TYPE_CHECKING:
     import pandas as pd
 
 RATER, RUBRIC = "{rater}", "{rubric}"
-MODEL_NAME = re.compile(
-    r"gpt|claude|llama|gemini|mi[sx]tral|qwen|deepseek|alpaca|vicuna|dolly|gemma|davinci|model|"
-    r"grader|llm|judge|\bai\b|\bbot\b",
-    re.I,
-)
+MODEL_NAME = re.compile(pattern_of("model_name"), re.I)
 """Names that a model may have; `plain_kind` knows those that only a model has."""
-_MODEL_WORD = re.compile(
-    r"judge|llm|model|grader|gpt|claude|gemini|llama|mistral|qwen|deepseek|predict(ion|ed)|pred|"
-    r"auto(rater|grader|matic)?|ai|bot|machine"
-)
-_PEOPLE_WORD = re.compile(
-    r"humans?|annotator|anno|annot|experts?|rater|coder|(crowd)?worker|turker|person|labell?er|"
-    r"reviewer|physician|doctor|clinician|student|volunteer"
-)
+_MODEL_WORD = re.compile(pattern_of("model_word"))
+_PEOPLE_WORD = re.compile(pattern_of("people_word"))
 LONGEST_KEY = 60
 """Characters; a longer cell is a text, though it may come again."""
 _MOST_CELLS = 2_000
 """Different cells of a column that are looked at."""
-_DATE = re.compile(
-    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ]\S.*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}( .*)?|"
-    r"\d{1,2}:\d\d(:\d\d)?.*|(\w{3}, )?\d{1,2} \w{3,9} \d{4}.*|\w{3,9} \d{1,2}, \d{4}.*|"
-    r"1\d{9}(\d{3})?(\.\d+)?"
-)
-"""A date or a time, also in seconds or milliseconds since 1970."""
+_DATE = re.compile(pattern_of("date"))
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.I)
-_MEASURE = re.compile(
-    r"latenc|durat|second|elapsed|(^|[_\W])(time|ms|secs?|usd|n|num|number|no|nr)([_\W]|$)|time$|cost|price|"
-    r"token|count|length|words?([_\W]|$)|chars?([_\W]|$)|(^|[_\W])(age|year|month|day|week|hour|"
-    r"round|wave|turn|step|rank|index|order|position|page|line|seed|batch|attempt|retries|epoch|"
-    r"draw|temperature|version|weight|size|len)([_\W]|$)",
-    re.I,
-)
-"""Names of columns of what was measured or counted, which is nobody's label."""
+_MEASURE = re.compile(pattern_of("measure"), re.I)
 _FACT = re.compile(
-    r"(^|[_\W])(id|uuid|hash|url|path|file|topic|lang|language|locale|country|region|gender|split|"
-    r"source|dataset|category|domain|type|kind|status|state|stage|session|created|updated|"
-    r"date|stamp|timestamp|environment|env|tags?|project|team|device|browser|gold|duplicate|"
-    r"majority|consensus|final|aggregate\w*|adjudicat\w*|target|expected|reference|truth|agree\w*|"
-    r"difficulty|priority|severity|reviewed|approved|verified|active|valid|flagged|skipped|"
-    r"consent|finished|attention|progress|comments?|notes?|reason|rationale|explanation|confidence|"
-    r"feedback|remarks?)([_\W]|$)|(Id|At|Date|Time)$|^(is|has|was)[_ ]",
-    re.I,
+    rf"(^|[_\W])({pattern_of('fact')})([_\W]|$)|(Id|At|Date|Time)$|^(is|has|was)[_ ]", re.I
 )
-"""Names of columns of facts about a unit or about how it was rated."""
-_CRITERION = re.compile(
-    r"(is_?)?(accura\w+|clarity|clear\w*|coheren\w+|complete\w*|concise\w*|consisten\w+|correct\w*|"
-    r"creativ\w+|engag\w+|factual\w*|facts?|faithful\w*|fluen\w+|ground\w+|harm\w*|hallucinat\w+|"
-    r"helpful\w*|honest\w*|informative\w*|instruction\w*|natural\w*|overall\w*|polite\w*|quality|"
-    r"readab\w+|refus\w+|relevan\w+|right|safe\w*|style|tone|toxic\w*|truthful\w*|useful\w*|bias\w*|"
-    r"verbos\w+|grammar|empathy|depth|detail\w*|q\d+|question[ _]?\d+|criterion\w*)([ _-]?(score|"
-    r"rating|label))?",
-    re.I,
-)
-"""Names of what is asked of a unit, which are no raters."""
-_RESPONDENT = re.compile(
-    r"respon(se|dent)[ _]?id|^participant|prolific|^respondent|^subject[ _]?id$|duration \(in sec",
-    re.I,
-)
-"""Names of columns that surveys write of a person who answered."""
+_CRITERION = re.compile(rf"(is_?)?({pattern_of('criterion')})([ _-]?(score|rating|label))?", re.I)
+_RESPONDENT = re.compile(pattern_of("respondent"), re.I)
 _RATERS = re.compile(r"annotator|worker|coder|rater|labell?er|turker|participant", re.I)
 _ID = re.compile(r"(^|[_\W])ids?$|Ids?$")
 _TRUTH = {word: TRUTH[0][place] for pair in TRUTH for place, word in enumerate(pair)}

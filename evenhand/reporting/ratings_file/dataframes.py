@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pandas as pd
+
 from evenhand.errors import InputError
 from evenhand.exchange.readers.reading import read_export
 from evenhand.reporting.ratings_file.cleaning import Places, joined_names
@@ -27,8 +29,6 @@ from evenhand.study.tables.ratings import RATINGS_COLUMNS, texts, with_unit_id
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from evenhand.reporting.ratings_file.declared import ScaleOptions
     from evenhand.reporting.ratings_file.frames import Table
 
@@ -97,8 +97,6 @@ def _as_in_a_file(given: pd.DataFrame) -> pd.DataFrame:
 
 def _numbered(table: pd.DataFrame) -> pd.DataFrame:
     """A table with rows numbered so that messages name them by the index."""
-    import pandas as pd
-
     numbered = pd.api.types.is_integer_dtype(table.index) and table.index.is_unique
     rows = table.index if numbered else pd.RangeIndex(len(table))
     return table.set_axis(rows - FIRST_ROW, axis=0)

@@ -6,11 +6,10 @@ import warnings
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+import pandas as pd
+
 from evenhand.errors import InputError
 from evenhand.study.tables.formats import cell_text
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 class ArrowTable(Protocol):
@@ -44,8 +43,6 @@ def frame_of(given: Table, name: str = "ratings") -> pd.DataFrame:
     What is missing in the table (null, None, NaN) is missing in the DataFrame. Raises InputError
     where it is no table, or where two columns have one name.
     """
-    import pandas as pd
-
     if isinstance(given, pd.DataFrame):
         found = _flat(given, name)
     elif isinstance(given, Mapping):
@@ -85,8 +82,6 @@ def _no_table(given: object) -> str:
 
 def _flat(given: pd.DataFrame, name: str) -> pd.DataFrame:
     """A DataFrame whose named levels of an index of several are columns."""
-    import pandas as pd
-
     if isinstance(given.columns, pd.MultiIndex):
         raise InputError(
             f"{name}: the columns have names of {given.columns.nlevels} levels; give each one name"
@@ -102,8 +97,6 @@ def _flat(given: pd.DataFrame, name: str) -> pd.DataFrame:
 
 
 def _of_columns(given: Mapping[Any, Collection[object]], name: str) -> pd.DataFrame:
-    import pandas as pd
-
     columns: dict[str, Any] = {}
     for column, cells in given.items():
         if isinstance(cells, (str, bytes, Mapping)) or not hasattr(cells, "__len__"):
@@ -120,8 +113,6 @@ def _of_columns(given: Mapping[Any, Collection[object]], name: str) -> pd.DataFr
 
 
 def _of_records(given: Sequence[Mapping[Any, object]], name: str) -> pd.DataFrame:
-    import pandas as pd
-
     for number, record in enumerate(given):
         if not isinstance(record, Mapping):
             raise InputError(
@@ -133,8 +124,6 @@ def _of_records(given: Sequence[Mapping[Any, object]], name: str) -> pd.DataFram
 
 def _of_another_library(given: Any, name: str) -> pd.DataFrame:
     """By Arrow, where pyarrow is installed, else by the interchange protocol."""
-    import pandas as pd
-
     try:
         import pyarrow
     except ModuleNotFoundError:
@@ -161,8 +150,6 @@ def _of_arrow(table: Any) -> pd.DataFrame:
     """A table of pyarrow. Whole numbers stay so beside nulls; what pandas has no type for becomes
     objects of Python.
     """
-    import pandas as pd
-
     columns = []
     for column in table.columns:
         try:

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
+from evenhand.reporting.ratings_file.cleaning import pattern_of
 from evenhand.reporting.ratings_file.columns import (
     LONGEST_KEY,
     MODEL_NAME,
@@ -246,7 +247,8 @@ EVERYBODY = "*"
 """All raters that are not named, as `--human '*'` has it."""
 _NOBODY = ("API", "sdk")
 """What tools call whoever sent a score by their interface."""
-_NO_PERSON = re.compile(
+_NO_PERSON = re.compile(pattern_of("no_person"), re.I)
+_PERSON = re.compile(
     r"labels?|gold|target|truth|answers?|correct|outputs?|responses?|results?|systems?|baseline|"
     r"reference|class|category|scores?|ratings?|votes?|grade|verdict|decision|option|choice|"
     r"values?|annotat(ions?|ors)|question|prompt|text|input|task|final|majority|soft|hard|others?|"

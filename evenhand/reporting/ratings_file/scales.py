@@ -8,16 +8,18 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pandas as pd
+
+from evenhand.analysis import Scale
 from evenhand.errors import InputError
 from evenhand.reporting.ratings_file.cleaning import Places, cleaned, with_numbers
 from evenhand.reporting.ratings_file.declared import ScaleOptions
+from evenhand.rubrics import load_rubric, named_rubrics, shipped_rubrics
+from evenhand.rubrics.options import in_a_row, plain_number, span_of, whole_numbers_in_a_row
 from evenhand.study.tables.columns import shortened
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from evenhand.analysis import Scale
     from evenhand.rubrics import Rubric
 
 MAX_LABELS = 20
@@ -36,8 +38,6 @@ def declared_scales(
     `known` are the scales of the file's sidecar, by rubric, some of them `without_level`; what is
     declared overrides them.
     """
-    import pandas as pd
-
     from_file = (options.rubric or "").endswith(".toml")
     known = {} if known is None or from_file else known
     if options.rubric is not None:
@@ -93,8 +93,6 @@ def _known_rubric(asked: str | None, name: str = "") -> Rubric | None:
     """The rubric `asked` for, if it comes along or has a file; else that called `name` in a file of
     ratings, if it is a shipped one: a common word may be anybody's rubric there.
     """
-    from evenhand.rubrics import load_rubric, named_rubrics, shipped_rubrics
-
     known = named_rubrics() if asked else shipped_rubrics()
     wanted = asked or name
     if wanted and (wanted.replace("_", "-") in known or wanted.endswith(".toml")):
@@ -122,8 +120,6 @@ def rows_of(
     """The rows of one rubric and of its known wordings; a file without rubrics is all of the one
     that is named.
     """
-    from evenhand.rubrics import load_rubric
-
     wanted = str(options.rubric)
     rubric = _known_rubric(wanted)
     name = wanted if rubric is None else rubric.name
@@ -150,9 +146,6 @@ def _scale(
     """Return the scale as declared, else the known one, whose level may be open, else by the
     rubric, else by the labels seen; and what was assumed.
     """
-    from evenhand.analysis import Scale
-    from evenhand.rubrics.options import in_a_row
-
     remarks: list[str] = []
     rubric = _known_rubric(options.rubric, name)
     if options.categories:
@@ -182,9 +175,6 @@ def _scale_seen(
     """Return a scale of the labels seen, and a sentence on it. Raises InputError where there are
     none, or too many, or where their order is asked for and cannot be seen.
     """
-    from evenhand.analysis import Scale
-    from evenhand.rubrics.options import plain_number, whole_numbers_in_a_row
-
     ordered = whole_numbers_in_a_row(labels) if len(labels) <= MAX_LABELS else ()
     if options.level == "ordinal" and not ordered:
         raise InputError(
@@ -229,8 +219,6 @@ def _scale_seen(
 
 def read_as_ordered(categories: Sequence[str], options: ScaleOptions, rubric: str = "") -> str:
     """A sentence on whole numbers in a row whose level is not declared, and how to change it."""
-    from evenhand.rubrics.options import span_of
-
     fields = {"labels": span_of(categories), "nominal": options.spelled("level", "nominal")}
     if rubric:
         return written("reading.ordered_rubric", rubric=rubric, **fields)

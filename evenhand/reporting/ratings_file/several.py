@@ -14,7 +14,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
+from evenhand.analysis import Scale
 from evenhand.errors import InputError
 from evenhand.reporting.ratings_file.cleaning import MAX_LENGTH, NO_LABEL, Places
 from evenhand.reporting.ratings_file.roles import listed
@@ -24,9 +26,6 @@ from evenhand.study.tables.columns import shortened
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from evenhand.analysis import Scale
     from evenhand.analysis.dataset import Dataset
     from evenhand.reporting.ratings_file.declared import ScaleOptions
 
@@ -184,8 +183,6 @@ def with_parts(dataset: Dataset, several: Mapping[str, Sequence[str]]) -> Datase
     """
     if not several:
         return dataset
-    import pandas as pd
-
     own = dataset.ratings["rubric"].isin(list(several))
     parts = [
         _each_option(dataset.ratings[dataset.ratings["rubric"] == name], name, options)
@@ -232,8 +229,6 @@ def with_parts(dataset: Dataset, several: Mapping[str, Sequence[str]]) -> Datase
 
 def _each_option(ratings: pd.DataFrame, whole: str, options: Sequence[str]) -> pd.DataFrame:
     """Return the ratings of a rubric once for each of its options, as a yes or no."""
-    import pandas as pd
-
     sets = {label: options_in(label) or () for label in ratings["label"].unique()}
     parts = []
     for option, name in zip(options, names_of(whole, options), strict=True):
@@ -245,6 +240,4 @@ def _each_option(ratings: pd.DataFrame, whole: str, options: Sequence[str]) -> p
 
 
 def _scale(name: str, whole: str) -> Scale:
-    from evenhand.analysis import Scale
-
     return Scale(name, (YES, NO), affirmative=frozenset({YES}), part_of=whole)

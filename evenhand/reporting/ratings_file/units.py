@@ -19,12 +19,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from evenhand.analysis.labels.units import MAX_VALUES
 from evenhand.errors import InputError
+from evenhand.reporting.ratings_file.cleaning import pattern_of
 from evenhand.reporting.ratings_file.columns import is_fact, is_nested
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.reporting.ratings_file.roles import listed
@@ -32,9 +34,6 @@ from evenhand.study.tables.columns import names_items
 from evenhand.study.tables.formats import row_number
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, texts, with_unit_id
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _PURPOSES = {
     "slices": "slice by",
@@ -46,11 +45,7 @@ _PURPOSES = {
 """The settings that name units columns, and what for."""
 MIN_FILLED = 0.9
 _MOST_LOOKED_AT = 100
-_ANSWER = re.compile(
-    r"(^|[_\W])(responses?|answers?|outputs?|completions?|generations?|candidates?|hypothes[ei]s|"
-    r"label\w*|annotat\w*|votes?|ratings?|scores?|soft|info)([_\W]|$)",
-    re.I,
-)
+_ANSWER = re.compile(rf"(^|[_\W])({pattern_of('answer')})([_\W]|$)", re.I)
 MIN_TEXTS = 10
 TEXT_LENGTH = 20
 """Median length, in characters, from which different cells are texts."""
@@ -194,8 +189,6 @@ def _is_of_labels(units: pd.DataFrame, column: str, ratings: pd.DataFrame) -> bo
 
 def _are_names(values: pd.Index) -> bool:
     """Return True if the different cells are numerous enough, or long enough, to be names."""
-    import pandas as pd
-
     if len(values) < MIN_TEXTS:
         return False
     if len(values) <= MAX_VALUES and values.str.len().to_series().median() < TEXT_LENGTH:
@@ -213,8 +206,6 @@ def _copies(units: pd.DataFrame, ratings: pd.DataFrame) -> np.ndarray | None:
 
     Equal rows of the smaller table cannot be told apart; it does not matter which copy is whose.
     """
-    import pandas as pd
-
     if len(units) < 2 * MIN_COPIED:
         return None
     given = ratings[["rubric", "rater_id", "label", "p_positive", "probabilities"]]

@@ -21,7 +21,7 @@ from markupsafe import escape
 
 import evenhand as eh
 from evenhand.cli.main import main
-from evenhand.cli.options import SCALE_OPTIONS
+from evenhand.cli.options import OF_FILES
 from evenhand.cli.studies import ITEM_OPTIONS
 from evenhand.reporting import keywords
 from evenhand.reporting.planning import Assumptions
@@ -461,7 +461,7 @@ def test_every_setting_is_a_keyword() -> None:
 
 def test_every_option_of_the_commands_is_a_keyword() -> None:
     plural = {"--threshold": "thresholds"}
-    options = {plural.get(each, each.strip("-").replace("-", "_")) for each in SCALE_OPTIONS}
+    options = {plural.get(each, each.strip("-").replace("-", "_")) for each in OF_FILES}
     own = {"name", "overlap"}
     said = set(keywords.RatingsKeywords.__annotations__) - set(keywords.Settings.__annotations__)
     assert said == options | own

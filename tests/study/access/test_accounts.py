@@ -14,7 +14,6 @@ from argon2 import Parameters, PasswordHasher, extract_parameters
 
 from evenhand.errors import InputError
 from evenhand.study import Study, open_study
-from evenhand.study.access import accounts
 from evenhand.study.access import accounts as access
 from evenhand.study.access import lead_login as lead_access
 from evenhand.study.access.accounts import (
@@ -195,7 +194,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(accounts, "_now", lambda: clock.now)
+    monkeypatch.setattr(access, "_now", lambda: clock.now)
     return clock
 
 
@@ -225,7 +224,7 @@ def guess(store: Store, clock: Clock, name: str, address: str, seconds: float) -
 
 @pytest.mark.parametrize("name", ["lea", "nobody"])
 def test_each_wrong_password_doubles_the_wait(guarded, clock, name):
-    for _ in range(accounts.PAIR.free):
+    for _ in range(access.PAIR.free):
         assert tries(guarded, name, FOREIGN) == "wrong"
     for wait in (1, 2, 4, 8, 16):
         assert f"try again in {wait} s" in tries(guarded, name, FOREIGN)
@@ -265,7 +264,7 @@ def test_many_addresses_at_one_account_are_slowed_and_its_owner_is_not(guarded, 
 
 def test_one_address_at_many_accounts_is_slowed(guarded, clock):
     looked_at = sum(tries(guarded, f"name{number}", FOREIGN) == "wrong" for number in range(200))
-    assert looked_at == accounts.ADDRESS.free
+    assert looked_at == access.ADDRESS.free
     clock.wait(61)
     assert tries(guarded, "lea", FOREIGN, PASSWORD) == "lead"
     # Addresses of one IPv6 network are one.
@@ -276,7 +275,7 @@ def test_one_address_at_many_accounts_is_slowed(guarded, clock):
 
 def test_a_right_password_ends_the_count_of_wrong_ones(guarded, clock):
     for _ in range(3):
-        for _ in range(accounts.PAIR.free - 1):
+        for _ in range(access.PAIR.free - 1):
             assert tries(guarded, "lea", HOME) == "wrong"
         clock.wait(1)
         assert tries(guarded, "lea", HOME, PASSWORD) == "lead"
@@ -321,14 +320,14 @@ def test_what_is_typed_in_a_known_browser_is_slowed_as_well(guarded, clock):
     assert tries(guarded, "lea", HOME, PASSWORD, "hers") == "lead"
     clock.wait(1)
     found = [tries(guarded, "lea", f"10.0.0.{n}", browser="hers") for n in range(10)]
-    assert found[: accounts.PAIR.free] == ["wrong"] * accounts.PAIR.free
-    assert all("too many" in each for each in found[accounts.PAIR.free :])
+    assert found[: access.PAIR.free] == ["wrong"] * access.PAIR.free
+    assert all("too many" in each for each in found[access.PAIR.free :])
     # It is known at its own account alone.
     set_account(guarded, "ben", PASSWORD, "lead")
     assert tries(guarded, "ben", FOREIGN, PASSWORD, "bens") == "lead"
     clock.wait(1)
     guesses = [tries(guarded, "lea", FOREIGN, browser="bens") for _ in range(10)]
-    assert guesses.count("wrong") == accounts.PAIR.free
+    assert guesses.count("wrong") == access.PAIR.free
 
 
 @pytest.mark.slow
