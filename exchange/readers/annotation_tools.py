@@ -22,6 +22,7 @@ from evenhand.exchange.readers.rows import (
 )
 from evenhand.exchange.readers.source import (
     MOST_BYTES,
+    TOOLS,
     Record,
     Source,
     Written,
@@ -39,20 +40,18 @@ from evenhand.texts import written
 # Records as `Dataset.records.to_json`, `.to_disk` and `.to_datasets` write them.
 _RESPONSES, _SUGGESTION = ".responses", ".suggestion"
 _NO_AGENT = "suggestion"
-_OWN = ("id", "status", "_server_id")
 
 
 def _is_argilla(source: Source) -> bool:
     if source.path.is_dir():
         return _records_file(source.path).is_file()
-    return {"fields", "responses", "suggestions"} <= source.first.keys()
+    return {*TOOLS["argilla"]["ratings"]} <= source.first.keys()
 
 
-def _read_argilla(source: Source) -> Export:
+def _read_argilla(rows: Rows, source: Source) -> Export:
     """A record is a unit, a question a rubric, a response is by a person, a suggestion by a model
     (its agent). Only submitted responses count.
     """
-    rows = Rows(source)
     drafts_known = True
     for record in _argilla_records(source):
         unit = _unit(record)
@@ -66,11 +65,8 @@ def _read_argilla(source: Source) -> Export:
     return rows.export(taken if drafts_known else f"{taken} {written('exchange.argilla_drafts')}")
 
 
-def _argilla_items(source: Source) -> ItemTable | None:
+def _argilla_items(rows: ItemRows, source: Source) -> ItemTable:
     """A record is an item, and raters read all of its fields."""
-    if not _is_argilla(source):
-        return None
-    rows = ItemRows(source, fields=True)
     shown: dict[str, None] = {}
     for record in _argilla_records(source):
         fields = own_fields(record.get("fields"))
@@ -130,17 +126,6 @@ def _add_suggestion(rows: Rows, unit: object, question: str, suggestion: Record)
         rows.add(unit, agent, "model", only(suggestion.get("value")), question)
 
 
-def items_of_dataset(source: Source, records: list[dict[str, Any]]) -> ItemTable:
-    """Read items from the columns that `to_datasets` makes; which of them are fields and which are
-    metadata is not said there.
-    """
-    rows = ItemRows(source, fields=True)
-    for record in records:
-        known = {name: value for name, value in record.items() if "." not in name}
-        rows.add(record.get("id"), own_fields({n: known[n] for n in known if n not in _OWN}))
-    return rows.items(written("exchange.argilla_items"))
-
-
 # ---- as a dataset of Hugging Face ---------------------------------------------------------------
 
 
@@ -153,13 +138,28 @@ def questions_in(columns: list[str]) -> list[str]:
     ]
 
 
+def _described(record: Record) -> Record:
+    """The fields and metadata of a record as `to_datasets` makes columns, which does not say which
+    are which.
+    """
+    own = TOOLS["argilla"]["own"]
+    return {name: record[name] for name in record if "." not in name and name not in own}
+
+
+def items_of_dataset(source: Source, records: list[dict[str, Any]]) -> ItemTable:
+    """Read items from the columns that `to_datasets` makes."""
+    rows = ItemRows(source, fields=True)
+    for record in records:
+        rows.add(record.get("id"), own_fields(_described(record)))
+    return rows.items(written("exchange.argilla_items"))
+
+
 def rows_of_dataset(source: Source, records: list[dict[str, Any]], questions: list[str]) -> Export:
     """Read records from the columns that `to_datasets` makes, such as `fair.responses.users`."""
     rows = Rows(source)
     for record in records:
         unit = record.get("id")
-        known = {name: value for name, value in record.items() if "." not in name}
-        rows.describe(unit, {name: known[name] for name in known if name not in _OWN})
+        rows.describe(unit, _described(record))
         for question in questions:
             parts = [
                 record.get(f"{question}{_RESPONSES}{end}") for end in ("", ".users", ".status")
@@ -176,17 +176,15 @@ def rows_of_dataset(source: Source, records: list[dict[str, Any]], questions: li
 # ---- Label Studio -------------------------------------------------------------------------------
 # The exports JSON and JSON-MIN (labelstud.io/guide/export). CSV and TSV sort the columns by name,
 # so that nothing tells labels from the task's own data.
-_ANSWERS = {"choices": "choices", "rating": "rating", "number": "number", "pairwise": "selected"}
-"""Field of a result's value that has the label, by the type of the result."""
-_SMALL = {"id", "annotator", "annotation_id", "lead_time"}
+_LABEL_STUDIO = TOOLS["label_studio"]
 
 
 def _is_label_studio(source: Source) -> bool:
     first = source.first
-    return _is_task(first) or first.keys() >= _SMALL
+    return _is_task(first) or first.keys() >= {*_LABEL_STUDIO["ratings"]}
 
 
-def _read_label_studio(source: Source) -> Export:
+def _read_label_studio(rows: Rows, source: Source) -> None:
     """A task is a unit, by the `unit_id` of its data if it has one. A control (`from_name`) is a
     rubric; an annotation is a person's rating, a prediction that of a model version.
     """
@@ -196,7 +194,6 @@ def _read_label_studio(source: Source) -> Export:
             "labels; export the project as JSON, or name a column of labels: --format table "
             "--columns unit=id,rater=annotator,label=COLUMN --human NAME,..."
         )
-    rows = Rows(source)
     records = source.records()
     addresses = _addresses(records)
     units = rows.units([_named(record) for record in records])
@@ -205,21 +202,21 @@ def _read_label_studio(source: Source) -> Export:
             _add_task(rows, unit, record, addresses)
         else:
             _add_small(rows, unit, record)
-    return rows.export(written("exchange.label_studio"))
 
 
-def _label_studio_items(source: Source) -> ItemTable | None:
-    """A task is an item, its data are texts or facts by the names that they have there."""
+def _has_label_studio_items(source: Source) -> bool:
     first = source.first
     if source.header and _is_label_studio(source):
         raise InputError(
             f"{source.name} is a table of Label Studio, with a row for each annotation; export the "
             "project as JSON"
         )
-    plain = isinstance(first.get("data"), dict) and first.keys() <= _PLAIN
-    if not plain and not _is_label_studio(source):
-        return None
-    rows = ItemRows(source, fields=True)
+    plain = isinstance(first.get("data"), dict) and first.keys() <= {*_LABEL_STUDIO["plain"]}
+    return plain or _is_label_studio(source)
+
+
+def _label_studio_items(rows: ItemRows, source: Source) -> None:
+    """A task is an item, its data are texts or facts by the names that they have there."""
     for record in source.records():
         data = record.get("data")
         if not isinstance(data, dict):
@@ -228,10 +225,6 @@ def _label_studio_items(source: Source) -> ItemTable | None:
         task = text_of(record.get("id") or record.get("inner_id"))
         unit = text_of(data.get("unit_id")) or task
         rows.add(unit, fields, item_id=task, ids={"task_id": task} if task else {})
-    return rows.items(written("exchange.label_studio_items"))
-
-
-_PLAIN = {"id", "inner_id", "data", "meta", "created_at", "updated_at", "project"}
 
 
 def _is_task(record: Record) -> bool:
@@ -296,10 +289,10 @@ def _add_results(
         form = text_of(result.get("type"))
         if form == "textarea":
             rows.leave_out(written("left_out.free_text"))
-        elif form not in _ANSWERS:
+        elif form not in _LABEL_STUDIO["answers"]:
             rows.leave_out(written("left_out.regions"))
         else:
-            answer = inside(result, "value", _ANSWERS[form])
+            answer = inside(result, "value", _LABEL_STUDIO["answers"][form])
             given.setdefault(text_of(result.get("from_name")), []).append(only(answer))
     for rubric, answers in given.items():
         rows.add(unit, rater, kind, only(answers), rubric, **more)
@@ -340,11 +333,10 @@ def _add_small(rows: Rows, unit: str, record: Record) -> None:
 # ---- Potato -------------------------------------------------------------------------------------
 # Its export (JSONL, CSV, TSV), and the folder with each annotator's answers.
 _STATE, _OLD = "user_state.json", "annotated_instances.jsonl"
-_POTATO_TEXTS = ("text_box", "free_response", "bad_text")
-_VALUES = ("slider", "number", "value", "rating", "label")
+_POTATO = TOOLS["potato"]
 _UNCHOSEN = (False, None, "", "false")
 _KINDS = {"llm": "model", "tool": "model"}
-_HEAD = {"instance_id", "user_id"}
+_HEAD = {*_POTATO["ratings"]}
 
 
 def _is_potato(source: Source) -> bool:
@@ -358,42 +350,37 @@ def _is_potato(source: Source) -> bool:
     )
 
 
-def _read_potato(source: Source) -> Export:
+def _read_potato(rows: Rows, source: Source) -> None:
     """An instance is a unit, a scheme a rubric, a user a person, unless the file has them
     otherwise.
     """
-    rows = Rows(source)
     if source.path.is_dir():
         for file in _answers(source.path):
             _add_file(rows, file)
     if source.header and not _is_dotted(source.header):
-        return _flat(rows, source)
+        _add_flat(rows, source)
+        return
     for record in source.records() if source.path.is_file() else ():
         if source.header:
             _potato_add(rows, _unflattened(record))
         else:
             _add_state(rows, record) if "labels" not in record else _potato_add(rows, record)
-    return rows.export(written("exchange.potato"))
 
 
-def _potato_items(source: Source) -> ItemTable | None:
+def _potato_items(rows: ItemRows, source: Source) -> None:
     """Read the texts of the published table. Other files of Potato are refused, as they have
     answers by the id of an instance, whose text its data file has.
     """
-    if not _is_potato(source):
-        return None
-    if source.header and not _is_dotted(source.header):
-        records = source.records()
-        texts, _ = _columns(records)
-        rows = ItemRows(source, fields=True)
-        for record in records if texts else ():
-            rows.add(record["instance_id"], own_fields({name: record[name] for name in texts}))
-        if texts:
-            return rows.items(written("exchange.potato_items"))
-    raise InputError(
-        f"{source.name} holds answers of Potato without the texts that they are about; name the "
-        "data file of the project (data_files in its configuration), which has them"
-    )
+    flat = source.header and not _is_dotted(source.header)
+    records = source.records() if flat else []
+    texts, _ = _columns(records)
+    if not texts:
+        raise InputError(
+            f"{source.name} holds answers of Potato without the texts that they are about; name "
+            "the data file of the project (data_files in its configuration), which has them"
+        )
+    for record in records:
+        rows.add(record["instance_id"], own_fields({name: record[name] for name in texts}))
 
 
 def _is_dotted(header: Sequence[str]) -> bool:
@@ -401,7 +388,7 @@ def _is_dotted(header: Sequence[str]) -> bool:
     return any("." in name.strip(".") for name in header)
 
 
-def _flat(rows: Rows, source: Source) -> Export:
+def _add_flat(rows: Rows, source: Source) -> None:
     """Read the table that studies with Potato publish: a column for each question, beside columns
     about the instance and about the user, which say one thing for each of them.
     """
@@ -420,7 +407,6 @@ def _flat(rows: Rows, source: Source) -> Export:
             rubric = name if len(questions) > 1 else ""
             rows.add(unit, user, plain_kind(user) or "human", record[name], rubric)
     rows.note(written("exchange.potato_flat", questions=", ".join(questions)))
-    return rows.export(written("exchange.potato"))
 
 
 def _columns(records: Sequence[Record]) -> tuple[list[str], list[str]]:
@@ -500,7 +486,7 @@ def _potato_add(rows: Rows, record: Record) -> None:
             given = {text_of(each): True for each in given}
         own = given if isinstance(given, dict) else {"": given}
         own = {name: value for name, value in own.items() if value not in _UNCHOSEN}
-        said = [_label(name, value) for name, value in own.items() if name not in _POTATO_TEXTS]
+        said = [_label(name, value) for name, value in own.items() if name not in _POTATO["texts"]]
         if len(said) < len(own):
             rows.leave_out(written("left_out.free_text"))
         if said or not own:
@@ -514,7 +500,7 @@ def _label(name: str, value: object) -> object:
     >>> _label("yes", "yes"), _label("scale_3", "3"), _label("positive", True)
     ('yes', '3', 'positive')
     """
-    is_value = name in _VALUES or name.startswith("scale_") or not name
+    is_value = name in _POTATO["values"] or name.startswith("scale_") or not name
     return Written(value) if is_value and isinstance(value, str) else name
 
 
@@ -522,15 +508,10 @@ def _label(name: str, value: object) -> object:
 # The JSONL of `prodigy db-out`, choices and labels (prodi.gy/docs/api-interfaces).
 
 
-def _is_prodigy(source: Source) -> bool:
-    return {"_input_hash", "_task_hash", "answer"} <= source.first.keys()
-
-
-def _read_prodigy(source: Source) -> Export:
+def _read_prodigy(rows: Rows, source: Source) -> None:
     """An input is a unit, an annotator's session a person. Of a choice the label is the option, of
     one label to accept or reject it is the answer, and the label is the rubric.
     """
-    rows = Rows(source)
     for record in source.records():
         if text_of(record.get("answer")) not in ("accept", "reject"):
             rows.leave_out(written("left_out.ignored"))
@@ -540,14 +521,10 @@ def _read_prodigy(source: Source) -> Export:
         rater = record.get("_annotator_id") or record.get("_session_id")
         rows.describe(unit, record.get("meta"))
         rows.add(unit, rater, "human", value, rubric, created_at=record.get("_timestamp"))
-    return rows.export(written("exchange.prodigy"))
 
 
-def _prodigy_items(source: Source) -> ItemTable | None:
+def _prodigy_items(rows: ItemRows, source: Source) -> None:
     """An input is an item: the texts of the task by the names that they have there."""
-    if not _is_prodigy(source):
-        return None
-    rows = ItemRows(source, fields=True)
     for record in source.records():
         own = {
             name: value
@@ -555,7 +532,6 @@ def _prodigy_items(source: Source) -> ItemTable | None:
             if type(value) is str and name not in ("answer", "label") and name[:1] != "_"
         }
         rows.add(record.get("_input_hash"), own_fields(own), about=record.get("meta"))
-    return rows.items(written("exchange.prodigy_items"))
 
 
 def _answer(record: Record) -> tuple[object, str]:
@@ -571,11 +547,7 @@ def _answer(record: Record) -> tuple[object, str]:
 
 # ---- doccano ------------------------------------------------------------------------------------
 # The JSONL export, a ZIP archive with a file for each annotator.
-_TOGETHER = ("all", "unknown")
-"""File names in doccano of a project in which annotators share one set of labels."""
-
-_COLUMNS_OF_TEXT = ("text", "data")
-"""The column of the text; a project may call it otherwise than the tool does."""
+_DOCCANO = TOOLS["doccano"]
 
 
 def _is_doccano(source: Source) -> bool:
@@ -585,7 +557,7 @@ def _is_doccano(source: Source) -> bool:
     first = source.first
     return (
         "id" in first
-        and any(name in first for name in _COLUMNS_OF_TEXT)
+        and any(name in first for name in _DOCCANO["texts"])
         and (
             isinstance(first.get("label"), list)
             or any("user" in each for each in objects(first.get("annotations")))
@@ -593,9 +565,8 @@ def _is_doccano(source: Source) -> bool:
     )
 
 
-def _read_doccano(source: Source) -> Export:
+def _read_doccano(rows: Rows, source: Source) -> Export:
     """An example is a unit, an annotator's file a rater. A shared set of labels names no rater."""
-    rows = Rows(source)
     for rater, record in _doccano_records(source):
         _doccano_add(rows, record, rater)
     try:
@@ -609,18 +580,13 @@ def _read_doccano(source: Source) -> Export:
         ) from None
 
 
-def _doccano_items(source: Source) -> ItemTable | None:
+def _doccano_items(rows: ItemRows, source: Source) -> None:
     """An example is an item, and raters read its text. A table with responses, too, is none."""
-    if not _is_doccano(source) or RESPONSES & source.first.keys():
-        return None
-    rows = ItemRows(source, fields=True)
+    known = ("id", "label", *_DOCCANO["texts"])
     for _, record in _doccano_records(source):
-        text = next((record[name] for name in _COLUMNS_OF_TEXT if name in record), None)
-        about = {
-            name: record[name] for name in record if name not in ("id", "label", *_COLUMNS_OF_TEXT)
-        }
+        text = next((record[name] for name in _DOCCANO["texts"] if name in record), None)
+        about = {name: record[name] for name in record if name not in known}
         rows.add(record.get("id"), own_fields({"text": text}), about=about)
-    return rows.items(written("exchange.doccano_items"), show=["text"])
 
 
 def _doccano_records(source: Source) -> Iterator[tuple[str, Record]]:
@@ -643,7 +609,7 @@ def _doccano_add(rows: Rows, record: Record, rater: str) -> None:
         by_user.setdefault(text_of(annotation.get("user")), []).append(annotation.get("label"))
     for user, labels in by_user.items():
         label = only(labels or None)
-        if user in _TOGETHER and not inside(record, "annotations"):
+        if user in _DOCCANO["together"] and not inside(record, "annotations"):
             rows.leave_out(written("left_out.shared"))
         elif isinstance(label, list) and label and isinstance(label[0], (list, dict)):
             rows.leave_out(written("left_out.regions"))
@@ -651,8 +617,26 @@ def _doccano_add(rows: Rows, record: Record, rater: str) -> None:
             rows.add(unit, user, "human", label)
 
 
-ARGILLA = Reader(_is_argilla, _read_argilla, _argilla_items)
-LABEL_STUDIO = Reader(_is_label_studio, _read_label_studio, _label_studio_items)
-POTATO = Reader(_is_potato, _read_potato, _potato_items)
-PRODIGY = Reader(_is_prodigy, _read_prodigy, _prodigy_items)
-DOCCANO = Reader(_is_doccano, _read_doccano, _doccano_items)
+ARGILLA = Reader(recognises=_is_argilla, ratings=_read_argilla, items=_argilla_items, fields=True)
+LABEL_STUDIO = Reader(
+    recognises=_is_label_studio,
+    ratings=_read_label_studio,
+    items=_label_studio_items,
+    has_items=_has_label_studio_items,
+    fields=True,
+)
+POTATO = Reader(recognises=_is_potato, ratings=_read_potato, items=_potato_items, fields=True)
+PRODIGY = Reader(
+    recognises=lambda source: {*TOOLS["prodigy"]["ratings"]} <= source.first.keys(),
+    ratings=_read_prodigy,
+    items=_prodigy_items,
+    fields=True,
+)
+DOCCANO = Reader(
+    recognises=_is_doccano,
+    ratings=_read_doccano,
+    items=_doccano_items,
+    has_items=lambda source: _is_doccano(source) and not RESPONSES & source.first.keys(),
+    fields=True,
+    show=("text",),
+)

@@ -15,13 +15,13 @@ from evenhand.exchange.readers.rows import (
     LONGEST_LABEL,
     Export,
     ItemRows,
-    ItemTable,
     Reader,
     Rows,
     claimed,
     plain_kind,
 )
 from evenhand.exchange.readers.source import (
+    TOOLS,
     Record,
     Source,
     fields_in,
@@ -97,27 +97,25 @@ def _add_texts(
 
 # ---- Inspect ------------------------------------------------------------------------------------
 # The logs of its evaluations, `.eval` and `.json`.
-_HEADERS = ("header.json", "_journal/start.json")
-_BY_MODEL = ("model_graded_qa", "model_graded_fact")
-_BY_CODE = (
-    "includes", "match", "pattern", "answer", "choice", "exact", "f1", "math", "perplexity",
-)  # fmt: skip
-"""Inspect's own scorers, which compare the output with the target."""
+_INSPECT = TOOLS["inspect"]
 
 
 def _is_inspect(source: Source) -> bool:
     if source.archive:
-        return any(name in source.archive.names for name in _HEADERS)
+        return any(name in source.archive.names for name in _INSPECT["headers"])
     document = source.document
     return isinstance(inside(document, "eval"), dict) and inside(document, "samples") is not None
 
 
-def _read_inspect(source: Source) -> Export:
+def _read_inspect(rows: Rows, source: Source) -> Export:
     """A sample is a unit (of several epochs each), a scorer a rater. Where scores were edited, the
     scorer is a rubric, and its first value the model's; an edit is its author's.
     """
-    rows = Rows(source)
-    samples = list(_samples(source))
+    samples = []
+    for sample in _all_of_it(source):  # whose events, which fill a log, are let go
+        scores = fields_in(sample.get("scores")).items()
+        known = {name: sample.get(name) for name in ("id", "epoch", "metadata")}
+        samples.append((known, {own: score for own, score in scores if isinstance(score, dict)}))
     several = _several_epochs(sample for sample, _ in samples)
     edited = any(
         objects(inside(score, "history"))[1:] for _, scores in samples for score in scores.values()
@@ -133,13 +131,10 @@ def _read_inspect(source: Source) -> Export:
     return rows.export(written("exchange.inspect_edited" if edited else "exchange.inspect"))
 
 
-def _inspect_items(source: Source) -> ItemTable | None:
+def _inspect_items(rows: ItemRows, source: Source) -> None:
     """A sample of one epoch is an item; its epochs belong together. Where the model called tools or
     spoke more than once, the item is the conversation. A scorer that is code gives a column.
     """
-    if not _is_inspect(source):
-        return None
-    rows = ItemRows(source)
     # A sample's events, which fill a log, are let go one sample at a time.
     samples = [_kept(sample) for sample in _all_of_it(source)]
     several = _several_epochs(samples)
@@ -154,13 +149,12 @@ def _inspect_items(source: Source) -> ItemTable | None:
             ids={"sample_id": name, **({"epoch": epoch} if several else {})},
             about=sample["about"],
         )
-    return rows.items(written("exchange.inspect_items"), "sample_id")
 
 
 def _kept(sample: Record) -> Record:
     """Return what an item takes of a sample."""
     scored = fields_in(sample.get("scores"))
-    by_code = {own: inside(scored[own], "value") for own in scored if own in _BY_CODE}
+    by_code = {own: inside(scored[own], "value") for own in scored if own in _INSPECT["by_code"]}
     return {
         "id": sample.get("id"),
         "epoch": sample.get("epoch"),
@@ -205,16 +199,8 @@ def _header(source: Source) -> object:
     archive = source.archive
     if archive is None:
         return source.document
-    name = next(name for name in _HEADERS if name in archive.names)
+    name = next(name for name in _INSPECT["headers"] if name in archive.names)
     return parsed(archive.read(name), f"{source.name}, {name}")
-
-
-def _samples(source: Source) -> Iterator[tuple[Record, Record]]:
-    """Yield the id, epoch and metadata of each sample, and its scores by scorer."""
-    for sample in _all_of_it(source):
-        known = {name: sample.get(name) for name in ("id", "epoch", "metadata")}
-        scores = fields_in(sample.get("scores")).items()
-        yield known, {name: score for name, score in scores if isinstance(score, dict)}
 
 
 def _all_of_it(source: Source) -> Iterator[Record]:
@@ -239,7 +225,7 @@ def _add(rows: Rows, unit: str, scorer: str, score: Record, more: Record, edited
             _add_one(rows, unit, name, value, claimed(claims.get(name)), more, "")
         return
     claim = claimed(known)
-    if scorer in _BY_CODE and "rater_kind" not in claim:
+    if scorer in _INSPECT["by_code"] and "rater_kind" not in claim:
         rows.leave_out(written("left_out.by_code"))
         return
     rubric = scorer if edited else ""
@@ -259,7 +245,7 @@ def _add_one(
     rows: Rows, unit: str, rater: str, value: object, claim: Record, more: Record, rubric: str
 ) -> None:
     """A rater's value; of several in one (a dictionary) each is a rubric of its own."""
-    kind = claim.pop("rater_kind", "model" if rater in _BY_MODEL else "")
+    kind = claim.pop("rater_kind", "model" if rater in _INSPECT["by_model"] else "")
     rater, rubric = claim.pop("rater_id", rater), claim.pop("rubric", rubric)
     for part, each in value.items() if isinstance(value, dict) else ((rubric, value),):
         rows.add(unit, rater, kind, each, part, **{**claim, **more})
@@ -267,21 +253,10 @@ def _add_one(
 
 # ---- lm-evaluation-harness ----------------------------------------------------------------------
 # The samples of a task (`--log_samples`, `samples_TASK_TIME.jsonl`).
-_OWN = {
-    "doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics",
-    "doc_hash", "prompt_hash", "target_hash",
-}  # fmt: skip
-
-
-def _is_lm_eval(source: Source) -> bool:
-    return {"doc_id", "doc", "arguments", "resps"} <= source.first.keys()
-
-
-def _read_lm_eval(source: Source) -> Export:
+def _read_lm_eval(rows: Rows, source: Source) -> None:
     """A document is a unit; the model's choice is its label, the target the gold one. A filter is a
     rubric, where there are several.
     """
-    rows = Rows(source)
     answers = []
     samples = source.records()
     units = rows.units([(text_of(each.get("doc_id")), each.get("doc")) for each in samples])
@@ -296,19 +271,15 @@ def _read_lm_eval(source: Source) -> Export:
         names = map(text_of, named if isinstance(named, list) else ())
         _add_metrics(rows, unit, {name: sample.get(name) for name in names}, rubric * several)
     _add_answers(rows, answers)
-    return rows.export(written("exchange.lm_eval"))
 
 
-def _lm_eval_items(source: Source) -> ItemTable | None:
+def _lm_eval_items(rows: ItemRows, source: Source) -> None:
     """A generated text is an item; the metrics are columns."""
-    if not _is_lm_eval(source):
-        return None
-    rows = ItemRows(source)
+    own = TOOLS["lm_eval"]["own"]
     for sample in source.records():
-        about = {name: sample[name] for name in sample if name not in _OWN}
+        about = {name: sample[name] for name in sample if name not in own}
         doc, prompt = text_of(sample.get("doc_id")), opened(_prompt(sample))
         _add_texts(rows, doc, _generated(sample), prompt, sample.get("target"), about)
-    return rows.items(written("exchange.lm_eval_items"), "doc_id")
 
 
 def _lm_eval_choice(sample: Record) -> tuple[object, object]:
@@ -316,9 +287,9 @@ def _lm_eval_choice(sample: Record) -> tuple[object, object]:
     target. The target may be a number of an option, which only the accuracy tells from its text.
     """
     kept, target = sample.get("filtered_resps"), sample.get("target")
-    first = kept[0] if isinstance(kept, list) and kept else None
+    first = _first(kept)
     if _generated(sample) or not isinstance(first, list):
-        return (first[0] if isinstance(first, list) and first else first), target
+        return _first(first) if first and isinstance(first, list) else first, target
     options, prompt = [], _prompt(sample)
     for each in objects([*fields_in(sample.get("arguments")).values()]):
         if each.get("arg_0") == prompt:  # a mutual-information metric asks again without it
@@ -353,13 +324,12 @@ def _prompt(sample: Record) -> object:
     arguments = sample.get("arguments")
     if isinstance(arguments, dict):
         return inside(next(iter(arguments.values()), None), "arg_0")
-    first = arguments[0] if isinstance(arguments, list) and arguments else None
-    return first[0] if isinstance(first, list) and first else first
+    first = _first(arguments)
+    return _first(first) if first and isinstance(first, list) else first
 
 
 def _generated(sample: Record) -> list[str]:
-    responses = sample.get("resps")
-    first = responses[0] if isinstance(responses, list) and responses else None
+    first = _first(sample.get("resps"))
     # A number is read as a text, too: what was computed of an answer is a list.
     texts = first if isinstance(first, list) else [first]
     return [text for text in texts if type(text) is str and text]
@@ -367,37 +337,27 @@ def _generated(sample: Record) -> list[str]:
 
 # ---- lighteval ----------------------------------------------------------------------------------
 # The details of a task (`--save-details`, `details_TASK_TIME.parquet`).
-_COLUMNS = ("doc", "metric", "model_response")
+_COLUMNS = TOOLS["lighteval"]["ratings"]
 
 
-def _is_lighteval(source: Source) -> bool:
-    return any({*_COLUMNS} <= {*names} for names in (source.columns, source.first))
-
-
-def _read_lighteval(source: Source) -> Export:
+def _read_lighteval(rows: Rows, source: Source) -> None:
     """A document is a unit, a task a rubric; the model's choice is its label, the gold option that
     of an adjudicator. A metric that a model gave is a rubric, too.
     """
-    rows = Rows(source)
     answers = []
     for unit, record in _records(source):
         said, true = _lighteval_choice(record)
         answers.append(Answer(unit, text_of(inside(record, "doc", "task_name")), said, true))
         _add_metrics(rows, unit, fields_in(record.get("metric")))
     _add_answers(rows, answers)
-    return rows.export(written("exchange.lighteval"))
 
 
-def _lighteval_items(source: Source) -> ItemTable | None:
+def _lighteval_items(rows: ItemRows, source: Source) -> None:
     """A generated text is an item; the metrics are columns."""
-    if not _is_lighteval(source):
-        return None
-    rows = ItemRows(source)
     for unit, record in _records(source):
         given = inside(record, "model_response", "input") or inside(record, "doc", "query")
         _, true = _lighteval_choice(record)
         _add_texts(rows, unit, _lighteval_texts(record), given, true, record.get("metric"))
-    return rows.items(written("exchange.lighteval_items"), "doc_id")
 
 
 def _records(source: Source) -> list[tuple[str, Record]]:
@@ -433,19 +393,19 @@ def _lighteval_choice(record: Record) -> tuple[object, object]:
 
 # ---- OpenAI's evals -----------------------------------------------------------------------------
 # The log of a run (`oaieval`, a line for each event).
-_EVENT = {"run_id", "event_id", "sample_id", "type", "data"}
 
 
 def _is_openai_evals(source: Source) -> bool:
     first = source.first
-    return first.keys() >= _EVENT or isinstance(inside(first, "spec", "completion_fns"), list)
+    return first.keys() >= {*TOOLS["openai_evals"]["ratings"]} or isinstance(
+        inside(first, "spec", "completion_fns"), list
+    )
 
 
-def _read_openai_evals(source: Source) -> Export:
+def _read_openai_evals(rows: Rows, source: Source) -> None:
     """A sample is a unit. What the model picked is its label and what was expected the gold one;
     what a model-graded eval chose is the grader's label, its specification the rubric.
     """
-    rows = Rows(source)
     records = source.records()
     answers = []
     for event in records:
@@ -460,14 +420,10 @@ def _read_openai_evals(source: Source) -> Export:
             grader = _argument(records, "eval_completion_fn") or _model(records, -1) or graded
             rows.add(unit, grader, "model", data["choice"], graded)
     _add_answers(rows, answers, _model(records, 0) or MODEL)
-    return rows.export(written("exchange.openai_evals"))
 
 
-def _openai_evals_items(source: Source) -> ItemTable | None:
+def _openai_evals_items(rows: ItemRows, source: Source) -> None:
     """The first sampled text of a sample is an item: later ones are a grader's."""
-    if not _is_openai_evals(source):
-        return None
-    rows = ItemRows(source)
     records = source.records()
     expected = {
         text_of(event.get("sample_id")): inside(event, "data", "expected")
@@ -483,7 +439,6 @@ def _openai_evals_items(source: Source) -> ItemTable | None:
             given, made = opened(inside(event, "data", "prompt")), inside(event, "data", "sampled")
             texts = texts_of(given, made, expected=expected.get(unit))
             rows.add(unit, texts, subject=_model(records, 0))
-    return rows.items(written("exchange.openai_evals_items"))
 
 
 def _model(records: list[Record], place: int) -> str:
@@ -501,7 +456,21 @@ def _spec(records: list[Record]) -> object:
     return next((each["spec"] for each in records if "spec" in each), None)
 
 
-INSPECT = Reader(_is_inspect, _read_inspect, _inspect_items)
-LM_EVAL = Reader(_is_lm_eval, _read_lm_eval, _lm_eval_items)
-LIGHTEVAL = Reader(_is_lighteval, _read_lighteval, _lighteval_items)
-OPENAI_EVALS = Reader(_is_openai_evals, _read_openai_evals, _openai_evals_items)
+INSPECT = Reader(
+    recognises=_is_inspect, ratings=_read_inspect, items=_inspect_items, cluster="sample_id"
+)
+LM_EVAL = Reader(
+    recognises=lambda source: {*TOOLS["lm_eval"]["ratings"]} <= source.first.keys(),
+    ratings=_read_lm_eval,
+    items=_lm_eval_items,
+    cluster="doc_id",
+)
+LIGHTEVAL = Reader(
+    recognises=lambda source: any({*_COLUMNS} <= {*n} for n in (source.columns, source.first)),
+    ratings=_read_lighteval,
+    items=_lighteval_items,
+    cluster="doc_id",
+)
+OPENAI_EVALS = Reader(
+    recognises=_is_openai_evals, ratings=_read_openai_evals, items=_openai_evals_items
+)

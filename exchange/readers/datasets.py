@@ -18,6 +18,7 @@ from evenhand.exchange.readers.annotation_tools import (
 from evenhand.exchange.readers.rows import Export, ItemRows, ItemTable, Reader, Rows, plain_kind
 from evenhand.exchange.readers.source import (
     MOST_BYTES,
+    TOOLS,
     Record,
     Source,
     Written,
@@ -38,23 +39,14 @@ if TYPE_CHECKING:
 # As MT-Bench and Chatbot Arena publish them: a JSON line each. Zheng, L., Chiang, W.-L., Sheng, Y.
 # et al. (2023). Judging LLM-as-a-judge with MT-Bench and Chatbot Arena. FastChat writes the votes
 # of a model that saw both orders as `g1_winner` and `g2_winner`.
-_NAMES = (("model_a", "model_b", "winner"), ("model_1", "model_2", "g1_winner"))
-_SCORES = ("question_id", "model", "judge", "score")
-"""Columns of FastChat's scores of single answers."""
+_VOTES = TOOLS["pair_votes"]
 _PERSON = re.compile(r"(author|expert|arena_user)_\w+")
-_VOTERS = ("judge", "judge_hash", "user_id", "evaluation_session_id")
-"""Columns that say who voted; Arena has kept several."""
 _VOTER = "arena_user"
-_BOTH_BAD = ("both_bad", "bothbad", "tie (bothbad)", "tie (both bad)")
-
-
-def _is_pair_votes(source: Source) -> bool:
-    return are_votes(source.first)
 
 
 def are_votes(names: Collection[str]) -> bool:
     """Return True if these column names are those of votes, or of scores of single answers."""
-    return any(all(name in names for name in each) for each in (*_NAMES, _SCORES))
+    return any(all(name in names for name in each) for each in (*_VOTES["names"], _VOTES["scores"]))
 
 
 def have_answers(names: Collection[str]) -> bool:
@@ -62,18 +54,12 @@ def have_answers(names: Collection[str]) -> bool:
     return are_votes(names) and {"conversation_a", "conversation_b"} <= set(names)
 
 
-def _read_pair_votes(source: Source) -> Export:
-    """A question, its turn and two models make a unit, the question a cluster. Labels are a, b and
-    tie, where a is the model whose name comes first (`subject_a`), whichever was shown first. In a
-    file of scores a question, its turn and one model make a unit.
+def votes(rows: Rows, records: list[Record]) -> Export:
+    """Read votes. A question, its turn and two models make a unit, the question a cluster. Labels
+    are a, b and tie, where a is the model whose name comes first (`subject_a`), whichever was shown
+    first. In a file of scores a question, its turn and one model make a unit.
     """
-    return votes(source, source.records())
-
-
-def votes(source: Source, records: list[Record]) -> Export:
-    """Read votes from records, in whatever file they were stored."""
-    rows = Rows(source)
-    if records and all(name in records[0] for name in _SCORES):
+    if records and all(name in records[0] for name in _VOTES["scores"]):
         for score in records:
             _add_score(rows, score)
         return rows.export(written("exchange.single_scores"))
@@ -85,23 +71,17 @@ def votes(source: Source, records: list[Record]) -> Export:
         else:
             models = text_of(vote.get("model_a")), text_of(vote.get("model_b"))
             _add(rows, vote, models, vote.get("winner"))
-    if bad := sum(text_of(vote.get("winner")) in _BOTH_BAD for vote in records):
+    if bad := sum(text_of(vote.get("winner")) in _VOTES["both_bad"] for vote in records):
         rows.note(written("exchange.both_bad", count=bad))
     if records and not any(_voter(vote) for vote in records):
         rows.note(written("exchange.one_voter", name=_VOTER))
     return rows.export(written("exchange.pair_votes"))
 
 
-def _pair_votes_items(source: Source) -> ItemTable | None:
-    """Each model's answer to a question at one turn is an item, the question a cluster."""
-    if not have_answers(source.first) and "g1_winner" not in source.first:
-        return None  # the answers go by other names: a table
-    return answers(source, source.records())
-
-
-def answers(source: Source, records: list[Record]) -> ItemTable:
-    """Read the answers that were compared, each once. Raises InputError where votes have none."""
-    rows = ItemRows(source)
+def answers(rows: ItemRows, source: Source, records: list[Record]) -> ItemTable:
+    """Read the answers that were compared: each model's to a question at one turn is an item, the
+    question a cluster. Raises InputError where votes have none.
+    """
     for unit, question, texts in _compared(records):
         for model, answer in texts.items():
             rows.add(
@@ -184,7 +164,7 @@ def _add(
         value, reason = None, "order_disagreement"
     elif said == "error":
         value, reason = None, "error"
-    elif said.startswith("tie") or said in _BOTH_BAD:
+    elif said.startswith("tie") or said in _VOTES["both_bad"]:
         value, reason = "tie", ""
     else:
         value, reason = {one: "a", two: "b"}.get(won.get(said, "")), ""
@@ -225,7 +205,7 @@ def _voter(vote: Record) -> str:
     """The name of who voted; "" where a vote has none. FastChat has a list of the judge and the
     kind of prompt.
     """
-    named = next((vote[name] for name in _VOTERS if vote.get(name)), None)
+    named = next((vote[name] for name in _VOTES["voters"] if vote.get(name)), None)
     parts = named if isinstance(named, list) else [named]
     return ":".join(filter(None, map(text_of, parts)))
 
@@ -259,27 +239,25 @@ def _is_hugging_face(source: Source) -> bool:
     return bool(questions_in(names)) or are_votes(names)
 
 
-def _read_hugging_face(source: Source) -> Export:
+def _read_hugging_face(rows: Rows, source: Source) -> Export:
     """A table, long or wide, as in a CSV file, labels by name; or Argilla's records."""
     columns, records, files = _dataset(source)
     if questions := questions_in(columns):
         return rows_of_dataset(source, records, questions)
     if are_votes(columns):
-        return votes(source, records)
+        return votes(rows, records)
     return Export(_frame(columns, records), [written("exchange.hugging_face", files=files)])
 
 
-def _hugging_face_items(source: Source) -> ItemTable | None:
+def _hugging_face_items(rows: ItemRows, source: Source) -> ItemTable:
     """A row is an item, with the columns of a CSV file; or Argilla's records, or answers that were
     compared.
     """
-    if not _is_hugging_face(source):
-        return None
     columns, records, files = _dataset(source)
     if questions_in(columns):
         return items_of_dataset(source, records)
     if have_answers(columns):
-        return answers(source, records)
+        return answers(rows, source, records)
     notes = [written("exchange.hugging_face", files=files)]
     return ItemTable(_frame(columns, records), notes)
 
@@ -372,5 +350,13 @@ def _named(value: Any, names: list[str]) -> Any:
     return as_written(value)
 
 
-PAIR_VOTES = Reader(_is_pair_votes, _read_pair_votes, _pair_votes_items)
-HUGGING_FACE = Reader(_is_hugging_face, _read_hugging_face, _hugging_face_items)
+PAIR_VOTES = Reader(
+    recognises=lambda source: are_votes(source.first),
+    ratings=lambda rows, source: votes(rows, source.records()),
+    items=lambda rows, source: answers(rows, source, source.records()),
+    # Where the answers go by other names it is a table.
+    has_items=lambda source: have_answers(source.first) or "g1_winner" in source.first,
+)
+HUGGING_FACE = Reader(
+    recognises=_is_hugging_face, ratings=_read_hugging_face, items=_hugging_face_items
+)

@@ -6,8 +6,9 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import Any
 
-from evenhand.exchange.readers.rows import Export, ItemRows, ItemTable, Reader, Rows
+from evenhand.exchange.readers.rows import Export, ItemRows, Reader, Rows
 from evenhand.exchange.readers.source import (
+    TOOLS,
     Record,
     Source,
     fields_in,
@@ -22,48 +23,39 @@ from evenhand.texts import written
 
 # ---- promptfoo ----------------------------------------------------------------------------------
 # The results of `promptfoo eval -o FILE.json` or `promptfoo export`.
-_BY_MODEL = (
-    "llm-rubric", "model-graded-closedqa", "model-graded-factuality", "factuality", "g-eval",
-    "answer-relevance", "context-faithfulness", "context-recall", "context-relevance",
-    "conversation-relevance", "select-best", "search-rubric", "agent-rubric", "pi",
-)  # fmt: skip
-"""Assertions that a model answers (promptfoo.dev, configuration, model-graded metrics)."""
-
-_NOT_UNDERSTOOD = ("Could not extract JSON from ", "Failed to parse ", "No output from ")
+_PROMPTFOO = TOOLS["promptfoo"]
+_NOT_UNDERSTOOD = tuple(_PROMPTFOO["not_understood"])
 
 
-def _is_promptfoo(source: Source) -> bool:
-    return any("gradingResult" in result for result in _results(source)[:1])
-
-
-def _read_promptfoo(source: Source) -> Export:
+def _read_promptfoo(rows: Rows, source: Source) -> None:
     """An output is a unit. A person's rating is about the whole output, and so is a model's:
     whether all of its assertions passed. If it has several, each is a rubric of its own, too.
     """
-    rows = Rows(source)
     results = _results(source)
-    units = rows.units([(_output_unit(result), _output(result)) for result in results])
+    # The variables and the output differ where a test was repeated.
+    outputs = [[each.get("vars"), inside(each, "response", "output")] for each in results]
+    units = rows.units(list(zip(map(_output_unit, results), outputs, strict=True)))
     for result, unit in zip(results, units, strict=True):
         rows.describe(unit, result.get("vars"))
         graded: dict[str, list[Record]] = {}
         for part in objects(inside(result, "gradingResult", "componentResults")):
             form = text_of(inside(part, "assertion", "type")).removeprefix("not-")
             if form == "human":
-                rows.add(unit, _person(part), "human", part.get("pass"))
-            elif form in _BY_MODEL:
-                graded.setdefault(_grader(part, form), []).append(part)
+                author = text_of(inside(part, "assertion", "author"))  # promptfoo names nobody
+                rows.add(unit, author or "human", "human", part.get("pass"))
+            elif form in _PROMPTFOO["by_model"]:
+                # The model by its provider's id; promptfoo's default one by the assertion.
+                provider = inside(part, "assertion", "provider")
+                grader = name_of(provider, inside(provider, "id"), form)
+                graded.setdefault(grader, []).append(part)
             else:
                 rows.leave_out(written("left_out.by_code"))
         for grader, parts in graded.items():
             _add_grades(rows, unit, grader, parts)
-    return rows.export(written("exchange.promptfoo"))
 
 
-def _promptfoo_items(source: Source) -> ItemTable | None:
+def _promptfoo_items(rows: ItemRows, source: Source) -> None:
     """An output is an item; those of one test belong together."""
-    if not any("response" in result and "vars" in result for result in _results(source)[:1]):
-        return None
-    rows = ItemRows(source)
     for result in _results(source):
         own = result.get("vars")
         given = opened(inside(result, "prompt", "raw"))
@@ -77,17 +69,11 @@ def _promptfoo_items(source: Source) -> ItemTable | None:
             cluster=result.get("testIdx"),
             about=own,
         )
-    return rows.items(written("exchange.promptfoo_items"), "test")
 
 
 def _output_unit(result: Record) -> str:
     unit = "-".join(text_of(result.get(name)) for name in ("testIdx", "promptIdx"))
     return unit if unit != "-" else text_of(result.get("id"))
-
-
-def _output(result: Record) -> list[object]:
-    """The variables and the output, which differ where a test was repeated."""
-    return [result.get("vars"), inside(result, "response", "output")]
 
 
 def _add_grades(rows: Rows, unit: str, grader: str, parts: list[Record]) -> None:
@@ -120,38 +106,19 @@ def _results(source: Source) -> list[Record]:
     return source.records() if "gradingResult" in source.first else []
 
 
-def _person(part: Record) -> str:
-    """Return the rater of a person's rating, which promptfoo does not name."""
-    return text_of(inside(part, "assertion", "author")) or "human"
-
-
-def _grader(part: Record, form: str) -> str:
-    """The model that answered, by its provider's id; promptfoo's default one by the assertion."""
-    provider = inside(part, "assertion", "provider")
-    return text_of(provider) or text_of(inside(provider, "id")) or form
-
-
 # ---- DeepEval -----------------------------------------------------------------------------------
 # What `evaluate` returns, as JSON, and the test run that it leaves in `.deepeval`.
-_CASES = (
-    ("test_results",),
-    ("testRunData", "testCases"),
-    ("testCases",),
-    ("test_cases",),
-    ("testRunData", "conversationalTestCases"),
-)
+def _cases(source: Source) -> list[Record]:
+    document: Any = source.document
+    paths = TOOLS["deepeval"]["cases"]
+    return [case for path in paths for case in objects(inside(document, *path.split(".")))]
 
 
-def _is_deepeval(source: Source) -> bool:
-    return any(_metrics(case) for case in _cases(source.document))
-
-
-def _read_deepeval(source: Source) -> Export:
+def _read_deepeval(rows: Rows, source: Source) -> None:
     """A test case is a unit, a metric a rubric, and the model that evaluates it a rater. The label
     is whether the case passed.
     """
-    rows = Rows(source)
-    cases = _cases(source.document)
+    cases = _cases(source)
     # Its texts tell a case from another of its name.
     texts = [snake_case(case) for case in cases]
     named = [[each.get(name) for name in ("input", "actual_output", "turns")] for each in texts]
@@ -166,16 +133,16 @@ def _read_deepeval(source: Source) -> Export:
             error = "error" if metric.get("error") else ""
             name = text_of(metric.get("name"))
             rows.add(unit, model, "model", metric.get("success"), name, unscored_reason=error)
-    return rows.export(written("exchange.deepeval"))
 
 
-def _deepeval_items(source: Source) -> ItemTable | None:
+def _has_deepeval_items(source: Source) -> bool:
+    cases = map(snake_case, _cases(source))
+    return any("actual_output" in case or case.get("turns") for case in cases)
+
+
+def _deepeval_items(rows: ItemRows, source: Source) -> None:
     """A test case is an item, with its expected output and its (retrieval) context."""
-    cases = [snake_case(case) for case in _cases(source.document)]
-    if not any("actual_output" in case or case.get("turns") for case in cases):
-        return None
-    rows = ItemRows(source)
-    for case in cases:
+    for case in map(snake_case, _cases(source)):
         texts = texts_of(
             case.get("input"),
             case.get("turns") or case.get("actual_output"),
@@ -185,15 +152,10 @@ def _deepeval_items(source: Source) -> ItemTable | None:
         rows.add(
             _case_name(case), texts, about=case.get("metadata") or case.get("additional_metadata")
         )
-    return rows.items(written("exchange.deepeval_items"))
 
 
 def _case_name(case: Record) -> str:
     return text_of(case.get("name")) or text_of(case.get("index"))
-
-
-def _cases(document: Any) -> list[Record]:
-    return [case for path in _CASES for case in objects(inside(document, *path))]
 
 
 def _metrics(case: Record) -> list[Record]:
@@ -202,20 +164,18 @@ def _metrics(case: Record) -> list[Record]:
 
 # ---- Braintrust ---------------------------------------------------------------------------------
 # The rows of an experiment or of logs, as its page, its API and `fetch` give them.
-_ROW = {"root_span_id", "scores"}
 _PAGES = ("data", "events", "rows")
 
 
 def _is_braintrust(source: Source) -> bool:
-    return next(iter(_rows([source.first])), {}).keys() >= _ROW
+    return next(iter(_rows([source.first])), {}).keys() >= {*TOOLS["braintrust"]["ratings"]}
 
 
-def _read_braintrust(source: Source) -> Export:
+def _read_braintrust(rows: Rows, source: Source) -> Export:
     """A row is a unit, and each score a rater of the same question: Braintrust gives a score one
     name, and not who gave it. What its log of changes has from the page is a person's; a scorer
     whose span asked a model is a model, and one that asked none is code, which is left out.
     """
-    rows = Rows(source)
     records = _rows(source.records())
     kinds = _scorers(records)
     for record in filter(_is_root, records):
@@ -230,11 +190,8 @@ def _read_braintrust(source: Source) -> Export:
     return replace(rows.export(written("exchange.braintrust")), by_score=True)
 
 
-def _braintrust_items(source: Source) -> ItemTable | None:
+def _braintrust_items(rows: ItemRows, source: Source) -> None:
     """A row with an output is an item."""
-    if not _is_braintrust(source):
-        return None
-    rows = ItemRows(source)
     for record in filter(_is_root, _rows(source.records())):
         given, made = opened(record.get("input")), opened(record.get("output"))
         metadata = opened(record.get("metadata"))
@@ -245,7 +202,6 @@ def _braintrust_items(source: Source) -> ItemTable | None:
             ids={"span_id": record.get("span_id")},
             about=metadata,
         )
-    return rows.items(written("exchange.braintrust_items"))
 
 
 def _rows(records: list[Record]) -> list[Record]:
@@ -309,6 +265,17 @@ def _asks(span: str, below: dict[str, list[Record]]) -> bool:
     return False
 
 
-PROMPTFOO = Reader(_is_promptfoo, _read_promptfoo, _promptfoo_items)
-DEEPEVAL = Reader(_is_deepeval, _read_deepeval, _deepeval_items)
-BRAINTRUST = Reader(_is_braintrust, _read_braintrust, _braintrust_items)
+PROMPTFOO = Reader(
+    recognises=lambda source: any("gradingResult" in each for each in _results(source)[:1]),
+    ratings=_read_promptfoo,
+    items=_promptfoo_items,
+    has_items=lambda source: any({"response", "vars"} <= {*each} for each in _results(source)[:1]),
+    cluster="test",
+)
+DEEPEVAL = Reader(
+    recognises=lambda source: any(map(_metrics, _cases(source))),
+    ratings=_read_deepeval,
+    items=_deepeval_items,
+    has_items=_has_deepeval_items,
+)
+BRAINTRUST = Reader(recognises=_is_braintrust, ratings=_read_braintrust, items=_braintrust_items)

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evenhand.errors import InputError
-from evenhand.exchange.readers.rows import Export, ItemTable, Reader
+from evenhand.exchange.readers.rows import Export, Reader, Rows, as_in_a_table
 from evenhand.exchange.readers.source import Source, label_cell
 from evenhand.study.tables.formats import FIRST_ROW, cell_text
 from evenhand.study.tables.limits import CELL, MOST_DECODED, check_table
@@ -44,7 +44,7 @@ def _is_excel(source: Source) -> bool:
     return "[Content_Types].xml" in names and any(name.startswith("xl/") for name in names)
 
 
-def _read_excel(source: Source) -> Export:
+def _read_excel(_: Rows, source: Source) -> Export:
     """Read units, raters and labels by the same rules as in a CSV file."""
     formulas = False
     if source.archive:
@@ -69,14 +69,6 @@ def _read_excel(source: Source) -> Export:
     if others:
         notes.append(written("exchange.excel_others", sheets=", ".join(others)))
     return Export(table, notes)
-
-
-def _excel_items(source: Source) -> ItemTable | None:
-    """Read rows as those of a CSV file."""
-    if not _is_excel(source):
-        return None
-    found = _read_excel(source)
-    return ItemTable(found.table, found.notes)
 
 
 def _sheet(source: Source) -> tuple[str, list[_Row], list[str]]:
@@ -211,4 +203,4 @@ def _table(rows: Sequence[_Row], name: str) -> pd.DataFrame:
     return pd.DataFrame(cells, columns=header, index=index, dtype=str)
 
 
-EXCEL = Reader(_is_excel, _read_excel, _excel_items)
+EXCEL = Reader(recognises=_is_excel, ratings=_read_excel, items=as_in_a_table(_read_excel))

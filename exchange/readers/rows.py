@@ -11,10 +11,10 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
-from evenhand.exchange.readers.source import Record, Source, fields_in, text_of
+from evenhand.exchange.readers.source import Record, Source, fields_in, pattern, text_of
 from evenhand.exchange.readers.texts import ANSWERED, Text, as_messages, cell_of, messages_in
 from evenhand.study.tables.columns import shortened
 from evenhand.study.tables.formats import FIRST_ROW
@@ -39,14 +39,6 @@ _ROWS_TAKEN = (*RATINGS_COLUMNS, "item_id", "subject", "side", "cluster_id", "")
 _CARRIED = (
     "p_positive", "prob_method", "order", "draw", "seconds", "unscored_reason", "rubric_hash",
 )  # fmt: skip
-_HUMAN = re.compile(r"(human|annotator|expert|crowd ?worker|person)s?([ _.-]?([a-z]|\d+))?", re.I)
-_MODEL = re.compile(
-    r"([a-z-]+[:/])?(gpt-?\d|chatgpt|claude|gemini|llama|mistral|mixtral|qwen|deepseek|gemma|phi-?\d|"
-    r"command-r|grok|o[134](-|$)|llm|model[ _-]?(\d|$))[\w.:/@ -]*",
-    re.I,
-)
-_ABOUT = re.compile(r"reason|explan|comment|note|rationale|confiden|time|cost|prompt|answer", re.I)
-"""Names of columns about a rater's label, such as gpt-4o_reason."""
 
 
 @dataclass(frozen=True)
@@ -303,9 +295,10 @@ def plain_kind(name: str) -> str:
     >>> [plain_kind(name) for name in ("human_1", "gpt-4o", "openai:gpt-5", "ann", "gpt4_reason")]
     ['human', 'model', 'model', '', '']
     """
-    if _HUMAN.fullmatch(name):
+    human, model, about = (pattern("raters", each) for each in ("human", "model", "about"))
+    if human.fullmatch(name):
         return "human"
-    return "model" if _MODEL.fullmatch(name) and not _ABOUT.search(name) else ""
+    return "model" if model.fullmatch(name) and not about.search(name) else ""
 
 
 # ---- items --------------------------------------------------------------------------------------
@@ -336,17 +329,6 @@ class ItemTable:
     show: tuple[str, ...] = ()
     cluster: str = ""
     units: tuple[str, ...] = ()
-
-
-class Reader(NamedTuple):
-    """One kind of file: `recognises` tells it by its content, and never raises; `read` gives all
-    ratings, `items` all items to rate, or None where the content is of another kind. Both raise
-    InputError, one sentence, where they cannot be read.
-    """
-
-    recognises: Callable[[Source], bool]
-    read: Callable[[Source], Export]
-    items: Callable[[Source], ItemTable | None]
 
 
 class ItemRows(_Found):
@@ -439,6 +421,52 @@ class ItemRows(_Found):
             cluster if together else "",
             tuple(each["unit"] for each in items),
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reader:
+    """One kind of file. `recognises` tells it by its content, and never raises; `ratings` adds all
+    ratings of a file, `items` all items to rate, or either gives a table of its own. Both raise
+    InputError, one sentence, where they cannot be read.
+
+    `has_items` tells a file with items, where it is not every file of the kind; `without` says what
+    another one holds, for the error. `fields`, `cluster` and `show` are those of `ItemRows`.
+    """
+
+    recognises: Callable[[Source], bool]
+    ratings: Callable[[Rows, Source], Export | None]
+    items: Callable[[ItemRows, Source], ItemTable | None]
+    has_items: Callable[[Source], bool] | None = None
+    without: str = ""
+    fields: bool = False
+    cluster: str = ""
+    show: tuple[str, ...] = ()
+
+    def read(self, source: Source, taken: Callable[[], str]) -> Export:
+        """Return all ratings; `taken` says what the file was read as."""
+        rows = Rows(source)
+        return self.ratings(rows, source) or rows.export(taken())
+
+    def read_items(self, source: Source, taken: Callable[[], str]) -> ItemTable | None:
+        """Return all items, or None where the content is of another kind."""
+        if not (self.has_items or self.recognises)(source):
+            if self.without and self.recognises(source):
+                raise InputError(f"{source.name} holds {self.without}")
+            return None
+        rows = ItemRows(source, fields=self.fields)
+        return self.items(rows, source) or rows.items(taken(), self.cluster, self.show)
+
+
+def as_in_a_table(
+    read: Callable[[Rows, Source], Export],
+) -> Callable[[ItemRows, Source], ItemTable]:
+    """Return a reader of items that takes the rows of a file as those of a CSV file."""
+
+    def items(_: ItemRows, source: Source) -> ItemTable:
+        found = read(Rows(source), source)
+        return ItemTable(found.table, found.notes)
+
+    return items
 
 
 def _alike(items: list[Record]) -> list[Record]:

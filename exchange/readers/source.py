@@ -9,10 +9,12 @@ import io
 import json
 import re
 import struct
+import tomllib
 import zipfile
 import zlib
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,18 @@ class Written(str):
 
 
 Record = dict[str, Any]
+TOOLS: dict[str, Any] = tomllib.loads(
+    files("evenhand.exchange.readers").joinpath("tools.toml").read_text("utf-8")
+)
+"""The names of other tools' fields, by tool."""
+
+
+@cache
+def pattern(tool: str, name: str) -> re.Pattern[str]:
+    """A pattern of `TOOLS`, in which {NAME} stands for another one of the tool."""
+    parts = TOOLS[tool]
+    text = re.sub(r"\{([a-z]+)\}", lambda part: str(parts[part[1]]), parts[name])
+    return re.compile(text.replace("\n", ""), re.IGNORECASE)
 
 
 class Source:
