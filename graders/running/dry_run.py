@@ -160,8 +160,8 @@ def request_of(spec: GraderSpec, settings: GraderSettings, prompt: PromptText) -
         from evenhand.graders.clients.openai_chat import build_form_request
 
         return build_form_request(spec, prompt, settings)
-    from evenhand.graders.clients.chat_api import build_request as build_chat_request
-    from evenhand.graders.clients.chat_api import first_shape
+    from evenhand.graders.clients.openai_chat import build_request as build_chat_request
+    from evenhand.graders.clients.openai_chat import first_shape
 
     shape = first_shape(spec, settings)
     return build_chat_request(spec.model, prompt, shape, settings)

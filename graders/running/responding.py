@@ -18,9 +18,8 @@ from evenhand.errors import InputError
 from evenhand.graders.clients.grader import Access, Ask, BeforeSending, Grader, Reply, told_by_study
 from evenhand.graders.options import GraderSettings, RequestLimits, warnings_about
 from evenhand.graders.running.dry_run import GraderForecast, request_of
-from evenhand.graders.running.jobs import replied, sent
-from evenhand.graders.running.live import LiveRun, run_all
-from evenhand.graders.running.run import GraderSummary, Progress
+from evenhand.graders.running.network import LiveRun, run_all
+from evenhand.graders.running.run import GraderSummary, Progress, replied, sent
 from evenhand.graders.running.runner import Rounds, new_context, only_runner, open_grader, priced
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec, parse_spec

@@ -27,8 +27,14 @@ from evenhand.graders.options import (
     Shard,
 )
 from evenhand.graders.plan import GradingTask, OpenQuestions, plan_grading
-from evenhand.graders.running.jobs import grade_of, tool_version
-from evenhand.graders.running.run import GraderSummary, Progress, ProgressCounter, RunContext
+from evenhand.graders.running.run import (
+    GraderSummary,
+    Progress,
+    ProgressCounter,
+    RunContext,
+    grade_of,
+    tool_version,
+)
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
 from evenhand.rubrics import Reworded
@@ -41,8 +47,7 @@ from evenhand.texts import written
 if TYPE_CHECKING:
     from evenhand.graders.clients.grader import Grader
     from evenhand.graders.money import Budget, Tariff
-    from evenhand.graders.running.batch import BatchRun
-    from evenhand.graders.running.live import LiveRun
+    from evenhand.graders.running.network import BatchRun, LiveRun
     from evenhand.study import Study
     from evenhand.study.settings.providers import ModelPrices
 
@@ -352,7 +357,7 @@ def carry_out(
         if isinstance(part, OfflineRun):
             part.run()
     if remote := [part for part in parts if not isinstance(part, OfflineRun)]:
-        from evenhand.graders.running.live import run_all
+        from evenhand.graders.running.network import run_all
 
         run_all(remote, context.progress)
 
@@ -366,8 +371,8 @@ def _part(
     if task.spec.speaks == "baseline":
         return OfflineRun(study, task.questions, context, summary)
     from evenhand.graders.money import Tariff
-    from evenhand.graders.running.jobs import GradeJob
-    from evenhand.graders.running.live import LiveRun
+    from evenhand.graders.running.network import LiveRun
+    from evenhand.graders.running.run import GradeJob
     from evenhand.study.store.logs.replies import asked_by, gave_without_reasoning
 
     tier, prices = task.settings.service_tier, study.config.prices
@@ -384,7 +389,7 @@ def _part(
     job = GradeJob(study, grader, task.questions)
     if not context.batch:
         return LiveRun(job, context, summary, tariff)
-    from evenhand.graders.running.batch import BatchRun
+    from evenhand.graders.running.network import BatchRun
     from evenhand.study.store.logs.batches import BatchJournal
 
     journal = BatchJournal(study.store)

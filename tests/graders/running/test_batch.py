@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from evenhand.graders import RunSummary
 from evenhand.graders.clients.batches import ClaudeBatches
 from evenhand.graders.failures import ATTEMPTS
-from evenhand.graders.running.batch import BatchRun
+from evenhand.graders.running.network import BatchRun
 from evenhand.study import Study
 from evenhand.study.store.logs.batches import BatchJournal
 from evenhand.study.store.schema import batch_events, grades
