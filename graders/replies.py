@@ -74,25 +74,35 @@ REASON = "reason"
 _FIELDS = [REASON, "label"]
 
 
+def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON schema of an object with just these properties, in this order."""
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _asking(prompt: PromptText, ask: str) -> PromptText:
+    """Replace the prompt's last paragraph by what else is asked for."""
+    words = prompt.system.rpartition("\n\n")[0]
+    return replace(prompt, system=f"{words}\n\n{ask}")
+
+
 def asking_for_percent(prompt: PromptText) -> PromptText:
     """Replace the prompt's last paragraph: ask for a probability for every option."""
-    words = prompt.system.rpartition("\n\n")[0]
     keys = ", ".join(prompt.keys)
     ask = (
         "Answer with a JSON object that gives for every option the probability, in percent, that "
         f"a careful rater would choose it; the numbers add up to 100. Its keys are: {keys}."
     )
-    return replace(prompt, system=f"{words}\n\n{ask}")
+    return _asking(prompt, ask)
 
 
 def percent_schema(keys: Sequence[str]) -> dict[str, Any]:
     """Return the JSON schema of the answer: one number per option, nothing else."""
-    return {
-        "type": "object",
-        "properties": {key: {"type": "number"} for key in keys},
-        "required": list(keys),
-        "additionalProperties": False,
-    }
+    return object_schema({key: {"type": "number"} for key in keys})
 
 
 def read_percent(text: str, keys: Sequence[str], evidence: dict[str, Any]) -> Outcome:
@@ -153,7 +163,6 @@ def one_of(keys: Sequence[str], *, several: bool = False) -> dict[str, Any]:
 
 def asking_for_reason(prompt: PromptText) -> PromptText:
     """Replace the prompt's last paragraph: ask for a reason, and then for the key of an option."""
-    words = prompt.system.rpartition("\n\n")[0]
     wanted = prompt.asked or "the key of one option"
     number = prompt.asked and not prompt.several
     keys = "" if number else f" The keys are: {', '.join(prompt.keys)}."
@@ -161,18 +170,12 @@ def asking_for_reason(prompt: PromptText) -> PromptText:
         f"First give your reason, in at most three sentences. Then give {wanted}, "
         f"alone on the last line.{keys}"
     )
-    return replace(prompt, system=f"{words}\n\n{ask}")
+    return _asking(prompt, ask)
 
 
 def reason_schema(keys: Sequence[str], *, several: bool = False) -> dict[str, Any]:
     """Return the JSON schema of the answer, its fields in the order in which they are written."""
-    label = one_of(keys, several=several)
-    return {
-        "type": "object",
-        "properties": {REASON: {"type": "string"}, "label": label},
-        "required": _FIELDS,
-        "additionalProperties": False,
-    }
+    return object_schema({REASON: {"type": "string"}, "label": one_of(keys, several=several)})
 
 
 def read_reason(text: str, parser: RubricParser, evidence: dict[str, Any]) -> Outcome:

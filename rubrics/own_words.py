@@ -94,6 +94,12 @@ class Reworded(Rubric):
 
     of_people: Rubric
 
+    @classmethod
+    def of(cls, rubric: Rubric, **changed: Any) -> Self:
+        """Return a rubric with other words for its graders."""
+        own = {name: getattr(rubric, name) for name in Rubric.model_fields}
+        return cls.model_construct(**own | changed | {"of_people": rubric})
+
     @property
     def words(self) -> OwnWords:
         """The words that graders read."""
@@ -163,9 +169,8 @@ class Instructions(OwnWords):
         for each in self.examples:
             if each.label not in rubric.categories or set(rubric.variables) - set(each.texts):
                 raise InputError(written("judge_prompt.example", rubric=rubric.name))
-        own = {name: getattr(rubric, name) for name in Rubric.model_fields}
-        own["instructions"] = self.instructions or rubric.instructions
-        return InstructedRubric.model_construct(**own | {"own": self, "of_people": rubric})
+        words = self.instructions or rubric.instructions
+        return InstructedRubric.of(rubric, own=self, instructions=words)
 
 
 class InstructedRubric(Reworded):
@@ -282,9 +287,8 @@ class JudgePrompt(PromptTemplate, OwnWords):
         for name in shown:
             if name.startswith("response") and name not in named:
                 raise InputError(written("judge_prompt.not_shown", name=name, rubric=rubric.name))
-        own = {name: getattr(rubric, name) for name in Rubric.model_fields}
-        own["variables"] = tuple(name for name in offered if name in named)
-        return JudgedRubric.model_construct(**own | {"prompt": self, "of_people": rubric})
+        variables = tuple(name for name in offered if name in named)
+        return JudgedRubric.of(rubric, prompt=self, variables=variables)
 
     def pieces(self, reply: str) -> Iterable[str]:
         """Return the texts found in the place of the answer. Raises TimeoutError where the pattern

@@ -43,10 +43,9 @@ from evenhand.graders.failures import (
     CONNECT,
     FILTERED,
     SPARE,
+    GraderFailure,
     Rejected,
     Stopped,
-    answered_within,
-    failure_of,
 )
 from evenhand.graders.options import GraderSettings, about_retirement
 from evenhand.graders.replies import Outcome, Said, outcome_of
@@ -57,6 +56,7 @@ from evenhand.rubrics import PromptText, Rubric
 from evenhand.texts import written
 
 if TYPE_CHECKING:
+    import httpx2
     from anthropic import AsyncAnthropic
     from anthropic.types import ModelInfo
 
@@ -247,14 +247,16 @@ class ClaudeGrader(Grader):
 
     _client: AsyncAnthropic
     _id_header = "request-id"
+    _path = "/v1/messages"
 
     def __init__(self, access: Access) -> None:
         import anthropic
 
         client = claude_client(access.spec, access.scrubber, access.timeout)
         version = str(client.default_headers.get("anthropic-version", ""))
+        form = {"endpoint": "messages", "api_version": version}
         sdk = f"anthropic {anthropic.__version__}"
-        super().__init__(access, client, endpoint="messages", api_version=version, sdk=sdk)
+        super().__init__(access, client, anthropic.AnthropicError, **form, sdk=sdk)
         self._ways = ways_from(access.way)
 
     def request(self, prompt: PromptText) -> dict[str, Any]:
@@ -270,7 +272,7 @@ class ClaudeGrader(Grader):
         while True:
             ways = self._ways
             try:
-                return await self._asked(ask, before)
+                return await super().ask(ask, before)
             except Rejected as failure:
                 taught = failure.status in _TEACHING and refuses_constraint(str(failure))
                 if not (ways and taught and way_of(self.request(ask.prompt)) != PLAIN):
@@ -278,17 +280,11 @@ class ClaudeGrader(Grader):
                 if self._ways == ways:  # else another request has learnt it meanwhile
                     self._ways = ways[1:]
 
-    async def _asked(self, ask: Ask, before: BeforeSending) -> Reply:
-        import httpx2
-        from anthropic import AnthropicError
-
-        request = self.request(ask.prompt)
-        await before(request)
+    async def _post(self, request: Mapping[str, Any], **more: Any) -> httpx2.Response:
         try:
-            async with answered_within(self._timeout):
-                raw = await self._client.post("/v1/messages", body=request, cast_to=httpx2.Response)
-        except AnthropicError as error:
-            raise failure_of(error, self.spec, self._scrubber) from None
+            return await super()._post(request, **more)
+        except (self._errors, GraderFailure):
+            raise
         except Exception as error:
             if not self.spec.at.provider.client:
                 raise
@@ -296,7 +292,6 @@ class ClaudeGrader(Grader):
             why = self._scrubber.message(str(error))
             said = {"provider": self.spec.provider, "why": why}
             raise Stopped(written("provider.no_credentials", **said)) from None
-        return self._reply(raw, request, ask.rubric)
 
     def batches(self, pause: Callable[[], Awaitable[None]]) -> BatchService:
         if self.spec.at.provider.client:  # no cloud's client offers them

@@ -50,7 +50,6 @@ from evenhand.graders.failures import (
     Rejected,
     Stopped,
     Transient,
-    answered_within,
     failure_of,
     json_object,
 )
@@ -368,13 +367,15 @@ class OpenAIGrader(Grader):
     """Asks one model at OpenAI or a compatible server."""
 
     _client: AsyncOpenAI
+    _path = "/chat/completions"
 
     def __init__(self, access: Access) -> None:
         import openai
 
         client = chat_client(access.spec, access.scrubber, access.timeout)
+        form = {"endpoint": "chat/completions", "api_version": "v1"}
         sdk = f"openai {openai.__version__}"
-        super().__init__(access, client, endpoint="chat/completions", api_version="v1", sdk=sdk)
+        super().__init__(access, client, openai.OpenAIError, **form, sdk=sdk)
         self._ways = ways_from(access.way)
         known = access.no_reasoning
         first = first_shape(self.spec, self.settings, self._ways, no_reasoning=known)
@@ -432,12 +433,8 @@ class OpenAIGrader(Grader):
     ) -> tuple[httpx2.Response, dict[str, Any], Shape]:
         """Return the server's answer, the request that it answers, and the shape of that request.
         A shape on trial is replaced by `instead` where the server does not take it.
-
-        The request goes out as it was built: `chat.completions.create` would copy it by its types,
-        which takes a third of a request's time.
         """
-        import httpx2
-        from openai import APIStatusError, OpenAIError
+        from openai import APIStatusError
 
         while True:
             request = build_request(self.spec.model, ask.prompt, shape, self.settings)
@@ -445,14 +442,7 @@ class OpenAIGrader(Grader):
                 request["n"] = n
             await before(request)
             try:
-                async with answered_within(self._timeout):
-                    raw = await self._client.post(
-                        "/chat/completions",
-                        body=request,
-                        cast_to=httpx2.Response,
-                        options=self._no_replay(),
-                    )
-                return raw, request, shape
+                return await self._post(request, options=self._no_replay()), request, shape
             except APIStatusError as error:
                 failure = failure_of(error, self.spec, self._scrubber)
                 taught = _lesson(failure, f"{error} {error.body}", shape)
@@ -464,7 +454,7 @@ class OpenAIGrader(Grader):
                     self._insist(ask.prompt, failure)
                     taught = replace(taught, **HARD_LABEL)
                 shape = taught
-            except OpenAIError as error:
+            except self._errors as error:
                 raise failure_of(error, self.spec, self._scrubber) from None
 
     def _insist(self, prompt: PromptText, refusal: GraderFailure) -> None:
@@ -609,8 +599,6 @@ class Probing:
 
 
 # ---- providers whose requests have a form of their own ------------------------------------------
-_MAX_TOKENS = 16_000
-
 _NOT_AS_PROMISED = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
 
 
@@ -623,7 +611,7 @@ def build_form_request(
         model=spec.model,
         system=prompt.system,
         user=prompt.user,
-        max_tokens=settings.max_tokens or _MAX_TOKENS,
+        max_tokens=settings.max_tokens or LONG_ANSWER,
         schema=schema if settings.method == "verbalised" else None,
     )
     return form_of(spec.speaks).request(question)
@@ -651,10 +639,12 @@ class OtherGrader(Grader):
     _client: AsyncOpenAI
 
     def __init__(self, access: Access) -> None:
+        from openai import OpenAIError
+
         self._path = form_of(access.spec.speaks).PATH
         client = chat_client(access.spec, access.scrubber, access.timeout)
         form = {"endpoint": self._path.strip("/"), "api_version": "", "sdk": access.spec.speaks}
-        super().__init__(access, client, **form)
+        super().__init__(access, client, OpenAIError, **form)
 
     def request(self, prompt: PromptText) -> dict[str, Any]:
         return build_form_request(self.spec, prompt, self.settings)
@@ -664,17 +654,5 @@ class OtherGrader(Grader):
     ) -> list[Outcome]:
         return [parse_form_reply(self.spec.speaks, reply, rubric, self.settings.reading)]
 
-    async def ask(self, ask: Ask, before: BeforeSending) -> Reply:
-        import httpx2
-        from openai import OpenAIError
-
-        request = self.request(ask.prompt)
-        await before(request)
-        try:
-            async with answered_within(self._timeout):
-                raw = await self._client.post(
-                    self._path, body=request, cast_to=httpx2.Response, options={"headers": DECLINED}
-                )
-        except OpenAIError as error:
-            raise failure_of(error, self.spec, self._scrubber) from None
-        return self._reply(raw, request, ask.rubric)
+    async def _post(self, request: Mapping[str, Any], **more: Any) -> httpx2.Response:
+        return await super()._post(request, options={"headers": DECLINED}, **more)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import groupby, islice
@@ -19,7 +19,7 @@ from evenhand.rubrics import JudgedRubric, PromptText
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    from evenhand.graders.money import Tokens
+    from evenhand.graders.money import Tariff, Tokens
     from evenhand.study import Study
 
 _AT_ONCE = 500
@@ -66,7 +66,7 @@ def forecast_of(
     study: Study, task: GradingTask, *, batch: bool = False, most: int = _MANY
 ) -> GraderForecast:
     """Forecast the part of one grader: render its questions and price them."""
-    from evenhand.graders.money import Tariff, Tokens, input_estimate, price_table_date
+    from evenhand.graders.money import Tariff, price_table_date
 
     if task.spec.speaks == "baseline":
         return GraderForecast(
@@ -79,37 +79,65 @@ def forecast_of(
         )
     tier, prices = task.settings.service_tier, study.config.prices
     tariff = Tariff.find(task.spec, batch=batch, tier=tier, prices=prices)
-    least, worst, likely, sample = Decimal(0), Decimal(0), Decimal(0), None
     used, basis = _likely(study, task)
-    priced = 0
-    for prompt, times in _prompts(study, task, most):
+    forecast = priced_forecast(
+        GraderForecast(
+            rater_id=task.questions.rater_id,
+            already=task.questions.already,
+            new=len(task.questions),
+            cost=None,
+            basis=basis,
+            sample=None,
+            warnings=(*told_by_study(task.spec), *warnings_about(task.spec, task.settings)),
+        ),
+        tariff,
+        task.spec,
+        task.settings,
+        _prompts(study, task, most),
+        used or _answer(task),
+    )
+    if tariff is None or tariff.named:
+        return forecast
+    newest = price_table_date()
+    age = (datetime.now(UTC).date() - newest).days
+    table = written("grade.price_table", table=tariff.source, newest=newest, days=age)
+    return replace(forecast, basis=f"{forecast.basis} {table}")
+
+
+def priced_forecast(
+    forecast: GraderForecast,
+    tariff: Tariff | None,
+    spec: GraderSpec,
+    settings: GraderSettings,
+    prompts: Iterable[tuple[PromptText, int]],
+    usual: Tokens | int,
+) -> GraderForecast:
+    """Return a forecast with the cost of its prompts, each so many times: those given stand for all
+    of them. `usual` are the tokens of a request, or of its answer alone.
+    """
+    from evenhand.graders.money import Tokens, input_estimate
+
+    least, worst, likely, sample, priced = Decimal(0), Decimal(0), Decimal(0), None, 0
+    for prompt, times in prompts:
         sample = sample or prompt
+        priced += times
         if tariff:
-            request = request_of(task.spec, task.settings, prompt)
+            request = request_of(spec, settings, prompt)
             least += times * tariff.at_least(request)
             worst += times * tariff.at_most(request)
-            likely += times * tariff.cost(
-                used or Tokens(input_estimate(request), output=_answer(task))
-            )
-        priced += times
-    if priced < len(task.questions):
-        share = Decimal(len(task.questions)) / priced
+            if isinstance(usual, int):
+                likely += times * tariff.cost(Tokens(input_estimate(request), output=usual))
+            else:
+                likely += times * tariff.cost(usual)
+    forecast = replace(forecast, sample=sample)
+    if tariff is None:
+        return replace(forecast, basis="")
+    if priced < forecast.new:
+        share = Decimal(forecast.new) / priced
         least, worst, likely = least * share, worst * share, likely * share
-        basis += " " + written("grade.some_priced", priced=priced, total=len(task.questions))
-    if tariff and not tariff.named:
-        newest = price_table_date()
-        age = (datetime.now(UTC).date() - newest).days
-        basis += " " + written("grade.price_table", table=tariff.source, newest=newest, days=age)
-    return GraderForecast(
-        rater_id=task.questions.rater_id,
-        already=task.questions.already,
-        new=len(task.questions),
-        cost=(float(least), float(worst)) if tariff else None,
-        expected=float(likely) if tariff else None,
-        basis=basis if tariff else "",
-        sample=sample,
-        warnings=(*told_by_study(task.spec), *warnings_about(task.spec, task.settings)),
-    )
+        some = written("grade.some_priced", priced=priced, total=forecast.new)
+        forecast = replace(forecast, basis=f"{forecast.basis} {some}")
+    return replace(forecast, cost=(float(least), float(worst)), expected=float(likely))
 
 
 def _likely(study: Study, task: GradingTask) -> tuple[Tokens | None, str]:

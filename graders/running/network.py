@@ -37,7 +37,7 @@ import anyio
 import anyio.lowlevel
 
 from evenhand.graders.clients.batches import BatchLimits, BatchResult
-from evenhand.graders.clients.grader import Reply, way_of
+from evenhand.graders.clients.grader import Grader, Reply, way_of
 from evenhand.graders.failures import (
     ATTEMPTS,
     FILTERED,
@@ -86,7 +86,12 @@ _CUT = 0.75
 class Part:
     """One grader's part of a run, asked live or by batches; `summary` says how it goes."""
 
-    def __init__(self, context: RunContext, summary: GraderSummary, tariff: Tariff | None) -> None:
+    def __init__(
+        self, job: Any, context: RunContext, summary: GraderSummary, tariff: Tariff | None
+    ) -> None:
+        self._job = job
+        self._grader: Grader = job.grader
+        self._origin = origin(self._grader.identity, self._grader.spec.model)
         self._context = context
         self._limits = context.limits
         self._budget = context.budget
@@ -124,10 +129,7 @@ class LiveRun(Part):
     def __init__(
         self, job: Job, context: RunContext, summary: GraderSummary, tariff: Tariff | None
     ) -> None:
-        super().__init__(context, summary, tariff)
-        self._job = job
-        self._grader = job.grader
-        self._origin = origin(job.grader.identity, job.grader.spec.model)
+        super().__init__(job, context, summary, tariff)
         self._under_way = 0
         self._failed_in_a_row = 0
         self._replies = 0
@@ -437,7 +439,6 @@ class Throttle:
 
 
 # ---- by batches ---------------------------------------------------------------------------------
-_FAILED = TRANSIENT_REASONS[0]
 _NO_PROMPT = PromptText(system="", user="", keys=())
 _LOOK_EVERY = 20.0
 """Seconds between looks at a batch."""
@@ -462,8 +463,7 @@ class BatchRun(Part):
         *,
         live_tariff: Tariff | None,
     ) -> None:
-        super().__init__(context, summary, tariff)
-        self._job = job
+        super().__init__(job, context, summary, tariff)
         self._service = job.grader.batches(self._pause)
         self._journal = journal
         self._rubrics = job.study.rubrics | job.questions.rubrics
@@ -484,10 +484,9 @@ class BatchRun(Part):
         return 0
 
     async def run(self) -> None:
-        grader = self._job.grader
         try:
             with anyio.CancelScope() as self._scope:
-                self._summary.warnings = tuple(await grader.lifecycle())
+                self._summary.warnings = tuple(await self._grader.lifecycle())
                 await self._carry_out()
         except Stopped as failure:
             self._summary.stopped = str(failure)
@@ -495,7 +494,7 @@ class BatchRun(Part):
             self._summary.stopped = f"the batch service does not answer as it should: {failure}"
         finally:
             with anyio.CancelScope(shield=True):
-                await grader.close()
+                await self._grader.close()
 
     async def _carry_out(self) -> None:
         chunks = await self._continued()
@@ -523,9 +522,9 @@ class BatchRun(Part):
         open how to ask, the next goes live too.
         """
         asked = 0
-        for draws in by_request(todo, self._job.grader.draws_at_once):
+        for draws in by_request(todo, self._grader.draws_at_once):
             asked += len(draws)
-            probe = GradeJob(self._job.study, self._job.grader, self._job.questions.only(draws))
+            probe = GradeJob(self._job.study, self._grader, self._job.questions.only(draws))
             live = LiveRun(probe, self._context, self._summary, self._live_tariff)
             self._live = live
             await live.run(close=False)
@@ -533,7 +532,7 @@ class BatchRun(Part):
             self.reservations.longest = max(self.reservations.longest, live.reservations.longest)
             if self._summary.stopped:
                 raise Stopped(self._summary.stopped)
-            if self._job.grader.settled:
+            if self._grader.settled:
                 break
         return todo[asked:]
 
@@ -588,7 +587,7 @@ class BatchRun(Part):
         chunk = Chunk(
             chunk=hashlib.sha256(names.encode()).hexdigest()[:40],
             rater_id=rater,
-            base_url=self._job.grader.identity.base_url,
+            base_url=self._grader.identity.base_url,
             requests=tuple(requests),
             at_most_usd=float(worst) if self._tariff else None,
         )
@@ -691,7 +690,7 @@ class BatchRun(Part):
         question = asked or questions_of(request, rubric)
         keys = [key for _, key in request.draws]
         facts: dict[str, Any] = {
-            **origin(self._job.grader.identity, self._job.grader.spec.model),
+            **self._origin,
             "draw_keys": keys,
             "prompt_hash": request.prompt_hash,
             "settings": request.settings,
@@ -709,10 +708,10 @@ class BatchRun(Part):
             raw = str(result.body)[:MOST_KEPT]
             outcomes = [Outcome(unscored_reason="rubric_changed", raw=raw)] * len(question)
         else:
-            outcomes = self._job.grader.read(result.body, question[0].rubric, len(question))
+            outcomes = self._grader.read(result.body, question[0].rubric, len(question))
         facts |= usage_facts(outcomes[0].evidence, self._tariff)
         reply = Reply(request.settings, result.request_id, outcomes[0], tuple(outcomes[1:]))
-        usual = output_limit(self._job.grader.request(_NO_PROMPT))
+        usual = output_limit(self._grader.request(_NO_PROMPT))
         grades = self._job.kept(question, self.reservations.learn(reply, usual), facts)
         return [replace(grade, rubric_hash=request.rubric_hash) for grade in grades]
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from evenhand.errors import InputError
 from evenhand.graders.clients.grader import Access, Ask, BeforeSending, Grader, Reply, told_by_study
 from evenhand.graders.options import GraderSettings, RequestLimits, warnings_about
-from evenhand.graders.running.dry_run import GraderForecast, request_of
+from evenhand.graders.running.dry_run import GraderForecast, priced_forecast
 from evenhand.graders.running.network import LiveRun, run_all
 from evenhand.graders.running.run import GraderSummary, Progress, replied, sent
 from evenhand.graders.running.runner import Rounds, new_context, only_runner, open_grader, priced
@@ -135,27 +135,19 @@ def _forecast(
     already: int,
 ) -> GraderForecast:
     """Price requests whose answers have as many tokens as is `usual`."""
-    from evenhand.graders.money import Tariff, Tokens, input_estimate
+    from evenhand.graders.money import Tariff
 
-    tariff = Tariff.find(spec, prices=study.config.prices)
-    least = most = likely = Decimal(0)
-    for prompt in prompts:
-        if tariff is None:
-            break
-        request = request_of(spec, settings, prompt)
-        least += tariff.at_least(request)
-        most += tariff.at_most(request)
-        likely += tariff.cost(Tokens(input_estimate(request), output=usual))
-    return GraderForecast(
+    forecast = GraderForecast(
         rater_id=rater_id,
         already=already,
         new=len(prompts),
-        cost=(float(least), float(most)) if tariff else None,
-        expected=float(likely) if tariff else None,
-        basis=written("grade.expected_assumed", answer=usual) if tariff else "",
-        sample=next(iter(prompts), None),
+        cost=None,
+        basis=written("grade.expected_assumed", answer=usual),
+        sample=None,
         warnings=(),
     )
+    tariff = Tariff.find(spec, prices=study.config.prices)
+    return priced_forecast(forecast, tariff, spec, settings, ((each, 1) for each in prompts), usual)
 
 
 def _named(spec: GraderSpec, settings: GraderSettings, system: str) -> str:

@@ -216,18 +216,17 @@ def grade(
         limits = replace(limits, budget=limits.budget / shard.of)
     scrubber = Scrubber.from_environment(study.config.providers)
     context = new_context(scrubber, limits, 0, progress)
-    summaries: dict[str, GraderSummary] = {}
+    rounds = Rounds(study, context)
     with only_runner(study, shard):
         tasks = plan_grading(study, graders, options, scrubber)
-        _collect(study, tasks, replace(context, batch=batch, cancel=cancel), summaries)
+        rounds.collect(tasks, replace(context, batch=batch, cancel=cancel))
     for other in shard.others():
-        if context.budget.exhausted or any(each.stopped for each in summaries.values()):
+        if context.budget.exhausted or any(each.stopped for each in rounds.summaries.values()):
             break
         with suppress(Elsewhere), only_runner(study, other):
             tasks = plan_grading(study, graders, replace(options, shard=other), scrubber)
-            _collect(study, tasks, context, summaries)
-    budget = context.budget
-    return RunSummary(tuple(summaries.values()), budget.exhausted, budget.spent)
+            rounds.collect(tasks, context)
+    return rounds.so_far
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,10 +259,21 @@ class Rounds:
             busy = max(sum(len(task.questions) > 0 for task in some), 1)
             each = replace(limits, concurrency=limits.concurrency // busy)
             context = replace(self.context, limits=each)
-            _collect(self.study, some, context, self.summaries, opened)
+            self.collect(some, context, opened)
             if context.budget.exhausted:
                 break
         return self.so_far
+
+    def collect(
+        self,
+        tasks: Sequence[GradingTask],
+        context: RunContext,
+        opened: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Carry out tasks, and add their results to the graders' summaries."""
+        questions = [task.questions for task in tasks]
+        own = [self.part(each.rater_id, each.already, len(each)) for each in questions]
+        carry_out(self.study, tasks, context, own, opened)
 
     def part(self, name: str, already: int, new: int) -> GraderSummary:
         """Return the summary of what else is asked under this name, with so many more questions."""
@@ -301,26 +311,6 @@ def planned(
         for grader, options in wanted
         for task in plan_grading(study, [grader], options, scrubber)
     ]
-
-
-def _collect(
-    study: Study,
-    tasks: Sequence[GradingTask],
-    context: RunContext,
-    summaries: dict[str, GraderSummary],
-    opened: Callable[[], None] = lambda: None,
-) -> None:
-    """Carry out tasks, and add their results to the graders' summaries."""
-    for task in tasks:
-        asked = task.questions
-        summary = summaries.setdefault(
-            asked.rater_id, GraderSummary(rater_id=asked.rater_id, already=0, planned=0)
-        )
-        summary.already += asked.already
-        summary.planned += len(asked)
-        context.progress.expect(len(asked))
-    own = [summaries[task.questions.rater_id] for task in tasks]
-    carry_out(study, tasks, context, own, opened)
 
 
 def new_context(
