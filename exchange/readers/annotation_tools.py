@@ -16,6 +16,7 @@ from evenhand.exchange.readers.rows import (
     ItemTable,
     Reader,
     Rows,
+    has_fields,
     one_line,
     own_fields,
     plain_kind,
@@ -617,26 +618,15 @@ def _doccano_add(rows: Rows, record: Record, rater: str) -> None:
             rows.add(unit, user, "human", label)
 
 
-ARGILLA = Reader(recognises=_is_argilla, ratings=_read_argilla, items=_argilla_items, fields=True)
+ARGILLA = Reader(_is_argilla, _read_argilla, _argilla_items)
 LABEL_STUDIO = Reader(
-    recognises=_is_label_studio,
-    ratings=_read_label_studio,
-    items=_label_studio_items,
-    has_items=_has_label_studio_items,
-    fields=True,
+    _is_label_studio, _read_label_studio, _label_studio_items, _has_label_studio_items
 )
-POTATO = Reader(recognises=_is_potato, ratings=_read_potato, items=_potato_items, fields=True)
-PRODIGY = Reader(
-    recognises=lambda source: {*TOOLS["prodigy"]["ratings"]} <= source.first.keys(),
-    ratings=_read_prodigy,
-    items=_prodigy_items,
-    fields=True,
-)
+POTATO = Reader(_is_potato, _read_potato, _potato_items)
+PRODIGY = Reader(has_fields("prodigy"), _read_prodigy, _prodigy_items)
 DOCCANO = Reader(
-    recognises=_is_doccano,
-    ratings=_read_doccano,
-    items=_doccano_items,
-    has_items=lambda source: _is_doccano(source) and not RESPONSES & source.first.keys(),
-    fields=True,
-    show=("text",),
+    _is_doccano,
+    _read_doccano,
+    _doccano_items,
+    lambda source: _is_doccano(source) and not RESPONSES & source.first.keys(),
 )

@@ -18,6 +18,7 @@ from evenhand.exchange.readers.rows import (
     Reader,
     Rows,
     claimed,
+    has_fields,
     plain_kind,
 )
 from evenhand.exchange.readers.source import (
@@ -456,21 +457,7 @@ def _spec(records: list[Record]) -> object:
     return next((each["spec"] for each in records if "spec" in each), None)
 
 
-INSPECT = Reader(
-    recognises=_is_inspect, ratings=_read_inspect, items=_inspect_items, cluster="sample_id"
-)
-LM_EVAL = Reader(
-    recognises=lambda source: {*TOOLS["lm_eval"]["ratings"]} <= source.first.keys(),
-    ratings=_read_lm_eval,
-    items=_lm_eval_items,
-    cluster="doc_id",
-)
-LIGHTEVAL = Reader(
-    recognises=lambda source: any({*_COLUMNS} <= {*n} for n in (source.columns, source.first)),
-    ratings=_read_lighteval,
-    items=_lighteval_items,
-    cluster="doc_id",
-)
-OPENAI_EVALS = Reader(
-    recognises=_is_openai_evals, ratings=_read_openai_evals, items=_openai_evals_items
-)
+INSPECT = Reader(_is_inspect, _read_inspect, _inspect_items)
+LM_EVAL = Reader(has_fields("lm_eval"), _read_lm_eval, _lm_eval_items)
+LIGHTEVAL = Reader(has_fields("lighteval", in_tables=True), _read_lighteval, _lighteval_items)
+OPENAI_EVALS = Reader(_is_openai_evals, _read_openai_evals, _openai_evals_items)

@@ -351,12 +351,10 @@ def _named(value: Any, names: list[str]) -> Any:
 
 
 PAIR_VOTES = Reader(
-    recognises=lambda source: are_votes(source.first),
-    ratings=lambda rows, source: votes(rows, source.records()),
-    items=lambda rows, source: answers(rows, source, source.records()),
+    lambda source: are_votes(source.first),
+    lambda rows, source: votes(rows, source.records()),
+    lambda rows, source: answers(rows, source, source.records()),
     # Where the answers go by other names it is a table.
-    has_items=lambda source: have_answers(source.first) or "g1_winner" in source.first,
+    lambda source: have_answers(source.first) or "g1_winner" in source.first,
 )
-HUGGING_FACE = Reader(
-    recognises=_is_hugging_face, ratings=_read_hugging_face, items=_hugging_face_items
-)
+HUGGING_FACE = Reader(_is_hugging_face, _read_hugging_face, _hugging_face_items)

@@ -266,16 +266,15 @@ def _asks(span: str, below: dict[str, list[Record]]) -> bool:
 
 
 PROMPTFOO = Reader(
-    recognises=lambda source: any("gradingResult" in each for each in _results(source)[:1]),
-    ratings=_read_promptfoo,
-    items=_promptfoo_items,
-    has_items=lambda source: any({"response", "vars"} <= {*each} for each in _results(source)[:1]),
-    cluster="test",
+    lambda source: any("gradingResult" in each for each in _results(source)[:1]),
+    _read_promptfoo,
+    _promptfoo_items,
+    lambda source: any({"response", "vars"} <= {*each} for each in _results(source)[:1]),
 )
 DEEPEVAL = Reader(
-    recognises=lambda source: any(map(_metrics, _cases(source))),
-    ratings=_read_deepeval,
-    items=_deepeval_items,
-    has_items=_has_deepeval_items,
+    lambda source: any(map(_metrics, _cases(source))),
+    _read_deepeval,
+    _deepeval_items,
+    _has_deepeval_items,
 )
-BRAINTRUST = Reader(recognises=_is_braintrust, ratings=_read_braintrust, items=_braintrust_items)
+BRAINTRUST = Reader(_is_braintrust, _read_braintrust, _braintrust_items)

@@ -203,4 +203,4 @@ def _table(rows: Sequence[_Row], name: str) -> pd.DataFrame:
     return pd.DataFrame(cells, columns=header, index=index, dtype=str)
 
 
-EXCEL = Reader(recognises=_is_excel, ratings=_read_excel, items=as_in_a_table(_read_excel))
+EXCEL = Reader(_is_excel, _read_excel, as_in_a_table(_read_excel))

@@ -537,5 +537,5 @@ def _fault(place: str, path: str) -> str:
     )
 
 
-CHAT = Reader(recognises=_is_chat, ratings=lambda rows, source: None, items=_chat_items)
-JSON = Reader(recognises=_is_json, ratings=_read_json, items=_json_items)
+CHAT = Reader(_is_chat, lambda rows, source: None, _chat_items)
+JSON = Reader(_is_json, _read_json, _json_items)

@@ -19,8 +19,8 @@ from evenhand.exchange.readers.datasets import HUGGING_FACE, PAIR_VOTES, pairs
 from evenhand.exchange.readers.evaluations import BRAINTRUST, DEEPEVAL, PROMPTFOO
 from evenhand.exchange.readers.excel import EXCEL
 from evenhand.exchange.readers.plain_json import CHAT, JSON
-from evenhand.exchange.readers.rows import Export, ItemTable, NoRatingError
-from evenhand.exchange.readers.source import Source
+from evenhand.exchange.readers.rows import Export, ItemRows, ItemTable, NoRatingError, Rows
+from evenhand.exchange.readers.source import TOOLS, Source
 from evenhand.exchange.readers.traces import LANGFUSE, LANGSMITH, MLFLOW, OPIK, PHOENIX, WEAVE
 from evenhand.study.tables.formats import HEADLESS, read_table
 from evenhand.texts import written
@@ -58,14 +58,24 @@ FORMATS = (TABLE, HEADLESS, *READERS)
 
 
 def _ratings(name: str, source: Source) -> Export:
-    tool = name.replace("-", "_")
-    return READERS[name].read(source, lambda: written(f"exchange.{tool}"))
+    """Return the ratings in a file of this kind."""
+    rows, tool = Rows(source), name.replace("-", "_")
+    return READERS[name].ratings(rows, source) or rows.export(written(f"exchange.{tool}"))
 
 
 def _items(name: str, source: Source) -> ItemTable | None:
+    """Return the items in a file; None where its content is of another kind."""
     tool = name.replace("-", "_")
-    reader = CHAT if name == "chat" else READERS[name]
-    return reader.read_items(source, lambda: written(f"exchange.{tool}_items"))
+    reader, how = CHAT if name == "chat" else READERS[name], TOOLS.get(tool, {})
+    if not (reader.has_items or reader.recognises)(source):
+        if "without" in how and reader.recognises(source):
+            raise InputError(f"{source.name} holds {how['without']}")
+        return None
+    rows = ItemRows(source, fields=how.get("users_fields", False))
+    if table := reader.items(rows, source):
+        return table
+    taken = written(f"exchange.{tool}_items")
+    return rows.items(taken, how.get("cluster", ""), how.get("show", ()))
 
 
 _ORDER = [*(name for name in READERS if name != "json"), "chat", "json"]

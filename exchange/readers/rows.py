@@ -11,10 +11,10 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from evenhand.errors import InputError
-from evenhand.exchange.readers.source import Record, Source, fields_in, pattern, text_of
+from evenhand.exchange.readers.source import TOOLS, Record, Source, fields_in, pattern, text_of
 from evenhand.exchange.readers.texts import ANSWERED, Text, as_messages, cell_of, messages_in
 from evenhand.study.tables.columns import shortened
 from evenhand.study.tables.formats import FIRST_ROW
@@ -423,38 +423,25 @@ class ItemRows(_Found):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reader:
+class Reader(NamedTuple):
     """One kind of file. `recognises` tells it by its content, and never raises; `ratings` adds all
     ratings of a file, `items` all items to rate, or either gives a table of its own. Both raise
-    InputError, one sentence, where they cannot be read.
-
-    `has_items` tells a file with items, where it is not every file of the kind; `without` says what
-    another one holds, for the error. `fields`, `cluster` and `show` are those of `ItemRows`.
+    InputError, one sentence, where they cannot be read. `has_items` tells a file with items, where
+    it is not every file of the kind.
     """
 
     recognises: Callable[[Source], bool]
     ratings: Callable[[Rows, Source], Export | None]
     items: Callable[[ItemRows, Source], ItemTable | None]
     has_items: Callable[[Source], bool] | None = None
-    without: str = ""
-    fields: bool = False
-    cluster: str = ""
-    show: tuple[str, ...] = ()
 
-    def read(self, source: Source, taken: Callable[[], str]) -> Export:
-        """Return all ratings; `taken` says what the file was read as."""
-        rows = Rows(source)
-        return self.ratings(rows, source) or rows.export(taken())
 
-    def read_items(self, source: Source, taken: Callable[[], str]) -> ItemTable | None:
-        """Return all items, or None where the content is of another kind."""
-        if not (self.has_items or self.recognises)(source):
-            if self.without and self.recognises(source):
-                raise InputError(f"{source.name} holds {self.without}")
-            return None
-        rows = ItemRows(source, fields=self.fields)
-        return self.items(rows, source) or rows.items(taken(), self.cluster, self.show)
+def has_fields(
+    tool: str, kind: str = "ratings", *, in_tables: bool = False
+) -> Callable[[Source], bool]:
+    """Return what tells a file by the fields of its first record, or of a typed table's columns."""
+    wanted = {*TOOLS[tool][kind]}
+    return lambda source: wanted <= {*((in_tables and source.columns) or source.first)}
 
 
 def as_in_a_table(

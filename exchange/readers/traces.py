@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from evenhand.exchange.readers.rows import ItemRows, Reader, Rows, claimed
+from evenhand.exchange.readers.rows import ItemRows, Reader, Rows, claimed, has_fields
 from evenhand.exchange.readers.source import (
     TOOLS,
     Record,
@@ -755,47 +755,19 @@ def _evaluations(record: Record) -> Record:
     return found
 
 
-LANGFUSE = Reader(
-    recognises=_is_langfuse,
-    ratings=_read_langfuse,
-    items=_langfuse_items,
-    has_items=_has_langfuse_items,
-    without="scores of Langfuse without what they are about; export the traces or the "
-    "observations, which have input and output",
-    cluster="session",
-)
+LANGFUSE = Reader(_is_langfuse, _read_langfuse, _langfuse_items, _has_langfuse_items)
 LANGSMITH = Reader(
-    recognises=_is_langsmith,
-    ratings=_read_langsmith,
-    items=_langsmith_items,
-    has_items=lambda source: {*_LANGSMITH["items"]} <= {*(source.columns or source.first)},
-    without="feedback of LangSmith without what it is about; write down the runs, as "
-    "Client.list_runs() has them",
-    cluster="reference_example_id",
+    _is_langsmith,
+    _read_langsmith,
+    _langsmith_items,
+    has_fields("langsmith", "items", in_tables=True),
 )
-OPIK = Reader(recognises=_is_opik, ratings=_read_opik, items=_opik_items, cluster="thread")
-WEAVE = Reader(
-    recognises=_is_weave,
-    ratings=_read_weave,
-    items=_weave_items,
-    has_items=lambda source: {*_WEAVE["items"]} <= source.first.keys(),
-    cluster="thread",
-)
-MLFLOW = Reader(
-    recognises=_is_mlflow,
-    ratings=_read_mlflow,
-    items=_mlflow_items,
-    has_items=_has_mlflow_items,
-    without="assessments of MLflow without what they are about; write down the traces, as "
-    "mlflow.search_traces() or Trace.to_dict() has them",
-    cluster="session",
-)
+OPIK = Reader(_is_opik, _read_opik, _opik_items)
+WEAVE = Reader(_is_weave, _read_weave, _weave_items, has_fields("weave", "items"))
+MLFLOW = Reader(_is_mlflow, _read_mlflow, _mlflow_items, _has_mlflow_items)
 PHOENIX = Reader(
-    recognises=_is_phoenix,
-    ratings=_read_phoenix,
-    items=_phoenix_items,
-    has_items=lambda source: _is_span(_first(source)) and not _is_annotation(_first(source)),
-    without="annotations of Phoenix without what they are about; export the spans, which have "
-    "input and output",
-    cluster="session",
+    _is_phoenix,
+    _read_phoenix,
+    _phoenix_items,
+    lambda source: _is_span(_first(source)) and not _is_annotation(_first(source)),
 )
