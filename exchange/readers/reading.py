@@ -10,13 +10,22 @@ from evenhand.errors import InputError
 from evenhand.exchange.readers.annotation_tools import (
     ARGILLA,
     DOCCANO,
+    HUGGING_FACE,
     LABEL_STUDIO,
+    PAIR_VOTES,
     POTATO,
     PRODIGY,
+    pairs,
 )
-from evenhand.exchange.readers.benchmarks import INSPECT, LIGHTEVAL, LM_EVAL, OPENAI_EVALS
-from evenhand.exchange.readers.datasets import HUGGING_FACE, PAIR_VOTES, pairs
-from evenhand.exchange.readers.evaluations import BRAINTRUST, DEEPEVAL, PROMPTFOO
+from evenhand.exchange.readers.benchmarks import (
+    BRAINTRUST,
+    DEEPEVAL,
+    INSPECT,
+    LIGHTEVAL,
+    LM_EVAL,
+    OPENAI_EVALS,
+    PROMPTFOO,
+)
 from evenhand.exchange.readers.excel import EXCEL
 from evenhand.exchange.readers.plain_json import CHAT, JSON
 from evenhand.exchange.readers.rows import Export, ItemRows, ItemTable, NoRatingError, Rows

@@ -21,13 +21,14 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ValidationError
 
 from evenhand.errors import InputError
-from evenhand.graders.clients.batches import BatchService, ClaudeBatches
 from evenhand.graders.clients.grader import (
     PLAIN,
     TOOL,
     Access,
     Ask,
+    BatchService,
     BeforeSending,
+    ClaudeBatches,
     Grader,
     Reply,
     asked,

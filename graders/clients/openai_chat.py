@@ -23,15 +23,16 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
-from evenhand.graders.clients.batches import BatchService, OpenAIBatches
 from evenhand.graders.clients.grader import (
     PLAIN,
     TOOL,
     WAYS,
     Access,
     Ask,
+    BatchService,
     BeforeSending,
     Grader,
+    OpenAIBatches,
     Reply,
     asked,
     headers_for,

@@ -36,8 +36,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import anyio
 import anyio.lowlevel
 
-from evenhand.graders.clients.batches import BatchLimits, BatchResult
-from evenhand.graders.clients.grader import Grader, Reply, way_of
+from evenhand.graders.clients.grader import BatchLimits, BatchResult, Grader, Reply, way_of
 from evenhand.graders.failures import (
     ATTEMPTS,
     FILTERED,

@@ -14,7 +14,7 @@ import pytest
 import sqlalchemy as sa
 
 from evenhand.graders import RunSummary
-from evenhand.graders.clients.batches import ClaudeBatches
+from evenhand.graders.clients.grader import ClaudeBatches
 from evenhand.graders.failures import ATTEMPTS
 from evenhand.graders.running.network import BatchRun
 from evenhand.study import Study
