@@ -228,9 +228,7 @@ class GraderSettings:
 
 
 def _check_sampling(spec: GraderSpec, options: GradingOptions) -> None:
-    """Raise InputError where a provider takes no such setting, or where it cannot be combined with
-    the number of draws.
-    """
+    """Raise InputError where a provider takes no such setting, or it does not go with draws."""
     temperature, seed = options.temperature, options.seed
     if temperature is not None and spec.speaks not in ("chat", "messages"):
         raise InputError(f"{spec.provider} takes no temperature; leave out --temperature")

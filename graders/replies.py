@@ -197,9 +197,7 @@ def read_reason(text: str, parser: RubricParser, evidence: dict[str, Any]) -> Ou
 
 
 def _parts(text: str) -> tuple[str, str]:
-    """Split a reply into reason and answer: the two fields of a JSON object, else the text before
-    the last line and the last line.
-    """
+    """Split a reply into reason and answer: two fields of JSON, else the last line and the rest."""
     if re.match(r"(?:```\w*\s*)?\{", text):
         objects = json_fields(text)
         fields = objects[0] if len(objects) == 1 else []

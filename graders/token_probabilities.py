@@ -219,9 +219,7 @@ def _read(
 
 
 def _ends_in_key(found: _Spelled, said: str) -> bool:
-    """Return True if a text ends exactly where a key ends, so that the next token decides whether a
-    longer word follows.
-    """
+    """Return True if a text ends where a key ends, so that a longer word may follow."""
     return bool(found.key and re.search(r"[^\W_]\Z|[+-]\Z", said))
 
 
@@ -275,9 +273,7 @@ def _bare(text: str) -> str:
 
 
 def _answer_start(positions: Sequence[Position], text: str) -> int:
-    """Return the index of the token where the answer's text begins: some servers list the thinking
-    before it.
-    """
+    """Return the index of the answer's first token: some servers list the thinking before it."""
     answer = text.strip()
     texts = [position.text for position in positions]
     at = "".join(texts).rfind(answer)

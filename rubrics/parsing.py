@@ -373,9 +373,7 @@ class RubricParser:
             yield _Given(self._key(match), match.start("key"), match.end(), plain=False)
 
     def _listed(self, text: str, line: re.Match[str], match: re.Match[str]) -> bool:
-        """Return True if a line is one of several that each begin with a key: a list, not an
-        answer.
-        """
+        """Return True if a line is one of several that each begin with a key: a list, no answer."""
         if match.start("key") > 3 or (self._numbers and match["given"] != match["key"]):
             return False
         above = text[: line.start()].rpartition("\n")[0].rpartition("\n")[2]
@@ -399,9 +397,7 @@ class RubricParser:
         return bool(self._numbers and self._forms["of_another_scale"].match(rest))
 
     def _said(self, text: str, at: int, *, own: bool) -> bool:
-        """Return True if the words before an answer make it a mere supposition, or somebody else's
-        answer.
-        """
+        """Return True if the words before an answer suppose it, or make it somebody else's."""
         before = text[:at].rstrip(" ")
         if not own and _ANY["ending_before"].search(before):
             return True
@@ -441,9 +437,7 @@ class RubricParser:
     # Other options put forward.
 
     def _stands(self, key: str, text: str, start: int, *, strict: bool) -> bool:
-        """Return True if nothing from `start` on takes the answer back or puts another option
-        forward.
-        """
+        """Return True if nothing from `start` on takes the answer back or puts forward another."""
         if _meets(words.BACK, text[start:]):
             return False
         start = 0 if strict else start
@@ -532,9 +526,7 @@ class RubricParser:
     def _in_json(
         self, text: str, objects: list[tuple[int, int, list[tuple[str, Any]]]]
     ) -> str | None:
-        """Return the option that the objects in a text give as the answer, if they agree with each
-        other and with the words around them.
-        """
+        """Return the option that the objects in a text give, if they and the words around agree."""
         answers: set[str] = set()
         after, prose, last = "", "", 0
         for start, end, fields in objects:

@@ -153,9 +153,7 @@ def questions_in(columns: list[str]) -> list[str]:
 
 
 def _described(record: Record) -> Record:
-    """The fields and metadata of a record as `to_datasets` makes columns, which does not say which
-    are which.
-    """
+    """The fields and metadata of a record, which `to_datasets` makes columns alike."""
     own = TOOLS["argilla"]["own"]
     return {name: record[name] for name in record if "." not in name and name not in own}
 
@@ -365,9 +363,7 @@ def _is_potato(source: Source) -> bool:
 
 
 def _read_potato(rows: Rows, source: Source) -> None:
-    """An instance is a unit, a scheme a rubric, a user a person, unless the file has them
-    otherwise.
-    """
+    """An instance is a unit, a scheme a rubric, a user a person, where the file says no other."""
     if source.path.is_dir():
         for file in _answers(source.path):
             _add_file(rows, file)
@@ -424,9 +420,7 @@ def _add_flat(rows: Rows, source: Source) -> None:
 
 
 def _columns(records: Sequence[Record]) -> tuple[list[str], list[str]]:
-    """The columns that say one thing of each instance, and those that differ between users and
-    between instances, which are answers.
-    """
+    """The columns that say one thing of each instance, and the answers: those that differ."""
     about: dict[str, list[str]] = {"instance_id": [], "user_id": []}
     names = [name for name in (records[0] if records else {}) if name not in _HEAD]
     for key, found in about.items():
@@ -860,9 +854,7 @@ def _read_hugging_face(rows: Rows, source: Source) -> Export:
 
 
 def _hugging_face_items(rows: ItemRows, source: Source) -> ItemTable:
-    """A row is an item, with the columns of a CSV file; or Argilla's records, or answers that were
-    compared.
-    """
+    """A row is an item, as in a CSV file; or Argilla's records, or answers that were compared."""
     columns, records, files = _dataset(source)
     if questions_in(columns):
         return items_of_dataset(source, records)

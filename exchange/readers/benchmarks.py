@@ -35,6 +35,7 @@ from evenhand.exchange.readers.source import (
     parsed,
     snake_case,
     text_of,
+    unpaged,
 )
 from evenhand.exchange.readers.texts import messages_in, opened, texts_of
 from evenhand.exchange.readers.traces import name_of
@@ -87,9 +88,7 @@ def _add_metrics(rows: Rows, unit: str, metrics: Mapping[str, object], how: str 
 def _add_texts(
     rows: ItemRows, doc: str, texts: list[str], given: object, expected: object, about: object
 ) -> None:
-    """Add the texts generated on a document; they belong together. Likelihoods of given answers
-    are no texts.
-    """
+    """Add the texts generated on a document, which belong together; likelihoods are no texts."""
     if not texts:
         rows.leave_out(written("left_out.likelihoods"))
     for number, text in enumerate(texts, 1):
@@ -144,7 +143,11 @@ def _inspect_items(rows: ItemRows, source: Source) -> None:
     # A sample's events, which fill a log, are let go one sample at a time.
     samples = [_kept(sample) for sample in _all_of_it(source)]
     several = _several_epochs(samples)
-    model = inside(_header(source), "eval", "model")
+    header: object = source.document
+    if archive := source.archive:
+        name = next(each for each in _INSPECT["headers"] if each in archive.names)
+        header = parsed(archive.read(name), f"{source.name}, {name}")
+    model = inside(header, "eval", "model")
     for sample in samples:
         name, epoch = text_of(sample["id"]), text_of(sample["epoch"])
         rows.add(
@@ -198,15 +201,6 @@ def _with_attachments(value: object, held: Record) -> object:
 
 def _several_epochs(samples: Iterable[Record]) -> bool:
     return any(text_of(sample.get("epoch")) not in ("", "1") for sample in samples)
-
-
-def _header(source: Source) -> object:
-    """The log's description of its evaluation."""
-    archive = source.archive
-    if archive is None:
-        return source.document
-    name = next(name for name in _INSPECT["headers"] if name in archive.names)
-    return parsed(archive.read(name), f"{source.name}, {name}")
 
 
 def _all_of_it(source: Source) -> Iterator[Record]:
@@ -538,9 +532,7 @@ def _add_grades(rows: Rows, unit: str, grader: str, parts: list[Record]) -> None
 
 
 def _is_error(part: Record) -> bool:
-    """Return True if the grader's answer was not understood; older versions say so in the reason
-    alone.
-    """
+    """Return True if the grader's answer was not understood; older versions give only a reason."""
     said = text_of(part.get("reason")).startswith(_NOT_UNDERSTOOD)
     return inside(part, "metadata", "graderError") is True or said
 
@@ -611,7 +603,6 @@ def _metrics(case: Record) -> list[Record]:
 
 # ---- Braintrust ---------------------------------------------------------------------------------
 # The rows of an experiment or of logs, as its page, its API and `fetch` give them.
-_PAGES = ("data", "events", "rows")
 
 
 def _is_braintrust(source: Source) -> bool:
@@ -652,12 +643,7 @@ def _braintrust_items(rows: ItemRows, source: Source) -> None:
 
 
 def _rows(records: list[Record]) -> list[Record]:
-    """The rows of a file, also of pages that hold them."""
-    found = []
-    for record in records:
-        inner = next((record[name] for name in _PAGES if isinstance(record.get(name), list)), None)
-        found += [record] if inner is None or "root_span_id" in record else objects(inner)
-    return found
+    return unpaged(records, ("data", "events", "rows"), "root_span_id")
 
 
 def _row_id(record: Record) -> str:

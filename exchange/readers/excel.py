@@ -140,9 +140,7 @@ def _refuse_unsaved(source: Source, title: str, rows: Sequence[_Row]) -> None:
 
 
 def _refuse_dates(rows: Sequence[_Row], place: str) -> None:
-    """Raise InputError for a column in which some cells are dates and others are not: Excel makes
-    dates of labels such as 1-2.
-    """
+    """Raise InputError for a column with some dates: Excel makes dates of labels such as 1-2."""
     from openpyxl.utils import get_column_letter
 
     header, *body = rows

@@ -172,9 +172,7 @@ def _is_json(source: Source) -> bool:
 
 
 def _read_json(rows: Rows, source: Source) -> Export | None:
-    """An item is a unit, by its id if each has one of its own, and whoever labels it a rater. Flat
-    items are a table.
-    """
+    """An item is a unit, by an id of its own; who labels it a rater. Flat items are a table."""
     where, records = _items_in(source)
     records = [each for record in records for each in _whole(record)]
     if not any(_carriers(record) for record in records):
@@ -185,7 +183,11 @@ def _read_json(rows: Rows, source: Source) -> Export | None:
         one_line(record.get(key)) if key else str(number)
         for number, record in enumerate(records, start=1)
     ]
-    units = rows.units([(unit, _contents(each)) for unit, each in zip(units, records, strict=True)])
+    contents = []
+    for record in records:  # without the answers to it
+        used = _carriers(record)
+        contents.append({name: value for name, value in record.items() if name not in used})
+    units = rows.units(list(zip(units, contents, strict=True)))
     labels: set[str] = set()
     placed = False
     for unit, record in zip(units, records, strict=True):
@@ -331,12 +333,6 @@ def _id_key(records: list[Record]) -> str:
     return likely_columns(several or able, ["unit_id"]).get("unit_id", "")
 
 
-def _contents(record: Record) -> Record:
-    """What an item is, without the answers to it."""
-    used = _carriers(record)
-    return {name: value for name, value in record.items() if name not in used}
-
-
 def _table(records: list[Record], source: str) -> pd.DataFrame:
     import pandas as pd
 
@@ -371,9 +367,7 @@ def _carries(key: str, value: object, record: Record) -> bool:
 
 
 def _parallel(key: str, value: object, record: Record) -> dict[str, str]:
-    """Labels by rater, where a key beside it has as many raters as this one has labels, in lists
-    or with commas between them.
-    """
+    """Labels by rater, where a key beside it has as many raters as this one has labels."""
     labels = _split(value)
     for name in record:
         if name != key and _NAMES.fullmatch(name):
@@ -505,9 +499,7 @@ def _person(value: object) -> str:
 
 
 def _kind(rater: str, key: str) -> str:
-    """The kind of a rater by name, or by the key that the answers are under; "" where neither
-    shows it.
-    """
+    """The kind of a rater by name, or by the key above the answers; "" where neither shows it."""
     if kind := plain_kind(rater):
         return kind
     if pattern("json", "machine").search(key):

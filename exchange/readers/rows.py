@@ -169,7 +169,8 @@ class Rows(_Found):
         for answers on another.
         """
         marks: dict[str, set[str]] = defaultdict(set)
-        own = [_mark(content) for _, content in named]
+        contents = [json.dumps(each, sort_keys=True, default=str) for _, each in named]
+        own = [sha256(each.encode()).hexdigest()[:6] for each in contents]
         for (unit, _), mark in zip(named, own, strict=True):
             marks[unit].add(mark)
         if again := [unit for unit, found in marks.items() if unit and len(found) > 1]:
@@ -218,9 +219,7 @@ class Rows(_Found):
         )
 
     def _units_columns(self) -> dict[str, dict[str, str]]:
-        """Return the units' descriptions by column, without columns of long texts, which cannot
-        define parts of the sample.
-        """
+        """Return the units' descriptions by column, without long texts, which define no parts."""
         columns: dict[str, dict[str, str]] = {}
         for unit, own in self._units.items():
             for name, value in own.items():
@@ -230,11 +229,6 @@ class Rows(_Found):
             for name, values in columns.items()
             if all(len(each) <= LONGEST_LABEL and "\n" not in each for each in values.values())
         }
-
-
-def _mark(content: object) -> str:
-    """Six characters that differ where contents do."""
-    return sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:6]
 
 
 def one_line(value: object) -> str:

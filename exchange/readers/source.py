@@ -232,6 +232,18 @@ def objects(value: object) -> list[Record]:
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
+def unpaged(records: list[Record], names: Sequence[str], whole: str = "") -> list[Record]:
+    """The records of a file, also of pages that hold them under one of these names; one with the
+    field `whole` is no page.
+    """
+    found = []
+    for record in records:
+        inner = next((record[name] for name in names if isinstance(record.get(name), list)), None)
+        is_page = inner is not None and not (whole and whole in record)
+        found += unpaged(objects(inner), names, whole) if is_page else [record]
+    return found
+
+
 def inside(record: object, *path: str) -> Any:
     """Return the value at the end of a path of keys; None where the path leads nowhere."""
     for key in path:

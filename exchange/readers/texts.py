@@ -248,9 +248,7 @@ def reply_text(cell: str) -> str:
 
 
 def _is_signed(value: Record) -> bool:
-    """Return True if an object has what only a provider's reply has; others' data may have the
-    same keys for their texts.
-    """
+    """Return True if an object has what only a provider's reply has, and no data of others."""
     if _SIGNATURE & value.keys() or isinstance(value.get("usage"), dict):
         return True
     if _LANGUAGE_MODEL.match(text_of(value.get("model"))):

@@ -21,6 +21,7 @@ from evenhand.exchange.readers.source import (
     only,
     snake_case,
     text_of,
+    unpaged,
 )
 from evenhand.exchange.readers.texts import (
     EXPECTED,
@@ -202,9 +203,7 @@ def _has_langfuse_items(source: Source) -> bool:
 
 
 def _langfuse_items(rows: ItemRows, source: Source) -> None:
-    """A trace is an item; in a file of observations alone, those that lie uppermost. Traces of one
-    session belong together.
-    """
+    """A trace is an item, or an uppermost observation; those of one session belong together."""
     spans: dict[str, Span] = {}
     for record in _langfuse_records(source.records()):
         for span in _spans(record):
@@ -252,9 +251,7 @@ def _langfuse_span(record: Record, trace: str, parent: str, ids: Record) -> Span
 
 
 def _langfuse_records(records: list[Record]) -> list[Record]:
-    """The records of a file, also of pages with `data` and of a trace that was downloaded with its
-    observations, by names with underscores.
-    """
+    """The records of a file, of its pages and of a downloaded trace, with names in snake case."""
     found = []
     for record in records:
         inner = [record]
@@ -376,9 +373,7 @@ def _opik_scores(records: list[Record]) -> Iterator[tuple[str, str, str, str, ob
 
 
 def _opik_items(rows: ItemRows, source: Source) -> None:
-    """A trace is an item; in a file of spans alone, those that lie uppermost. Traces of one thread
-    belong together.
-    """
+    """A trace is an item, or an uppermost span; those of one thread belong together."""
     spans = []
     for record, unit in _opik_records(source.records()):
         known = fields_in(record.get("metadata"))
@@ -471,7 +466,7 @@ def _is_mlflow(source: Source) -> bool:
         return "assessments" in columns and not _IDS.isdisjoint(columns)
     if {"assessment_name", "source"} <= source.first.keys():
         return True
-    first = _traces([source.first])
+    first = unpaged([source.first], ["traces"])
     return bool(first) and any(
         isinstance(inside(each, "assessments"), list)
         for trace in first
@@ -482,7 +477,7 @@ def _is_mlflow(source: Source) -> bool:
 def _read_mlflow(rows: Rows, source: Source) -> None:
     """A trace or span is a unit, an assessment's name a rubric, its source a rater."""
     columns = [name for name in source.columns if name in (*_IDS, "assessments")]
-    for trace in _traces(source.records(columns)):
+    for trace in unpaged(source.records(columns), ["traces"]):
         if "assessment_name" in trace:
             _add_assessment(rows, text_of(trace.get("trace_id")), trace)
             continue
@@ -494,7 +489,7 @@ def _read_mlflow(rows: Rows, source: Source) -> None:
 
 def _has_mlflow_items(source: Source) -> bool:
     columns = source.columns
-    first = [dict.fromkeys(columns, "")] if columns else _traces([source.first])
+    first = [dict.fromkeys(columns, "")] if columns else unpaged([source.first], ["traces"])
     return any(
         isinstance(trace.get("info"), dict)
         if isinstance(inside(trace, "data", "spans"), list)
@@ -504,11 +499,9 @@ def _has_mlflow_items(source: Source) -> bool:
 
 
 def _mlflow_items(rows: ItemRows, source: Source) -> None:
-    """A trace is an item, an expectation that it holds the reference; traces of one session belong
-    together.
-    """
+    """A trace is an item, an expectation its reference; those of one session belong together."""
     columns = [name for name in source.columns if name not in _MLFLOW["unused"]]
-    for trace in _traces(source.records(columns)):
+    for trace in unpaged(source.records(columns), ["traces"]):
         add_traces(rows, _mlflow_spans(trace))
 
 
@@ -551,15 +544,6 @@ def _mlflow_spans(trace: Record) -> Iterator[Span]:
             cluster=text_of(session),
             about=own,
         )
-
-
-def _traces(records: list[Record]) -> list[Record]:
-    """The traces of a file; of one that wraps them in `traces` as well."""
-    return [
-        trace
-        for record in records
-        for trace in (objects(record["traces"]) if "traces" in record else [record])
-    ]
 
 
 def _add_assessment(rows: Rows, trace: str, assessment: Record) -> None:
@@ -630,12 +614,12 @@ def _phoenix_items(rows: ItemRows, source: Source) -> None:
 
 def _first(source: Source) -> Record:
     """The first span or annotation; of a typed table the names of its columns."""
-    return dict.fromkeys(source.columns, "") or next(iter(_phoenix_spans([source.first])), {})
+    return dict.fromkeys(source.columns, "") or next(iter(unpaged([source.first], _PAGES)), {})
 
 
 def _records(source: Source) -> list[Record]:
     """All spans or annotations."""
-    return _phoenix_spans(source.records(source.columns))
+    return unpaged(source.records(source.columns), _PAGES)
 
 
 def _is_annotation(record: Record) -> bool:
@@ -647,15 +631,6 @@ def _is_span(record: Record) -> bool:
     return at(record, "context.span_id") is not None and any(
         name == "attributes" or name.startswith(_PREFIX) for name in record
     )
-
-
-def _phoenix_spans(records: list[Record]) -> list[Record]:
-    """The spans of a file, also of pages and of traces that hold them."""
-    found = []
-    for record in records:
-        inner = next((record[name] for name in _PAGES if isinstance(record.get(name), list)), None)
-        found += [record] if inner is None else _phoenix_spans(objects(inner))
-    return found
 
 
 def _span(record: Record) -> Span:

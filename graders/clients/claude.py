@@ -108,9 +108,7 @@ def build_request(
 
 
 def _thinking(said: str) -> dict[str, Any]:
-    """Return the request's thinking parameters. A number of tokens raises the limit on output by as
-    much, since thinking counts towards it.
-    """
+    """Return the request's thinking parameters. Tokens of thinking raise the limit on output."""
     if said.isdecimal():
         thinking = {"type": "enabled", "budget_tokens": int(said)}
         return {"thinking": thinking, "max_tokens": MAX_TOKENS + int(said)}

@@ -166,9 +166,7 @@ def _answer(task: GradingTask) -> int:
 
 
 def _prompts(study: Study, task: GradingTask, most: int) -> Iterator[tuple[PromptText, int]]:
-    """Yield prompts, each with its number of draws; evenly spaced ones where there are more than
-    `most`.
-    """
+    """Yield prompts with their numbers of draws; evenly spaced ones where there are over `most`."""
     step = max(1, ceil(len(task.questions) / task.settings.draws / most))
     asked = groupby(task.questions, key=lambda question: question.prompted)
     draws = islice(((next(group), 1 + sum(1 for _ in group)) for _, group in asked), 0, None, step)

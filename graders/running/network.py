@@ -393,9 +393,7 @@ def run_all(parts: Sequence[Part], progress: ProgressCounter) -> None:
 
 
 def _first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the first error in a group, so that callers see what they would see without
-    concurrency.
-    """
+    """Return the first error in a group, as callers would see it without concurrency."""
     first = group.exceptions[0]
     return _first_of(first) if isinstance(first, BaseExceptionGroup) else first
 
@@ -715,9 +713,7 @@ class BatchRun(Part):
         return [replace(grade, rubric_hash=request.rubric_hash) for grade in grades]
 
     def _questions(self, request: BatchRequest) -> list[Question] | None:
-        """Return the questions of a request, or None where the study no longer accepts answers to
-        the text that was asked.
-        """
+        """Return the questions of a request; None where the study no longer accepts its text."""
         rubric = self._rubrics.get(request.rubric)
         if rubric is None or request.rubric_hash not in self._accepted[rubric.name]:
             return None

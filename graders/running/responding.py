@@ -242,9 +242,7 @@ def _put(
     context: RunContext,
     summary: GraderSummary,
 ) -> None:
-    """Put a job's questions to a model. Raises InputError where its key or, under a budget, its
-    price is missing.
-    """
+    """Put a job's questions to a model. Raises InputError where a key or a price is missing."""
     tariff = priced(spec, context.budget, "", study.config.prices)
     job.grader = open_grader(Access(spec, settings, context.scrubber, context.limits.timeout))
     run_all([LiveRun(job, context, summary, tariff)], context.progress)
