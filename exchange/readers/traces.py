@@ -6,8 +6,8 @@ below it retrieved is its context, and the model that they asked is its subject.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from evenhand.exchange.readers.rows import ItemRows, Reader, Rows, claimed, has_fields
@@ -65,12 +65,21 @@ class Span:
     about: Record = field(default_factory=dict)
 
     @classmethod
-    def of(cls, record: Record, form: Mapping[str, Any], **more: Any) -> Span:
-        """Return the step of a record in which its parts have these names (`span` in `TOOLS`)."""
+    def of(cls, record: Record, tool: str, **more: Any) -> Span:
+        """Return the step of a record in which its parts have the tool's names (`span` in
+        `TOOLS`).
+        """
+        form = TOOLS[tool]["span"]
         step = {name: name_at(record, form.get(name, ())) for name in _STEP}
-        ids = {name: name_at(record, [path]) for name, path in form.get("ids", {}).items()}
-        texts = {"given": record.get(form["given"]), "made": record.get(form["made"])}
-        known = {"unit": step["id"], "item_id": step["id"], "ids": ids, **texts}
+        texts = {name: record.get(form[name]) for name in ("given", "made")}
+        known: Record = {
+            "unit": step["id"],
+            "item_id": step["id"],
+            "ids": {name: name_at(record, paths) for name, paths in form.get("ids", {}).items()},
+            "about": fields_in(record.get(form.get("about"))),
+            "expected": at(record, form.get("expected", "")),
+            **({name: opened(text) for name, text in texts.items()} if form.get("json") else texts),
+        }
         return cls(**step | known | more)
 
     @property
@@ -140,6 +149,18 @@ def _add(rows: ItemRows, span: Span, under: list[Span]) -> None:
         ids=span.ids,
         about=span.about,
     )
+
+
+def _items_of(
+    tool: str, more: Callable[[Record], Record] = lambda record: {}
+) -> Callable[[ItemRows, Source], None]:
+    """Return a reader of a file of steps: the uppermost of each trace that answer are items."""
+
+    def items(rows: ItemRows, source: Source) -> None:
+        records = source.records(source.columns)
+        add_traces(rows, [Span.of(each, tool, **more(each)) for each in records])
+
+    return items
 
 
 def name_of(*values: object) -> str:
@@ -245,9 +266,8 @@ def _langfuse_span(record: Record, trace: str, parent: str, ids: Record) -> Span
     no_facts = _LANGFUSE["no_facts"]
     about = {name: only(each) for name, each in record.items() if name not in no_facts}
     about |= fields_in(opened(record.get("metadata")))
-    span = Span.of(record, _LANGFUSE["span"], about=about, unit="/".join(ids.values()), ids=ids)
-    texts = {"given": opened(span.given), "made": opened(span.made)}
-    return replace(span, trace=trace, parent=parent, **texts)
+    where = {"trace": trace, "parent": parent, "unit": "/".join(ids.values()), "ids": ids}
+    return Span.of(record, "langfuse", about=about, **where)
 
 
 def _langfuse_records(records: list[Record]) -> list[Record]:
@@ -293,11 +313,6 @@ def _label(score: Record, form: str) -> object:
 
 # ---- LangSmith ----------------------------------------------------------------------------------
 # Feedback as `Client.list_feedback` or the API gives it.
-_LANGSMITH = TOOLS["langsmith"]
-
-
-def _is_langsmith(source: Source) -> bool:
-    return {*_LANGSMITH["ratings"]} <= source.first.keys()
 
 
 def _read_langsmith(rows: Rows, source: Source) -> None:
@@ -308,19 +323,10 @@ def _read_langsmith(rows: Rows, source: Source) -> None:
         _add_feedback(rows, feedback, "langsmith")
 
 
-def _langsmith_items(rows: ItemRows, source: Source) -> None:
-    """The uppermost run of a trace is an item; runs on one example of a dataset belong together. A
-    feedback key that a run has one value of gives a column.
-    """
-    add_traces(rows, map(_langsmith_span, source.records(source.columns)))
-
-
-def _langsmith_span(run: Record) -> Span:
+def _key_values(run: Record) -> Record:
+    """The feedback keys that a run has one value of."""
     feedback = fields_in(opened(run.get("feedback_stats")))
-    span = Span.of(
-        run, _LANGSMITH["span"], about={name: _one_value(each) for name, each in feedback.items()}
-    )
-    return replace(span, given=opened(span.given), made=opened(span.made))
+    return {"about": {name: _one_value(each) for name, each in feedback.items()}}
 
 
 def _one_value(stats: object) -> object:
@@ -374,13 +380,8 @@ def _opik_scores(records: list[Record]) -> Iterator[tuple[str, str, str, str, ob
 
 def _opik_items(rows: ItemRows, source: Source) -> None:
     """A trace is an item, or an uppermost span; those of one thread belong together."""
-    spans = []
-    for record, unit in _opik_records(source.records()):
-        known = fields_in(record.get("metadata"))
-        more = {"unit": unit, "about": known, "expected": known.get("expected_output")}
-        span = Span.of(record, _OPIK["span"], **more)
-        spans.append(replace(span, ids={"trace_id": span.trace}))
-    add_traces(rows, spans)
+    records = _opik_records(source.records())
+    add_traces(rows, [Span.of(record, "opik", unit=unit) for record, unit in records])
 
 
 def _opik_records(records: list[Record]) -> Iterator[tuple[Record, str]]:
@@ -398,10 +399,6 @@ def _opik_records(records: list[Record]) -> Iterator[tuple[Record, str]]:
 _WEAVE = TOOLS["weave"]
 _ANNOTATION, _RUNNABLE = "wandb.annotation.", "wandb.runnable."
 _NOTE, _REACTION = "wandb.note.", "wandb.reaction."
-
-
-def _is_weave(source: Source) -> bool:
-    return any({*_WEAVE[kind]} <= source.first.keys() for kind in ("items", "ratings"))
 
 
 def _read_weave(rows: Rows, source: Source) -> None:
@@ -433,11 +430,6 @@ def _read_weave(rows: Rows, source: Source) -> None:
             rows.add(unit, person, who, inside(payload, "value"), rubric, created_at=when)
 
 
-def _weave_items(rows: ItemRows, source: Source) -> None:
-    """The uppermost call of a trace that has an output is an item."""
-    add_traces(rows, map(_weave_span, source.records()))
-
-
 def _feedback(records: list[Record]) -> Iterator[Record]:
     """The feedback of a file, and that of its calls."""
     for record in records:
@@ -447,10 +439,8 @@ def _feedback(records: list[Record]) -> Iterator[Record]:
             yield {"weave_ref": record.get("id")} | each
 
 
-def _weave_span(call: Record) -> Span:
-    model = next(iter(fields_in(inside(call, "summary", "usage"))), "")
-    about = fields_in(call.get("attributes"))
-    return Span.of(call, _WEAVE["span"], model=model, about=about)
+def _first_model(call: Record) -> Record:
+    return {"model": next(iter(fields_in(inside(call, "summary", "usage"))), "")}
 
 
 # ---- MLflow -------------------------------------------------------------------------------------
@@ -732,13 +722,18 @@ def _evaluations(record: Record) -> Record:
 
 LANGFUSE = Reader(_is_langfuse, _read_langfuse, _langfuse_items, _has_langfuse_items)
 LANGSMITH = Reader(
-    _is_langsmith,
+    has_fields("langsmith"),
     _read_langsmith,
-    _langsmith_items,
+    _items_of("langsmith", _key_values),
     has_fields("langsmith", "items", in_tables=True),
 )
 OPIK = Reader(_is_opik, _read_opik, _opik_items)
-WEAVE = Reader(_is_weave, _read_weave, _weave_items, has_fields("weave", "items"))
+WEAVE = Reader(
+    lambda source: has_fields("weave", "items")(source) or has_fields("weave")(source),
+    _read_weave,
+    _items_of("weave", _first_model),
+    has_fields("weave", "items"),
+)
 MLFLOW = Reader(_is_mlflow, _read_mlflow, _mlflow_items, _has_mlflow_items)
 PHOENIX = Reader(
     _is_phoenix,
