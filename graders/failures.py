@@ -114,10 +114,20 @@ class Refusal:
 
 
 @cache
+def _table() -> dict[str, Any]:
+    return tomllib.loads(files("evenhand.graders").joinpath("refusals.toml").read_text("utf-8"))
+
+
+def live_statuses() -> dict[str, int]:
+    """Return the status with which each error of Claude's batches would have come live."""
+    statuses: dict[str, int] = _table()["claude_status"]
+    return statuses
+
+
+@cache
 def refusals() -> tuple[Refusal, ...]:
     """Return the rows of `refusals.toml`, in their order."""
-    text = files("evenhand.graders").joinpath("refusals.toml").read_text("utf-8")
-    rows = tomllib.loads(text)["refusal"]
+    rows = _table()["refusal"]
     return tuple(Refusal(**row | {"status": tuple(row.get("status", ()))}) for row in rows)
 
 

@@ -86,7 +86,10 @@ def plan_grading(
     if text is None:
         chosen = _chosen(study, options.rubrics)
         if own:
-            chosen = [own.for_rubric(_the_one(chosen))]
+            if len(chosen) > 1:
+                names = ", ".join(rubric.name for rubric in chosen)
+                raise InputError(written("judge_prompt.which_rubric", names=names))
+            chosen = [own.for_rubric(chosen[0])]
             if chosen[0].several:
                 raise InputError(
                     f"rubric {chosen[0].name!r} asks for several options, which a prompt of your "
@@ -186,14 +189,6 @@ def _check_own_prompt(specs: Sequence[GraderSpec], options: GradingOptions) -> N
     for spec in specs:
         if spec.speaks == "baseline":
             raise InputError(written("judge_prompt.with_baseline", grader=spec.text))
-
-
-def _the_one(rubrics: Sequence[Rubric]) -> Rubric:
-    """Return the only rubric. Raises InputError where there are several."""
-    if len(rubrics) > 1:
-        names = ", ".join(rubric.name for rubric in rubrics)
-        raise InputError(written("judge_prompt.which_rubric", names=names))
-    return rubrics[0]
 
 
 def _held_out(study: Study, text: Rubric) -> list[str]:

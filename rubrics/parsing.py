@@ -189,10 +189,7 @@ class FieldNames:
         return not denies_fault and length > 2 and not _ANY["denied"].match(rest)
 
 
-_ANSWERS = (
-    "answer_announced", "answer_chosen", "answer_tagged", "answer_first", "answer_boxed",
-    "answer_bracketed", "answer_labelled", "answer_chosen_after",
-)  # fmt: skip
+_ANSWERS = [name for name in _table("answer_forms.toml") if name.startswith("answer_")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -551,10 +548,10 @@ class RubricParser:
                     if self._gives_any(value):
                         return None
                     after += f"\n{value}" if answers and isinstance(value, str) else ""
-                elif (
-                    _ANY["field_of_end"].search(name) and self._numbers and not self._is_end(value)
-                ):
-                    return None
+                elif _ANY["field_of_end"].search(name) and self._numbers:
+                    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+                    if is_number and value != int(self._numbers[1]):  # of another scale
+                        return None
         outside = text[last:]
         if len(answers) != 1 or "" in answers:
             return None
@@ -577,11 +574,6 @@ class RubricParser:
             return None
         match = self._forms["alone"].fullmatch(value.strip())
         return self._key(match) if match and not self._misnamed(match) else None
-
-    def _is_end(self, value: object) -> bool:
-        """Return True unless a value is a number other than the scale's upper end."""
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        return not number or value == int((self._numbers or ("", "0"))[1])
 
     def _is_answer(self, name: str) -> bool:
         return bool(self._forms["field_of_answer"].fullmatch(name.strip()))

@@ -123,18 +123,13 @@ def _content(prompt: PromptText) -> str | list[dict[str, Any]]:
     """Return the unit's part of the prompt, in one piece or cut where a part may be cached."""
     if not prompt.cuts and not prompt.images:
         return prompt.user
-    ends = (0, *prompt.cuts)
-    pieces = [_cached(prompt.user[a:b]) for a, b in pairwise(ends)]
-    return [*_pictures(prompt), *pieces, {"type": "text", "text": prompt.user[ends[-1] :]}]
-
-
-def _pictures(prompt: PromptText) -> list[dict[str, Any]]:
-    """Return the unit's images, each after the tag that it belongs to."""
     parts: list[dict[str, Any]] = []
-    for name, image in prompt.images:
+    for name, image in prompt.images:  # each after the tag that it belongs to
         source = {"type": "base64", "media_type": image.media, "data": image.data}
         parts += [{"type": "text", "text": f"<{name}>:"}, {"type": "image", "source": source}]
-    return parts
+    ends = (0, *prompt.cuts)
+    parts += [_cached(prompt.user[a:b]) for a, b in pairwise(ends)]
+    return [*parts, {"type": "text", "text": prompt.user[ends[-1] :]}]
 
 
 class _ContentBlock(BaseModel):

@@ -26,6 +26,7 @@ from evenhand.graders.failures import (
     answered_within,
     failure_of,
     json_object,
+    live_statuses,
     refused,
     told,
 )
@@ -56,18 +57,6 @@ if TYPE_CHECKING:
 UNREADABLE = (ValueError, TypeError, AttributeError, LookupError)
 """Errors that the SDKs raise where a proxy answers 200 with a page."""
 _CLOCKS_DIFFER = timedelta(minutes=10)
-_LIVE_STATUS = {
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "billing_error": 402,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "api_error": 500,
-    "overloaded_error": 529,
-}
-"""With which status each error would have come live (platform.claude.com/docs/en/api/errors)."""
 _CHAT_ENDPOINT: Final = "/v1/chat/completions"
 _CHUNK_NAME = "evenhand_chunk"
 _ENDED = ("completed", "expired", "cancelled", "failed")
@@ -220,7 +209,8 @@ class ClaudeBatches(_Service):
         if result["type"] != "errored":  # expired or canceled
             return BatchResult(custom_id=name, failure=Transient(result["type"]))
         codes, message = told(result.get("error"))
-        status = next((_LIVE_STATUS[code] for code in codes.split() if code in _LIVE_STATUS), None)
+        known = live_statuses()
+        status = next((known[code] for code in codes.split() if code in known), None)
         failure = refused(status, codes, message or codes, self._spec, self._scrubber)
         return BatchResult(custom_id=name, failure=failure)
 

@@ -211,7 +211,9 @@ class LiveRun(Part):
             facts |= self._job.sent(question, prompt, reply.request)
             rest = self._job.rest(question, reply)
             facts |= {"finished_at": utc_now()} | ({ASKED_AGAIN: True} if rest == question else {})
-            await self._keep_reply(question, reply, facts)
+            self._failed_in_a_row = 0
+            self._replies += 1
+            await self._commit([*self._release(), *self._job.kept(question, reply, facts)])
             if rest:
                 await self._answer(rest, prompt)
 
@@ -284,12 +286,6 @@ class LiveRun(Part):
     async def _pause(self, seconds: float) -> None:
         with anyio.move_on_after(seconds):
             await self._halted.wait()
-
-    async def _keep_reply(self, question: Any, reply: Reply, facts: dict[str, Any]) -> None:
-        self._failed_in_a_row = 0
-        self._replies += 1
-        records = self._job.kept(question, reply, facts)
-        await self._commit([*self._release(), *records])
 
     async def _keep_failure(
         self, question: Any, failure: GraderFailure, facts: dict[str, Any]
@@ -673,8 +669,10 @@ class BatchRun(Part):
         reports no usage. Both services state that they do not bill requests that expired, were
         canceled or failed.
         """
-        if not all(_is_priced(by_name.get(request.custom_id)) for request in chunk.requests):
-            return _at_most(chunk)
+        for request in chunk.requests:
+            result = by_name.get(request.custom_id)
+            if result is None or (result.body is not None and not result.body.get("usage")):
+                return _at_most(chunk)
         known = (grade.provenance.get("cost_usd", 0.0) for grade in grades)
         return Decimal(str(round(math.fsum(known), 9)))
 
@@ -734,13 +732,6 @@ class BatchRun(Part):
 
     async def _pause(self) -> None:
         await anyio.sleep(_LOOK_EVERY * self._limits.wait_scale)
-
-
-def _is_priced(result: BatchResult | None) -> bool:
-    """Return True if the cost of one line of a batch is known."""
-    if result is None:
-        return False
-    return result.body is None or bool(result.body.get("usage"))
 
 
 def _at_most(chunk: Chunk) -> Decimal:
