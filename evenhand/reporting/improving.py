@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from evenhand.analysis.verdicts.judge import Verdict
     from evenhand.graders import GraderForecast, GraderSummary, RunSummary
     from evenhand.graders.injection import AuditOptions
-    from evenhand.graders.plan import GradingTask
+    from evenhand.graders.options import GradingTask
     from evenhand.graders.running.run import Progress
     from evenhand.graders.running.runner import Rounds
     from evenhand.reporting.panel import Line

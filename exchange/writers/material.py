@@ -10,13 +10,19 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
-from evenhand.rubrics.rendering import TEXT_VARIABLES
 from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
 
-TEXTS = TEXT_VARIABLES
+TEXTS = {
+    "prompt": "Prompt",
+    "response": "Response",
+    "prompt_a": "Prompt A",
+    "response_a": "Response A",
+    "prompt_b": "Prompt B",
+    "response_b": "Response B",
+}
 """Columns of units with the rated texts, and their headings where they are shown."""
 _COMBINED = ("draw", "order")
 _FACTS = ("p_positive", "prob_method", "draw", "order", "seconds", "rubric_hash")

@@ -49,10 +49,9 @@ from evenhand.graders.failures import (
     Stopped,
 )
 from evenhand.graders.options import GraderSettings, about_retirement
-from evenhand.graders.replies import Outcome, Said, outcome_of
+from evenhand.graders.replies import OrNone, Outcome, Said, outcome_of
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
-from evenhand.graders.token_probabilities import OrNone
 from evenhand.rubrics import PromptText, Rubric
 from evenhand.texts import written
 

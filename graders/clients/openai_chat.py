@@ -61,14 +61,15 @@ from evenhand.graders.replies import (
     DECLINED,
     LITELLM_DECLINED,
     NOT_LOGPROBS,
+    OrNone,
     Outcome,
+    Position,
     Said,
     by_litellm,
     outcome_of,
 )
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
-from evenhand.graders.token_probabilities import OrNone, Position
 from evenhand.rubrics import PromptText, Rubric
 from evenhand.texts import written
 

@@ -11,8 +11,13 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from evenhand.graders.clients.grader import told_by_study
-from evenhand.graders.options import GraderSettings, GradingOptions, warnings_about
-from evenhand.graders.plan import GradingTask, plan_grading
+from evenhand.graders.options import (
+    GraderSettings,
+    GradingOptions,
+    GradingTask,
+    plan_grading,
+    warnings_about,
+)
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
 from evenhand.rubrics import JudgedRubric, PromptText

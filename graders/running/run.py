@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from evenhand.graders.clients.grader import Ask, BeforeSending, Grader, Identity, Reply, way_of
 from evenhand.graders.failures import ATTEMPTS, GraderFailure
 from evenhand.graders.money import LIMIT_NAMES, Budget, Tariff, Terms, Tokens, output_limit
-from evenhand.graders.plan import OpenQuestions
+from evenhand.graders.options import OpenQuestions
 from evenhand.graders.replies import ASKED_AGAIN, REPEATED, Outcome, Replies, as_draw
 from evenhand.graders.scrub import storable
 from evenhand.rubrics import PromptText, Reworded

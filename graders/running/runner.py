@@ -23,10 +23,12 @@ from evenhand.graders.options import (
     WHOLE,
     GraderSettings,
     GradingOptions,
+    GradingTask,
+    OpenQuestions,
     RequestLimits,
     Shard,
+    plan_grading,
 )
-from evenhand.graders.plan import GradingTask, OpenQuestions, plan_grading
 from evenhand.graders.running.run import (
     GraderSummary,
     Progress,
