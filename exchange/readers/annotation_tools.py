@@ -39,6 +39,7 @@ from evenhand.exchange.readers.source import (
     objects,
     only,
     parsed,
+    readable,
     records_in,
     text_of,
 )
@@ -880,15 +881,10 @@ def _dataset(source: Source) -> tuple[list[str], list[dict[str, Any]], int]:
     if sum(file.stat().st_size for file in files) > MOST_BYTES:
         raise InputError(f"{source.name} is too large; write the columns that count to a CSV file")
     tables: dict[tuple[str, ...], list[Any]] = defaultdict(list)
-    try:
-        for file in files:
+    for file in files:
+        with readable(f"{source.name}: {file.name}"):
             table = _table(file)
             tables[tuple(table.column_names)].append(_records(table, file))
-    except InputError:
-        raise
-    except Exception as fault:  # pyarrow raises many kinds for a file that is damaged
-        kind = type(fault).__name__
-        raise InputError(f"{source.name}: {file.name} cannot be read ({kind})") from None
     columns, parts = max(tables.items(), key=lambda each: sum(map(len, each[1])))
     return list(columns), [record for part in parts for record in part], len(files)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evenhand.errors import InputError
 from evenhand.exchange.readers.rows import Export, Reader, Rows, as_in_a_table
-from evenhand.exchange.readers.source import Source, label_cell
+from evenhand.exchange.readers.source import Source, label_cell, readable
 from evenhand.study.tables.formats import FIRST_ROW, cell_text
 from evenhand.study.tables.limits import CELL, MOST_DECODED, check_table
 from evenhand.texts import written
@@ -52,17 +52,10 @@ def _read_excel(_: Rows, source: Source) -> Export:
         for name in source.archive.names:  # bounded here, before another reader unpacks it
             content = source.archive.read(name)
             formulas = formulas or (name.startswith("xl/worksheets/") and b"<f" in content)
-    try:
+    with readable(f"{source.name} is a workbook of Excel that", f"; {_AS_CSV}"):
         sheet, rows, others = _sheet(source)
         if formulas:
             _refuse_unsaved(source, sheet, rows)
-    except InputError:
-        raise
-    except Exception as fault:  # a damaged workbook raises any of XML's, ZIP's and its own kinds
-        kind = type(fault).__name__
-        raise InputError(
-            f"{source.name} is a workbook of Excel that cannot be read ({kind}); {_AS_CSV}"
-        ) from None
     table = _table(rows, source.name)
     _refuse_dates(rows, f"{source.name}, sheet {sheet}")
     notes = [written("exchange.excel", sheet=sheet)]

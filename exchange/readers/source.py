@@ -12,7 +12,8 @@ import struct
 import tomllib
 import zipfile
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
@@ -188,14 +189,21 @@ class Source:
             raise InputError(
                 f"{self.name} is too large; write the columns that count to a CSV file"
             )
-        try:
+        with readable(self.name):
             check_parquet(self.path)
             rows = parquet.read_table(self.path, columns=list(columns)).to_pylist()
-        except InputError:
-            raise
-        except Exception as fault:  # pyarrow raises many kinds for a file that is damaged
-            raise InputError(f"{self.name} cannot be read ({type(fault).__name__})") from None
         return [{name: mapped(value, as_written) for name, value in row.items()} for row in rows]
+
+
+@contextmanager
+def readable(what: str, advice: str = "") -> Iterator[None]:
+    """Raise InputError where a file is damaged, for which libraries raise many kinds of errors."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as fault:
+        raise InputError(f"{what} cannot be read ({type(fault).__name__}){advice}") from None
 
 
 def _from_cell(cell: str) -> object:
