@@ -24,8 +24,8 @@ except ModuleNotFoundError as absent:
     ) from absent
 
 from evenhand.errors import InputError
-from evenhand.graders.clients.chat_api import parse_reply
-from evenhand.graders.running.jobs import grade_of
+from evenhand.graders.clients.openai_chat import parse_reply
+from evenhand.graders.running.run import grade_of
 from evenhand.rubrics import PromptText, Rubric, load_rubric
 from evenhand.study.prompts.units import presented_values
 from evenhand.study.questions import Question

@@ -58,18 +58,13 @@ class GraderFailure(Exception):  # noqa: N818 - a failed request is no fault of 
     or empty.
     """
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        status: int | None = None,
-        may_be_billed: bool = False,
-        means: str = "",
-    ) -> None:
+    status: int | None = None
+    may_be_billed: bool = False
+    means: str = ""
+
+    def __init__(self, message: str, **facts: Any) -> None:
         super().__init__(message)
-        self.status = status
-        self.may_be_billed = may_be_billed
-        self.means = means
+        vars(self).update(facts)
 
 
 class Transient(GraderFailure):
@@ -77,21 +72,11 @@ class Transient(GraderFailure):
     ever come from this server.
     """
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        status: int | None = None,
-        may_be_billed: bool = True,
-        means: str = "passing",
-        retry_after: float | None = None,
-        hung: bool = False,
-        mend: str = "",
-    ) -> None:
-        super().__init__(message, status=status, may_be_billed=may_be_billed, means=means)
-        self.retry_after = retry_after
-        self.hung = hung
-        self.mend = mend
+    may_be_billed = True
+    means = "passing"
+    retry_after: float | None = None
+    hung: bool = False
+    mend: str = ""
 
 
 class Rejected(GraderFailure):
@@ -129,10 +114,20 @@ class Refusal:
 
 
 @cache
+def _table() -> dict[str, Any]:
+    return tomllib.loads(files("evenhand.graders").joinpath("refusals.toml").read_text("utf-8"))
+
+
+def live_statuses() -> dict[str, int]:
+    """Return the status with which each error of Claude's batches would have come live."""
+    statuses: dict[str, int] = _table()["claude_status"]
+    return statuses
+
+
+@cache
 def refusals() -> tuple[Refusal, ...]:
     """Return the rows of `refusals.toml`, in their order."""
-    text = files("evenhand.graders").joinpath("refusals.toml").read_text("utf-8")
-    rows = tomllib.loads(text)["refusal"]
+    rows = _table()["refusal"]
     return tuple(Refusal(**row | {"status": tuple(row.get("status", ()))}) for row in rows)
 
 
@@ -345,14 +340,8 @@ def _with_v1(spec: GraderSpec) -> str:
     return written("provider.add_v1", url=f"{url.rstrip('/')}/v1")
 
 
-_STOPS = {
-    "credit": "stop_credit",
-    "key": "stop_key",
-    "permission": "stop_permission",
-    "model": "stop_model",
-    "path": "stop_path",
-    "redirect": "stop_redirect",
-}
+_STOPS = ("credit", "key", "permission", "model", "path", "redirect")
+"""Meanings of refusals after which no request of a grader is sent, each with its sentence."""
 
 
 def _why_stop(means: str, status: int | None, spec: GraderSpec) -> str:
@@ -365,7 +354,7 @@ def _why_stop(means: str, status: int | None, spec: GraderSpec) -> str:
         means = "model"  # the provider's own address is no slip of the user's
     where = f" at {spec.base_url}" if spec.base_url else ""
     return written(
-        f"provider.{_STOPS[means]}",
+        f"provider.stop_{means}",
         key=key,
         host=place.host,
         model=spec.model,

@@ -19,8 +19,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from evenhand.errors import InputError
-from evenhand.graders.options import GradingOptions, RequestLimits
-from evenhand.graders.plan import GradingTask, OpenQuestions, plan_grading
+from evenhand.graders.options import (
+    GradingOptions,
+    GradingTask,
+    OpenQuestions,
+    RequestLimits,
+    plan_grading,
+)
 from evenhand.graders.running.dry_run import GraderForecast, forecast_of
 from evenhand.graders.running.run import GraderSummary, Progress, ProgressCounter
 from evenhand.graders.running.runner import Rounds, RunSummary, carry_out, new_context, only_runner

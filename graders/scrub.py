@@ -15,14 +15,9 @@ from evenhand.errors import InputError
 from evenhand.graders.providers import Own, key_variables
 
 _SECRETS = (
-    "ANTHROPIC_AUTH_TOKEN",
-    "ANTHROPIC_CUSTOM_HEADERS",
-    "AWS_BEARER_TOKEN_BEDROCK",
-    "AWS_SECRET_ACCESS_KEY",
-    "AWS_SESSION_TOKEN",
-    "OPENAI_ADMIN_KEY",
-    "OPENAI_CUSTOM_HEADERS",
-)
+    "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS", "AWS_BEARER_TOKEN_BEDROCK",
+    "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "OPENAI_ADMIN_KEY", "OPENAI_CUSTOM_HEADERS",
+)  # fmt: skip
 """Further secrets, besides the table's keys, every KEY_..., and those that a study names."""
 _CARRY_SECRETS = ("authorization", "x-api-key", "api-key", "x-amz-security-token")
 # Servers quote keys cut or starred out, which no exact match finds.

@@ -25,6 +25,7 @@ from evenhand.rubrics.options import (
     Option,
     in_a_row,
 )
+from evenhand.rubrics.parsing import Forms
 from evenhand.rubrics.rendering import ANSWERS, TEXT_VARIABLES
 from evenhand.texts import written
 
@@ -344,19 +345,7 @@ def _key(name: str) -> str:
 
 
 # ---- faults of a rubric that loads --------------------------------------------------------------
-_TAG = re.compile(r"</?([A-Za-z][\w-]*)[^<>\n]{0,80}>")
-_NAME = re.compile(r"\b[a-z]+(?:_[a-z0-9]+)+\b")
-_STARTS_WITH = re.compile(
-    r"\b(?:begin|start|open|prefix|preface)\w*\b[^.\n]{0,60}?\b(?:with|by)\b\W{0,3}"
-    r"(?:an?\s+)?(?:open\w*\s+)?(?:\(|paren\w*|bracket)",
-    re.IGNORECASE,
-)
-_REASONS = re.compile(
-    r"step[- ]by[- ]step|\b(?:explain|justify|discuss) your\b|\breason(?:ing)? (?:first|before)\b|"
-    r"\bthink (?:carefully )?before\b|\bbefore (?:you )?(?:answer|giv)",
-    re.IGNORECASE,
-)
-_FORMAT = re.compile(r"\bJSON\b|\bXML\b|\boutput format\b", re.IGNORECASE)
+_FORMS = Forms()
 
 
 def contradictions(rubric: Rubric) -> list[str]:
@@ -375,15 +364,15 @@ def _in_instructions(rubric: Rubric) -> list[str]:
     options = (f"{option.name} {option.description}" for option in rubric.options)
     text = "\n".join([rubric.instructions, rubric.question, *options])
     who = "people" if rubric.prompt else "both"
-    named = {*_TAG.findall(text), *_NAME.findall(text)} - set(rubric.variables)
+    named = {*_FORMS["any_tag"].findall(text), *_FORMS["snake_case"].findall(text)}
+    named -= set(rubric.variables)
     tags = ", ".join(f"<{name}>" for name in rubric.variables if name in TEXT_VARIABLES)
     said = [
         written(f"rubric_check.tag_{who}", tag=name, **({} if rubric.prompt else {"tags": tags}))
         for name in sorted(named)
     ]
-    asked = (("starts", _STARTS_WITH), ("reasons", _REASONS), ("format", _FORMAT))
-    for what, pattern in asked:
-        if found := pattern.search(text):
+    for what in ("starts", "reasons", "format"):
+        if found := _FORMS[what].search(text):
             words = " ".join(found[0].split())
             said.append(written(f"rubric_check.{what}_{who}", words=words))
     return said
@@ -408,6 +397,6 @@ def _in_template(rubric: Rubric) -> list[str]:
         if not re.search(rf"(?<!\w){re.escape(key)}(?!\w)", template)
     ]
     said = [written("rubric_check.no_option", key=key) for key in missing]
-    if _REASONS.search(template):
+    if _FORMS["reasons"].search(template):
         said.append(written("rubric_check.reasons_template"))
     return said

@@ -686,9 +686,7 @@ class Rubric(Texts):
 
 @lru_cache(maxsize=64)
 def _parser(names: tuple[tuple[str, str], ...], titles: tuple[str, ...]) -> RubricParser:
-    """Return a parser, cached for all answers: compiling its patterns takes longer than reading
-    with them.
-    """
+    """Return a parser, kept for all answers: to compile it takes longer than to read with it."""
     return RubricParser(dict(names), titles)
 
 

@@ -273,9 +273,7 @@ def options_in(text: str, separators: str = SEPARATOR) -> tuple[str, ...] | None
 
 
 def _listed(text: str) -> list[str] | None:
-    """The texts and numbers of a list or set, as JSON, Python or NumPy write it; None for anything
-    else.
-    """
+    """The texts and numbers of a list or set, as JSON, Python or NumPy write it; else None."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):

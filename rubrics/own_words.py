@@ -90,14 +90,16 @@ def content_of(path: Path) -> tuple[bytes, dict[str, Any]]:
 
 
 class Reworded(Rubric):
-    """A rubric whose text annotators read (`of_people`), while graders read other words."""
+    """A rubric whose text annotators read (`of_people`), while graders read other `words`."""
 
     of_people: Rubric
+    words: OwnWords
 
-    @property
-    def words(self) -> OwnWords:
-        """The words that graders read."""
-        raise NotImplementedError
+    @classmethod
+    def of(cls, rubric: Rubric, words: OwnWords, **changed: Any) -> Self:
+        """Return a rubric with other words for its graders."""
+        own = {name: getattr(rubric, name) for name in Rubric.model_fields}
+        return cls.model_construct(**own | changed | {"of_people": rubric, "words": words})
 
     @cached_property
     def hash(self) -> str:
@@ -163,25 +165,19 @@ class Instructions(OwnWords):
         for each in self.examples:
             if each.label not in rubric.categories or set(rubric.variables) - set(each.texts):
                 raise InputError(written("judge_prompt.example", rubric=rubric.name))
-        own = {name: getattr(rubric, name) for name in Rubric.model_fields}
-        own["instructions"] = self.instructions or rubric.instructions
-        return InstructedRubric.model_construct(**own | {"own": self, "of_people": rubric})
+        instructions = self.instructions or rubric.instructions
+        return InstructedRubric.of(rubric, self, instructions=instructions)
 
 
 class InstructedRubric(Reworded):
     """A rubric whose graders read other instructions, or examples."""
 
-    own: Instructions
-
-    @property
-    def words(self) -> Instructions:
-        """The words that graders read."""
-        return self.own
+    words: Instructions
 
     def for_prompt(self, values: Mapping[str, str]) -> PromptText:
         """Make a prompt of the words, as the rubric makes one of its own."""
-        shown = [self.for_people(_plain(each.texts)) for each in self.own.examples]
-        labels = (each.label for each in self.own.examples)
+        shown = [self.for_people(_plain(each.texts)) for each in self.words.examples]
+        labels = (each.label for each in self.words.examples)
         values = _plain(values)
         examples = list(zip(shown, labels, strict=True))
         return prompt_of(self.for_people(values), self.instructions, values, examples)
@@ -282,9 +278,8 @@ class JudgePrompt(PromptTemplate, OwnWords):
         for name in shown:
             if name.startswith("response") and name not in named:
                 raise InputError(written("judge_prompt.not_shown", name=name, rubric=rubric.name))
-        own = {name: getattr(rubric, name) for name in Rubric.model_fields}
-        own["variables"] = tuple(name for name in offered if name in named)
-        return JudgedRubric.model_construct(**own | {"prompt": self, "of_people": rubric})
+        variables = tuple(name for name in offered if name in named)
+        return JudgedRubric.of(rubric, self, prompt=self, variables=variables)
 
     def pieces(self, reply: str) -> Iterable[str]:
         """Return the texts found in the place of the answer. Raises TimeoutError where the pattern
@@ -310,11 +305,7 @@ class JudgedRubric(Reworded):
     """A rubric whose graders read a prompt of their user's own."""
 
     prompt: JudgePrompt
-
-    @property
-    def words(self) -> JudgePrompt:
-        """The words that graders read."""
-        return self.prompt
+    words: JudgePrompt
 
     @cached_property
     def _placed(self) -> PlacedParser:

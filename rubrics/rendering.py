@@ -174,9 +174,7 @@ def text_blocks(
 
 
 def _turns_shown(block: Block, cell: str) -> tuple[Turn, ...]:
-    """The turns of a conversation; none where the cell holds something else, which is shown as it
-    is.
-    """
+    """The turns of a conversation; none where the cell holds something else, shown as it is."""
     try:
         return turns_of(cell) if block.kind == "conversation" else ()
     except ValueError:

@@ -42,8 +42,7 @@ from evenhand.analysis.verdicts.improvement import (
 )
 from evenhand.errors import InputError
 from evenhand.graders.injection import AuditOptions, audit_in_rounds, forecast_audit
-from evenhand.graders.options import GradingOptions, RequestLimits
-from evenhand.graders.plan import GradingTask
+from evenhand.graders.options import GradingOptions, GradingTask, RequestLimits
 from evenhand.graders.running.dry_run import GraderForecast, forecast_of
 from evenhand.graders.running.responding import answered, propose, writer_of
 from evenhand.graders.running.run import GraderSummary, Progress
@@ -75,6 +74,11 @@ from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.analysis.verdicts.judge import Verdict
+    from evenhand.graders import GraderForecast, GraderSummary, RunSummary
+    from evenhand.graders.injection import AuditOptions
+    from evenhand.graders.options import GradingTask
+    from evenhand.graders.running.run import Progress
+    from evenhand.graders.running.runner import Rounds
     from evenhand.reporting.panel import Line
     from evenhand.reporting.proposals import LearnUnit, Proposed, Start
     from evenhand.rubrics import PromptText, Rubric

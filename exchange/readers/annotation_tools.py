@@ -1,11 +1,16 @@
-"""Exports of annotation tools: Argilla, Label Studio, Potato, Prodigy and doccano."""
+"""What people and models labelled: exports of Argilla, Label Studio, Potato, Prodigy and doccano;
+votes between two models' answers as they are published; and datasets of Hugging Face.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import json
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
 from evenhand.exchange.readers.rows import (
@@ -16,43 +21,51 @@ from evenhand.exchange.readers.rows import (
     ItemTable,
     Reader,
     Rows,
+    has_fields,
     one_line,
     own_fields,
     plain_kind,
 )
 from evenhand.exchange.readers.source import (
     MOST_BYTES,
+    TOOLS,
     Record,
     Source,
     Written,
+    as_written,
     fields_in,
     inside,
+    label_cell,
     objects,
     only,
     parsed,
+    readable,
     records_in,
     text_of,
 )
+from evenhand.exchange.readers.texts import Text, messages_in, said
+from evenhand.study.tables.formats import FIRST_ROW, check_arrow, check_parquet, read_table
 from evenhand.texts import written
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # ---- Argilla ------------------------------------------------------------------------------------
 # Records as `Dataset.records.to_json`, `.to_disk` and `.to_datasets` write them.
 _RESPONSES, _SUGGESTION = ".responses", ".suggestion"
 _NO_AGENT = "suggestion"
-_OWN = ("id", "status", "_server_id")
 
 
 def _is_argilla(source: Source) -> bool:
     if source.path.is_dir():
         return _records_file(source.path).is_file()
-    return {"fields", "responses", "suggestions"} <= source.first.keys()
+    return {*TOOLS["argilla"]["ratings"]} <= source.first.keys()
 
 
-def _read_argilla(source: Source) -> Export:
+def _read_argilla(rows: Rows, source: Source) -> Export:
     """A record is a unit, a question a rubric, a response is by a person, a suggestion by a model
     (its agent). Only submitted responses count.
     """
-    rows = Rows(source)
     drafts_known = True
     for record in _argilla_records(source):
         unit = _unit(record)
@@ -66,11 +79,8 @@ def _read_argilla(source: Source) -> Export:
     return rows.export(taken if drafts_known else f"{taken} {written('exchange.argilla_drafts')}")
 
 
-def _argilla_items(source: Source) -> ItemTable | None:
+def _argilla_items(rows: ItemRows, source: Source) -> ItemTable:
     """A record is an item, and raters read all of its fields."""
-    if not _is_argilla(source):
-        return None
-    rows = ItemRows(source, fields=True)
     shown: dict[str, None] = {}
     for record in _argilla_records(source):
         fields = own_fields(record.get("fields"))
@@ -130,17 +140,6 @@ def _add_suggestion(rows: Rows, unit: object, question: str, suggestion: Record)
         rows.add(unit, agent, "model", only(suggestion.get("value")), question)
 
 
-def items_of_dataset(source: Source, records: list[dict[str, Any]]) -> ItemTable:
-    """Read items from the columns that `to_datasets` makes; which of them are fields and which are
-    metadata is not said there.
-    """
-    rows = ItemRows(source, fields=True)
-    for record in records:
-        known = {name: value for name, value in record.items() if "." not in name}
-        rows.add(record.get("id"), own_fields({n: known[n] for n in known if n not in _OWN}))
-    return rows.items(written("exchange.argilla_items"))
-
-
 # ---- as a dataset of Hugging Face ---------------------------------------------------------------
 
 
@@ -153,13 +152,26 @@ def questions_in(columns: list[str]) -> list[str]:
     ]
 
 
+def _described(record: Record) -> Record:
+    """The fields and metadata of a record, which `to_datasets` makes columns alike."""
+    own = TOOLS["argilla"]["own"]
+    return {name: record[name] for name in record if "." not in name and name not in own}
+
+
+def items_of_dataset(source: Source, records: list[dict[str, Any]]) -> ItemTable:
+    """Read items from the columns that `to_datasets` makes."""
+    rows = ItemRows(source, fields=True)
+    for record in records:
+        rows.add(record.get("id"), own_fields(_described(record)))
+    return rows.items(written("exchange.argilla_items"))
+
+
 def rows_of_dataset(source: Source, records: list[dict[str, Any]], questions: list[str]) -> Export:
     """Read records from the columns that `to_datasets` makes, such as `fair.responses.users`."""
     rows = Rows(source)
     for record in records:
         unit = record.get("id")
-        known = {name: value for name, value in record.items() if "." not in name}
-        rows.describe(unit, {name: known[name] for name in known if name not in _OWN})
+        rows.describe(unit, _described(record))
         for question in questions:
             parts = [
                 record.get(f"{question}{_RESPONSES}{end}") for end in ("", ".users", ".status")
@@ -176,17 +188,15 @@ def rows_of_dataset(source: Source, records: list[dict[str, Any]], questions: li
 # ---- Label Studio -------------------------------------------------------------------------------
 # The exports JSON and JSON-MIN (labelstud.io/guide/export). CSV and TSV sort the columns by name,
 # so that nothing tells labels from the task's own data.
-_ANSWERS = {"choices": "choices", "rating": "rating", "number": "number", "pairwise": "selected"}
-"""Field of a result's value that has the label, by the type of the result."""
-_SMALL = {"id", "annotator", "annotation_id", "lead_time"}
+_LABEL_STUDIO = TOOLS["label_studio"]
 
 
 def _is_label_studio(source: Source) -> bool:
     first = source.first
-    return _is_task(first) or first.keys() >= _SMALL
+    return _is_task(first) or first.keys() >= {*_LABEL_STUDIO["ratings"]}
 
 
-def _read_label_studio(source: Source) -> Export:
+def _read_label_studio(rows: Rows, source: Source) -> None:
     """A task is a unit, by the `unit_id` of its data if it has one. A control (`from_name`) is a
     rubric; an annotation is a person's rating, a prediction that of a model version.
     """
@@ -196,7 +206,6 @@ def _read_label_studio(source: Source) -> Export:
             "labels; export the project as JSON, or name a column of labels: --format table "
             "--columns unit=id,rater=annotator,label=COLUMN --human NAME,..."
         )
-    rows = Rows(source)
     records = source.records()
     addresses = _addresses(records)
     units = rows.units([_named(record) for record in records])
@@ -205,21 +214,21 @@ def _read_label_studio(source: Source) -> Export:
             _add_task(rows, unit, record, addresses)
         else:
             _add_small(rows, unit, record)
-    return rows.export(written("exchange.label_studio"))
 
 
-def _label_studio_items(source: Source) -> ItemTable | None:
-    """A task is an item, its data are texts or facts by the names that they have there."""
+def _has_label_studio_items(source: Source) -> bool:
     first = source.first
     if source.header and _is_label_studio(source):
         raise InputError(
             f"{source.name} is a table of Label Studio, with a row for each annotation; export the "
             "project as JSON"
         )
-    plain = isinstance(first.get("data"), dict) and first.keys() <= _PLAIN
-    if not plain and not _is_label_studio(source):
-        return None
-    rows = ItemRows(source, fields=True)
+    plain = isinstance(first.get("data"), dict) and first.keys() <= {*_LABEL_STUDIO["plain"]}
+    return plain or _is_label_studio(source)
+
+
+def _label_studio_items(rows: ItemRows, source: Source) -> None:
+    """A task is an item, its data are texts or facts by the names that they have there."""
     for record in source.records():
         data = record.get("data")
         if not isinstance(data, dict):
@@ -228,10 +237,6 @@ def _label_studio_items(source: Source) -> ItemTable | None:
         task = text_of(record.get("id") or record.get("inner_id"))
         unit = text_of(data.get("unit_id")) or task
         rows.add(unit, fields, item_id=task, ids={"task_id": task} if task else {})
-    return rows.items(written("exchange.label_studio_items"))
-
-
-_PLAIN = {"id", "inner_id", "data", "meta", "created_at", "updated_at", "project"}
 
 
 def _is_task(record: Record) -> bool:
@@ -296,10 +301,10 @@ def _add_results(
         form = text_of(result.get("type"))
         if form == "textarea":
             rows.leave_out(written("left_out.free_text"))
-        elif form not in _ANSWERS:
+        elif form not in _LABEL_STUDIO["answers"]:
             rows.leave_out(written("left_out.regions"))
         else:
-            answer = inside(result, "value", _ANSWERS[form])
+            answer = inside(result, "value", _LABEL_STUDIO["answers"][form])
             given.setdefault(text_of(result.get("from_name")), []).append(only(answer))
     for rubric, answers in given.items():
         rows.add(unit, rater, kind, only(answers), rubric, **more)
@@ -340,11 +345,10 @@ def _add_small(rows: Rows, unit: str, record: Record) -> None:
 # ---- Potato -------------------------------------------------------------------------------------
 # Its export (JSONL, CSV, TSV), and the folder with each annotator's answers.
 _STATE, _OLD = "user_state.json", "annotated_instances.jsonl"
-_POTATO_TEXTS = ("text_box", "free_response", "bad_text")
-_VALUES = ("slider", "number", "value", "rating", "label")
+_POTATO = TOOLS["potato"]
 _UNCHOSEN = (False, None, "", "false")
 _KINDS = {"llm": "model", "tool": "model"}
-_HEAD = {"instance_id", "user_id"}
+_HEAD = {*_POTATO["ratings"]}
 
 
 def _is_potato(source: Source) -> bool:
@@ -358,42 +362,35 @@ def _is_potato(source: Source) -> bool:
     )
 
 
-def _read_potato(source: Source) -> Export:
-    """An instance is a unit, a scheme a rubric, a user a person, unless the file has them
-    otherwise.
-    """
-    rows = Rows(source)
+def _read_potato(rows: Rows, source: Source) -> None:
+    """An instance is a unit, a scheme a rubric, a user a person, where the file says no other."""
     if source.path.is_dir():
         for file in _answers(source.path):
             _add_file(rows, file)
     if source.header and not _is_dotted(source.header):
-        return _flat(rows, source)
+        _add_flat(rows, source)
+        return
     for record in source.records() if source.path.is_file() else ():
         if source.header:
             _potato_add(rows, _unflattened(record))
         else:
             _add_state(rows, record) if "labels" not in record else _potato_add(rows, record)
-    return rows.export(written("exchange.potato"))
 
 
-def _potato_items(source: Source) -> ItemTable | None:
+def _potato_items(rows: ItemRows, source: Source) -> None:
     """Read the texts of the published table. Other files of Potato are refused, as they have
     answers by the id of an instance, whose text its data file has.
     """
-    if not _is_potato(source):
-        return None
-    if source.header and not _is_dotted(source.header):
-        records = source.records()
-        texts, _ = _columns(records)
-        rows = ItemRows(source, fields=True)
-        for record in records if texts else ():
-            rows.add(record["instance_id"], own_fields({name: record[name] for name in texts}))
-        if texts:
-            return rows.items(written("exchange.potato_items"))
-    raise InputError(
-        f"{source.name} holds answers of Potato without the texts that they are about; name the "
-        "data file of the project (data_files in its configuration), which has them"
-    )
+    flat = source.header and not _is_dotted(source.header)
+    records = source.records() if flat else []
+    texts, _ = _columns(records)
+    if not texts:
+        raise InputError(
+            f"{source.name} holds answers of Potato without the texts that they are about; name "
+            "the data file of the project (data_files in its configuration), which has them"
+        )
+    for record in records:
+        rows.add(record["instance_id"], own_fields({name: record[name] for name in texts}))
 
 
 def _is_dotted(header: Sequence[str]) -> bool:
@@ -401,7 +398,7 @@ def _is_dotted(header: Sequence[str]) -> bool:
     return any("." in name.strip(".") for name in header)
 
 
-def _flat(rows: Rows, source: Source) -> Export:
+def _add_flat(rows: Rows, source: Source) -> None:
     """Read the table that studies with Potato publish: a column for each question, beside columns
     about the instance and about the user, which say one thing for each of them.
     """
@@ -420,13 +417,10 @@ def _flat(rows: Rows, source: Source) -> Export:
             rubric = name if len(questions) > 1 else ""
             rows.add(unit, user, plain_kind(user) or "human", record[name], rubric)
     rows.note(written("exchange.potato_flat", questions=", ".join(questions)))
-    return rows.export(written("exchange.potato"))
 
 
 def _columns(records: Sequence[Record]) -> tuple[list[str], list[str]]:
-    """The columns that say one thing of each instance, and those that differ between users and
-    between instances, which are answers.
-    """
+    """The columns that say one thing of each instance, and the answers: those that differ."""
     about: dict[str, list[str]] = {"instance_id": [], "user_id": []}
     names = [name for name in (records[0] if records else {}) if name not in _HEAD]
     for key, found in about.items():
@@ -500,7 +494,7 @@ def _potato_add(rows: Rows, record: Record) -> None:
             given = {text_of(each): True for each in given}
         own = given if isinstance(given, dict) else {"": given}
         own = {name: value for name, value in own.items() if value not in _UNCHOSEN}
-        said = [_label(name, value) for name, value in own.items() if name not in _POTATO_TEXTS]
+        said = [_label(name, value) for name, value in own.items() if name not in _POTATO["texts"]]
         if len(said) < len(own):
             rows.leave_out(written("left_out.free_text"))
         if said or not own:
@@ -514,7 +508,7 @@ def _label(name: str, value: object) -> object:
     >>> _label("yes", "yes"), _label("scale_3", "3"), _label("positive", True)
     ('yes', '3', 'positive')
     """
-    is_value = name in _VALUES or name.startswith("scale_") or not name
+    is_value = name in _POTATO["values"] or name.startswith("scale_") or not name
     return Written(value) if is_value and isinstance(value, str) else name
 
 
@@ -522,15 +516,10 @@ def _label(name: str, value: object) -> object:
 # The JSONL of `prodigy db-out`, choices and labels (prodi.gy/docs/api-interfaces).
 
 
-def _is_prodigy(source: Source) -> bool:
-    return {"_input_hash", "_task_hash", "answer"} <= source.first.keys()
-
-
-def _read_prodigy(source: Source) -> Export:
+def _read_prodigy(rows: Rows, source: Source) -> None:
     """An input is a unit, an annotator's session a person. Of a choice the label is the option, of
     one label to accept or reject it is the answer, and the label is the rubric.
     """
-    rows = Rows(source)
     for record in source.records():
         if text_of(record.get("answer")) not in ("accept", "reject"):
             rows.leave_out(written("left_out.ignored"))
@@ -540,14 +529,10 @@ def _read_prodigy(source: Source) -> Export:
         rater = record.get("_annotator_id") or record.get("_session_id")
         rows.describe(unit, record.get("meta"))
         rows.add(unit, rater, "human", value, rubric, created_at=record.get("_timestamp"))
-    return rows.export(written("exchange.prodigy"))
 
 
-def _prodigy_items(source: Source) -> ItemTable | None:
+def _prodigy_items(rows: ItemRows, source: Source) -> None:
     """An input is an item: the texts of the task by the names that they have there."""
-    if not _is_prodigy(source):
-        return None
-    rows = ItemRows(source, fields=True)
     for record in source.records():
         own = {
             name: value
@@ -555,7 +540,6 @@ def _prodigy_items(source: Source) -> ItemTable | None:
             if type(value) is str and name not in ("answer", "label") and name[:1] != "_"
         }
         rows.add(record.get("_input_hash"), own_fields(own), about=record.get("meta"))
-    return rows.items(written("exchange.prodigy_items"))
 
 
 def _answer(record: Record) -> tuple[object, str]:
@@ -571,11 +555,7 @@ def _answer(record: Record) -> tuple[object, str]:
 
 # ---- doccano ------------------------------------------------------------------------------------
 # The JSONL export, a ZIP archive with a file for each annotator.
-_TOGETHER = ("all", "unknown")
-"""File names in doccano of a project in which annotators share one set of labels."""
-
-_COLUMNS_OF_TEXT = ("text", "data")
-"""The column of the text; a project may call it otherwise than the tool does."""
+_DOCCANO = TOOLS["doccano"]
 
 
 def _is_doccano(source: Source) -> bool:
@@ -585,7 +565,7 @@ def _is_doccano(source: Source) -> bool:
     first = source.first
     return (
         "id" in first
-        and any(name in first for name in _COLUMNS_OF_TEXT)
+        and any(name in first for name in _DOCCANO["texts"])
         and (
             isinstance(first.get("label"), list)
             or any("user" in each for each in objects(first.get("annotations")))
@@ -593,9 +573,8 @@ def _is_doccano(source: Source) -> bool:
     )
 
 
-def _read_doccano(source: Source) -> Export:
+def _read_doccano(rows: Rows, source: Source) -> Export:
     """An example is a unit, an annotator's file a rater. A shared set of labels names no rater."""
-    rows = Rows(source)
     for rater, record in _doccano_records(source):
         _doccano_add(rows, record, rater)
     try:
@@ -609,18 +588,13 @@ def _read_doccano(source: Source) -> Export:
         ) from None
 
 
-def _doccano_items(source: Source) -> ItemTable | None:
+def _doccano_items(rows: ItemRows, source: Source) -> None:
     """An example is an item, and raters read its text. A table with responses, too, is none."""
-    if not _is_doccano(source) or RESPONSES & source.first.keys():
-        return None
-    rows = ItemRows(source, fields=True)
+    known = ("id", "label", *_DOCCANO["texts"])
     for _, record in _doccano_records(source):
-        text = next((record[name] for name in _COLUMNS_OF_TEXT if name in record), None)
-        about = {
-            name: record[name] for name in record if name not in ("id", "label", *_COLUMNS_OF_TEXT)
-        }
+        text = next((record[name] for name in _DOCCANO["texts"] if name in record), None)
+        about = {name: record[name] for name in record if name not in known}
         rows.add(record.get("id"), own_fields({"text": text}), about=about)
-    return rows.items(written("exchange.doccano_items"), show=["text"])
 
 
 def _doccano_records(source: Source) -> Iterator[tuple[str, Record]]:
@@ -643,7 +617,7 @@ def _doccano_add(rows: Rows, record: Record, rater: str) -> None:
         by_user.setdefault(text_of(annotation.get("user")), []).append(annotation.get("label"))
     for user, labels in by_user.items():
         label = only(labels or None)
-        if user in _TOGETHER and not inside(record, "annotations"):
+        if user in _DOCCANO["together"] and not inside(record, "annotations"):
             rows.leave_out(written("left_out.shared"))
         elif isinstance(label, list) and label and isinstance(label[0], (list, dict)):
             rows.leave_out(written("left_out.regions"))
@@ -652,7 +626,332 @@ def _doccano_add(rows: Rows, record: Record, rater: str) -> None:
 
 
 ARGILLA = Reader(_is_argilla, _read_argilla, _argilla_items)
-LABEL_STUDIO = Reader(_is_label_studio, _read_label_studio, _label_studio_items)
+LABEL_STUDIO = Reader(
+    _is_label_studio, _read_label_studio, _label_studio_items, _has_label_studio_items
+)
 POTATO = Reader(_is_potato, _read_potato, _potato_items)
-PRODIGY = Reader(_is_prodigy, _read_prodigy, _prodigy_items)
-DOCCANO = Reader(_is_doccano, _read_doccano, _doccano_items)
+PRODIGY = Reader(has_fields("prodigy"), _read_prodigy, _prodigy_items)
+DOCCANO = Reader(
+    _is_doccano,
+    _read_doccano,
+    _doccano_items,
+    lambda source: _is_doccano(source) and not RESPONSES & source.first.keys(),
+)
+
+
+# ---- votes between two models' answers ----------------------------------------------------------
+# As MT-Bench and Chatbot Arena publish them: a JSON line each. Zheng, L., Chiang, W.-L., Sheng, Y.
+# et al. (2023). Judging LLM-as-a-judge with MT-Bench and Chatbot Arena. FastChat writes the votes
+# of a model that saw both orders as `g1_winner` and `g2_winner`.
+_VOTES = TOOLS["pair_votes"]
+_PERSON = re.compile(r"(author|expert|arena_user)_\w+")
+_VOTER = "arena_user"
+
+
+def are_votes(names: Collection[str]) -> bool:
+    """Return True if these column names are those of votes, or of scores of single answers."""
+    return any(all(name in names for name in each) for each in (*_VOTES["names"], _VOTES["scores"]))
+
+
+def have_answers(names: Collection[str]) -> bool:
+    """Return True if these column names are those of votes with the answers beside them."""
+    return are_votes(names) and {"conversation_a", "conversation_b"} <= set(names)
+
+
+def votes(rows: Rows, records: list[Record]) -> Export:
+    """Read votes. A question, its turn and two models make a unit, the question a cluster. Labels
+    are a, b and tie, where a is the model whose name comes first (`subject_a`), whichever was shown
+    first. In a file of scores a question, its turn and one model make a unit.
+    """
+    if records and all(name in records[0] for name in _VOTES["scores"]):
+        for score in records:
+            _add_score(rows, score)
+        return rows.export(written("exchange.single_scores"))
+    for vote in records:
+        if "g1_winner" in vote:
+            models = text_of(vote.get("model_1")), text_of(vote.get("model_2"))
+            _add(rows, vote, models, vote.get("g1_winner"))
+            _add(rows, vote, models, vote.get("g2_winner"), swapped=True)
+        else:
+            models = text_of(vote.get("model_a")), text_of(vote.get("model_b"))
+            _add(rows, vote, models, vote.get("winner"))
+    if bad := sum(text_of(vote.get("winner")) in _VOTES["both_bad"] for vote in records):
+        rows.note(written("exchange.both_bad", count=bad))
+    if records and not any(_voter(vote) for vote in records):
+        rows.note(written("exchange.one_voter", name=_VOTER))
+    return rows.export(written("exchange.pair_votes"))
+
+
+def answers(rows: ItemRows, source: Source, records: list[Record]) -> ItemTable:
+    """Read the answers that were compared: each model's to a question at one turn is an item, the
+    question a cluster. Raises InputError where votes have none.
+    """
+    for unit, question, texts in _compared(records):
+        for model, answer in texts.items():
+            rows.add(
+                f"{unit.rpartition('/')[0].rpartition('/')[0]}/{model}",
+                {"prompt": question, "response": answer},
+                subject=model,
+                cluster=unit.partition("/")[0],
+            )
+    return _found(rows, written("exchange.pair_votes_items"), source)
+
+
+def pairs(source: Source) -> ItemTable | None:
+    """Read what was compared, a row for each two answers: `question`, `answer_a`, `answer_b`,
+    `model_a` and `model_b`, where model a is the one whose name comes first, as in ratings. A file
+    with each two answers once is that table already. None for another kind of file.
+    """
+    if not have_answers(source.columns or source.first):
+        return None
+    records = source.records(source.columns)
+    compared = list(_compared(records))
+    if len({unit for unit, *_ in compared}) == len(records) and source.document is None:
+        return ItemTable(read_table(source.path))
+    rows = ItemRows(source, fields=True)
+    for unit, question, texts in compared:
+        (one, first), (two, second) = texts.items()
+        rows.add(
+            unit,
+            {"question": question, "answer_a": first, "answer_b": second},
+            cluster=unit.partition("/")[0],
+            about={"model_a": one, "model_b": two},
+        )
+    return _found(rows, written("exchange.pair_votes_pairs"), source)
+
+
+def _found(rows: ItemRows, taken: str, source: Source) -> ItemTable:
+    try:
+        return rows.items(taken, "question_id")
+    except InputError:
+        raise InputError(
+            f"{source.name} holds votes without the answers that were compared; name a file with "
+            "conversation_a and conversation_b, as lmsys/mt_bench_human_judgments has them"
+        ) from None
+
+
+def _compared(records: list[Record]) -> Iterator[tuple[str, str, dict[str, Text]]]:
+    """The unit of each vote, the question and the answers by model, in the order of their names. An
+    answer at a later turn is all that followed the question.
+    """
+    for vote in records:
+        question, turn = _question(vote)
+        end = 2 * (int(turn) if turn.isdecimal() and len(turn) < 3 else 1)
+        talks = {
+            text_of(vote.get(f"model_{side}")): messages_in(vote.get(f"conversation_{side}")) or []
+            for side in ("a", "b")
+        }
+        one, two = min(talks), max(talks)
+        asked = said(talks[one][:1], ())
+        texts = {model: said(talks[model][1:end], ()) for model in (one, two) if talks[model][1:]}
+        if question and len(texts) == 2 and isinstance(asked, str):
+            yield f"{question}/{turn}/{one}/{two}", asked, texts
+
+
+def _question(vote: Record) -> tuple[str, str]:
+    """The id of the question, and its turn."""
+    question = text_of(vote.get("question_id") or vote.get("conversation_id") or vote.get("id"))
+    return question, text_of(vote.get("turn")) or "1"
+
+
+def _add(
+    rows: Rows, vote: Record, models: tuple[str, str], winner: object, *, swapped: bool = False
+) -> None:
+    """`models` are called a and b, or 1 and 2, in the vote; where `swapped`, the second was shown
+    first.
+    """
+    one, two = sorted(models)
+    question, turn = _question(vote)
+    won = {"model_a": models[0], "model_1": models[0], "model_b": models[1], "model_2": models[1]}
+    said = text_of(winner)
+    if said.startswith("tie (inconsistent"):  # two orders, two answers: no one label
+        value, reason = None, "order_disagreement"
+    elif said == "error":
+        value, reason = None, "error"
+    elif said.startswith("tie") or said in _VOTES["both_bad"]:
+        value, reason = "tie", ""
+    else:
+        value, reason = {one: "a", two: "b"}.get(won.get(said, "")), ""
+    rater = _voter(vote) or _VOTER
+    unit = f"{question}/{turn}/{one}/{two}" if question and one != two else ""
+    rows.describe(unit, {"subject_a": one, "subject_b": two})
+    shown = models[::-1] if swapped else models
+    rows.add(
+        unit,
+        rater,
+        _kind(vote, rater),
+        value,
+        order="ab" if shown == (one, two) else "ba",
+        unscored_reason=reason,
+        cluster_id=question,
+        created_at=_time(vote),
+    )
+
+
+def _add_score(rows: Rows, score: Record) -> None:
+    """Add a judge's score of one answer; -1 stands for an answer of the judge without a score."""
+    question, turn = _question(score)
+    model, rater = text_of(score.get("model")), _voter(score)
+    failed = text_of(score.get("score")) in ("-1", "-1.0")
+    rows.add(
+        f"{question}/{turn}/{model}" if question and model else "",
+        rater,
+        _kind(score, rater),
+        None if failed else score.get("score"),
+        unscored_reason="error" if failed else "",
+        cluster_id=question,
+        subject=model,
+        created_at=_time(score),
+    )
+
+
+def _voter(vote: Record) -> str:
+    """The name of who voted; "" where a vote has none. FastChat has a list of the judge and the
+    kind of prompt.
+    """
+    named = next((vote[name] for name in _VOTES["voters"] if vote.get(name)), None)
+    parts = named if isinstance(named, list) else [named]
+    return ":".join(filter(None, map(text_of, parts)))
+
+
+def _kind(vote: Record, rater: str) -> str:
+    """The kind of who voted: Arena's columns but `judge` name its visitors."""
+    if not vote.get("judge") or _PERSON.fullmatch(rater):
+        return "human"
+    return plain_kind(rater)
+
+
+def _time(vote: Record) -> object:
+    return vote.get("tstamp") or vote.get("timestamp")
+
+
+# ---- datasets of Hugging Face -------------------------------------------------------------------
+# The folder of `save_to_disk`, or of a repository with Parquet files, and a single Parquet or Arrow
+# file of Argilla, or of votes between two models.
+_SUFFIXES = (".arrow", ".parquet")
+_OURS = "ratings.parquet"
+"""The one of several tables that has ratings, in a folder that evenhand wrote."""
+_ARROW = (b"ARROW1", b"\xff\xff\xff\xff")
+
+
+def _is_hugging_face(source: Source) -> bool:
+    if source.path.is_dir():
+        return bool(_files(source.path))
+    if source.path.suffix.casefold() == ".arrow":
+        return source.head.startswith(_ARROW)
+    names = source.columns
+    return bool(questions_in(names)) or are_votes(names)
+
+
+def _read_hugging_face(rows: Rows, source: Source) -> Export:
+    """A table, long or wide, as in a CSV file, labels by name; or Argilla's records."""
+    columns, records, files = _dataset(source)
+    if questions := questions_in(columns):
+        return rows_of_dataset(source, records, questions)
+    if are_votes(columns):
+        return votes(rows, records)
+    return Export(_frame(columns, records), [written("exchange.hugging_face", files=files)])
+
+
+def _hugging_face_items(rows: ItemRows, source: Source) -> ItemTable:
+    """A row is an item, as in a CSV file; or Argilla's records, or answers that were compared."""
+    columns, records, files = _dataset(source)
+    if questions_in(columns):
+        return items_of_dataset(source, records)
+    if have_answers(columns):
+        return answers(rows, source, records)
+    notes = [written("exchange.hugging_face", files=files)]
+    return ItemTable(_frame(columns, records), notes)
+
+
+def _frame(columns: list[str], records: list[dict[str, Any]]) -> pd.DataFrame:
+    import pandas as pd
+
+    index = range(1 - FIRST_ROW, len(records) + 1 - FIRST_ROW)
+    cells = {name: [label_cell(each[name]) for each in records] for name in columns}
+    return pd.DataFrame(cells, index=index, dtype=str)
+
+
+def _dataset(source: Source) -> tuple[list[str], list[dict[str, Any]], int]:
+    """The columns and rows of the largest table among the files, and how many files there are."""
+    files = _files(source.path) if source.path.is_dir() else [source.path]
+    if not files:
+        raise InputError(f"{source.name} holds no Arrow and no Parquet file")
+    if sum(file.stat().st_size for file in files) > MOST_BYTES:
+        raise InputError(f"{source.name} is too large; write the columns that count to a CSV file")
+    tables: dict[tuple[str, ...], list[Any]] = defaultdict(list)
+    for file in files:
+        with readable(f"{source.name}: {file.name}"):
+            table = _table(file)
+            tables[tuple(table.column_names)].append(_records(table, file))
+    columns, parts = max(tables.items(), key=lambda each: sum(map(len, each[1])))
+    return list(columns), [record for part in parts for record in part], len(files)
+
+
+def _files(folder: Path) -> list[Path]:
+    """The data of a folder: in it, in `data`, or in a folder for each split or configuration."""
+    if (folder / _OURS).is_file():
+        return [folder / _OURS]
+    return [
+        path
+        for pattern in ("*", "*/*", "*/*/*")
+        for path in sorted(folder.glob(pattern))
+        if path.suffix.casefold() in _SUFFIXES and path.is_file() and "cache-" not in path.name
+    ]
+
+
+def _table(file: Path) -> Any:
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    if file.suffix.casefold() != ".arrow":
+        check_parquet(file)
+        return parquet.read_table(file)
+    with pa.memory_map(str(file)) as stream:
+        is_file = file.read_bytes()[:6] == b"ARROW1"
+        opened = pa.ipc.open_file(stream) if is_file else pa.ipc.open_stream(stream)
+        table = opened.read_all()
+        check_arrow(table, file.name)
+        return table
+
+
+def _records(table: Any, file: Path) -> list[dict[str, Any]]:
+    """The rows as Python has them, numbers as texts, class labels by name."""
+    names = _class_names(table, file)
+    return [
+        {
+            name: _label_named(value, names[name]) if name in names else as_written(value)
+            for name, value in row.items()
+        }
+        for row in table.to_pylist()
+    ]
+
+
+def _class_names(table: Any, file: Path) -> dict[str, list[str]]:
+    """The names of a class label's numbers, by column, as `datasets` notes them."""
+    noted = (table.schema.metadata or {}).get(b"huggingface", b"{}")
+    features = inside(json.loads(noted), "info", "features")
+    beside = file.parent / "dataset_info.json"
+    if features is None and beside.is_file():
+        features = inside(json.loads(beside.read_text("utf-8")), "features")
+    return {
+        name: [str(each) for each in feature["names"]]
+        for name, feature in (features or {}).items()
+        if isinstance(feature, dict) and feature.get("_type") == "ClassLabel"
+    }
+
+
+def _label_named(value: Any, names: list[str]) -> Any:
+    if isinstance(value, int):
+        return Written(names[value]) if 0 <= value < len(names) else None
+    return as_written(value)
+
+
+PAIR_VOTES = Reader(
+    lambda source: are_votes(source.first),
+    lambda rows, source: votes(rows, source.records()),
+    lambda rows, source: answers(rows, source, source.records()),
+    # Where the answers go by other names it is a table.
+    lambda source: have_answers(source.first) or "g1_winner" in source.first,
+)
+HUGGING_FACE = Reader(_is_hugging_face, _read_hugging_face, _hugging_face_items)

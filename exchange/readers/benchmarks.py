@@ -1,4 +1,5 @@
-"""Logs of benchmarks: Inspect, lm-evaluation-harness, lighteval and OpenAI's evals.
+"""Logs of evaluations by code or by a model: the benchmarks Inspect, lm-evaluation-harness,
+lighteval and OpenAI's evals, and promptfoo, DeepEval and Braintrust, which evaluate applications.
 
 A model under test that chooses among few options is read as a rater beside an adjudicator, who
 gives the gold answers.
@@ -7,21 +8,24 @@ gives the gold answers.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 from evenhand.exchange.readers.rows import (
     LONGEST_LABEL,
     Export,
     ItemRows,
-    ItemTable,
     Reader,
     Rows,
     claimed,
+    has_fields,
     plain_kind,
 )
 from evenhand.exchange.readers.source import (
+    TOOLS,
     Record,
     Source,
     fields_in,
@@ -29,9 +33,12 @@ from evenhand.exchange.readers.source import (
     mapped,
     objects,
     parsed,
+    snake_case,
     text_of,
+    unpaged,
 )
 from evenhand.exchange.readers.texts import messages_in, opened, texts_of
+from evenhand.exchange.readers.traces import name_of
 from evenhand.texts import written
 
 GOLD, MODEL = "gold", "model"
@@ -81,9 +88,7 @@ def _add_metrics(rows: Rows, unit: str, metrics: Mapping[str, object], how: str 
 def _add_texts(
     rows: ItemRows, doc: str, texts: list[str], given: object, expected: object, about: object
 ) -> None:
-    """Add the texts generated on a document; they belong together. Likelihoods of given answers
-    are no texts.
-    """
+    """Add the texts generated on a document, which belong together; likelihoods are no texts."""
     if not texts:
         rows.leave_out(written("left_out.likelihoods"))
     for number, text in enumerate(texts, 1):
@@ -97,27 +102,25 @@ def _add_texts(
 
 # ---- Inspect ------------------------------------------------------------------------------------
 # The logs of its evaluations, `.eval` and `.json`.
-_HEADERS = ("header.json", "_journal/start.json")
-_BY_MODEL = ("model_graded_qa", "model_graded_fact")
-_BY_CODE = (
-    "includes", "match", "pattern", "answer", "choice", "exact", "f1", "math", "perplexity",
-)  # fmt: skip
-"""Inspect's own scorers, which compare the output with the target."""
+_INSPECT = TOOLS["inspect"]
 
 
 def _is_inspect(source: Source) -> bool:
     if source.archive:
-        return any(name in source.archive.names for name in _HEADERS)
+        return any(name in source.archive.names for name in _INSPECT["headers"])
     document = source.document
     return isinstance(inside(document, "eval"), dict) and inside(document, "samples") is not None
 
 
-def _read_inspect(source: Source) -> Export:
+def _read_inspect(rows: Rows, source: Source) -> Export:
     """A sample is a unit (of several epochs each), a scorer a rater. Where scores were edited, the
     scorer is a rubric, and its first value the model's; an edit is its author's.
     """
-    rows = Rows(source)
-    samples = list(_samples(source))
+    samples = []
+    for sample in _all_of_it(source):  # whose events, which fill a log, are let go
+        scores = fields_in(sample.get("scores")).items()
+        known = {name: sample.get(name) for name in ("id", "epoch", "metadata")}
+        samples.append((known, {own: score for own, score in scores if isinstance(score, dict)}))
     several = _several_epochs(sample for sample, _ in samples)
     edited = any(
         objects(inside(score, "history"))[1:] for _, scores in samples for score in scores.values()
@@ -133,17 +136,18 @@ def _read_inspect(source: Source) -> Export:
     return rows.export(written("exchange.inspect_edited" if edited else "exchange.inspect"))
 
 
-def _inspect_items(source: Source) -> ItemTable | None:
+def _inspect_items(rows: ItemRows, source: Source) -> None:
     """A sample of one epoch is an item; its epochs belong together. Where the model called tools or
     spoke more than once, the item is the conversation. A scorer that is code gives a column.
     """
-    if not _is_inspect(source):
-        return None
-    rows = ItemRows(source)
     # A sample's events, which fill a log, are let go one sample at a time.
     samples = [_kept(sample) for sample in _all_of_it(source)]
     several = _several_epochs(samples)
-    model = inside(_header(source), "eval", "model")
+    header: object = source.document
+    if archive := source.archive:
+        name = next(each for each in _INSPECT["headers"] if each in archive.names)
+        header = parsed(archive.read(name), f"{source.name}, {name}")
+    model = inside(header, "eval", "model")
     for sample in samples:
         name, epoch = text_of(sample["id"]), text_of(sample["epoch"])
         rows.add(
@@ -154,13 +158,12 @@ def _inspect_items(source: Source) -> ItemTable | None:
             ids={"sample_id": name, **({"epoch": epoch} if several else {})},
             about=sample["about"],
         )
-    return rows.items(written("exchange.inspect_items"), "sample_id")
 
 
 def _kept(sample: Record) -> Record:
     """Return what an item takes of a sample."""
     scored = fields_in(sample.get("scores"))
-    by_code = {own: inside(scored[own], "value") for own in scored if own in _BY_CODE}
+    by_code = {own: inside(scored[own], "value") for own in scored if own in _INSPECT["by_code"]}
     return {
         "id": sample.get("id"),
         "epoch": sample.get("epoch"),
@@ -200,23 +203,6 @@ def _several_epochs(samples: Iterable[Record]) -> bool:
     return any(text_of(sample.get("epoch")) not in ("", "1") for sample in samples)
 
 
-def _header(source: Source) -> object:
-    """The log's description of its evaluation."""
-    archive = source.archive
-    if archive is None:
-        return source.document
-    name = next(name for name in _HEADERS if name in archive.names)
-    return parsed(archive.read(name), f"{source.name}, {name}")
-
-
-def _samples(source: Source) -> Iterator[tuple[Record, Record]]:
-    """Yield the id, epoch and metadata of each sample, and its scores by scorer."""
-    for sample in _all_of_it(source):
-        known = {name: sample.get(name) for name in ("id", "epoch", "metadata")}
-        scores = fields_in(sample.get("scores")).items()
-        yield known, {name: score for name, score in scores if isinstance(score, dict)}
-
-
 def _all_of_it(source: Source) -> Iterator[Record]:
     archive = source.archive
     if archive is None:
@@ -239,7 +225,7 @@ def _add(rows: Rows, unit: str, scorer: str, score: Record, more: Record, edited
             _add_one(rows, unit, name, value, claimed(claims.get(name)), more, "")
         return
     claim = claimed(known)
-    if scorer in _BY_CODE and "rater_kind" not in claim:
+    if scorer in _INSPECT["by_code"] and "rater_kind" not in claim:
         rows.leave_out(written("left_out.by_code"))
         return
     rubric = scorer if edited else ""
@@ -259,7 +245,7 @@ def _add_one(
     rows: Rows, unit: str, rater: str, value: object, claim: Record, more: Record, rubric: str
 ) -> None:
     """A rater's value; of several in one (a dictionary) each is a rubric of its own."""
-    kind = claim.pop("rater_kind", "model" if rater in _BY_MODEL else "")
+    kind = claim.pop("rater_kind", "model" if rater in _INSPECT["by_model"] else "")
     rater, rubric = claim.pop("rater_id", rater), claim.pop("rubric", rubric)
     for part, each in value.items() if isinstance(value, dict) else ((rubric, value),):
         rows.add(unit, rater, kind, each, part, **{**claim, **more})
@@ -267,21 +253,10 @@ def _add_one(
 
 # ---- lm-evaluation-harness ----------------------------------------------------------------------
 # The samples of a task (`--log_samples`, `samples_TASK_TIME.jsonl`).
-_OWN = {
-    "doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics",
-    "doc_hash", "prompt_hash", "target_hash",
-}  # fmt: skip
-
-
-def _is_lm_eval(source: Source) -> bool:
-    return {"doc_id", "doc", "arguments", "resps"} <= source.first.keys()
-
-
-def _read_lm_eval(source: Source) -> Export:
+def _read_lm_eval(rows: Rows, source: Source) -> None:
     """A document is a unit; the model's choice is its label, the target the gold one. A filter is a
     rubric, where there are several.
     """
-    rows = Rows(source)
     answers = []
     samples = source.records()
     units = rows.units([(text_of(each.get("doc_id")), each.get("doc")) for each in samples])
@@ -296,19 +271,15 @@ def _read_lm_eval(source: Source) -> Export:
         names = map(text_of, named if isinstance(named, list) else ())
         _add_metrics(rows, unit, {name: sample.get(name) for name in names}, rubric * several)
     _add_answers(rows, answers)
-    return rows.export(written("exchange.lm_eval"))
 
 
-def _lm_eval_items(source: Source) -> ItemTable | None:
+def _lm_eval_items(rows: ItemRows, source: Source) -> None:
     """A generated text is an item; the metrics are columns."""
-    if not _is_lm_eval(source):
-        return None
-    rows = ItemRows(source)
+    own = TOOLS["lm_eval"]["own"]
     for sample in source.records():
-        about = {name: sample[name] for name in sample if name not in _OWN}
+        about = {name: sample[name] for name in sample if name not in own}
         doc, prompt = text_of(sample.get("doc_id")), opened(_prompt(sample))
         _add_texts(rows, doc, _generated(sample), prompt, sample.get("target"), about)
-    return rows.items(written("exchange.lm_eval_items"), "doc_id")
 
 
 def _lm_eval_choice(sample: Record) -> tuple[object, object]:
@@ -316,9 +287,9 @@ def _lm_eval_choice(sample: Record) -> tuple[object, object]:
     target. The target may be a number of an option, which only the accuracy tells from its text.
     """
     kept, target = sample.get("filtered_resps"), sample.get("target")
-    first = kept[0] if isinstance(kept, list) and kept else None
+    first = _first(kept)
     if _generated(sample) or not isinstance(first, list):
-        return (first[0] if isinstance(first, list) and first else first), target
+        return _first(first) if first and isinstance(first, list) else first, target
     options, prompt = [], _prompt(sample)
     for each in objects([*fields_in(sample.get("arguments")).values()]):
         if each.get("arg_0") == prompt:  # a mutual-information metric asks again without it
@@ -353,13 +324,12 @@ def _prompt(sample: Record) -> object:
     arguments = sample.get("arguments")
     if isinstance(arguments, dict):
         return inside(next(iter(arguments.values()), None), "arg_0")
-    first = arguments[0] if isinstance(arguments, list) and arguments else None
-    return first[0] if isinstance(first, list) and first else first
+    first = _first(arguments)
+    return _first(first) if first and isinstance(first, list) else first
 
 
 def _generated(sample: Record) -> list[str]:
-    responses = sample.get("resps")
-    first = responses[0] if isinstance(responses, list) and responses else None
+    first = _first(sample.get("resps"))
     # A number is read as a text, too: what was computed of an answer is a list.
     texts = first if isinstance(first, list) else [first]
     return [text for text in texts if type(text) is str and text]
@@ -367,37 +337,27 @@ def _generated(sample: Record) -> list[str]:
 
 # ---- lighteval ----------------------------------------------------------------------------------
 # The details of a task (`--save-details`, `details_TASK_TIME.parquet`).
-_COLUMNS = ("doc", "metric", "model_response")
+_COLUMNS = TOOLS["lighteval"]["ratings"]
 
 
-def _is_lighteval(source: Source) -> bool:
-    return any({*_COLUMNS} <= {*names} for names in (source.columns, source.first))
-
-
-def _read_lighteval(source: Source) -> Export:
+def _read_lighteval(rows: Rows, source: Source) -> None:
     """A document is a unit, a task a rubric; the model's choice is its label, the gold option that
     of an adjudicator. A metric that a model gave is a rubric, too.
     """
-    rows = Rows(source)
     answers = []
     for unit, record in _records(source):
         said, true = _lighteval_choice(record)
         answers.append(Answer(unit, text_of(inside(record, "doc", "task_name")), said, true))
         _add_metrics(rows, unit, fields_in(record.get("metric")))
     _add_answers(rows, answers)
-    return rows.export(written("exchange.lighteval"))
 
 
-def _lighteval_items(source: Source) -> ItemTable | None:
+def _lighteval_items(rows: ItemRows, source: Source) -> None:
     """A generated text is an item; the metrics are columns."""
-    if not _is_lighteval(source):
-        return None
-    rows = ItemRows(source)
     for unit, record in _records(source):
         given = inside(record, "model_response", "input") or inside(record, "doc", "query")
         _, true = _lighteval_choice(record)
         _add_texts(rows, unit, _lighteval_texts(record), given, true, record.get("metric"))
-    return rows.items(written("exchange.lighteval_items"), "doc_id")
 
 
 def _records(source: Source) -> list[tuple[str, Record]]:
@@ -433,19 +393,19 @@ def _lighteval_choice(record: Record) -> tuple[object, object]:
 
 # ---- OpenAI's evals -----------------------------------------------------------------------------
 # The log of a run (`oaieval`, a line for each event).
-_EVENT = {"run_id", "event_id", "sample_id", "type", "data"}
 
 
 def _is_openai_evals(source: Source) -> bool:
     first = source.first
-    return first.keys() >= _EVENT or isinstance(inside(first, "spec", "completion_fns"), list)
+    return first.keys() >= {*TOOLS["openai_evals"]["ratings"]} or isinstance(
+        inside(first, "spec", "completion_fns"), list
+    )
 
 
-def _read_openai_evals(source: Source) -> Export:
+def _read_openai_evals(rows: Rows, source: Source) -> None:
     """A sample is a unit. What the model picked is its label and what was expected the gold one;
     what a model-graded eval chose is the grader's label, its specification the rubric.
     """
-    rows = Rows(source)
     records = source.records()
     answers = []
     for event in records:
@@ -460,14 +420,10 @@ def _read_openai_evals(source: Source) -> Export:
             grader = _argument(records, "eval_completion_fn") or _model(records, -1) or graded
             rows.add(unit, grader, "model", data["choice"], graded)
     _add_answers(rows, answers, _model(records, 0) or MODEL)
-    return rows.export(written("exchange.openai_evals"))
 
 
-def _openai_evals_items(source: Source) -> ItemTable | None:
+def _openai_evals_items(rows: ItemRows, source: Source) -> None:
     """The first sampled text of a sample is an item: later ones are a grader's."""
-    if not _is_openai_evals(source):
-        return None
-    rows = ItemRows(source)
     records = source.records()
     expected = {
         text_of(event.get("sample_id")): inside(event, "data", "expected")
@@ -483,7 +439,6 @@ def _openai_evals_items(source: Source) -> ItemTable | None:
             given, made = opened(inside(event, "data", "prompt")), inside(event, "data", "sampled")
             texts = texts_of(given, made, expected=expected.get(unit))
             rows.add(unit, texts, subject=_model(records, 0))
-    return rows.items(written("exchange.openai_evals_items"))
 
 
 def _model(records: list[Record], place: int) -> str:
@@ -502,6 +457,257 @@ def _spec(records: list[Record]) -> object:
 
 
 INSPECT = Reader(_is_inspect, _read_inspect, _inspect_items)
-LM_EVAL = Reader(_is_lm_eval, _read_lm_eval, _lm_eval_items)
-LIGHTEVAL = Reader(_is_lighteval, _read_lighteval, _lighteval_items)
+LM_EVAL = Reader(has_fields("lm_eval"), _read_lm_eval, _lm_eval_items)
+LIGHTEVAL = Reader(has_fields("lighteval", in_tables=True), _read_lighteval, _lighteval_items)
 OPENAI_EVALS = Reader(_is_openai_evals, _read_openai_evals, _openai_evals_items)
+
+
+# ---- promptfoo ----------------------------------------------------------------------------------
+# The results of `promptfoo eval -o FILE.json` or `promptfoo export`.
+_PROMPTFOO = TOOLS["promptfoo"]
+_NOT_UNDERSTOOD = tuple(_PROMPTFOO["not_understood"])
+
+
+def _read_promptfoo(rows: Rows, source: Source) -> None:
+    """An output is a unit. A person's rating is about the whole output, and so is a model's:
+    whether all of its assertions passed. If it has several, each is a rubric of its own, too.
+    """
+    results = _results(source)
+    # The variables and the output differ where a test was repeated.
+    outputs = [[each.get("vars"), inside(each, "response", "output")] for each in results]
+    units = rows.units(list(zip(map(_output_unit, results), outputs, strict=True)))
+    for result, unit in zip(results, units, strict=True):
+        rows.describe(unit, result.get("vars"))
+        graded: dict[str, list[Record]] = {}
+        for part in objects(inside(result, "gradingResult", "componentResults")):
+            form = text_of(inside(part, "assertion", "type")).removeprefix("not-")
+            if form == "human":
+                author = text_of(inside(part, "assertion", "author"))  # promptfoo names nobody
+                rows.add(unit, author or "human", "human", part.get("pass"))
+            elif form in _PROMPTFOO["by_model"]:
+                # The model by its provider's id; promptfoo's default one by the assertion.
+                provider = inside(part, "assertion", "provider")
+                grader = name_of(provider, inside(provider, "id"), form)
+                graded.setdefault(grader, []).append(part)
+            else:
+                rows.leave_out(written("left_out.by_code"))
+        for grader, parts in graded.items():
+            _add_grades(rows, unit, grader, parts)
+
+
+def _promptfoo_items(rows: ItemRows, source: Source) -> None:
+    """An output is an item; those of one test belong together."""
+    for result in _results(source):
+        own = result.get("vars")
+        given = opened(inside(result, "prompt", "raw"))
+        texts = texts_of({"prompt": given or own} | fields_in(own), None)
+        made = texts_of(given or own, inside(result, "response", "output"))
+        provider = result.get("provider")
+        rows.add(
+            _output_unit(result),
+            {name: texts[name] for name in ("context", "reference") if name in texts} | made,
+            subject=text_of(inside(provider, "label")) or inside(provider, "id") or provider,
+            cluster=result.get("testIdx"),
+            about=own,
+        )
+
+
+def _output_unit(result: Record) -> str:
+    unit = "-".join(text_of(result.get(name)) for name in ("testIdx", "promptIdx"))
+    return unit if unit != "-" else text_of(result.get("id"))
+
+
+def _add_grades(rows: Rows, unit: str, grader: str, parts: list[Record]) -> None:
+    """Add whether all assertions passed. Of one that the grader failed to answer nobody knows, and
+    so of all of them, unless another has failed.
+    """
+    known = [part.get("pass") is True for part in parts if not _is_error(part)]
+    error = "error" if len(known) < len(parts) and all(known) else ""
+    rows.add(unit, grader, "model", None if error else all(known), unscored_reason=error)
+    for part in parts if len(parts) > 1 else ():
+        metric = text_of(inside(part, "assertion", "metric") or inside(part, "assertion", "value"))
+        error = "error" if _is_error(part) else ""
+        passed = None if error else part.get("pass")
+        rows.add(unit, grader, "model", passed, metric[:80], unscored_reason=error)
+
+
+def _is_error(part: Record) -> bool:
+    """Return True if the grader's answer was not understood; older versions give only a reason."""
+    said = text_of(part.get("reason")).startswith(_NOT_UNDERSTOOD)
+    return inside(part, "metadata", "graderError") is True or said
+
+
+def _results(source: Source) -> list[Record]:
+    document: Any = source.document
+    for path in (("results", "results"), ("results",)):
+        if found := objects(inside(document, *path)):
+            return found
+    return source.records() if "gradingResult" in source.first else []
+
+
+# ---- DeepEval -----------------------------------------------------------------------------------
+# What `evaluate` returns, as JSON, and the test run that it leaves in `.deepeval`.
+def _cases(source: Source) -> list[Record]:
+    document: Any = source.document
+    paths = TOOLS["deepeval"]["cases"]
+    return [case for path in paths for case in objects(inside(document, *path.split(".")))]
+
+
+def _read_deepeval(rows: Rows, source: Source) -> None:
+    """A test case is a unit, a metric a rubric, and the model that evaluates it a rater. The label
+    is whether the case passed.
+    """
+    cases = _cases(source)
+    # Its texts tell a case from another of its name.
+    texts = [snake_case(case) for case in cases]
+    named = [[each.get(name) for name in ("input", "actual_output", "turns")] for each in texts]
+    units = rows.units(list(zip(map(_case_name, cases), named, strict=True)))
+    for case, unit in zip(cases, units, strict=True):
+        rows.describe(unit, {"input": case.get("input")})
+        for metric in _metrics(case):
+            model = text_of(metric.get("evaluationModel") or metric.get("evaluation_model"))
+            if not model:
+                rows.leave_out(written("left_out.by_code"))
+                continue
+            error = "error" if metric.get("error") else ""
+            name = text_of(metric.get("name"))
+            rows.add(unit, model, "model", metric.get("success"), name, unscored_reason=error)
+
+
+def _has_deepeval_items(source: Source) -> bool:
+    cases = map(snake_case, _cases(source))
+    return any("actual_output" in case or case.get("turns") for case in cases)
+
+
+def _deepeval_items(rows: ItemRows, source: Source) -> None:
+    """A test case is an item, with its expected output and its (retrieval) context."""
+    for case in map(snake_case, _cases(source)):
+        texts = texts_of(
+            case.get("input"),
+            case.get("turns") or case.get("actual_output"),
+            context=case.get("retrieval_context") or case.get("context"),
+            expected=case.get("expected_output") or case.get("expected_outcome"),
+        )
+        rows.add(
+            _case_name(case), texts, about=case.get("metadata") or case.get("additional_metadata")
+        )
+
+
+def _case_name(case: Record) -> str:
+    return text_of(case.get("name")) or text_of(case.get("index"))
+
+
+def _metrics(case: Record) -> list[Record]:
+    return objects(case.get("metrics_data") or case.get("metricsData"))
+
+
+# ---- Braintrust ---------------------------------------------------------------------------------
+# The rows of an experiment or of logs, as its page, its API and `fetch` give them.
+
+
+def _is_braintrust(source: Source) -> bool:
+    return next(iter(_rows([source.first])), {}).keys() >= {*TOOLS["braintrust"]["ratings"]}
+
+
+def _read_braintrust(rows: Rows, source: Source) -> Export:
+    """A row is a unit, and each score a rater of the same question: Braintrust gives a score one
+    name, and not who gave it. What its log of changes has from the page is a person's; a scorer
+    whose span asked a model is a model, and one that asked none is code, which is left out.
+    """
+    records = _rows(source.records())
+    kinds = _scorers(records)
+    for record in filter(_is_root, records):
+        people = _reviewed(record)
+        for name, value in fields_in(record.get("scores")).items():
+            kind = "human" if name in people else kinds.get(name, "")
+            if kind == "code":
+                rows.leave_out(written("left_out.by_code"))
+            else:
+                rows.add(_row_id(record), name, kind, value, created_at=record.get("created"))
+        rows.describe(_row_id(record), opened(record.get("metadata")))
+    return replace(rows.export(written("exchange.braintrust")), by_score=True)
+
+
+def _braintrust_items(rows: ItemRows, source: Source) -> None:
+    """A row with an output is an item."""
+    for record in filter(_is_root, _rows(source.records())):
+        given, made = opened(record.get("input")), opened(record.get("output"))
+        metadata = opened(record.get("metadata"))
+        rows.add(
+            _row_id(record),
+            texts_of(given, made, expected=opened(record.get("expected"))),
+            subject=name_of(inside(metadata, "model")),
+            ids={"span_id": record.get("span_id")},
+            about=metadata,
+        )
+
+
+def _rows(records: list[Record]) -> list[Record]:
+    return unpaged(records, ("data", "events", "rows"), "root_span_id")
+
+
+def _row_id(record: Record) -> str:
+    return name_of(record.get("id"), record.get("span_id"))
+
+
+def _is_root(record: Record) -> bool:
+    return record.get("is_root") is True or text_of(record.get("span_id")) == text_of(
+        record.get("root_span_id")
+    )
+
+
+def _reviewed(record: Record) -> set[str]:
+    """The scores that came from the page: a person reviewed the row."""
+    changes = record.get("audit_data")
+    paths = [
+        inside(each, "audit_data", "path")
+        for each in objects(changes)
+        if each.get("source") == "app"
+    ]
+    return {text_of(path[1]) for path in paths if isinstance(path, list) and len(path) > 1}
+
+
+def _scorers(records: list[Record]) -> dict[str, str]:
+    """The kind of each scorer that has a span: model, if a model was asked below it, else code."""
+    below: dict[str, list[Record]] = defaultdict(list)
+    for record in records:
+        parents = record.get("span_parents")
+        for parent in parents if isinstance(parents, list) else ():
+            below[text_of(parent)].append(record)
+    kinds: dict[str, str] = {}
+    for record in records:
+        scores = record.get("scores")
+        if inside(record, "span_attributes", "type") != "score" or not isinstance(scores, dict):
+            continue
+        asks = _asks(text_of(record.get("span_id")), below)
+        for name in scores:
+            kinds[name] = "model" if asks or kinds.get(name) == "model" else "code"
+    return kinds
+
+
+def _asks(span: str, below: dict[str, list[Record]]) -> bool:
+    """Return True if a span below this one asked a model."""
+    found, seen = [span], {span}
+    for each in found:
+        for own in below.get(each, ()):
+            if inside(own, "span_attributes", "type") == "llm":
+                return True
+            name = text_of(own.get("span_id"))
+            found += [name] if name not in seen else []
+            seen.add(name)
+    return False
+
+
+PROMPTFOO = Reader(
+    lambda source: any("gradingResult" in each for each in _results(source)[:1]),
+    _read_promptfoo,
+    _promptfoo_items,
+    lambda source: any({"response", "vars"} <= {*each} for each in _results(source)[:1]),
+)
+DEEPEVAL = Reader(
+    lambda source: any(map(_metrics, _cases(source))),
+    _read_deepeval,
+    _deepeval_items,
+    _has_deepeval_items,
+)
+BRAINTRUST = Reader(_is_braintrust, _read_braintrust, _braintrust_items)

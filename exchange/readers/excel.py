@@ -12,8 +12,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evenhand.errors import InputError
-from evenhand.exchange.readers.rows import Export, ItemTable, Reader
-from evenhand.exchange.readers.source import Source, label_cell
+from evenhand.exchange.readers.rows import Export, Reader, Rows, as_in_a_table
+from evenhand.exchange.readers.source import Source, label_cell, readable
 from evenhand.study.tables.formats import CELL, FIRST_ROW, MOST_DECODED, cell_text, check_table
 from evenhand.texts import written
 
@@ -43,7 +43,7 @@ def _is_excel(source: Source) -> bool:
     return "[Content_Types].xml" in names and any(name.startswith("xl/") for name in names)
 
 
-def _read_excel(source: Source) -> Export:
+def _read_excel(_: Rows, source: Source) -> Export:
     """Read units, raters and labels by the same rules as in a CSV file."""
     formulas = False
     if source.archive:
@@ -51,31 +51,16 @@ def _read_excel(source: Source) -> Export:
         for name in source.archive.names:  # bounded here, before another reader unpacks it
             content = source.archive.read(name)
             formulas = formulas or (name.startswith("xl/worksheets/") and b"<f" in content)
-    try:
+    with readable(f"{source.name} is a workbook of Excel that", f"; {_AS_CSV}"):
         sheet, rows, others = _sheet(source)
         if formulas:
             _refuse_unsaved(source, sheet, rows)
-    except InputError:
-        raise
-    except Exception as fault:  # a damaged workbook raises any of XML's, ZIP's and its own kinds
-        kind = type(fault).__name__
-        raise InputError(
-            f"{source.name} is a workbook of Excel that cannot be read ({kind}); {_AS_CSV}"
-        ) from None
     table = _table(rows, source.name)
     _refuse_dates(rows, f"{source.name}, sheet {sheet}")
     notes = [written("exchange.excel", sheet=sheet)]
     if others:
         notes.append(written("exchange.excel_others", sheets=", ".join(others)))
     return Export(table, notes)
-
-
-def _excel_items(source: Source) -> ItemTable | None:
-    """Read rows as those of a CSV file."""
-    if not _is_excel(source):
-        return None
-    found = _read_excel(source)
-    return ItemTable(found.table, found.notes)
 
 
 def _sheet(source: Source) -> tuple[str, list[_Row], list[str]]:
@@ -147,9 +132,7 @@ def _refuse_unsaved(source: Source, title: str, rows: Sequence[_Row]) -> None:
 
 
 def _refuse_dates(rows: Sequence[_Row], place: str) -> None:
-    """Raise InputError for a column in which some cells are dates and others are not: Excel makes
-    dates of labels such as 1-2.
-    """
+    """Raise InputError for a column with some dates: Excel makes dates of labels such as 1-2."""
     from openpyxl.utils import get_column_letter
 
     header, *body = rows
@@ -210,4 +193,4 @@ def _table(rows: Sequence[_Row], name: str) -> pd.DataFrame:
     return pd.DataFrame(cells, columns=header, index=index, dtype=str)
 
 
-EXCEL = Reader(_is_excel, _read_excel, _excel_items)
+EXCEL = Reader(_is_excel, _read_excel, as_in_a_table(_read_excel))

@@ -21,7 +21,16 @@ from evenhand.exchange.readers.rows import (
     one_line,
     plain_kind,
 )
-from evenhand.exchange.readers.source import Record, Source, fields_in, inside, objects, text_of
+from evenhand.exchange.readers.source import (
+    TOOLS,
+    Record,
+    Source,
+    fields_in,
+    inside,
+    objects,
+    pattern,
+    text_of,
+)
 from evenhand.exchange.readers.texts import ASKED, CONTEXT, EXPECTED, messages_in, texts_of
 from evenhand.study.tables.columns import likely_columns, names_items
 from evenhand.study.tables.formats import FIRST_ROW, cell_text, check_table
@@ -33,46 +42,36 @@ if TYPE_CHECKING:
 # ---- chat completions ---------------------------------------------------------------------------
 # Requests with their responses, the output of batches (of OpenAI and Anthropic), and lists of
 # conversations.
-_LISTS = ("messages", "conversation", "conversations")
-_OWN = {
-    "id",
-    "custom_id",
-    "request",
-    "response",
-    "result",
-    "body",
-    "error",
-    "method",
-    "url",
-    *_LISTS,
-}
+_CHAT = TOOLS["chat"]
 _SAID = {*ASKED, *CONTEXT, *EXPECTED}
 
 
-def chat_items(source: Source) -> ItemTable | None:
+def _is_chat(source: Source) -> bool:
+    first = source.first
+    lists = (messages_in(first.get(name)) for name in _CHAT["lists"])
+    listed = isinstance(source.document, list) and any(lists)
+    return listed or bool(_request(first) or _reply(first))
+
+
+def _chat_items(rows: ItemRows, source: Source) -> None:
     """A completion is an item; its prompt is what the request holds, in the same record or in one
     with the same `custom_id`. Conversations in one JSON list are items as they are.
     """
-    first = source.first
-    listed = isinstance(source.document, list) and any(messages_in(first.get(n)) for n in _LISTS)
-    if not listed and not _request(first) and not _reply(first):
-        return None
     records = source.records()
     asked = {
         key: request
         for each in records
         if (key := text_of(each.get("custom_id"))) and (request := _request(each))
     }
-    rows = ItemRows(source)
     answered: set[str] = set()
     for record in records:
         key = text_of(record.get("custom_id"))
         reply, request = _reply(record), _request(record) or asked.get(key)
-        whole = next((found for n in _LISTS if (found := messages_in(record.get(n)))), None)
+        whole = next((found for n in _CHAT["lists"] if (found := messages_in(record.get(n)))), None)
         if key in asked and "response" not in record and "result" not in record:
             continue  # its answer stands on another line
         answered.add(key)
-        beside = {name: record[name] for name in record if name not in _OWN}
+        beside = {name: record[name] for name in record if name not in _CHAT["own"]}
         made = reply or text_of(record.get("response"))
         said = {name: each for name, each in beside.items() if name in _SAID}
         texts = texts_of(said, made)
@@ -92,7 +91,6 @@ def chat_items(source: Source) -> ItemTable | None:
             f"{source.name} holds requests without their responses; put the lines of the batch's "
             "output behind them in one file"
         )
-    return rows.items(written("exchange.chat_items"))
 
 
 def _request(record: Record) -> Record | None:
@@ -141,40 +139,11 @@ _DEEPEST = 4
 _MOST_KEYS, _QUOTED = 12, 60
 """Keys below each other, and characters of them in a message."""
 _FEW_LABELS = 20
-_PEOPLE = "annotators?|humans?|experts?|turkers?|crowd|workers?|individual|raters?|coders?"
-_MACHINES = "models?|judges?|llms?|graders?|predicted"
-_GIVEN = (
-    "annotations?|labels?|ratings?|scores?|judge?ments?|votes?|evaluations?|grades?|reviews?|"
-    "assessments?|predictions?"
-)
-_ANSWERS = re.compile(
-    rf"(({_PEOPLE}|{_MACHINES})[ _-])*({_PEOPLE}|{_MACHINES}|{_GIVEN})([ _-]({_GIVEN}|list))?", re.I
-)
-"""Names of keys below which there are answers."""
-_LIST = re.compile(rf"({_PEOPLE})([ _-]|$)|annotations|ratings|judge?ments|votes|evaluations", re.I)
-"""Such names of lists of labels by several raters; other lists are the labels of one."""
-_MACHINE = re.compile(rf"(^|[ _-])({_MACHINES}|predictions?)([ _-]|$)", re.I)
-_NAMES = re.compile(r"(annotator|worker|rater|coder)(s|[ _-]?ids?|[ _-]?names?)", re.I)
-_PERSON = re.compile(
-    r"(ann|annotator|human|expert|turker|crowd|worker|rater|coder|user|person|participant|[aruwp])"
-    r"[ _.-]?\w*\d+|\d+|[0-9a-f]{8,}|[A-Z0-9]{10,}|\S+@\S+\.\S+",
-    re.I,
-)
-"""Names that only people have here, under a key for answers."""
-_WHO = (
-    "annotator", "annotator_id", "annotator_name", "annotated_by", "worker", "worker_id", "rater",
-    "rater_id", "coder", "coder_id", "labeler", "labeller", "user", "user_id", "username",
-    "reviewer", "evaluator", "judge", "judge_id", "grader", "grader_id", "author", "completed_by",
-    "created_by", "model",
-)  # fmt: skip
+_JSON = TOOLS["json"]
+_PEOPLE, _MACHINES = _JSON["people"], _JSON["machines"]
+_WHO, _WHAT, _WHEN = _JSON["who"], _JSON["what"], _JSON["when"]
 _SURELY_WHO = _WHO[:12]
-_WHAT = (
-    "label", "labels", "value", "rating", "score", "grade", "verdict", "vote", "annotation",
-    "judgment", "judgement", "choice", "decision", "answer", "response", "category", "class",
-)  # fmt: skip
-_ASKED = ("rubric", "criterion", "criteria", "dimension", "aspect", "metric", "question")
-_WHEN = ("updated_at", "created_at", "timestamp", "submitted_at", "tstamp", "time")
-_JUDGE = re.compile(r"gpt|claude|llama|gemini|mistral|qwen|judge|grader|llm|predict", re.I)
+_ANSWERS, _NAMES = pattern("json", "answers"), pattern("json", "names")
 
 
 @dataclass(frozen=True)
@@ -201,22 +170,23 @@ def _is_json(source: Source) -> bool:
     return any(_carriers(each) or _parts(each) for each in islice(records, _MOST_LOOKED_AT))
 
 
-def _read_json(source: Source) -> Export:
-    """An item is a unit, by its id if each has one of its own, and whoever labels it a rater. Flat
-    items are a table.
-    """
+def _read_json(rows: Rows, source: Source) -> Export | None:
+    """An item is a unit, by an id of its own; who labels it a rater. Flat items are a table."""
     where, records = _items_in(source)
     records = [each for record in records for each in _whole(record)]
     if not any(_carriers(record) for record in records):
         return Export(_table(records, source.name), _notes(where))
-    rows = Rows(source)
     rows.note(written("exchange.json_where", where=where))
     key = _id_key(records)
     units = [
         one_line(record.get(key)) if key else str(number)
         for number, record in enumerate(records, start=1)
     ]
-    units = rows.units([(unit, _contents(each)) for unit, each in zip(units, records, strict=True)])
+    contents = []
+    for record in records:  # without the answers to it
+        used = _carriers(record)
+        contents.append({name: value for name, value in record.items() if name not in used})
+    units = rows.units(list(zip(units, contents, strict=True)))
     labels: set[str] = set()
     placed = False
     for unit, record in zip(units, records, strict=True):
@@ -243,13 +213,11 @@ def _read_json(source: Source) -> Export:
         rows.note(written("exchange.json_places"))
     if judges:
         rows.note(written("exchange.json_judges", names=", ".join(judges)))
-    return rows.export(written("exchange.json"))
+    return None
 
 
-def _json_items(source: Source) -> ItemTable | None:
+def _json_items(_: ItemRows, source: Source) -> ItemTable:
     """An item is one, with its columns; what is nested stays JSON."""
-    if not _is_json(source):
-        return None
     where, records = _items_in(source)
     return ItemTable(_table(records, source.name), _notes(where))
 
@@ -364,12 +332,6 @@ def _id_key(records: list[Record]) -> str:
     return likely_columns(several or able, ["unit_id"]).get("unit_id", "")
 
 
-def _contents(record: Record) -> Record:
-    """What an item is, without the answers to it."""
-    used = _carriers(record)
-    return {name: value for name, value in record.items() if name not in used}
-
-
 def _table(records: list[Record], source: str) -> pd.DataFrame:
     import pandas as pd
 
@@ -397,14 +359,14 @@ def _carries(key: str, value: object, record: Record) -> bool:
         named = all(any(_person(each.get(name)) for name in _WHO) for each in found)
         return len(found) == len(value) and (named or bool(_ANSWERS.fullmatch(key)))  # type: ignore[arg-type]
     if isinstance(value, list):
-        return bool(_ANSWERS.fullmatch(key) and _LIST.search(key)) and not _NAMES.fullmatch(key)
+        return bool(
+            _ANSWERS.fullmatch(key) and pattern("json", "list").search(key)
+        ) and not _NAMES.fullmatch(key)
     return bool(_ANSWERS.fullmatch(key)) and bool(_parallel(key, value, record))
 
 
 def _parallel(key: str, value: object, record: Record) -> dict[str, str]:
-    """Labels by rater, where a key beside it has as many raters as this one has labels, in lists
-    or with commas between them.
-    """
+    """Labels by rater, where a key beside it has as many raters as this one has labels."""
     labels = _split(value)
     for name in record:
         if name != key and _NAMES.fullmatch(name):
@@ -461,7 +423,7 @@ def _answers(
 
 def _names_rater(name: str, inner: object) -> bool:
     """Return True if a key is a rater's name by its own look, or by what is below it."""
-    if _PERSON.fullmatch(name) or plain_kind(name):
+    if pattern("json", "person").fullmatch(name) or plain_kind(name):
         return True
     if isinstance(inner, dict):
         return any(text in inner for text in _WHAT)
@@ -511,7 +473,7 @@ def _record(
     """Yield the answers of an object of one rater: its label, or its numbers by question."""
     who = next((name for name in _WHO if _person(value.get(name))), "")
     what = next((name for name in _WHAT if name in value), "")
-    asked = next((name for name in _ASKED if text_of(value.get(name))), "")
+    asked = next((name for name in _JSON["asked"] if text_of(value.get(name))), "")
     when = next((value[name] for name in _WHEN if text_of(value.get(name))), when)
     rater, rubric = _person(value.get(who)) or rater, text_of(value.get(asked)) or rubric
     if not rater:
@@ -536,14 +498,16 @@ def _person(value: object) -> str:
 
 
 def _kind(rater: str, key: str) -> str:
-    """The kind of a rater by name, or by the key that the answers are under; "" where neither
-    shows it.
-    """
+    """The kind of a rater by name, or by the key above the answers; "" where neither shows it."""
     if kind := plain_kind(rater):
         return kind
-    if _MACHINE.search(key):
+    if pattern("json", "machine").search(key):
         return "model"
-    return "human" if _PERSON.fullmatch(rater) or re.fullmatch(f"({_PEOPLE})_\\d+", rater) else ""
+    return (
+        "human"
+        if pattern("json", "person").fullmatch(rater) or re.fullmatch(f"({_PEOPLE})_\\d+", rater)
+        else ""
+    )
 
 
 def _judges(records: list[Record], labels: set[str]) -> list[str]:
@@ -551,7 +515,7 @@ def _judges(records: list[Record], labels: set[str]) -> list[str]:
     return [
         name
         for name in records[0]
-        if _JUDGE.search(name)
+        if pattern("json", "judge").search(name)
         and {text_of(each.get(name)) for each in records} <= {*labels, ""}
         and any(text_of(each.get(name)) for each in records)
     ]
@@ -564,4 +528,5 @@ def _fault(place: str, path: str) -> str:
     )
 
 
+CHAT = Reader(_is_chat, lambda rows, source: None, _chat_items)
 JSON = Reader(_is_json, _read_json, _json_items)

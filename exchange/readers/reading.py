@@ -3,37 +3,44 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from evenhand.errors import InputError
 from evenhand.exchange.readers.annotation_tools import (
     ARGILLA,
     DOCCANO,
+    HUGGING_FACE,
     LABEL_STUDIO,
+    PAIR_VOTES,
     POTATO,
     PRODIGY,
+    pairs,
 )
-from evenhand.exchange.readers.benchmarks import INSPECT, LIGHTEVAL, LM_EVAL, OPENAI_EVALS
-from evenhand.exchange.readers.datasets import HUGGING_FACE, PAIR_VOTES, pairs
-from evenhand.exchange.readers.evaluations import BRAINTRUST, DEEPEVAL, PROMPTFOO
+from evenhand.exchange.readers.benchmarks import (
+    BRAINTRUST,
+    DEEPEVAL,
+    INSPECT,
+    LIGHTEVAL,
+    LM_EVAL,
+    OPENAI_EVALS,
+    PROMPTFOO,
+)
 from evenhand.exchange.readers.excel import EXCEL
-from evenhand.exchange.readers.open_telemetry import MLFLOW, PHOENIX
-from evenhand.exchange.readers.plain_json import JSON, chat_items
-from evenhand.exchange.readers.rows import Export, ItemTable, NoRatingError, Reader
-from evenhand.exchange.readers.source import Source
-from evenhand.exchange.readers.traces import LANGFUSE, LANGSMITH, OPIK, WEAVE
+from evenhand.exchange.readers.plain_json import CHAT, JSON
+from evenhand.exchange.readers.rows import Export, ItemRows, ItemTable, NoRatingError, Rows
+from evenhand.exchange.readers.source import TOOLS, Source
+from evenhand.exchange.readers.traces import LANGFUSE, LANGSMITH, MLFLOW, OPIK, PHOENIX, WEAVE
 from evenhand.study.tables.formats import HEADLESS, read_table
 from evenhand.texts import written
 
 _MOST_NAMED = 8
 TABLE = "table"
 """CSV with any delimiter, JSONL and Parquet as `study.tables` reads them."""
-
-
-READERS = {
+_TOOLS = {
     "excel": EXCEL,
     "inspect": INSPECT,
-    "label-studio": LABEL_STUDIO,
+    "label_studio": LABEL_STUDIO,
     "mlflow": MLFLOW,
     "langfuse": LANGFUSE,
     "langsmith": LANGSMITH,
@@ -47,19 +54,41 @@ READERS = {
     "opik": OPIK,
     "weave": WEAVE,
     "braintrust": BRAINTRUST,
-    "openai-evals": OPENAI_EVALS,
-    "lm-eval": LM_EVAL,
+    "openai_evals": OPENAI_EVALS,
+    "lm_eval": LM_EVAL,
     "lighteval": LIGHTEVAL,
-    "pair-votes": PAIR_VOTES,
-    "hugging-face": HUGGING_FACE,
+    "pair_votes": PAIR_VOTES,
+    "hugging_face": HUGGING_FACE,
     "json": JSON,
 }
+READERS = {tool.replace("_", "-"): reader for tool, reader in _TOOLS.items()}
 """Readers by the name for `--format`, tried in this order."""
 FORMATS = (TABLE, HEADLESS, *READERS)
-ITEM_READERS = {name: reader.items for name, reader in READERS.items() if reader is not JSON} | {
-    "chat": chat_items,
-    "json": JSON.items,
-}
+
+
+def _ratings(name: str, source: Source) -> Export:
+    """Return the ratings in a file of this kind."""
+    rows, tool = Rows(source), name.replace("-", "_")
+    return READERS[name].ratings(rows, source) or rows.export(written(f"exchange.{tool}"))
+
+
+def _items(name: str, source: Source) -> ItemTable | None:
+    """Return the items in a file; None where its content is of another kind."""
+    tool = name.replace("-", "_")
+    reader, how = CHAT if name == "chat" else READERS[name], TOOLS.get(tool, {})
+    if not (reader.has_items or reader.recognises)(source):
+        if "without" in how and reader.recognises(source):
+            raise InputError(f"{source.name} holds {how['without']}")
+        return None
+    rows = ItemRows(source, fields=how.get("users_fields", False))
+    if table := reader.items(rows, source):
+        return table
+    taken = written(f"exchange.{tool}_items")
+    return rows.items(taken, how.get("cluster", ""), how.get("show", ()))
+
+
+_ORDER = [*(name for name in READERS if name != "json"), "chat", "json"]
+ITEM_READERS = {name: partial(_items, name) for name in _ORDER}
 """Readers of items by the name of what they read, tried in this order; chats have no ratings."""
 
 
@@ -80,15 +109,15 @@ def read_export(
         also = f"; it looks like {known}" if known != TABLE else ""
         raise InputError(f"{source.name} is not in the format {name}{also}")
     try:
-        return READERS[name].read(source)
+        return _ratings(name, source)
     except NoRatingError as fault:
-        raise InputError(f"{fault}{_to_be_rated(source, READERS[name])}") from None
+        raise InputError(f"{fault}{_to_be_rated(source, name)}") from None
 
 
-def _to_be_rated(source: Source, reader: Reader) -> str:
+def _to_be_rated(source: Source, name: str) -> str:
     """How a file's texts are rated, where it holds some; else ""."""
     try:
-        items = reader.items(source)
+        items = _items(name, source)
     except (InputError, RecursionError):
         return ""
     return f" {written('exchange.to_be_rated', file=source.name)}" if items is not None else ""
@@ -132,7 +161,7 @@ def _labels_beside(name: str, items: ItemTable, source: Source) -> dict[str, dic
     if name not in READERS or not items.units:
         return {}
     try:
-        rows = READERS[name].read(source).table
+        rows = _ratings(name, source).table
     except InputError:  # the file has no ratings
         return {}
     if not {"unit_id", "rubric", "rater_id", "label"} <= set(rows):

@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
 from evenhand.errors import InputError
-from evenhand.exchange.readers.source import Record, Source, fields_in, text_of
+from evenhand.exchange.readers.source import TOOLS, Record, Source, fields_in, pattern, text_of
 from evenhand.exchange.readers.texts import ANSWERED, Text, as_messages, cell_of, messages_in
 from evenhand.study.tables.columns import shortened
 from evenhand.study.tables.formats import FIRST_ROW
@@ -39,14 +39,6 @@ _ROWS_TAKEN = (*RATINGS_COLUMNS, "item_id", "subject", "side", "cluster_id", "")
 _CARRIED = (
     "p_positive", "prob_method", "order", "draw", "seconds", "unscored_reason", "rubric_hash",
 )  # fmt: skip
-_HUMAN = re.compile(r"(human|annotator|expert|crowd ?worker|person)s?([ _.-]?([a-z]|\d+))?", re.I)
-_MODEL = re.compile(
-    r"([a-z-]+[:/])?(gpt-?\d|chatgpt|claude|gemini|llama|mistral|mixtral|qwen|deepseek|gemma|phi-?\d|"
-    r"command-r|grok|o[134](-|$)|llm|model[ _-]?(\d|$))[\w.:/@ -]*",
-    re.I,
-)
-_ABOUT = re.compile(r"reason|explan|comment|note|rationale|confiden|time|cost|prompt|answer", re.I)
-"""Names of columns about a rater's label, such as gpt-4o_reason."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +169,8 @@ class Rows(_Found):
         for answers on another.
         """
         marks: dict[str, set[str]] = defaultdict(set)
-        own = [_mark(content) for _, content in named]
+        contents = [json.dumps(each, sort_keys=True, default=str) for _, each in named]
+        own = [sha256(each.encode()).hexdigest()[:6] for each in contents]
         for (unit, _), mark in zip(named, own, strict=True):
             marks[unit].add(mark)
         if again := [unit for unit, found in marks.items() if unit and len(found) > 1]:
@@ -226,9 +219,7 @@ class Rows(_Found):
         )
 
     def _units_columns(self) -> dict[str, dict[str, str]]:
-        """Return the units' descriptions by column, without columns of long texts, which cannot
-        define parts of the sample.
-        """
+        """Return the units' descriptions by column, without long texts, which define no parts."""
         columns: dict[str, dict[str, str]] = {}
         for unit, own in self._units.items():
             for name, value in own.items():
@@ -238,11 +229,6 @@ class Rows(_Found):
             for name, values in columns.items()
             if all(len(each) <= LONGEST_LABEL and "\n" not in each for each in values.values())
         }
-
-
-def _mark(content: object) -> str:
-    """Six characters that differ where contents do."""
-    return sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:6]
 
 
 def one_line(value: object) -> str:
@@ -303,9 +289,10 @@ def plain_kind(name: str) -> str:
     >>> [plain_kind(name) for name in ("human_1", "gpt-4o", "openai:gpt-5", "ann", "gpt4_reason")]
     ['human', 'model', 'model', '', '']
     """
-    if _HUMAN.fullmatch(name):
+    human, model, about = (pattern("raters", each) for each in ("human", "model", "about"))
+    if human.fullmatch(name):
         return "human"
-    return "model" if _MODEL.fullmatch(name) and not _ABOUT.search(name) else ""
+    return "model" if model.fullmatch(name) and not about.search(name) else ""
 
 
 # ---- items --------------------------------------------------------------------------------------
@@ -336,17 +323,6 @@ class ItemTable:
     show: tuple[str, ...] = ()
     cluster: str = ""
     units: tuple[str, ...] = ()
-
-
-class Reader(NamedTuple):
-    """One kind of file: `recognises` tells it by its content, and never raises; `read` gives all
-    ratings, `items` all items to rate, or None where the content is of another kind. Both raise
-    InputError, one sentence, where they cannot be read.
-    """
-
-    recognises: Callable[[Source], bool]
-    read: Callable[[Source], Export]
-    items: Callable[[Source], ItemTable | None]
 
 
 class ItemRows(_Found):
@@ -439,6 +415,39 @@ class ItemRows(_Found):
             cluster if together else "",
             tuple(each["unit"] for each in items),
         )
+
+
+class Reader(NamedTuple):
+    """One kind of file. `recognises` tells it by its content, and never raises; `ratings` adds all
+    ratings of a file, `items` all items to rate, or either gives a table of its own. Both raise
+    InputError, one sentence, where they cannot be read. `has_items` tells a file with items, where
+    it is not every file of the kind.
+    """
+
+    recognises: Callable[[Source], bool]
+    ratings: Callable[[Rows, Source], Export | None]
+    items: Callable[[ItemRows, Source], ItemTable | None]
+    has_items: Callable[[Source], bool] | None = None
+
+
+def has_fields(
+    tool: str, kind: str = "ratings", *, in_tables: bool = False
+) -> Callable[[Source], bool]:
+    """Return what tells a file by the fields of its first record, or of a typed table's columns."""
+    wanted = {*TOOLS[tool][kind]}
+    return lambda source: wanted <= {*((in_tables and source.columns) or source.first)}
+
+
+def as_in_a_table(
+    read: Callable[[Rows, Source], Export],
+) -> Callable[[ItemRows, Source], ItemTable]:
+    """Return a reader of items that takes the rows of a file as those of a CSV file."""
+
+    def items(_: ItemRows, source: Source) -> ItemTable:
+        found = read(Rows(source), source)
+        return ItemTable(found.table, found.notes)
+
+    return items
 
 
 def _alike(items: list[Record]) -> list[Record]:

@@ -9,10 +9,13 @@ import io
 import json
 import re
 import struct
+import tomllib
 import zipfile
 import zlib
-from collections.abc import Callable, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache, cached_property
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +51,18 @@ class Written(str):
 
 
 Record = dict[str, Any]
+TOOLS: dict[str, Any] = tomllib.loads(
+    files("evenhand.exchange.readers").joinpath("tools.toml").read_text("utf-8")
+)
+"""The names of other tools' fields, by tool."""
+
+
+@cache
+def pattern(tool: str, name: str) -> re.Pattern[str]:
+    """A pattern of `TOOLS`, in which {NAME} stands for another one of the tool."""
+    parts = TOOLS[tool]
+    text = re.sub(r"\{([a-z]+)\}", lambda part: str(parts[part[1]]), parts[name])
+    return re.compile(text.replace("\n", ""), re.IGNORECASE)
 
 
 class Source:
@@ -181,14 +196,21 @@ class Source:
             raise InputError(
                 f"{self.name} is too large; write the columns that count to a CSV file"
             )
-        try:
+        with readable(self.name):
             check_parquet(self.path)
             rows = parquet.read_table(self.path, columns=list(columns)).to_pylist()
-        except InputError:
-            raise
-        except Exception as fault:  # pyarrow raises many kinds for a file that is damaged
-            raise InputError(f"{self.name} cannot be read ({type(fault).__name__})") from None
         return [{name: mapped(value, as_written) for name, value in row.items()} for row in rows]
+
+
+@contextmanager
+def readable(what: str, advice: str = "") -> Iterator[None]:
+    """Raise InputError where a file is damaged, for which libraries raise many kinds of errors."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as fault:
+        raise InputError(f"{what} cannot be read ({type(fault).__name__}){advice}") from None
 
 
 def _from_cell(cell: str) -> object:
@@ -223,6 +245,18 @@ def records_in(content: bytes, name: str) -> list[Record]:
 def objects(value: object) -> list[Record]:
     """The objects in a list; none where the value is no list."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def unpaged(records: list[Record], names: Sequence[str], whole: str = "") -> list[Record]:
+    """The records of a file, also of pages that hold them under one of these names; one with the
+    field `whole` is no page.
+    """
+    found = []
+    for record in records:
+        inner = next((record[name] for name in names if isinstance(record.get(name), list)), None)
+        is_page = inner is not None and not (whole and whole in record)
+        found += unpaged(objects(inner), names, whole) if is_page else [record]
+    return found
 
 
 def inside(record: object, *path: str) -> Any:

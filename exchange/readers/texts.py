@@ -6,72 +6,32 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from evenhand.errors import InputError
 from evenhand.exchange.readers.source import (
+    TOOLS,
     Record,
     Written,
+    fields_in,
     inside,
     mapped,
     objects,
     parsed,
+    pattern,
     text_of,
 )
 
 Text = str | list[Record]
 """A text, or messages, each with `role` and `content`, and perhaps `name` and `tool_calls`."""
-ASKED = (
-    "question", "query", "prompt", "input", "user_input", "user_query", "instruction", "request",
-    "message", "messages", "text", "inputs", "kwargs", "args",
-)  # fmt: skip
-ANSWERED = (
-    "answer", "response", "output", "completion", "generation", "result", "reply", "prediction",
-    "final_answer", "final_output", "output_text", "generated_text", "message", "messages",
-    "content", "text", "outputs", "generation", "outputText",
-)  # fmt: skip
-CONTEXT = (
-    "context", "contexts", "retrieved_contexts", "retrieval_context", "documents",
-    "source_documents", "passages", "passage", "docs",
-)  # fmt: skip
-EXPECTED = (
-    "reference", "expected_output", "expected_response", "expected", "ground_truth", "target",
-    "reference_output", "reference_answer", "gold",
-)  # fmt: skip
+_NAMES = TOOLS["texts"]
+ASKED, ANSWERED = _NAMES["asked"], _NAMES["answered"]
+CONTEXT, EXPECTED = _NAMES["context"], _NAMES["expected"]
 """Keys of inputs and outputs by what they hold, the plainest first."""
-_SETTINGS = frozenset((
-    "model", "model_name", "model_id", "temperature", "top_p", "max_tokens", "stream", "n", "seed",
-    "max_completion_tokens", "stop", "stream_options", "tools", "tool_choice", "functions",
-    "function_call", "parallel_tool_calls", "response_format", "reasoning_effort", "user",
-    "user_id", "session_id", "thread_id", "id", "config", "callbacks", "metadata", "usage",
-))  # fmt: skip
-"""Keys of a request that say nothing to the model."""
-_OF_REPLY = frozenset((
-    "model", "modelVersion", "model_version", "model_id", "provider", "usage", "usageMetadata",
-    "meta", "metrics", "details", "object", "created", "created_at", "done", "done_reason",
-    "finish_reason", "finishReason", "stop_reason", "stopReason", "stop_sequence", "responseId",
-    "response_id", "generation_id", "request_id", "ResponseMetadata", "system_fingerprint",
-    "service_tier", "promptFeedback", "is_finished", "prompt_token_count", "inputTextTokenCount",
-    "generation_token_count", "total_duration", "load_duration", "prompt_eval_count",
-    "prompt_eval_duration", "eval_count", "eval_duration", "logprobs", "chat_history",
-))  # fmt: skip
-"""Keys of a provider's reply beside its text."""
-_SIGNATURE = frozenset((
-    "modelVersion", "usageMetadata", "finish_reason", "stopReason", "stop_reason", "done",
-    "chat_history", "generated_text", "prompt_token_count", "inputTextTokenCount",
-    "system_fingerprint",
-))  # fmt: skip
-"""Keys of replies alone, at their top or in their first choice."""
-_LANGUAGE_MODEL = re.compile(
-    r"(?:[\w.-]+/)*(?:gpt|o[134]-|claude|gemini|gemma|llama|mi[sx]tral|qwen|deepseek|command|phi-)",
-    re.I,
-)
-_DOCUMENT = ("page_content", "pageContent", "content", "text", "document", "document.content")
-_SPOKEN = {"text", "output_text", "input_text", "refusal"}
-_THOUGHT = {"reasoning", "thinking", "redacted_thinking"}
-"""Types of a message's parts that are text, and those that only the model saw."""
-_TYPES = {"human", "ai", "system", "tool", "user", "assistant", "function"}
+_LANGUAGE_MODEL = pattern("texts", "language_model")
+_OF_REPLY, _SIGNATURE = set(_NAMES["of_reply"]), set(_NAMES["signature"])
+_SPOKEN, _THOUGHT = set(_NAMES["spoken"]), set(_NAMES["thought"])
 _DEEP = 8
 """Layers of wrapping that are looked through."""
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
@@ -140,6 +100,35 @@ def opened(value: object) -> object:
         return value
 
 
+def at(record: object, path: str) -> Any:
+    """Return the value at a path of names, each of which may be a key or a part of a longer one,
+    through objects that are kept as JSON; None where the path leads nowhere.
+
+    >>> at({"attributes": '{"llm.name": "m", "llm.id": 1}'}, "attributes.llm.name")
+    'm'
+    """
+    record = fields_in(opened(record))
+    if path in record:
+        return record[path]
+    parts = path.split(".")
+    for count in range(1, len(parts)):
+        head, rest = ".".join(parts[:count]), ".".join(parts[count:])
+        if head in record and (found := at(record[head], rest)) is not None:
+            return found
+    start = f"{path}."
+    return {name[len(start) :]: record[name] for name in record if name.startswith(start)} or None
+
+
+def first_at(record: object, paths: Iterable[str]) -> Any:
+    """Return the first value at one of these paths that is neither missing nor empty; else None."""
+    return next((found for path in paths if (found := at(record, path)) not in (None, "")), None)
+
+
+def name_at(record: object, paths: Iterable[str]) -> str:
+    """Return the first name or number at one of these paths; "" where there is none."""
+    return next((name for path in paths if (name := text_of(at(record, path)))), "")
+
+
 def documents(value: object) -> str:
     """Return retrieved documents as one text, with a blank line between two.
 
@@ -154,7 +143,9 @@ def documents(value: object) -> str:
 
 def _document(part: object) -> str:
     for _ in range(_DEEP):
-        key = isinstance(part, dict) and next((name for name in _DOCUMENT if part.get(name)), "")
+        key = isinstance(part, dict) and next(
+            (name for name in _NAMES["document"] if part.get(name)), ""
+        )
         if not key or not isinstance(part, dict):
             break
         part = part[key]
@@ -194,7 +185,7 @@ def _message(given: object) -> Record | None:
     if not isinstance(given, dict):
         return None
     role = text_of(given.get("role") or given.get("from") or given.get("type"))
-    has_role = "role" in given or "from" in given or role in _TYPES
+    has_role = "role" in given or "from" in given or role in _NAMES["types"]
     calls = [_call(each) for each in given.get("tool_calls") or () if isinstance(each, dict)]
     content = given.get("content", given.get("parts", given.get("value")))  # Google's: parts
     if not has_role or not role or (content is None and not calls):
@@ -257,9 +248,7 @@ def reply_text(cell: str) -> str:
 
 
 def _is_signed(value: Record) -> bool:
-    """Return True if an object has what only a provider's reply has; others' data may have the
-    same keys for their texts.
-    """
+    """Return True if an object has what only a provider's reply has, and no data of others."""
     if _SIGNATURE & value.keys() or isinstance(value.get("usage"), dict):
         return True
     if _LANGUAGE_MODEL.match(text_of(value.get("model"))):
@@ -324,15 +313,8 @@ def _key_of(value: Record, names: Collection[str]) -> str:
     ]
     own = [name for name in filled if name in names]
     # What came in may be repeated beside what came out.
-    others = {
-        "role",
-        "type",
-        *CONTEXT,
-        *EXPECTED,
-        *_SETTINGS,
-        *_OF_REPLY,
-        *(ASKED if names is ANSWERED else ()),
-    }
+    others = {"role", "type", *CONTEXT, *EXPECTED, *_NAMES["settings"], *_OF_REPLY}
+    others.update(ASKED if names is ANSWERED else ())
     if len(own) == 1 and others.issuperset(name for name in filled if name not in own):
         return own[0]
     return filled[0] if len(filled) == 1 == len(value) else ""

@@ -1,17 +1,18 @@
-"""Exports of tools that record an application's steps: Langfuse, LangSmith, Opik and Weave.
-The uppermost step that has an answer is an item; what steps below it retrieved is its context, and
-the model that they asked is its subject.
+"""Exports of tools that record an application's steps: Langfuse, LangSmith, Opik, Weave, MLflow
+and OpenInference, as Phoenix has it. The uppermost step that has an answer is an item; what steps
+below it retrieved is its context, and the model that they asked is its subject.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
-from evenhand.errors import InputError
-from evenhand.exchange.readers.rows import Export, ItemRows, ItemTable, Reader, Rows, claimed
+from evenhand.exchange.readers.rows import ItemRows, Reader, Rows, claimed, has_fields
 from evenhand.exchange.readers.source import (
+    TOOLS,
     Record,
     Source,
     fields_in,
@@ -20,13 +21,24 @@ from evenhand.exchange.readers.source import (
     only,
     snake_case,
     text_of,
+    unpaged,
 )
-from evenhand.exchange.readers.texts import documents, opened, texts_of
+from evenhand.exchange.readers.texts import (
+    EXPECTED,
+    at,
+    documents,
+    first_at,
+    messages_in,
+    name_at,
+    opened,
+    texts_of,
+)
 from evenhand.texts import written
 
 _RETRIEVER = "retriever"
 _NO_ANSWER = (_RETRIEVER, "embedding", "reranker", "tool", "parser", "prompt", "event", "guardrail")
 """Kinds of steps that answer nobody."""
+_STEP = ("id", "trace", "parent", "kind", "model", "cluster")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +63,24 @@ class Span:
     expected: object = None
     cluster: str = ""
     about: Record = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, record: Record, tool: str, **more: Any) -> Span:
+        """Return the step of a record in which its parts have the tool's names (`span` in
+        `TOOLS`).
+        """
+        form = TOOLS[tool]["span"]
+        step = {name: name_at(record, form.get(name, ())) for name in _STEP}
+        texts = {name: record.get(form[name]) for name in ("given", "made")}
+        known: Record = {
+            "unit": step["id"],
+            "item_id": step["id"],
+            "ids": {name: name_at(record, paths) for name, paths in form.get("ids", {}).items()},
+            "about": fields_in(record.get(form.get("about"))),
+            "expected": at(record, form.get("expected", "")),
+            **({name: opened(text) for name, text in texts.items()} if form.get("json") else texts),
+        }
+        return cls(**step | known | more)
 
     @property
     def answers(self) -> bool:
@@ -121,70 +151,85 @@ def _add(rows: ItemRows, span: Span, under: list[Span]) -> None:
     )
 
 
+def _items_of(
+    tool: str, more: Callable[[Record], Record] = lambda record: {}
+) -> Callable[[ItemRows, Source], None]:
+    """Return a reader of a file of steps: the uppermost of each trace that answer are items."""
+
+    def items(rows: ItemRows, source: Source) -> None:
+        records = source.records(source.columns)
+        add_traces(rows, [Span.of(each, tool, **more(each)) for each in records])
+
+    return items
+
+
 def name_of(*values: object) -> str:
     """The first of these that is a name or a number."""
     return next(filter(None, map(text_of, values)), "")
 
 
+def _add_feedback(rows: Rows, record: Record, tool: str, unit: object = "", **more: Any) -> None:
+    """Add the rating that a record is, in which its parts have the tool's names (`feedback` in
+    `TOOLS`), but for what a writer of evenhand has noted of it.
+    """
+    form, kinds = TOOLS[tool]["feedback"], TOOLS[tool]["kinds"]
+    origin = name_at(record, [form["origin"]])
+    claim = claimed(opened(at(record, form["claim"])))
+    claim.pop("rubric", None)
+    rows.add(
+        unit or name_at(record, form.get("unit", ())),
+        claim.pop("rater_id", "")
+        or name_at(record, form["raters"].get(origin, form["raters"]["other"])),
+        claim.pop("rater_kind", kinds.get(origin, "")),
+        more["value"] if "value" in more else first_at(record, form["value"]),
+        name_at(record, form["rubric"]),
+        created_at=name_at(record, form["created_at"]),
+        **claim,
+    )
+
+
 # ---- Langfuse -----------------------------------------------------------------------------------
 # Scores as its API (v2, v3) gives them, and as it exports them to files.
-_LANGFUSE_KINDS = {"ANNOTATION": "human", "EVAL": "model"}
-_ORIGINS = (*_LANGFUSE_KINDS, "API")
+_LANGFUSE = TOOLS["langfuse"]
 
 
 def _is_langfuse(source: Source) -> bool:
     for score in _langfuse_scores([source.first])[:1]:
         about = score.keys() & {"trace_id", "session_id", "subject"}
         origin = score.get("source")
-        typed = "data_type" in score or origin in _ORIGINS or (source.header and origin == "")
+        typed = (
+            "data_type" in score
+            or origin in _LANGFUSE["origins"]
+            or (source.header and origin == "")
+        )
         return {"name", "value"} <= score.keys() and bool(about and typed)
     return False
 
 
-def _read_langfuse(source: Source) -> Export:
+def _read_langfuse(rows: Rows, source: Source) -> None:
     """A trace, observation or session is a unit, a score's name a rubric; annotations are people's,
     evaluations models', and scores that came in by the API may be either.
     """
-    rows = Rows(source)
     for score in _langfuse_scores(source.records()):
         form = text_of(score.get("data_type"))
         if form in ("TEXT", "CORRECTION"):
             rows.leave_out(written("left_out.free_text"))
-            continue
-        origin = text_of(score.get("source"))
-        claim = claimed(score.get("metadata"))
-        claim.pop("rubric", None)
-        rows.add(
-            _unit(score),
-            claim.pop("rater_id", "") or _langfuse_rater(score, origin),
-            claim.pop("rater_kind", _LANGFUSE_KINDS.get(origin, "")),
-            _label(score, form),
-            text_of(score.get("name")),
-            created_at=score.get("updated_at") or score.get("timestamp"),
-            **claim,
-        )
-    return rows.export(written("exchange.langfuse"))
+        else:
+            _add_feedback(rows, score, "langfuse", _unit(score), value=_label(score, form))
 
 
-def _langfuse_items(source: Source) -> ItemTable | None:
-    """A trace is an item; in a file of observations alone, those that lie uppermost. Traces of one
-    session belong together.
-    """
+def _has_langfuse_items(source: Source) -> bool:
     first = _langfuse_records([source.first])[:1]
-    if not any(map(_is_trace, first)) and not any(map(_is_observation, first)):
-        if _is_langfuse(source):
-            raise InputError(
-                f"{source.name} holds scores of Langfuse without what they are about; export the "
-                "traces or the observations, which have input and output"
-            )
-        return None
+    return any(_is_trace(each) or _is_observation(each) for each in first)
+
+
+def _langfuse_items(rows: ItemRows, source: Source) -> None:
+    """A trace is an item, or an uppermost observation; those of one session belong together."""
     spans: dict[str, Span] = {}
     for record in _langfuse_records(source.records()):
         for span in _spans(record):
             spans.setdefault(f"{span.trace}/{span.id}", span)
-    rows = ItemRows(source)
     add_traces(rows, spans.values())
-    return rows.items(written("exchange.langfuse_items"), "session")
 
 
 def _is_trace(record: Record) -> bool:
@@ -218,34 +263,15 @@ def _observation(record: Record, trace: str) -> Span:
 
 def _langfuse_span(record: Record, trace: str, parent: str, ids: Record) -> Span:
     # The page exports a score as a list of one.
-    said = {name: only(each) for name, each in record.items() if name not in _NO_FACTS}
-    return Span(
-        id=text_of(record.get("id")),
-        trace=trace,
-        parent=parent,
-        kind=text_of(record.get("type")),
-        given=opened(record.get("input")),
-        made=opened(record.get("output")),
-        unit="/".join(ids.values()),
-        item_id=text_of(record.get("id")),
-        ids=ids,
-        model=name_of(record.get("model"), record.get("provided_model_name")),
-        cluster=text_of(record.get("session_id")),
-        about=said | fields_in(opened(record.get("metadata"))),
-    )
-
-
-_NO_FACTS = (
-    "id", "trace_id", "observation_id", "parent_observation_id", "session_id", "project_id",
-    "input", "output", "metadata", "html_path", "start_time", "end_time", "timestamp",
-    "created_at", "updated_at", "completion_start_time",
-)  # fmt: skip
+    no_facts = _LANGFUSE["no_facts"]
+    about = {name: only(each) for name, each in record.items() if name not in no_facts}
+    about |= fields_in(opened(record.get("metadata")))
+    where = {"trace": trace, "parent": parent, "unit": "/".join(ids.values()), "ids": ids}
+    return Span.of(record, "langfuse", about=about, **where)
 
 
 def _langfuse_records(records: list[Record]) -> list[Record]:
-    """The records of a file, also of pages with `data` and of a trace that was downloaded with its
-    observations, by names with underscores.
-    """
+    """The records of a file, of its pages and of a downloaded trace, with names in snake case."""
     found = []
     for record in records:
         inner = [record]
@@ -277,15 +303,6 @@ def _unit(score: Record) -> str:
     return "/".join(filter(None, map(text_of, named)))
 
 
-def _langfuse_rater(score: Record, origin: str) -> str:
-    """Identify the rater: the author of an annotation, the evaluator or its model, or the API."""
-    if origin == "ANNOTATION":
-        said = [score.get("author_user_id"), score.get("author_user_name")]
-    else:
-        said = [inside(score, "metadata", "model"), score.get("evaluator_id"), origin]
-    return name_of(*said)
-
-
 def _label(score: Record, form: str) -> object:
     value, word = score.get("value"), score.get("string_value")
     if form == "BOOLEAN":
@@ -296,74 +313,20 @@ def _label(score: Record, form: str) -> object:
 
 # ---- LangSmith ----------------------------------------------------------------------------------
 # Feedback as `Client.list_feedback` or the API gives it.
-_LANGSMITH_KINDS = {"app": "human", "model": "model", "auto_eval": "model"}
-_MODEL_NAMES = ("model", "evaluator", "evaluator_name")
 
 
-def _is_langsmith(source: Source) -> bool:
-    return {"key", "run_id", "feedback_source"} <= source.first.keys()
-
-
-def _read_langsmith(source: Source) -> Export:
+def _read_langsmith(rows: Rows, source: Source) -> None:
     """A run is a unit, a feedback's key a rubric. What people gave in the app is theirs; feedback
     by the API may be of either kind.
     """
-    rows = Rows(source)
     for feedback in source.records():
-        origin = text_of(inside(feedback, "feedback_source", "type"))
-        value = feedback.get("value")
-        claim = claimed(inside(feedback, "feedback_source", "metadata"))
-        claim.pop("rubric", None)
-        rows.add(
-            feedback.get("run_id") or feedback.get("trace_id"),
-            claim.pop("rater_id", "") or _langsmith_rater(feedback, origin),
-            claim.pop("rater_kind", _LANGSMITH_KINDS.get(origin, "")),
-            feedback.get("score") if value in (None, "") else value,
-            text_of(feedback.get("key")),
-            created_at=feedback.get("modified_at") or feedback.get("created_at"),
-            **claim,
-        )
-    return rows.export(written("exchange.langsmith"))
+        _add_feedback(rows, feedback, "langsmith")
 
 
-def _langsmith_items(source: Source) -> ItemTable | None:
-    """The uppermost run of a trace is an item; runs on one example of a dataset belong together. A
-    feedback key that a run has one value of gives a column.
-    """
-    if not {*(source.columns or source.first)} >= _RUN:
-        if _is_langsmith(source):
-            raise InputError(
-                f"{source.name} holds feedback of LangSmith without what it is about; write down "
-                "the runs, as Client.list_runs() has them"
-            )
-        return None
-    rows = ItemRows(source)
-    add_traces(rows, map(_langsmith_span, source.records(source.columns)))
-    return rows.items(written("exchange.langsmith_items"), "reference_example_id")
-
-
-_RUN = {"id", "run_type", "inputs", "outputs"}
-
-
-def _langsmith_span(run: Record) -> Span:
-    own = text_of(run.get("id"))
-    extra = opened(run.get("extra"))
-    known = inside(extra, "metadata")
+def _key_values(run: Record) -> Record:
+    """The feedback keys that a run has one value of."""
     feedback = fields_in(opened(run.get("feedback_stats")))
-    return Span(
-        id=own,
-        trace=text_of(run.get("trace_id")) or own,
-        parent=text_of(run.get("parent_run_id")),
-        kind=text_of(run.get("run_type")),
-        given=opened(run.get("inputs")),
-        made=opened(run.get("outputs")),
-        unit=own,
-        item_id=own,
-        ids={"run_id": own, "trace_id": text_of(run.get("trace_id"))},
-        model=name_of(inside(known, "ls_model_name"), inside(extra, "invocation_params", "model")),
-        cluster=text_of(run.get("reference_example_id")),
-        about={name: _one_value(each) for name, each in feedback.items()},
-    )
+    return {"about": {name: _one_value(each) for name, each in feedback.items()}}
 
 
 def _one_value(stats: object) -> object:
@@ -374,19 +337,10 @@ def _one_value(stats: object) -> object:
     return next(iter(values)) if isinstance(values, dict) and values else inside(stats, "avg")
 
 
-def _langsmith_rater(feedback: Record, origin: str) -> str:
-    own = feedback.get("feedback_source")
-    people = [inside(own, "user_name"), inside(own, "user_id")]
-    models = [inside(own, "metadata", name) for name in _MODEL_NAMES]
-    said = people if origin == "app" else [*models, *people, origin]
-    return name_of(*said)
-
-
 # ---- Opik ---------------------------------------------------------------------------------------
 # Traces and spans with feedback scores, as `search_traces` gives them and as `opik export` writes
 # each to a file.
-_OPIK_KINDS = {"ui": "human", "online_scoring": "model"}
-_TRACE = {"feedback_scores", "project_id", "thread_id", "span_count", "last_updated_at"}
+_OPIK = TOOLS["opik"]
 
 
 def _is_opik(source: Source) -> bool:
@@ -394,24 +348,23 @@ def _is_opik(source: Source) -> bool:
     own = first.get("trace") if "spans" in first else first
     if not isinstance(own, dict) or not {"id", "start_time"} <= own.keys():
         return False
-    return own is not first or ("input" in own and bool(_TRACE & own.keys()))
+    return own is not first or ("input" in own and bool({*_OPIK["any_of_trace"]} & own.keys()))
 
 
-def _read_opik(source: Source) -> Export:
+def _read_opik(rows: Rows, source: Source) -> None:
     """A trace or span is a unit, a score's name a rubric. What people gave on the page is theirs,
     online scores are models'; scores by the SDK may be of either kind. A rule that runs under a
     person's name, as where all are called admin, is called online_scoring.
     """
-    rows = Rows(source)
     found = list(_opik_scores(source.records()))
-    people = {author for _, author, origin, _, _ in found if _OPIK_KINDS.get(origin) == "human"}
+    kinds = _OPIK["kinds"]
+    people = {author for _, author, origin, _, _ in found if kinds.get(origin) == "human"}
     for unit, author, origin, name, entry in found:
-        is_person = _OPIK_KINDS.get(origin) == "human"
+        is_person = kinds.get(origin) == "human"
         own = "" if origin == "sdk" or (author in people and not is_person) else author
         value = inside(entry, "category_name") or inside(entry, "value")
-        at = name_of(inside(entry, "last_updated_at"))
-        rows.add(unit, own or origin, _OPIK_KINDS.get(origin, ""), value, name, created_at=at)
-    return rows.export(written("exchange.opik"))
+        when = name_of(inside(entry, "last_updated_at"))
+        rows.add(unit, own or origin, kinds.get(origin, ""), value, name, created_at=when)
 
 
 def _opik_scores(records: list[Record]) -> Iterator[tuple[str, str, str, str, object]]:
@@ -425,15 +378,10 @@ def _opik_scores(records: list[Record]) -> Iterator[tuple[str, str, str, str, ob
                 yield unit, author, origin, text_of(score.get("name")), entry
 
 
-def _opik_items(source: Source) -> ItemTable | None:
-    """A trace is an item; in a file of spans alone, those that lie uppermost. Traces of one thread
-    belong together.
-    """
-    if not _is_opik(source):
-        return None
-    rows = ItemRows(source)
-    add_traces(rows, [_opik_span(record, unit) for record, unit in _opik_records(source.records())])
-    return rows.items(written("exchange.opik_items"), "thread")
+def _opik_items(rows: ItemRows, source: Source) -> None:
+    """A trace is an item, or an uppermost span; those of one thread belong together."""
+    records = _opik_records(source.records())
+    add_traces(rows, [Span.of(record, "opik", unit=unit) for record, unit in records])
 
 
 def _opik_records(records: list[Record]) -> Iterator[tuple[Record, str]]:
@@ -446,45 +394,17 @@ def _opik_records(records: list[Record]) -> Iterator[tuple[Record, str]]:
             yield each, f"{above}/{own}" if above else own
 
 
-def _opik_span(record: Record, unit: str) -> Span:
-    own, trace = text_of(record.get("id")), text_of(record.get("trace_id"))
-    known = fields_in(record.get("metadata"))
-    return Span(
-        id=own,
-        trace=trace or own,
-        parent=text_of(record.get("parent_span_id")) or trace,
-        kind=text_of(record.get("type")),
-        given=record.get("input"),
-        made=record.get("output"),
-        unit=unit,
-        item_id=own,
-        ids={"trace_id": trace or own},
-        model=name_of(record.get("model"), known.get("model")),
-        cluster=text_of(record.get("thread_id")),
-        expected=known.get("expected_output"),
-        about=known,
-    )
-
-
 # ---- W&B Weave ----------------------------------------------------------------------------------
 # Calls with their feedback (`get_calls(include_feedback=True)`, `to_dict`), and feedback by itself.
-_CALL = {"op_name", "trace_id", "inputs"}
-_FEEDBACK = {"feedback_type", "payload", "weave_ref"}
+_WEAVE = TOOLS["weave"]
 _ANNOTATION, _RUNNABLE = "wandb.annotation.", "wandb.runnable."
-_REASONS = ("reason", "reasoning", "explanation", "rationale", "comment", "justification")
-"""What a scorer returns beside its labels."""
 _NOTE, _REACTION = "wandb.note.", "wandb.reaction."
 
 
-def _is_weave(source: Source) -> bool:
-    return source.first.keys() >= _CALL or source.first.keys() >= _FEEDBACK
-
-
-def _read_weave(source: Source) -> Export:
+def _read_weave(rows: Rows, source: Source) -> None:
     """A call is a unit, an annotation's name a rubric, and so is each value that a scorer gave.
     Annotations and reactions are people's; a scorer may be a model or code.
     """
-    rows = Rows(source)
     for feedback in _feedback(source.records()):
         kind, payload = text_of(feedback.get("feedback_type")), feedback.get("payload")
         unit = text_of(feedback.get("weave_ref")).rpartition("/")[2]
@@ -500,7 +420,7 @@ def _read_weave(source: Source) -> Export:
             output = inside(payload, "output")
             given = output if isinstance(output, dict) else {scorer: output}
             for name, value in given.items():
-                if name in _REASONS:
+                if name in _WEAVE["reasons"]:
                     rows.leave_out(written("left_out.free_text"))
                 else:
                     rows.add(unit, scorer, "", value, name, created_at=when)
@@ -508,46 +428,316 @@ def _read_weave(source: Source) -> Export:
             annotated = kind.startswith(_ANNOTATION)
             rubric, who = kind.removeprefix(_ANNOTATION), "human" if annotated else ""
             rows.add(unit, person, who, inside(payload, "value"), rubric, created_at=when)
-    return rows.export(written("exchange.weave"))
-
-
-def _weave_items(source: Source) -> ItemTable | None:
-    """The uppermost call of a trace that has an output is an item."""
-    if not source.first.keys() >= _CALL:
-        return None
-    rows = ItemRows(source)
-    add_traces(rows, map(_weave_span, source.records()))
-    return rows.items(written("exchange.weave_items"), "thread")
 
 
 def _feedback(records: list[Record]) -> Iterator[Record]:
     """The feedback of a file, and that of its calls."""
     for record in records:
-        if record.keys() >= _FEEDBACK:
+        if record.keys() >= {*_WEAVE["ratings"]}:
             yield record
         for each in objects(inside(record, "summary", "weave", "feedback")):
             yield {"weave_ref": record.get("id")} | each
 
 
-def _weave_span(call: Record) -> Span:
-    own = text_of(call.get("id"))
-    return Span(
-        id=own,
-        trace=text_of(call.get("trace_id")),
-        parent=text_of(call.get("parent_id")),
-        kind="",
-        given=call.get("inputs"),
-        made=call.get("output"),
-        unit=own,
-        item_id=own,
-        ids={"call_id": own, "trace_id": text_of(call.get("trace_id"))},
-        model=next(iter(fields_in(inside(call, "summary", "usage"))), ""),
-        cluster=text_of(call.get("thread_id")),
-        about=fields_in(call.get("attributes")),
+def _first_model(call: Record) -> Record:
+    return {"model": next(iter(fields_in(inside(call, "summary", "usage"))), "")}
+
+
+# ---- MLflow -------------------------------------------------------------------------------------
+# Traces with assessments, as `Trace.to_dict` or `mlflow.search_traces` has them; the table of the
+# latter as JSON, CSV or Parquet.
+_NAMED = ("rater_id", "rater_kind", "rubric", "unscored_reason")
+_MLFLOW = TOOLS["mlflow"]
+_IDS = {*_MLFLOW["ids"]}
+
+
+def _is_mlflow(source: Source) -> bool:
+    if columns := source.columns:
+        return "assessments" in columns and not _IDS.isdisjoint(columns)
+    if {"assessment_name", "source"} <= source.first.keys():
+        return True
+    first = unpaged([source.first], ["traces"])
+    return bool(first) and any(
+        isinstance(inside(each, "assessments"), list)
+        for trace in first
+        for each in (trace.get("info"), trace)
     )
 
 
-LANGFUSE = Reader(_is_langfuse, _read_langfuse, _langfuse_items)
-LANGSMITH = Reader(_is_langsmith, _read_langsmith, _langsmith_items)
+def _read_mlflow(rows: Rows, source: Source) -> None:
+    """A trace or span is a unit, an assessment's name a rubric, its source a rater."""
+    columns = [name for name in source.columns if name in (*_IDS, "assessments")]
+    for trace in unpaged(source.records(columns), ["traces"]):
+        if "assessment_name" in trace:
+            _add_assessment(rows, text_of(trace.get("trace_id")), trace)
+            continue
+        info = trace["info"] if isinstance(trace.get("info"), dict) else trace
+        unit = name_at(info, ("trace_id", "request_id"))
+        for assessment in objects(info.get("assessments")):
+            _add_assessment(rows, unit, assessment)
+
+
+def _has_mlflow_items(source: Source) -> bool:
+    columns = source.columns
+    first = [dict.fromkeys(columns, "")] if columns else unpaged([source.first], ["traces"])
+    return any(
+        isinstance(trace.get("info"), dict)
+        if isinstance(inside(trace, "data", "spans"), list)
+        else not _IDS.isdisjoint(trace) and {"request", "response", "spans"} <= trace.keys()
+        for trace in first
+    )
+
+
+def _mlflow_items(rows: ItemRows, source: Source) -> None:
+    """A trace is an item, an expectation its reference; those of one session belong together."""
+    columns = [name for name in source.columns if name not in _MLFLOW["unused"]]
+    for trace in unpaged(source.records(columns), ["traces"]):
+        add_traces(rows, _mlflow_spans(trace))
+
+
+def _mlflow_spans(trace: Record) -> Iterator[Span]:
+    """The trace's spans; of one whose spans are not in the file a single one."""
+    info = trace["info"] if isinstance(trace.get("info"), dict) else trace
+    unit = name_at(info, ("trace_id", "request_id"))
+    expected = [
+        inside(each, "expectation", "value")
+        for each in objects(info.get("assessments"))
+        if text_of(each.get("assessment_name") or each.get("name")) in EXPECTED
+    ]
+    session = inside(info, "trace_metadata", "mlflow.trace.session")
+    tags = fields_in(info.get("tags"))
+    read = (*_MLFLOW["used"], *_MLFLOW["unused"])
+    own = {name: each for name, each in trace.items() if name not in read}
+    own |= {name: each for name, each in tags.items() if "." not in name}
+    spans = objects(inside(trace, "data", "spans") or opened(trace.get("spans")))
+    whole: Record = {"name": "", "attributes": {}, "inputs": trace.get("request")}
+    for span in spans or [whole | {"outputs": trace.get("response")}]:
+        said = fields_in(span.get("attributes"))
+        given, made, kind, model = (
+            opened(said.get(f"mlflow.{name}"))
+            for name in ("spanInputs", "spanOutputs", "spanType", "llm.model")
+        )
+        parent = name_of(span.get("parent_span_id"), span.get("parent_id"))
+        yield Span(
+            id=name_of(span.get("span_id")),
+            trace=unit,
+            parent=parent,
+            inner=bool(parent),
+            kind=text_of(kind),
+            given=given if given is not None else opened(span.get("inputs")),
+            made=made if made is not None else opened(span.get("outputs")),
+            unit=unit,
+            item_id=unit,
+            ids={"trace_id": unit},
+            model=name_of(model, inside(made, "model"), inside(given, "model")),
+            expected=next(filter(None, expected), None),
+            cluster=text_of(session),
+            about=own,
+        )
+
+
+def _add_assessment(rows: Rows, trace: str, assessment: Record) -> None:
+    kind = text_of(inside(assessment, "source", "source_type"))
+    if assessment.get("valid") is False:
+        rows.leave_out(written("left_out.invalid"))
+    elif kind == "CODE" and not claimed(assessment.get("metadata")):
+        rows.leave_out(written("left_out.by_code"))
+    elif not isinstance(assessment.get("feedback"), dict):
+        rows.leave_out(written("left_out.expectations"))
+    else:
+        span = text_of(assessment.get("span_id"))
+        error = inside(assessment, "feedback", "error")
+        claim = claimed(assessment.get("metadata"))
+        error = inside(error, "error_code") if isinstance(error, dict) else error
+        rows.add(
+            f"{trace}/{span}" if span else trace,
+            inside(assessment, "source", "source_id"),
+            claim.get("rater_kind", _MLFLOW["kinds"].get(kind, "")),
+            inside(assessment, "feedback", "value"),
+            text_of(assessment.get("assessment_name") or assessment.get("name")),
+            created_at=name_at(assessment, ("last_update_time", "create_time")),
+            **{name: claim[name] for name in claim if name not in _NAMED},
+            unscored_reason=error,
+        )
+
+
+# ---- OpenInference ------------------------------------------------------------------------------
+# Spans as Phoenix gives them (its table of spans, its REST API) and as OpenTelemetry writes them
+# down, an object for each span; and Phoenix's annotations of spans, by themselves, with the spans,
+# or as columns `eval.NAME.label` beside them.
+# https://arize-ai.github.io/openinference/spec/semantic_conventions.html
+_PREFIX = "attributes."
+_PHOENIX = TOOLS["phoenix"]
+_PAGES = ("data", "spans")
+_EVAL = ("eval.", ".label", ".score")
+"""Before and after the name of an evaluation that became a column."""
+
+
+def _is_phoenix(source: Source) -> bool:
+    return _is_annotation(_first(source)) or _is_span(_first(source))
+
+
+def _read_phoenix(rows: Rows, source: Source) -> None:
+    """A span is a unit, an annotation's name a rubric. A person is named by the user's id or else
+    by the annotation's identifier, a model by its name in the metadata or the identifier.
+    """
+    for record in _records(source):
+        found = [record] if _is_annotation(record) else objects(opened(record.get("annotations")))
+        span = text_of(at(record, "context.span_id"))
+        for each in found:
+            kind = text_of(each.get("annotator_kind")).upper()
+            if kind == "CODE":
+                rows.leave_out(written("left_out.by_code"))
+                continue
+            unit = _hexadecimal(each.get("span_id") or span)
+            _add_feedback(rows, each | {"annotator_kind": kind}, "phoenix", unit)
+        for name, label in _columns(record).items():
+            rows.add(_hexadecimal(span), name, "model", label, name)
+
+
+def _phoenix_items(rows: ItemRows, source: Source) -> None:
+    """The uppermost span of a trace that has an output is an item; those of one session, or else of
+    one trace, belong together. An evaluation that is no person's gives a column.
+    """
+    add_traces(rows, map(_span, _records(source)))
+
+
+def _first(source: Source) -> Record:
+    """The first span or annotation; of a typed table the names of its columns."""
+    return dict.fromkeys(source.columns, "") or next(iter(unpaged([source.first], _PAGES)), {})
+
+
+def _records(source: Source) -> list[Record]:
+    """All spans or annotations."""
+    return unpaged(source.records(source.columns), _PAGES)
+
+
+def _is_annotation(record: Record) -> bool:
+    known = {"annotator_kind"} <= record.keys() and ("result" in record or "result.label" in record)
+    return known and ("span_id" in record or "context.span_id" in record)
+
+
+def _is_span(record: Record) -> bool:
+    return at(record, "context.span_id") is not None and any(
+        name == "attributes" or name.startswith(_PREFIX) for name in record
+    )
+
+
+def _span(record: Record) -> Span:
+    said = fields_in(opened(record.get("attributes")))
+    said |= {name[len(_PREFIX) :]: each for name, each in record.items() if _PREFIX in name[:11]}
+    given, made = _value(said, "input"), _value(said, "output")
+    asked, replied = (_messages(said, f"llm.{name}_messages") for name in ("input", "output"))
+    found = _numbered(at(said, "retrieval.documents"))
+    trace, span = (_hexadecimal(at(record, f"context.{name}_id")) for name in ("trace", "span"))
+    own, frames = (*_PHOENIX["own"], *EXPECTED), tuple(_PHOENIX["frames"])
+    beside = {
+        name: each
+        for name, each in record.items()
+        if name not in own and not name.startswith(frames)
+    }
+    return Span(
+        id=span,
+        trace=trace,
+        parent=_hexadecimal(record.get("parent_id")),
+        kind=name_of(at(said, "openinference.span.kind"), record.get("span_kind")),
+        given=asked or given,
+        made=replied or made,
+        documents=[at(each, "document.content") for each in found],
+        unit=span,
+        item_id=span,
+        ids={"span_id": span, "trace_id": trace},
+        model=name_of(at(said, "llm.model_name")),
+        cluster=name_of(at(said, "session.id"), trace),
+        expected=next((record[name] for name in EXPECTED if record.get(name)), None),
+        about=beside | fields_in(opened(at(said, "metadata"))) | _evaluations(record),
+    )
+
+
+def _numbered(value: object) -> list[Record]:
+    """A list, or the parts whose keys begin with their number."""
+    value = opened(value)
+    if not isinstance(value, dict):
+        return objects(value)
+    numbers = {name.partition(".")[0] for name in value}
+    ordered = sorted((name for name in numbers if name.isdecimal()), key=lambda name: name.zfill(9))
+    return [part for name in ordered if isinstance(part := at(value, name), dict)]
+
+
+def _messages(said: Record, path: str) -> list[Record] | None:
+    messages = []
+    for each in _numbered(at(said, path)):
+        parts = [
+            text
+            for part in _numbered(at(each, "message.contents"))
+            if (text := text_of(at(part, "message_content.text")))
+        ]
+        calls = [
+            {
+                "name": at(call, "tool_call.function.name"),
+                "arguments": at(call, "tool_call.function.arguments"),
+            }
+            for call in _numbered(at(each, "message.tool_calls"))
+        ]
+        message = {
+            "role": at(each, "message.role"),
+            "content": at(each, "message.content") or "\n".join(parts),
+            "name": at(each, "message.name"),
+            "tool_calls": calls,
+        }
+        messages.append({name: part for name, part in message.items() if part or name == "content"})
+    return messages_in(messages)
+
+
+def _value(said: Record, name: str) -> object:
+    value = at(said, f"{name}.value")
+    return opened(value) if "json" in text_of(at(said, f"{name}.mime_type")) else value
+
+
+def _hexadecimal(value: object) -> str:
+    """An id as Phoenix knows it; OpenTelemetry writes 0x before it."""
+    return text_of(value).removeprefix("0x")
+
+
+def _columns(record: Record) -> Record:
+    """Evaluations that became columns, by name: the label, or else the score."""
+    start, *ends = _EVAL
+    return {
+        name[len(start) : -len(end)]: each
+        for end in reversed(ends)
+        for name, each in record.items()
+        if name.startswith(start) and name.endswith(end) and each not in (None, "")
+    }
+
+
+def _evaluations(record: Record) -> Record:
+    """Labels that a model or code gave a span, by name."""
+    found = _columns(record)
+    for each in objects(record.get("annotations")):
+        if text_of(each.get("annotator_kind")) not in ("", "HUMAN"):
+            label, score = inside(each, "result", "label"), inside(each, "result", "score")
+            found[text_of(each.get("name"))] = label if label not in (None, "") else score
+    return found
+
+
+LANGFUSE = Reader(_is_langfuse, _read_langfuse, _langfuse_items, _has_langfuse_items)
+LANGSMITH = Reader(
+    has_fields("langsmith"),
+    _read_langsmith,
+    _items_of("langsmith", _key_values),
+    has_fields("langsmith", "items", in_tables=True),
+)
 OPIK = Reader(_is_opik, _read_opik, _opik_items)
-WEAVE = Reader(_is_weave, _read_weave, _weave_items)
+WEAVE = Reader(
+    lambda source: has_fields("weave", "items")(source) or has_fields("weave")(source),
+    _read_weave,
+    _items_of("weave", _first_model),
+    has_fields("weave", "items"),
+)
+MLFLOW = Reader(_is_mlflow, _read_mlflow, _mlflow_items, _has_mlflow_items)
+PHOENIX = Reader(
+    _is_phoenix,
+    _read_phoenix,
+    _phoenix_items,
+    lambda source: _is_span(_first(source)) and not _is_annotation(_first(source)),
+)

@@ -45,14 +45,14 @@ def argilla(material: Material) -> Made:
 
     Raises InputError where there are several graders: Argilla holds one suggestion a question.
     """
-    grades, people = grades_only(material.combined, "Argilla")
-    raters = sorted(grades["rater_id"].unique())
+    models = material.combined["rater_kind"] == "model"
+    raters = sorted(material.combined[models]["rater_id"].unique())
     if len(raters) > 1:
         raise InputError(
             "Argilla holds one suggestion for each unit and rubric; name one grader with --rater: "
             + ", ".join(raters)
         )
-    grades, unscored = with_label(grades)
+    grades, left_out = _grades(material, "Argilla")
     units = unit_rows(material.units)
     records = [
         _argilla_record(units.get(str(unit), {"unit_id": unit}), own)
@@ -64,12 +64,8 @@ def argilla(material: Material) -> Made:
         ".argilla/settings.json": _settings(material, rubrics),
         "records.json": records,
     }
-    lost = not_carried(material, "Argilla", ("unscored_reason",))
-    return Made(
-        {name: json.dumps(each, ensure_ascii=False).encode() for name, each in files.items()},
-        len(grades),
-        [*combined(material), *people, *unscored, *lost],
-    )
+    contents = {name: json.dumps(each, ensure_ascii=False) for name, each in files.items()}
+    return Made({name: each.encode() for name, each in contents.items()}, len(grades), left_out)
 
 
 def _argilla_record(unit: dict[str, Any], rows: pd.DataFrame) -> dict[str, Any]:
@@ -143,8 +139,7 @@ def label_studio(material: Material) -> Made:
     Each grader's prediction has its id as `model_version`, a choice for every rubric, and as score
     the probability of its label, where there is one rubric.
     """
-    grades, people = grades_only(material.combined, "Label Studio")
-    grades, unscored = with_label(grades)
+    grades, left_out = _grades(material, "Label Studio")
     units = unit_rows(material.units)
     tasks = []
     for unit, own in grades.groupby("unit_id", sort=True):
@@ -157,8 +152,15 @@ def label_studio(material: Material) -> Made:
         "": json.dumps(tasks, ensure_ascii=False, indent=1).encode(),
         ".config.xml": _config(material, grades["rubric"].unique()).encode(),
     }
-    lost = not_carried(material, "Label Studio", ("unscored_reason",))
-    return Made(files, count, [*combined(material), *people, *unscored, *lost])
+    return Made(files, count, left_out)
+
+
+def _grades(material: Material, tool: str) -> tuple[pd.DataFrame, list[str]]:
+    """Return the labels by models, and sentences on what cannot be carried with them."""
+    grades, people = grades_only(material.combined, tool)
+    grades, unscored = with_label(grades)
+    lost = not_carried(material, tool, ("unscored_reason",))
+    return grades, [*combined(material), *people, *unscored, *lost]
 
 
 def _predictions(rows: pd.DataFrame) -> list[dict[str, Any]]:
@@ -335,12 +337,7 @@ def langfuse(material: Material) -> Made:
 
     A rating always has the same score id: sent twice, it is one score.
     """
-    rows, unscored = with_label(material.ratings)
-    units = unit_rows(material.units)
-    records = [
-        _langfuse_score(row, units.get(row["unit_id"], {})) for row in rows.to_dict("records")
-    ]
-    return Made({"": lines_of(records)}, len(records), unscored)
+    return _lines(material, *with_label(material.ratings), _langfuse_score)
 
 
 def _langfuse_score(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, Any]:
@@ -366,12 +363,7 @@ def langsmith(material: Material) -> Made:
 
     A rating always has the same feedback id: sent twice, it is one piece of feedback.
     """
-    rows, unscored = with_label(material.ratings)
-    units = unit_rows(material.units)
-    records = [
-        _langsmith_feedback(row, units.get(row["unit_id"], {})) for row in rows.to_dict("records")
-    ]
-    return Made({"": lines_of(records)}, len(records), unscored)
+    return _lines(material, *with_label(material.ratings), _langsmith_feedback)
 
 
 def _langsmith_feedback(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, Any]:
@@ -418,15 +410,9 @@ def _annotation(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, Any]:
 # ---- MLflow -------------------------------------------------------------------------------------
 # https://mlflow.org/docs/latest/genai/assessments/feedback/
 _MLFLOW_FACTS = (
-    "rater_kind",
-    "p_positive",
-    "probabilities",
-    "prob_method",
-    "draw",
-    "order",
-    "seconds",
+    "rater_kind", "p_positive", "probabilities", "prob_method", "draw", "order", "seconds",
     "rubric_hash",
-)
+)  # fmt: skip
 
 
 def mlflow(material: Material) -> Made:

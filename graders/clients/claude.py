@@ -21,13 +21,14 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ValidationError
 
 from evenhand.errors import InputError
-from evenhand.graders.clients.batches import BatchService, ClaudeBatches
 from evenhand.graders.clients.grader import (
     PLAIN,
     TOOL,
     Access,
     Ask,
+    BatchService,
     BeforeSending,
+    ClaudeBatches,
     Grader,
     Reply,
     asked,
@@ -43,20 +44,19 @@ from evenhand.graders.failures import (
     CONNECT,
     FILTERED,
     SPARE,
+    GraderFailure,
     Rejected,
     Stopped,
-    answered_within,
-    failure_of,
 )
 from evenhand.graders.options import GraderSettings, about_retirement
-from evenhand.graders.replies import Outcome, Said, outcome_of
+from evenhand.graders.replies import OrNone, Outcome, Said, outcome_of
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
-from evenhand.graders.token_probabilities import OrNone
 from evenhand.rubrics import PromptText, Rubric
 from evenhand.texts import written
 
 if TYPE_CHECKING:
+    import httpx2
     from anthropic import AsyncAnthropic
     from anthropic.types import ModelInfo
 
@@ -107,9 +107,7 @@ def build_request(
 
 
 def _thinking(said: str) -> dict[str, Any]:
-    """Return the request's thinking parameters. A number of tokens raises the limit on output by as
-    much, since thinking counts towards it.
-    """
+    """Return the request's thinking parameters. Tokens of thinking raise the limit on output."""
     if said.isdecimal():
         thinking = {"type": "enabled", "budget_tokens": int(said)}
         return {"thinking": thinking, "max_tokens": MAX_TOKENS + int(said)}
@@ -124,18 +122,13 @@ def _content(prompt: PromptText) -> str | list[dict[str, Any]]:
     """Return the unit's part of the prompt, in one piece or cut where a part may be cached."""
     if not prompt.cuts and not prompt.images:
         return prompt.user
-    ends = (0, *prompt.cuts)
-    pieces = [_cached(prompt.user[a:b]) for a, b in pairwise(ends)]
-    return [*_pictures(prompt), *pieces, {"type": "text", "text": prompt.user[ends[-1] :]}]
-
-
-def _pictures(prompt: PromptText) -> list[dict[str, Any]]:
-    """Return the unit's images, each after the tag that it belongs to."""
     parts: list[dict[str, Any]] = []
-    for name, image in prompt.images:
+    for name, image in prompt.images:  # each after the tag that it belongs to
         source = {"type": "base64", "media_type": image.media, "data": image.data}
         parts += [{"type": "text", "text": f"<{name}>:"}, {"type": "image", "source": source}]
-    return parts
+    ends = (0, *prompt.cuts)
+    parts += [_cached(prompt.user[a:b]) for a, b in pairwise(ends)]
+    return [*parts, {"type": "text", "text": prompt.user[ends[-1] :]}]
 
 
 class _ContentBlock(BaseModel):
@@ -247,14 +240,16 @@ class ClaudeGrader(Grader):
 
     _client: AsyncAnthropic
     _id_header = "request-id"
+    _path = "/v1/messages"
 
     def __init__(self, access: Access) -> None:
         import anthropic
 
         client = claude_client(access.spec, access.scrubber, access.timeout)
         version = str(client.default_headers.get("anthropic-version", ""))
+        form = {"endpoint": "messages", "api_version": version}
         sdk = f"anthropic {anthropic.__version__}"
-        super().__init__(access, client, endpoint="messages", api_version=version, sdk=sdk)
+        super().__init__(access, client, anthropic.AnthropicError, **form, sdk=sdk)
         self._ways = ways_from(access.way)
 
     def request(self, prompt: PromptText) -> dict[str, Any]:
@@ -270,7 +265,7 @@ class ClaudeGrader(Grader):
         while True:
             ways = self._ways
             try:
-                return await self._asked(ask, before)
+                return await super().ask(ask, before)
             except Rejected as failure:
                 taught = failure.status in _TEACHING and refuses_constraint(str(failure))
                 if not (ways and taught and way_of(self.request(ask.prompt)) != PLAIN):
@@ -278,17 +273,11 @@ class ClaudeGrader(Grader):
                 if self._ways == ways:  # else another request has learnt it meanwhile
                     self._ways = ways[1:]
 
-    async def _asked(self, ask: Ask, before: BeforeSending) -> Reply:
-        import httpx2
-        from anthropic import AnthropicError
-
-        request = self.request(ask.prompt)
-        await before(request)
+    async def _post(self, request: Mapping[str, Any], **more: Any) -> httpx2.Response:
         try:
-            async with answered_within(self._timeout):
-                raw = await self._client.post("/v1/messages", body=request, cast_to=httpx2.Response)
-        except AnthropicError as error:
-            raise failure_of(error, self.spec, self._scrubber) from None
+            return await super()._post(request, **more)
+        except (self._errors, GraderFailure):
+            raise
         except Exception as error:
             if not self.spec.at.provider.client:
                 raise
@@ -296,7 +285,6 @@ class ClaudeGrader(Grader):
             why = self._scrubber.message(str(error))
             said = {"provider": self.spec.provider, "why": why}
             raise Stopped(written("provider.no_credentials", **said)) from None
-        return self._reply(raw, request, ask.rubric)
 
     def batches(self, pause: Callable[[], Awaitable[None]]) -> BatchService:
         if self.spec.at.provider.client:  # no cloud's client offers them

@@ -1,22 +1,35 @@
 """A grader behind a network as a run sees it, whoever provides it: with which keys and headers it
-is asked, how its answer is held to the rubric's keys, and how requests travel - by the SDKs'
-clients over aiohttp, which spend a third less time on each.
+is asked, how its answer is held to the rubric's keys, how requests travel - by the SDKs' clients
+over aiohttp, which spend a third less time on each - and its batch service, Anthropic's Message
+Batches or OpenAI's Batch API.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import socket
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.request import getproxies
 
 from evenhand.errors import InputError
-from evenhand.graders.clients.batches import BatchService
-from evenhand.graders.failures import CONNECT, json_object
+from evenhand.graders.failures import (
+    CONNECT,
+    GraderFailure,
+    Transient,
+    answered_within,
+    failure_of,
+    json_object,
+    live_statuses,
+    refused,
+    told,
+)
 from evenhand.graders.money import charged_by
 from evenhand.graders.options import GraderSettings
 from evenhand.graders.providers import Place, filled_from_environment
@@ -24,6 +37,7 @@ from evenhand.graders.replies import (
     Outcome,
     asking_for_percent,
     asking_for_reason,
+    object_schema,
     one_of,
     percent_schema,
     reason_schema,
@@ -32,6 +46,7 @@ from evenhand.graders.scrub import Scrubber, key_from_environment
 from evenhand.graders.spec import GraderSpec
 from evenhand.rubrics import PromptText, Rubric
 from evenhand.study.settings.study_toml import NAMED
+from evenhand.study.store.logs.replies import Chunk
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -39,7 +54,280 @@ if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
     from openai import AsyncOpenAI
 
+UNREADABLE = (ValueError, TypeError, AttributeError, LookupError)
+"""Errors that the SDKs raise where a proxy answers 200 with a page."""
+_CLOCKS_DIFFER = timedelta(minutes=10)
+_CHAT_ENDPOINT: Final = "/v1/chat/completions"
+_CHUNK_NAME = "evenhand_chunk"
+_ENDED = ("completed", "expired", "cancelled", "failed")
 
+
+@dataclass(frozen=True, slots=True)
+class BatchLimits:
+    """The largest batch to send: a number of requests and their size in bytes. The limits are below
+    the providers' own, because the replies of a batch are held in memory, and because little should
+    be lost when a batch expires or exceeds a budget.
+    """
+
+    requests: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class BatchState:
+    """The progress of a batch; `failed` says why the provider refused it as a whole, if it did."""
+
+    ended: bool
+    done: int
+    total: int
+    failed: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchResult:
+    """A line of a batch's results: the reply in `body`, or the `failure` that a live request would
+    have raised. A request that expired or was canceled is Transient.
+    """
+
+    custom_id: str
+    body: Mapping[str, Any] | None = None
+    request_id: str = ""
+    failure: GraderFailure | None = None
+
+
+class BatchService(Protocol):
+    """The calls a run makes. Each raises a `failures.GraderFailure`."""
+
+    limits: BatchLimits
+
+    async def submit(self, chunk: str, requests: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
+        """Send (custom_id, request) pairs as one batch; returns the batch's id."""
+        ...
+
+    async def find(self, chunk: Chunk, known: set[str]) -> str | None:
+        """Return the id of the batch that a chunk without an id was sent as, or None."""
+        ...
+
+    async def state(self, batch_id: str) -> BatchState: ...
+
+    async def results(self, batch_id: str) -> list[BatchResult]: ...
+
+    async def cancel(self, batch_id: str) -> None: ...
+
+
+class _Service:
+    """What both services share: whose errors they raise, and what these become."""
+
+    def __init__(
+        self, errors: tuple[type[Exception], ...], spec: GraderSpec, scrubber: Scrubber
+    ) -> None:
+        self._errors: tuple[type[Exception], ...] = (*errors, *UNREADABLE)
+        self._spec = spec
+        self._scrubber = scrubber
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        """Raise the SDK's errors within as a GraderFailure."""
+        try:
+            yield
+        except self._errors as error:
+            raise failure_of(error, self._spec, self._scrubber) from None
+
+
+class ClaudeBatches(_Service):
+    """Anthropic's batch service behind one client. `pause` waits between looks at a batch.
+
+    These batches carry no name of ours, so one whose id was never noted is recognised by its time,
+    its size and, once it has ended, by its custom ids.
+    """
+
+    limits = BatchLimits(requests=10_000, size=200_000_000)
+
+    def __init__(
+        self,
+        client: AsyncAnthropic,
+        spec: GraderSpec,
+        scrubber: Scrubber,
+        pause: Callable[[], Awaitable[None]],
+    ) -> None:
+        import httpx2
+        from anthropic import AnthropicError
+
+        super().__init__((AnthropicError, httpx2.HTTPError), spec, scrubber)
+        self._batches = client.messages.batches
+        self._pause = pause
+
+    async def submit(self, chunk: str, requests: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
+        lines: Any = [{"custom_id": name, "params": params} for name, params in requests]
+        with self._failures():
+            return (await self._batches.create(requests=lines)).id
+
+    async def find(self, chunk: Chunk, known: set[str]) -> str | None:
+        names = {request.custom_id for request in chunk.requests}
+        for batch_id in await self._candidates(chunk, known):
+            while not (await self.state(batch_id)).ended:
+                await self._pause()  # custom ids are readable only in the results
+            read = {result.custom_id for result in await self.results(batch_id)}
+            if read and read <= names:  # a line that cannot be read names no request
+                return batch_id
+        return None
+
+    async def _candidates(self, chunk: Chunk, known: set[str]) -> list[str]:
+        earliest = datetime.fromisoformat(chunk.created_at) - _CLOCKS_DIFFER
+        found = []
+        with self._failures():
+            async for batch in self._batches.list(limit=100):  # newest first
+                if batch.created_at < earliest:
+                    break
+                total = sum(batch.request_counts.model_dump().values())
+                if batch.id not in known and total == len(chunk.requests):
+                    found.append(batch.id)
+        return found
+
+    async def state(self, batch_id: str) -> BatchState:
+        with self._failures():
+            batch = await self._batches.retrieve(batch_id)
+            counts = batch.request_counts
+            total = sum(counts.model_dump().values())
+            ended = batch.processing_status == "ended"
+            return BatchState(ended=ended, done=total - counts.processing, total=total)
+
+    async def results(self, batch_id: str) -> list[BatchResult]:
+        with self._failures():
+            # The SDK's own reading ends at the first line that is no JSON.
+            content = await (await self._batches.results(batch_id)).http_response.aread()
+        return _read_lines(content, self._read)
+
+    async def cancel(self, batch_id: str) -> None:
+        with self._failures():
+            await self._batches.cancel(batch_id)
+
+    def _read(self, line: Mapping[str, Any]) -> BatchResult:
+        name, result = str(line["custom_id"]), line["result"]
+        if result["type"] == "succeeded":
+            return BatchResult(custom_id=name, body={**self._scrubber.tree(result["message"])})
+        if result["type"] != "errored":  # expired or canceled
+            return BatchResult(custom_id=name, failure=Transient(result["type"]))
+        codes, message = told(result.get("error"))
+        known = live_statuses()
+        status = next((known[code] for code in codes.split() if code in known), None)
+        failure = refused(status, codes, message or codes, self._spec, self._scrubber)
+        return BatchResult(custom_id=name, failure=failure)
+
+
+class OpenAIBatches(_Service):
+    """OpenAI's batch service behind one client: a file of requests, one batch over it, a file of
+    replies, one of errors.
+    """
+
+    limits = BatchLimits(requests=10_000, size=150_000_000)
+
+    def __init__(self, client: AsyncOpenAI, spec: GraderSpec, scrubber: Scrubber) -> None:
+        from openai import OpenAIError
+
+        super().__init__((OpenAIError,), spec, scrubber)
+        self._client = client
+
+    async def submit(self, chunk: str, requests: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
+        lines = [
+            {"custom_id": name, "method": "POST", "url": _CHAT_ENDPOINT, "body": body}
+            for name, body in requests
+        ]
+        content = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode()
+        with self._failures():
+            file = await self._client.files.create(
+                file=(f"{chunk}.jsonl", content), purpose="batch"
+            )
+            batch = await self._client.batches.create(
+                input_file_id=file.id,
+                endpoint=_CHAT_ENDPOINT,
+                completion_window="24h",
+                metadata={_CHUNK_NAME: chunk},
+            )
+            return batch.id
+
+    async def find(self, chunk: Chunk, known: set[str]) -> str | None:
+        with self._failures():
+            async for batch in self._client.batches.list(limit=100):
+                if (batch.metadata or {}).get(_CHUNK_NAME) == chunk.chunk:
+                    return batch.id
+        return None
+
+    async def state(self, batch_id: str) -> BatchState:
+        batch = await self._batch(batch_id)
+        counts = batch.request_counts
+        failed = ""
+        if batch.status == "failed":
+            errors = (batch.errors and batch.errors.data) or []
+            said = "; ".join(error.message or "" for error in errors)
+            failed = self._scrubber.message(said) or "no reason given"
+        return BatchState(
+            ended=batch.status in _ENDED,
+            done=counts.completed + counts.failed if counts else 0,
+            total=counts.total if counts else 0,
+            failed=failed,
+        )
+
+    async def results(self, batch_id: str) -> list[BatchResult]:
+        batch = await self._batch(batch_id)
+        found = []
+        for file_id in filter(None, (batch.output_file_id, batch.error_file_id)):
+            with self._failures():
+                content = (await self._client.files.content(file_id)).content
+            found += _read_lines(content, self._read)
+        return found
+
+    async def cancel(self, batch_id: str) -> None:
+        with self._failures():
+            await self._client.batches.cancel(batch_id)
+
+    async def _batch(self, batch_id: str) -> Any:
+        with self._failures():
+            batch = await self._client.batches.retrieve(batch_id)
+            _ = batch.status  # a page in place of a batch has none
+            return batch
+
+    def _read(self, line: Mapping[str, Any]) -> BatchResult:
+        line = self._scrubber.tree(line)
+        name, response = str(line["custom_id"]), _fields(line.get("response"))
+        status, body = response.get("status_code"), response.get("body")
+        if status == 200 and isinstance(body, Mapping):
+            return BatchResult(
+                custom_id=name, body=body, request_id=str(response.get("request_id") or "")
+            )
+        codes, message = told(line.get("error") or body)
+        status = status if isinstance(status, int) else None
+        failure = refused(status, codes, message or "no reason given", self._spec, self._scrubber)
+        return BatchResult(custom_id=name, failure=failure)
+
+
+def _read_lines(
+    content: bytes, read: Callable[[Mapping[str, Any]], BatchResult]
+) -> list[BatchResult]:
+    r"""Return the results in a file of JSON lines, without those that cannot be read: their
+    requests count as not answered. Only a line feed ends a line; texts may hold U+2028 and such.
+
+    Raises Transient where nothing names a request, as in a page that a proxy sent instead.
+
+    >>> lines = '{"custom_id": "a\u2028"}\n{"custom_id": "b", \n'.encode()
+    >>> [each.custom_id for each in _read_lines(lines, lambda line: BatchResult(**line))]
+    ['a\u2028']
+    """
+    results = []
+    for line in filter(bytes.strip, content.split(b"\n")):
+        with suppress(*UNREADABLE, RecursionError):
+            results.append(read(json.loads(line.decode("utf-8", "replace"), strict=False)))
+    if content.strip() and not results and b"custom_id" not in content:
+        raise Transient("the results of the batch cannot be read")
+    return results
+
+
+def _fields(value: object) -> Mapping[str, Any]:
+    """Return the value if it is a JSON object, else an empty one."""
+    return value if isinstance(value, Mapping) else {}
+
+
+# ---- one grader ---------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Identity:
     """The service that answers for a grader: part of every grade's key and provenance."""
@@ -104,10 +392,17 @@ class Grader:
     """
 
     _id_header = "x-request-id"
+    _path = ""
+    """The path of requests behind the client's address."""
 
     def __init__(
-        self, access: Access, client: AsyncAnthropic | AsyncOpenAI, **identity: str
+        self,
+        access: Access,
+        client: AsyncAnthropic | AsyncOpenAI,
+        errors: type[Exception],
+        **identity: str,
     ) -> None:
+        self._errors = errors
         self.spec, self.settings = access.spec, access.settings
         self._client, self._scrubber, self._timeout = client, access.scrubber, access.timeout
         address = str(client.base_url.copy_with(username=None, password=None))
@@ -153,7 +448,26 @@ class Grader:
 
     async def ask(self, ask: Ask, before: BeforeSending) -> Reply:
         """Ask one prompt and return the reply."""
-        raise NotImplementedError
+        request = self.request(ask.prompt)
+        await before(request)
+        try:
+            raw = await self._post(request)
+        except self._errors as error:
+            raise failure_of(error, self.spec, self._scrubber) from None
+        return self._reply(raw, request, ask.rubric)
+
+    async def _post(self, request: Mapping[str, Any], **more: Any) -> httpx2.Response:
+        """Return the server's answer. The request goes out as it was built: the SDKs' methods would
+        copy it by its types, which takes a third of a request's time.
+        """
+        import httpx2
+
+        post: Any = self._client.post
+        async with answered_within(self._timeout):
+            answer: httpx2.Response = await post(
+                self._path, body=request, cast_to=httpx2.Response, **more
+            )
+        return answer
 
     async def close(self) -> None:
         """Close the client."""
@@ -304,17 +618,7 @@ def asked(prompt: PromptText, settings: GraderSettings) -> tuple[PromptText, dic
         return asking_for_percent(prompt), percent_schema(prompt.keys)
     if settings.reason:
         return asking_for_reason(prompt), reason_schema(prompt.keys, several=prompt.several)
-    return prompt, label_schema(prompt.keys, several=prompt.several)
-
-
-def label_schema(keys: Sequence[str], *, several: bool = False) -> dict[str, Any]:
-    """The JSON schema of an answer that is one of the keys, or `several` of them."""
-    return {
-        "type": "object",
-        "properties": {"label": one_of(keys, several=several)},
-        "required": ["label"],
-        "additionalProperties": False,
-    }
+    return prompt, object_schema({"label": one_of(prompt.keys, several=prompt.several)})
 
 
 def ways_from(known: str) -> tuple[str, ...]:

@@ -242,9 +242,7 @@ def filled_from_environment(text: str, what: str) -> str:
 
 
 def _own_address(provider: Provider) -> tuple[str, str]:
-    """Return (address, login) of the provider: from the environment, else from the table; empty
-    where neither gives one.
-    """
+    """Return (address, login) of the provider: from the environment, else the table, else empty."""
     variable = provider.base_url_env
     if variable and (said := os.environ.get(variable, "").strip()):
         return _checked(said, f"the address in {variable}")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import groupby, islice
@@ -11,15 +11,20 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from evenhand.graders.clients.grader import told_by_study
-from evenhand.graders.options import GraderSettings, GradingOptions, warnings_about
-from evenhand.graders.plan import GradingTask, plan_grading
+from evenhand.graders.options import (
+    GraderSettings,
+    GradingOptions,
+    GradingTask,
+    plan_grading,
+    warnings_about,
+)
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
 from evenhand.rubrics import JudgedRubric, PromptText
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    from evenhand.graders.money import Tokens
+    from evenhand.graders.money import Tariff, Tokens
     from evenhand.study import Study
 
 _AT_ONCE = 500
@@ -66,7 +71,7 @@ def forecast_of(
     study: Study, task: GradingTask, *, batch: bool = False, most: int = _MANY
 ) -> GraderForecast:
     """Forecast the part of one grader: render its questions and price them."""
-    from evenhand.graders.money import Tariff, Tokens, input_estimate, price_table_date
+    from evenhand.graders.money import Tariff, price_table_date
 
     if task.spec.speaks == "baseline":
         return GraderForecast(
@@ -79,37 +84,65 @@ def forecast_of(
         )
     tier, prices = task.settings.service_tier, study.config.prices
     tariff = Tariff.find(task.spec, batch=batch, tier=tier, prices=prices)
-    least, worst, likely, sample = Decimal(0), Decimal(0), Decimal(0), None
     used, basis = _likely(study, task)
-    priced = 0
-    for prompt, times in _prompts(study, task, most):
+    forecast = priced_forecast(
+        GraderForecast(
+            rater_id=task.questions.rater_id,
+            already=task.questions.already,
+            new=len(task.questions),
+            cost=None,
+            basis=basis,
+            sample=None,
+            warnings=(*told_by_study(task.spec), *warnings_about(task.spec, task.settings)),
+        ),
+        tariff,
+        task.spec,
+        task.settings,
+        _prompts(study, task, most),
+        used or _answer(task),
+    )
+    if tariff is None or tariff.named:
+        return forecast
+    newest = price_table_date()
+    age = (datetime.now(UTC).date() - newest).days
+    table = written("grade.price_table", table=tariff.source, newest=newest, days=age)
+    return replace(forecast, basis=f"{forecast.basis} {table}")
+
+
+def priced_forecast(
+    forecast: GraderForecast,
+    tariff: Tariff | None,
+    spec: GraderSpec,
+    settings: GraderSettings,
+    prompts: Iterable[tuple[PromptText, int]],
+    usual: Tokens | int,
+) -> GraderForecast:
+    """Return a forecast with the cost of its prompts, each so many times: those given stand for all
+    of them. `usual` are the tokens of a request, or of its answer alone.
+    """
+    from evenhand.graders.money import Tokens, input_estimate
+
+    least, worst, likely, sample, priced = Decimal(0), Decimal(0), Decimal(0), None, 0
+    for prompt, times in prompts:
         sample = sample or prompt
+        priced += times
         if tariff:
-            request = request_of(task.spec, task.settings, prompt)
+            request = request_of(spec, settings, prompt)
             least += times * tariff.at_least(request)
             worst += times * tariff.at_most(request)
-            likely += times * tariff.cost(
-                used or Tokens(input_estimate(request), output=_answer(task))
-            )
-        priced += times
-    if priced < len(task.questions):
-        share = Decimal(len(task.questions)) / priced
+            if isinstance(usual, int):
+                likely += times * tariff.cost(Tokens(input_estimate(request), output=usual))
+            else:
+                likely += times * tariff.cost(usual)
+    forecast = replace(forecast, sample=sample)
+    if tariff is None:
+        return replace(forecast, basis="")
+    if priced < forecast.new:
+        share = Decimal(forecast.new) / priced
         least, worst, likely = least * share, worst * share, likely * share
-        basis += " " + written("grade.some_priced", priced=priced, total=len(task.questions))
-    if tariff and not tariff.named:
-        newest = price_table_date()
-        age = (datetime.now(UTC).date() - newest).days
-        basis += " " + written("grade.price_table", table=tariff.source, newest=newest, days=age)
-    return GraderForecast(
-        rater_id=task.questions.rater_id,
-        already=task.questions.already,
-        new=len(task.questions),
-        cost=(float(least), float(worst)) if tariff else None,
-        expected=float(likely) if tariff else None,
-        basis=basis if tariff else "",
-        sample=sample,
-        warnings=(*told_by_study(task.spec), *warnings_about(task.spec, task.settings)),
-    )
+        some = written("grade.some_priced", priced=priced, total=forecast.new)
+        forecast = replace(forecast, basis=f"{forecast.basis} {some}")
+    return replace(forecast, cost=(float(least), float(worst)), expected=float(likely))
 
 
 def _likely(study: Study, task: GradingTask) -> tuple[Tokens | None, str]:
@@ -138,9 +171,7 @@ def _answer(task: GradingTask) -> int:
 
 
 def _prompts(study: Study, task: GradingTask, most: int) -> Iterator[tuple[PromptText, int]]:
-    """Yield prompts, each with its number of draws; evenly spaced ones where there are more than
-    `most`.
-    """
+    """Yield prompts with their numbers of draws; evenly spaced ones where there are over `most`."""
     step = max(1, ceil(len(task.questions) / task.settings.draws / most))
     asked = groupby(task.questions, key=lambda question: question.prompted)
     draws = islice(((next(group), 1 + sum(1 for _ in group)) for _, group in asked), 0, None, step)
@@ -160,8 +191,8 @@ def request_of(spec: GraderSpec, settings: GraderSettings, prompt: PromptText) -
         from evenhand.graders.clients.openai_chat import build_form_request
 
         return build_form_request(spec, prompt, settings)
-    from evenhand.graders.clients.chat_api import build_request as build_chat_request
-    from evenhand.graders.clients.chat_api import first_shape
+    from evenhand.graders.clients.openai_chat import build_request as build_chat_request
+    from evenhand.graders.clients.openai_chat import first_shape
 
     shape = first_shape(spec, settings)
     return build_chat_request(spec.model, prompt, shape, settings)

@@ -12,15 +12,16 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
 from evenhand.graders.clients.grader import Access, Ask, BeforeSending, Grader, Reply, told_by_study
 from evenhand.graders.options import GraderSettings, RequestLimits, warnings_about
-from evenhand.graders.running.dry_run import GraderForecast, request_of
-from evenhand.graders.running.jobs import replied, sent
-from evenhand.graders.running.live import LiveRun, run_all
-from evenhand.graders.running.run import GraderSummary, Progress
+from evenhand.graders.replies import Outcome
+from evenhand.graders.running.dry_run import GraderForecast, priced_forecast
+from evenhand.graders.running.network import LiveRun, run_all
+from evenhand.graders.running.run import GraderSummary, Progress, RunContext, replied, sent
 from evenhand.graders.running.runner import Rounds, new_context, only_runner, open_grader, priced
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec, parse_spec
@@ -96,14 +97,23 @@ def respond(
         summary = GraderSummary(
             rater_id=subject, already=len(prompts) - len(open_prompts), planned=len(open_prompts)
         )
-        parts = []
-        if open_prompts:
-            tariff = priced(spec, context.budget, "", study.config.prices)
-            model = open_grader(Access(spec, settings, scrubber, limits.timeout))
-            job = _ResponseJob(log, model, subject, open_prompts, system, fault)
-            parts = [LiveRun(job, context, summary, tariff)]
+        asked = {each: PromptText(system=system, user=each.text, keys=()) for each in open_prompts}
+
+        def response(question: _Prompt, facts: dict[str, Any], came: Outcome | str) -> Any:
+            about = {"subject": subject, "pair_id": question.pair_id, "side": question.side}
+            if isinstance(came, str):
+                return ResponseAttempt(**about, unscored_reason=came, provenance=facts)
+            reason = came.unscored_reason or (fault(question.text, came.raw) if fault else "")
+            if reason:
+                facts |= {"raw": came.raw}
+                return ResponseAttempt(**about, unscored_reason=reason, provenance=facts)
+            return ResponseAttempt(**about, response=came.raw, provenance=facts)
+
+        about = {"system_prompt": system} if system else {}
+        job = _TextJob(subject, asked, response, log.append, about)
         try:
-            run_all(parts, context.progress)
+            if asked:
+                _put(study, spec, settings, job, context, summary)
         finally:
             added = log.add_whole_pairs(subject)
     budget = context.budget
@@ -136,27 +146,19 @@ def _forecast(
     already: int,
 ) -> GraderForecast:
     """Price requests whose answers have as many tokens as is `usual`."""
-    from evenhand.graders.money import Tariff, Tokens, input_estimate
+    from evenhand.graders.money import Tariff
 
-    tariff = Tariff.find(spec, prices=study.config.prices)
-    least = most = likely = Decimal(0)
-    for prompt in prompts:
-        if tariff is None:
-            break
-        request = request_of(spec, settings, prompt)
-        least += tariff.at_least(request)
-        most += tariff.at_most(request)
-        likely += tariff.cost(Tokens(input_estimate(request), output=usual))
-    return GraderForecast(
+    forecast = GraderForecast(
         rater_id=rater_id,
         already=already,
         new=len(prompts),
-        cost=(float(least), float(most)) if tariff else None,
-        expected=float(likely) if tariff else None,
-        basis=written("grade.expected_assumed", answer=usual) if tariff else "",
-        sample=next(iter(prompts), None),
+        cost=None,
+        basis=written("grade.expected_assumed", answer=usual),
+        sample=None,
         warnings=(),
     )
+    tariff = Tariff.find(spec, prices=study.config.prices)
+    return priced_forecast(forecast, tariff, spec, settings, ((each, 1) for each in prompts), usual)
 
 
 def _named(spec: GraderSpec, settings: GraderSettings, system: str) -> str:
@@ -186,18 +188,35 @@ def _prompts(study: Study, scope: str) -> list[_Prompt]:
 
 
 class _TextJob:
-    """A job whose replies are read as texts, without a rubric: one request for each question."""
+    """A job whose replies are read as texts, without a rubric: one request for each question that
+    is `asked`. `attempt` makes the record of a question from its facts and what came of it, an
+    outcome or the reason why there is none; `store` keeps records. `about` are facts of every one.
+    """
 
-    def __init__(self, rater_id: str, grader: Grader, questions: Sequence[Any]) -> None:
+    grader: Grader
+
+    def __init__(
+        self,
+        rater_id: str,
+        asked: Mapping[Any, PromptText],
+        attempt: Callable[[Any, dict[str, Any], Outcome | str], Any],
+        store: Callable[[Sequence[Any]], None],
+        about: Mapping[str, Any],
+    ) -> None:
         self.rater_id = rater_id
-        self.grader = grader
-        self._open = questions
+        self.store = store
+        self._asked = asked
+        self._attempt = attempt
+        self._about = about
 
     def __len__(self) -> int:
-        return len(self._open)
+        return len(self._asked)
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._open)
+        return iter(self._asked)
+
+    def prompts(self, questions: Sequence[Any]) -> list[PromptText]:
+        return [self._asked[each] for each in questions]
 
     async def ask(self, question: Any, prompt: PromptText, before: BeforeSending) -> Reply:
         return await self.grader.ask(Ask(prompt), before)
@@ -206,61 +225,27 @@ class _TextJob:
         return None
 
     def sent(self, question: Any, prompt: PromptText, request: Mapping[str, Any]) -> dict[str, Any]:
-        return sent(self.grader.identity, prompt, request, draw=0)
+        return sent(self.grader.identity, prompt, request, draw=0) | dict(self._about)
+
+    def kept(self, question: Any, reply: Reply, facts: dict[str, Any]) -> list[Any]:
+        return [self._attempt(question, facts | replied(reply), reply.outcome)]
+
+    def failed(self, question: Any, reason: str, facts: dict[str, Any]) -> list[Any]:
+        return [self._attempt(question, facts, reason)]
 
 
-class _ResponseJob(_TextJob):
-    """The open prompts of one subject, and its responses."""
-
-    def __init__(
-        self,
-        log: ResponseLog,
-        model: Grader,
-        subject: str,
-        prompts: Sequence[_Prompt],
-        system: str,
-        fault: Callable[[str, str], str] | None,
-    ) -> None:
-        super().__init__(subject, model, prompts)
-        self._log = log
-        self._system = system
-        self._fault = fault
-
-    def prompts(self, questions: Sequence[_Prompt]) -> list[PromptText]:
-        return [PromptText(system=self._system, user=each.text, keys=()) for each in questions]
-
-    def sent(
-        self, question: _Prompt, prompt: PromptText, request: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        facts = super().sent(question, prompt, request)
-        return facts | ({"system_prompt": self._system} if self._system else {})
-
-    def kept(self, question: _Prompt, reply: Reply, facts: dict[str, Any]) -> list[ResponseAttempt]:
-        facts = facts | replied(reply)
-        outcome = reply.outcome
-        reason = outcome.unscored_reason
-        if not reason and self._fault:
-            reason = self._fault(question.text, outcome.raw)
-        if reason:
-            return self.failed(question, reason, facts | {"raw": outcome.raw})
-        return [self._attempt(question, facts, response=outcome.raw)]
-
-    def failed(
-        self, question: _Prompt, reason: str, facts: dict[str, Any]
-    ) -> list[ResponseAttempt]:
-        return [self._attempt(question, facts, unscored_reason=reason)]
-
-    def _attempt(self, question: _Prompt, facts: dict[str, Any], **came: str) -> ResponseAttempt:
-        return ResponseAttempt(
-            subject=self.rater_id,
-            pair_id=question.pair_id,
-            side=question.side,
-            provenance=facts,
-            **came,
-        )
-
-    def store(self, records: Sequence[ResponseAttempt]) -> None:
-        self._log.append(records)
+def _put(
+    study: Study,
+    spec: GraderSpec,
+    settings: GraderSettings,
+    job: _TextJob,
+    context: RunContext,
+    summary: GraderSummary,
+) -> None:
+    """Put a job's questions to a model. Raises InputError where a key or a price is missing."""
+    tariff = priced(spec, context.budget, "", study.config.prices)
+    job.grader = open_grader(Access(spec, settings, context.scrubber, context.limits.timeout))
+    run_all([LiveRun(job, context, summary, tariff)], context.progress)
 
 
 # ---- proposals ----------------------------------------------------------------------------------
@@ -289,10 +274,24 @@ def propose(
     summary = rounds.part(name, int(known is not None), int(known is None))
     if known:
         return known
-    tariff = priced(spec, context.budget, "", study.config.prices)
-    model = open_grader(Access(spec, settings, context.scrubber, context.limits.timeout))
-    job = _ProposalJob(study, rubric, model, wanted, about)
-    run_all([LiveRun(job, context, summary, tariff)], context.progress)
+
+    def proposal(question: str, facts: dict[str, Any], came: Outcome | str) -> ProposalAttempt:
+        outcome = Outcome(unscored_reason=came) if isinstance(came, str) else came
+        return ProposalAttempt(
+            rubric=rubric,
+            proposer=spec.text,
+            request=question,
+            system=wanted.system,
+            user=wanted.user,
+            about=about,
+            reply=outcome.raw,
+            unscored_reason=outcome.unscored_reason,
+            provenance=facts,
+        )
+
+    store = partial(note_proposals, study.store)
+    job = _TextJob(spec.text, {_digest(spec, wanted): wanted}, proposal, store, {})
+    _put(study, spec, settings, job, context, summary)
     return answered(study, rubric, proposer, wanted)
 
 
@@ -332,44 +331,3 @@ def _digest(spec: GraderSpec, prompt: PromptText) -> str:
     """Return 16 hexadecimal digits of SHA-256 over the model and the words sent to it."""
     text = json.dumps([spec.text, prompt.system, prompt.user], ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-class _ProposalJob(_TextJob):
-    """An open request to a model, whose question is its digest, and its answer."""
-
-    def __init__(
-        self, study: Study, rubric: str, model: Grader, wanted: PromptText, about: Mapping[str, Any]
-    ) -> None:
-        super().__init__(model.spec.text, model, [_digest(model.spec, wanted)])
-        self._study = study
-        self._rubric = rubric
-        self._wanted = wanted
-        self._about = about
-
-    def prompts(self, questions: Sequence[str]) -> list[PromptText]:
-        return [self._wanted for _ in questions]
-
-    def kept(self, question: str, reply: Reply, facts: dict[str, Any]) -> list[ProposalAttempt]:
-        facts, outcome = facts | replied(reply), reply.outcome
-        return [self._attempt(question, facts, outcome.raw, outcome.unscored_reason)]
-
-    def failed(self, question: str, reason: str, facts: dict[str, Any]) -> list[ProposalAttempt]:
-        return [self._attempt(question, facts, "", reason)]
-
-    def _attempt(
-        self, question: str, facts: dict[str, Any], reply: str, reason: str
-    ) -> ProposalAttempt:
-        return ProposalAttempt(
-            rubric=self._rubric,
-            proposer=self.rater_id,
-            request=question,
-            system=self._wanted.system,
-            user=self._wanted.user,
-            about=self._about,
-            reply=reply,
-            unscored_reason=reason,
-            provenance=facts,
-        )
-
-    def store(self, records: Sequence[ProposalAttempt]) -> None:
-        note_proposals(self._study.store, records)

@@ -23,12 +23,20 @@ from evenhand.graders.options import (
     WHOLE,
     GraderSettings,
     GradingOptions,
+    GradingTask,
+    OpenQuestions,
     RequestLimits,
     Shard,
+    plan_grading,
 )
-from evenhand.graders.plan import GradingTask, OpenQuestions, plan_grading
-from evenhand.graders.running.jobs import grade_of, tool_version
-from evenhand.graders.running.run import GraderSummary, Progress, ProgressCounter, RunContext
+from evenhand.graders.running.run import (
+    GraderSummary,
+    Progress,
+    ProgressCounter,
+    RunContext,
+    grade_of,
+    tool_version,
+)
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
 from evenhand.rubrics import Reworded
@@ -41,8 +49,7 @@ from evenhand.texts import written
 if TYPE_CHECKING:
     from evenhand.graders.clients.grader import Grader
     from evenhand.graders.money import Budget, Tariff
-    from evenhand.graders.running.batch import BatchRun
-    from evenhand.graders.running.live import LiveRun
+    from evenhand.graders.running.network import BatchRun, LiveRun
     from evenhand.study import Study
     from evenhand.study.settings.study_toml import ModelPrices
 
@@ -211,18 +218,17 @@ def grade(
         limits = replace(limits, budget=limits.budget / shard.of)
     scrubber = Scrubber.from_environment(study.config.providers)
     context = new_context(scrubber, limits, 0, progress)
-    summaries: dict[str, GraderSummary] = {}
+    rounds = Rounds(study, context)
     with only_runner(study, shard):
         tasks = plan_grading(study, graders, options, scrubber)
-        _collect(study, tasks, replace(context, batch=batch, cancel=cancel), summaries)
+        rounds.collect(tasks, replace(context, batch=batch, cancel=cancel))
     for other in shard.others():
-        if context.budget.exhausted or any(each.stopped for each in summaries.values()):
+        if context.budget.exhausted or any(each.stopped for each in rounds.summaries.values()):
             break
         with suppress(Elsewhere), only_runner(study, other):
             tasks = plan_grading(study, graders, replace(options, shard=other), scrubber)
-            _collect(study, tasks, context, summaries)
-    budget = context.budget
-    return RunSummary(tuple(summaries.values()), budget.exhausted, budget.spent)
+            rounds.collect(tasks, context)
+    return rounds.so_far
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,10 +261,21 @@ class Rounds:
             busy = max(sum(len(task.questions) > 0 for task in some), 1)
             each = replace(limits, concurrency=limits.concurrency // busy)
             context = replace(self.context, limits=each)
-            _collect(self.study, some, context, self.summaries, opened)
+            self.collect(some, context, opened)
             if context.budget.exhausted:
                 break
         return self.so_far
+
+    def collect(
+        self,
+        tasks: Sequence[GradingTask],
+        context: RunContext,
+        opened: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Carry out tasks, and add their results to the graders' summaries."""
+        questions = [task.questions for task in tasks]
+        own = [self.part(each.rater_id, each.already, len(each)) for each in questions]
+        carry_out(self.study, tasks, context, own, opened)
 
     def part(self, name: str, already: int, new: int) -> GraderSummary:
         """Return the summary of what else is asked under this name, with so many more questions."""
@@ -298,26 +315,6 @@ def planned(
     ]
 
 
-def _collect(
-    study: Study,
-    tasks: Sequence[GradingTask],
-    context: RunContext,
-    summaries: dict[str, GraderSummary],
-    opened: Callable[[], None] = lambda: None,
-) -> None:
-    """Carry out tasks, and add their results to the graders' summaries."""
-    for task in tasks:
-        asked = task.questions
-        summary = summaries.setdefault(
-            asked.rater_id, GraderSummary(rater_id=asked.rater_id, already=0, planned=0)
-        )
-        summary.already += asked.already
-        summary.planned += len(asked)
-        context.progress.expect(len(asked))
-    own = [summaries[task.questions.rater_id] for task in tasks]
-    carry_out(study, tasks, context, own, opened)
-
-
 def new_context(
     scrubber: Scrubber, limits: RequestLimits, total: int, progress: Progress | None
 ) -> RunContext:
@@ -352,7 +349,7 @@ def carry_out(
         if isinstance(part, OfflineRun):
             part.run()
     if remote := [part for part in parts if not isinstance(part, OfflineRun)]:
-        from evenhand.graders.running.live import run_all
+        from evenhand.graders.running.network import run_all
 
         run_all(remote, context.progress)
 
@@ -366,8 +363,8 @@ def _part(
     if task.spec.speaks == "baseline":
         return OfflineRun(study, task.questions, context, summary)
     from evenhand.graders.money import Tariff
-    from evenhand.graders.running.jobs import GradeJob
-    from evenhand.graders.running.live import LiveRun
+    from evenhand.graders.running.network import LiveRun
+    from evenhand.graders.running.run import GradeJob
     from evenhand.study.store.logs.replies import asked_by, gave_without_reasoning
 
     tier, prices = task.settings.service_tier, study.config.prices
@@ -384,7 +381,7 @@ def _part(
     job = GradeJob(study, grader, task.questions)
     if not context.batch:
         return LiveRun(job, context, summary, tariff)
-    from evenhand.graders.running.batch import BatchRun
+    from evenhand.graders.running.network import BatchRun
     from evenhand.study.store.logs.replies import BatchJournal
 
     journal = BatchJournal(study.store)

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.graders.clients.chat_api import parse_reply
-from evenhand.graders.token_probabilities import Position, Token, read_options
+from evenhand.graders.clients.openai_chat import parse_reply
+from evenhand.graders.replies import Position, Token, read_options
 from evenhand.rubrics import Rubric, load_rubric
 from evenhand.rubrics.loading import parse_rubric
 from harness.protocol_server import ProtocolServer

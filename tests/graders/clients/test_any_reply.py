@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.graders.clients import claude, openai_chat
-from evenhand.graders.clients.batches import UNREADABLE, OpenAIBatches
-from evenhand.graders.clients.chat_api import Shape
-from evenhand.graders.clients.chat_api import build_request as build_chat_request
 from evenhand.graders.clients.claude import build_request
+from evenhand.graders.clients.grader import UNREADABLE, OpenAIBatches
+from evenhand.graders.clients.openai_chat import Shape
+from evenhand.graders.clients.openai_chat import build_request as build_chat_request
 from evenhand.graders.failures import GraderFailure, Transient, json_object
 from evenhand.graders.money import usage_facts
 from evenhand.graders.replies import Outcome

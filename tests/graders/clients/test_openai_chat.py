@@ -10,7 +10,7 @@ import pytest
 
 from evenhand.cli.main import main
 from evenhand.errors import InputError
-from evenhand.graders.clients.chat_api import Shape, build_request, learn, parse_reply
+from evenhand.graders.clients.openai_chat import Shape, build_request, learn, parse_reply
 from evenhand.graders.replies import Outcome
 from evenhand.rubrics import load_rubric
 from evenhand.study.store.store import grade_totals

@@ -16,7 +16,7 @@ from evenhand.errors import InputError
 from evenhand.graders import GradingOptions, forecast
 from evenhand.graders.failures import ATTEMPTS
 from evenhand.graders.providers import key_variable
-from evenhand.graders.running.live import FAILURES_IN_A_ROW
+from evenhand.graders.running.network import FAILURES_IN_A_ROW
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study
 from evenhand.study.store.schema import grades
