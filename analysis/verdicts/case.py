@@ -42,6 +42,7 @@ from evenhand.analysis.verdicts.evidence import (
     WORTH,
 )
 from evenhand.study.settings.analysis import DecisionSettings
+from evenhand.texts import written
 
 AT_THRESHOLD = "may_stand_in_at_threshold"
 RECOMMENDED = "threshold_recommended"
@@ -247,6 +248,13 @@ class Case:
     selective: tuple[ResultRow, ResultRow] | None = None
     gross: ResultRow | None = None
     points: str = "points"
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """Fields that fill the verdict's sentence."""
+        whom = written("whom.like_these" if self.rule.scope == "like_these" else "whom.these")
+        place = f" on {self.rubric}" if self.rubric else ""
+        return {"grader": self.grader, "whom": whom, "place": place}
 
     @property
     def to_beat(self) -> float:

@@ -96,7 +96,8 @@ def add_deciding_rows(
     found = [each for each in compared if each is not None and not math.isnan(each.excess)]
     if not found:
         return
-    level = _level(found, rule, look, error)
+    once = [each.apart for each in found if each.reading.counts_once]
+    level = shared_level(once, len(found), rule, look, error)
     for each in found:
         if each.reading.at != UNTUNED:
             _add_bounds(rows, each, level)
@@ -113,17 +114,18 @@ def _to_beat(rows: ResultRows, coded: Coded) -> float:
     return max((row["estimate"] for row in found if row is not None), default=math.nan)
 
 
-def _level(
-    found: Sequence[Comparison], rule: DecisionSettings, look: int, error: float
+def shared_level(
+    influences: Sequence[Array], comparisons: int, rule: DecisionSettings, look: int, error: float
 ) -> Deciding:
-    """Return the level that this look may spend, shared by all comparisons of the rubric."""
+    """Return the level that this look may spend, shared by all `comparisons` of a rubric, of which
+    these are the clusters' influences (clusters,).
+    """
     alpha, after = (level_of_look(each, rule.looks, error) for each in (look, look + 1))
     if not alpha:
-        return Deciding(0.0, look, len(found), 0.0)
-    found = [each for each in found if each.reading.counts_once]
-    known = [each.apart for each in found if not np.isnan(each.apart).any()]
+        return Deciding(0.0, look, comparisons, 0.0)
+    known = [each for each in influences if not np.isnan(each).any()]
     together = simultaneous_level(np.column_stack(known), alpha) if known else alpha
-    return Deciding(together, look, len(found), together * after / alpha)
+    return Deciding(together, look, comparisons, together * after / alpha)
 
 
 def _add_bounds(rows: ResultRows, found: Comparison, level: Deciding) -> None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypedDict
+from typing import TypedDict
 
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS
 from evenhand.analysis.labels.matrix import LabelMatrix
@@ -87,30 +87,24 @@ def judge_graders(
     rows: ResultRows, labels: LabelMatrix, *, rule: DecisionSettings, cluster_noun: str
 ) -> list[Verdict]:
     """Return a verdict for each grader of a rubric, read off its results rows."""
-    graders = [labels.raters[model] for model in labels.models]
-    if rule.reference:
-        found = [_beside_reference(rows, labels, grader, rule, cluster_noun) for grader in graders]
-    else:
-        found = [_judge(case_of(rows, labels, grader, rule, cluster_noun)) for grader in graders]
-    for verdict in found:
-        verdict["rates"] = rates_of(rows, rule.reference or "humans", verdict["grader"])
+    found = []
+    for grader in (labels.raters[model] for model in labels.models):
+        given = rows, labels, grader, rule, cluster_noun
+        if rule.reference:
+            verdict = _verdict(labels.scale.name, grader, *judge_against_reference(*given))
+        else:
+            verdict = _judge(case_of(*given))
+        verdict["rates"] = rates_of(rows, rule.reference or "humans", grader)
+        found.append(verdict)
     return found
-
-
-def _beside_reference(
-    rows: ResultRows, labels: LabelMatrix, grader: str, rule: DecisionSettings, noun: str
-) -> Verdict:
-    decision, evidence, kappa = judge_against_reference(rows, labels, grader, rule, noun)
-    kappas = [kappa] if kappa else []
-    return _verdict(labels.scale.name, grader, decision, kappas, keys_of(evidence))
 
 
 def _verdict(
     rubric: str,
     grader: str,
     decision: Decision,
-    kappas: Sequence[ResultRow],
     evidence: list[list[str]],
+    kappas: Sequence[ResultRow],
 ) -> Verdict:
     """Write down a decision, with the rows that it rests on."""
     return Verdict(
@@ -140,7 +134,7 @@ def _judge(case: Case) -> Verdict:
     kappas = [view.kappa, view.bounds.people] if view.bounds and view.kappa else []
     chance = view.bounds.chance["estimate"] if view.bounds else math.nan
     return {
-        **_verdict(case.rubric, case.grader, decision, kappas, case.evidence),
+        **_verdict(case.rubric, case.grader, decision, case.evidence, kappas),
         "sentence": replace(decision, reasons=[*decision.reasons, *also]).text,
         "reason": _short(case, decision),
         "limits": wording.limits(case),
@@ -171,9 +165,9 @@ def _decide(case: Case) -> Decision:
     faults = reasons(no_faults(case, present), "broken")
     missing, against = _missing(case), _against(case)
     if case.shares_nothing:
-        return wording.cannot_tell(case, [*faults, _plainly("no_shared_unit")])
+        return wording.cannot_tell(case, [*faults, wording.plainly("no_shared_unit")])
     if answers.is_broken:
-        return wording.leaves_too_much_out(case, answers.why())
+        return wording.do_not_use(case, answers.why(), "leaves_out")
     if case.selective is not None:
         at_random = NextStep(kind="overlap", number=wording.ITEMS_AT_RANDOM)
         chosen = wording.selective(*case.selective)
@@ -230,7 +224,7 @@ def _missing(case: Case) -> _Missing:
     impossible = _impossible(case)
     if impossible or bounds is None or case.present.kappa is None:
         few = _too_few_shared(case)
-        return few or _Missing([impossible or _plainly("undefined_plainly")])
+        return few or _Missing([impossible or wording.plainly("undefined_plainly")])
     if _has_no_level(bounds):
         return _too_few_shared(case) or _without_level(bounds)
     held = dict(as_good_as_people(case, bounds))
@@ -395,44 +389,27 @@ def _impossible(case: Case) -> Reason | None:
     """Return the reason why no verdict is possible at all, if there is one."""
     bounds, difference = case.present.bounds, case.present.difference
     if case.people.number == 0 and not case.people.copied:
-        return _plainly("nobody")
+        return wording.plainly("nobody")
     if difference is None or case.present.kappa is None:
-        return _plainly("no_shared_unit")
+        return wording.plainly("no_shared_unit")
     if case.people.number < 2:
         return wording.one_person(case)
     if _unfit(case):
-        return _plainly("two_people")
+        return wording.plainly("two_people")
     if bounds is None and math.isnan(difference["estimate"]):
         return wording.undefined(difference)
     if math.isnan(case.to_beat):
-        return _plainly("baselines_undefined")
+        return wording.plainly("baselines_undefined")
     if bounds is None:
-        return _plainly("undefined_plainly")
+        return wording.plainly("undefined_plainly")
     if _has_no_level(bounds):
         return None  # another look may have one
     for row in (case.deciding(bounds), bounds.above):
         if math.isnan(row["low"]):
-            return _plainly("no_interval")
+            return wording.plainly("no_interval")
     return None
 
 
 def _has_no_level(bounds: Bounds) -> bool:
     """Return True if nothing of the error allowed is left for this look, or it is none."""
     return says(bounds.difference["remarks"], "no_level")
-
-
-_SHORT = {"baselines_undefined": "undefined", "undefined_plainly": "undefined"}
-
-
-def _plainly(
-    name: Literal[
-        "nobody",
-        "no_shared_unit",
-        "two_people",
-        "baselines_undefined",
-        "undefined_plainly",
-        "no_interval",
-    ],
-) -> Reason:
-    """A reason without figures."""
-    return Reason(written(f"because.{name}"), written(f"short.{_SHORT.get(name, name)}"))
