@@ -55,6 +55,7 @@ def best_match(together: Numbers) -> Codes:
 
 RECODED = "kappa_recoded"
 REVERSED, LOWER, HIGHER, EXCHANGED = "reversed", "one_lower", "one_higher", "exchanged"
+RECODINGS = (REVERSED, EXCHANGED, LOWER, HIGHER)
 GAIN = 0.2
 """Gain in kappa from which a recoding has a row."""
 
