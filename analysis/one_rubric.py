@@ -272,8 +272,7 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
         repeats = stability.repeats_of(own, scale, request.units, request.settings.cluster)
         stability.add_repeat_rows(rows, repeats, request.resampled)
     if task.variants:
-        _add_reworded(rows, scale, own, task.variants, request)
-        _add_tried_wordings(rows, task)
+        _add_wordings(rows, own, task, request)
     add_rater_rows(rows, own, readings, labels)
     if not scale.part_of:  # people and graders are compared on the whole set
         found.disagreements = disagreements.add_disagreement_rows(rows, readings.units, labels)
@@ -491,24 +490,18 @@ def _add_with_other_clusters(
     return []
 
 
-def _add_reworded(
-    rows: ResultRows,
-    scale: Scale,
-    ratings: pd.DataFrame,
-    variants: Sequence[tuple[Scale, pd.DataFrame]],
-    request: Request,
+def _add_wordings(
+    rows: ResultRows, ratings: pd.DataFrame, task: RubricTask, request: Request
 ) -> None:
-    """Add the stability of raters under the other wordings of this rubric."""
+    """Add the stability of raters under the other wordings of this rubric, and how far people's
+    agreement moves under wordings that were tried among them.
+    """
     import pandas as pd
 
-    every = pd.concat([ratings, *(of_variant for _, of_variant in variants)])
-    family = [scale, *(variant for variant, _ in variants)]
+    every = pd.concat([ratings, *(of_variant for _, of_variant in task.variants)])
+    family = [task.scale, *(variant for variant, _ in task.variants)]
     matrices = stability.reworded(every, family, request.units, request.settings.cluster)
     stability.add_rewording_rows(rows, matrices, request.resampled)
-
-
-def _add_tried_wordings(rows: ResultRows, task: RubricTask) -> None:
-    """Add how far people's agreement moves under wordings that were tried among them."""
     excluded, own = task.request.facts.excluded, (task.scale.name, task.ratings)
     for new, trial in task.request.facts.rewordings.items():
         for variant, theirs in task.variants:

@@ -9,7 +9,7 @@ the rest both represent all units, alone and together.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -112,6 +112,13 @@ class UnitColumn:
         position = {value: code for code, value in enumerate(values)} | {"": -1}
         codes = np.array([position[cell] for cell in cells], dtype=np.intp)
         return cls(name, tuple(values), codes)
+
+    def parts(self) -> Iterator[tuple[str, Mask]]:
+        """Yield the name and the units (units,) of each part of the sample that has any."""
+        for code, value in enumerate(self.values):
+            chosen = np.asarray(self.codes == code)
+            if chosen.any():
+                yield f"{self.name}={value}", chosen
 
 
 class UnitFacts:

@@ -107,18 +107,14 @@ def add_part_rate_rows(
         return
     whole = Writer(rows, resamples, labels.clusters, BINARY_ALL)
     reference, groups, grades = people_means(labels), _Groups.of(labels), graded_verdicts(labels)
-    for column in columns:
-        for code, value in enumerate(column.values):
-            out = whole.on(f"{column.name}={value}{BINARY}")
-            inside = groups.within(column.codes == code)
-            _add_people_rows(out, reference, inside)
-            for model, own in grades.items():
-                features = rate_features(reference, own)
-                sums = inside.sums(features, out)
-                grader = labels.raters[model]
-                graded = ~np.isnan(own)
-                rates = _GradersRates(out, inside, grader, graded, reference, features, sums)
-                rates.add_raw_and_ppi(_Powered.plain(sums))
+    for part, chosen in (part for column in columns for part in column.parts()):
+        out, inside = whole.on(part + BINARY), groups.within(chosen)
+        _add_people_rows(out, reference, inside)
+        for model, own in grades.items():
+            features, grader = rate_features(reference, own), labels.raters[model]
+            sums, graded = inside.sums(features, out), ~np.isnan(own)
+            rates = _GradersRates(out, inside, grader, graded, reference, features, sums)
+            rates.add_raw_and_ppi(_Powered.plain(sums))
 
 
 def graded_verdicts(labels: LabelMatrix) -> dict[int, Array]:

@@ -12,7 +12,7 @@ where what people add to the variance is the jackknife's, each person left out i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -32,7 +32,7 @@ from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.notes import Remark
 from evenhand.analysis.planning.more_clusters import Pilot, surer_level
 from evenhand.analysis.results import BASELINES, ResultRow, ResultRows
-from evenhand.analysis.types import Array, Codes, Mask
+from evenhand.analysis.types import Array
 from evenhand.analysis.verdicts.comparison import (
     UNTUNED,
     AtNull,
@@ -258,12 +258,15 @@ def add_part_rows(
     """
     if not readings:
         return
-    parts = list(_parts(readings[0].coded.clusters, beside, columns))
+    parts, clusters = [], readings[0].coded.clusters
+    for name, chosen in (part for column in columns for part in column.parts()):
+        inside = beside.left_out.only(np.unique(clusters[chosen]))
+        parts.append((name, chosen, Beside(inside, beside.margin, beside.margin_share)))
     for reading in readings:
         for name, chosen, of_units in parts:
             coded = reading.coded.only(chosen, reading.coded.part(name))
             people = coded.people_beside(reading.grader)
-            inside = coded.labelled[:, reading.grader] & coded.labelled_by_any(people)
+            both = coded.labelled[:, reading.grader] & coded.labelled_by_any(people)
             of_part = Reading(coded, reading.grader, reading.at)
             found = of_units.compared(of_part, to_beat=0.0)
             if found is None:
@@ -273,21 +276,8 @@ def add_part_rows(
             else:
                 bounds = found.below_people.around(found.difference, alpha / len(parts))
             held = bounds.held(Deciding(margin=found.margin) if found else None)
-            counts = of_units.left_out.count(coded.clusters, inside)
+            counts = of_units.left_out.count(coded.clusters, both)
             rows.add(PART, held, counts, **of_part.key)
-
-
-def _parts(
-    clusters: Codes, beside: Beside, columns: Sequence[UnitColumn]
-) -> Iterator[tuple[str, Mask, Beside]]:
-    """Yield the name of each part of the sample, its units, and the comparison on these."""
-    for column in columns:
-        for code, value in enumerate(column.values):
-            chosen = column.codes == code
-            if chosen.any():
-                kept = np.unique(clusters[chosen])
-                inside = Beside(beside.left_out.only(kept), beside.margin, beside.margin_share)
-                yield f"{column.name}={value}", chosen, inside
 
 
 def part_of(row: ResultRow) -> str:
