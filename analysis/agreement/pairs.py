@@ -287,11 +287,7 @@ def mean_over_pairs(
     return {name: mean.result() for name, mean in means.items()}
 
 
-def table_chunks(
-    coded: Coded,
-    pairs: Pairs,
-    resamples: Resamples,
-) -> Iterator[tuple[Pairs, Array]]:
+def table_chunks(coded: Coded, pairs: Pairs, resamples: Resamples) -> Iterator[tuple[Pairs, Array]]:
     """Yield `pair_tables` of some pairs at a time, so that memory stays bounded."""
     cells = coded.cells * max(len(resamples), resamples.n_types)
     step = max(1, CHUNK_CELLS // cells)
