@@ -286,10 +286,9 @@ def _add_rates(out: Writer, compared: Compared, name: str, score: Array) -> None
         out.add("win_rate", rates[:, at], units, a=name, at=compared.subjects[at])
     if len(wins.subjects) > MAX_SUBJECTS:
         return
-    found, why = wins.strengths, wins.why
-    for column, (at, units) in enumerate(of_subject.items()):
-        subject = compared.subjects[at]
-        out.add("strength", found[:, column], units, reason=why, a=name, at=subject)
+    why = wins.why
+    for (at, units), found in zip(of_subject.items(), wins.strengths.T, strict=True):
+        out.add("strength", found, units, reason=why, a=name, at=compared.subjects[at])
 
 
 def _add_corrected_rates(

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Interval
-from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples
+from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples, ratio
 from evenhand.analysis.labels.encoding import cluster_codes, same_length
 from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix
 from evenhand.analysis.notes import Note, Remark, join_notes
@@ -36,7 +36,7 @@ from evenhand.analysis.thresholds.rows import (
     references_of,
 )
 from evenhand.analysis.thresholds.sweep import folds
-from evenhand.analysis.types import Array, Codes, Column, Numbers
+from evenhand.analysis.types import Array, Codes, Column
 from evenhand.analysis.writer import About, Counts, Writer
 from evenhand.errors import InputError
 
@@ -280,20 +280,14 @@ class _Stated:
 
     def squares(self, resamples: Resamples) -> Array:
         """Replicates (rows,) of the Brier score: the mean squared distance (Brier 1950)."""
-        sums = self._totals(resamples, (self.positive - self.affirmed) ** 2)
-        return np.asarray(sums[:, 0] / sums[:, -1])
+        squares = (self.positive - self.affirmed) ** 2
+        return ratio(*resamples.sums(self.clusters, squares, np.ones(len(squares))).T)
 
     def error(self, resamples: Resamples, n_clusters: int) -> Interval:
         """The debiased calibration error with its interval."""
         data = self.positive, self.affirmed, self.clusters
         gaps = BinnedGaps.of(*data, resamples.n_types, counts=resamples.weight)
         return gaps.interval(resamples, n_clusters)
-
-    def _totals(self, resamples: Resamples, *features: Numbers) -> Array:
-        """Sums of the features, and of 1 last, in every resample: (rows, features + 1)."""
-        totals = resamples.sums(self.clusters, *features, np.ones(len(self.positive)))
-        totals[totals[:, -1] == 0] = np.nan
-        return totals
 
 
 def recalibrated(
