@@ -381,11 +381,6 @@ class _Compared:
         said = np.take_along_axis(self.stated.label, self.majority[:, None].clip(0), axis=1)
         return np.asarray(said[:, 0])
 
-    @cached_property
-    def squared(self) -> Array:
-        """Squared distance from all humans, (units,)."""
-        return squared_distance(self.stated.shares, self.people.counts)
-
 
 def _means(out: Writer, *parts: tuple[Mask, Sequence[Numbers]]) -> list[list[Array]]:
     """Return means over the units of each part, (units,), of its features (units,): (rows,) each.
@@ -427,9 +422,10 @@ def _add_rows(of: _Compared) -> None:
         (label * right_without_one(people.counts, share)).sum(axis=1) for share in RIGHT_SHARES
     ]
     apart = total_variation(of.stated.shares, people.counts)
+    squared = squared_distance(of.stated.shares, people.counts)
     shares, [forced], right = _means(
         of.out,
-        (of.held, [apart, of.squared, *people.groups.T, people.one_person]),
+        (of.held, [apart, squared, *people.groups.T, people.one_person]),
         (of.told, [of.right]),
         (of.labelled, right),
     )

@@ -210,8 +210,7 @@ def jaccard_distances(sets: Mask) -> Array:
     >>> jaccard_distances(np.array([[1, 1, 0], [1, 0, 0], [0, 0, 0]], dtype=bool)).tolist()
     [[0.0, 0.5, 1.0], [0.5, 0.0, 1.0], [1.0, 1.0, 0.0]]
     """
-    apart: Array = 1.0 - _in_common(sets)
-    return apart
+    return np.asarray(1.0 - _in_common(sets))
 
 
 def masi_distances(sets: Mask) -> Array:
@@ -226,8 +225,7 @@ def masi_distances(sets: Mask) -> Array:
     holds = (both == size[:, None]) | (both == size)
     equal = (both == size[:, None]) & (both == size)
     alike = np.select([equal, holds & (both > 0), both > 0], [1.0, 2.0 / 3.0, 1.0 / 3.0], 0.0)
-    apart: Array = 1.0 - _in_common(sets) * alike
-    return apart
+    return np.asarray(1.0 - _in_common(sets) * alike)
 
 
 def _in_common(sets: Mask) -> Array:

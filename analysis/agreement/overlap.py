@@ -236,8 +236,7 @@ class Overlap:
     @cached_property
     def _differing(self) -> Array:
         """Number of pairs of labels that differ, (units,)."""
-        pairs: Array = (self.number**2 - (self._counts**2).sum(axis=1)) / 2.0
-        return pairs
+        return np.asarray((self.number**2 - (self._counts**2).sum(axis=1)) / 2.0)
 
 
 def _sums_of(coded: Coded, features: Numbers) -> Array:

@@ -138,8 +138,7 @@ def as_tables(coded: Coded, totals: Array) -> Array:
 
 def table_sizes(coded: Coded, tables: Array) -> Array:
     """Return what each table (..., q, q) holds in all; of numbers, (..., cells)."""
-    sizes: Array = (numbers.moments(tables) if coded.is_number else tables).sum((-2, -1))
-    return sizes
+    return np.asarray((numbers.moments(tables) if coded.is_number else tables).sum((-2, -1)))
 
 
 def cluster_tables(

@@ -45,8 +45,7 @@ def influence(values: Array) -> Array:
     [-1.0, 0.0, 1.0]
     """
     left_out = values[1:]
-    apart: Array = (len(left_out) - 1) * (left_out.mean(axis=0) - left_out)
-    return apart
+    return np.asarray((len(left_out) - 1) * (left_out.mean(axis=0) - left_out))
 
 
 def reach(contributions: Array, alpha: float = ALPHA) -> float:
@@ -75,8 +74,7 @@ def reaches(contributions: Array, alpha: float = ALPHA) -> Array:
     skew, kurtosis = (squared * scaled).mean(axis=0), (squared * squared).mean(axis=0)
     freedom = np.clip(2.0 * n / np.maximum(kurtosis - 1.0, 1e-9), 1.0, n - 1.0)
     normal: Array = stdtrit(freedom, 1.0 - alpha) / math.sqrt(n)
-    reached: Array = spread * _unskewed(normal, skew, n)
-    return reached
+    return np.asarray(spread * _unskewed(normal, skew, n))
 
 
 def standard_error(contributions: Array) -> float:

@@ -96,8 +96,7 @@ class Panel:
             some = is_open & can_pass
             near = self.of(some)._reached(own[some], share[some], moves[some], alpha)
             passed[some] = is_near(near, some)
-        found: Mask = passed & can_pass
-        return found
+        return np.asarray(passed & can_pass)
 
     def of(self, studies: Mask) -> Panel:
         """Return the panel in some of the studies."""
@@ -117,8 +116,7 @@ class Panel:
         q, people = len(self.distance), self.codes[:-1]
         commonest = _counts(_cells(people, q), q).sum(axis=0).argmax(axis=1)
         other = people != commonest[:, None]
-        rarer: Array = other.sum(axis=2).mean(axis=0)
-        return rarer
+        return np.asarray(other.sum(axis=2).mean(axis=0))
 
     def _reached(self, own: Array, share: Array, moves: Array, alpha: float) -> Array:
         """Distance of each study's lower bound below its estimate (studies,): the verdict's own.
@@ -148,8 +146,7 @@ class Panel:
             stretch = np.where(spread > 1e-9, moves.std(axis=1, ddof=1) / spread, 1.0)
         estimate = self.grader.mean(axis=0) - (1.0 - share) * own
         sample = Sample(estimate, units, units, np.maximum(stretch, 1.0))
-        reached: Array = estimate - lower_bound(statistic, sample, alpha)
-        return reached
+        return np.asarray(estimate - lower_bound(statistic, sample, alpha))
 
     def _over_people(self) -> Array:
         """Jackknife variance of the difference over humans (studies,)."""
@@ -157,8 +154,7 @@ class Panel:
         left = (self.grader.sum(axis=0) - self.grader) / (k - 1)
         both = self.among.sum(axis=(0, 1)) - 2.0 * self.among.sum(axis=0)
         without = left - both / ((k - 1) * (k - 2))
-        variance: Array = (k - 1) / k * ((without - without.mean(axis=0)) ** 2).sum(axis=0)
-        return variance
+        return np.asarray((k - 1) / k * ((without - without.mean(axis=0)) ** 2).sum(axis=0))
 
 
 @dataclass(frozen=True)
@@ -180,8 +176,7 @@ class _OfStudies:
         """Distances of the grader's label from each person's, (studies, people, points)."""
         times = self.grader.shape[1] // self.people.shape[2]
         pairs = np.tile(self.people * len(self.distance), times) + self.grader[:, None]
-        apart: Array = self.distance.ravel()[pairs]
-        return apart
+        return np.asarray(self.distance.ravel()[pairs])
 
     @cached_property
     def _cells(self) -> tuple[Codes, Codes]:
@@ -212,8 +207,7 @@ class _OfStudies:
 def _cells(codes: Codes, q: int) -> Codes:
     """Positions of codes (..., units) in the flat counts (..., q) of each rater's labels."""
     raters = codes.shape[:-1]
-    cells: Codes = codes + q * np.arange(math.prod(raters)).reshape(*raters, 1)
-    return cells
+    return np.asarray(codes + q * np.arange(math.prod(raters)).reshape(*raters, 1))
 
 
 def _counts(cells: Codes, q: int, weight: Array | None = None) -> Array:

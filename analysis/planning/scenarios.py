@@ -346,8 +346,7 @@ class ScaleScenario(_Raters):
             return float(ndtr((centre - middles) / _SPREAD).mean()) - mean
 
         centre = float(brentq(surplus, -5.0, 6.0))
-        cuts: Array = (middles - centre) / _SPREAD
-        return cuts
+        return np.asarray((middles - centre) / _SPREAD)
 
     @cached_property
     def likeness(self) -> float:

@@ -137,8 +137,7 @@ def _furthest(coded: Coded, people: Sequence[int], units: Mask, mass: Numbers) -
     said = coded.codes[:, people].astype(np.intp)
     given = sum(np.bincount(each[each >= 0], mass[each >= 0], coded.q) for each in said.T)
     usual = np.broadcast_to(apart @ given, distance.shape)
-    found: Codes = ends[np.lexsort((-usual, distance))[:, -1]]
-    return found
+    return np.asarray(ends[np.lexsort((-usual, distance))[:, -1]])
 
 
 def _with_verdicts(verdicts: Coded, grader: int, held: Mask, affirmed: Mask) -> Coded:
