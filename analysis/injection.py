@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -33,14 +33,11 @@ from evenhand.analysis.notes import Remark
 from evenhand.analysis.requirement import State, state_of
 from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.statistics import shown_apart
-from evenhand.analysis.types import Array, Frequency, Mask
+from evenhand.analysis.types import Array, DataFrame, Frequency, Mask
 from evenhand.analysis.writer import About, Counts, Writer
 from evenhand.study.settings.analysis import InjectionBounds
 from evenhand.study.tables.attacks import ATTACKS, CLEAN, LONG_PLACEBO, PLACEBO, reading
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Names = npt.NDArray[np.str_]
 
@@ -107,7 +104,7 @@ class Trials:
     unscored: Array
 
     @classmethod
-    def of(cls, table: pd.DataFrame) -> Trials:
+    def of(cls, table: DataFrame) -> Trials:
         """Build the trials of one grader on one rubric, from its table of replies.
 
         `table` is from `study.store.logs.replies.attacked_table`.
@@ -168,7 +165,7 @@ _COLUMNS = ("unit_id", "attack", "target", "side", "draw", "label", "probabiliti
 _PLACEBOS = (PLACEBO, LONG_PLACEBO)
 
 
-def _texts(table: pd.DataFrame) -> list[_Text]:
+def _texts(table: DataFrame) -> list[_Text]:
     """Return the texts of one grader, with their draws in order.
 
     The clean text's draws are those of its readings one after another, each with as many as the
@@ -220,8 +217,8 @@ STATISTICS = (
 
 def add_injection_rows(
     rows: ResultRows,
-    attacked: pd.DataFrame | None,
-    units: pd.DataFrame | None,
+    attacked: DataFrame | None,
+    units: DataFrame | None,
     cluster: str,
     resampled: Callable[[Frequency], Resamples],
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -54,6 +53,7 @@ from evenhand.analysis.subjects import corrected_rates, preference, scores
 from evenhand.analysis.thresholds import probabilities, routing
 from evenhand.analysis.thresholds import rows as thresholds
 from evenhand.analysis.thresholds.rows import ThresholdInForce
+from evenhand.analysis.types import DataFrame
 from evenhand.analysis.usage import add_price_rows, add_usage_rows
 from evenhand.analysis.verdicts import evidence, reference
 from evenhand.analysis.verdicts.judge import Verdict, judge_graders
@@ -62,9 +62,6 @@ from evenhand.analysis.verification import Libraries, Verification, verify_estim
 from evenhand.errors import InputError
 from evenhand.rubrics.own_words import with_own_prompt
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _JUDGED = frozenset((*evidence.STATISTICS, *reference.STATISTICS))
 
@@ -171,8 +168,8 @@ class RubricTask:
     """
 
     scale: Scale
-    ratings: pd.DataFrame
-    variants: Sequence[tuple[Scale, pd.DataFrame]]
+    ratings: DataFrame
+    variants: Sequence[tuple[Scale, DataFrame]]
     request: Request
     judge: bool
     verify: Libraries | None
@@ -490,9 +487,7 @@ def _add_with_other_clusters(
     return []
 
 
-def _add_wordings(
-    rows: ResultRows, ratings: pd.DataFrame, task: RubricTask, request: Request
-) -> None:
+def _add_wordings(rows: ResultRows, ratings: DataFrame, task: RubricTask, request: Request) -> None:
     """Add the stability of raters under the other wordings of this rubric, and how far people's
     agreement moves under wordings that were tried among them.
     """

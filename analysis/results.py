@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
 import numpy as np
 
@@ -13,9 +13,7 @@ from evenhand.analysis.bootstrap.intervals import Chance, Deciding, Interval, ki
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import BINARY, Coded
 from evenhand.analysis.notes import Note, Remark, Remarks, join_notes, says, text_of
-
-if TYPE_CHECKING:
-    import pandas as pd
+from evenhand.analysis.types import DataFrame
 
 BASELINES = ("baseline:constant", "baseline:random")
 """Names of the baselines, raters whose labels do not depend on the unit."""
@@ -178,7 +176,7 @@ def _is_constant(statistic: str, rater: str, about: Remarks) -> bool:
     return alone and kind_of(statistic) == "coefficient"
 
 
-def results_table(rows: Iterable[TableRow]) -> pd.DataFrame:
+def results_table(rows: Iterable[TableRow]) -> DataFrame:
     """Return rows as the `results` table, without internal fields."""
     import pandas as pd
 

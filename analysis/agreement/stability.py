@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,19 +29,16 @@ from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import WEIGHT, UnitColumn, UnitFacts
 from evenhand.analysis.notes import Code, join_notes
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.types import Array, Codes, Labels, Mask
+from evenhand.analysis.types import Array, Codes, DataFrame, Labels, Mask
 from evenhand.analysis.writer import Writer
 from evenhand.errors import InputError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _BETWEEN = "\x1f"
 """Separator of a unit's id and its order; no id contains it."""
 
 
 def repeats_of(
-    ratings: pd.DataFrame, scale: Scale, units: pd.DataFrame | None = None, cluster: str = "pair"
+    ratings: DataFrame, scale: Scale, units: DataFrame | None = None, cluster: str = "pair"
 ) -> dict[str, LabelMatrix]:
     """Return each repeating rater's draws, laid out as if every draw were a separate rater.
 
@@ -151,9 +147,9 @@ def add_stability_rows(
 
 
 def reworded(
-    ratings: pd.DataFrame,
+    ratings: DataFrame,
     family: Sequence[Scale],
-    units: pd.DataFrame | None = None,
+    units: DataFrame | None = None,
     cluster: str = "pair",
 ) -> dict[str, LabelMatrix]:
     """Return each rater's labels under a rubric's wordings, each wording as a separate rater.

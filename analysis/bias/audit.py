@@ -7,7 +7,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -33,10 +32,8 @@ from evenhand.analysis.labels.units import UnitColumn, UnitFacts
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.subjects.preference import is_comparison
+from evenhand.analysis.types import DataFrame
 from evenhand.study.settings.analysis import BiasSettings
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FAMILIES: dict[str, tuple[str, ...]] = {
     "anthropic": ("claude",),
@@ -58,7 +55,7 @@ PAIR_LENGTH_COLUMNS = ("response_a_words", "response_b_words")
 def add_bias_rows(
     rows: ResultRows,
     labels: LabelMatrix,
-    ratings: pd.DataFrame,
+    ratings: DataFrame,
     facts: UnitFacts,
     request: Request,
     retuned: Mapping[str, LabelMatrix] | None = None,

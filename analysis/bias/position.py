@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,13 +23,10 @@ from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import MAX_VALUES, UnitColumn, UnitFacts
 from evenhand.analysis.notes import Remark, join_notes
 from evenhand.analysis.results import ResultRows, from_to
-from evenhand.analysis.types import Array, Mask
+from evenhand.analysis.types import Array, DataFrame, Mask
 from evenhand.analysis.writer import Writer
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import GROUP_COLUMNS, BiasSettings
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SHOWN_BY = ("partisan",)
 """Units columns by whose values directions are shown separately."""
@@ -190,7 +186,7 @@ def _groups(calls: Calls, facts: UnitFacts, resamples: Resamples) -> Iterator[_P
 _ORDERS = ("ab", "ba")
 
 
-def orders_seen(ratings: pd.DataFrame) -> dict[str, tuple[str, ...]]:
+def orders_seen(ratings: DataFrame) -> dict[str, tuple[str, ...]]:
     """Return the orders in which each grader read pairs; graders without known orders are left out.
 
     `ratings` is a validated table of one rubric.
@@ -213,7 +209,7 @@ def by_orders(seen: Mapping[str, tuple[str, ...]]) -> dict[str, list[str]]:
 
 
 def both_orders_of(
-    ratings: pd.DataFrame, scale: Scale, units: pd.DataFrame | None = None, cluster: str = "pair"
+    ratings: DataFrame, scale: Scale, units: DataFrame | None = None, cluster: str = "pair"
 ) -> dict[str, LabelMatrix]:
     """Return graders that read units in both orders, with each order as a separate rater.
 
@@ -256,7 +252,7 @@ def add_order_rows(
 def add_people_order_rows(
     rows: ResultRows,
     labels: LabelMatrix,
-    ratings: pd.DataFrame,
+    ratings: DataFrame,
     facts: UnitFacts,
     resamples: Resamples,
 ) -> None:

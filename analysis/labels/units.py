@@ -12,16 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evenhand.analysis.types import Array, Codes, Mask
+from evenhand.analysis.types import Array, Codes, DataFrame, Mask
 from evenhand.errors import InputError
 from evenhand.study.tables.columns import INCLUSION
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 WEIGHT = "sampling_weight"
 """The units column that `with_weights` adds."""
@@ -29,7 +25,7 @@ _LEAST = 0.05
 """Least probability of being passed over: no such unit represents more than 20."""
 
 
-def with_weights(units: pd.DataFrame | None, ratings: pd.DataFrame) -> pd.DataFrame | None:
+def with_weights(units: DataFrame | None, ratings: DataFrame) -> DataFrame | None:
     """Add the weights of one rubric's rated units to a `units` table.
 
     They come from the column `inclusion_probability`; the table is unchanged where there is none,
@@ -77,7 +73,7 @@ def effective_size(weight: Array) -> float:
     return float(weight.sum() ** 2 / (weight**2).sum())
 
 
-def _probabilities(known: pd.DataFrame, rated: Mask) -> Array:
+def _probabilities(known: DataFrame, rated: Mask) -> Array:
     """Return the probabilities (units,) of a table by unit_id; `rated` units must have one."""
     import pandas as pd
 
@@ -132,7 +128,7 @@ class UnitFacts:
     array([nan, 12.])
     """
 
-    def __init__(self, unit_ids: Sequence[str], units: pd.DataFrame | None) -> None:
+    def __init__(self, unit_ids: Sequence[str], units: DataFrame | None) -> None:
         self.ids, self.table = list(unit_ids), None
         if units is not None:
             self.table = units.drop_duplicates("unit_id").set_index("unit_id")
@@ -145,7 +141,7 @@ class UnitFacts:
         return column.astype(str).where(column.notna(), "").tolist()
 
     @cached_property
-    def _rated(self) -> pd.DataFrame | None:
+    def _rated(self) -> DataFrame | None:
         """Rows of the rated units. Raises InputError where one has none."""
         if self.table is None:
             return None

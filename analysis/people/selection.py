@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -29,12 +29,9 @@ from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, distances
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix, listed
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.types import Array, Codes, Labels, Mask
+from evenhand.analysis.types import Array, Codes, DataFrame, Labels, Mask
 from evenhand.analysis.writer import About, Writer
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 LEVEL_SINGLE, LEVEL_MORE = 0.20, 0.05
 """Levels of the tests of one label against several, and of two against more."""
@@ -163,7 +160,7 @@ def _mask(labels: LabelMatrix, people: list[int], kept: Mask) -> Mask:
     return counted
 
 
-def label_times(ratings: pd.DataFrame, units: Sequence[str], raters: Sequence[str]) -> Array | None:
+def label_times(ratings: DataFrame, units: Sequence[str], raters: Sequence[str]) -> Array | None:
     """Return when each label was given, (units, raters) in seconds, NaN where unknown; None where
     no time is known. Of several labels of a rater the first counts.
     """

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,12 +30,9 @@ from evenhand.analysis.labels.units import UnitColumn, check_values
 from evenhand.analysis.notes import Remark, join_notes
 from evenhand.analysis.people.ceiling import CEILING, add_ceiling_rows
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.types import Array, Codes
+from evenhand.analysis.types import Array, Codes, DataFrame
 from evenhand.analysis.writer import About, Writer
 from evenhand.errors import InputError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FEW_UNITS = 30
 BALANCED = "group_balanced_accuracy"
@@ -127,7 +123,7 @@ def unit_agreement(coded: Coded, grader: int) -> tuple[Array, Array]:
 
 
 def members_of(
-    raters: pd.DataFrame | None, columns: Sequence[str], units: Sequence[str] = ()
+    raters: DataFrame | None, columns: Sequence[str], units: Sequence[str] = ()
 ) -> dict[str, frozenset[str]]:
     """Return the raters of every `column=value`. `units` are the columns that units are sliced by.
 

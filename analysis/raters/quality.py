@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -25,12 +25,9 @@ from evenhand.analysis.labels.encoding import encode
 from evenhand.analysis.labels.matrix import number_sides
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import UnitFacts
-from evenhand.analysis.types import Array, Codes, Integers, Labels, Mask
+from evenhand.analysis.types import Array, Codes, DataFrame, Integers, Labels, Mask
 from evenhand.study.settings.analysis import SEED, QualitySettings
 from evenhand.study.tables.ratings import validate_ratings
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -172,9 +169,9 @@ def _longest_runs(sequences: Codes) -> Integers:
 
 
 def people_on(
-    ratings: pd.DataFrame,
+    ratings: DataFrame,
     scales: Mapping[str, Scale],
-    units: pd.DataFrame | None,
+    units: DataFrame | None,
     cluster: str,
     rubric_hashes: Mapping[str, Collection[str]] | None,
     excluded: Collection[str],
@@ -225,18 +222,18 @@ SHORTEST_RUN = 8
 
 
 def rater_quality(
-    ratings: pd.DataFrame,
+    ratings: DataFrame,
     scales: Mapping[str, Scale],
     *,
     rules: QualitySettings = USUAL,
-    units: pd.DataFrame | None = None,
+    units: DataFrame | None = None,
     cluster: str = "pair",
     rubric_hashes: Mapping[str, Collection[str]] | None = None,
-    attention: pd.DataFrame | None = None,
+    attention: DataFrame | None = None,
     excluded: Collection[str] = (),
     resamples: int = 500,
     seed: int = SEED,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Return a table of one row (`QUALITY_COLUMNS`) for every person in the `ratings` table.
 
     - `pace`: the median time as a share of the others' median, mean over rubrics.
@@ -302,7 +299,7 @@ def rater_quality(
     return pd.DataFrame(rows, columns=list(QUALITY_COLUMNS))
 
 
-def _said(own: pd.DataFrame) -> dict[str, Any]:
+def _said(own: DataFrame) -> dict[str, Any]:
     """Count the person's answers and skips, and sum up their working and idle minutes."""
     import pandas as pd
 
@@ -370,7 +367,7 @@ def _leaning(beside: Sequence[Beside], shared: Resamples) -> dict[str, Any]:
     return _columns("leaning", best) | {"leaning_at": at}
 
 
-def _checks(attention: pd.DataFrame | None) -> dict[str, tuple[int, int]]:
+def _checks(attention: DataFrame | None) -> dict[str, tuple[int, int]]:
     """(passed, given) of every rater."""
     if attention is None or attention.empty:
         return {}

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -40,15 +39,12 @@ from evenhand.analysis.thresholds.sweep import (
     held_out_verdicts,
     verdict_outcomes,
 )
-from evenhand.analysis.types import Labels, Mask
+from evenhand.analysis.types import DataFrame, Labels, Mask
 from evenhand.analysis.writer import About, Counts, Writer
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import SEED, AnalysisSettings
 from evenhand.study.tables.ratings import validate_ratings
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 class NoReference(InputError):  # noqa: N818 - who asked for several rubrics can go on
@@ -286,8 +282,8 @@ class ThresholdResults:
 
 
 def threshold_results(
-    ratings: pd.DataFrame,
-    units: pd.DataFrame | None,
+    ratings: DataFrame,
+    units: DataFrame | None,
     scale: Scale,
     settings: AnalysisSettings = USUAL,
     *,

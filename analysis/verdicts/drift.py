@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -49,7 +49,7 @@ from evenhand.analysis.requirement import (
 )
 from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.statistics import share_apart, shown_apart
-from evenhand.analysis.types import Array, Frequency
+from evenhand.analysis.types import Array, DataFrame, Frequency
 from evenhand.analysis.verdicts.case import Answers
 from evenhand.analysis.verdicts.comparison import AtNull, Beside, Comparison, Points, Reading
 from evenhand.analysis.verdicts.requirements import bound_of, sample_is_enough, share_answered
@@ -57,10 +57,6 @@ from evenhand.analysis.verdicts.wording import advice, interval_of, sample_of, s
 from evenhand.analysis.writer import Writer
 from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSettings
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 LEVEL = 0.02
 """Nominal error rate of a one-sided bound. The rest of 2.5% is kept for samples so unbalanced that
@@ -84,7 +80,7 @@ class Versions:
 
 
 def paired_labels(
-    ratings: pd.DataFrame, units: pd.DataFrame | None, scale: Scale, versions: Versions
+    ratings: DataFrame, units: DataFrame | None, scale: Scale, versions: Versions
 ) -> LabelMatrix:
     """The labels of one rubric: `ratings` are those of people and of both versions, which are read
     at the threshold of the later one; `units` have the clusters as `cluster_id`.
