@@ -120,7 +120,10 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
     probabilities = _probabilities(ratings, scale, source)
     reasons = ratings["unscored_reason"].to_numpy(dtype=object)
     usable = (labels >= 0) | (reasons == "")
-    positive = _positive(ratings, probabilities, scale)
+    positive = ratings["p_positive"].to_numpy(dtype=float, copy=True)
+    if scale.affirmative:
+        summed = probabilities[:, list(scale.affirmative_codes)].sum(axis=1)
+        positive = np.where(np.isnan(positive), np.clip(summed, 0.0, 1.0), positive)
     positive[~usable] = np.nan
     probabilities[~usable] = np.nan
 
@@ -148,7 +151,10 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
 
     unscored = (code < 0) & np.isnan(mean_positive)
     reason = np.full(len(cells), "", dtype=object)
-    reason[unscored] = _first_reason(reasons, cell, len(cells))[unscored]
+    first_reason = np.full(len(cells), _NO_LABEL, dtype=object)
+    given = np.flatnonzero(reasons != "")[::-1]
+    first_reason[cell[given]] = reasons[given]
+    reason[unscored] = first_reason[unscored]
     has_tie = np.bincount(cell_of_reading[tied], minlength=len(cells)) > 0
     reason[unscored & has_tie] = "draw_tie"
     reason[unscored & (low != high)] = "order_disagreement"
@@ -175,19 +181,14 @@ def _label_codes(ratings: DataFrame, scale: Scale, source: str) -> Codes:
     known = ratings["label"].map(codes)
     if known.isna().any():
         at = known.index[known.isna()][0]
-        label = shortened(ratings.loc[at, "label"])
+        label, keys = shortened(ratings.loc[at, "label"]), scale.categories
+        listed = f"{keys[0]} to {keys[-1]}" if scale.is_number else ", ".join(keys)
         raise InputError(
             f"{source}, row {at + FIRST_ROW}: the label {label!r} of rater "
             f"{ratings.loc[at, 'rater_id']!r} is none of the declared categories of "
-            f"{scale.name!r} ({_listed(scale)}); correct the label or declare it"
+            f"{scale.name!r} ({listed}); correct the label or declare it"
         )
     return np.asarray(known.to_numpy(), dtype=np.intp)
-
-
-def _listed(scale: Scale) -> str:
-    """The categories in words; of numbers their ends."""
-    keys = scale.categories
-    return f"{keys[0]} to {keys[-1]}" if scale.is_number else ", ".join(keys)
 
 
 def _probabilities(ratings: DataFrame, scale: Scale, source: str) -> Array:
@@ -203,7 +204,8 @@ def _probabilities(ratings: DataFrame, scale: Scale, source: str) -> Array:
         shares = json.loads(texts[row])
         out[row] = 0.0
         for category, share in shares.items():
-            if category not in position or not _is_share(share):
+            is_number = isinstance(share, int | float) and not isinstance(share, bool)
+            if category not in position or not is_number or not 0 <= share <= 1:
                 number = int(ratings.index.to_numpy()[row]) + FIRST_ROW
                 raise InputError(
                     f"{source}, row {number}: probabilities holds "
@@ -212,18 +214,6 @@ def _probabilities(ratings: DataFrame, scale: Scale, source: str) -> Array:
                 )
             out[row, position[category]] = share
     return out
-
-
-def _is_share(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
-
-
-def _positive(ratings: DataFrame, probabilities: Array, scale: Scale) -> Array:
-    given = ratings["p_positive"].to_numpy(dtype=float, copy=True)
-    if scale.affirmative:
-        summed = probabilities[:, list(scale.affirmative_codes)].sum(axis=1)
-        given = np.where(np.isnan(given), np.clip(summed, 0.0, 1.0), given)
-    return given
 
 
 def _majority(labels: Codes, group: Codes, n_groups: int, q: int) -> tuple[Codes, Mask]:
@@ -298,15 +288,6 @@ def _confidence(each: Array, positive: Array) -> Array:
     known = ~np.isnan(each.sum(axis=1))
     likeliest = np.where(known[:, None], each, 0.0).max(axis=1)
     return np.where(known, likeliest, np.maximum(positive, 1.0 - positive))
-
-
-def _first_reason(
-    reasons: npt.NDArray[np.object_], cell: Codes, n_cells: int
-) -> npt.NDArray[np.object_]:
-    out = np.full(n_cells, _NO_LABEL, dtype=object)
-    given = np.flatnonzero(reasons != "")[::-1]
-    out[cell[given]] = reasons[given]
-    return out
 
 
 def _first_rows(group: Codes, n_groups: int) -> Codes:
