@@ -83,9 +83,13 @@ def standard_error(contributions: Array) -> float:
 
 
 def reach_over_people(
-    reached: float, people_variance: float, people: int, clusters: float, alpha: float = ALPHA
-) -> float:
-    """Widen the reach of a bound from these raters to raters like these.
+    reached: Array | float,
+    people_variance: Array | float,
+    people: int,
+    clusters: float,
+    alpha: float = ALPHA,
+) -> Array:
+    """Widen the reach of bounds (estimates,) from these raters to raters like these.
 
     `reached` is the reach for these raters, on `clusters` effective clusters.
 
@@ -93,20 +97,9 @@ def reach_over_people(
     raters add up (no interaction is subtracted, which errs on the safe side), with Satterthwaite's
     (1946) degrees of freedom for their sum.
 
-    >>> round(reach_over_people(0.2, 0.0, 3, 100), 3), reach_over_people(0.2, 0.01, 3, 100) > 0.3
-    (0.2, True)
+    >>> reach_over_people(0.2, np.array([0.0, 0.01]), 3, 100).round(3).tolist()
+    [0.2, 0.328]
     """
-    return float(reaches_over_people(np.array(reached), people_variance, people, clusters, alpha))
-
-
-def reaches_over_people(
-    reached: Array,
-    people_variance: Array | float,
-    people: int,
-    clusters: float,
-    alpha: float = ALPHA,
-) -> Array:
-    """Return `reach_over_people` of several estimates, (estimates,)."""
     from scipy.special import stdtrit
 
     quantile = stdtrit(max(clusters - 1.0, 1.0), 1.0 - alpha)
@@ -114,7 +107,7 @@ def reaches_over_people(
     both = units + people_variance
     freedom = both**2 / (units**2 / max(clusters - 1.0, 1.0) + people_variance**2 / (people - 1))
     wider: Array = np.sqrt(both / units) * stdtrit(freedom, 1.0 - alpha) / quantile
-    return reached * wider
+    return np.asarray(reached * wider)
 
 
 def simultaneous_level(contributions: Array, alpha: float = ALPHA) -> float:

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from evenhand.analysis.agreement.coefficients import unseen_labels
-from evenhand.analysis.bootstrap.influence import level_of_look, reaches, reaches_over_people
+from evenhand.analysis.bootstrap.influence import level_of_look, reach_over_people, reaches
 from evenhand.analysis.bootstrap.score import PSEUDO, Sample, kappas_of, lower_bound
 from evenhand.analysis.planning.scenarios import (
     ScaleScenario,
@@ -81,7 +81,7 @@ class Panel:
 
         def is_near(reached: Array, some: Mask | slice = slice(None)) -> Mask:
             if of_people is not None:
-                reached = reaches_over_people(reached, of_people[some], people, units, alpha)
+                reached = reach_over_people(reached, of_people[some], people, units, alpha)
             return np.asarray(difference[some] - reached > -allowed[some])
 
         agree = own - reaches(self.people_moves.T, alpha) >= least

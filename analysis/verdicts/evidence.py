@@ -231,12 +231,9 @@ def _bounded_over_people(found: Comparison, these: Interval, alpha: float) -> In
     """The difference for people like these; None with fewer than three people."""
     if math.isnan(found.people.variance) or not alpha or math.isnan(these.low):
         return None
-    below, above = (
-        reach_over_people(
-            reached, found.people.variance, found.people.number, found.sample.worth, alpha
-        )
-        for reached in (these.estimate - these.low, these.high - these.estimate)
-    )
+    reached = np.array([these.estimate - these.low, these.high - these.estimate])
+    of_people = found.people.variance, found.people.number
+    below, above = reach_over_people(reached, *of_people, found.sample.worth, alpha).tolist()
     return Interval(found.difference, found.difference - below, found.difference + above)
 
 
