@@ -250,8 +250,11 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
         selections.add_selection_rows(rows, labels, selection, shared)
     found.notes += _add_effective_size(rows, labels, request)
     facts = UnitFacts(readings.units, request.units)
-    tuned = thresholds.tuned_on_others(labels).items()
-    retuned = {grader: other for grader, other in tuned if _may_be_tuned(rows, grader)}
+    retuned = thresholds.tuned_on_others(labels)
+    for grader in list(retuned):  # audit verdicts at a tuned threshold where it may yet be advised
+        advised = rows.get("threshold_recommended", "humans", grader, BINARY_ALL, "kappa")
+        if advised is None or says(advised["remarks"], "default"):
+            del retuned[grader]
     add_bias_rows(rows, labels, own, facts, request, retuned)
     _add_sides(rows, labels, facts, request)
     preference.add_preference_rows(rows, labels, own, facts, request.resampled)
@@ -461,12 +464,6 @@ def _add_sides(rows: ResultRows, labels: LabelMatrix, facts: UnitFacts, request:
         corrected_rates.add_part_rate_rows(rows, labels, shared, leaning)
     given = labels, sign, settings.sides, shared, request.rubrics
     corrected_rates.add_side_difference_rows(rows, *given)
-
-
-def _may_be_tuned(rows: ResultRows, grader: str) -> bool:
-    """Return True if a tuned threshold may yet be advised: then verdicts at it are audited too."""
-    advised = rows.get("threshold_recommended", "humans", grader, BINARY_ALL, "kappa")
-    return advised is not None and not says(advised["remarks"], "default")
 
 
 def _add_with_other_clusters(

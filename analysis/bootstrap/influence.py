@@ -74,7 +74,11 @@ def reaches(contributions: Array, alpha: float = ALPHA) -> Array:
     skew, kurtosis = (squared * scaled).mean(axis=0), (squared * squared).mean(axis=0)
     freedom = np.clip(2.0 * n / np.maximum(kurtosis - 1.0, 1e-9), 1.0, n - 1.0)
     normal: Array = stdtrit(freedom, 1.0 - alpha) / math.sqrt(n)
-    return np.asarray(spread * _unskewed(normal, skew, n))
+    # Hall's transformation inverted: the skewed ratios.
+    flat = np.abs(skew) < 1e-9
+    lean = np.where(flat, 1.0, skew)
+    inside = 1.0 + lean * (normal - lean / (6.0 * n))
+    return np.asarray(spread * np.where(flat, normal, 3.0 / lean * (np.cbrt(inside) - 1.0)))
 
 
 def standard_error(contributions: Array) -> float:
@@ -150,14 +154,6 @@ def level_together(correlation: Array, alpha: float = ALPHA) -> float:
     level: float = float(ndtr(-np.quantile(highest, 1.0 - alpha)))
     # Sampling error must not carry it beyond one bound's level, or below Bonferroni's.
     return float(min(alpha, max(level, alpha / len(correlation))))
-
-
-def _unskewed(normal: Array, skew: Array, n: int) -> Array:
-    """Invert Hall's transformation: return the skewed ratios (estimates,) for `normal`."""
-    flat = np.abs(skew) < 1e-9
-    lean = np.where(flat, 1.0, skew)
-    inside = 1.0 + lean * (normal - lean / (6.0 * n))
-    return np.where(flat, normal, 3.0 / lean * (np.cbrt(inside) - 1.0))
 
 
 USUAL = 2

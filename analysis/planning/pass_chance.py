@@ -85,7 +85,11 @@ class Panel:
             return np.asarray(difference[some] - reached > -allowed[some])
 
         agree = own - reaches(self.people_moves.T, alpha) >= least
-        can_pass = agree & (self._rarer() >= rule.min_rarer) & (units >= rule.min_clusters)
+        # Units in which a human chose another label than the commonest, the mean over humans.
+        given = self.codes[:-1]
+        counts = _counts(_cells(given, len(self.distance)), len(self.distance)).sum(axis=0)
+        rarer = (given != counts.argmax(axis=1)[:, None]).sum(axis=2).mean(axis=0)
+        can_pass = agree & (rarer >= rule.min_rarer) & (units >= rule.min_clusters)
         moves = self.grader_moves - (1.0 - share)[:, None] * self.people_moves
         rough = reaches(moves.T, alpha)
         passed = is_near(rough)
@@ -108,15 +112,6 @@ class Panel:
             grader_moves=self.grader_moves[studies],
             people_moves=self.people_moves[studies],
         )
-
-    def _rarer(self) -> Array:
-        """Units in which a human chose another label than the commonest: (studies,), the mean over
-        humans.
-        """
-        q, people = len(self.distance), self.codes[:-1]
-        commonest = _counts(_cells(people, q), q).sum(axis=0).argmax(axis=1)
-        other = people != commonest[:, None]
-        return np.asarray(other.sum(axis=2).mean(axis=0))
 
     def _reached(self, own: Array, share: Array, moves: Array, alpha: float) -> Array:
         """Distance of each study's lower bound below its estimate (studies,): the verdict's own.
