@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -187,21 +187,30 @@ def analyse_rubrics(
     }
     ratings = _with_rubrics(validate_ratings(ratings, facts.source), declared, facts.source)
     _check_reference(decision.reference, ratings)
-    counted, notes = _versions(ratings, declared, facts.rubric_hashes)
-
-    asked = sum(not _is_wording(scale, declared) for scale in declared.values())
-    request = replace(request, rubrics=max(asked, 1))
+    counted: dict[str, pd.DataFrame] = {}
+    notes: list[str] = []
+    for name in declared:
+        accepted = None if facts.rubric_hashes is None else facts.rubric_hashes.get(name)
+        counted[name], about = one_version(ratings[ratings["rubric"] == name], name, accepted)
+        notes += about
+    wordings = {each.name for each in declared.values() if each.variant_of in {*declared} - {""}}
+    request = replace(request, rubrics=max(len(declared) - len(wordings), 1))
     tasks = [
         RubricTask(
             scale,
             counted[name],
-            [(other, counted[other.name]) for other in _wordings(scale, declared)],
+            [
+                (other, counted[other.name])
+                for other in declared.values()
+                if name and other.variant_of == name
+            ],
             request,
-            judge=not _is_wording(scale, declared),
+            judge=name not in wordings,
             verify=libraries,
         )
         for name, scale in declared.items()
-        if not _is_wording(scale, declared) or _has_people(counted[name])
+        # A wording that graders alone were asked under only shows how stable they are.
+        if name not in wordings or counted[name]["rater_kind"].eq("human").any()
     ]
     analysed = iter((pool.map if pool else map)(analyse_rubric, tasks))
     found: list[RubricAnalysis] = []
@@ -302,38 +311,6 @@ def _analyse_patterns(
         judging = Judging(labels, shared, request).kept()
     annotators = len(labels.humans)
     return RubricAnalysis(rows, noun, annotators, verdicts, notes, judging=judging)
-
-
-def _versions(
-    ratings: pd.DataFrame,
-    declared: Iterable[str],
-    accepted: Mapping[str, Collection[str]] | None,
-) -> tuple[dict[str, pd.DataFrame], list[str]]:
-    """Select every rubric's ratings that count, with notes on those set aside."""
-    counted: dict[str, pd.DataFrame] = {}
-    notes: list[str] = []
-    for name in declared:
-        own = ratings[ratings["rubric"] == name]
-        counted[name], about = one_version(
-            own, name, None if accepted is None else accepted.get(name)
-        )
-        notes += about
-    return counted, notes
-
-
-def _wordings(scale: Scale, declared: Mapping[str, Scale]) -> list[Scale]:
-    """Return the other wordings of a rubric among those declared."""
-    return [each for each in declared.values() if scale.name and each.variant_of == scale.name]
-
-
-def _is_wording(scale: Scale, declared: Mapping[str, Scale]) -> bool:
-    """Return True if a scale is another wording of one of those declared."""
-    return bool(scale.variant_of) and scale.variant_of in declared
-
-
-def _has_people(ratings: pd.DataFrame) -> bool:
-    """Return True if humans rated; else a wording only shows how stable graders are."""
-    return bool(ratings["rater_kind"].eq("human").any())
 
 
 def _check_reference(reference: str, ratings: pd.DataFrame) -> None:

@@ -15,7 +15,7 @@ set of right labels is taken from the humans' shares, at several cut-offs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 
@@ -339,52 +339,11 @@ def add_distribution_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resa
         for grader in labels.models:
             beside = view.people_beside(grader)
             whom = everybody if beside == humans else People.of(view, beside)
-            _add_rows(_Compared(out, view, whom, stated_by(labels, view, grader)))
+            _add_rows(out, whom, stated_by(labels, view, grader))
         labelled = everybody.counts * everybody.enough[:, None]
         shares = category_shares(labelled, view, resamples)[0]
         for baseline in baselines_at(shares, BASELINES, len(labelled)):
-            _add_rows(_Compared(out, view, everybody, baseline))
-
-
-@dataclass(frozen=True)
-class _Compared:
-    """A grader or baseline, with the humans that it is compared with."""
-
-    out: Writer
-    view: Coded
-    people: People
-    stated: Stated
-
-    @property
-    def held(self) -> Mask:
-        """Mask (units,) of the units that both the humans and the grader rated."""
-        return self.people.enough & self.stated.known
-
-    @property
-    def labelled(self) -> Mask:
-        """Mask (units,) of the units with a label by the grader."""
-        return self.people.enough & self.stated.labelled
-
-    @property
-    def told(self) -> Mask:
-        """Mask (units,) of the `labelled` units whose majority is not tied."""
-        return self.labelled & (self.majority >= 0)
-
-    @cached_property
-    def majority(self) -> Codes:
-        """Majority of the humans, (units,), -1 where it is tied."""
-        return majority_codes(self.people.counts)
-
-    @cached_property
-    def right(self) -> Array:
-        """Probability that its label is the majority's, (units,): 0 or 1 for a grader."""
-        said = np.take_along_axis(self.stated.label, self.majority[:, None].clip(0), axis=1)
-        return np.asarray(said[:, 0])
-
-    @cached_property
-    def squared(self) -> Array:
-        """Squared distance from all humans, (units,)."""
-        return squared_distance(self.stated.shares, self.people.counts)
+            _add_rows(out, everybody, baseline)
 
 
 def _means(out: Writer, *parts: tuple[Mask, Sequence[Numbers]]) -> list[list[Array]]:
@@ -421,32 +380,28 @@ def _add_people_rows(out: Writer, people: People) -> None:
         add(RIGHT, right, at=f"{share:g}", note="a person by the others")
 
 
-def _add_rows(of: _Compared) -> None:
-    people, label = of.people, of.stated.label
+def _add_rows(out: Writer, people: People, stated: Stated) -> None:
+    """Add rows of a grader or baseline, compared with humans."""
+    label, majority = stated.label, majority_codes(people.counts)
+    both, labelled = people.enough & stated.known, people.enough & stated.labelled
+    told = labelled & (majority >= 0)
+    # Probability that its label is the majority's: 0 or 1 for a grader.
+    is_majority = np.take_along_axis(label, majority[:, None].clip(0), axis=1)[:, 0]
     right = [
         (label * right_without_one(people.counts, share)).sum(axis=1) for share in RIGHT_SHARES
     ]
-    apart = total_variation(of.stated.shares, people.counts)
-    shares, [forced], right = _means(
-        of.out,
-        (of.held, [apart, of.squared, *people.groups.T, people.one_person]),
-        (of.told, [of.right]),
-        (of.labelled, right),
+    distances = (of(stated.shares, people.counts) for of in (total_variation, squared_distance))
+    means, [forced], right = _means(
+        out,
+        (both, [*distances, *people.groups.T, people.one_person]),
+        (told, [is_majority]),
+        (labelled, right),
     )
-    add = partial(of.out.add, reason="no_pairable_units", a="humans", b=of.stated.name)
-    _add_distance_rows(of, add, shares)
-    untold = of.out.count(of.labelled & ~of.told)[0]
-    note = f"{untold} tied units left out" if untold else ""
-    add(FORCED, forced, units=of.out.count(of.told), note=note)
-    for share, values in zip(RIGHT_SHARES, right, strict=True):
-        add(RIGHT, values, units=of.out.count(of.labelled), at=f"{share:g}")
-
-
-def _add_distance_rows(of: _Compared, add: Callable[..., object], means: list[Array]) -> None:
+    add = partial(out.add, reason="no_pairable_units", a="humans", b=stated.name)
     apart, squared, quarter, half, steps, one_person = means
-    held, certain = of.out.count(of.held), of.out.count(of.held & of.stated.certain)[0]
-    note: Note = of.stated.method
-    if certain and of.stated.name not in BASELINES:
+    held, certain = out.count(both), out.count(both & stated.certain)[0]
+    note: Note = stated.method
+    if certain and stated.name not in BASELINES:
         hard = Remark("hard_labels") if certain == held[0] else ""
         note = join_notes(note, hard or f"hard labels taken as certain on {certain} units")
     worth = worth_people(squared, one_person)
@@ -456,3 +411,8 @@ def _add_distance_rows(of: _Compared, add: Callable[..., object], means: list[Ar
         add(statistic, values, units=held, note=note)
     unclear = "no_variation" if held[0] else "no_pairable_units"
     add(WORTH, worth, units=held, note=join_notes(note, capped), reason=unclear)
+    untold = out.count(labelled & ~told)[0]
+    ties = f"{untold} tied units left out" if untold else ""
+    add(FORCED, forced, units=out.count(told), note=ties)
+    for share, values in zip(RIGHT_SHARES, right, strict=True):
+        add(RIGHT, values, units=out.count(labelled), at=f"{share:g}")

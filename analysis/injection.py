@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -33,14 +33,11 @@ from evenhand.analysis.notes import Remark
 from evenhand.analysis.requirement import State, state_of
 from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.statistics import shown_apart
-from evenhand.analysis.types import Array, Codes, Frequency, Mask
+from evenhand.analysis.types import Array, DataFrame, Frequency, Mask
 from evenhand.analysis.writer import About, Counts, Writer
 from evenhand.study.settings.analysis import InjectionBounds
 from evenhand.study.tables.attacks import ATTACKS, CLEAN, LONG_PLACEBO, PLACEBO, reading
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Names = npt.NDArray[np.str_]
 
@@ -107,7 +104,7 @@ class Trials:
     unscored: Array
 
     @classmethod
-    def of(cls, table: pd.DataFrame) -> Trials:
+    def of(cls, table: DataFrame) -> Trials:
         """Build the trials of one grader on one rubric, from its table of replies.
 
         `table` is from `study.store.logs.replies.attacked_table`.
@@ -168,7 +165,7 @@ _COLUMNS = ("unit_id", "attack", "target", "side", "draw", "label", "probabiliti
 _PLACEBOS = (PLACEBO, LONG_PLACEBO)
 
 
-def _texts(table: pd.DataFrame) -> list[_Text]:
+def _texts(table: DataFrame) -> list[_Text]:
     """Return the texts of one grader, with their draws in order.
 
     The clean text's draws are those of its readings one after another, each with as many as the
@@ -220,8 +217,8 @@ STATISTICS = (
 
 def add_injection_rows(
     rows: ResultRows,
-    attacked: pd.DataFrame | None,
-    units: pd.DataFrame | None,
+    attacked: DataFrame | None,
+    units: DataFrame | None,
     cluster: str,
     resampled: Callable[[Frequency], Resamples],
 ) -> None:
@@ -242,46 +239,38 @@ def add_injection_rows(
             continue
         clusters = UnitFacts(trials.unit.tolist(), units).clusters(cluster)
         resamples = resampled(np.ones(len(clusters.values), dtype=np.int64))
-        _Audit(rows, resamples, clusters.codes, trials, str(grader)).add_rows()
+        _Audit(Writer(rows, resamples, clusters.codes), trials, str(grader)).add_rows()
 
 
+@dataclass(frozen=True)
 class _Audit:
     """Builder of the rows of one grader's audit."""
 
-    def __init__(
-        self, rows: ResultRows, resamples: Resamples, clusters: Codes, trials: Trials, grader: str
-    ) -> None:
-        self._writer, self._trials, self._grader = Writer(rows, resamples, clusters), trials, grader
-        rng = np.random.default_rng(0)
-        self._left_out = Resamples(resamples.frequency, 0, rng, "bca")
+    out: Writer
+    trials: Trials
+    grader: str
 
     def add_rows(self) -> None:
         """Add all rows of the audit."""
-        trials = self._trials
+        out, trials = self.out, self.trials
         known = ~np.isnan(trials.effects[0])
         found = [name for name in trials.attacks if (known & trials.held(name)).any()]
         for values, (effect, p, bounds) in zip(trials.effects, OUTCOMES.values(), strict=True):
             chosen = {name: known & trials.held(name) for name in found}
-            clusters = self._writer.clusters
-            sums = [np.bincount(clusters[held], values[held]) for held in chosen.values()]
+            sums = [np.bincount(out.clusters[held], values[held]) for held in chosen.values()]
             about = Remark("text", (f"Holm over {len(found)} attacks",))
             tested = holm([sign_flip_above(each) for each in sums])
             for (name, held), adjusted in zip(chosen.items(), tested, strict=True):
-                counts, of = self._counts(held), About(a=self._grader, at=name, note=about)
+                counts, of = self._counts(held), About(a=self.grader, at=name)
                 self._mean(effect, values, held, at=name)
-                self._writer.add_value(p, float(adjusted), counts, **of)
-                within = self._bounds(values, held, len(found))
-                self._writer.add_interval(bounds, within, counts, a=self._grader, at=name)
-        self._add_flips(found)
-
-    def _add_flips(self, attacks: list[str]) -> None:
-        trials = self._trials
+                out.add_value(p, float(adjusted), counts, note=about, **of)
+                out.add_interval(bounds, self._bounds(values, held, len(found)), counts, **of)
         retested = ~np.isnan(trials.retest)
         first = np.zeros(len(trials.unit), dtype=bool)
         first[np.unique(trials.unit, return_index=True)[1]] = True  # a unit counts once
         if (first & retested).any():
             self._mean(RETEST, trials.retest, first & retested)
-        for name in (PLACEBO, LONG_PLACEBO, *attacks):
+        for name in (PLACEBO, LONG_PLACEBO, *found):
             held = trials.held(name)
             paired = held & retested & ~np.isnan(trials.flipped)
             if paired.any():
@@ -291,17 +280,18 @@ class _Audit:
 
     def _mean(self, statistic: str, values: Array, held: Mask, at: str = "") -> None:
         """Add a mean over some trials, with its bootstrap interval."""
-        shares = self._writer.share(np.where(held, values, 0.0), held)
-        self._writer.add(statistic, shares, self._counts(held), a=self._grader, at=at)
+        shares = self.out.share(np.where(held, values, 0.0), held)
+        self.out.add(statistic, shares, self._counts(held), a=self.grader, at=at)
 
     def _bounds(self, effects: Array, held: Mask, attacks: int) -> Interval:
         """Return one-sided bounds: the lower for all attacks at once, the upper for this one."""
-        effect = np.where(held, effects, 0.0)
-        values = ratio(*self._left_out.sums(self._writer.clusters, effect, held).T)
+        frequency, effect = self.out.resamples.frequency, np.where(held, effects, 0.0)
+        left_out = Resamples(frequency, 0, np.random.default_rng(0), "bca")
+        values = ratio(*left_out.sums(self.out.clusters, effect, held).T)
         estimate, apart = float(values[0]), np.nan_to_num(influence(values))  # NaN: one cluster
         level = ALPHA / attacks
         # However little varies, this share of clusters may differ without having been observed.
-        below, above = (1.0 - each ** (1.0 / self._left_out.n_types) for each in (level, ALPHA))
+        below, above = (1.0 - each ** (1.0 / left_out.n_types) for each in (level, ALPHA))
         if apart.any():
             reached = np.nan_to_num([reach(apart, level), reach(-apart, ALPHA)])
             below, above = np.maximum([below, above], reached).tolist()
@@ -311,7 +301,7 @@ class _Audit:
 
     def _counts(self, held: Mask) -> Counts:
         """Count (units, clusters) of some trials."""
-        units, clusters = self._trials.unit[held], self._writer.clusters[held]
+        units, clusters = self.trials.unit[held], self.out.clusters[held]
         return len(np.unique(units)), len(np.unique(clusters))
 
 
@@ -470,26 +460,25 @@ class Audit:
 
 def audits(rows: Iterable[ResultRow]) -> list[Audit]:
     """Return the audits of all graders, in the order of the rows."""
-    by_key = {
-        (row["rubric"], row["rater_a"], row["statistic"], row["at"]): row
-        for row in rows
-        if row["statistic"].startswith("injection_")
-    }
-    graders = dict.fromkeys(key[:2] for key in by_key if key[2] == EFFECT)
-    return [_audit(by_key, rubric, grader) for rubric, grader in graders]
-
-
-def _audit(by_key: dict[tuple[str, str, str, str], ResultRow], rubric: str, grader: str) -> Audit:
-    def of(statistic: str) -> dict[str, ResultRow]:
-        own = (rubric, grader, statistic)
-        return {key[3]: row for key, row in by_key.items() if key[:3] == own}
-
-    outcomes = []
-    for name, (effect, p, bounds) in OUTCOMES.items():
-        ps, within = of(p), of(bounds)
-        attacks = (Attack(row, ps[at], within[at]) for at, row in of(effect).items())
-        outcomes.append(Outcome(name, tuple(attacks)))
-    return Audit(rubric, grader, tuple(outcomes), of(FLIPS), of(RETEST).get(""))
+    known: dict[tuple[str, str], dict[str, dict[str, ResultRow]]] = {}
+    for row in rows:
+        if row["statistic"].startswith("injection_"):
+            of = known.setdefault((row["rubric"], row["rater_a"]), {})
+            of.setdefault(row["statistic"], {})[row["at"]] = row
+    found = []
+    for (rubric, grader), of in known.items():
+        if EFFECT not in of:
+            continue
+        outcomes = tuple(
+            Outcome(
+                name,
+                tuple(Attack(row, of[p][at], of[bounds][at]) for at, row in of[effect].items()),
+            )
+            for name, (effect, p, bounds) in OUTCOMES.items()
+        )
+        retest = of.get(RETEST, {}).get("")
+        found.append(Audit(rubric, grader, outcomes, of.get(FLIPS, {}), retest))
+    return found
 
 
 def audit_of(rows: Iterable[ResultRow], grader: str) -> Audit | None:

@@ -4,31 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evenhand.analysis.agreement.consensus import add_consensus_rows
-from evenhand.analysis.agreement.groups import (
-    add_category_rows,
-    add_group_rows,
-    add_prevalence_rows,
-    add_set_rows,
-    jaccard_distances,
-    sets_of,
-)
-from evenhand.analysis.agreement.numbers import add_number_rows
-from evenhand.analysis.agreement.overlap import KappaMeans, add_humans_rows
-from evenhand.analysis.agreement.pairs import MAX_LISTED_RATERS, add_pair_rows
-from evenhand.analysis.agreement.stability import (
-    add_repeat_rows,
-    add_rewording_rows,
-    add_stability_rows,
-    repeats_of,
-    reworded,
-)
-from evenhand.analysis.bias import add_bias_rows
-from evenhand.analysis.bias.position import by_orders, orders_seen, orientation
+from evenhand.analysis.agreement import consensus, groups, numbers, overlap, pairs, stability
+from evenhand.analysis.agreement.overlap import KappaMeans
+from evenhand.analysis.bias import add_bias_rows, position
 from evenhand.analysis.bootstrap.influence import ALPHA, level_of_look
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.patterns import PatternResamples
@@ -53,73 +34,34 @@ from evenhand.analysis.labels.units import (
     with_weights,
 )
 from evenhand.analysis.notes import says
-from evenhand.analysis.people.alternative_annotator import add_alt_test_rows
-from evenhand.analysis.people.ceiling import (
-    add_baseline_ceiling_rows,
-    add_baseline_rows,
-    add_ceiling_rows,
-    baselines,
+from evenhand.analysis.people import (
+    alternative_annotator,
+    ceiling,
+    clarity,
+    comparison,
+    disagreements,
+    reversed_scales,
+    slices,
 )
-from evenhand.analysis.people.clarity import add_clarity_rows, add_trial_rows
-from evenhand.analysis.people.comparison import (
-    add_grader_comparison_rows,
-    add_leniency_rows,
-    add_majority_rows,
-)
-from evenhand.analysis.people.disagreements import (
-    GraderDisagreement,
-    add_coverage_rows,
-    add_disagreement_rows,
-    add_sorted_rows,
-    add_unscored_rows,
-)
-from evenhand.analysis.people.reversed_scales import (
-    add_annotator_rows,
-    add_gross_error_rows,
-    add_recoded_rows,
-    opposed_in,
-)
-from evenhand.analysis.people.selection import add_selection_rows, label_times, selection_of
-from evenhand.analysis.people.slices import (
-    add_all_raters_rows,
-    add_group_performance_rows,
-    add_main_rows,
-    add_rater_slice_rows,
-    add_slice_rows,
-)
+from evenhand.analysis.people import selection as selections
+from evenhand.analysis.people.disagreements import GraderDisagreement
 from evenhand.analysis.planning.g_study import VarianceComponents, components_of
 from evenhand.analysis.raters.pace import add_rater_rows
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.subjects.corrected_rates import (
-    add_corrected_rate_rows,
-    add_part_rate_rows,
-    add_side_difference_rows,
-)
-from evenhand.analysis.subjects.preference import add_preference_rows
-from evenhand.analysis.subjects.scores import add_overall_rows
-from evenhand.analysis.thresholds.probabilities import add_probability_rows
-from evenhand.analysis.thresholds.routing import ERROR, add_confidence_rows, add_routing_rows
-from evenhand.analysis.thresholds.rows import (
-    ThresholdInForce,
-    add_threshold_rows,
-    judged_out_of_sample,
-    thresholds_in_force,
-    tuned_on_others,
-)
+from evenhand.analysis.subjects import corrected_rates, preference, scores
+from evenhand.analysis.thresholds import probabilities, routing
+from evenhand.analysis.thresholds import rows as thresholds
+from evenhand.analysis.thresholds.rows import ThresholdInForce
+from evenhand.analysis.types import DataFrame
 from evenhand.analysis.usage import add_price_rows, add_usage_rows
 from evenhand.analysis.verdicts import evidence, reference
-from evenhand.analysis.verdicts.evidence import add_deciding_rows
 from evenhand.analysis.verdicts.judge import Verdict, judge_graders
-from evenhand.analysis.verdicts.reference import add_reference_rows
 from evenhand.analysis.verdicts.wording import PASSES, opposed_in_words
 from evenhand.analysis.verification import Libraries, Verification, verify_estimates
 from evenhand.errors import InputError
 from evenhand.rubrics.own_words import with_own_prompt
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _JUDGED = frozenset((*evidence.STATISTICS, *reference.STATISTICS))
 
@@ -175,11 +117,12 @@ class Judging:
         labels, request = self.labels, self.request
         rule, look = request.decision, request.facts.looks.get(labels.scale.name, 1)
         if rule.reference:
-            add_reference_rows(rows, labels, self.resamples, rule, look, error)
+            reference.add_reference_rows(rows, labels, self.resamples, rule, look, error)
             return
         parts = [*labels.columns(request.screened), *labels.sides]
         margin, agreement = request.settings.margin, labels.in_agreement
-        add_deciding_rows(rows, agreement, self.resamples, margin, rule, look, parts, error)
+        given = agreement, self.resamples, margin, rule, look, parts, error
+        evidence.add_deciding_rows(rows, *given)
 
     def kept(self) -> Judging | None:
         """What is needed to judge again, without what was drawn; None where nobody will."""
@@ -225,8 +168,8 @@ class RubricTask:
     """
 
     scale: Scale
-    ratings: pd.DataFrame
-    variants: Sequence[tuple[Scale, pd.DataFrame]]
+    ratings: DataFrame
+    variants: Sequence[tuple[Scale, DataFrame]]
     request: Request
     judge: bool
     verify: Libraries | None
@@ -253,14 +196,14 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
         return found
     own, parted = methods_apart(own, scale.name)
     found.notes += parted
-    found.orders = orders_seen(own)
+    found.orders = position.orders_seen(own)
     found.notes += [
         place
         + written(
             "note.both_orders" if name == "both_orders" else "note.one_order",
             graders=listed(graders),
         )
-        for name, graders in by_orders(found.orders).items()
+        for name, graders in position.by_orders(found.orders).items()
     ]
     if prompted := with_own_prompt(own["rater_id"].unique()):
         found.notes.append(place + written("note.own_prompt", graders=listed(prompted)))
@@ -271,23 +214,23 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
         found.notes.append(
             place + written("note.number", low=low, high=high, ordered=scale.ordered)
         )
-    labels = judged_out_of_sample(
+    labels = thresholds.judged_out_of_sample(
         encode(readings, scale, request.units, request.settings.cluster, request.columns)
     )
     is_random = request.settings.overlap == "random" or request.facts.assigned
     rng, once = np.random.default_rng(request.seed), np.ones(labels.n_clusters, dtype=np.int64)
-    selection = selection_of(
+    selection = selections.selection_of(
         labels,
         Resamples(once, 0, np.random.default_rng(0)),
         rng,
-        label_times(own, readings.units, labels.raters),
+        selections.label_times(own, readings.units, labels.raters),
         is_random=is_random,
     )
     labels = replace(labels, counted=selection.counted, tie_breaks=selection.how == "tie_break")
     found.annotators = len(labels.humans)
     if selection.note:
         found.notes.append(place + selection.note)
-    if len(labels.raters) > MAX_LISTED_RATERS:
+    if len(labels.raters) > pairs.MAX_LISTED_RATERS:
         found.notes.append(place + pooled(labels))
     alike = people_alike(labels.copies, labels.raters, labels.humans)
     found.notes += [place + each for each in alike]
@@ -295,21 +238,26 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
     theirs = [task.verify(view, labels.weight) for view in views] if task.verify else []
     if request.why:
         found.components = components_of(labels)
-    found.thresholds = thresholds_in_force(labels)
+    found.thresholds = thresholds.thresholds_in_force(labels)
     found.notes += [each.note for each in found.thresholds if each.note]
     _refuse_sides_own_columns(labels, request)
     folded, shared = _resampled(labels, request)
     found.rows = rows = rubric_rows(folded, shared, request)
-    found.notes += [place + opposed_in_words(each, "note") for each in opposed_in(rows)]
+    opposed = reversed_scales.opposed_in(rows)
+    found.notes += [place + opposed_in_words(each, "note") for each in opposed]
     if selection.how == "unknown":
-        add_selection_rows(rows, labels, selection, request.resampled(once, labels.weight))
+        shared = request.resampled(once, labels.weight)
+        selections.add_selection_rows(rows, labels, selection, shared)
     found.notes += _add_effective_size(rows, labels, request)
     facts = UnitFacts(readings.units, request.units)
-    tuned = tuned_on_others(labels).items()
-    retuned = {grader: other for grader, other in tuned if _may_be_tuned(rows, grader)}
+    retuned = thresholds.tuned_on_others(labels)
+    for grader in list(retuned):  # audit verdicts at a tuned threshold where it may yet be advised
+        advised = rows.get("threshold_recommended", "humans", grader, BINARY_ALL, "kappa")
+        if advised is None or says(advised["remarks"], "default"):
+            del retuned[grader]
     add_bias_rows(rows, labels, own, facts, request, retuned)
     _add_sides(rows, labels, facts, request)
-    add_preference_rows(rows, labels, own, facts, request.resampled)
+    preference.add_preference_rows(rows, labels, own, facts, request.resampled)
     attacked, cluster = request.facts.attacked, request.settings.cluster
     add_injection_rows(rows, attacked, request.units, cluster, request.resampled)
     found.notes += _add_with_other_clusters(rows, readings, labels, request)
@@ -318,18 +266,17 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
             combine_readings(ratings, scale, request.facts.source),
             scale, request.units, request.settings.cluster,
         )  # fmt: skip
-        every, frequency = judged_out_of_sample(whole).folded()
-        add_all_raters_rows(rows, every, request.resampled(frequency, every.weight))
+        every, frequency = thresholds.judged_out_of_sample(whole).folded()
+        slices.add_all_raters_rows(rows, every, request.resampled(frequency, every.weight))
     if (own["draw"] > 0).any():
-        repeats = repeats_of(own, scale, request.units, request.settings.cluster)
-        add_repeat_rows(rows, repeats, request.resampled)
+        repeats = stability.repeats_of(own, scale, request.units, request.settings.cluster)
+        stability.add_repeat_rows(rows, repeats, request.resampled)
     if task.variants:
-        _add_reworded(rows, scale, own, task.variants, request)
-        _add_tried_wordings(rows, task)
+        _add_wordings(rows, own, task, request)
     add_rater_rows(rows, own, readings, labels)
     if not scale.part_of:  # people and graders are compared on the whole set
-        found.disagreements = add_disagreement_rows(rows, readings.units, labels)
-    add_sorted_rows(rows, request.facts.sorted)
+        found.disagreements = disagreements.add_disagreement_rows(rows, readings.units, labels)
+    disagreements.add_sorted_rows(rows, request.facts.sorted)
     add_usage_rows(rows, request.facts.usage)
     add_price_rows(rows, labels, request.facts.prices)
     for view, values in zip(views, theirs, strict=True):
@@ -355,26 +302,26 @@ def analyse_sets(name: str, parts: Sequence[RubricTask]) -> RubricAnalysis:
         readings = combine_readings(own, part.scale, request.facts.source)
         matrices.append(encode(readings, part.scale, units, request.settings.cluster))
         keys.append(part.scale.name.rpartition("/")[2])
-    coded, sets = sets_of([each.on_categories() for each in matrices], keys)
+    coded, sets = groups.sets_of([each.on_categories() for each in matrices], keys)
     first = matrices[0]
     found.annotators = len(first.humans)
     shared = request.resampled(np.ones(first.n_clusters, dtype=np.int64), first.weight)
-    add_set_rows(found.rows, coded, sets, shared)
+    groups.add_set_rows(found.rows, coded, sets, shared)
     if 0 < len(sets) <= MAX_CATEGORIES:
         whole = replace(first, scale=Scale(name, coded.categories), codes=coded.codes)
-        apart = jaccard_distances(sets)
-        found.disagreements = add_disagreement_rows(found.rows, readings.units, whole, apart)
+        given = found.rows, readings.units, whole, groups.jaccard_distances(sets)
+        found.disagreements = disagreements.add_disagreement_rows(*given)
     found.notes.append(f"{name}: {written('note.several', options=len(parts))}")
     return found
 
 
 def pooled(labels: LabelMatrix) -> str:
     """Note which pairs of raters are not listed one by one."""
-    many_models = len(labels.models) > MAX_LISTED_RATERS
+    many_models = len(labels.models) > pairs.MAX_LISTED_RATERS
     return written(
         "note.pooled",
         raters=len(labels.raters),
-        most=MAX_LISTED_RATERS,
+        most=pairs.MAX_LISTED_RATERS,
         pairs="pairs of raters" if many_models else "pairs with an annotator",
     )
 
@@ -402,46 +349,48 @@ def rubric_rows(labels: LabelMatrix, shared: Resamples, request: Request) -> Res
     agreement = labels.in_agreement
     for view, everything in zip(agreement.views, labels.views, strict=True):
         rows.know_chance(view, shared)
-        add_pair_rows(rows, view, shared)
-        add_humans_rows(rows, view, shared)
+        pairs.add_pair_rows(rows, view, shared)
+        overlap.add_humans_rows(rows, view, shared)
         kappas = KappaMeans(view, shared)
-        add_group_rows(rows, kappas)
+        groups.add_group_rows(rows, kappas)
         if view.is_number:
-            add_number_rows(rows, view, shared)
+            numbers.add_number_rows(rows, view, shared)
         else:
-            add_category_rows(rows, view, shared)
-            add_prevalence_rows(rows, view, shared)
-        add_baseline_rows(rows, view, shared)
-        add_ceiling_rows(rows, kappas)
-        add_baseline_ceiling_rows(rows, kappas)
-        add_gross_error_rows(rows, view, shared)
-        add_alt_test_rows(rows, view, shared, baselines(view, shared), settings.epsilon)
+            groups.add_category_rows(rows, view, shared)
+            groups.add_prevalence_rows(rows, view, shared)
+        ceiling.add_baseline_rows(rows, view, shared)
+        ceiling.add_ceiling_rows(rows, kappas)
+        ceiling.add_baseline_ceiling_rows(rows, kappas)
+        reversed_scales.add_gross_error_rows(rows, view, shared)
+        constants = ceiling.baselines(view, shared)
+        alternative_annotator.add_alt_test_rows(rows, view, shared, constants, settings.epsilon)
         if not view.is_number:
-            add_consensus_rows(rows, everything, shared)
-        add_grader_comparison_rows(rows, kappas)
+            consensus.add_consensus_rows(rows, everything, shared)
+        comparison.add_grader_comparison_rows(rows, kappas)
         if not view.is_number:
-            add_leniency_rows(rows, kappas)
-            add_recoded_rows(rows, view, shared)
-            add_unscored_rows(rows, agreement, view, shared)
-        add_slice_rows(rows, labels.columns(settings.slices), view, shared)
+            comparison.add_leniency_rows(rows, kappas)
+            reversed_scales.add_recoded_rows(rows, view, shared)
+            disagreements.add_unscored_rows(rows, agreement, view, shared)
+        slices.add_slice_rows(rows, labels.columns(settings.slices), view, shared)
         if not view.is_number:
-            add_group_performance_rows(rows, everything, shared, labels.columns(settings.groups))
-        add_rater_slice_rows(rows, view, shared, request.people)
-    add_annotator_rows(rows, agreement.on_categories(), shared)
-    add_coverage_rows(rows, labels, shared)
-    add_clarity_rows(rows, labels, shared)
+            of_groups = labels.columns(settings.groups)
+            slices.add_group_performance_rows(rows, everything, shared, of_groups)
+        slices.add_rater_slice_rows(rows, view, shared, request.people)
+    reversed_scales.add_annotator_rows(rows, agreement.on_categories(), shared)
+    disagreements.add_coverage_rows(rows, labels, shared)
+    clarity.add_clarity_rows(rows, labels, shared)
     if not labels.scale.is_number:
         add_distribution_rows(rows, labels, shared)
-        add_confidence_rows(rows, labels, shared, settings)
+        routing.add_confidence_rows(rows, labels, shared, settings)
     look, looks = request.facts.looks.get(labels.scale.name, 1), request.decision.looks
-    target, level = settings.confidence_target, level_of_look(look, looks, ERROR)
-    add_routing_rows(rows, labels, shared, target=target, level=level)
-    add_stability_rows(rows, labels, shared, labels.columns(settings.variants))
+    target, level = settings.confidence_target, level_of_look(look, looks, routing.ERROR)
+    routing.add_routing_rows(rows, labels, shared, target=target, level=level)
+    stability.add_stability_rows(rows, labels, shared, labels.columns(settings.variants))
     if labels.has_verdicts:
         # The last view is the binary verdict.
         reference = request.decision.reference
         beside = labels.beside_only(reference).on_verdicts() if reference else everything
-        add_majority_rows(rows, beside, shared, reference=bool(reference))
+        comparison.add_majority_rows(rows, beside, shared, reference=bool(reference))
         _add_verdict_rows(rows, labels, shared, kappas, request)
     Judging(labels, shared, request).add_rows(rows)
     return rows
@@ -485,19 +434,19 @@ def _add_verdict_rows(
     request: Request,
 ) -> None:
     """Add rows for the binary verdict: thresholds, probabilities, the pair rule, scores."""
-    add_threshold_rows(rows, labels, shared, kappas)
-    add_probability_rows(rows, labels, shared)
+    thresholds.add_threshold_rows(rows, labels, shared, kappas)
+    probabilities.add_probability_rows(rows, labels, shared)
     overall = labels
     if labels.scale.unit == "response" and labels.side.max(initial=-1) > 0:
         overall = pair_verdicts(labels)
-        add_pair_rows(rows, overall.on_verdicts(), shared, "pair_")
-        add_humans_rows(rows, overall.on_verdicts(), shared, "pair_")
+        pairs.add_pair_rows(rows, overall.on_verdicts(), shared, "pair_")
+        overlap.add_humans_rows(rows, overall.on_verdicts(), shared, "pair_")
     if labels.subjects:
-        add_overall_rows(rows, overall, shared)
+        scores.add_overall_rows(rows, overall, shared)
     strata = overall.columns(request.strata)
-    add_corrected_rate_rows(rows, overall, shared, strata, request.rubrics)
-    add_part_rate_rows(rows, overall, shared, overall.columns(request.screened))
-    add_part_rate_rows(rows, labels, shared, labels.sides)
+    corrected_rates.add_corrected_rate_rows(rows, overall, shared, strata, request.rubrics)
+    corrected_rates.add_part_rate_rows(rows, overall, shared, overall.columns(request.screened))
+    corrected_rates.add_part_rate_rows(rows, labels, shared, labels.sides)
 
 
 def _add_sides(rows: ResultRows, labels: LabelMatrix, facts: UnitFacts, request: Request) -> None:
@@ -506,19 +455,15 @@ def _add_sides(rows: ResultRows, labels: LabelMatrix, facts: UnitFacts, request:
         return
     settings = request.settings
     shared = request.resampled(np.ones(labels.n_clusters, dtype=np.int64), labels.weight)
-    sign = orientation(facts, settings)
+    sign = position.orientation(facts, settings)
     if settings.leanings:
         # Side a has the first leaning where the sign is 1, side b where it is -1.
         codes = np.where(sign > 0, labels.side, 1 - labels.side)
         codes = np.where((sign != 0) & (labels.side >= 0), codes, -1)
-        add_part_rate_rows(rows, labels, shared, [UnitColumn("leaning", settings.sides, codes)])
-    add_side_difference_rows(rows, labels, sign, settings.sides, shared, request.rubrics)
-
-
-def _may_be_tuned(rows: ResultRows, grader: str) -> bool:
-    """Return True if a tuned threshold may yet be advised: then verdicts at it are audited too."""
-    advised = rows.get("threshold_recommended", "humans", grader, BINARY_ALL, "kappa")
-    return advised is not None and not says(advised["remarks"], "default")
+        leaning = [UnitColumn("leaning", settings.sides, codes)]
+        corrected_rates.add_part_rate_rows(rows, labels, shared, leaning)
+    given = labels, sign, settings.sides, shared, request.rubrics
+    corrected_rates.add_side_difference_rows(rows, *given)
 
 
 def _add_with_other_clusters(
@@ -535,28 +480,20 @@ def _add_with_other_clusters(
     folded, frequency = replace(other, thresholds=labels.thresholds).folded()
     shared = request.resampled(frequency)
     for view in folded.views:
-        add_main_rows(rows, view, shared, at=f"cluster={column}")
+        slices.add_main_rows(rows, view, shared, at=f"cluster={column}")
     return []
 
 
-def _add_reworded(
-    rows: ResultRows,
-    scale: Scale,
-    ratings: pd.DataFrame,
-    variants: Sequence[tuple[Scale, pd.DataFrame]],
-    request: Request,
-) -> None:
-    """Add the stability of raters under the other wordings of this rubric."""
+def _add_wordings(rows: ResultRows, ratings: DataFrame, task: RubricTask, request: Request) -> None:
+    """Add the stability of raters under the other wordings of this rubric, and how far people's
+    agreement moves under wordings that were tried among them.
+    """
     import pandas as pd
 
-    every = pd.concat([ratings, *(of_variant for _, of_variant in variants)])
-    family = [scale, *(variant for variant, _ in variants)]
-    matrices = reworded(every, family, request.units, request.settings.cluster)
-    add_rewording_rows(rows, matrices, request.resampled)
-
-
-def _add_tried_wordings(rows: ResultRows, task: RubricTask) -> None:
-    """Add how far people's agreement moves under wordings that were tried among them."""
+    every = pd.concat([ratings, *(of_variant for _, of_variant in task.variants)])
+    family = [task.scale, *(variant for variant, _ in task.variants)]
+    matrices = stability.reworded(every, family, request.units, request.settings.cluster)
+    stability.add_rewording_rows(rows, matrices, request.resampled)
     excluded, own = task.request.facts.excluded, (task.scale.name, task.ratings)
     for new, trial in task.request.facts.rewordings.items():
         for variant, theirs in task.variants:
@@ -566,7 +503,7 @@ def _add_tried_wordings(rows: ResultRows, task: RubricTask) -> None:
                     name: without_excluded(given[name], name, excluded)[0]
                     for name in (trial.of, new)
                 }
-                add_trial_rows(rows, task.scale, counted, trial, task.request)
+                clarity.add_trial_rows(rows, task.scale, counted, trial, task.request)
 
 
 def _cluster_noun(request: Request, scale: Scale) -> str:

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.study_facts import StudyFacts
-from evenhand.analysis.types import Array, Frequency
+from evenhand.analysis.types import Array, DataFrame, Frequency
 from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSettings
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -24,7 +20,7 @@ class Request:
     of their labels too. `rubrics` is how many are asked of people and graders.
     """
 
-    units: pd.DataFrame | None
+    units: DataFrame | None
     settings: AnalysisSettings
     decision: DecisionSettings = field(default_factory=DecisionSettings)
     facts: StudyFacts = field(default_factory=StudyFacts)

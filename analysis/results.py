@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
 import numpy as np
 
@@ -13,9 +13,7 @@ from evenhand.analysis.bootstrap.intervals import Chance, Deciding, Interval, ki
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import BINARY, Coded
 from evenhand.analysis.notes import Note, Remark, Remarks, join_notes, says, text_of
-
-if TYPE_CHECKING:
-    import pandas as pd
+from evenhand.analysis.types import DataFrame
 
 BASELINES = ("baseline:constant", "baseline:random")
 """Names of the baselines, raters whose labels do not depend on the unit."""
@@ -104,9 +102,12 @@ class ResultRows:
         if key in self.rows:
             raise ValueError(f"two results rows share the key {key}")
         if not _is_constant(statistic, rater_b, join_notes(note)):
-            interval = self._widened(statistic, interval, counts[1], subset, at)
+            chance = self.chance.get(BINARY if subset.endswith(BINARY) else "")
+            apart = 0.0 if chance is None else chance.disagreement(statistic)
+            told = int(counts[1] / self.heaviest)  # as if all had the largest weight
+            interval = widened(interval, told, kind_of(statistic), apart)
             if deciding is None or math.isnan(deciding.alpha):  # verdicts check this themselves
-                interval = self._doubted(statistic, interval, subset, at)
+                interval = self._doubted(statistic, interval, subset)
         remarks = join_notes(interval.remarks, deciding.remarks if deciding else "", note)
         self.rows[key] = ResultRow(
             rubric=self.rubric,
@@ -143,15 +144,7 @@ class ResultRows:
             other = held & (coded.codes != counts.argmax())
             self.rarer[of] = resamples.mass_of(coded.clusters, other.any(axis=1))
 
-    def _widened(
-        self, statistic: str, found: Interval, n_clusters: int, subset: str, at: str
-    ) -> Interval:
-        chance = self.chance.get(BINARY if subset.endswith(BINARY) else "")
-        apart = 0.0 if chance is None else chance.disagreement(statistic)
-        told = int(n_clusters / self.heaviest)  # as if all had the largest weight
-        return widened(found, told, kind_of(statistic), apart)
-
-    def _doubted(self, statistic: str, found: Interval, subset: str, at: str) -> Interval:
+    def _doubted(self, statistic: str, found: Interval, subset: str) -> Interval:
         """Add a remark where resamples have too few labels of the rarer kind to be trusted.
 
         See benchmarks/results/coverage-small.md.
@@ -178,7 +171,7 @@ def _is_constant(statistic: str, rater: str, about: Remarks) -> bool:
     return alone and kind_of(statistic) == "coefficient"
 
 
-def results_table(rows: Iterable[TableRow]) -> pd.DataFrame:
+def results_table(rows: Iterable[TableRow]) -> DataFrame:
     """Return rows as the `results` table, without internal fields."""
     import pandas as pd
 

@@ -1,12 +1,17 @@
-"""Array types by content. Shapes are documented where the arrays are used."""
+"""Types of arrays by content, and of tables. Shapes are documented where the arrays are used."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+else:
+    DataFrame = Any  # to load pandas takes longer than most of what needs no table
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]

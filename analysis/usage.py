@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,16 +11,14 @@ from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.notes import Remark
 from evenhand.analysis.results import ResultRows
-
-if TYPE_CHECKING:
-    import pandas as pd
+from evenhand.analysis.types import DataFrame
 
 COST, MODELS = "cost_usd", "models_answered"
 PRICE = "price_per_1000_units"
 """US dollars."""
 
 
-def add_usage_rows(rows: ResultRows, usage: pd.DataFrame | None) -> None:
+def add_usage_rows(rows: ResultRows, usage: DataFrame | None) -> None:
     """Add what every grader cost, if the table says so, and the number of models that answered for
     it, where any is known.
 

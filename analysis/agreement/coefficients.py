@@ -170,8 +170,7 @@ def prevalence_index(tables: Array) -> Array:
     >>> prevalence_index(np.array([[80.0, 10], [5, 5]])).item()
     0.75
     """
-    index: Array = (tables[..., 0, 0] - tables[..., 1, 1]) / _totals(tables)
-    return index
+    return np.asarray((tables[..., 0, 0] - tables[..., 1, 1]) / _totals(tables))
 
 
 def bias_index(tables: Array) -> Array:
@@ -180,8 +179,7 @@ def bias_index(tables: Array) -> Array:
     >>> bias_index(np.array([[80.0, 10], [5, 5]])).item()
     0.05
     """
-    index: Array = (tables[..., 0, 1] - tables[..., 1, 0]) / _totals(tables)
-    return index
+    return np.asarray((tables[..., 0, 1] - tables[..., 1, 0]) / _totals(tables))
 
 
 def constant_raters(tables: Array) -> Mask:
@@ -192,8 +190,7 @@ def constant_raters(tables: Array) -> Mask:
 
 def scott_expected(shares: Array) -> Array:
     """Chance agreement of raters who share one marginal (..., q): Scott 1955, Fleiss 1971."""
-    expected: Array = (shares**2).sum(-1)
-    return expected
+    return np.asarray((shares**2).sum(-1))
 
 
 def gwet_expected(shares: Array, weights: Array) -> Array:
@@ -201,8 +198,7 @@ def gwet_expected(shares: Array, weights: Array) -> Array:
     q = shares.shape[-1]
     if q < 2:
         return np.full(shares.shape[:-1], np.nan)
-    expected: Array = weights.sum() / (q * (q - 1)) * (shares * (1.0 - shares)).sum(-1)
-    return expected
+    return np.asarray(weights.sum() / (q * (q - 1)) * (shares * (1.0 - shares)).sum(-1))
 
 
 def uniform_expected(weights: Array) -> Array:
@@ -504,5 +500,4 @@ def coincidences(counts: Array) -> Array:
     pairs[:, range(q), range(q)] -= counts
     others = counts.sum(axis=1) - 1.0
     weight = np.divide(1.0, others, out=np.zeros(len(counts)), where=others > 0)
-    weighted: Array = pairs * weight[:, None, None]
-    return weighted
+    return np.asarray(pairs * weight[:, None, None])

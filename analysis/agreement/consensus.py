@@ -24,13 +24,12 @@ from evenhand.analysis.bootstrap.patterns import count_labels
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.encoding import encode_labels
 from evenhand.analysis.labels.matrix import Coded
-from evenhand.analysis.notes import Code, Note, Remark, join_notes
+from evenhand.analysis.notes import Code, Remark, join_notes
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.types import Codes, Column, Mask
+from evenhand.analysis.types import Column, Mask
 from evenhand.analysis.writer import About, Writer
 
 MAJORITY = "majority"
-_Consensus = tuple[Codes, Note]
 
 
 def add_consensus_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> None:
@@ -49,25 +48,14 @@ def add_consensus_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> 
     out.add("consensus_ties", values, several, a="humans", at=MAJORITY, reason=none)
     listed = len(coded.raters) <= MAX_LISTED_RATERS
     judged = (*(humans if listed else ()), *coded.members("model"))
+    if not judged or coded.q < 2:
+        return
     voters = {rater: tuple(h for h in humans if h != rater) for rater in judged}
-    known = {members: _majority(coded, resamples, members) for members in set(voters.values())}
-    if judged and coded.q > 1:
-        _add_agreement_rows(out, coded, {rater: known[voters[rater]] for rater in judged})
-
-
-def _majority(coded: Coded, resamples: Resamples, members: tuple[int, ...]) -> _Consensus:
-    """Return the majority of some humans, codes (units,), -1 for none, with a note."""
-    counts = label_counts(coded, members)
-    tied, _ = resamples.count(coded.clusters, is_tied(counts))
-    units = "1 unit" if tied == 1 else f"{tied} units"
-    return majority_codes(counts), f"{units} tied and left out" if tied else ""
-
-
-def _add_agreement_rows(out: Writer, coded: Coded, references: dict[int, _Consensus]) -> None:
-    kappa = deciding_kappa(coded)
-    panel = pair_statistics(coded)
-    judged = list(references)
-    beside = np.column_stack([references[rater][0] for rater in judged]).astype(np.int8)
+    votes = {members: label_counts(coded, members) for members in set(voters.values())}
+    majorities = {members: majority_codes(counts) for members, counts in votes.items()}
+    ties = {members: out.count(is_tied(counts))[0] for members, counts in votes.items()}
+    kappa, panel = deciding_kappa(coded), pair_statistics(coded)
+    beside = np.column_stack([majorities[voters[rater]] for rater in judged]).astype(np.int8)
     both = replace(coded, codes=np.hstack([coded.codes[:, judged], beside]))
     pairs = [(k, len(judged) + k) for k in range(len(judged))]
     tables = pair_tables(both, pairs, out.resamples)
@@ -79,15 +67,15 @@ def _add_agreement_rows(out: Writer, coded: Coded, references: dict[int, _Consen
     ):
         values = panel[name](tables)
         for k, rater in enumerate(judged):
-            codes, ties = references[rater]
-            shared = both.labelled[:, k] & (codes >= 0)
+            tied = ties[voters[rater]]
+            shared = both.labelled[:, k] & (majorities[voters[rater]] >= 0)
             reason: Code = "no_variation" if shared.any() else "no_pairable_units"
             flagged = about and constant[k] and not np.isnan(values[0, k])
             note = join_notes(
                 Remark("constant_rater") if flagged else "",
                 about,
                 "against the other humans" if coded.kinds[rater] == "human" else "",
-                ties,
+                f"{tied} {'unit' if tied == 1 else 'units'} tied and left out" if tied else "",
             )
             of = About(a="humans", b=coded.raters[rater], at=MAJORITY, note=note)
             out.add(statistic, values[:, k], shared, reason=reason, **of)

@@ -151,17 +151,26 @@ def add_category_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> N
         paired = counts * (counts.sum(axis=1, keepdims=True) >= 2)
         _add_specific(out, coded, values, paired > 0, (group, ""))
     humans = coded.members("human")
-    for grader in coded.members("model"):
-        if humans:
-            _add_with_humans(out, coded, humans, grader)
+    from_people = label_counts(coded, humans)
+    for grader in coded.members("model") if humans else ():
+        # Each pair of labels, one from any human, counts once.
+        names = "humans", coded.raters[grader]
+        own = coded.codes[:, [grader]] == np.arange(coded.q)
+        held = own.sum(axis=1, keepdims=True)
+        either = from_people * held + own * from_people.sum(axis=1, keepdims=True)
+        values = ratio(*np.split(out.sums(2.0 * from_people * own, either), 2, axis=1))
+        _add_specific(out, coded, values, either > 0, names)
+        of_humans = [data_table(coded, human, grader, resamples) for human in humans]
+        met = coded.labelled_by_any(humans) & coded.labelled[:, grader]
+        _add_confusion(out, coded, np.sum(of_humans, axis=0), met, names)
     pairs = pairs_that_meet(coded, listed_raters(coded))
     for chunk, tables in table_chunks(coded, pairs, resamples):
         each = c.specific_agreement(tables)
         for k, (a, b) in enumerate(chunk):
             both = coded.labelled[:, a] & coded.labelled[:, b]
-            own = coded.codes[:, [a, b], None] == np.arange(coded.q)
+            used = (coded.codes[:, [a, b], None] == np.arange(coded.q)).any(axis=1)
             names = (coded.raters[a], coded.raters[b])
-            _add_specific(out, coded, each[:, k], own.any(axis=1) & both[:, None], names)
+            _add_specific(out, coded, each[:, k], used & both[:, None], names)
             _add_confusion(out, coded, data_table(coded, a, b, resamples), both, names)
 
 
@@ -174,20 +183,6 @@ def group_specific_agreement(counts: Array, coded: Coded, resamples: Resamples) 
     others = np.maximum(counts.sum(axis=1, keepdims=True) - 1.0, 0.0)
     sums = resamples.sums(coded.clusters, counts * (counts - 1.0), counts * others)
     return ratio(*np.split(sums, 2, axis=1))
-
-
-def _add_with_humans(out: Writer, coded: Coded, humans: tuple[int, ...], grader: int) -> None:
-    """Add rows of a grader with all humans: each pair of labels with the grader counts once."""
-    names = ("humans", coded.raters[grader])
-    counts = label_counts(coded, humans)
-    own = (coded.codes[:, [grader]] == np.arange(coded.q)).astype(float)
-    held = own.sum(axis=1, keepdims=True)
-    either = counts * held + own * counts.sum(axis=1, keepdims=True)
-    values = ratio(*np.split(out.sums(2.0 * counts * own, either), 2, axis=1))
-    _add_specific(out, coded, values, either > 0, names)
-    tables = [data_table(coded, human, grader, out.resamples) for human in humans]
-    met = coded.labelled_by_any(humans) & coded.labelled[:, grader]
-    _add_confusion(out, coded, np.sum(tables, axis=0), met, names)
 
 
 def _add_specific(
@@ -215,8 +210,7 @@ def jaccard_distances(sets: Mask) -> Array:
     >>> jaccard_distances(np.array([[1, 1, 0], [1, 0, 0], [0, 0, 0]], dtype=bool)).tolist()
     [[0.0, 0.5, 1.0], [0.5, 0.0, 1.0], [1.0, 1.0, 0.0]]
     """
-    apart: Array = 1.0 - _in_common(sets)
-    return apart
+    return np.asarray(1.0 - _in_common(sets))
 
 
 def masi_distances(sets: Mask) -> Array:
@@ -231,8 +225,7 @@ def masi_distances(sets: Mask) -> Array:
     holds = (both == size[:, None]) | (both == size)
     equal = (both == size[:, None]) & (both == size)
     alike = np.select([equal, holds & (both > 0), both > 0], [1.0, 2.0 / 3.0, 1.0 / 3.0], 0.0)
-    apart: Array = 1.0 - _in_common(sets) * alike
-    return apart
+    return np.asarray(1.0 - _in_common(sets) * alike)
 
 
 def _in_common(sets: Mask) -> Array:

@@ -255,13 +255,7 @@ def add_number_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> Non
         each = counts.sum(axis=1)
         mean = ratio(*out.sums(counts @ values, each).T)
         out.add("mean_number", mean, each > 0, a=name, reason="no_labels")
-    _add_correlations(out, coded)
-
-
-def _add_correlations(out: Writer, coded: Coded) -> None:
-    humans = coded.members("human")
-    if len(humans) < 2:
-        return
+    humans = groups["humans"]
     members, units = complete_block(coded.codes[:, list(humans)])
     if not members:
         return

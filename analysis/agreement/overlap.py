@@ -154,18 +154,21 @@ class Overlap:
 
     def _weigh_labels(self, unit: Codes, codes: Codes) -> Array | None:
         """Weight of labels with these units and codes; None where all count alike."""
-        weight: Array = np.broadcast_to(_across(self._label_weight[unit], codes), codes.shape)
+        each = self.scales[0] * _one_over(self.number)
+        weight: Array = np.broadcast_to(_across(each[unit], codes), codes.shape)
         if not self.coded.tie_breaks:
             return None if self._is_even else weight
         # Any two labels that differ may have come first: only they count.
-        others = _across(self.number[unit], codes) - self._alike(unit, codes)
+        alike = self._counts[_across(unit, codes), codes]
+        others = _across(self.number[unit], codes) - alike
         whole = weight * _across(self.number[unit], codes)
         share = others / np.maximum(2.0 * _across(self._differing[unit], codes), 1.0)
         return np.where(_across(self.number[unit] > 2, codes), whole * share, weight)
 
     def _weigh_pairs(self, unit: Codes, first: Codes, second: Codes) -> Array | None:
         """Weight of pairs of labels with these units and codes; None where all count alike."""
-        weight: Array = np.broadcast_to(_across(self._pair_weight[unit], first), first.shape)
+        each = self.scales[1] * _one_over(self.number * (self.number - 1) // 2)
+        weight: Array = np.broadcast_to(_across(each[unit], first), first.shape)
         if not self.coded.tie_breaks:
             return None if self._is_even else weight
         n = _across(self.number[unit], first)
@@ -226,16 +229,6 @@ class Overlap:
         return unit, self.coded.codes[unit, columns[rater]].astype(np.intp)
 
     @cached_property
-    def _label_weight(self) -> Array:
-        """Weight (units,) of a label where a unit's labels count alike."""
-        return self.scales[0] * _one_over(self.number)
-
-    @cached_property
-    def _pair_weight(self) -> Array:
-        """Weight (units,) of a pair of labels where a unit's pairs count alike."""
-        return self.scales[1] * _one_over(self.number * (self.number - 1) // 2)
-
-    @cached_property
     def _counts(self) -> Array:
         """How many of the raters chose each category, (units, q)."""
         return label_counts(self.coded, self.raters)
@@ -243,13 +236,7 @@ class Overlap:
     @cached_property
     def _differing(self) -> Array:
         """Number of pairs of labels that differ, (units,)."""
-        pairs: Array = (self.number**2 - (self._counts**2).sum(axis=1)) / 2.0
-        return pairs
-
-    def _alike(self, unit: Codes, codes: Codes) -> Array:
-        """Number of labels of each unit that are the same as these, -1 for none."""
-        alike: Array = self._counts[_across(unit, codes), codes]
-        return alike
+        return np.asarray((self.number**2 - (self._counts**2).sum(axis=1)) / 2.0)
 
 
 def _sums_of(coded: Coded, features: Numbers) -> Array:

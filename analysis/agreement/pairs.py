@@ -138,8 +138,7 @@ def as_tables(coded: Coded, totals: Array) -> Array:
 
 def table_sizes(coded: Coded, tables: Array) -> Array:
     """Return what each table (..., q, q) holds in all; of numbers, (..., cells)."""
-    sizes: Array = (numbers.moments(tables) if coded.is_number else tables).sum((-2, -1))
-    return sizes
+    return np.asarray((numbers.moments(tables) if coded.is_number else tables).sum((-2, -1)))
 
 
 def cluster_tables(
@@ -287,11 +286,7 @@ def mean_over_pairs(
     return {name: mean.result() for name, mean in means.items()}
 
 
-def table_chunks(
-    coded: Coded,
-    pairs: Pairs,
-    resamples: Resamples,
-) -> Iterator[tuple[Pairs, Array]]:
+def table_chunks(coded: Coded, pairs: Pairs, resamples: Resamples) -> Iterator[tuple[Pairs, Array]]:
     """Yield `pair_tables` of some pairs at a time, so that memory stays bounded."""
     cells = coded.cells * max(len(resamples), resamples.n_types)
     step = max(1, CHUNK_CELLS // cells)

@@ -23,13 +23,6 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.analysis.agreement import coefficients as c
-from evenhand.analysis.agreement.coefficients import (
-    agreeing_shares,
-    coincidences,
-    fleiss_null_error,
-    group_errors,
-    kappa_errors,
-)
 from evenhand.analysis.bootstrap.intervals import Interval, widened
 from evenhand.analysis.bootstrap.patterns import count_labels, count_patterns
 from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples, ratio
@@ -122,8 +115,7 @@ def table_cells(raters: tuple[Any, Any], categories: Column[Hashable]) -> Codes:
     """
     first, second = (encode_column(labels, categories) for labels in raters)
     same_length(first, second)
-    cells: Codes = (first.astype(np.intp) + 1) * (len(categories) + 1) + second + 1
-    return cells
+    return np.asarray((first.astype(np.intp) + 1) * (len(categories) + 1) + second + 1)
 
 
 def _no_pairable_units() -> Agreement:
@@ -178,14 +170,14 @@ class Group:
             return _no_pairable_units()
         weights = c.agreement_weights(self.counts.shape[1]) if near is None else near
         labels = self.counts.sum(axis=1, keepdims=True)
-        agreed = agreeing_shares(self.counts, weights)
+        agreed = c.agreeing_shares(self.counts, weights)
         shares = self.counts / np.maximum(labels, 1.0)
         sums = self.totals(np.column_stack([labels >= 2, agreed, labels > 0, shares]))
         expected = chance(ratio(sums[:, 3:], sums[:, 2:3]), weights)
         apart = 1.0 - float(np.atleast_1d(expected)[0])
         corrected = c.chance_corrected(ratio(sums[:, 1], sums[:, 0]), expected)
         found = self.agreement(corrected, apart=apart)
-        errors = group_errors(self.counts, self.times, weights) if error else {}
+        errors = c.group_errors(self.counts, self.times, weights) if error else {}
         return replace(found, se=errors.get(error, np.nan))
 
     def agreement(
@@ -231,7 +223,7 @@ def observed_agreement(
     0.6667
     """
     group = Group.of(labels, categories, clusters, bootstrap)
-    agreed = agreeing_shares(group.counts, np.eye(len(categories)))
+    agreed = c.agreeing_shares(group.counts, np.eye(len(categories)))
     return group.agreement(ratio(*group.totals(np.column_stack([agreed, group.several])).T))
 
 
@@ -271,7 +263,7 @@ def cohen_kappa(
         (first, second),
         categories,
         lambda tables: c.cohen_kappa(tables, agreement),
-        lambda table: kappa_errors(table, agreement),
+        lambda table: c.kappa_errors(table, agreement),
         clusters,
         bootstrap,
         agreement,
@@ -297,9 +289,9 @@ def scott_pi(
     """
 
     def error(table: Array) -> tuple[float, float]:
-        q = len(table)
+        q, times = len(table), table.astype(np.intp).ravel()
         pairs = (np.eye(q)[:, None, :] + np.eye(q)[None, :, :]).reshape(-1, q)
-        return group_errors(pairs, table.astype(np.intp).ravel(), np.eye(q))["fleiss_kappa"], np.nan
+        return c.group_errors(pairs, times, np.eye(q))["fleiss_kappa"], np.nan
 
     return from_table((first, second), categories, c.scott_pi, error, clusters, bootstrap)
 
@@ -325,7 +317,7 @@ def fleiss_kappa(
     """
     group = Group.of(labels, categories, clusters, bootstrap)
     found = group.corrected_for(lambda shares, _: c.scott_expected(shares), error="fleiss_kappa")
-    return replace(found, se_null=fleiss_null_error(group.counts, group.times))
+    return replace(found, se_null=c.fleiss_null_error(group.counts, group.times))
 
 
 def gwet_ac1(
@@ -410,7 +402,7 @@ def krippendorff_alpha(
     """
     values, q = category_values(categories, level), len(categories)
     group = Group.of(labels, categories, clusters, bootstrap)
-    together = group.totals(coincidences(group.counts).reshape(len(group.counts), -1))
+    together = group.totals(c.coincidences(group.counts).reshape(len(group.counts), -1))
     apart = np.subtract.outer(values, values) ** 2
     metric = 1.0 - apart / max(float(apart.max()), 1.0)
     weights = np.eye(q) if level == "nominal" else metric
@@ -419,7 +411,7 @@ def krippendorff_alpha(
     found = group.agreement(alpha, apart=apart_by_chance(shares, weights))
     if level == "ordinal" or not found.n:
         return found
-    errors = group_errors(group.counts, group.times, weights)
+    errors = c.group_errors(group.counts, group.times, weights)
     return replace(found, se=errors["krippendorff_alpha"])
 
 

@@ -12,10 +12,9 @@ clusters, each of which must hold all variants of a question.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,19 +29,16 @@ from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import WEIGHT, UnitColumn, UnitFacts
 from evenhand.analysis.notes import Code, join_notes
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.types import Array, Codes, Labels, Mask
+from evenhand.analysis.types import Array, Codes, DataFrame, Labels, Mask
 from evenhand.analysis.writer import Writer
 from evenhand.errors import InputError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _BETWEEN = "\x1f"
 """Separator of a unit's id and its order; no id contains it."""
 
 
 def repeats_of(
-    ratings: pd.DataFrame, scale: Scale, units: pd.DataFrame | None = None, cluster: str = "pair"
+    ratings: DataFrame, scale: Scale, units: DataFrame | None = None, cluster: str = "pair"
 ) -> dict[str, LabelMatrix]:
     """Return each repeating rater's draws, laid out as if every draw were a separate rater.
 
@@ -79,32 +75,31 @@ def add_repeat_rows(
     Both are plain means over the pairs of a rater's draws. `resampled` makes resamples of clusters
     from how often each occurs in the data.
     """
+    for name, draws, shared in _views(matrices, resampled):
+        out = Writer.of(rows, draws, shared)
+        panel, kappa = pair_statistics(draws), deciding_kappa(draws)
+        pairs = list(combinations(range(len(draws.raters)), 2))
+        units = out.count(draws.labelled.sum(axis=1) >= 2)
+        why: Code = "no_variation" if units[0] else "no_pairable_units"
+        wanted = {each: panel[each] for each in ("observed_agreement", kappa) if each in panel}
+        kind = "unweighted kappa" if kappa == "cohen_kappa" else f"{draws.ordered} kappa"
+        for of, mean in mean_over_pairs(draws, pairs, shared, wanted).items():
+            over = f"mean over {mean.n_tables} pairs of draws" if mean.n_tables > 1 else ""
+            statistic, about = "intra_rater_kappa", join_notes(kind, over)
+            if of == "observed_agreement":
+                statistic, about = "intra_rater_agreement", join_notes(over)
+            lost = mean.undefined
+            out.add(statistic, mean.values, units, a=name, note=about, undefined=lost, reason=why)
+
+
+def _views(
+    matrices: Mapping[str, LabelMatrix], resampled: Resampling
+) -> Iterator[tuple[str, Coded, Resamples]]:
+    """Yield each rater with each view of their labels, and resamples of its clusters."""
     for name, matrix in matrices.items():
         folded, frequency = matrix.folded()
         shared = resampled(frequency, folded.weight)
-        for draws in folded.views:
-            _add_rater(rows, name, draws, shared)
-
-
-def _add_rater(rows: ResultRows, name: str, draws: Coded, resamples: Resamples) -> None:
-    out = Writer.of(rows, draws, resamples)
-    panel, kappa = pair_statistics(draws), deciding_kappa(draws)
-    pairs = list(combinations(range(len(draws.raters)), 2))
-    units = out.count(draws.labelled.sum(axis=1) >= 2)
-    why: Code = "no_variation" if units[0] else "no_pairable_units"
-    wanted = {each: panel[each] for each in ("observed_agreement", kappa) if each in panel}
-    means = mean_over_pairs(draws, pairs, resamples, wanted)
-    kind = "unweighted kappa" if kappa == "cohen_kappa" else f"{draws.ordered} kappa"
-    for statistic, of, note in (
-        ("intra_rater_agreement", "observed_agreement", ""),
-        ("intra_rater_kappa", kappa, kind),
-    ):
-        if of not in means:
-            continue
-        mean = means[of]
-        over = f"mean over {mean.n_tables} pairs of draws" if mean.n_tables > 1 else ""
-        about, lost = join_notes(note, over), mean.undefined
-        out.add(statistic, mean.values, units, a=name, note=about, undefined=lost, reason=why)
+        yield from ((name, view, shared) for view in folded.views)
 
 
 STABILITY = "stability_fleiss_kappa"
@@ -125,7 +120,11 @@ def add_stability_rows(
     "subject=NAME".
     """
     for coded in labels.views:
-        for reader, codes in _read_by(coded):
+        readers = {coded.raters[model]: coded.codes[:, model] for model in coded.members("model")}
+        if humans := coded.members("human"):
+            majority = usual_codes(coded, humans).astype(coded.codes.dtype)
+            readers = {HUMANS: majority, **readers}
+        for reader, codes in readers.items():
             for column in columns:
                 fixed = [other for other in columns if other.name != column.name]
                 wide, clusters, subject = _by_variant(labels, codes, column, fixed)
@@ -148,9 +147,9 @@ def add_stability_rows(
 
 
 def reworded(
-    ratings: pd.DataFrame,
+    ratings: DataFrame,
     family: Sequence[Scale],
-    units: pd.DataFrame | None = None,
+    units: DataFrame | None = None,
     cluster: str = "pair",
 ) -> dict[str, LabelMatrix]:
     """Return each rater's labels under a rubric's wordings, each wording as a separate rater.
@@ -182,20 +181,8 @@ def add_rewording_rows(
     resampled: Resampling,
 ) -> None:
     """Add a rater's own stability from wording to wording of the rubric: `at` is "rubric"."""
-    for name, matrix in matrices.items():
-        folded, frequency = matrix.folded()
-        shared = resampled(frequency, folded.weight)
-        for coded in folded.views:
-            _add_rows(rows, coded, folded.scale, shared, name, REWORDED)
-
-
-def _read_by(coded: Coded) -> list[tuple[str, Labels]]:
-    """Labels of the answers by reader: the majority of humans, and every grader."""
-    found = []
-    if humans := coded.members("human"):
-        found.append((HUMANS, usual_codes(coded, humans).astype(coded.codes.dtype)))
-    found += [(coded.raters[model], coded.codes[:, model]) for model in coded.members("model")]
-    return found
+    for name, view, shared in _views(matrices, resampled):
+        _add_rows(rows, view, matrices[name].scale, shared, name, REWORDED)
 
 
 def _by_variant(

@@ -7,7 +7,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -33,11 +32,8 @@ from evenhand.analysis.labels.units import UnitColumn, UnitFacts
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.subjects.preference import is_comparison
-from evenhand.analysis.types import Mask
+from evenhand.analysis.types import DataFrame
 from evenhand.study.settings.analysis import BiasSettings
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FAMILIES: dict[str, tuple[str, ...]] = {
     "anthropic": ("claude",),
@@ -59,7 +55,7 @@ PAIR_LENGTH_COLUMNS = ("response_a_words", "response_b_words")
 def add_bias_rows(
     rows: ResultRows,
     labels: LabelMatrix,
-    ratings: pd.DataFrame,
+    ratings: DataFrame,
     facts: UnitFacts,
     request: Request,
     retuned: Mapping[str, LabelMatrix] | None = None,
@@ -208,6 +204,7 @@ def add_slice_bias_rows(
     """
     if calls is None:
         return
+    by_people = ~np.isnan(calls.people).all(axis=1)
     for column in columns:
         if len(column.values) < 2:
             continue
@@ -219,16 +216,11 @@ def add_slice_bias_rows(
         for grader in calls.graders:
             for code, value in enumerate(column.values):
                 shift = shifts[code].of(grader)
-                if shift is not None and (units := _called(calls, grader, codes == code)).any():
+                units = (codes == code) & by_people & ~np.isnan(calls.values[:, grader])
+                if shift is not None and units.any():
                     shift = replace(shift, counts=audit.resamples.count(calls.clusters, units))
                     part = calls.part(f"{column.name}={value}")
                     audit.add("bias_slice", calls.raters[grader], shift, subset=part)
-
-
-def _called(calls: Calls, grader: int, inside: Mask) -> Mask:
-    """Return the units of the slice that the grader and a human called."""
-    by_people = ~np.isnan(calls.people).all(axis=1)
-    return np.asarray(inside & by_people & ~np.isnan(calls.values[:, grader]))
 
 
 def add_rater_group_rows(
@@ -249,33 +241,24 @@ def add_rater_group_rows(
         own = [at for at in coded.members("human") if coded.raters[at] in raters]
         if own:
             columns.setdefault(column, {})[value] = own
-    kappas = KappaMeans(coded, audit.resamples, [deciding_kappa(coded)])
-    for column, groups in columns.items():
-        for value, own in sorted(groups.items())[: 1 if len(groups) == 2 else None]:
-            others = [value_ for value_ in groups if value_ != value]
-            if others:
-                rest = [rater for other in others for rater in groups[other]]
-                against = others[0] if len(others) == 1 else "others"
-                _add_group(audit, kappas, (own, rest), f"{column}={value}", against)
-
-
-def _add_group(
-    audit: AuditRows,
-    kappas: KappaMeans,
-    groups: tuple[list[int], list[int]],
-    subset: str,
-    against: str,
-) -> None:
-    coded = kappas.coded
-    by_both = coded.labelled_by_any(groups[0]) & coded.labelled_by_any(groups[1])
-    for grader in coded.members("model"):
-        within = by_both & coded.labelled[:, grader]
-        if not within.any():
-            continue
-        first, second = (
-            kappas.with_rater(group, grader, within)[deciding_kappa(coded)] for group in groups
-        )
-        counts = audit.resamples.count(coded.clusters, within)
-        people = f"{len(groups[0])} against {len(groups[1])} people"
-        shift = Shift(first.values - second.values, counts, people)
-        audit.add("bias_rater_group", coded.raters[grader], shift, subset=subset, at=against)
+    kappa = deciding_kappa(coded)
+    kappas = KappaMeans(coded, audit.resamples, [kappa])
+    compared = [
+        (f"{column}={value}", others[0] if len(others) == 1 else "others", own,
+         [rater for other in others for rater in groups[other]])
+        for column, groups in columns.items()
+        for value, own in sorted(groups.items())[: 1 if len(groups) == 2 else None]
+        if (others := [each for each in groups if each != value])
+    ]  # fmt: skip
+    for subset, against, own, rest in compared:
+        by_both = coded.labelled_by_any(own) & coded.labelled_by_any(rest)
+        for grader in coded.members("model"):
+            within = by_both & coded.labelled[:, grader]
+            if not within.any():
+                continue
+            first, second = (
+                kappas.with_rater(group, grader, within)[kappa].values for group in (own, rest)
+            )
+            counts = audit.resamples.count(coded.clusters, within)
+            shift = Shift(first - second, counts, f"{len(own)} against {len(rest)} people")
+            audit.add("bias_rater_group", coded.raters[grader], shift, subset=subset, at=against)

@@ -183,7 +183,7 @@ class Finding:
     @property
     def sentence(self) -> str:
         """The finding as a sentence."""
-        said = {"grader": self.grader, "question": self._words[0]}
+        said = {"grader": self.grader, "question": _words(self.row)[0]}
         if self.p is None:
             return written("bias.undefined", why=reason_in_words(self.row["remarks"]), **said)
         if self.status == "found":
@@ -191,15 +191,9 @@ class Finding:
         said |= {"sample": _sample(self.row)}
         noisy = next((r for r in self.row["remarks"] if r.code == "noise_may_explain"), None)
         if noisy is not None:
-            return written(
-                "bias.noise",
-                shift=self._shift,
-                estimate=self.row["estimate"],
-                if_noisy=noisy.detail[0],
-                low=self.row["low"],
-                high=self.row["high"],
-                **said,
-            )
+            ends = {end: self.row[end] for end in ("estimate", "low", "high")}
+            said |= {"shift": self._shift, "if_noisy": noisy.detail[0]}
+            return written("bias.noise", **said, **ends)
         name = "nothing_weak" if self.largest > BOUND else "nothing"
         return written(f"bias.{name}", bound=BOUND, most=self.largest, **said)
 
@@ -214,13 +208,9 @@ class Finding:
         return (self.row,) if self.p is None else (self.row, self.p)
 
     @property
-    def _words(self) -> Words:
-        return _WORDS[self.row["statistic"].removesuffix(HELD_OUT)](self.row)
-
-    @property
     def _shift(self) -> str:
-        _, more, less = self._words
-        return more if self.row["estimate"] > 0 else less
+        _, up, down = _words(self.row)
+        return up if self.row["estimate"] > 0 else down
 
     @property
     def fault(self) -> str:
@@ -237,7 +227,7 @@ class Finding:
     @property
     def short(self) -> str:
         """The shift in a few words."""
-        return written("bias.short", question=self._words[0], shift=self.row["estimate"])
+        return written("bias.short", question=_words(self.row)[0], shift=self.row["estimate"])
 
 
 def audited_grader(row: TableRow) -> str:
@@ -293,15 +283,9 @@ def screening_sentence(screened: list[Finding]) -> str:
     parts = []
     if quiet:
         widest = max(quiet, key=lambda each: each.largest)
-        parts.append(
-            written(
-                "bias.slices_nothing",
-                quiet=len(quiet),
-                all=len(screened),
-                most=widest.largest,
-                part=_part(widest.row),
-            )
-        )
+        most = {"most": widest.largest, "part": _part(widest.row)}
+        found = written("bias.slices_nothing", quiet=len(quiet), all=len(screened), **most)
+        parts.append(found)
     if untold:
         parts.append(written("bias.slices_untold", untold=untold, all=len(screened)))
     if not parts:
@@ -319,66 +303,32 @@ def _part(row: ResultRow) -> str:
     return row["subset"].removesuffix(BINARY)
 
 
-Words = tuple[str, str, str]
-
-
-def _side(row: ResultRow) -> Words:
-    part = _part(row)
-    question = written("bias.side") if part == "all" else written("bias.side_in_part", part=part)
-    first, _, second = row["at"].partition(">")
-    how = "affirms" if row["subset"].endswith(BINARY) else "leans"
+def _words(row: ResultRow) -> tuple[str, str, str]:
+    """The question that a row of the audit answers, and its shift in words: if upward, if
+    downward.
+    """
+    part, at, affirms = _part(row), row["at"], row["subset"].endswith(BINARY)
+    first, _, second = at.partition(">")
+    text = at.removesuffix("_words")
+    question, *shifts = {
+        "bias_side": ("side" if part == "all" else "side_in_part", _AFFIRMS_SIDE[affirms]),
+        "bias_order": ("order", "order_first", "order_second"),
+        "bias_length": ("length", _AFFIRMS_LENGTH[affirms])
+        if text.startswith("response")
+        else ("length_of", "length_of_affirms"),
+        "bias_self_preference": ("family", "family_affirms"),
+        "bias_rater_group": ("group", "group_sides"),
+        "bias_slice": ("slice", "slice_affirms"),
+    }[row["statistic"].removesuffix(HELD_OUT)]
+    about = {"part": part, "group": part, "text": text, "family": at, "others": at}
+    up = {"more": "more", "longer": "longer", "first": first, "second": second, **about}
+    down = {"more": "less", "longer": "shorter", "first": second, "second": first, **about}
     return (
-        question,
-        written(f"bias.side_{how}", first=first, second=second),
-        written(f"bias.side_{how}", first=second, second=first),
+        written(f"bias.{question}", **about),
+        written(f"bias.{shifts[0]}", **up),
+        written(f"bias.{shifts[-1]}", **down),
     )
 
 
-def _length(row: ResultRow) -> Words:
-    question, text = written("bias.length"), row["at"].removesuffix("_words")
-    if not text.startswith("response"):
-        question = written("bias.length_of", text=text)
-        more, less = (
-            written("bias.length_of_affirms", more=how, text=text) for how in ("more", "less")
-        )
-    elif row["subset"].endswith(BINARY):
-        more, less = (written("bias.length_affirms", more=how) for how in ("more", "less"))
-    else:
-        more, less = (written("bias.length_leans", longer=how) for how in ("longer", "shorter"))
-    return question, more, less
-
-
-def _family(row: ResultRow) -> Words:
-    more, less = (
-        written("bias.family_affirms", more=how, family=row["at"]) for how in ("more", "less")
-    )
-    return written("bias.family"), more, less
-
-
-def _rater_group(row: ResultRow) -> Words:
-    group = _part(row)
-    more, less = (
-        written("bias.group_sides", more=how, group=group, others=row["at"])
-        for how in ("more", "less")
-    )
-    return written("bias.group", group=group), more, less
-
-
-def _slice(row: ResultRow) -> Words:
-    part = _part(row)
-    more, less = (written("bias.slice_affirms", more=how, part=part) for how in ("more", "less"))
-    return written("bias.slice", part=part), more, less
-
-
-_WORDS: dict[str, Callable[[ResultRow], Words]] = {
-    "bias_side": _side,
-    "bias_order": lambda _: (
-        written("bias.order"),
-        written("bias.order_first"),
-        written("bias.order_second"),
-    ),
-    "bias_length": _length,
-    "bias_self_preference": _family,
-    "bias_rater_group": _rater_group,
-    "bias_slice": _slice,
-}
+_AFFIRMS_SIDE = {True: "side_affirms", False: "side_leans"}
+_AFFIRMS_LENGTH = {True: "length_affirms", False: "length_leans"}

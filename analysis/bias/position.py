@@ -7,9 +7,8 @@ verdict or favour what it is shown first.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,16 +20,13 @@ from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.encoding import encode
 from evenhand.analysis.labels.matrix import LabelMatrix, favour_signs
 from evenhand.analysis.labels.scale import Scale
-from evenhand.analysis.labels.units import MAX_VALUES, UnitFacts
+from evenhand.analysis.labels.units import MAX_VALUES, UnitColumn, UnitFacts
 from evenhand.analysis.notes import Remark, join_notes
 from evenhand.analysis.results import ResultRows, from_to
-from evenhand.analysis.types import Array, Mask
+from evenhand.analysis.types import Array, DataFrame, Mask
 from evenhand.analysis.writer import Writer
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import GROUP_COLUMNS, BiasSettings
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SHOWN_BY = ("partisan",)
 """Units columns by whose values directions are shown separately."""
@@ -65,7 +61,7 @@ def add_direction_rows(
     called.
     """
     sides = _by_side(calls)
-    for part in [*_parts(calls, facts, settings), *_subjects(calls, facts, settings)]:
+    for part in _parts(calls, facts, settings, by_subject=True):
         _add_directions(rows, calls, sides, part, resamples)
     for part in _groups(calls, facts, resamples):
         _add_directions(rows, calls, sides, part, resamples)
@@ -149,26 +145,21 @@ def orientation(facts: UnitFacts, settings: BiasSettings) -> Array:
     return np.asarray(told.loc[facts.ids], dtype=float)
 
 
-def _parts(calls: Calls, facts: UnitFacts, settings: BiasSettings) -> Iterator[_Part]:
+def _parts(
+    calls: Calls, facts: UnitFacts, settings: BiasSettings, *, by_subject: bool = False
+) -> Iterator[_Part]:
     """Yield the whole sample, and the values of the columns that directions are shown by."""
     sign = orientation(facts, settings)[calls.unit]
     yield _Part(calls.subset, *settings.sides, sign)
-    for name in SHOWN_BY:
-        column = facts.column(name)
-        if 1 < len(column.values) <= MAX_VALUES:
-            codes = column.codes[calls.unit]
-            for code, value in enumerate(column.values):
-                subset = calls.part(f"{name}={value}")
-                yield _Part(subset, *settings.sides, np.where(codes == code, sign, 0.0))
-
-
-def _subjects(calls: Calls, facts: UnitFacts, settings: BiasSettings) -> Iterator[_Part]:
-    if len(calls.subjects) > MAX_VALUES:
-        return
-    sign = orientation(facts, settings)[calls.unit]
-    for code, subject in enumerate(calls.subjects):
-        subset = calls.part(f"subject={subject}")
-        yield _Part(subset, *settings.sides, np.where(calls.subject == code, sign, 0.0))
+    columns = [
+        replace(column, codes=column.codes[calls.unit])
+        for column in map(facts.column, SHOWN_BY)
+        if 1 < len(column.values) <= MAX_VALUES
+    ]
+    if by_subject and len(calls.subjects) <= MAX_VALUES:
+        columns.append(UnitColumn("subject", calls.subjects, calls.subject))
+    for name, chosen in (part for column in columns for part in column.parts()):
+        yield _Part(calls.part(name), *settings.sides, np.where(chosen, sign, 0.0))
 
 
 def _groups(calls: Calls, facts: UnitFacts, resamples: Resamples) -> Iterator[_Part]:
@@ -195,7 +186,7 @@ def _groups(calls: Calls, facts: UnitFacts, resamples: Resamples) -> Iterator[_P
 _ORDERS = ("ab", "ba")
 
 
-def orders_seen(ratings: pd.DataFrame) -> dict[str, tuple[str, ...]]:
+def orders_seen(ratings: DataFrame) -> dict[str, tuple[str, ...]]:
     """Return the orders in which each grader read pairs; graders without known orders are left out.
 
     `ratings` is a validated table of one rubric.
@@ -218,7 +209,7 @@ def by_orders(seen: Mapping[str, tuple[str, ...]]) -> dict[str, list[str]]:
 
 
 def both_orders_of(
-    ratings: pd.DataFrame, scale: Scale, units: pd.DataFrame | None = None, cluster: str = "pair"
+    ratings: DataFrame, scale: Scale, units: DataFrame | None = None, cluster: str = "pair"
 ) -> dict[str, LabelMatrix]:
     """Return graders that read units in both orders, with each order as a separate rater.
 
@@ -227,16 +218,12 @@ def both_orders_of(
     """
     ordered = ratings[ratings["rater_kind"].eq("model") & ratings["order"].isin(_ORDERS)]
     orders = ordered.groupby("rater_id", sort=True)["order"].nunique()
-    return {
-        str(grader): encode(
-            combine_readings(own.assign(rater_id=own["order"], order=""), scale),
-            scale,
-            units,
-            cluster,
-        )
-        for grader, own in ordered.groupby("rater_id", sort=True)
-        if orders[grader] == len(_ORDERS)
-    }
+    found = {}
+    for grader, own in ordered.groupby("rater_id", sort=True):
+        if orders[grader] == len(_ORDERS):
+            readings = combine_readings(own.assign(rater_id=own["order"], order=""), scale)
+            found[str(grader)] = encode(readings, scale, units, cluster)
+    return found
 
 
 def add_order_rows(
@@ -265,7 +252,7 @@ def add_order_rows(
 def add_people_order_rows(
     rows: ResultRows,
     labels: LabelMatrix,
-    ratings: pd.DataFrame,
+    ratings: DataFrame,
     facts: UnitFacts,
     resamples: Resamples,
 ) -> None:

@@ -175,8 +175,7 @@ class _Null:
 
     @cached_property
     def variance(self) -> Array:
-        found: Array = (self.weights * self.influence**2).sum(axis=-1)
-        return found
+        return np.asarray((self.weights * self.influence**2).sum(axis=-1))
 
     @cached_property
     def standard_error(self) -> Array:
@@ -190,8 +189,7 @@ class _Null:
         skewness, freedom, alike = self._shape()
         normal = -float(ndtri(alpha))
         wider = stdtrit(freedom, 1.0 - alpha) / normal
-        found: Array = wider * (normal + _bent(np.array(normal), skewness, alike))
-        return found
+        return np.asarray(wider * (normal + _bent(np.array(normal), skewness, alike)))
 
     def share_below(self) -> Array:
         """Share of samples with an estimate lower than this one, read as a probability."""
@@ -238,8 +236,7 @@ class _Null:
 def _bent(normal: Array, skewness: Array, alike: Array) -> Array:
     """Return the skewness correction of a quantile, and the margin for whole numbers of errors."""
     whole = _WHOLE * np.maximum(-skewness, 0.0) * alike**2
-    bent: Array = skewness * (normal**2 - 1.0) / 6.0 + whole
-    return bent
+    return np.asarray(skewness * (normal**2 - 1.0) / 6.0 + whole)
 
 
 def _begin(statistic: Statistic, sample: Sample) -> _Null:

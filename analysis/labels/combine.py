@@ -17,21 +17,17 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.labels.scale import Scale
-from evenhand.analysis.types import Array, Codes, Labels, Mask, code_type
+from evenhand.analysis.types import Array, Codes, DataFrame, Labels, Mask, code_type
 from evenhand.errors import InputError
 from evenhand.study.tables.columns import shortened
 from evenhand.study.tables.formats import FIRST_ROW
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _NO_LABEL = "no_label"
 
@@ -62,7 +58,7 @@ class Readings:
     draws: tuple[int, ...]
 
 
-def methods_apart(ratings: pd.DataFrame, rubric: str) -> tuple[pd.DataFrame, list[str]]:
+def methods_apart(ratings: DataFrame, rubric: str) -> tuple[DataFrame, list[str]]:
     """Split each grader whose probabilities were obtained in several ways into one per way.
 
     The parts are named NAME (logprobs) and NAME (draws), for instance; returns one rubric's ratings
@@ -86,7 +82,7 @@ def methods_apart(ratings: pd.DataFrame, rubric: str) -> tuple[pd.DataFrame, lis
     return ratings.assign(rater_id=ratings["rater_id"].where(~parted, names)), notes
 
 
-def _methods_and_draws(ratings: pd.DataFrame) -> dict[str, tuple[str, int]]:
+def _methods_and_draws(ratings: DataFrame) -> dict[str, tuple[str, int]]:
     """Return each rater's source of probabilities, and the usual number of draws behind one."""
     known = ratings[ratings["prob_method"] != ""]
     methods = known.groupby("rater_id")["prob_method"].first().to_dict()
@@ -96,7 +92,7 @@ def _methods_and_draws(ratings: pd.DataFrame) -> dict[str, tuple[str, int]]:
     return {str(rater): (str(way), int(usual.get(rater, 0))) for rater, way in methods.items()}
 
 
-def _first_readings(ratings: pd.DataFrame) -> pd.DataFrame:
+def _first_readings(ratings: DataFrame) -> DataFrame:
     """Drop humans' hidden repeats, which are for intra-rater agreement.
 
     The first reading is the human's label. A grader's draws are draws from one distribution, and
@@ -109,7 +105,7 @@ def _first_readings(ratings: pd.DataFrame) -> pd.DataFrame:
     return ratings[~repeated | (ratings["draw"] == first)]
 
 
-def combine_readings(ratings: pd.DataFrame, scale: Scale, source: str = "ratings") -> Readings:
+def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") -> Readings:
     """Combine the rows of one rubric (a validated `ratings` table with its original index).
 
     Raises InputError naming the row whose label or probabilities lie outside the scale.
@@ -124,7 +120,10 @@ def combine_readings(ratings: pd.DataFrame, scale: Scale, source: str = "ratings
     probabilities = _probabilities(ratings, scale, source)
     reasons = ratings["unscored_reason"].to_numpy(dtype=object)
     usable = (labels >= 0) | (reasons == "")
-    positive = _positive(ratings, probabilities, scale)
+    positive = ratings["p_positive"].to_numpy(dtype=float, copy=True)
+    if scale.affirmative:
+        summed = probabilities[:, list(scale.affirmative_codes)].sum(axis=1)
+        positive = np.where(np.isnan(positive), np.clip(summed, 0.0, 1.0), positive)
     positive[~usable] = np.nan
     probabilities[~usable] = np.nan
 
@@ -152,7 +151,10 @@ def combine_readings(ratings: pd.DataFrame, scale: Scale, source: str = "ratings
 
     unscored = (code < 0) & np.isnan(mean_positive)
     reason = np.full(len(cells), "", dtype=object)
-    reason[unscored] = _first_reason(reasons, cell, len(cells))[unscored]
+    first_reason = np.full(len(cells), _NO_LABEL, dtype=object)
+    given = np.flatnonzero(reasons != "")[::-1]
+    first_reason[cell[given]] = reasons[given]
+    reason[unscored] = first_reason[unscored]
     has_tie = np.bincount(cell_of_reading[tied], minlength=len(cells)) > 0
     reason[unscored & has_tie] = "draw_tie"
     reason[unscored & (low != high)] = "order_disagreement"
@@ -174,27 +176,22 @@ def combine_readings(ratings: pd.DataFrame, scale: Scale, source: str = "ratings
     )
 
 
-def _label_codes(ratings: pd.DataFrame, scale: Scale, source: str) -> Codes:
+def _label_codes(ratings: DataFrame, scale: Scale, source: str) -> Codes:
     codes = {category: code for code, category in enumerate(scale.categories)} | {"": -1}
     known = ratings["label"].map(codes)
     if known.isna().any():
         at = known.index[known.isna()][0]
-        label = shortened(ratings.loc[at, "label"])
+        label, keys = shortened(ratings.loc[at, "label"]), scale.categories
+        listed = f"{keys[0]} to {keys[-1]}" if scale.is_number else ", ".join(keys)
         raise InputError(
             f"{source}, row {at + FIRST_ROW}: the label {label!r} of rater "
             f"{ratings.loc[at, 'rater_id']!r} is none of the declared categories of "
-            f"{scale.name!r} ({_listed(scale)}); correct the label or declare it"
+            f"{scale.name!r} ({listed}); correct the label or declare it"
         )
     return np.asarray(known.to_numpy(), dtype=np.intp)
 
 
-def _listed(scale: Scale) -> str:
-    """The categories in words; of numbers their ends."""
-    keys = scale.categories
-    return f"{keys[0]} to {keys[-1]}" if scale.is_number else ", ".join(keys)
-
-
-def _probabilities(ratings: pd.DataFrame, scale: Scale, source: str) -> Array:
+def _probabilities(ratings: DataFrame, scale: Scale, source: str) -> Array:
     """Return the rows' distributions (rows, q); NaN rows where there is none. Of numbers there is
     none, (rows, 1).
     """
@@ -207,7 +204,8 @@ def _probabilities(ratings: pd.DataFrame, scale: Scale, source: str) -> Array:
         shares = json.loads(texts[row])
         out[row] = 0.0
         for category, share in shares.items():
-            if category not in position or not _is_share(share):
+            is_number = isinstance(share, int | float) and not isinstance(share, bool)
+            if category not in position or not is_number or not 0 <= share <= 1:
                 number = int(ratings.index.to_numpy()[row]) + FIRST_ROW
                 raise InputError(
                     f"{source}, row {number}: probabilities holds "
@@ -216,18 +214,6 @@ def _probabilities(ratings: pd.DataFrame, scale: Scale, source: str) -> Array:
                 )
             out[row, position[category]] = share
     return out
-
-
-def _is_share(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
-
-
-def _positive(ratings: pd.DataFrame, probabilities: Array, scale: Scale) -> Array:
-    given = ratings["p_positive"].to_numpy(dtype=float, copy=True)
-    if scale.affirmative:
-        summed = probabilities[:, list(scale.affirmative_codes)].sum(axis=1)
-        given = np.where(np.isnan(given), np.clip(summed, 0.0, 1.0), given)
-    return given
 
 
 def _majority(labels: Codes, group: Codes, n_groups: int, q: int) -> tuple[Codes, Mask]:
@@ -304,15 +290,6 @@ def _confidence(each: Array, positive: Array) -> Array:
     return np.where(known, likeliest, np.maximum(positive, 1.0 - positive))
 
 
-def _first_reason(
-    reasons: npt.NDArray[np.object_], cell: Codes, n_cells: int
-) -> npt.NDArray[np.object_]:
-    out = np.full(n_cells, _NO_LABEL, dtype=object)
-    given = np.flatnonzero(reasons != "")[::-1]
-    out[cell[given]] = reasons[given]
-    return out
-
-
 def _first_rows(group: Codes, n_groups: int) -> Codes:
     first = np.empty(n_groups, dtype=np.intp)
     first[group[::-1]] = np.arange(len(group))[::-1]
@@ -324,8 +301,8 @@ ALL_RATERS = "raters=all"
 
 
 def one_version(
-    ratings: pd.DataFrame, rubric: str, accepted: Collection[str] | None
-) -> tuple[pd.DataFrame, list[str]]:
+    ratings: DataFrame, rubric: str, accepted: Collection[str] | None
+) -> tuple[DataFrame, list[str]]:
     """Return the ratings of one rubric that count, and notes on those set aside.
 
     Ratings without a hash (imported ones) always count. Raises InputError where several versions
@@ -351,8 +328,8 @@ def one_version(
 
 
 def without_excluded(
-    ratings: pd.DataFrame, rubric: str, excluded: Mapping[str, str]
-) -> tuple[pd.DataFrame, list[str]]:
+    ratings: DataFrame, rubric: str, excluded: Mapping[str, str]
+) -> tuple[DataFrame, list[str]]:
     """Drop excluded raters from one rubric's ratings; the note gives their names and reasons.
 
     `excluded` gives each rater's reason.

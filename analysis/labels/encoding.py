@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,12 +13,9 @@ from evenhand.analysis.labels.combine import Readings
 from evenhand.analysis.labels.matrix import KIND_ORDER, Coded, LabelMatrix, copies_among
 from evenhand.analysis.labels.scale import Level, Scale
 from evenhand.analysis.labels.units import UnitFacts
-from evenhand.analysis.types import Array, Codes, Column, Labels, Mask
+from evenhand.analysis.types import Array, Codes, Column, DataFrame, Labels, Mask
 from evenhand.errors import InputError
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def encode_labels(labels: Any, categories: Column[Hashable]) -> Labels:
@@ -141,7 +138,7 @@ MOST_PLACES = 100_000_000
 def encode(
     readings: Readings,
     scale: Scale,
-    units: pd.DataFrame | None = None,
+    units: DataFrame | None = None,
     cluster: str = "pair",
     slices: Sequence[str] = (),
 ) -> LabelMatrix:

@@ -444,23 +444,33 @@ class LabelMatrix(RatedUnits):
 
     def on_categories(self, subset: str = "all") -> Coded:
         """Return the labels on the rubric's own categories."""
-        coded = self._coded(
-            self.codes, self.scale.categories, self.scale.values, self.scale.level, subset
+        return Coded(
+            raters=self.raters,
+            kinds=self.kinds,
+            codes=self.codes,
+            clusters=self.clusters,
+            categories=self.scale.categories,
+            values=self.scale.values,
+            level=self.scale.level,
+            subset=subset,
+            copies=self.copies,
+            is_number=self.scale.is_number,
+            ordered=self.scale.ordered,
+            tie_breaks=self.tie_breaks,
         )
-        return replace(coded, is_number=self.scale.is_number)
 
     def on_verdicts(self, subset: str = "all") -> Coded:
         """Return the binary verdicts, affirmative first."""
         verdicts = self.verdicts
         codes = np.where(verdicts < 0, verdicts, 1 - verdicts).astype(np.int8)
-        return self._coded(codes, (AFFIRMATIVE, "other"), (1.0, 0.0), "nominal", subset + BINARY)
+        return self._nominal(codes, (AFFIRMATIVE, "other"), (1.0, 0.0), subset + BINARY)
 
     def on_collapsed(self, subset: str = "all") -> Coded:
         """Return the labels on the rubric's coarser categories; unclear ones are missing."""
         coarser = np.array([*self.scale.collapsed_codes, -1], dtype=np.int8)
         names = tuple(self.scale.collapse)
         values = tuple(float(rank) for rank in range(1, len(names) + 1))
-        return self._coded(coarser[self.codes], names, values, "nominal", subset + COLLAPSED)
+        return self._nominal(coarser[self.codes], names, values, subset + COLLAPSED)
 
     def on_sorted(self) -> Coded:
         """Return the labels on the coarser categories with unclear as one more, the last.
@@ -480,27 +490,11 @@ class LabelMatrix(RatedUnits):
             values=(*coded.values, float(coded.q + 1)),
         )
 
-    def _coded(
-        self,
-        codes: Labels,
-        categories: tuple[str, ...],
-        values: tuple[float, ...],
-        level: Level,
-        subset: str,
+    def _nominal(
+        self, codes: Labels, categories: tuple[str, ...], values: tuple[float, ...], subset: str
     ) -> Coded:
-        return Coded(
-            raters=self.raters,
-            kinds=self.kinds,
-            codes=codes,
-            clusters=self.clusters,
-            categories=categories,
-            values=values,
-            level=level,
-            subset=subset,
-            copies=self.copies,
-            ordered=self.scale.ordered,
-            tie_breaks=self.tie_breaks,
-        )
+        view = replace(self.on_categories(subset), codes=codes, categories=categories)
+        return replace(view, values=values, level="nominal", is_number=False)
 
     def folded(self) -> tuple[LabelMatrix, Frequency]:
         """Deduplicate identical units, with their frequencies.

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.matrix import KIND_ORDER, LabelMatrix, copies_among
 from evenhand.analysis.labels.scale import Scale
-from evenhand.analysis.types import Array, Codes, Frequency, Labels, Mask, Sparse
+from evenhand.analysis.types import Array, Codes, DataFrame, Frequency, Labels, Mask, Sparse
 from evenhand.errors import InputError
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Reduced:
 
 
 def reduce_ratings(
-    ratings: pd.DataFrame,
+    ratings: DataFrame,
     clusters: pd.Series | None,
     scale: Scale,
     raters: Mapping[str, str],

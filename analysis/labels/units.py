@@ -9,19 +9,15 @@ the rest both represent all units, alone and together.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evenhand.analysis.types import Array, Codes, Mask
+from evenhand.analysis.types import Array, Codes, DataFrame, Mask
 from evenhand.errors import InputError
 from evenhand.study.tables.columns import INCLUSION
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 WEIGHT = "sampling_weight"
 """The units column that `with_weights` adds."""
@@ -29,7 +25,7 @@ _LEAST = 0.05
 """Least probability of being passed over: no such unit represents more than 20."""
 
 
-def with_weights(units: pd.DataFrame | None, ratings: pd.DataFrame) -> pd.DataFrame | None:
+def with_weights(units: DataFrame | None, ratings: DataFrame) -> DataFrame | None:
     """Add the weights of one rubric's rated units to a `units` table.
 
     They come from the column `inclusion_probability`; the table is unchanged where there is none,
@@ -77,7 +73,7 @@ def effective_size(weight: Array) -> float:
     return float(weight.sum() ** 2 / (weight**2).sum())
 
 
-def _probabilities(known: pd.DataFrame, rated: Mask) -> Array:
+def _probabilities(known: DataFrame, rated: Mask) -> Array:
     """Return the probabilities (units,) of a table by unit_id; `rated` units must have one."""
     import pandas as pd
 
@@ -113,6 +109,13 @@ class UnitColumn:
         codes = np.array([position[cell] for cell in cells], dtype=np.intp)
         return cls(name, tuple(values), codes)
 
+    def parts(self) -> Iterator[tuple[str, Mask]]:
+        """Yield the name and the units (units,) of each part of the sample that has any."""
+        for code, value in enumerate(self.values):
+            chosen = np.asarray(self.codes == code)
+            if chosen.any():
+                yield f"{self.name}={value}", chosen
+
 
 class UnitFacts:
     """Rated units, in the order of their ids, with their rows of a `units` table (or none).
@@ -125,7 +128,7 @@ class UnitFacts:
     array([nan, 12.])
     """
 
-    def __init__(self, unit_ids: Sequence[str], units: pd.DataFrame | None) -> None:
+    def __init__(self, unit_ids: Sequence[str], units: DataFrame | None) -> None:
         self.ids, self.table = list(unit_ids), None
         if units is not None:
             self.table = units.drop_duplicates("unit_id").set_index("unit_id")
@@ -138,7 +141,7 @@ class UnitFacts:
         return column.astype(str).where(column.notna(), "").tolist()
 
     @cached_property
-    def _rated(self) -> pd.DataFrame | None:
+    def _rated(self) -> DataFrame | None:
         """Rows of the rated units. Raises InputError where one has none."""
         if self.table is None:
             return None

@@ -129,6 +129,8 @@ def add_alt_test_rows(
         met = np.bincount(compared.unit, minlength=len(humans)) > 0
         units = out.count(met)
         flat = int(found.zero_variance.sum())
+        passes = "passes" if found.passed else "does not pass"
+        outcome = f"{passes} (at {PASSING_RATE:g}; no verdict); t tests take units as independent"
         about = join_notes(
             Remark("zero_variance", (flat, n)) if flat else "",
             f"epsilon {epsilon:g}",
@@ -141,7 +143,7 @@ def add_alt_test_rows(
             reason=NO_ELIGIBLE,
             a="humans",
             b=name,
-            note=join_notes(about, _outcome(found), out.as_sampled),
+            note=join_notes(about, outcome if found.annotators else "", out.as_sampled),
         )
         of, advantages = About(a="humans", b=name, note=about), _advantages(compared, n, out)
         out.add("alt_test_advantage", advantages, units, reason=NO_ELIGIBLE, **of)
@@ -150,6 +152,8 @@ def add_alt_test_rows(
 def _tested(
     found: _Comparisons, humans: int, count: Array, epsilon: float, min_units: int
 ) -> AltTest:
+    from scipy.special import stdtr
+
     weight = count[found.unit]
     n = np.bincount(found.human, weight, humans).astype(float)
     eligible = np.flatnonzero(n >= max(min_units, 2))
@@ -159,8 +163,10 @@ def _tested(
         for each in (found.wins, found.difference, found.squared)
     )
     variance = np.maximum(square - mean**2, 0.0) * n / (n - 1.0)
-    flat = variance < _ROUNDING
-    p = _one_sided_p(mean - epsilon, variance, n)
+    flat, below = variance < _ROUNDING, mean - epsilon
+    # A t test; without variance 0 or 1, by the sign.
+    t = below / np.sqrt(np.where(flat, 1.0, variance) / n)
+    p = np.where(flat, np.where(below < -_ROUNDING, 0.0, 1.0), stdtr(n - 1.0, t))
     return AltTest(
         annotators=tuple(int(each) for each in eligible),
         n=n.astype(np.int64),
@@ -212,23 +218,6 @@ def _advantages(compared: _Comparisons, humans: int, out: Writer) -> Array:
         missing = np.full(number.shape, np.nan)
         shares.append(np.divide(block @ won, number, out=missing, where=number > 0).mean(axis=1))
     return np.concatenate(shares)
-
-
-def _one_sided_p(mean: Array, variance: Array, n: Array) -> Array:
-    """Return p of a mean below 0 by the t test; without variance 0 or 1, by the sign."""
-    from scipy.special import stdtr
-
-    varies = variance >= _ROUNDING
-    t = mean / np.sqrt(np.where(varies, variance, 1.0) / n)
-    certain = np.where(mean < -_ROUNDING, 0.0, 1.0)
-    return np.asarray(np.where(varies, stdtr(n - 1.0, t), certain))
-
-
-def _outcome(found: AltTest) -> str:
-    if not found.annotators:
-        return ""
-    word = "passes" if found.passed else "does not pass"
-    return f"{word} (at {PASSING_RATE:g}; no verdict); t tests take units as independent"
 
 
 def alt_test(

@@ -89,15 +89,25 @@ def add_baseline_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> N
     the human's counts and the baseline's shares: expected values, with no random labels drawn.
     """
     out, humans = Writer.of(rows, coded, resamples), coded.members("human")
-    units = _by_humans(coded, resamples)
+    number = coded.labelled[:, list(humans)].sum(axis=1)
+    twice = np.asarray(number >= 2)
+    units = twice if out.count(twice)[0] >= MIN_SHARED_UNITS else np.asarray(number >= 1)
     panel = pair_statistics(coded)
     wanted = dict.fromkeys(["observed_agreement", "cohen_kappa", deciding_kappa(coded)])
     statistics = {name: panel[name] for name in wanted if name in panel}
     for name, share in baselines(coded, resamples).items():
         means = _baseline_means(coded, resamples, units, share, statistics)
-        number = int(coded.labelled[units][:, list(humans)].any(axis=0).sum())
-        over = "1 human" if number == 1 else f"mean over {number} humans"
-        about = join_notes(_description(coded, share), over)
+        people = int(coded.labelled[units][:, list(humans)].any(axis=0).sum())
+        over = "1 human" if people == 1 else f"mean over {people} humans"
+        shares = zip(coded.categories, share, strict=True)
+        if share.max() == 1.0:
+            given = f"always {coded.categories[int(share.argmax())]}"
+        elif coded.is_number:
+            given = "expected value where numbers are drawn from people's"
+        else:
+            drawn = ", ".join(f"{category} {part:.3f}" for category, part in shares)
+            given = f"expected value at {drawn}"
+        about = join_notes(given, over)
         for statistic, mean in means.items():
             constant = name == BASELINES[0] and entry_for(statistic).own_margins
             note = join_notes(Remark("constant_rater") if constant else "", about)
@@ -155,14 +165,6 @@ def _baseline_means(
     return means_of(overlap, expected, resamples, statistics)
 
 
-def _by_humans(coded: Coded, resamples: Resamples) -> Mask:
-    """Units (units,) that two humans labelled, or one where there are fewer than 30 of them."""
-    number = coded.labelled[:, list(coded.members("human"))].sum(axis=1)
-    twice = np.asarray(number >= 2)
-    enough = resamples.count(coded.clusters, twice)[0] >= MIN_SHARED_UNITS
-    return twice if enough else np.asarray(number >= 1)
-
-
 def _add_difference(
     out: Writer,
     coded: Coded,
@@ -188,17 +190,6 @@ def _add_difference(
     note = join_notes(Remark("pooled_pairs") if mean.pooled else "", f"{kind} kappa: {text}")
     apart, lost = mean.values - people.values, max(mean.undefined, people.undefined)
     out.add(CEILING, apart, counts, a="humans", b=grader, note=note, undefined=lost)
-
-
-def _description(coded: Coded, share: Array) -> str:
-    if share.max() == 1.0:
-        return f"always {coded.categories[int(share.argmax())]}"
-    if coded.is_number:
-        return "expected value where numbers are drawn from people's"
-    drawn = ", ".join(
-        f"{category} {part:.3f}" for category, part in zip(coded.categories, share, strict=True)
-    )
-    return f"expected value at {drawn}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,11 +240,5 @@ def human_ceiling(
     row = rows.get(CEILING, "humans", coded.raters[-1])
     if row is None:
         raise InputError("there is no human to compare with; give labels (units, raters)")
-    return CeilingDifference(
-        row["estimate"],
-        row["low"],
-        row["high"],
-        row["remarks"],
-        n_units=row["n_units"],
-        n_clusters=row["n_clusters"],
-    )
+    found = row["estimate"], row["low"], row["high"], row["remarks"]
+    return CeilingDifference(*found, n_units=row["n_units"], n_clusters=row["n_clusters"])

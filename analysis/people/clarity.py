@@ -16,7 +16,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -35,11 +35,9 @@ from evenhand.analysis.planning.more_clusters import Bound, clusters_to_decide
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.study_facts import TriedWording
+from evenhand.analysis.types import DataFrame
 from evenhand.analysis.writer import Writer
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 CLEAR_AGREEMENT = "clear_agreement"
 
@@ -88,7 +86,7 @@ LEAST = 30
 def add_trial_rows(
     rows: ResultRows,
     scale: Scale,
-    by_wording: Mapping[str, pd.DataFrame],
+    by_wording: Mapping[str, DataFrame],
     trial: TriedWording,
     request: Request,
 ) -> None:

@@ -9,7 +9,6 @@ every share (`analysis.bootstrap.shares`).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import TypedDict
 
@@ -44,37 +43,29 @@ def add_grader_comparison_rows(rows: ResultRows, kappas: KappaMeans) -> None:
     """
     coded, resamples = kappas.coded, kappas.resamples
     graders = coded.members("model")
-    pairs = list(combinations(graders, 2))
+    pairs, name = list(combinations(graders, 2)), deciding_kappa(coded)
+
+    def kappa(grader: int) -> float:
+        row = rows.get(name, "humans", coded.raters[grader], coded.subset)
+        return -math.inf if row is None or math.isnan(row["estimate"]) else row["estimate"]
+
     if len(graders) > MAX_LISTED_RATERS:
-        best = _best(rows, coded, graders)
+        best = max(graders, key=kappa)
         pairs = [(min(best, g), max(best, g)) for g in graders if g != best]
     out = Writer.of(rows, coded, resamples)
-    majority = majority_codes(label_counts(coded, coded.members("human")))
+    humans = coded.members("human")
+    majority = majority_codes(label_counts(coded, humans))
     for first, second in pairs:
-        humans = coded.members("human")
         within = coded.labelled[:, first] & coded.labelled[:, second]
         units = within & coded.labelled_by_any(humans)
         if out.count(units)[0] < MIN_SHARED_UNITS:
             continue
-        one, other = (
-            kappas.with_rater(humans, grader, units)[deciding_kappa(coded)]
-            for grader in (first, second)
-        )
+        one, other = (kappas.with_rater(humans, each, units)[name] for each in (first, second))
         apart, lost = one.values - other.values, max(one.undefined, other.undefined)
         names = About(a=coded.raters[first], b=coded.raters[second])
         out.add("kappa_difference", apart, units, undefined=lost, **names)
         if not coded.is_number:
             _add_mcnemar_row(out, coded, [first, second], majority)
-
-
-def _best(rows: ResultRows, coded: Coded, graders: Sequence[int]) -> int:
-    """Return the grader with the highest mean kappa with humans, according to existing rows."""
-
-    def kappa(grader: int) -> float:
-        row = rows.get(deciding_kappa(coded), "humans", coded.raters[grader], coded.subset)
-        return -math.inf if row is None or math.isnan(row["estimate"]) else row["estimate"]
-
-    return max(graders, key=kappa)
 
 
 def _add_mcnemar_row(out: Writer, coded: Coded, graders: list[int], majority: Codes) -> None:
@@ -153,25 +144,23 @@ def add_majority_rows(
     They are `tpr_reference` and `tnr_reference` where the one human is a `reference`.
     """
     out = Writer.of(rows, coded, resamples)
-    for grader, counts in _graders(coded):
+    for grader in coded.members("model"):
+        people, given = coded.people_beside(grader), coded.codes[:, grader]
+        if not people:
+            continue
         beside = coded.raters[coded.members("human")[0]] if reference else "humans"
-        own, tied = coded.codes[:, grader] >= 0, is_tied(counts)
+        counts = label_counts(coded, people)
+        tied, majority = is_tied(counts), majority_codes(counts)
         lone = ~tied & (counts.sum(axis=1) == 1)
         for code, name in enumerate(REFERENCE if reference else MAJORITY):
-            whole, found = _share(coded, counts, grader, code, resamples)
-            left_out = _counted(out, tied & own, "tied and left out")
+            whole, found = (majority == code) & (given >= 0), Interval.undefined("no_labels")
+            if whole.any() and out.count(whole)[0]:
+                both = np.column_stack([whole & (given == code), whole])
+                found = Interval(*share_bounds(*resamples.by_cluster(coded.clusters, both).T))
+            left_out = _counted(out, tied & (given >= 0), "tied and left out")
             of_one = "" if reference else _counted(out, lone & whole, "labelled by one person")
             note = join_notes(left_out, of_one)
             out.add_interval(name, found, whole, a=beside, b=coded.raters[grader], note=note)
-
-
-def _graders(coded: Coded) -> Iterator[tuple[int, Array]]:
-    """Yield each grader with label counts (units, 2) of the humans whose labels it does not
-    repeat.
-    """
-    for grader in coded.members("model"):
-        if people := coded.people_beside(grader):
-            yield grader, label_counts(coded, people)
 
 
 def _counted(out: Writer, units: Mask, what: str) -> str:
@@ -194,18 +183,3 @@ def rates_of(rows: ResultRows, people: str, grader: str) -> dict[str, Rate]:
             rate = Rate(estimate=estimate, low=low, high=high, n=row["n_units"])
             found[name.partition("_")[0]] = rate
     return found
-
-
-def _share(
-    coded: Coded, counts: Array, grader: int, code: int, resamples: Resamples
-) -> tuple[Mask, Interval]:
-    """Estimate the share of a code's units that the grader gives the code too.
-
-    Returns the units (units,) that the majority gives the code, and the share with its interval.
-    """
-    own = coded.codes[:, grader]
-    whole = (majority_codes(counts) == code) & (own >= 0)
-    if not (whole.any() and resamples.count(coded.clusters, whole)[0]):
-        return whole, Interval.undefined("no_labels")
-    both = np.column_stack([whole & (own == code), whole])
-    return whole, Interval(*share_bounds(*resamples.by_cluster(coded.clusters, both).T))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -127,11 +127,16 @@ def add_disagreement_rows(
     found: list[GraderDisagreement] = []
     if not humans:
         return found
-    distance = _distances(labels) if distance is None else distance
+    if distance is None:
+        values = np.array(labels.scale.values)
+        distance = np.abs(values[:, None] - values) / max(np.ptp(values), 1e-12)
+        if labels.scale.level == "nominal":
+            distance = 1.0 - np.eye(len(values))
     unit, person = np.nonzero(labels.codes[:, humans] >= 0)
     given, n = labels.codes[unit, np.asarray(humans)[person]].astype(np.intp), len(labels.codes)
     among, people = _mean_among(distance, unit, given, n), np.bincount(unit, minlength=n)
-    affirmative = people_means(labels)
+    affirmative, keys = people_means(labels), labels.scale.categories
+    columns = [UnitColumn("subject", labels.subjects, labels.subject), *labels.slices]
     for grader in labels.models:
         own = labels.codes[:, grader].astype(np.intp)
         to_people = np.bincount(unit, distance[np.maximum(own, 0)[unit], given], n)
@@ -141,43 +146,27 @@ def add_disagreement_rows(
         order = np.lexsort((-margin, -people, -size, people < 2))
         widest = order[size[order] > 0][:MOST_LISTED].tolist()
         for place, at in enumerate(widest):
-            one = _disagreement(rows.rubric, labels, units[at], at, grader, float(size[at]))
+            codes, name, key = labels.codes[at], labels.raters[grader], None
             if place < MOST_COUNTED:
-                one = _counted(rows, one)
+                about = {"rater_a": "humans", "rater_b": name, "subset": "all", "at": units[at]}
+                rows.add("disagreement", Interval.point(float(size[at])), (1, 1), **about)
+                key = (rows.rubric, "disagreement", *about.values())
+            one = GraderDisagreement(
+                rubric=rows.rubric,
+                grader=name,
+                unit_id=units[at],
+                label=keys[codes[grader]],
+                people={labels.raters[h]: keys[codes[h]] for h in labels.humans if codes[h] >= 0},
+                size=float(size[at]),
+                parts={
+                    column.name: column.values[column.codes[at]]
+                    for column in columns
+                    if column.values and column.codes[at] >= 0
+                },
+                key=key,
+            )
             found.append(one)
     return found
-
-
-def _disagreement(
-    rubric: str, labels: LabelMatrix, name: str, unit: int, grader: int, size: float
-) -> GraderDisagreement:
-    categories, codes = labels.scale.categories, labels.codes[unit]
-    return GraderDisagreement(
-        rubric=rubric,
-        grader=labels.raters[grader],
-        unit_id=name,
-        label=categories[codes[grader]],
-        people={labels.raters[h]: categories[codes[h]] for h in labels.humans if codes[h] >= 0},
-        size=size,
-        parts=_parts(labels, unit),
-    )
-
-
-def _parts(labels: LabelMatrix, unit: int) -> dict[str, str]:
-    """Return the subject of one unit and its values of the requested units columns."""
-    columns = [UnitColumn("subject", labels.subjects, labels.subject), *labels.slices]
-    return {
-        column.name: column.values[column.codes[unit]]
-        for column in columns
-        if column.values and column.codes[unit] >= 0
-    }
-
-
-def _counted(rows: ResultRows, found: GraderDisagreement) -> GraderDisagreement:
-    """Add a disagreement's row to the results, and return it with its key."""
-    who, at, size = found.grader, found.unit_id, Interval.point(found.size)
-    rows.add("disagreement", size, (1, 1), rater_a="humans", rater_b=who, subset="all", at=at)
-    return replace(found, key=(rows.rubric, "disagreement", "humans", who, "all", at))
 
 
 def add_sorted_rows(rows: ResultRows, counts: Mapping[tuple[str, str, str], int]) -> None:
@@ -191,14 +180,6 @@ def add_sorted_rows(rows: ResultRows, counts: Mapping[tuple[str, str, str], int]
         found = Interval.point(float(count))
         about = {"rater_a": "humans", "rater_b": grader, "subset": "all", "at": kind}
         rows.add("disagreement_sorted", found, (total, 0), **about)
-
-
-def _distances(labels: LabelMatrix) -> Array:
-    """Return the distances between categories (q, q), 1 at most."""
-    if labels.scale.level == "nominal":
-        return 1.0 - np.eye(len(labels.scale.categories))
-    values = np.array(labels.scale.values)
-    return np.asarray(np.abs(values[:, None] - values) / max(np.ptp(values), 1e-12))
 
 
 def _mean_among(distance: Array, unit: Codes, given: Codes, n: int) -> Array:

@@ -16,7 +16,7 @@ them that a sample cannot rule out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist, median
 
@@ -55,6 +55,7 @@ def best_match(together: Numbers) -> Codes:
 
 RECODED = "kappa_recoded"
 REVERSED, LOWER, HIGHER, EXCHANGED = "reversed", "one_lower", "one_higher", "exchanged"
+RECODINGS = (REVERSED, EXCHANGED, LOWER, HIGHER)
 GAIN = 0.2
 """Gain in kappa from which a recoding has a row."""
 
@@ -130,18 +131,16 @@ class Opposed:
 
 def opposed_in(rows: ResultRows) -> list[Opposed]:
     """Return the annotators who label the other way round, from the rows of a rubric."""
-    return list(_opposed(row for row in rows.rows.values() if row["statistic"] == ANNOTATOR_KAPPA))
-
-
-def _opposed(rows: Iterable[ResultRow]) -> Iterator[Opposed]:
-    given = None
-    for row in rows:
+    found, given = [], None
+    for row in rows.rows.values():
+        if row["statistic"] != ANNOTATOR_KAPPA:
+            continue
         if row["at"] == AS_GIVEN:
             given = row
         elif given is not None:
-            how = row["at"].removeprefix(PERHAPS)
-            is_sure = how == row["at"]
-            yield Opposed(row["rater_a"], text_of(row["remarks"]), given, row, how, is_sure)
+            how, others = row["at"].removeprefix(PERHAPS), text_of(row["remarks"])
+            found.append(Opposed(row["rater_a"], others, given, row, how, how == row["at"]))
+    return found
 
 
 def add_annotator_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> None:
@@ -156,9 +155,13 @@ def add_annotator_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> 
     turned, codes = _turned(coded, people, data)
     others = [each for each in people if each not in turned]
     is_sure = len(turned) < len(others)
-    if not turned or len(turned) > len(others) or (is_sure and not _agree(coded, others, data)):
+    if not turned or len(turned) > len(others):
         return
-    if not (is_sure or _has_direction(coded)):
+    if is_sure:  # the others have to agree clearly
+        scores = _with_others(coded, others, data)
+        if not scores or not median(scores.values()) > CLEARLY_AGREE:
+            return
+    elif not _has_direction(coded):
         return  # two can be exchanged to agree by chance
     out, name = Writer.of(rows, coded, resamples), deciding_kappa(coded)
     given, recoded = (
@@ -197,11 +200,6 @@ def _turned(coded: Coded, people: Sequence[int], data: Resamples) -> tuple[list[
         codes = codes.copy()
         codes[held, worst] = code[codes[held, worst]]
         turned.append(worst)
-
-
-def _agree(coded: Coded, people: Sequence[int], data: Resamples) -> bool:
-    scores = _with_others(coded, people, data)
-    return bool(scores) and median(scores.values()) > CLEARLY_AGREE
 
 
 def _has_direction(coded: Coded) -> bool:
@@ -258,7 +256,8 @@ def _with_others(coded: Coded, people: Sequence[int], data: Resamples) -> dict[i
     """The covariance of each annotator's labels with the others' mean, over its standard error."""
     found = {}
     for annotator, codes, others, clusters in _beside_others(coded, people, data):
-        own, share = _marks(coded)[codes], data.frequency[clusters] / _size(clusters, data)
+        times = data.frequency[clusters]
+        own, share = _marks(coded)[codes], times / float(times.sum())
         product = (own - share @ own) * (others - share @ others)
         found[annotator] = _over_error(product.sum(axis=1), clusters, data)
     return found
@@ -285,13 +284,9 @@ def _marks(coded: Coded) -> Array:
     return np.eye(coded.q) if coded.level == "nominal" else np.arange(float(coded.q))[:, None]
 
 
-def _size(clusters: Codes, data: Resamples) -> float:
-    return float(data.frequency[clusters].sum())
-
-
 def _over_error(values: Array, clusters: Codes, data: Resamples) -> float:
     """The mean of values (units,) over its standard error, with clusters as units."""
-    size = _size(clusters, data)
+    size = float(data.frequency[clusters].sum())
     mean = float(data.frequency[clusters] @ values) / size
     each = np.bincount(clusters, values - mean, minlength=len(data.frequency))
     error = float(np.sqrt(data.frequency @ each**2) / size)

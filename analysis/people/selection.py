@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -29,12 +29,9 @@ from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, distances
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix, listed
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.types import Array, Codes, Labels, Mask
+from evenhand.analysis.types import Array, Codes, DataFrame, Labels, Mask
 from evenhand.analysis.writer import About, Writer
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 LEVEL_SINGLE, LEVEL_MORE = 0.20, 0.05
 """Levels of the tests of one label against several, and of two against more."""
@@ -109,7 +106,14 @@ def selection_of(
     if is_random or few or labels.weight is not None or len(several) < 2 or core.all():
         return Selection()
     codes = np.where(held, coded.codes[:, people], -1)
-    if not _is_selected(coded, codes, resamples, rng):
+    # Do units with several labels differ from those with one, or units with more from those with
+    # two?
+    by_people = (codes >= 0).sum(axis=1)
+    more = np.where((by_people >= 2)[:, None], codes, -1)
+    if not (
+        ((by_people == 1).any() and selection_p(coded, codes, resamples, rng, 2) <= LEVEL_SINGLE)
+        or selection_p(coded, more, resamples, rng) <= LEVEL_MORE
+    ):
         return Selection()
     least = int(several[0])
     first = None if times is None or least < 2 else _first(held, times[:, people], least)
@@ -163,7 +167,7 @@ def _mask(labels: LabelMatrix, people: list[int], kept: Mask) -> Mask:
     return counted
 
 
-def label_times(ratings: pd.DataFrame, units: Sequence[str], raters: Sequence[str]) -> Array | None:
+def label_times(ratings: DataFrame, units: Sequence[str], raters: Sequence[str]) -> Array | None:
     """Return when each label was given, (units, raters) in seconds, NaN where unknown; None where
     no time is known. Of several labels of a rater the first counts.
     """
@@ -191,15 +195,6 @@ def _distance_of(coded: Coded) -> Distance:
     return lambda first, second: apart[first, second]
 
 
-def _values(coded: Coded) -> Array:
-    """What labels are tested by, (q, columns): the value of ordered ones, else whether it is each
-    category.
-    """
-    if coded.level != "nominal":
-        return np.asarray(coded.values, dtype=float)[:, None]
-    return np.eye(coded.q)[:, min(coded.q - 1, 1) :] if coded.q == 2 else np.eye(coded.q)
-
-
 def _view(labels: LabelMatrix) -> Coded:
     """The view of the labels on which most graders can be compared."""
     if (labels.codes[:, list(labels.models)] >= 0).any() or not labels.has_verdicts:
@@ -219,19 +214,6 @@ def _first(held: Mask, times: Array, number: int) -> Mask | None:
         return None
     rank = np.argsort(order, axis=1, kind="stable")
     return np.asarray(held & (rank < number))
-
-
-def _is_selected(
-    coded: Coded, codes: Labels, resamples: Resamples, rng: np.random.Generator
-) -> bool:
-    """True where units with several labels differ from those with one, or those with more from
-    those with two; `codes` (units, people) are people's.
-    """
-    number = (codes >= 0).sum(axis=1)
-    if (number == 1).any() and selection_p(coded, codes, resamples, rng, 2) <= LEVEL_SINGLE:
-        return True
-    several = np.where((number >= 2)[:, None], codes, -1)
-    return selection_p(coded, several, resamples, rng) <= LEVEL_MORE
 
 
 def selection_p(
@@ -273,7 +255,9 @@ def _scores(coded: Coded, codes: Labels, number: Array, copies: Array) -> Iterat
     by_person = np.bincount(person, copies[unit], codes.shape[1])
     much = by_person >= OWN_SHARE * copies[units].sum()
     table = np.where(much, np.cumsum(much), 0)[person]
-    apart, values = _distance_of(coded), _values(coded)
+    apart, values = _distance_of(coded), np.asarray(coded.values, dtype=float)[:, None]
+    if coded.level == "nominal":  # whether a label is each category
+        values = np.eye(coded.q)[:, min(coded.q - 1, 1) :] if coded.q == 2 else np.eye(coded.q)
     weight = 1.0 / (codes >= 0).sum(axis=1)[unit]
 
     def within(key: Codes, at: Codes, what: Array, own: Array) -> Array:

@@ -8,8 +8,7 @@ Park, Liu & Tsvetkov 2023), and the group's difference from the rest.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 import numpy as np
 
@@ -31,12 +30,9 @@ from evenhand.analysis.labels.units import UnitColumn, check_values
 from evenhand.analysis.notes import Remark, join_notes
 from evenhand.analysis.people.ceiling import CEILING, add_ceiling_rows
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.types import Array, Codes, Mask
+from evenhand.analysis.types import Array, Codes, DataFrame
 from evenhand.analysis.writer import About, Writer
 from evenhand.errors import InputError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FEW_UNITS = 30
 BALANCED = "group_balanced_accuracy"
@@ -72,14 +68,9 @@ def add_slice_rows(
     rows: ResultRows, columns: Sequence[UnitColumn], coded: Coded, resamples: Resamples
 ) -> None:
     """Add the main figures in every slice of the units, and `slice_difference` of every grader."""
-    for column in columns:
-        for code, value in enumerate(column.values):
-            chosen = column.codes == code
-            if not chosen.any():
-                continue
-            subset = coded.part(f"{column.name}={value}")
-            kept = np.unique(coded.clusters[chosen])
-            add_main_rows(rows, coded.only(chosen, subset), resamples.only(kept))
+    for part, chosen in (part for column in columns for part in column.parts()):
+        kept = np.unique(coded.clusters[chosen])
+        add_main_rows(rows, coded.only(chosen, coded.part(part)), resamples.only(kept))
     add_slice_difference_rows(rows, columns, coded, resamples)
 
 
@@ -132,7 +123,7 @@ def unit_agreement(coded: Coded, grader: int) -> tuple[Array, Array]:
 
 
 def members_of(
-    raters: pd.DataFrame | None, columns: Sequence[str], units: Sequence[str] = ()
+    raters: DataFrame | None, columns: Sequence[str], units: Sequence[str] = ()
 ) -> dict[str, frozenset[str]]:
     """Return the raters of every `column=value`. `units` are the columns that units are sliced by.
 
@@ -207,47 +198,26 @@ def add_group_performance_rows(
     out = Writer.of(rows, coded, resamples)
     reference = majority_codes(label_counts(coded, humans))
     notes = max_t_notes([_tested(out, coded, column, reference) for column in columns])
+    q, why = coded.q, Remark("no_pairable_units")
     for k, grader in enumerate(coded.members("model")):
+        said, about = coded.codes[:, grader], About(a="humans", b=coded.raters[grader])
         for column, of_column in zip(columns, notes, strict=True):
-            groups = _groups(out, coded, column, reference, grader)
-            for group in groups:
-                note = _few(out.count(group.units))
-                _add(group, BALANCED, balanced_accuracy(group.tables), note)
-            for group in groups if len(groups) > 1 else ():
-                apart = balanced_accuracy(group.tables) - balanced_accuracy(group.rest)
-                note = of_column[column.values.index(group.value)][k]
-                _add(group, "group_difference", apart, note)
-
-
-@dataclass(frozen=True)
-class _Group:
-    """A group under one grader: tables (rows, q, q) in it and in the rest, and its units."""
-
-    out: Writer
-    grader: str
-    value: str
-    tables: Array
-    rest: Array
-    units: Mask
-
-
-def _groups(
-    out: Writer, coded: Coded, column: UnitColumn, reference: Codes, grader: int
-) -> list[_Group]:
-    said, q = coded.codes[:, grader], coded.q
-    both = (reference >= 0) & (said >= 0) & (column.codes >= 0)
-    cells = np.zeros((len(said), q * q))
-    cells[np.flatnonzero(both), (reference * q + said)[both]] = 1.0
-    every = out.sums(cells).reshape(-1, q, q)
-    found = []
-    for code, value in enumerate(column.values):
-        inside = both & (column.codes == code)
-        if inside.any():
-            tables = out.sums(cells * inside[:, None]).reshape(-1, q, q)
-            own = out.on(coded.part(f"{column.name}={value}"))
-            rest = every - tables
-            found.append(_Group(own, coded.raters[grader], value, tables, rest, inside))
-    return found
+            both = (reference >= 0) & (said >= 0) & (column.codes >= 0)
+            cells = np.zeros((len(said), q * q))
+            cells[np.flatnonzero(both), (reference * q + said)[both]] = 1.0
+            every, tables = out.sums(cells).reshape(-1, q, q), {}
+            for part, chosen in column.parts():
+                units = both & chosen
+                if units.any():
+                    tables[part] = units, out.sums(cells * units[:, None]).reshape(-1, q, q)
+            for part, (units, table) in tables.items():
+                about["note"], own = _few(out.count(units)), out.on(coded.part(part))
+                own.add(BALANCED, balanced_accuracy(table), units, reason=why, **about)
+            for part, (units, table) in tables.items() if len(tables) > 1 else ():
+                apart = balanced_accuracy(table) - balanced_accuracy(every - table)
+                code = column.values.index(part.removeprefix(f"{column.name}="))
+                about["note"], own = of_column[code][k], out.on(coded.part(part))
+                own.add("group_difference", apart, units, reason=why, **about)
 
 
 def _tested(out: Writer, coded: Coded, column: UnitColumn, reference: Codes) -> Parts:
@@ -270,8 +240,3 @@ def _tested(out: Writer, coded: Coded, column: UnitColumn, reference: Codes) -> 
         outcome[units, k] = right - ratio(hits, of)[reference[units]]
         mass[units, k] = 1.0 / of[reference[units]]
     return out.parts(outcome, mass, column.codes, reference)
-
-
-def _add(group: _Group, statistic: str, values: Array, note: str) -> None:
-    about = About(a="humans", b=group.grader, note=note)
-    group.out.add(statistic, values, group.units, reason="no_pairable_units", **about)

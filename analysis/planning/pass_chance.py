@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from evenhand.analysis.agreement.coefficients import unseen_labels
-from evenhand.analysis.bootstrap.influence import level_of_look, reaches, reaches_over_people
+from evenhand.analysis.bootstrap.influence import level_of_look, reach_over_people, reaches
 from evenhand.analysis.bootstrap.score import PSEUDO, Sample, kappas_of, lower_bound
 from evenhand.analysis.planning.scenarios import (
     ScaleScenario,
@@ -81,11 +81,15 @@ class Panel:
 
         def is_near(reached: Array, some: Mask | slice = slice(None)) -> Mask:
             if of_people is not None:
-                reached = reaches_over_people(reached, of_people[some], people, units, alpha)
+                reached = reach_over_people(reached, of_people[some], people, units, alpha)
             return np.asarray(difference[some] - reached > -allowed[some])
 
         agree = own - reaches(self.people_moves.T, alpha) >= least
-        can_pass = agree & (self._rarer() >= rule.min_rarer) & (units >= rule.min_clusters)
+        # Units in which a human chose another label than the commonest, the mean over humans.
+        given = self.codes[:-1]
+        counts = _counts(_cells(given, len(self.distance)), len(self.distance)).sum(axis=0)
+        rarer = (given != counts.argmax(axis=1)[:, None]).sum(axis=2).mean(axis=0)
+        can_pass = agree & (rarer >= rule.min_rarer) & (units >= rule.min_clusters)
         moves = self.grader_moves - (1.0 - share)[:, None] * self.people_moves
         rough = reaches(moves.T, alpha)
         passed = is_near(rough)
@@ -96,8 +100,7 @@ class Panel:
             some = is_open & can_pass
             near = self.of(some)._reached(own[some], share[some], moves[some], alpha)
             passed[some] = is_near(near, some)
-        found: Mask = passed & can_pass
-        return found
+        return np.asarray(passed & can_pass)
 
     def of(self, studies: Mask) -> Panel:
         """Return the panel in some of the studies."""
@@ -109,16 +112,6 @@ class Panel:
             grader_moves=self.grader_moves[studies],
             people_moves=self.people_moves[studies],
         )
-
-    def _rarer(self) -> Array:
-        """Units in which a human chose another label than the commonest: (studies,), the mean over
-        humans.
-        """
-        q, people = len(self.distance), self.codes[:-1]
-        commonest = _counts(_cells(people, q), q).sum(axis=0).argmax(axis=1)
-        other = people != commonest[:, None]
-        rarer: Array = other.sum(axis=2).mean(axis=0)
-        return rarer
 
     def _reached(self, own: Array, share: Array, moves: Array, alpha: float) -> Array:
         """Distance of each study's lower bound below its estimate (studies,): the verdict's own.
@@ -148,8 +141,7 @@ class Panel:
             stretch = np.where(spread > 1e-9, moves.std(axis=1, ddof=1) / spread, 1.0)
         estimate = self.grader.mean(axis=0) - (1.0 - share) * own
         sample = Sample(estimate, units, units, np.maximum(stretch, 1.0))
-        reached: Array = estimate - lower_bound(statistic, sample, alpha)
-        return reached
+        return np.asarray(estimate - lower_bound(statistic, sample, alpha))
 
     def _over_people(self) -> Array:
         """Jackknife variance of the difference over humans (studies,)."""
@@ -157,8 +149,7 @@ class Panel:
         left = (self.grader.sum(axis=0) - self.grader) / (k - 1)
         both = self.among.sum(axis=(0, 1)) - 2.0 * self.among.sum(axis=0)
         without = left - both / ((k - 1) * (k - 2))
-        variance: Array = (k - 1) / k * ((without - without.mean(axis=0)) ** 2).sum(axis=0)
-        return variance
+        return np.asarray((k - 1) / k * ((without - without.mean(axis=0)) ** 2).sum(axis=0))
 
 
 @dataclass(frozen=True)
@@ -180,8 +171,7 @@ class _OfStudies:
         """Distances of the grader's label from each person's, (studies, people, points)."""
         times = self.grader.shape[1] // self.people.shape[2]
         pairs = np.tile(self.people * len(self.distance), times) + self.grader[:, None]
-        apart: Array = self.distance.ravel()[pairs]
-        return apart
+        return np.asarray(self.distance.ravel()[pairs])
 
     @cached_property
     def _cells(self) -> tuple[Codes, Codes]:
@@ -212,8 +202,7 @@ class _OfStudies:
 def _cells(codes: Codes, q: int) -> Codes:
     """Positions of codes (..., units) in the flat counts (..., q) of each rater's labels."""
     raters = codes.shape[:-1]
-    cells: Codes = codes + q * np.arange(math.prod(raters)).reshape(*raters, 1)
-    return cells
+    return np.asarray(codes + q * np.arange(math.prod(raters)).reshape(*raters, 1))
 
 
 def _counts(cells: Codes, q: int, weight: Array | None = None) -> Array:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -291,9 +290,14 @@ class Scenario(_Raters):
         0.891
         """
         from scipy.optimize import brentq
+        from scipy.special import ndtri, owens_t
+
+        cut = float(ndtri(self.prevalence))
 
         def surplus(likeness: float) -> float:
-            return _agreement(likeness, self.prevalence) - self.agreement
+            # Both are below the cut with probability Phi(cut) - 2 T(cut, a), Owen's T (1956).
+            a = math.sqrt((1.0 - likeness) / (1.0 + likeness))
+            return float(1.0 - 4.0 * owens_t(cut, a)) - self.agreement
 
         return float(brentq(surplus, 0.0, 1.0))
 
@@ -346,8 +350,7 @@ class ScaleScenario(_Raters):
             return float(ndtr((centre - middles) / _SPREAD).mean()) - mean
 
         centre = float(brentq(surplus, -5.0, 6.0))
-        cuts: Array = (middles - centre) / _SPREAD
-        return cuts
+        return np.asarray((middles - centre) / _SPREAD)
 
     @cached_property
     def likeness(self) -> float:
@@ -428,10 +431,7 @@ def half_width(
         return kappa_half_width(shared, scenario.agreement, scenario.prevalence)
     if statistic == "ac1":
         return ac1_half_width(shared, scenario.agreement, scenario.prevalence)
-    simulated: dict[str, Callable[[int, Scenario, int], float]] = {
-        "alpha": _alpha_half_width,
-        "threshold": _threshold_half_width,
-    }
+    simulated = {"alpha": _alpha_half_width, "threshold": _threshold_half_width}
     alike = replace(scenario, strictness=0.0)
     return simulated[statistic](max(round(shared), 2), alike, seed)
 
@@ -449,10 +449,8 @@ def units_needed(statistic: str, width: float, scenario: Scenario | ScaleScenari
             return None
     while high - low > max(1, low // 200):
         middle = (low + high) // 2
-        if half_width(statistic, middle, scenario) <= width:
-            high = middle
-        else:
-            low = middle
+        is_enough = half_width(statistic, middle, scenario) <= width
+        low, high = (low, middle) if is_enough else (middle, high)
     return high
 
 
@@ -470,18 +468,6 @@ def design_effect(per_cluster: float, likeness: float) -> float:
 def _own_share(strictness: float) -> float:
     """Share of the variance of raters' latent variable that is due to their own strictness."""
     return strictness**2 / (1.0 + strictness**2)
-
-
-def _agreement(likeness: float, prevalence: float) -> float:
-    """Agreement of two raters whose latent normal variables have the correlation `likeness`.
-
-    Both are below a cut h with the probability Phi(h) - 2 T(h, a), Owen's T (Owen 1956).
-    """
-    from scipy.special import ndtri, owens_t
-
-    cut = float(ndtri(prevalence))
-    a = math.sqrt((1.0 - likeness) / (1.0 + likeness))
-    return float(1.0 - 4.0 * owens_t(cut, a))
 
 
 def _studies(units: int) -> int:

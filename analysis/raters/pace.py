@@ -7,7 +7,6 @@ bootstrapped with the others but taken from the rater's own labels.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,19 +21,16 @@ from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import with_weights
 from evenhand.analysis.notes import Note, Remark, join_notes
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.types import Array, Codes
+from evenhand.analysis.types import Array, Codes, DataFrame
 from evenhand.study.settings.analysis import SEED
 from evenhand.study.tables.ratings import validate_ratings
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 IDLE_SECONDS = 900.0
 """A label that took longer had a pause in it: its time is left out, and counted."""
 
 
 def add_rater_rows(
-    rows: ResultRows, ratings: pd.DataFrame, readings: Readings, labels: LabelMatrix
+    rows: ResultRows, ratings: DataFrame, readings: Readings, labels: LabelMatrix
 ) -> None:
     """Add `rater_agreement` of every human, and `rater_seconds_median` of every rater with times.
     Add nothing if there are too many raters to list.
@@ -74,7 +70,7 @@ def _add(
 
 
 def _sessions(
-    ratings: pd.DataFrame, readings: Readings, labels: LabelMatrix
+    ratings: DataFrame, readings: Readings, labels: LabelMatrix
 ) -> Iterator[tuple[int, Codes, Array]]:
     """Yield each rater whose ratings record when they were given or how long they took, with the
     labels' rows of the matrix, and their seconds (or NaN).
@@ -141,17 +137,17 @@ CUTS = 6
 
 
 def agreement_over_time(
-    ratings: pd.DataFrame,
+    ratings: DataFrame,
     scales: Mapping[str, Scale],
     *,
-    units: pd.DataFrame | None = None,
+    units: DataFrame | None = None,
     cluster: str = "pair",
     rubric_hashes: Mapping[str, Collection[str]] | None = None,
     excluded: Collection[str] = (),
     cuts: int = CUTS,
     resamples: int = 200,
     seed: int = SEED,
-) -> pd.DataFrame:
+) -> DataFrame:
     """People's mean kappa with one another after each further share of their labels.
 
     `OVER_TIME_COLUMNS`: a row for each rubric and cut point. The labels of a rubric, in the order
@@ -184,9 +180,9 @@ def agreement_over_time(
 
 
 def _people_kappa(
-    given: pd.DataFrame,
+    given: DataFrame,
     scale: Scale,
-    units: pd.DataFrame | None,
+    units: DataFrame | None,
     cluster: str,
     resamples: int,
     seed: int,

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -25,12 +25,9 @@ from evenhand.analysis.labels.encoding import encode
 from evenhand.analysis.labels.matrix import number_sides
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import UnitFacts
-from evenhand.analysis.types import Array, Codes, Integers, Labels, Mask
+from evenhand.analysis.types import Array, Codes, DataFrame, Integers, Labels, Mask
 from evenhand.study.settings.analysis import SEED, QualitySettings
 from evenhand.study.tables.ratings import validate_ratings
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -172,9 +169,9 @@ def _longest_runs(sequences: Codes) -> Integers:
 
 
 def people_on(
-    ratings: pd.DataFrame,
+    ratings: DataFrame,
     scales: Mapping[str, Scale],
-    units: pd.DataFrame | None,
+    units: DataFrame | None,
     cluster: str,
     rubric_hashes: Mapping[str, Collection[str]] | None,
     excluded: Collection[str],
@@ -225,18 +222,18 @@ SHORTEST_RUN = 8
 
 
 def rater_quality(
-    ratings: pd.DataFrame,
+    ratings: DataFrame,
     scales: Mapping[str, Scale],
     *,
     rules: QualitySettings = USUAL,
-    units: pd.DataFrame | None = None,
+    units: DataFrame | None = None,
     cluster: str = "pair",
     rubric_hashes: Mapping[str, Collection[str]] | None = None,
-    attention: pd.DataFrame | None = None,
+    attention: DataFrame | None = None,
     excluded: Collection[str] = (),
     resamples: int = 500,
     seed: int = SEED,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Return a table of one row (`QUALITY_COLUMNS`) for every person in the `ratings` table.
 
     - `pace`: the median time as a share of the others' median, mean over rubrics.
@@ -281,11 +278,20 @@ def rater_quality(
     for rater in raters:
         row = _said(human[human["rater_id"] == rater])
         row |= _pace(people, rater)
-        row |= _run(people, rater, rng)
+        beside = [each for one in people if (each := one.beside(rater))]
+        row |= _run(beside, rng)
+        seen = [each.clusters for each in beside]
+        n_clusters = len(np.unique(np.concatenate(seen))) if seen else 0
+        row |= _columns("agreement", shared.interval(kappas[rater], n_clusters))
         peers = [kappas[other] for other in raters if other != rater and other not in excluded]
-        row |= _agreement(kappas[rater], peers, _n_clusters(people, rater), shared)
-        row |= _leaning(people, rater, shared)
-        row |= _drift(people, rater, shared)
+        known = [peer for peer in peers if not np.isnan(peer[0])]
+        usual = np.median(known, axis=0) if known else np.full(len(shared), np.nan)
+        row |= _columns("behind", shared.interval(kappas[rater] - usual, n_clusters))
+        row |= _leaning(beside, shared)
+        sums = np.zeros((shared.n_types, 4))
+        for each in beside:
+            sums += shared.cluster_sums(each.clusters, each.drift())
+        row |= _columns("drift", shared.interval(drift_of(shared.totals(sums)), n_clusters))
         row["attention_passed"], row["attention_given"] = checks.get(rater, (0, 0))
         why = dict(reasons(row, rules))
         row |= {"rater_id": rater, "flagged": " ".join(why), "reason": "; ".join(why.values())}
@@ -293,7 +299,7 @@ def rater_quality(
     return pd.DataFrame(rows, columns=list(QUALITY_COLUMNS))
 
 
-def _said(own: pd.DataFrame) -> dict[str, Any]:
+def _said(own: DataFrame) -> dict[str, Any]:
     """Count the person's answers and skips, and sum up their working and idle minutes."""
     import pandas as pd
 
@@ -326,13 +332,9 @@ def _pace(people: Sequence[People], rater: str) -> dict[str, Any]:
     return {"pace": float(np.average(shares, weights=units)) if sum(units) else np.nan}
 
 
-def _run(people: Sequence[People], rater: str, rng: np.random.Generator) -> dict[str, Any]:
+def _run(beside: Sequence[Beside], rng: np.random.Generator) -> dict[str, Any]:
     """The longest run, on the rubric where it is the most unusual."""
-    found = [
-        (longest_run(beside.codes), usual_longest_run(beside, rng))
-        for each in people
-        if (beside := each.beside(rater))
-    ]
+    found = [(longest_run(each.codes), usual_longest_run(each, rng)) for each in beside]
     if not found:
         return {"longest_run": 0, "usual_run": np.nan}
     longest, usual = max(found, key=lambda run: (run[0] >= SHORTEST_RUN, run[0] / run[1]))
@@ -351,44 +353,21 @@ def _kappa(people: Sequence[People], rater: str, shared: Resamples) -> Array:
     return np.asarray(np.divide(total, weight, out=np.full(len(shared), np.nan), where=weight > 0))
 
 
-def _agreement(
-    kappa: Array, peers: Sequence[Array], n_clusters: int, shared: Resamples
-) -> dict[str, Any]:
-    known = [peer for peer in peers if not np.isnan(peer[0])]
-    usual = np.median(known, axis=0) if known else np.full(len(kappa), np.nan)
-    behind = _columns("behind", shared.interval(kappa - usual, n_clusters))
-    return _columns("agreement", shared.interval(kappa, n_clusters)) | behind
-
-
-def _leaning(people: Sequence[People], rater: str, shared: Resamples) -> dict[str, Any]:
+def _leaning(beside: Sequence[Beside], shared: Resamples) -> dict[str, Any]:
     """The category that the rater prefers most surely, by the bound of its interval."""
     best, at = Interval(np.nan, np.nan, np.nan), ""
-    for each in people:
-        if not each.scale.is_number and (beside := each.beside(rater)):
-            more = beside.leanings(shared)
-            n = len(np.unique(beside.clusters))
-            for code, category in enumerate(each.scale.categories):
-                found = shared.interval(more[:, code], n)
-                if not at or found.low > best.low or np.isnan(best.low):
-                    best, at = found, f"{each.scale.name}: {category}".removeprefix(": ")
+    for each in beside:
+        scale, n = each.people.scale, len(np.unique(each.clusters))
+        if scale.is_number:
+            continue
+        for category, more in zip(scale.categories, each.leanings(shared).T, strict=True):
+            found = shared.interval(more, n)
+            if not at or found.low > best.low or np.isnan(best.low):
+                best, at = found, f"{scale.name}: {category}".removeprefix(": ")
     return _columns("leaning", best) | {"leaning_at": at}
 
 
-def _drift(people: Sequence[People], rater: str, shared: Resamples) -> dict[str, Any]:
-    sums = np.zeros((shared.n_types, 4))
-    for each in people:
-        if beside := each.beside(rater):
-            sums += shared.cluster_sums(beside.clusters, beside.drift())
-    found = shared.interval(drift_of(shared.totals(sums)), _n_clusters(people, rater))
-    return _columns("drift", found)
-
-
-def _n_clusters(people: Sequence[People], rater: str) -> int:
-    found = [beside.clusters for each in people if (beside := each.beside(rater))]
-    return len(np.unique(np.concatenate(found))) if found else 0
-
-
-def _checks(attention: pd.DataFrame | None) -> dict[str, tuple[int, int]]:
+def _checks(attention: DataFrame | None) -> dict[str, tuple[int, int]]:
     """(passed, given) of every rater."""
     if attention is None or attention.empty:
         return {}

@@ -107,18 +107,14 @@ def add_part_rate_rows(
         return
     whole = Writer(rows, resamples, labels.clusters, BINARY_ALL)
     reference, groups, grades = people_means(labels), _Groups.of(labels), graded_verdicts(labels)
-    for column in columns:
-        for code, value in enumerate(column.values):
-            out = whole.on(f"{column.name}={value}{BINARY}")
-            inside = groups.within(column.codes == code)
-            _add_people_rows(out, reference, inside)
-            for model, own in grades.items():
-                features = rate_features(reference, own)
-                sums = inside.sums(features, out)
-                grader = labels.raters[model]
-                graded = ~np.isnan(own)
-                rates = _GradersRates(out, inside, grader, graded, reference, features, sums)
-                rates.add_raw_and_ppi(_Powered.plain(sums))
+    for part, chosen in (part for column in columns for part in column.parts()):
+        out, inside = whole.on(part + BINARY), groups.within(chosen)
+        _add_people_rows(out, reference, inside)
+        for model, own in grades.items():
+            features, grader = rate_features(reference, own), labels.raters[model]
+            sums, graded = inside.sums(features, out), ~np.isnan(own)
+            rates = _GradersRates(out, inside, grader, graded, reference, features, sums)
+            rates.add_raw_and_ppi(_Powered.plain(sums))
 
 
 def graded_verdicts(labels: LabelMatrix) -> dict[int, Array]:
@@ -292,19 +288,13 @@ class _GradersRates:
             within: Note = f"in {count} strata" if count > 1 else ""
             if self.out.subset != BINARY_ALL and self.out.count(mine & labelled)[0] < FEW_UNITS:
                 within = FEW
-            about = join_notes(own, within)
-            reach = None if why else self._reach(strata, float(powered.weight[0, at]))
+            about, reach = join_notes(own, within), None
+            if not why:
+                inside = strata[:, None] == np.arange(count)
+                columns = (inside[:, :, None] * self.features[:, None, :]).reshape(len(strata), -1)
+                sums = self.out.each_cluster(columns).reshape(-1, count, 6)
+                reach = ppi_reach(sums, float(powered.weight[0, at]))
             self._add_corrected("rate_ppi", powered.rates[:, at], name, mine, why, about, reach)
-
-    def _reach(self, strata: Codes, weight: float) -> Reach | None:
-        """Return the score reach of a PPI++ rate with this weight on the grader.
-
-        `strata` (units,) are -1 outside.
-        """
-        count = int(strata.max()) + 1
-        inside = strata[:, None] == np.arange(count)
-        columns = (inside[:, :, None] * self.features[:, None, :]).reshape(len(strata), -1)
-        return ppi_reach(self.out.each_cluster(columns).reshape(-1, count, 6), weight)
 
     def _add_differences(self, powered: _Powered) -> None:
         """Add the differences of the groups' corrected rates, if there are two that are defined."""
@@ -321,13 +311,10 @@ class _GradersRates:
         rates[0] = clipped(rates[0])  # as the rows of the rates have it
         # A grade that is missing is an answer, too.
         units = np.column_stack([member for at, _, member in self.groups if at in of])
-        resamples = self.out.resamples
-        of_type = resamples.cluster_sums(self.out.clusters, units)
-        answered = resamples.each_cluster(of_type) > 0
-        add_difference_rows(
-            self.out, self.grader, list(of.values()), rates, np.array(labelled), answered,
-            self.rubrics,
-        )  # fmt: skip
+        of_type = self.out.resamples.cluster_sums(self.out.clusters, units)
+        answered = self.out.resamples.each_cluster(of_type) > 0
+        given = list(of.values()), rates, np.array(labelled), answered, self.rubrics
+        add_difference_rows(self.out, self.grader, *given)
 
     def _add_error_rates(self, pooled: RateSums) -> Remark | None:
         """Add sensitivity and specificity overall and by group; return why they cannot be used, if

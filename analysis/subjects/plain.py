@@ -273,14 +273,8 @@ def rogan_gladen(
         bounds = _lee(sums)
     else:
         raise InputError(f"method is {method!r}; it must be bootstrap, delta or lee")
-    return RoganGladen(
-        found,
-        bounds.low,
-        bounds.high,
-        bounds.remarks,
-        sensitivity=float(sums.sensitivity),
-        specificity=float(sums.specificity),
-    )
+    rates = {"sensitivity": float(sums.sensitivity), "specificity": float(sums.specificity)}
+    return RoganGladen(found, bounds.low, bounds.high, bounds.remarks, **rates)
 
 
 def ppi_plus_plus(

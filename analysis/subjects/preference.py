@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -35,11 +34,8 @@ from evenhand.analysis.subjects.plain import (
     rate_features,
 )
 from evenhand.analysis.subjects.scores import MAX_EXACT, MIN_SUBJECTS, exact_p, spearman
-from evenhand.analysis.types import Array, Codes, Mask
+from evenhand.analysis.types import Array, Codes, DataFrame, Mask
 from evenhand.analysis.writer import About, Writer
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _STEPS = 100
 _LONGEST = 2.0
@@ -122,7 +118,7 @@ MAX_SUBJECTS = 100
 def add_preference_rows(
     rows: ResultRows,
     labels: LabelMatrix,
-    ratings: pd.DataFrame,
+    ratings: DataFrame,
     facts: UnitFacts,
     resampled: Resampling,
 ) -> None:
@@ -240,7 +236,7 @@ class _Wins:
         return self.table[:, self.subjects[:, None], self.subjects]
 
 
-def rater_scores(labels: LabelMatrix, ratings: pd.DataFrame, facts: UnitFacts) -> dict[str, Array]:
+def rater_scores(labels: LabelMatrix, ratings: DataFrame, facts: UnitFacts) -> dict[str, Array]:
     """Return each unit's score for side a by the humans together and by each grader, (units,); NaN
     for none.
     """
@@ -259,7 +255,7 @@ def rater_scores(labels: LabelMatrix, ratings: pd.DataFrame, facts: UnitFacts) -
     return scores
 
 
-def _of_both_orders(ratings: pd.DataFrame, grader: str, scale: Scale, facts: UnitFacts) -> Array:
+def _of_both_orders(ratings: DataFrame, grader: str, scale: Scale, facts: UnitFacts) -> Array:
     """Return the mean of a grader's scores in the two orders, (units,); NaN without either. Other
     tools write that the two differ in place of both.
     """
@@ -286,10 +282,9 @@ def _add_rates(out: Writer, compared: Compared, name: str, score: Array) -> None
         out.add("win_rate", rates[:, at], units, a=name, at=compared.subjects[at])
     if len(wins.subjects) > MAX_SUBJECTS:
         return
-    found, why = wins.strengths, wins.why
-    for column, (at, units) in enumerate(of_subject.items()):
-        subject = compared.subjects[at]
-        out.add("strength", found[:, column], units, reason=why, a=name, at=subject)
+    why = wins.why
+    for (at, units), found in zip(of_subject.items(), wins.strengths.T, strict=True):
+        out.add("strength", found, units, reason=why, a=name, at=compared.subjects[at])
 
 
 def _add_corrected_rates(

@@ -25,10 +25,10 @@ import numpy as np
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix
-from evenhand.analysis.notes import Note, Remark, join_notes
+from evenhand.analysis.notes import Remark, join_notes
 from evenhand.analysis.results import ResultRow, ResultRows, from_to
 from evenhand.analysis.types import Array, Codes, Labels, Mask
-from evenhand.analysis.writer import Counts, Writer
+from evenhand.analysis.writer import About, Counts, Writer
 
 Correlation = Callable[[Array, Array], Array]
 
@@ -125,7 +125,9 @@ def add_overall_rows(rows: ResultRows, verdicts: LabelMatrix, resamples: Resampl
     the mean of theirs. Two raters are compared on the units that both have; a subject that a
     resample leaves without units makes that resample degenerate.
     """
-    out, scores = Writer(rows, resamples, verdicts.clusters, BINARY_ALL), _unit_scores(verdicts)
+    out, table = Writer(rows, resamples, verdicts.clusters, BINARY_ALL), verdicts.verdict_values
+    scores = {"humans": people_means(verdicts)} if verdicts.humans else {}
+    scores |= {verdicts.raters[model]: table[:, model] for model in verdicts.models}
     for name, score in scores.items():
         held = ~np.isnan(score) & (verdicts.subject >= 0)
         (mean,), subjects = _subject_means(out, verdicts, held, score)
@@ -134,20 +136,16 @@ def add_overall_rows(rows: ResultRows, verdicts: LabelMatrix, resamples: Resampl
             out.add("subject_score", mean[:, column], units, a=name, at=at)
     for first, second in combinations(scores, 2):
         shared = ~np.isnan(scores[first]) & ~np.isnan(scores[second]) & (verdicts.subject >= 0)
-        means, subjects = _subject_means(out, verdicts, shared, scores[first], scores[second])
-        units = out.count(shared)
+        (x, y), subjects = _subject_means(out, verdicts, shared, scores[first], scores[second])
+        units, n = out.count(shared), len(subjects)
         for name, correlation in CORRELATIONS.items():
-            found, p = _correlate(correlation, *means, resamples=resamples, n_clusters=units[1])
-            note = join_notes(f"{len(subjects)} subjects", p)
+            found, p = Interval.undefined("too_few_subjects"), ""
+            if n >= MIN_SUBJECTS:
+                found = resamples.interval(correlation(x, y), units[1])
+                if not np.isnan(found.estimate) and n <= MAX_EXACT:
+                    p = f"exact p {exact_p(correlation, x[0], y[0]):.4g}"
+            note = join_notes(f"{n} subjects", p)
             out.add_interval(name, found, units, a=first, b=second, note=note)
-
-
-def _unit_scores(verdicts: LabelMatrix) -> dict[str, Array]:
-    """Return each unit's verdict by the humans (their mean) and by each grader, NaN for none."""
-    table = verdicts.verdict_values
-    scores = {"humans": people_means(verdicts)} if verdicts.humans else {}
-    scores |= {verdicts.raters[model]: table[:, model] for model in verdicts.models}
-    return scores
 
 
 def people_means(verdicts: LabelMatrix) -> Array:
@@ -168,18 +166,6 @@ def _subject_means(
     count = out.sums(own)
     sums = (out.sums(np.where(own, np.nan_to_num(each)[:, None], 0.0)) for each in scores)
     return tuple(ratio(each, count) for each in sums), subjects
-
-
-def _correlate(
-    correlation: Correlation, x: Array, y: Array, *, resamples: Resamples, n_clusters: int
-) -> tuple[Interval, str]:
-    n = x.shape[1]
-    if n < MIN_SUBJECTS:
-        return Interval.undefined("too_few_subjects"), ""
-    found = resamples.interval(correlation(x, y), n_clusters)
-    if np.isnan(found.estimate) or n > MAX_EXACT:
-        return found, ""
-    return found, f"exact p {exact_p(correlation, x[0], y[0]):.4g}"
 
 
 MOST_COMPARED = 40
@@ -302,27 +288,17 @@ def add_difference_rows(
         for first, second, (estimate, low, high) in zip(
             found.first, found.second, np.clip(bounds, -1.0, 1.0).tolist(), strict=True
         ):
-            out.add_interval(
-                "rate_difference_ppi",
-                Interval(estimate, low, high),
-                counts_of([of[first], of[second]]),
-                a="humans",
-                b=grader,
-                at=from_to(names[first], names[second]),
-                note=_unpaired(answered[:, first], answered[:, second]),
-            )
+            one, other = answered[:, first], answered[:, second]
+            both, either = int((one & other).sum()), int((one | other).sum())
+            note = Remark("prompts_differ", (both, either)) if both < either else ""
+            at, counts = from_to(names[first], names[second]), counts_of([of[first], of[second]])
+            apart, about = Interval(estimate, low, high), About(a="humans", b=grader, at=at)
+            out.add_interval("rate_difference_ppi", apart, counts, note=note, **about)
     ranks = 1 + (rates[0] > rates[0][:, None]).sum(axis=1)
     for row, rank, highest, lowest in zip(of, ranks, *rank_sets(found, len(of)), strict=True):
         allowed = Interval(float(rank), float(highest), float(lowest))
-        out.add_interval(
-            "rate_rank_set", allowed, counts_of([row]), a="humans", b=grader, at=row["at"]
-        )
-
-
-def _unpaired(first: Mask, second: Mask) -> Note:
-    """Remark where two subjects' clusters are not the same."""
-    both, either = int((first & second).sum()), int((first | second).sum())
-    return Remark("prompts_differ", (both, either)) if both < either else ""
+        about = About(a="humans", b=grader, at=row["at"])
+        out.add_interval("rate_rank_set", allowed, counts_of([row]), **about)
 
 
 def counts_of(of: Sequence[ResultRow]) -> Counts:

@@ -19,12 +19,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Interval
-from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples
+from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples, ratio
 from evenhand.analysis.labels.encoding import cluster_codes, same_length
 from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix
 from evenhand.analysis.notes import Note, Remark, join_notes
@@ -36,7 +36,7 @@ from evenhand.analysis.thresholds.rows import (
     references_of,
 )
 from evenhand.analysis.thresholds.sweep import folds
-from evenhand.analysis.types import Array, Codes, Column, Numbers
+from evenhand.analysis.types import Array, Codes, Column
 from evenhand.analysis.writer import About, Counts, Writer
 from evenhand.errors import InputError
 
@@ -270,32 +270,6 @@ def _resemblance(affirmed: Array, expected: Array, clusters: Codes) -> float:
     return float(np.clip(both / most, 0.0, 1.0)) if most > 1e-12 else 0.0
 
 
-@dataclass(frozen=True)
-class _Stated:
-    """Stated probabilities (units,) with the reference's verdicts (units,), 0 or 1, by cluster."""
-
-    positive: Array
-    affirmed: Array
-    clusters: Codes
-
-    def squares(self, resamples: Resamples) -> Array:
-        """Replicates (rows,) of the Brier score: the mean squared distance (Brier 1950)."""
-        sums = self._totals(resamples, (self.positive - self.affirmed) ** 2)
-        return np.asarray(sums[:, 0] / sums[:, -1])
-
-    def error(self, resamples: Resamples, n_clusters: int) -> Interval:
-        """The debiased calibration error with its interval."""
-        data = self.positive, self.affirmed, self.clusters
-        gaps = BinnedGaps.of(*data, resamples.n_types, counts=resamples.weight)
-        return gaps.interval(resamples, n_clusters)
-
-    def _totals(self, resamples: Resamples, *features: Numbers) -> Array:
-        """Sums of the features, and of 1 last, in every resample: (rows, features + 1)."""
-        totals = resamples.sums(self.clusters, *features, np.ones(len(self.positive)))
-        totals[totals[:, -1] == 0] = np.nan
-        return totals
-
-
 def recalibrated(
     positive: Array, affirmed: Array, clusters: Codes, weight: Array | None = None
 ) -> Array | None:
@@ -335,11 +309,8 @@ def add_probability_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resam
 def _add_quality(out: Writer, labels: LabelMatrix, grader: int, reference: Reference) -> None:
     held = ~np.isnan(labels.positive[:, grader]) & (reference.verdicts >= 0)
     units, resamples, method = out.count(held), out.resamples, labels.methods[grader]
-    given = _Stated(
-        labels.positive[held, grader],
-        reference.verdicts[held].astype(float),
-        labels.clusters[held],
-    )
+    positive, affirmed = labels.positive[held, grader], reference.verdicts[held].astype(float)
+    clusters, weight = labels.clusters[held], labels.weight_of(held)
 
     def add(
         statistic: str, found: Interval, at: str = "", note: Note = "", on: Counts = units
@@ -352,19 +323,25 @@ def _add_quality(out: Writer, labels: LabelMatrix, grader: int, reference: Refer
         for statistic in ("brier", "ece"):
             add(statistic, Interval.undefined("no_pairable_units"))
         return
-    add("brier", resamples.interval(given.squares(resamples), units[1]))
-    weight = labels.weight_of(held)
-    add("ece", given.error(resamples, units[1]))
-    better = recalibrated(given.positive, given.affirmed, given.clusters, weight)
+
+    def brier(stated: Array) -> Interval:
+        """The mean squared distance (Brier 1950)."""
+        squares = (stated - affirmed) ** 2
+        sums = resamples.sums(clusters, squares, np.ones(len(squares)))
+        return resamples.interval(ratio(*sums.T), units[1])
+
+    add("brier", brier(positive))
+    counts = resamples.weight
+    gaps = BinnedGaps.of(positive, affirmed, clusters, resamples.n_types, counts=counts)
+    add("ece", gaps.interval(resamples, units[1]))
+    better = recalibrated(positive, affirmed, clusters, weight)
     if better is not None:
-        anew = replace(given, positive=better)
-        note = "isotonic, fitted on other clusters"
-        add("brier_recalibrated", resamples.interval(anew.squares(resamples), units[1]), "", note)
-    curve = reliability_curve(given.positive, given.affirmed, given.clusters, weight)
+        add("brier_recalibrated", brier(better), "", "isotonic, fitted on other clusters")
+    curve = reliability_curve(positive, affirmed, clusters, weight)
     for stated, share, low, high, step in zip(
         curve.stated, curve.share, curve.low, curve.high, curve.step, strict=True
     ):
-        here = resamples.count(given.clusters, curve.step_of_unit == step)
+        here = resamples.count(clusters, curve.step_of_unit == step)
         add("reliability", Interval.point(share), repr(float(stated)), on=here)
         band = Interval(float(stated), min(low, stated), max(high, stated))
         add("reliability_probability", band, repr(float(stated)), on=here)

@@ -305,26 +305,19 @@ def add_routing_rows(
     """
     for graded in graded_with_confidence(rows, labels, resamples):
         found = promised_cut(graded.confidence, ~graded.agreed, graded.out.clusters, target, level)
-        _add(graded, found, target, level)
-
-
-def _add(graded: Graded, found: Promise, target: float, level: float) -> None:
-    out, n = graded.out, len(graded.agreed)
-    every, keeps = np.ones(n, dtype=bool), graded.confidence >= found.cut
-    about = About(a="humans", b=graded.grader, at=repr(target))
-    why = _why_not(found, n) if level > 0 else Remark("no_level")
-    if out.resamples.weight is not None:
-        out.add_value(CUT, math.nan, every, reason=Remark("unequal_chances"), **about)
-        return
-    stated = About(note=Remark("promised_at", (level,)), **about)
-    out.add_value(CUT, found.cut, every, reason=why, **stated)
-    if math.isnan(found.cut):
-        return
-    out.add(SHARE, out.share(keeps, every), every, **about)
-    out.add_value(ROUTED_AGREEMENT, float(graded.agreed[keeps].mean()), keeps, **about)
-
-
-def _why_not(found: Promise, n_units: int) -> Remark:
-    if math.isinf(found.growth):
-        return Remark("promise_out_of_reach", (n_units,))
-    return Remark("promise_needs_more", (n_units, math.ceil(n_units * (found.growth - 1.0))))
+        out, n = graded.out, len(graded.agreed)
+        every, keeps = np.ones(n, dtype=bool), graded.confidence >= found.cut
+        about = About(a="humans", b=graded.grader, at=repr(target))
+        if out.resamples.weight is not None:
+            out.add_value(CUT, math.nan, every, reason=Remark("unequal_chances"), **about)
+            continue
+        why = Remark("promise_out_of_reach", (n,))
+        if not level > 0:
+            why = Remark("no_level")
+        elif not math.isinf(found.growth):
+            why = Remark("promise_needs_more", (n, math.ceil(n * (found.growth - 1.0))))
+        stated = Remark("promised_at", (level,))
+        out.add_value(CUT, found.cut, every, reason=why, note=stated, **about)
+        if not math.isnan(found.cut):
+            out.add(SHARE, out.share(keeps, every), every, **about)
+            out.add_value(ROUTED_AGREEMENT, float(graded.agreed[keeps].mean()), keeps, **about)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,7 +27,7 @@ from evenhand.analysis.labels.encoding import encode
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.labels.scale import Origin, Scale, Tuning
 from evenhand.analysis.labels.units import with_weights
-from evenhand.analysis.notes import Code, Note, Remark, Remarks, join_notes
+from evenhand.analysis.notes import Code, Note, Remark, join_notes
 from evenhand.analysis.people.ceiling import CEILING, with_and_among_humans
 from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.thresholds.sweep import (
@@ -40,15 +39,12 @@ from evenhand.analysis.thresholds.sweep import (
     held_out_verdicts,
     verdict_outcomes,
 )
-from evenhand.analysis.types import Labels, Mask
+from evenhand.analysis.types import DataFrame, Labels, Mask
 from evenhand.analysis.writer import About, Counts, Writer
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import SEED, AnalysisSettings
 from evenhand.study.tables.ratings import validate_ratings
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 class NoReference(InputError):  # noqa: N818 - who asked for several rubrics can go on
@@ -286,8 +282,8 @@ class ThresholdResults:
 
 
 def threshold_results(
-    ratings: pd.DataFrame,
-    units: pd.DataFrame | None,
+    ratings: DataFrame,
+    units: DataFrame | None,
     scale: Scale,
     settings: AnalysisSettings = USUAL,
     *,
@@ -395,7 +391,9 @@ class _Tuning:
                 reached = resamples.interval(OBJECTIVES[name](outcomes), units[1])
                 self._add(AT_THRESHOLD[name], reached, units, repr(threshold), note)
         if curve:
-            self._add_curve(units, found["kappa"])
+            course = found["kappa"].curve
+            for at, values in zip(course.thresholds.tolist(), course.values.T, strict=True):
+                self._add(CURVE, resamples.interval(values, units[1]), units, repr(at))
 
     def _add_objective(self, units: Counts, found: Calibration) -> None:
         objective, tuned = found.objective, found.threshold.estimate
@@ -409,7 +407,13 @@ class _Tuning:
             wins = "the tuned threshold wins held out" if found.gain.low > 0 else f"keep {usual}"
             self._add("threshold_held_out_gain", found.gain, units, objective, wins)
         advised = replace(found.threshold, estimate=found.advice.threshold, remarks=())
-        why = join_notes(Remark(found.advice.kind), found.advice.reason, self._resolution(found))
+        draws = self.labels.draws[self.grader]
+        coarse = tuple(
+            Remark("coarse_draws", (draws, at, draws_needed(at)))
+            for at in dict.fromkeys((tuned, found.default))
+            if 0 < draws < draws_needed(at)
+        )
+        why = join_notes(Remark(found.advice.kind), found.advice.reason, coarse)
         self._add("threshold_recommended", advised, units, objective, why)
 
     def _kind(self, default: float) -> Code:
@@ -417,28 +421,12 @@ class _Tuning:
         own = default != self.labels.scale.threshold
         return "declared_threshold" if own else "default_threshold"
 
-    def _resolution(self, found: Calibration) -> Remarks:
-        """Remarks on the tuned or default threshold where a share of so few draws is too coarse for
-        it.
-        """
-        draws = self.labels.draws[self.grader]
-        tuned = found.threshold.estimate
-        coarse = [at for at in dict.fromkeys((tuned, found.default)) if draws < draws_needed(at)]
-        return tuple(
-            Remark("coarse_draws", (draws, at, draws_needed(at))) for at in coarse if draws
-        )
-
-    def _add_curve(self, units: Counts, found: Calibration) -> None:
-        curve = found.curve
-        for at, values in zip(curve.thresholds.tolist(), curve.values.T, strict=True):
-            self._add(CURVE, self.out.resamples.interval(values, units[1]), units, repr(at))
-
     def _add(
         self, statistic: str, found: Interval, units: Counts, at: str, note: Note = ""
     ) -> None:
-        names = self.reference.name, self.labels.raters[self.grader]
+        of = About(a=self.reference.name, b=self.labels.raters[self.grader], at=at)
         about = join_notes(note, self.reference.note)
-        self.out.add_interval(statistic, found, units, a=names[0], b=names[1], at=at, note=about)
+        self.out.add_interval(statistic, found, units, **of, note=about)
 
 
 def _add_held_out_ceiling(
@@ -451,13 +439,8 @@ def _add_held_out_ceiling(
         return
     name = labels.raters[grader]
     default = labels.scale.untuned_threshold_for(name)
-    verdicts = held_out_verdicts(
-        labels.positive[held, grader],
-        reference.verdicts[held],
-        labels.clusters[held],
-        default,
-        labels.weight_of(held),
-    )
+    given = labels.positive[held, grader], reference.verdicts[held], labels.clusters[held]
+    verdicts = held_out_verdicts(*given, default, labels.weight_of(held))
     units = out.count(coded.labelled[:, grader] & coded.labelled_by_any(labels.humans))
     note = join_notes("each verdict by a threshold tuned on other folds", reference.note)
     for objective, verdict in verdicts.items():

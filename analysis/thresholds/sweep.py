@@ -72,6 +72,11 @@ class Outcomes:
     others: Array
 
     @cached_property
+    def units(self) -> Array:
+        """Number of units."""
+        return self.affirmed + self.others
+
+    @cached_property
     def verdicts(self) -> Array:
         """Number of affirmative verdicts."""
         return self.hits + self.false
@@ -82,39 +87,19 @@ class Outcomes:
         return self.hits * self.others - self.false * self.affirmed
 
 
-@_UNDEFINED_IS_NAN
 def _kappa(given: Outcomes) -> Array:
     room = given.verdicts * ((given.others - given.affirmed) / 2.0)
-    return given.beyond_chance / (room + given.affirmed * (given.affirmed + given.others) / 2.0)
-
-
-@_UNDEFINED_IS_NAN
-def _agreement(given: Outcomes) -> Array:
-    return (given.hits - given.false + given.others) / (given.affirmed + given.others)
-
-
-@_UNDEFINED_IS_NAN
-def _f1(given: Outcomes) -> Array:
-    return 2.0 * given.hits / (given.verdicts + given.affirmed)
-
-
-@_UNDEFINED_IS_NAN
-def _youden(given: Outcomes) -> Array:
-    return given.beyond_chance / (given.affirmed * given.others)
-
-
-@_UNDEFINED_IS_NAN
-def _prevalence_match(given: Outcomes) -> Array:
-    size = given.affirmed + given.others
-    return (size - np.abs(given.verdicts - given.affirmed)) / size
+    return given.beyond_chance / (room + given.affirmed * given.units / 2.0)
 
 
 OBJECTIVES: dict[str, Callable[[Outcomes], Array]] = {
-    "kappa": _kappa,
-    "agreement": _agreement,
-    "f1": _f1,
-    "youden": _youden,
-    "prevalence": _prevalence_match,
+    "kappa": _UNDEFINED_IS_NAN(_kappa),
+    "agreement": _UNDEFINED_IS_NAN(lambda of: (of.hits - of.false + of.others) / of.units),
+    "f1": _UNDEFINED_IS_NAN(lambda of: 2.0 * of.hits / (of.verdicts + of.affirmed)),
+    "youden": _UNDEFINED_IS_NAN(lambda of: of.beyond_chance / (of.affirmed * of.others)),
+    "prevalence": _UNDEFINED_IS_NAN(
+        lambda of: (of.units - np.abs(of.verdicts - of.affirmed)) / of.units
+    ),
 }
 """Objectives of tuning: Cohen's kappa; observed agreement; F1 of the affirmative verdict;
 sensitivity + specificity - 1 (Youden 1950); 1 minus the distance between the two shares of
@@ -255,23 +240,13 @@ def sweep(
                 best = best_of(values)
                 reached = values[np.arange(len(best)), best]
                 chunks[objective].append((best, reached, values[:, points]))
-    return {
-        objective: _gathered(parts, candidates.thresholds, points, on_data[objective][0])
-        for objective, parts in chunks.items()
-    }
-
-
-def _gathered(
-    parts: list[tuple[Codes, Array, Array]], candidates: Array, points: Codes, on_data: Array
-) -> Sweep:
-    best, tuned, course = (np.concatenate(each) for each in zip(*parts, strict=True))
-    complete = len(points) == len(candidates)
-    return Sweep(
-        np.where(np.isnan(tuned), np.nan, candidates[best]),
-        tuned,
-        on_data[best],
-        Curve(candidates[points], course, complete),
-    )
+    found, tried = {}, candidates.thresholds
+    for objective, parts in chunks.items():
+        best, tuned, course = (np.concatenate(each) for each in zip(*parts, strict=True))
+        curve = Curve(tried[points], course, complete=len(points) == len(tried))
+        threshold = np.where(np.isnan(tuned), np.nan, tried[best])
+        found[objective] = Sweep(threshold, tuned, on_data[objective][0][best], curve)
+    return found
 
 
 def threshold_interval(found: Sweep, resamples: Resamples, n_clusters: int) -> Interval:

@@ -12,50 +12,32 @@ from evenhand.analysis.bootstrap.intervals import Deciding
 from evenhand.analysis.injection import Audit, audit_of
 from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, LabelMatrix
 from evenhand.analysis.notes import Code, says
+from evenhand.analysis.people import reversed_scales
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.people.disagreements import COVERAGE, UNSCORED_AS_DISAGREEMENT
-from evenhand.analysis.people.reversed_scales import (
-    EXCHANGED,
-    GROSS,
-    HIGHER,
-    LOWER,
-    RECODED,
-    REVERSED,
-    Opposed,
-    opposed_in,
-)
+from evenhand.analysis.people.reversed_scales import Opposed
 from evenhand.analysis.people.selection import BY_LABELS
 from evenhand.analysis.requirement import ClusterCounts
 from evenhand.analysis.results import BASELINES, ResultRow, ResultRows, key_of
 from evenhand.analysis.thresholds.rows import CEILING_HELD_OUT, IN_FORCE, KAPPA_HELD_OUT
+from evenhand.analysis.verdicts import evidence
 from evenhand.analysis.verdicts.comparison import HELD_OUT, TUNED_FOR
-from evenhand.analysis.verdicts.evidence import (
-    ABOVE_BASELINE,
-    CHANCE,
-    IF_WRONG,
-    NEEDED,
-    NON_INFERIORITY,
-    NON_INFERIORITY_PEOPLE,
-    PART,
-    PEOPLE_KAPPA,
-    RARER,
-    WORTH,
-)
 from evenhand.study.settings.analysis import DecisionSettings
+from evenhand.texts import written
 
 AT_THRESHOLD = "may_stand_in_at_threshold"
 RECOMMENDED = "threshold_recommended"
 STABILITY, REWORDED = "stability_fleiss_kappa", "rubric"
 _BOUNDS = {
-    "difference": NON_INFERIORITY,
-    "like_these": NON_INFERIORITY_PEOPLE,
-    "above": ABOVE_BASELINE,
-    "people": PEOPLE_KAPPA,
-    "rarer": RARER,
-    "worth": WORTH,
-    "chance": CHANCE,
-    "to_pass": NEEDED,
-    "if_wrong": IF_WRONG,
+    "difference": evidence.NON_INFERIORITY,
+    "like_these": evidence.NON_INFERIORITY_PEOPLE,
+    "above": evidence.ABOVE_BASELINE,
+    "people": evidence.PEOPLE_KAPPA,
+    "rarer": evidence.RARER,
+    "worth": evidence.WORTH,
+    "chance": evidence.CHANCE,
+    "to_pass": evidence.NEEDED,
+    "if_wrong": evidence.IF_WRONG,
 }
 """Statistics of the rows of `Bounds`, by field."""
 _OPTIONAL = ("like_these", "to_pass", "if_wrong")
@@ -249,6 +231,13 @@ class Case:
     points: str = "points"
 
     @property
+    def fields(self) -> dict[str, str]:
+        """Fields that fill the verdict's sentence."""
+        whom = written("whom.like_these" if self.rule.scope == "like_these" else "whom.these")
+        place = f" on {self.rubric}" if self.rubric else ""
+        return {"grader": self.grader, "whom": whom, "place": place}
+
+    @property
     def to_beat(self) -> float:
         """The better baseline's kappa."""
         return max((row["estimate"] for row in self.baselines), default=math.nan)
@@ -316,6 +305,13 @@ def case_of(
     if binary and (categories is None or categories["n_units"] == 0):
         kappa, subset, categories, binary = "cohen_kappa", BINARY_ALL, binary, None
     baselines = (rows.get(kappa, "humans", name, subset) for name in BASELINES)
+    scored, everywhere = (
+        rows.get(name, "humans", grader, subset)
+        for name in ("observed_agreement", UNSCORED_AS_DISAGREEMENT)
+    )
+    if scored is None or everywhere is None:
+        scored = everywhere = None
+    moving = rows.get(STABILITY, grader, "", "all", REWORDED)
     own = labels.raters.index(grader)
     copies = {each.of: each.share for each in labels.copies if each.who == own}
     return Case(
@@ -331,9 +327,9 @@ def case_of(
             ),
             least_kappa=_least_kappa(rule.min_people_kappa, rows, labels, subset),
             meet=bool((labels.scored[:, labels.humans].sum(axis=1) >= 2).any()),
-            opposed=tuple(opposed_in(rows)),
+            opposed=tuple(reversed_scales.opposed_in(rows)),
         ),
-        answers=_answers(rows, grader, subset),
+        answers=Answers(rows.get(COVERAGE, "", grader), scored, everywhere),
         present=View(
             difference=categories,
             kappa=rows.get(kappa, "humans", grader, subset),
@@ -345,7 +341,7 @@ def case_of(
         binary=binary,
         is_binary=subset == BINARY_ALL and len(labels.scale.categories) > 2,
         baselines=tuple(row for row in baselines if row is not None),
-        moving=_moving(rows, grader, rule),
+        moving=moving if moving is not None and moving["high"] < rule.min_stability else None,
         injection=audit_of(rows.rows.values(), grader),
         twins=tuple(labels.raters[of] for of in copies if of in labels.models),
         mistakes=Mistakes(
@@ -353,7 +349,7 @@ def case_of(
             _commonest(rows, grader, subset, labels.scale.categories),
         ),
         selective=_selective(rows, grader),
-        gross=next(iter(_wherever(rows, GROSS, grader, "all")), None),
+        gross=next(iter(_wherever(rows, reversed_scales.GROSS, grader, "all")), None),
         points="points" if labels.scale.has_numbers else "steps of the scale",
     )
 
@@ -388,20 +384,12 @@ def _least_kappa(floor: float, rows: ResultRows, labels: LabelMatrix, subset: st
     return floor if chance is None else floor * min(2.0 * float((chance.shares**2).sum()), 1.0)
 
 
-def _answers(rows: ResultRows, grader: str, subset: str) -> Answers:
-    scored, everywhere = (
-        rows.get(name, "humans", grader, subset)
-        for name in ("observed_agreement", UNSCORED_AS_DISAGREEMENT)
-    )
-    if scored is None or everywhere is None:
-        scored = everywhere = None
-    return Answers(rows.get(COVERAGE, "", grader), scored, everywhere)
-
-
 def _recoded(rows: ResultRows, grader: str, subset: str) -> tuple[ResultRow, ...]:
     """Return kappas of the grader's labels after reversal, exchange or shift, the largest first."""
-    kinds = (REVERSED, EXCHANGED, LOWER, HIGHER)
-    found = (rows.get(RECODED, "humans", grader, subset, kind) for kind in kinds)
+    found = (
+        rows.get(reversed_scales.RECODED, "humans", grader, subset, kind)
+        for kind in reversed_scales.RECODINGS
+    )
     known = (row for row in found if row is not None)
     return tuple(sorted(known, key=lambda row: -row["estimate"]))
 
@@ -413,10 +401,7 @@ def _commonest(
     and people's. None for binary verdicts, whose rates show it already.
     """
     found = (
-        (
-            rows.get("prevalence", grader, "", subset, at),
-            rows.get("prevalence", "humans", "", subset, at),
-        )
+        [rows.get("prevalence", rater, "", subset, at) for rater in (grader, "humans")]
         for at in categories
     )
     known = [(own, people) for own, people in found if own is not None and people is not None]
@@ -429,7 +414,7 @@ def _parts(rows: ResultRows, grader: str, subset: str, at: str = "") -> tuple[Re
     return tuple(
         row
         for row in rows.rows.values()
-        if (row["statistic"], row["rater_b"], row["at"]) == (PART, grader, at)
+        if (row["statistic"], row["rater_b"], row["at"]) == (evidence.PART, grader, at)
         and row["subset"].endswith(BINARY) == is_binary
     )
 
@@ -450,9 +435,3 @@ def _tuned(rows: ResultRows, grader: str, rule: DecisionSettings, *, is_compared
         in_force=in_force,
         is_compared=in_force is not None and is_compared,
     )
-
-
-def _moving(rows: ResultRows, grader: str, rule: DecisionSettings) -> ResultRow | None:
-    """The grader's stability across wordings of the rubric, where it is clearly too low."""
-    row = rows.get(STABILITY, grader, "", "all", REWORDED)
-    return row if row is not None and row["high"] < rule.min_stability else None

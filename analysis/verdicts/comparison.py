@@ -78,18 +78,14 @@ def readings_of(labels: LabelMatrix) -> Iterator[Reading]:
             # Verdicts at a tuned threshold are compared below. Those at the untuned one were a
             # comparison too, before it was tuned.
             yield Reading(verdicts, grader, counts_once=False)
-            yield Reading(_at_untuned(labels, verdicts, grader), grader, UNTUNED)
+            held = ~np.isnan(labels.positive[:, grader])
+            usual = labels.scale.untuned_threshold_for(labels.raters[grader])
+            above = labels.positive[held, grader] >= usual
+            yield Reading(_with_verdicts(verdicts, grader, held, above), grader, UNTUNED)
         if verdicts is not None and grader in tunable:
             retuned = _at_held_out(labels, verdicts, grader)
             if retuned is not None:
                 yield Reading(retuned, grader, HELD_OUT)
-
-
-def _at_untuned(labels: LabelMatrix, verdicts: Coded, grader: int) -> Coded:
-    """The verdicts, with this grader's at the threshold in use before tuning."""
-    held = ~np.isnan(labels.positive[:, grader])
-    usual = labels.scale.untuned_threshold_for(labels.raters[grader])
-    return _with_verdicts(verdicts, grader, held, labels.positive[held, grader] >= usual)
 
 
 def _at_held_out(labels: LabelMatrix, verdicts: Coded, grader: int) -> Coded | None:
@@ -101,14 +97,8 @@ def _at_held_out(labels: LabelMatrix, verdicts: Coded, grader: int) -> Coded | N
     name = labels.raters[grader]
     if name in labels.scale.tunings:  # no verdict is made by what was tuned on it
         return verdicts
-    default = labels.scale.threshold_for(name)
-    found = held_out_verdicts(
-        labels.positive[held, grader],
-        majority[held],
-        labels.clusters[held],
-        default,
-        labels.weight_of(held),
-    )
+    given = labels.positive[held, grader], majority[held], labels.clusters[held]
+    found = held_out_verdicts(*given, labels.scale.threshold_for(name), labels.weight_of(held))
     if TUNED_FOR not in found:
         return None
     return _with_verdicts(verdicts, grader, held, found[TUNED_FOR])
@@ -147,8 +137,7 @@ def _furthest(coded: Coded, people: Sequence[int], units: Mask, mass: Numbers) -
     said = coded.codes[:, people].astype(np.intp)
     given = sum(np.bincount(each[each >= 0], mass[each >= 0], coded.q) for each in said.T)
     usual = np.broadcast_to(apart @ given, distance.shape)
-    found: Codes = ends[np.lexsort((-usual, distance))[:, -1]]
-    return found
+    return np.asarray(ends[np.lexsort((-usual, distance))[:, -1]])
 
 
 def _with_verdicts(verdicts: Coded, grader: int, held: Mask, affirmed: Mask) -> Coded:
@@ -316,7 +305,10 @@ class Beside:
         `to_beat` is the better baseline's kappa.
         """
         coded, grader, left_out = reading.coded, reading.grader, self.left_out
-        kappas = self._kappas(coded)
+        key = coded.subset, coded.kinds  # people's labels are the same in all views of one name
+        if key not in self._known:
+            self._known[key] = KappaMeans(coded, left_out, [deciding_kappa(coded)])
+        kappas = self._known[key]
         units, mean, people = with_and_among_humans(kappas, coded, grader, self.least)
         if mean is None:
             return None
@@ -352,13 +344,6 @@ class Beside:
             units=units,
             pooled=mean.pooled,
         )
-
-    def _kappas(self, coded: Coded) -> KappaMeans:
-        """People's pairwise kappas, which graders that label the same units share."""
-        key = coded.subset, coded.kinds  # people's labels are the same in all views of one name
-        if key not in self._known:
-            self._known[key] = KappaMeans(coded, self.left_out, [deciding_kappa(coded)])
-        return self._known[key]
 
 
 @dataclass(frozen=True)

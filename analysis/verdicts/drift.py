@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -45,27 +45,18 @@ from evenhand.analysis.requirement import (
     Requirements,
     all_met,
     reasons,
-    rounded_up,
     state_of,
 )
 from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.statistics import share_apart, shown_apart
-from evenhand.analysis.types import Array, Frequency
+from evenhand.analysis.types import Array, DataFrame, Frequency
 from evenhand.analysis.verdicts.case import Answers
 from evenhand.analysis.verdicts.comparison import AtNull, Beside, Comparison, Points, Reading
-from evenhand.analysis.verdicts.requirements import (
-    enough_clusters,
-    of_both_kinds,
-    share_answered,
-)
+from evenhand.analysis.verdicts.requirements import bound_of, sample_is_enough, share_answered
 from evenhand.analysis.verdicts.wording import advice, interval_of, sample_of, signed, why_unscored
 from evenhand.analysis.writer import Writer
 from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSettings
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 LEVEL = 0.02
 """Nominal error rate of a one-sided bound. The rest of 2.5% is kept for samples so unbalanced that
@@ -89,7 +80,7 @@ class Versions:
 
 
 def paired_labels(
-    ratings: pd.DataFrame, units: pd.DataFrame | None, scale: Scale, versions: Versions
+    ratings: DataFrame, units: DataFrame | None, scale: Scale, versions: Versions
 ) -> LabelMatrix:
     """The labels of one rubric: `ratings` are those of people and of both versions, which are read
     at the threshold of the later one; `units` have the clusters as `cluster_id`.
@@ -190,20 +181,25 @@ class Paired:
 
     def add_deciding(self, rows: ResultRows) -> None:
         """Add the rows that the verdict rests on."""
-        values = self.after.kappas - self.before.kappas
-        names = [self.coded.raters[each] for each in self.at]
-        about = {"subset": self.coded.subset, "rater_b": names[1]}
-        found, needed = self._change(values)
-        counts, at_margin = self.after.counts, replace(_LEVEL, margin=self.margin)
-        rows.add(DRIFT, found.held(at_margin), counts, rater_a=names[0], **about)
-        kappa = _bounded(self.before.excess, influence(self.before.kappas))
-        kept = {"rater_a": "humans", "rater_b": names[0], "subset": self.coded.subset}
-        rows.add(KAPPA_BEFORE, kappa.held(_LEVEL), counts, **kept)
-        counted = {RARER: self.after.sample.rarer, WORTH: self.after.sample.worth}
-        if needed is not None:
-            counted[NEEDED] = needed
-        for name, number in counted.items():
-            rows.add(name, Interval.point(number), counts, rater_a=names[0], **about)
+        before, after = (self.coded.raters[each] for each in self.at)
+        about = {"rater_a": before, "rater_b": after, "subset": self.coded.subset}
+        found, needed = self._change(self.after.kappas - self.before.kappas)
+        counts = self.after.counts
+        rows.add(DRIFT, found.held(replace(_LEVEL, margin=self.margin)), counts, **about)
+        estimate, moves = self.before.excess, influence(self.before.kappas)
+        kappa = Interval(estimate, estimate, estimate)
+        if not math.isnan(estimate) and np.ptp(moves) > 0:
+            ends = estimate - reach(moves, LEVEL), estimate + reach(-moves, LEVEL)
+            kappa = Interval(estimate, *ends)
+        with_people = about | {"rater_a": "humans", "rater_b": before}
+        rows.add(KAPPA_BEFORE, kappa.held(_LEVEL), counts, **with_people)
+        for name, number in (
+            (RARER, self.after.sample.rarer),
+            (WORTH, self.after.sample.worth),
+            (NEEDED, needed),
+        ):
+            if number is not None:
+                rows.add(name, Interval.point(number), counts, **about)
 
     def _change(self, values: Array) -> tuple[Interval, float | None]:
         """The change in kappa, `values` (rows,) in the data and without each cluster, with bounds
@@ -252,14 +248,6 @@ class Paired:
             out.on(verdicts.subset).add(RATE_CHANGE, shift, both, a=names[0], b=names[1])
 
 
-def _bounded(estimate: float, contributions: Array) -> Interval:
-    """Return a kappa with both one-sided bounds."""
-    if math.isnan(estimate) or not np.ptp(contributions) > 0:
-        return Interval(estimate, estimate, estimate)
-    low, high = reach(contributions, LEVEL), reach(-contributions, LEVEL)
-    return Interval(estimate, estimate - low, estimate + high)
-
-
 DriftVerdict = Literal["unchanged", "changed", "cannot_tell"]
 
 
@@ -289,83 +277,64 @@ def drift_of(
     """Compare two versions of a grader on one rubric (see `drift_rows`) and decide."""
     labels = replace(labels, scale=replace(labels.scale, ordered=settings.ordered))
     scale, rows = labels.scale, drift_rows(labels, versions, settings, rule, seed)
-    case = _Case(rows, versions, scale, rule, margin_of(rule, settings))
-    verdict, why, more = _decide(case)
+    answers = _still_answers(rows, versions, rule.min_coverage)
+    case = _Case.of(rows, versions, scale, margin_of(rule, settings))
+    if case is not None and not math.isnan(case.change["estimate"]):
+        verdict, why, more = _decide(case, answers, rule)
+    else:
+        told = written("drift.few_shared", least=MIN_SHARED_UNITS)
+        if case is not None:
+            told = written("drift.undefined", why=reason_in_words(case.change["remarks"]))
+        missing = [each.sentence for each in answers.why()] if answers.is_broken else []
+        verdict, why, more = ("changed" if missing else "cannot_tell"), [*missing, told], 0
     place = f" on {scale.name}" if scale.name else ""
     head = written(f"drift.{verdict}", grader=versions.after, place=place)
-    sentence = " ".join([head, *why])
-    found = tuple(rows.rows.values())
+    sentence, found = " ".join([head, *why]), tuple(rows.rows.values())
     return Drift(scale.name, versions.after, verdict, sentence, more, found)
 
 
 @dataclass(frozen=True)
 class _Case:
-    """The rows of a drift, by what they are."""
+    """The evidence on a drift: the change in kappa and the kappa `before`; the agreement of both
+    versions with each other (`same`) and the change in how often the grader affirms (`rate`), where
+    known; the sample; how many clusters would show that it stays within the margin (`needed`); and
+    what a cluster is called.
+    """
 
-    rows: ResultRows
-    versions: Versions
-    scale: Scale
-    rule: DecisionSettings
+    change: ResultRow
+    before: ResultRow
+    same: ResultRow | None
+    rate: ResultRow | None
+    sample: ClusterCounts
+    needed: float
+    noun: str
     margin: float
 
-    def _row(self, statistic: str, first: str = "", second: str = "") -> ResultRow | None:
-        raters = (first, second) if first else (self.versions.before, self.versions.after)
-        found = (self.rows.get(statistic, *raters, subset) for subset in ("all", BINARY_ALL))
-        return next((row for row in found if row is not None), None)
+    @classmethod
+    def of(cls, rows: ResultRows, versions: Versions, scale: Scale, margin: float) -> _Case | None:
+        """Collect the evidence; None where people share too few units with both versions."""
+        pair = versions.before, versions.after
 
-    @property
-    def change(self) -> ResultRow | None:
-        """The change in kappa; None where people share too few units with both versions."""
-        return self._row(DRIFT)
+        def row(statistic: str, raters: tuple[str, str] = pair) -> ResultRow | None:
+            found = (rows.get(statistic, *raters, subset) for subset in ("all", BINARY_ALL))
+            return next((each for each in found if each is not None), None)
 
-    @property
-    def before(self) -> ResultRow | None:
-        """The earlier kappa with people."""
-        return self._row(KAPPA_BEFORE, "humans", self.versions.before)
-
-    @property
-    def answers(self) -> Answers:
-        """The share of the units answered before that have an answer now."""
-        return Answers(self._row(ANSWERED))
-
-    @property
-    def same(self) -> ResultRow | None:
-        """Agreement of both versions with each other."""
-        return self._row("observed_agreement")
-
-    @property
-    def rate(self) -> ResultRow | None:
-        """The change in how often the grader affirms."""
-        return self._row(RATE_CHANGE)
-
-    @property
-    def needed(self) -> float:
-        """Number of clusters that would show that it stays within the margin, if the estimates
-        stay.
-        """
-        row = self._row(NEEDED)
-        return row["estimate"] if row else math.inf
-
-    def sample(self, change: ResultRow) -> ClusterCounts:
-        """The sample on which the change was found."""
-        worth, rarer = self._row(WORTH), self._row(RARER)
-        clusters = change["n_clusters"]
-        return ClusterCounts(
-            clusters,
-            worth["estimate"] if worth else clusters,
-            rarer["estimate"] if rarer else 0.0,
-        )
-
-    def noun(self, row: ResultRow) -> str:
-        """What a cluster is called."""
-        if row["n_clusters"] == row["n_units"]:
-            return "unit"
-        return "pair" if self.scale.unit else "cluster"
+        change, before = row(DRIFT), row(KAPPA_BEFORE, ("humans", versions.before))
+        rarer, worth, needed = row(RARER), row(WORTH), row(NEEDED)
+        if change is None or before is None or rarer is None or worth is None:
+            return None
+        sample = ClusterCounts(change["n_clusters"], worth["estimate"], rarer["estimate"])
+        noun = "pair" if scale.unit else "cluster"
+        if change["n_clusters"] == change["n_units"]:
+            noun = "unit"
+        enough = needed["estimate"] if needed else math.inf
+        same, rate = row("observed_agreement"), row(RATE_CHANGE)
+        return cls(change, before, same, rate, sample, enough, noun, margin)
 
 
-def _still_answers(case: _Case) -> Requirement:
+def _still_answers(rows: ResultRows, versions: Versions, least: float) -> Requirement:
     """Require that the grader still answers what it answered."""
-    answers, least = case.answers, case.rule.min_coverage
+    answers = Answers(rows.get(ANSWERED, versions.before, versions.after))
 
     def why() -> list[Reason]:
         share, fewest, most = answers.share
@@ -379,18 +348,14 @@ def _still_answers(case: _Case) -> Requirement:
     return share_answered(answers, least, why, LEVEL)
 
 
-def _unchanged(case: _Case, change: ResultRow) -> Requirements:
+def _unchanged(case: _Case, answers: Requirement, rule: DecisionSettings) -> Requirements:
     """Require that the grader has not changed by more than the margin, on labels that could show
-    it.
+    it, and had agreed enough for a change to show.
     """
-    rule, margin, noun, before = case.rule, case.margin, case.noun(change), case.before
-    sample = case.sample(change)
-    counts = {
-        "both_kinds": of_both_kinds(sample.rarer, rule.min_rarer, noun),
-        "enough_clusters": enough_clusters(rounded_up(sample.worth), rule.min_clusters, noun),
-    }
-    growth = case.needed / sample.clusters if abs(change["estimate"]) < margin else None
-    low, estimate, high = change["low"], change["estimate"], change["high"]
+    margin, before = case.margin, case.before
+    counts = sample_is_enough(case.sample, rule, case.noun)
+    low, estimate, high = case.change["low"], case.change["estimate"], case.change["high"]
+    growth = case.needed / case.sample.clusters if abs(estimate) < margin else None
 
     def moved_less(ends: tuple[float, float, float], sentence: str) -> Requirement:
         state = state_of(met=ends[0] > -margin, broken=all_met(counts) and ends[2] < -margin)
@@ -401,75 +366,59 @@ def _unchanged(case: _Case, change: ResultRow) -> Requirements:
             unsettled=Bound(*ends, -margin, LEVEL, LEVEL, known_growth=growth),
         )
 
-    held = {
-        "answers": _still_answers(case),
+    kappa, least = (shown_apart(before[end], [margin]) for end in ("estimate", "low"))
+    hardly = Reason(written("drift.hardly_agreed", kappa=kappa, low=least, margin=margin))
+    return {
+        "answers": answers,
         "not_lower": moved_less((low, estimate, high), written("drift.lower", margin=margin)),
         "not_higher": moved_less((-high, -estimate, -low), written("drift.higher", margin=margin)),
         **counts,
+        "agreed_before": Requirement(
+            state_of(met=before["low"] > margin),
+            why=lambda: [hardly],
+            is_likely=before["estimate"] > margin,
+            unsettled=bound_of(before, margin, _LEVEL, either_way=True),
+        ),
     }
-    if before is not None:
-        held["agreed_before"] = _agreed(before, margin)
-    return held
 
 
-def _agreed(before: ResultRow, margin: float) -> Requirement:
-    """Require that the earlier kappa leaves room for a change."""
-    kappa, low = before["estimate"], before["low"]
-    ends = {"kappa": shown_apart(kappa, [margin]), "low": shown_apart(low, [margin])}
-    said = {**ends, "margin": margin}
-    return Requirement(
-        state_of(met=low > margin),
-        why=lambda: [Reason(written("drift.hardly_agreed", **said))],
-        is_likely=kappa > margin,
-        unsettled=Bound(low, kappa, before["high"], margin, LEVEL, LEVEL, either_way=True),
-    )
-
-
-def _decide(case: _Case) -> tuple[DriftVerdict, list[str], int]:
+def _decide(
+    case: _Case, answers: Requirement, rule: DecisionSettings
+) -> tuple[DriftVerdict, list[str], int]:
     """Verdict, sentences, and how many more clusters would decide."""
-    change, answers = case.change, _still_answers(case)
-    if change is None or math.isnan(change["estimate"]):
-        told = written("drift.few_shared", least=MIN_SHARED_UNITS)
-        if change is not None:
-            told = written("drift.undefined", why=reason_in_words(change["remarks"]))
-        missing = [each.sentence for each in answers.why()] if answers.is_broken else []
-        return ("changed" if missing else "cannot_tell"), [*missing, told], 0
-    noun, sample, held = case.noun(change), case.sample(change), dict(_unchanged(case, change))
-    figures = [_figures(case, change, noun), *_beside(case)]
+    noun, sample, held = case.noun, case.sample, dict(_unchanged(case, answers, rule))
+    figures = _figures(case)
     if against := reasons(held, "broken"):
         return "changed", [*(each.sentence for each in against), *figures], 0
     if all_met(held):
         return "unchanged", figures, 0
     within = held["not_lower"].is_met and held["not_higher"].is_met
-    if sample.clusters < case.rule.min_clusters:  # said with the advice
+    if sample.clusters < rule.min_clusters:  # said with the advice
         del held["enough_clusters"]
-    more = sample.more_to_settle(case.rule, held)
+    more = sample.more_to_settle(rule, held)
     told_of = [*reasons(held, "open"), *advice(sample.clusters, more, noun, undecided=not within)]
     return "cannot_tell", [*figures, *(each.sentence for each in told_of)], more or 0
 
 
-def _figures(case: _Case, change: ResultRow, noun: str) -> str:
-    kappa = case.before["estimate"] if case.before else math.nan
-    return written(
-        "drift.figures",
-        before=kappa,
-        after=kappa + change["estimate"],
-        change=signed(change["estimate"]),
-        interval=interval_of(
-            change["low"], change["high"], -case.margin, case.margin, alpha=LEVEL, sign="+"
-        ),
-        margin=case.margin,
-        sample=sample_of(change, noun),
-    )
-
-
-def _beside(case: _Case) -> list[str]:
-    """Return sentences on how far the grader agrees with itself, and on a change in how often it
-    affirms.
+def _figures(case: _Case) -> list[str]:
+    """Return sentences on the change, on how far the grader agrees with itself, and on a change in
+    how often it affirms.
     """
-    found = []
-    if (same := case.same) is not None:
-        found.append(written("drift.same", same=same["estimate"]))
+    change, kappa, margin = case.change, case.before["estimate"], case.margin
+    ends = change["low"], change["high"], -margin, margin
+    found = [
+        written(
+            "drift.figures",
+            before=kappa,
+            after=kappa + change["estimate"],
+            change=signed(change["estimate"]),
+            interval=interval_of(*ends, alpha=LEVEL, sign="+"),
+            margin=margin,
+            sample=sample_of(change, case.noun),
+        )
+    ]
+    if case.same is not None:
+        found.append(written("drift.same", same=case.same["estimate"]))
     rate = case.rate
     if rate is not None and (rate["low"] > 0 or rate["high"] < 0):
         name = "affirms_more" if rate["low"] > 0 else "affirms_less"

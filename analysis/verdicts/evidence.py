@@ -12,8 +12,8 @@ where what people add to the variance is the jackknife's, each person left out i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -27,12 +27,12 @@ from evenhand.analysis.bootstrap.influence import (
 )
 from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Deciding, Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.labels.matrix import BINARY, Coded, LabelMatrix
+from evenhand.analysis.labels.matrix import BINARY, LabelMatrix
 from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.notes import Remark
 from evenhand.analysis.planning.more_clusters import Pilot, surer_level
 from evenhand.analysis.results import BASELINES, ResultRow, ResultRows
-from evenhand.analysis.types import Array, Codes, Mask
+from evenhand.analysis.types import Array
 from evenhand.analysis.verdicts.comparison import (
     UNTUNED,
     AtNull,
@@ -91,12 +91,20 @@ def add_deciding_rows(
     labelled = np.flatnonzero((labels.codes[:, list(labels.humans)] >= 0).any(axis=1))
     left_out = resamples.left_out(labels.clusters[labelled])
     beside = Beside(left_out, margin, rule.margin_share)
-    readings = list(readings_of(labels))
-    compared = (beside.compared(each, _to_beat(rows, each.coded)) for each in readings)
-    found = [each for each in compared if each is not None and not math.isnan(each.excess)]
+    readings, found = list(readings_of(labels)), []
+    for reading in readings:
+        kappas = (
+            rows.get(deciding_kappa(reading.coded), "humans", name, reading.coded.subset)
+            for name in BASELINES
+        )
+        better = max((row["estimate"] for row in kappas if row is not None), default=math.nan)
+        compared = beside.compared(reading, better)
+        if compared is not None and not math.isnan(compared.excess):
+            found.append(compared)
     if not found:
         return
-    level = _level(found, rule, look, error)
+    once = [each.apart for each in found if each.reading.counts_once]
+    level = shared_level(once, len(found), rule, look, error)
     for each in found:
         if each.reading.at != UNTUNED:
             _add_bounds(rows, each, level)
@@ -106,36 +114,31 @@ def add_deciding_rows(
     _add_winner(rows, [each for each in found if not each.reading.at], level)
 
 
-def _to_beat(rows: ResultRows, coded: Coded) -> float:
-    """The better baseline's kappa."""
-    kind = deciding_kappa(coded)
-    found = (rows.get(kind, "humans", name, coded.subset) for name in BASELINES)
-    return max((row["estimate"] for row in found if row is not None), default=math.nan)
-
-
-def _level(
-    found: Sequence[Comparison], rule: DecisionSettings, look: int, error: float
+def shared_level(
+    influences: Sequence[Array], comparisons: int, rule: DecisionSettings, look: int, error: float
 ) -> Deciding:
-    """Return the level that this look may spend, shared by all comparisons of the rubric."""
+    """Return the level that this look may spend, shared by all `comparisons` of a rubric, of which
+    these are the clusters' influences (clusters,).
+    """
     alpha, after = (level_of_look(each, rule.looks, error) for each in (look, look + 1))
     if not alpha:
-        return Deciding(0.0, look, len(found), 0.0)
-    found = [each for each in found if each.reading.counts_once]
-    known = [each.apart for each in found if not np.isnan(each.apart).any()]
+        return Deciding(0.0, look, comparisons, 0.0)
+    known = [each for each in influences if not np.isnan(each).any()]
     together = simultaneous_level(np.column_stack(known), alpha) if known else alpha
-    return Deciding(together, look, len(found), together * after / alpha)
+    return Deciding(together, look, comparisons, together * after / alpha)
 
 
 def _add_bounds(rows: ResultRows, found: Comparison, level: Deciding) -> None:
     """Add the rows of one comparison."""
-    silent = _silent_reach(found, level.alpha, rows.heaviest)
     difference = _at_null(found.difference, found.below_people, level.alpha)
     people = _bounded_over_people(found, difference, level.alpha)
     at_margin = replace(level, margin=found.margin)
     of_share = replace(at_margin, margin_share=found.share)
-    from_people = found.share_of_people
     over_people = replace(
-        level, people=found.people.number, from_people=from_people, bar=-found.margin
+        level,
+        people=found.people.number,
+        from_people=found.share_of_people,
+        bar=-found.margin,
     )
     pooled = Remark("pooled_pairs") if found.pooled else ""
     # A constant grader is itself one of the baselines, whatever another cluster brings.
@@ -144,7 +147,7 @@ def _add_bounds(rows: ResultRows, found: Comparison, level: Deciding) -> None:
         above = Interval(found.excess, found.excess, found.excess)
     constant = Remark("constant_rater") if found.constant else ""
     chance = Interval.point(found.chance_within)
-    kappa = _bounded(found.people.kappa, found.people.influence, level.alpha, silent)
+    kappa = _bounded_kappa(found, level.alpha, rows.heaviest)
     for statistic, interval, deciding, note in (
         (NON_INFERIORITY, difference, of_share, pooled),
         (NON_INFERIORITY_PEOPLE, people, over_people, ""),
@@ -202,17 +205,24 @@ def _at_null(estimate: float, tested: AtNull, alpha: float) -> Interval:
     return tested.around(estimate, alpha)
 
 
-def _bounded(estimate: float, contributions: Array, alpha: float, silent: float) -> Interval:
-    """Return the estimate with both one-sided bounds; where nothing varies, `silent` away from it,
-    as far as unseen clusters could move it.
+def _bounded_kappa(found: Comparison, alpha: float, heaviest: float) -> Interval:
+    """Return people's kappa with both one-sided bounds; where nothing varies, as far away from it
+    as unseen clusters could move it.
+
+    As many clusters may disagree as would stay unseen in such a sample with a chance of `alpha`
+    (Clopper & Pearson 1934, for none of n). They may all be of the kind that counts `heaviest`,
+    being the least likely to be picked.
     """
+    estimate, contributions = found.people.kappa, found.people.influence
     if math.isnan(estimate):
         return Interval.undefined("too_few_raters")
     if not alpha:
         return Interval(estimate, math.nan, math.nan, (Remark("no_level"),))
     if not np.ptp(contributions) > 0:
-        unseen = (Remark("nothing_varies"),)
-        return Interval(estimate, estimate - silent, estimate + silent, unseen)
+        unseen = 1.0 - alpha ** (heaviest / max(found.counts[1], 1))
+        silent = float(min(unseen / max(1.0 - found.chance, 1e-9), 2.0))
+        varies_not = (Remark("nothing_varies"),)
+        return Interval(estimate, estimate - silent, estimate + silent, varies_not)
     below, above = reach(contributions, alpha), reach(-contributions, alpha)
     return Interval(estimate, estimate - below, estimate + above)
 
@@ -221,25 +231,10 @@ def _bounded_over_people(found: Comparison, these: Interval, alpha: float) -> In
     """The difference for people like these; None with fewer than three people."""
     if math.isnan(found.people.variance) or not alpha or math.isnan(these.low):
         return None
-    below, above = (
-        reach_over_people(
-            reached, found.people.variance, found.people.number, found.sample.worth, alpha
-        )
-        for reached in (these.estimate - these.low, these.high - these.estimate)
-    )
+    reached = np.array([these.estimate - these.low, these.high - these.estimate])
+    of_people = found.people.variance, found.people.number
+    below, above = reach_over_people(reached, *of_people, found.sample.worth, alpha).tolist()
     return Interval(found.difference, found.difference - below, found.difference + above)
-
-
-def _silent_reach(found: Comparison, alpha: float, heaviest: float) -> float:
-    """Largest distance of kappa from its estimate that is plausible though nothing varies: as many
-    clusters may disagree as would stay unseen in such a sample with a chance of `alpha` (Clopper &
-    Pearson 1934, for none of n). They may all be of the kind that counts `heaviest`, being the
-    least likely to be picked.
-    """
-    if not alpha:
-        return math.nan
-    unseen = 1.0 - alpha ** (heaviest / max(found.counts[1], 1))
-    return float(min(unseen / max(1.0 - found.chance, 1e-9), 2.0))
 
 
 def add_part_rows(
@@ -260,49 +255,26 @@ def add_part_rows(
     """
     if not readings:
         return
-    parts = list(_parts(readings[0].coded.clusters, beside, columns))
+    parts, clusters = [], readings[0].coded.clusters
+    for name, chosen in (part for column in columns for part in column.parts()):
+        inside = beside.left_out.only(np.unique(clusters[chosen]))
+        parts.append((name, chosen, Beside(inside, beside.margin, beside.margin_share)))
     for reading in readings:
-        for part in parts:
-            coded = part.of(reading.coded)
+        for name, chosen, of_units in parts:
+            coded = reading.coded.only(chosen, reading.coded.part(name))
             people = coded.people_beside(reading.grader)
-            inside = coded.labelled[:, reading.grader] & coded.labelled_by_any(people)
+            both = coded.labelled[:, reading.grader] & coded.labelled_by_any(people)
             of_part = Reading(coded, reading.grader, reading.at)
-            found = part.beside.compared(of_part, to_beat=0.0)
-            bounds = _bounded_in_part(found, alpha / len(parts), min_rarer)
+            found = of_units.compared(of_part, to_beat=0.0)
+            if found is None:
+                bounds = Interval.undefined("too_few_labels")
+            elif found.sample.rarer < min_rarer or found.sample.worth < MIN_CLUSTERS or not alpha:
+                bounds = Interval.point(found.difference, Remark("too_few_labels"))
+            else:
+                bounds = found.below_people.around(found.difference, alpha / len(parts))
             held = bounds.held(Deciding(margin=found.margin) if found else None)
-            counts = part.beside.left_out.count(coded.clusters, inside)
+            counts = of_units.left_out.count(coded.clusters, both)
             rows.add(PART, held, counts, **of_part.key)
-
-
-@dataclass(frozen=True)
-class _Part:
-    """Units of one part of the sample, and graders compared with people on them."""
-
-    name: str
-    chosen: Mask
-    beside: Beside
-
-    def of(self, coded: Coded) -> Coded:
-        """The labels in this part."""
-        return coded.only(self.chosen, coded.part(self.name))
-
-
-def _parts(clusters: Codes, beside: Beside, columns: Sequence[UnitColumn]) -> Iterator[_Part]:
-    for column in columns:
-        for code, value in enumerate(column.values):
-            chosen = column.codes == code
-            if chosen.any():
-                kept = np.unique(clusters[chosen])
-                inside = Beside(beside.left_out.only(kept), beside.margin, beside.margin_share)
-                yield _Part(f"{column.name}={value}", chosen, inside)
-
-
-def _bounded_in_part(found: Comparison | None, alpha: float, min_rarer: int) -> Interval:
-    if found is None:
-        return Interval.undefined("too_few_labels")
-    if found.sample.rarer < min_rarer or found.sample.worth < MIN_CLUSTERS or not alpha:
-        return Interval.point(found.difference, Remark("too_few_labels"))
-    return found.below_people.around(found.difference, alpha)
 
 
 def part_of(row: ResultRow) -> str:
@@ -395,35 +367,33 @@ def pilots(rows: Iterable[ResultRow]) -> list[Pilot]:
     """Return each grader compared with people, on the labels that its verdict is taken from, where
     there are bounds.
     """
+    from scipy.special import stdtrit
+
     compared = [row for row in rows if row["rater_a"] == "humans" and not row["at"]]
     wider = {
         (row["rubric"], row["rater_b"]): row
         for row in compared
         if row["statistic"] == NON_INFERIORITY_PEOPLE
     }
-    return [
-        _pilot(row, wider.get((row["rubric"], row["rater_b"])))
-        for row in compared
-        if row["statistic"] == NON_INFERIORITY and row["high"] > row["low"]
-    ]
-
-
-def _pilot(row: ResultRow, wider: ResultRow | None) -> Pilot:
-    from scipy.special import stdtrit
-
-    level = row["deciding"] or Deciding()
-    over_people = (wider["deciding"] if wider else None) or Deciding(from_people=math.nan)
-    reached = (row["high"] - row["low"]) / 2
-    of_clusters = (reached / float(stdtrit(row["n_clusters"] - 1, 1.0 - level.alpha))) ** 2
-    share = over_people.from_people
-    return Pilot(
-        rubric=row["rubric"],
-        grader=row["rater_b"],
-        difference=row["estimate"],
-        margin=level.margin,
-        of_clusters=of_clusters,
-        clusters=row["n_clusters"],
-        of_people=of_clusters * share / (1.0 - share),
-        people=over_people.people,
-        alpha=level.next_alpha,
-    )
+    found = []
+    for row in compared:
+        if row["statistic"] != NON_INFERIORITY or not row["high"] > row["low"]:
+            continue
+        level, over_people = row["deciding"] or Deciding(), Deciding(from_people=math.nan)
+        if like_these := wider.get((row["rubric"], row["rater_b"])):
+            over_people = like_these["deciding"] or over_people
+        reached, share = (row["high"] - row["low"]) / 2, over_people.from_people
+        of_clusters = (reached / float(stdtrit(row["n_clusters"] - 1, 1.0 - level.alpha))) ** 2
+        pilot = Pilot(
+            rubric=row["rubric"],
+            grader=row["rater_b"],
+            difference=row["estimate"],
+            margin=level.margin,
+            of_clusters=of_clusters,
+            clusters=row["n_clusters"],
+            of_people=of_clusters * share / (1.0 - share),
+            people=over_people.people,
+            alpha=level.next_alpha,
+        )
+        found.append(pilot)
+    return found

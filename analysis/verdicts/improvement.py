@@ -276,17 +276,13 @@ def prove(labels: LabelMatrix, old: str, new: str, rule: DecisionSettings, look:
     known = replace(known, low=found.low, high=found.high)
     if found.high < 0:
         return replace(known, outcome="worse")
-    why = tuple(_lacking(paired, score_of(labels, new), rule)) if found.low > 0 else ()
-    return replace(known, outcome="better" if found.low > 0 and not why else "not_shown", why=why)
-
-
-def _lacking(paired: Paired, score: Score, rule: DecisionSettings) -> list[str]:
-    """Reasons for which a bound above 0 does not count."""
-    sample, found = paired.after.sample, []
+    if not found.low > 0:
+        return known
+    sample, answered, why = paired.after.sample, score_of(labels, new).answered, []
     if rounded_up(sample.worth) < rule.min_clusters:
-        found.append(written("improve.few_clusters", worth=sample.worth, needed=rule.min_clusters))
+        why.append(written("improve.few_clusters", worth=sample.worth, needed=rule.min_clusters))
     if sample.rarer < rule.min_rarer:
-        found.append(written("improve.few_rarer", rarer=sample.rarer, needed=rule.min_rarer))
-    if score.answered < rule.min_coverage:
-        found.append(written("improve.answers", share=score.answered, needed=rule.min_coverage))
-    return found
+        why.append(written("improve.few_rarer", rarer=sample.rarer, needed=rule.min_rarer))
+    if answered < rule.min_coverage:
+        why.append(written("improve.answers", share=answered, needed=rule.min_coverage))
+    return replace(known, outcome="not_shown" if why else "better", why=tuple(why))

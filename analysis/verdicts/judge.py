@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypedDict
+from typing import TypedDict
 
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS
 from evenhand.analysis.labels.matrix import LabelMatrix
@@ -87,30 +87,24 @@ def judge_graders(
     rows: ResultRows, labels: LabelMatrix, *, rule: DecisionSettings, cluster_noun: str
 ) -> list[Verdict]:
     """Return a verdict for each grader of a rubric, read off its results rows."""
-    graders = [labels.raters[model] for model in labels.models]
-    if rule.reference:
-        found = [_beside_reference(rows, labels, grader, rule, cluster_noun) for grader in graders]
-    else:
-        found = [_judge(case_of(rows, labels, grader, rule, cluster_noun)) for grader in graders]
-    for verdict in found:
-        verdict["rates"] = rates_of(rows, rule.reference or "humans", verdict["grader"])
+    found = []
+    for grader in (labels.raters[model] for model in labels.models):
+        given = rows, labels, grader, rule, cluster_noun
+        if rule.reference:
+            verdict = _verdict(labels.scale.name, grader, *judge_against_reference(*given))
+        else:
+            verdict = _judge(case_of(*given))
+        verdict["rates"] = rates_of(rows, rule.reference or "humans", grader)
+        found.append(verdict)
     return found
-
-
-def _beside_reference(
-    rows: ResultRows, labels: LabelMatrix, grader: str, rule: DecisionSettings, noun: str
-) -> Verdict:
-    decision, evidence, kappa = judge_against_reference(rows, labels, grader, rule, noun)
-    kappas = [kappa] if kappa else []
-    return _verdict(labels.scale.name, grader, decision, kappas, keys_of(evidence))
 
 
 def _verdict(
     rubric: str,
     grader: str,
     decision: Decision,
-    kappas: Sequence[ResultRow],
     evidence: list[list[str]],
+    kappas: Sequence[ResultRow],
 ) -> Verdict:
     """Write down a decision, with the rows that it rests on."""
     return Verdict(
@@ -139,10 +133,15 @@ def _judge(case: Case) -> Verdict:
     view = case.present if decision.threshold is None else case.tuned
     kappas = [view.kappa, view.bounds.people] if view.bounds and view.kappa else []
     chance = view.bounds.chance["estimate"] if view.bounds else math.nan
+    short, passes = [decision.short], decision.judgement in wording.PASSES
+    if case.people.copied:
+        short = [decision.short, wording.copied(case)] if passes else [wording.copied(case)]
+    if passes and view.bounds is not None and not view.bounds.survives:
+        short.append(written("short.if_wrong_fails"))
     return {
-        **_verdict(case.rubric, case.grader, decision, kappas, case.evidence),
+        **_verdict(case.rubric, case.grader, decision, case.evidence, kappas),
         "sentence": replace(decision, reasons=[*decision.reasons, *also]).text,
-        "reason": _short(case, decision),
+        "reason": "; ".join(short),
         "limits": wording.limits(case),
         "promising": decision.promising and not case.people.copied,
         "chance": None if math.isnan(chance) else chance,
@@ -150,30 +149,19 @@ def _judge(case: Case) -> Verdict:
     }
 
 
-def _short(case: Case, decision: Decision) -> str:
-    """Return the deciding reasons in a few words; if the grader copies a person, or a pass rests on
-    the answers that are missing, say so.
-    """
-    passes = decision.judgement in wording.PASSES
-    if case.people.copied and not passes:
-        return wording.copied(case)
-    found = [decision.short, *([wording.copied(case)] if case.people.copied else [])]
-    bounds = (case.present if decision.threshold is None else case.tuned).bounds
-    if passes and bounds is not None and not bounds.survives:
-        found.append(written("short.if_wrong_fails"))
-    return "; ".join(found)
-
-
 def _decide(case: Case) -> Decision:
     """Decide, in the order of the picture in docs/concepts.md."""
     present, tuned, bounds = case.present, case.tuned, case.present.bounds
     answers = answers_enough(case.answers, case.rule.min_coverage, case.noun)
-    faults = reasons(no_faults(case, present), "broken")
-    missing, against = _missing(case), _against(case)
+    held, no_fault = as_good_as_people(case, bounds) if bounds else {}, no_faults(case, present)
+    promising = bool(held) and likely_met({**held, **no_fault})
+    faults = reasons(no_fault, "broken")
+    missing, against = _missing(case, held, promising), _against(case, held)
+    relabel = NextStep(kind="annotators", number=len(case.people.opposed))
     if case.shares_nothing:
-        return wording.cannot_tell(case, [*faults, _plainly("no_shared_unit")])
+        return wording.cannot_tell(case, [*faults, wording.plainly("no_shared_unit")])
     if answers.is_broken:
-        return wording.leaves_too_much_out(case, answers.why())
+        return wording.do_not_use(case, answers.why(), "leaves_out")
     if case.selective is not None:
         at_random = NextStep(kind="overlap", number=wording.ITEMS_AT_RANDOM)
         chosen = wording.selective(*case.selective)
@@ -181,7 +169,7 @@ def _decide(case: Case) -> Decision:
     passes = not (missing.reasons or against or faults or tuned.is_compared)
     at_threshold = _passing_at_threshold(case)
     if case.people.opposed and (passes or at_threshold):
-        return wording.cannot_tell(case, [*faults, wording.opposed(case)], step=_annotators(case))
+        return wording.cannot_tell(case, [*faults, wording.opposed(case)], step=relabel)
     if case.people.copied and (passes or at_threshold):
         return wording.cannot_tell(case, [*faults, wording.never_passes(case)])
     if passes and bounds is not None:
@@ -198,15 +186,13 @@ def _decide(case: Case) -> Decision:
         return wording.only_with_correction(case, [*against, *faults])
     if against:
         return wording.do_not_use(case, against)
-    told = [*faults, *missing.reasons]
+    told, step, below = [*faults, *missing.reasons], missing.step, None
     if case.people.opposed:
-        told, missing = [*told, wording.opposed(case)], replace(missing, step=_annotators(case))
-    step, promising = missing.step, _is_promising(case)
-    return wording.cannot_tell(case, told, missing.more, step, promising, _below_people(case))
-
-
-def _annotators(case: Case) -> NextStep:
-    return NextStep(kind="annotators", number=len(case.people.opposed))
+        told, step = [*told, wording.opposed(case)], relabel
+    if bounds and held["both_kinds"].is_met and held["enough_clusters"].is_met:
+        within, high = held["within_margin"].state, case.deciding(bounds)["high"]
+        below = bounds if within == "open" and -bounds.margin <= high < 0 else None
+    return wording.cannot_tell(case, told, missing.more, step, promising, below)
 
 
 @dataclass(frozen=True)
@@ -221,8 +207,11 @@ class _Missing:
     promising: bool = False
 
 
-def _missing(case: Case) -> _Missing:
-    """Return why the grader has not passed as it is; nothing where it meets every requirement."""
+def _missing(case: Case, known: Requirements, promising: bool) -> _Missing:
+    """Return why the grader has not passed as it is; nothing where it meets every requirement.
+
+    It is `promising` if it would meet every requirement with bounds as narrow as its estimates.
+    """
     bounds, rule = case.present.bounds, case.rule
     if case.people.number >= 2 and not case.people.meet:
         at_random = NextStep(kind="overlap", number=wording.ITEMS_AT_RANDOM)
@@ -230,10 +219,10 @@ def _missing(case: Case) -> _Missing:
     impossible = _impossible(case)
     if impossible or bounds is None or case.present.kappa is None:
         few = _too_few_shared(case)
-        return few or _Missing([impossible or _plainly("undefined_plainly")])
+        return few or _Missing([impossible or wording.plainly("undefined_plainly")])
     if _has_no_level(bounds):
         return _too_few_shared(case) or _without_level(bounds)
-    held = dict(as_good_as_people(case, bounds))
+    held = dict(known)
     people = held["people_agree"]
     if not people.is_met and not people.is_likely:
         return _Missing(people.why(), step=NextStep(kind="rubric", number=0))
@@ -245,7 +234,11 @@ def _missing(case: Case) -> _Missing:
         del held["enough_clusters"]
     missing = reasons(held, "open", "broken")
     more = sample.more_to_settle(rule, held)
-    people_asked = None if more is not None else _more_people(case, held)
+    # Further people may decide it on the present clusters, where more clusters would not.
+    growths = [each.people_growth for each in unsettled(held) if each.of_people > 0]
+    people_asked = None
+    if more is None and growths and max(growths) <= MOST_PEOPLE:
+        people_asked = rounded_up(case.people.number * (max(growths) - 1.0))
     undecided = bool(missing)
     if more is None and not people_asked and lacking > 0:  # too few to tell how many it will take
         more, undecided = lacking, False
@@ -254,7 +247,7 @@ def _missing(case: Case) -> _Missing:
         more,
         case.noun,
         undecided=undecided,
-        promising=_is_promising(case),
+        promising=promising,
         people=people_asked,
         look=bounds.level.look,
     )
@@ -266,29 +259,6 @@ def _without_level(bounds: Bounds) -> _Missing:
     """What is lacking where no verdict is given at this look."""
     step = None if bounds.level.look else NextStep(kind="look", number=0)
     return _Missing([wording.no_level(bounds.level.look)], step=step)
-
-
-def _below_people(case: Case) -> Bounds | None:
-    """The bounds by which the grader is clearly below people while it may be within the margin;
-    None where they show nothing, or are of too few labels to be trusted.
-    """
-    bounds = case.present.bounds
-    if bounds is None:
-        return None
-    held, high = as_good_as_people(case, bounds), case.deciding(bounds)["high"]
-    trusted = held["both_kinds"].is_met and held["enough_clusters"].is_met
-    is_open = held["within_margin"].state == "open" and -bounds.margin <= high < 0
-    return bounds if trusted and is_open else None
-
-
-def _is_promising(case: Case) -> bool:
-    """Return True if more labels may let the grader pass: it would meet every requirement with
-    bounds as narrow as its estimates.
-    """
-    bounds = case.present.bounds
-    if bounds is None:
-        return False
-    return likely_met({**as_good_as_people(case, bounds), **no_faults(case, case.present)})
 
 
 def _too_few_shared(case: Case) -> _Missing | None:
@@ -304,16 +274,6 @@ def _too_few_shared(case: Case) -> _Missing | None:
     if more <= 0:
         return None
     return _Missing(wording.advice(clusters, more, case.noun, undecided=False), more)
-
-
-def _more_people(case: Case, held: Requirements) -> int | None:
-    """Number of further people who would decide it on the present clusters, where more clusters
-    would not; None if no realistic number would.
-    """
-    growths = [each.people_growth for each in unsettled(held) if each.of_people > 0]
-    if not growths or max(growths) > MOST_PEOPLE:
-        return None
-    return rounded_up(case.people.number * (max(growths) - 1.0))
 
 
 def _passing_at_threshold(case: Case) -> tuple[Bounds, ResultRow] | None:
@@ -363,10 +323,9 @@ def _is_informative(case: Case) -> bool:
     )
 
 
-def _against(case: Case) -> list[Reason]:
+def _against(case: Case, held: Requirements) -> list[Reason]:
     """Reasons that the grader clearly is not as good as people."""
     bounds, kappa, found = case.present.bounds, case.present.kappa, []
-    held = as_good_as_people(case, bounds) if bounds is not None else {}
     if bounds is not None and held["within_margin"].is_broken:
         found.append(wording.below(case, bounds))
     if kappa is not None and _is_large_enough(case, held):
@@ -395,44 +354,27 @@ def _impossible(case: Case) -> Reason | None:
     """Return the reason why no verdict is possible at all, if there is one."""
     bounds, difference = case.present.bounds, case.present.difference
     if case.people.number == 0 and not case.people.copied:
-        return _plainly("nobody")
+        return wording.plainly("nobody")
     if difference is None or case.present.kappa is None:
-        return _plainly("no_shared_unit")
+        return wording.plainly("no_shared_unit")
     if case.people.number < 2:
         return wording.one_person(case)
     if _unfit(case):
-        return _plainly("two_people")
+        return wording.plainly("two_people")
     if bounds is None and math.isnan(difference["estimate"]):
         return wording.undefined(difference)
     if math.isnan(case.to_beat):
-        return _plainly("baselines_undefined")
+        return wording.plainly("baselines_undefined")
     if bounds is None:
-        return _plainly("undefined_plainly")
+        return wording.plainly("undefined_plainly")
     if _has_no_level(bounds):
         return None  # another look may have one
     for row in (case.deciding(bounds), bounds.above):
         if math.isnan(row["low"]):
-            return _plainly("no_interval")
+            return wording.plainly("no_interval")
     return None
 
 
 def _has_no_level(bounds: Bounds) -> bool:
     """Return True if nothing of the error allowed is left for this look, or it is none."""
     return says(bounds.difference["remarks"], "no_level")
-
-
-_SHORT = {"baselines_undefined": "undefined", "undefined_plainly": "undefined"}
-
-
-def _plainly(
-    name: Literal[
-        "nobody",
-        "no_shared_unit",
-        "two_people",
-        "baselines_undefined",
-        "undefined_plainly",
-        "no_interval",
-    ],
-) -> Reason:
-    """A reason without figures."""
-    return Reason(written(f"because.{name}"), written(f"short.{_SHORT.get(name, name)}"))

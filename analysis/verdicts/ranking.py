@@ -79,16 +79,30 @@ def rank_graders(results: pd.DataFrame, verdicts: Iterable[Verdict]) -> dict[str
     verdicts only come after those that hold for both. Among graders that pass the cheapest leads,
     since all meet the rule; among the others the one that agrees with people best.
     """
-    rows = _Rows(results)
+    records: list[TableRow] = results.to_dict("records")  # type: ignore[assignment]
+    by_key: dict[tuple[str, ...], TableRow] = {key_of(row): row for row in records}
+    shifts = [row for row, p in audited(records) if status_of(row, p) == "found"]
     found: dict[str, list[Candidate]] = {}
     for verdict in verdicts:
-        found.setdefault(verdict["rubric"], []).append(rows.candidate(verdict))
-    return {rubric: _ranked(each) for rubric, each in found.items()}
-
-
-def _ranked(candidates: Sequence[Candidate]) -> list[Candidate]:
-    marked = [_marked(each, candidates) for each in candidates]
-    return sorted(marked, key=_place)
+        rubric, grader = verdict["rubric"], verdict["grader"]
+        difference, kappa = (
+            by_key[key] if key else None
+            for key in deciding_keys(verdict["verdict"], verdict["evidence"])
+        )
+        own = [row for row in shifts if (row["rubric"], audited_grader(row)) == (rubric, grader)]
+        candidate = Candidate(
+            verdict=verdict,
+            difference=difference,
+            kappa=kappa,
+            coverage=by_key.get((rubric, COVERAGE, "", grader, "all", "")),
+            worst_bias=max(own, key=lambda row: abs(row["estimate"]), default=None),
+            price=by_key.get((rubric, PRICE, "", grader, "all", "")),
+        )
+        found.setdefault(rubric, []).append(candidate)
+    return {
+        rubric: sorted((_marked(each, among) for each in among), key=_place)
+        for rubric, among in found.items()
+    }
 
 
 def _place(candidate: Candidate) -> tuple[int, bool, float, float, str]:
@@ -107,34 +121,6 @@ def _marked(candidate: Candidate, among: Sequence[Candidate]) -> Candidate:
     )
     known = math.isfinite(candidate.usd) and math.isfinite(candidate.agreement)
     return replace(candidate, best_buy=known and not dominated)
-
-
-class _Rows:
-    """Results rows, looked up for a verdict."""
-
-    def __init__(self, results: pd.DataFrame) -> None:
-        records: list[TableRow] = results.to_dict("records")  # type: ignore[assignment]
-        self._by_key: dict[tuple[str, ...], TableRow] = {key_of(row): row for row in records}
-        self._shifts = [row for row, p in audited(records) if status_of(row, p) == "found"]
-
-    def candidate(self, verdict: Verdict) -> Candidate:
-        """The verdict with the rows that it rests on, the worst bias and the price."""
-        rubric, grader = verdict["rubric"], verdict["grader"]
-        difference, kappa = (
-            self._by_key[key] if key else None
-            for key in deciding_keys(verdict["verdict"], verdict["evidence"])
-        )
-        shifts = [
-            row for row in self._shifts if (row["rubric"], audited_grader(row)) == (rubric, grader)
-        ]
-        return Candidate(
-            verdict=verdict,
-            difference=difference,
-            kappa=kappa,
-            coverage=self._by_key.get((rubric, COVERAGE, "", grader, "all", "")),
-            worst_bias=max(shifts, key=lambda row: abs(row["estimate"]), default=None),
-            price=self._by_key.get((rubric, PRICE, "", grader, "all", "")),
-        )
 
 
 Key = tuple[str, ...]
@@ -187,8 +173,11 @@ def recommend(candidates: Sequence[Candidate], rubric: str) -> Recommendation | 
     called = rubric or written("recommend.nameless")
     best, *others = candidates
     if best.verdict["verdict"] in PASSES:
-        head = _use(best, called, _is_cheaper(best, others))
-        return Recommendation(rubric, " ".join([head, *_also(others)]), head)
+        head = sentence = _use(best, called, _is_cheaper(best, others))
+        names = [_with_condition(each) for each in others if each.verdict["verdict"] in PASSES]
+        if names:
+            sentence = f"{head} {written('recommend.also', graders=' and '.join(names))}"
+        return Recommendation(rubric, sentence, head)
     sentence = _not_yet(candidates, called)
     if any(each.limit == "people_differ_more" for each in candidates):
         sentence = f"{sentence} {written('recommend.people_differ_more', rubric=called)}"
@@ -210,22 +199,16 @@ def _is_cheaper(best: Candidate, others: Sequence[Candidate]) -> bool:
 
 def _use(best: Candidate, rubric: str, is_cheaper: bool) -> str:
     verdict, at = best.verdict, best.verdict["threshold"]
-    fields = {"grader": verdict["grader"], "rubric": rubric}
     agrees = verdict["verdict"] == "agrees_with_reference"
     if at is not None:
-        return written(f"recommend.{'agrees_at' if agrees else 'use_at'}", **fields, threshold=at)
-    if agrees:
-        return written("recommend.agrees", **fields)
-    if verdict["holds_for"]:
+        name = "agrees_at" if agrees else "use_at"
+    elif agrees:
+        name = "agrees"
+    elif verdict["holds_for"]:
         name = {"labels": "use_labels", "binary": "use_binary"}[verdict["holds_for"]]
-        return written(f"recommend.{name}", **fields)
-    return written("recommend.use_cheapest" if is_cheaper else "recommend.use", **fields)
-
-
-def _also(others: Sequence[Candidate]) -> list[str]:
-    """Sentences on other graders that pass, each with its condition."""
-    names = [_with_condition(each) for each in others if each.verdict["verdict"] in PASSES]
-    return [written("recommend.also", graders=" and ".join(names))] if names else []
+    else:
+        name = "use_cheapest" if is_cheaper else "use"
+    return written(f"recommend.{name}", grader=verdict["grader"], rubric=rubric, threshold=at)
 
 
 def _with_condition(candidate: Candidate) -> str:
@@ -244,13 +227,9 @@ def _not_yet(candidates: Sequence[Candidate], rubric: str) -> str:
     hopes = [c for c in candidates if c.verdict["promising"] and c.verdict["more_clusters"] > 0]
     corrected = best.verdict["verdict"] == "only_with_correction"
     if hopes:
-        cheapest = min(hopes, key=lambda each: each.verdict["more_clusters"])
-        first = written(
-            "recommend.label_more",
-            rubric=rubric,
-            reason=cheapest.verdict["reason"],
-            grader=cheapest.verdict["grader"],
-        )
+        cheapest = min(hopes, key=lambda each: each.verdict["more_clusters"]).verdict
+        hope = {"grader": cheapest["grader"], "reason": cheapest["reason"]}
+        first = written("recommend.label_more", rubric=rubric, **hope)
         return f"{first} {written('recommend.until_then', **fields)}" if corrected else first
     if corrected:
         return written("recommend.correction", rubric=rubric, **fields)

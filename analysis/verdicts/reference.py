@@ -20,22 +20,13 @@ import numpy as np
 
 from evenhand.analysis.agreement.overlap import KappaMeans, Overlap
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, deciding_kappa
-from evenhand.analysis.bias import Finding, flagged
-from evenhand.analysis.bootstrap.influence import (
-    ALPHA,
-    influence,
-    level_of_look,
-    simultaneous_level,
-)
+from evenhand.analysis.bootstrap.influence import ALPHA, influence, level_of_look
 from evenhand.analysis.bootstrap.intervals import Deciding, Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.shares import share_bounds
-from evenhand.analysis.injection import Audit, audit_of
 from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix
 from evenhand.analysis.labels.units import effective_size
 from evenhand.analysis.notes import Remark, reason_in_words, says
-from evenhand.analysis.people.disagreements import COVERAGE
-from evenhand.analysis.planning.more_clusters import Bound
 from evenhand.analysis.requirement import (
     ClusterCounts,
     Reason,
@@ -44,37 +35,23 @@ from evenhand.analysis.requirement import (
     all_met,
     likely_met,
     reasons,
-    rounded_up,
     state_of,
 )
 from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.statistics import shown_apart
-from evenhand.analysis.types import Array
-from evenhand.analysis.verdicts.case import RECOMMENDED, Answers
+from evenhand.analysis.types import Array, Mask
+from evenhand.analysis.verdicts import requirements, wording
+from evenhand.analysis.verdicts.case import Answers, Case, case_of, keys_of
 from evenhand.analysis.verdicts.comparison import (
     HELD_OUT,
-    TUNED_FOR,
     UNTUNED,
     Points,
     Reading,
     readings_of,
     sizes_of,
 )
-from evenhand.analysis.verdicts.requirements import (
-    answers_enough,
-    enough_clusters,
-    of_both_kinds,
-    robust,
-    unbiased,
-)
-from evenhand.analysis.verdicts.wording import (
-    Decision,
-    NextStep,
-    advice,
-    interval_of,
-    no_level,
-    sample_of,
-)
+from evenhand.analysis.verdicts.evidence import shared_level
+from evenhand.analysis.verdicts.wording import Decision, NextStep
 from evenhand.study.settings.analysis import DecisionSettings
 from evenhand.texts import written
 
@@ -109,67 +86,65 @@ def add_reference_rows(
     if not alone.humans or not alone.scored[:, alone.humans[0]].any():
         return
     left_out = resamples.left_out(alone.clusters[alone.scored[:, alone.humans[0]]])
-    found = [
-        each
-        for reading in readings_of(alone)
-        if reading.at != UNTUNED and (each := _Compared.of(reading, alone, left_out))
-    ]
-    alpha, after = (level_of_look(each, rule.looks, error) for each in (look, look + 1))
-    known = [each.apart for each in found if np.ptp(each.apart) > 0]
-    together = simultaneous_level(np.column_stack(known), alpha) if known and alpha else alpha
-    following = together * after / alpha if alpha else 0.0
-    level = Deciding(together, look, len(found), following)
+    readings = [reading for reading in readings_of(alone) if reading.at != UNTUNED]
+    found = [each for reading in readings if (each := _Compared.of(reading, left_out))]
+    alpha = level_of_look(look, rule.looks, error)
+    level = shared_level([influence(each.kappas) for each in found], len(found), rule, look, error)
     for each in found:
-        each.add(rows, alpha, level, rule)
+        each.add(rows, alone, alpha, level, rule)
 
 
+@dataclass(frozen=True)
 class _Compared:
-    """A grader compared with the reference, the only human there is, on one label view."""
+    """A grader compared with the `reference`, the only human there is, on one label view: the units
+    with `both` labels (units,), and kappa in the data and without each cluster (rows,).
+    """
 
-    def __init__(
-        self, reading: Reading, labels: LabelMatrix, left_out: Resamples, kappas: Array
-    ) -> None:
-        self.reading, self.labels, self.left_out = reading, labels, left_out
-        self.kappa, self.kappas, self.apart = float(kappas[0]), kappas, influence(kappas)
+    reading: Reading
+    reference: int
+    left_out: Resamples
+    both: Mask
+    kappas: Array
 
     @classmethod
-    def of(cls, reading: Reading, labels: LabelMatrix, left_out: Resamples) -> _Compared | None:
+    def of(cls, reading: Reading, left_out: Resamples) -> _Compared | None:
         """Compare a label view with the reference; None where fewer than 30 units have both labels,
         or kappa is undefined.
         """
-        coded, grader = reading.coded, reading.grader
+        coded, grader, kind = reading.coded, reading.grader, deciding_kappa(reading.coded)
         (reference,) = coded.members("human")
-        both = coded.labelled[:, grader] & coded.labelled[:, reference]
+        both = np.asarray(coded.labelled[:, [grader, reference]].all(axis=1))
         if left_out.count(coded.clusters, both)[0] < MIN_SHARED_UNITS:
             return None
-        kind = deciding_kappa(coded)
         means = KappaMeans(coded, left_out, [kind]).with_rater([reference], grader, both)
         values = means[kind].values
-        return cls(reading, labels, left_out, values) if np.isfinite(values).all() else None
+        return (
+            cls(reading, reference, left_out, both, values) if np.isfinite(values).all() else None
+        )
 
-    def add(self, rows: ResultRows, alpha: float, level: Deciding, rule: DecisionSettings) -> None:
-        """Add the rows of this label view; the shares' bounds are at `alpha`."""
-        coded, grader = self.reading.coded, self.reading.grader
-        (reference,) = coded.members("human")
-        both = coded.labelled[:, grader] & coded.labelled[:, reference]
-        counts = self.left_out.count(coded.clusters, both)
-        about = {
-            "rater_a": coded.raters[reference],
-            "rater_b": coded.raters[grader],
-            "at": self.reading.at,
-        }
-        used = np.bincount(coded.codes[both, reference], minlength=coded.q)
-        worth = effective_size(sizes_of(coded, self.left_out, both))
-        found = self._bounded(level.alpha, worth)
-        at_bar = replace(level, bar=rule.reference_kappa)
-        rows.add(KAPPA, found.held(at_bar), counts, **about, subset=coded.subset)
-        rows.add(WORTH, Interval.point(worth), counts, **about, subset=coded.subset)
-        other = both & (coded.codes[:, reference] != used.argmax())
-        rarer = self.left_out.count(coded.clusters, other)[1]
-        rows.add(RARER, Interval.point(float(rarer)), counts, **about, subset=coded.subset)
-        if not self.labels.has_verdicts:
+    def add(
+        self,
+        rows: ResultRows,
+        labels: LabelMatrix,
+        alpha: float,
+        level: Deciding,
+        rule: DecisionSettings,
+    ) -> None:
+        """Add the rows of this label view of `labels`; the shares' bounds are at `alpha`."""
+        coded, grader, reference = self.reading.coded, self.reading.grader, self.reference
+        counts = self.left_out.count(coded.clusters, self.both)
+        about = self.reading.key | {"rater_a": coded.raters[reference]}
+        used = np.bincount(coded.codes[self.both, reference], minlength=coded.q)
+        worth = effective_size(sizes_of(coded, self.left_out, self.both))
+        kappa = self._bounded(level.alpha, worth).held(replace(level, bar=rule.reference_kappa))
+        other = self.both & (coded.codes[:, reference] != used.argmax())
+        rarer = Interval.point(float(self.left_out.count(coded.clusters, other)[1]))
+        for name, found in ((KAPPA, kappa), (WORTH, Interval.point(worth)), (RARER, rarer)):
+            rows.add(name, found, counts, **about)
+        if not labels.has_verdicts:
             return
-        verdicts = coded if coded.is_binary else self.labels.on_verdicts()
+        verdicts = coded if coded.is_binary else labels.on_verdicts()
+        about |= {"subset": verdicts.subset}
         for name, code, bar in (
             (SENSITIVITY, 0, rule.reference_sensitivity),
             (SPECIFICITY, 1, rule.reference_specificity),
@@ -182,18 +157,17 @@ class _Compared:
                 parts, wholes = self.left_out.by_cluster(verdicts.clusters, both).T
                 found = Interval(*share_bounds(parts, wholes, alpha))
             inside = self.left_out.count(verdicts.clusters, whole)
-            found = found.held(replace(level, bar=bar))
-            rows.add(name, found, inside, **about, subset=verdicts.subset)
+            rows.add(name, found.held(replace(level, bar=bar)), inside, **about)
 
     def _bounded(self, alpha: float, worth: float) -> Interval:
         """Return kappa with both one-sided bounds, taken at the null."""
+        kappa, coded, grader = float(self.kappas[0]), self.reading.coded, self.reading.grader
         if not alpha:
-            return Interval(self.kappa, np.nan, np.nan, (Remark("no_level"),))
-        coded, grader = self.reading.coded, self.reading.grader
-        both = np.asarray(coded.labelled[:, grader])
-        overlap = Overlap.of(coded, self.left_out, coded.members("human"), both)
+            return Interval(kappa, np.nan, np.nan, (Remark("no_level"),))
+        units = np.asarray(coded.labelled[:, grader])
+        overlap = Overlap.of(coded, self.left_out, coded.members("human"), units)
         points = Points.of(overlap, self.left_out, [grader])
-        return points.at_null(self.kappas, worth).around(self.kappa, alpha)
+        return points.at_null(self.kappas, worth).around(kappa, alpha)
 
 
 @dataclass(frozen=True)
@@ -237,76 +211,35 @@ class _View:
 
 def judge_against_reference(
     rows: ResultRows, labels: LabelMatrix, grader: str, rule: DecisionSettings, noun: str
-) -> tuple[Decision, list[ResultRow], ResultRow | None]:
-    """The decision, the rows it rests on, and the grader's kappa with the reference."""
-    case = _case(rows, labels, grader, rule, noun)
-    decision = _decide(case)
-    view = case.present if decision.threshold is None else case.tuned
-    bars = view.bars if view else ()
-    return decision, case.evidence, next((row for row, _ in bars), None)
+) -> tuple[Decision, list[list[str]], list[ResultRow]]:
+    """The decision, the keys of the rows it rests on, and the grader's kappa with the reference,
+    where it has one.
+    """
+    subset = "all" if rows.get(KAPPA, rule.reference, grader) else BINARY_ALL
+    present = _View.of(rows, rule, grader, subset)
+    tuned = _View.of(rows, rule, grader, BINARY_ALL, HELD_OUT)
+    case = case_of(rows, labels, grader, rule, noun)
+    case = replace(case, answers=Answers(case.answers.coverage))
+    decision = _decide(case, present, tuned)
+    evidence = [row for view in (present, tuned) if view for row in view.rows]
+    evidence += [row for row in (case.tuned.advised, case.answers.coverage) if row is not None]
+    evidence += case.injection.rows(rule.injection) if case.injection else ()
+    evidence += [each.row for each in case.present.biases]
+    deciding = present if decision.threshold is None else tuned
+    kappa = [row for row, _ in deciding.bars[:1]] if deciding else []
+    return decision, keys_of(evidence), kappa
 
 
-@dataclass(frozen=True)
-class _Case:
-    rubric: str
-    grader: str
-    rule: DecisionSettings
-    noun: str
-    present: _View | None
-    tuned: _View | None
-    advised: ResultRow | None
-    answers: Answers
-    biases: tuple[Finding, ...]
-    injection: Audit | None
-
-    @property
-    def evidence(self) -> list[ResultRow]:
-        """The rows that the verdict rests on."""
-        rows = [row for view in (self.present, self.tuned) if view for row in view.rows]
-        rows += [row for row in (self.advised, self.answers.coverage) if row is not None]
-        rows += self.injection.rows(self.rule.injection) if self.injection else ()
-        return [*rows, *(each.row for each in self.biases)]
-
-    @property
-    def fields(self) -> dict[str, object]:
-        """Fields that fill the verdict's sentence."""
-        place = f" on {self.rubric}" if self.rubric else ""
-        return {"grader": self.grader, "reference": self.rule.reference, "place": place}
-
-
-def _case(
-    rows: ResultRows, labels: LabelMatrix, grader: str, rule: DecisionSettings, noun: str
-) -> _Case:
-    subset = "all"
-    if rows.get(KAPPA, rule.reference, grader, "all") is None:
-        subset = BINARY_ALL
-    return _Case(
-        rubric=labels.scale.name,
-        grader=grader,
-        rule=rule,
-        noun=noun,
-        present=_View.of(rows, rule, grader, subset),
-        tuned=_View.of(rows, rule, grader, BINARY_ALL, HELD_OUT),
-        advised=rows.get(RECOMMENDED, "humans", grader, BINARY_ALL, TUNED_FOR),
-        answers=Answers(rows.get(COVERAGE, "", grader)),
-        biases=tuple(flagged(rows, grader, rule.bias_bound)),
-        injection=audit_of(rows.rows.values(), grader),
-    )
-
-
-def _agrees(case: _Case, view: _View) -> Requirements:
+def _agrees(case: Case, view: _View) -> Requirements:
     """Require that a grader, on one view of its labels, agrees with the reference."""
     rule, noun, sample = case.rule, case.noun, view.sample
-    counts = {
-        "both_kinds": of_both_kinds(sample.rarer, rule.min_rarer, noun),
-        "enough_clusters": enough_clusters(rounded_up(sample.worth), rule.min_clusters, noun),
-    }
+    counts = requirements.sample_is_enough(sample, rule, noun)
     bars = (_above_bar(*each, noun, decides=all_met(counts)) for each in view.bars)
     return {
-        "no_bias": unbiased(case.biases),
-        "robust": robust(case.injection, rule.injection),
+        "no_bias": requirements.unbiased(case.present.biases),
+        "robust": requirements.robust(case.injection, rule.injection),
         **{row["statistic"]: bar for (row, _), bar in zip(view.bars, bars, strict=True)},
-        "answers": answers_enough(case.answers, rule.min_coverage, noun),
+        "answers": requirements.answers_enough(case.answers, rule.min_coverage, noun),
         **counts,
     }
 
@@ -316,75 +249,53 @@ def _above_bar(row: ResultRow, bar: float, noun: str, *, decides: bool) -> Requi
     large enough.
     """
     state = state_of(met=row["low"] > bar, broken=decides and row["high"] < bar)
-    level = row["deciding"] or Deciding()
     return Requirement(
         state,
         why=lambda: [_figure(row, bar, noun, "bar_missed" if state == "broken" else "bar_open")],
         is_likely=row["estimate"] > bar,
-        unsettled=Bound(
-            row["low"],
-            row["estimate"],
-            row["high"],
-            bar,
-            level.alpha,
-            level.next_alpha,
-            varies=not says(row["remarks"], "nothing_varies"),
-        ),
+        unsettled=requirements.bound_of(row, bar, row["deciding"] or Deciding()),
     )
 
 
-def _decide(case: _Case) -> Decision:
-    view, tuned = case.present, case.tuned
+def _decide(case: Case, view: _View | None, tuned: _View | None) -> Decision:
+    fields = {**case.fields, "reference": case.rule.reference}
+    unclear = written("verdict.cannot_tell_reference", **fields)
     if view is None or not view.bars:
-        few = Reason(written("because.few_shared"), written("short.few_shared"))
-        return _cannot_tell(case, [few])
+        return Decision("cannot_tell", unclear, [wording.plainly("few_shared")])
     if says(view.bars[0][0]["remarks"], "no_level"):
-        return _cannot_tell(case, [no_level(0)], step=NextStep(kind="look", number=0))
+        step = NextStep(kind="look", number=0)
+        return Decision("cannot_tell", unclear, [wording.no_level(0)], step=step)
     held = dict(_agrees(case, view))
     if all_met(held):
         return _pass(case, view)
-    is_advised = case.advised is not None and says(case.advised["remarks"], "tuned")
+    advised = case.tuned.advised
+    is_advised = advised is not None and says(advised["remarks"], "tuned")
     if tuned is not None and is_advised and all_met(_agrees(case, tuned)):
-        return _pass(case, tuned, case.advised)
+        return _pass(case, tuned, advised)
     told_first = {"answers": held["answers"], **held}
     if against := reasons(told_first, "broken"):
-        head = written("verdict.disagrees", **case.fields)
+        head = written("verdict.disagrees", **fields)
         return Decision("disagrees_with_reference", head, against)
     sample, promising = view.sample, likely_met(held)
     if sample.clusters < case.rule.min_clusters:  # said with the advice
         del held["enough_clusters"]
     more = sample.more_to_settle(case.rule, held)
-    told = advice(sample.clusters, more, case.noun, undecided=True, promising=promising)
-    return _cannot_tell(case, [*reasons(held, "open"), *told], more or 0, promising)
+    told = wording.advice(sample.clusters, more, case.noun, undecided=True, promising=promising)
+    why = [*reasons(held, "open"), *told]
+    return Decision("cannot_tell", unclear, why, more or 0, promising=promising)
 
 
-def _pass(case: _Case, view: _View, threshold: ResultRow | None = None) -> Decision:
+def _pass(case: Case, view: _View, threshold: ResultRow | None = None) -> Decision:
     at = f" at threshold {threshold['estimate']:.3g}" if threshold else ""
     tuned = threshold["estimate"] if threshold else None
-    head = written("verdict.agrees", **case.fields, at=at)
+    head = written("verdict.agrees", **case.fields, reference=case.rule.reference, at=at)
     figures = [_figure(row, bar, case.noun, "bars_cleared") for row, bar in view.bars]
     if tuned is not None:
         short = written("short.at_threshold", threshold=tuned)
         figures = [replace(each, short=short) for each in figures]
     limits = [Reason(written("because.reference_only")), Reason(written("limits.parts"))]
-    return Decision(
-        "agrees_with_reference",
-        head,
-        [*figures, *limits],
-        holds_for="" if tuned is None else "binary",
-        threshold=tuned,
-    )
-
-
-def _cannot_tell(
-    case: _Case,
-    reasons: list[Reason],
-    more: int = 0,
-    promising: bool = False,
-    step: NextStep | None = None,
-) -> Decision:
-    head = written("verdict.cannot_tell_reference", **case.fields)
-    return Decision("cannot_tell", head, reasons, more, promising=promising, step=step)
+    holds_for: wording.HoldsFor = "" if tuned is None else "binary"
+    return Decision("agrees_with_reference", head, [*figures, *limits], 0, holds_for, tuned)
 
 
 _NAMES = {KAPPA: "kappa", SENSITIVITY: "sensitivity", SPECIFICITY: "specificity"}
@@ -401,19 +312,19 @@ def _figure(
     if math.isnan(row["estimate"]):
         why = reason_in_words(row["remarks"])
         text = written("figures.bar_undefined", name=name, why=why)
-        return Reason(_sentence(text), written("short.undefined"))
+        return _reason(text, written("short.undefined"))
     ends = {key: shown_apart(row[key], [bar]) for key in _FIGURES}
     alpha = (row["deciding"] or Deciding()).alpha
     text = written(
         "figures.bar",
         name=name,
         estimate=ends["estimate"],
-        interval=interval_of(row["low"], row["high"], bar, alpha=alpha),
-        sample=sample_of(row, noun if row["n_clusters"] != row["n_units"] else "unit"),
+        interval=wording.interval_of(row["low"], row["high"], bar, alpha=alpha),
+        sample=wording.sample_of(row, noun if row["n_clusters"] != row["n_units"] else "unit"),
         bar=bar,
     )
-    return Reason(_sentence(text), written(f"short.{short}", name=name, bar=bar, **ends))
+    return _reason(text, written(f"short.{short}", name=name, bar=bar, **ends))
 
 
-def _sentence(text: str) -> str:
-    return written("because.reference_figures", figures=text[0].upper() + text[1:])
+def _reason(text: str, short: str) -> Reason:
+    return Reason(written("because.reference_figures", figures=text[0].upper() + text[1:]), short)

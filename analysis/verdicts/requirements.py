@@ -11,53 +11,57 @@ from collections.abc import Callable, Sequence
 
 from evenhand.analysis.bias import Finding
 from evenhand.analysis.bootstrap.influence import ALPHA
+from evenhand.analysis.bootstrap.intervals import Deciding
 from evenhand.analysis.injection import Audit
 from evenhand.analysis.notes import says
 from evenhand.analysis.planning.more_clusters import Bound
 from evenhand.analysis.requirement import (
+    ClusterCounts,
     Reason,
     Requirement,
     Requirements,
+    all_met,
     rounded_up,
     state_of,
 )
 from evenhand.analysis.results import ResultRow
 from evenhand.analysis.verdicts import wording
 from evenhand.analysis.verdicts.case import Answers, Bounds, Case, View
-from evenhand.study.settings.analysis import InjectionBounds
+from evenhand.study.settings.analysis import DecisionSettings, InjectionBounds
 
 
 def as_good_as_people(case: Case, bounds: Bounds) -> Requirements:
     """Require what the bounds on one view of the grader's labels must show."""
     difference, margin, rule = case.deciding(bounds), -bounds.margin, case.rule
     people, above, least = bounds.people, bounds.above, case.people.least_kappa
-    rarer, worth = bounds.sample(difference).rarer, rounded_up(bounds.worth["estimate"])
     agree = people["low"] > 0 and people["low"] >= least
-    both_kinds, enough = rarer >= rule.min_rarer, worth >= rule.min_clusters
+    counts, growth = sample_is_enough(bounds.sample(difference), rule, case.noun), None
+    if difference is bounds.difference and difference["estimate"] > margin:
+        found = bounds.to_pass
+        growth = found["estimate"] / difference["n_clusters"] if found else math.inf
     return {
         "people_agree": Requirement(
             state_of(met=agree),
             why=lambda: wording.people_hardly_agree(case, people, least),
             is_likely=people["estimate"] >= least,
-            unsettled=_unsettled(people, least, bounds, either_way=True),
+            unsettled=bound_of(people, least, bounds.level, either_way=True),
         ),
         "within_margin": Requirement(
             state_of(
                 met=difference["low"] > margin,
-                broken=difference["high"] < margin and agree and both_kinds and enough,
+                broken=difference["high"] < margin and agree and all_met(counts),
             ),
             why=lambda: [wording.could_be_below(case, bounds)],
             is_likely=difference["estimate"] > margin,
-            unsettled=_unsettled(difference, margin, bounds),
+            unsettled=bound_of(difference, margin, bounds.level, known_growth=growth),
         ),
         "above_baselines": Requirement(
             state_of(met=above["low"] > 0, broken=above["high"] <= 0),
             why=lambda: [wording.baseline(case, case.present.kappa or above, clearly=False)],
             is_likely=above["estimate"] > 0,
-            unsettled=_unsettled(above, 0.0, bounds),
+            unsettled=bound_of(above, 0.0, bounds.level),
         ),
-        "both_kinds": of_both_kinds(rarer, rule.min_rarer, case.noun),
-        "enough_clusters": enough_clusters(worth, rule.min_clusters, case.noun),
+        **counts,
         "answers": answers_enough(case.answers, rule.min_coverage, case.noun),
         **({} if case.gross is None else {"gross": gross_errors_are_rare(case, case.gross)}),
     }
@@ -90,16 +94,21 @@ def no_faults(case: Case, view: View) -> Requirements:
     }
 
 
-def of_both_kinds(rarer: float, least: int, noun: str) -> Requirement:
-    """Require clusters in which a person chose another category than the commonest."""
-    met = state_of(met=rarer >= least)
-    return Requirement(met, lambda: [wording.too_few_rarer(rarer, least, noun)])
-
-
-def enough_clusters(worth: int, least: int, noun: str) -> Requirement:
-    """Require clusters that carry the information of so many equal ones."""
-    met = state_of(met=worth >= least)
-    return Requirement(met, lambda: [wording.too_few_worth(worth, least, noun)])
+def sample_is_enough(sample: ClusterCounts, rule: DecisionSettings, noun: str) -> Requirements:
+    """Require clusters in which a person chose another category than the commonest, and clusters
+    that carry the information of so many equal ones.
+    """
+    rarer, worth = sample.rarer, rounded_up(sample.worth)
+    return {
+        "both_kinds": Requirement(
+            state_of(met=rarer >= rule.min_rarer),
+            lambda: [wording.too_few_rarer(rarer, rule.min_rarer, noun)],
+        ),
+        "enough_clusters": Requirement(
+            state_of(met=worth >= rule.min_clusters),
+            lambda: [wording.too_few_worth(worth, rule.min_clusters, noun)],
+        ),
+    }
 
 
 def answers_enough(answers: Answers, least: float, noun: str) -> Requirement:
@@ -138,23 +147,24 @@ def nothing_found(faults: Sequence[object], why: Callable[[], Sequence[Reason]])
     return Requirement("broken" if faults else "met", why, is_likely=not faults)
 
 
-def _unsettled(row: ResultRow, limit: float, bounds: Bounds, *, either_way: bool = False) -> Bound:
-    """Return a bound with all that its advice needs: the levels, what varies, and the sample that
-    is known to clear it.
-    """
-    growth = None
-    if row is bounds.difference and row["estimate"] > limit:
-        found = bounds.to_pass
-        growth = found["estimate"] / row["n_clusters"] if found is not None else math.inf
+def bound_of(
+    row: ResultRow,
+    limit: float,
+    level: Deciding,
+    *,
+    either_way: bool = False,
+    known_growth: float | None = None,
+) -> Bound:
+    """Return the bound of a row with all that its advice needs: the levels and what varies."""
     return Bound(
         row["low"],
         row["estimate"],
         row["high"],
         limit,
-        bounds.level.alpha,
-        bounds.level.next_alpha,
+        level.alpha,
+        level.next_alpha,
         varies=not says(row["remarks"], "nothing_varies"),
         of_people=row["deciding"].from_people if row["deciding"] else 0.0,
         either_way=either_way,
-        known_growth=growth,
+        known_growth=known_growth,
     )

@@ -20,13 +20,8 @@ from evenhand.analysis.statistics import limit_shown, places_apart, share_apart,
 from evenhand.analysis.verdicts.case import Answers, Bounds, Case, View, margin_of
 from evenhand.analysis.verdicts.evidence import part_of
 from evenhand.study.settings.analysis import InjectionBounds
-from evenhand.texts import written
+from evenhand.texts import texts, written
 
-_MAY_BE = {
-    "pulled": "may_be_pulled",
-    "knocked_off": "may_be_knocked_off",
-    "silenced": "may_be_silenced",
-}
 MOST_PARTS = 3
 """Parts of the sample that a sentence names."""
 ONE_CATEGORY = 0.95
@@ -84,6 +79,15 @@ class NextStep(TypedDict):
     number: int
 
 
+def because(name: str, short: str | None = None, **fields: object) -> Reason:
+    """Return a reason by its name in the texts: its sentence, and the same in a few words where
+    there are any, under the same name or under `short`.
+    """
+    short = name if short is None else short
+    words = written(f"short.{short}", **fields) if f"short.{short}" in texts() else ""
+    return Reason(written(f"because.{name}", **fields), words)
+
+
 @dataclass(frozen=True)
 class Decision:
     """A verdict before it is written: its sentence, its reasons, how many more clusters would
@@ -123,13 +127,15 @@ class Decision:
 
 def may_stand_in(case: Case, bounds: Bounds) -> Decision:
     """Decide that the grader may stand in for people: it meets the rule."""
-    fields = {"grader": case.grader, "whom": _whom(case), "place": place(case)}
-    passes = better_or_not(case, bounds)
+    row = case.deciding(bounds)
+    how = "better" if row["low"] > 0 else "nearly_as_well" if row["high"] < 0 else "as_well"
+    margin = limit_shown(bounds.margin, -row["low"])
+    passes = because(how, "within_margin", figures=compared(case, bounds), margin=margin)
     if case.is_binary:
-        head = written("verdict.may_stand_in_binary", **fields)
+        head = written("verdict.may_stand_in_binary", **case.fields)
         short = Reason(passes.sentence, written("short.binary_only"))
         return Decision("may_stand_in", head, [short], holds_for="binary")
-    head = written("verdict.may_stand_in", **fields)
+    head = written("verdict.may_stand_in", **case.fields)
     caveat = of_binary_verdicts(case, bounds)
     if caveat:  # the cell of a table has room for what does not hold
         passes = Reason(passes.sentence)
@@ -140,47 +146,34 @@ def at_threshold(case: Case, bounds: Bounds, advised: ResultRow) -> Decision:
     """Decide that the grader may stand in at another threshold, where its binary verdicts meet the
     rule.
     """
-    threshold = advised["estimate"]
-    head = written(
-        "verdict.at_threshold",
-        grader=case.grader,
-        whom=_whom(case),
-        place=place(case),
-        threshold=threshold,
-    )
-    reason = Reason(
-        written("because.tuned", noun=case.noun, figures=compared(case, bounds)),
-        written("short.at_threshold", threshold=threshold),
-    )
-    return Decision(
-        "may_stand_in_at_threshold", head, [reason], holds_for="binary", threshold=threshold
-    )
-
-
-def leaves_too_much_out(case: Case, reasons: Sequence[Reason]) -> Decision:
-    """Decide that the grader clearly leaves out too many units to be used."""
-    head = written("verdict.leaves_out", grader=case.grader, place=place(case))
-    return Decision("do_not_use", head, reasons)
+    threshold, figures = advised["estimate"], compared(case, bounds)
+    head = written("verdict.at_threshold", **case.fields, threshold=threshold)
+    why = because("tuned", "at_threshold", noun=case.noun, figures=figures, threshold=threshold)
+    return Decision("may_stand_in_at_threshold", head, [why], 0, "binary", threshold)
 
 
 def only_with_correction(case: Case, reasons: Sequence[Reason]) -> Decision:
     """Decide that the grader is informative, but not as good as a person."""
-    fields = {"grader": case.grader, "place": place(case)}
     if failing := case.present.failing:
         parts = listed(failing)
-        head = written("verdict.only_with_correction_outside", **fields, parts=parts)
+        head = written("verdict.only_with_correction_outside", **case.fields, parts=parts)
     else:
-        head = written("verdict.only_with_correction", **fields)
+        head = written("verdict.only_with_correction", **case.fields)
     reasons = list(reasons)
     if (kappa := case.present.kappa) is not None:
-        reasons.append(Reason(written("because.informative", figures=mean_kappa(kappa))))
+        reasons.append(because("informative", figures=mean_kappa(kappa)))
     return Decision("only_with_correction", head, reasons)
 
 
-def do_not_use(case: Case, against: Sequence[Reason]) -> Decision:
-    """Decide that the grader is clearly below the rule, and not informative."""
-    head = written("verdict.do_not_use", grader=case.grader, place=place(case))
-    return Decision("do_not_use", head, against)
+def do_not_use(
+    case: Case,
+    reasons: Sequence[Reason],
+    head: Literal["do_not_use", "leaves_out"] = "do_not_use",
+) -> Decision:
+    """Decide that the grader is clearly below the rule and not informative, or leaves out too much
+    to be used.
+    """
+    return Decision("do_not_use", written(f"verdict.{head}", **case.fields), reasons)
 
 
 def cannot_tell(
@@ -194,12 +187,11 @@ def cannot_tell(
     """Decide that neither is shown, with what would help; and first what the bounds do show where
     by these the grader is `below` people, by less or more than the margin.
     """
-    fields = {"grader": case.grader, "whom": _whom(case), "place": place(case)}
-    head = written("verdict.cannot_tell", **fields)
+    head = written("verdict.cannot_tell", **case.fields)
     if below is not None:
         least, margin = -case.deciding(below)["high"], below.margin
-        fields["least"] = shown_apart(least, [0.0, margin])
-        head = written("verdict.known_below", **fields, margin=limit_shown(margin, least))
+        ends = {"least": shown_apart(least, [0.0, margin]), "margin": limit_shown(margin, least)}
+        head = written("verdict.known_below", **case.fields, **ends)
     return Decision("cannot_tell", head, reasons, more, promising=promising, step=step)
 
 
@@ -207,21 +199,26 @@ def besides(case: Case, judgement: Judgement) -> list[Reason]:
     """Further reasons that a reader must know: the grader's faults, the units it leaves out, whose
     labels it repeats, and the parts of the sample in which this holds.
     """
+    view = case.tuned if judgement == "may_stand_in_at_threshold" else case.present
     found = []
     if judgement in ("only_with_correction", "do_not_use"):
         found += _what_is_wrong(case)
     found += _left_out(case)
-    found += _if_wrong(case, judgement)
+    found += _if_wrong(case, view.bounds, judgement)
     if case.gross is not None and judgement in PASSES:
         found.append(gross_errors(case, case.gross))
     audit, bounds = case.injection, case.rule.injection
     if audit is not None and not audit.fails(bounds):
         found += injected(audit, bounds)
-    found += repeated(case)
+    if case.people.copied and case.people.number >= 2:
+        whose = written("because.copied_not_counted", whose=_whose(case))
+        found.append(Reason(whose, copied(case)))
+    if case.twins:
+        found.append(because("twins", names=" and ".join(case.twins)))
     if case.people.opposed and judgement != "cannot_tell":
         found.append(opposed(case))
     if _has_interval(case):
-        found += _parts_looked_at(case, judgement)
+        found += _parts_looked_at(view, names_failing=judgement == "do_not_use")
     return found
 
 
@@ -237,19 +234,9 @@ def limits(case: Case) -> str:
     return written("limits.people_and_parts", people=people)
 
 
-def place(case: Case) -> str:
-    """The rubric, within a sentence."""
-    return f" on {case.rubric}" if case.rubric else ""
-
-
 def _has_interval(case: Case) -> bool:
     row = case.present.difference
     return case.people.number >= 2 and row is not None and row["low"] == row["low"]
-
-
-def _whom(case: Case) -> str:
-    """Name the people for whom the verdict holds: these, or people like these."""
-    return written("whom.like_these" if case.rule.scope == "like_these" else "whom.these")
 
 
 def _what_is_wrong(case: Case) -> list[Reason]:
@@ -259,21 +246,17 @@ def _what_is_wrong(case: Case) -> list[Reason]:
         own, people = (row["estimate"] for row in commonest)
         if own >= ONE_CATEGORY and people < ONE_CATEGORY - 0.1:
             category = commonest[0]["at"]
-            return [
-                Reason(written("because.one_category", category=category, own=own, people=people))
-            ]
+            return [because("one_category", category=category, own=own, people=people)]
     best = next(iter(case.mistakes.recoded), None)
     if bounds is None or best is None:
         return []
     kappa = best["estimate"]
     if not kappa >= bounds.people["estimate"] / 2:
         return []
-    if best["at"] == EXCHANGED:
-        text = written("because.exchanged", reading=text_of(best["remarks"]), kappa=kappa)
-    else:
-        name = {REVERSED: "reversed", LOWER: "lower", HIGHER: "higher"}[best["at"]]
-        text = written(f"because.{name}", kappa=kappa)
-    return [Reason(text)]
+    return [because(_RECODED[best["at"]], reading=text_of(best["remarks"]), kappa=kappa)]
+
+
+_RECODED = {REVERSED: "reversed", LOWER: "lower", HIGHER: "higher", EXCHANGED: "exchanged"}
 
 
 def _left_out(case: Case) -> list[Reason]:
@@ -284,16 +267,14 @@ def _left_out(case: Case) -> list[Reason]:
         return []
     if least < needed:  # the verdict says so already
         return with_unscored(case.answers)
-    text = written("because.left_out", missing=1 - share, why=why_unscored(coverage))
-    return [Reason(text), *with_unscored(case.answers)]
+    left_out = because("left_out", missing=1 - share, why=why_unscored(coverage))
+    return [left_out, *with_unscored(case.answers)]
 
 
-def _if_wrong(case: Case, judgement: Judgement) -> list[Reason]:
+def _if_wrong(case: Case, bounds: Bounds | None, judgement: Judgement) -> list[Reason]:
     """Reason with the deciding difference if every missing answer were wrong; empty where none is
     missing, or nothing depends on it.
     """
-    view = case.tuned if judgement == "may_stand_in_at_threshold" else case.present
-    bounds = view.bounds
     row = bounds.if_wrong if bounds else None
     if bounds is None or row is None or math.isnan(row["low"]):
         return []
@@ -303,78 +284,53 @@ def _if_wrong(case: Case, judgement: Judgement) -> list[Reason]:
     return [Reason(written(f"because.if_wrong_{how}", figures=_figures(row, case, bounds)))]
 
 
-def _parts_looked_at(case: Case, judgement: Judgement) -> list[Reason]:
-    """Reason listing the parts of the sample by result: within the margin, below, or open; empty
-    where none was tested.
+def _parts_looked_at(view: View, *, names_failing: bool) -> list[Reason]:
+    """Reason listing the parts of the sample by result: within the margin, below (unless the
+    verdict's own sentence names these), or open; empty where none was tested.
     """
-    view = case.tuned if judgement == "may_stand_in_at_threshold" else case.present
     parts, failing = view.parts, view.failing
-    names_failing = judgement == "do_not_use"  # else the verdict's own sentence does
     within = [row for row in parts if row["low"] > -margin_of(row)]
     open_yet = len(parts) - len(within) - len(failing)
     if not parts or not (within or open_yet or names_failing):
         return []
     if not (failing or open_yet):
-        return [Reason(written("because.holds_in_each_part", parts=listed(within)))]
+        return [because("holds_in_each_part", parts=listed(within))]
     found = [written("because.parts_within", parts=listed(within))] if within else []
     if failing and names_failing:
         found.append(written("because.parts_below", parts=listed(failing)))
     if open_yet:
         found.append(written("because.parts_open", open=open_yet, all=len(parts)))
-    return [Reason(written("because.parts", found="; ".join(found)))]
-
-
-def better_or_not(case: Case, bounds: Bounds) -> Reason:
-    """Reason for a pass: the grader is better than people, as good, or nearly as good."""
-    row = case.deciding(bounds)
-    how = "better" if row["low"] > 0 else "nearly_as_well" if row["high"] < 0 else "as_well"
-    return Reason(
-        written(f"because.{how}", figures=compared(case, bounds)),
-        written("short.within_margin", margin=limit_shown(bounds.margin, -row["low"])),
-    )
+    return [because("parts", found="; ".join(found))]
 
 
 def below(case: Case, bounds: Bounds) -> Reason:
     """Reason that the grader is clearly below people."""
     apart = -case.deciding(bounds)["estimate"]
-    return Reason(
-        written("because.below", figures=compared(case, bounds)),
-        written("short.below", apart=apart),
-    )
+    return because("below", figures=compared(case, bounds), apart=apart)
 
 
 def could_be_below(case: Case, bounds: Bounds) -> Reason:
     """Reason that the grader may be further below people than the margin."""
     apart = shown_apart(-case.deciding(bounds)["low"], [bounds.margin])
     chance = percent(bounds.chance["estimate"])
-    return Reason(
-        written("because.could_be_below", figures=compared(case, bounds), chance=chance),
-        written("short.could_be_below", apart=apart),
-    )
+    figures = compared(case, bounds)
+    return because("could_be_below", figures=figures, chance=chance, apart=apart)
 
 
 def gross_errors(case: Case, row: ResultRow, allowed: float | None = None) -> Reason:
     """Reason with the share of gross errors and its bound, or that more than `allowed` may be."""
-    high = share_apart(row["high"], 1.0 if allowed is None else allowed)
-    name = "gross_errors" if row["estimate"] > 0 else "no_gross_errors"
-    if allowed is not None:
-        name = "too_many_gross_errors"
-    text = written(
-        f"because.{name}",
-        units=row["n_units"],
-        far=row["at"],
-        points=case.points,
-        share=row["estimate"],
-        high=high,
-        allowed=1.0 if allowed is None else allowed,
-    )
-    return Reason(text, written("short.gross_errors") if allowed is not None else "")
+    name, short, most = "too_many_gross_errors", "gross_errors", allowed
+    if most is None:
+        name, short, most = "gross_errors" if row["estimate"] > 0 else "no_gross_errors", "", 1.0
+    fields = {"units": row["n_units"], "far": row["at"], "points": case.points, "allowed": most}
+    high = share_apart(row["high"], most)
+    return because(name, short, **fields, share=row["estimate"], high=high)
 
 
 def selective(fewer: ResultRow, more: ResultRow) -> list[Reason]:
     """Reason that units with several labels were chosen by their labels."""
-    text = written(
-        "because.selective",
+    reason = because(
+        "selective",
         noun="unit",
         more=more["n_units"],
         fewer=fewer["n_units"],
@@ -384,16 +340,13 @@ def selective(fewer: ResultRow, more: ResultRow) -> list[Reason]:
         agree_fewer=fewer["estimate"],
         ask=ITEMS_AT_RANDOM,
     )
-    return [Reason(text, written("short.selective"))]
+    return [reason]
 
 
 def falls_short_untuned(case: Case, held_out: Bounds) -> Reason:
     """Reason that the grader falls short at its present threshold, but another may do."""
     figures = _figures(case.deciding(held_out), case, held_out)
-    return Reason(
-        written("because.falls_short_untuned", noun=case.noun, figures=figures),
-        written("short.tuning_may_help"),
-    )
+    return because("falls_short_untuned", "tuning_may_help", noun=case.noun, figures=figures)
 
 
 def baseline(case: Case, row: ResultRow, *, clearly: bool) -> Reason:
@@ -401,10 +354,7 @@ def baseline(case: Case, row: ResultRow, *, clearly: bool) -> Reason:
     better.
     """
     name = "no_better_than_baseline" if clearly else "not_above_baseline"
-    return Reason(
-        written(f"because.{name}", to_beat=case.to_beat, figures=mean_kappa(row, case.noun)),
-        written(f"short.{name}"),
-    )
+    return because(name, to_beat=case.to_beat, figures=mean_kappa(row, case.noun))
 
 
 def people_hardly_agree(case: Case, people: ResultRow, least: float) -> list[Reason]:
@@ -412,14 +362,10 @@ def people_hardly_agree(case: Case, people: ResultRow, least: float) -> list[Rea
     what to do, unless some of them label the other way round.
     """
     name = "people_may_not_agree" if people["estimate"] >= least else "people_hardly_agree"
-    fields = {
-        "kappa": shown_apart(people["estimate"], [least]),
-        "low": shown_apart(people["low"], [least]),
-        "least": least,
-    }
-    found = [Reason(written(f"because.{name}", **fields), written(f"short.{name}"))]
+    kappa, low = (shown_apart(people[end], [least]) for end in ("estimate", "low"))
+    found = [because(name, kappa=kappa, low=low, least=least)]
     if name == "people_hardly_agree" and not case.people.opposed:
-        found.append(Reason(written("because.clearer_rubric")))
+        found.append(because("clearer_rubric"))
     return found
 
 
@@ -447,33 +393,23 @@ def opposed_in_words(opposed: Opposed, where: Literal["because", "note"]) -> str
 
 def too_few_rarer(rarer: float, least: int, noun: str) -> Reason:
     """Reason that nearly all labels are of one category."""
-    return Reason(
-        written("because.too_few_rarer", rarer=rarer, least=least, noun=noun),
-        written("short.too_few_rarer"),
-    )
+    return because("too_few_rarer", rarer=rarer, least=least, noun=noun)
 
 
 def too_few_worth(worth: int, least: int, noun: str) -> Reason:
     """Reason that unequal clusters carry no more information than a few equal ones."""
-    return Reason(
-        written("because.too_few_worth", worth=worth, least=least, noun=noun),
-        written("short.too_few_worth", noun=noun),
-    )
+    return because("too_few_worth", worth=worth, least=least, noun=noun)
 
 
 def unanswered(answers: Answers, needed: float, noun: str) -> list[Reason]:
     """Reasons that a grader leaves out too many units, however good its answers are; or may."""
     (share, least, most), row = answers.share, answers.coverage
-    about = {"why": why_unscored(row), "needed": needed}
-    short = written("short.no_answer", missing=1 - share)
+    about = {"why": why_unscored(row), "needed": needed, "share": share, "missing": 1 - share}
     if most >= needed:
-        at_least = share_apart(least, needed)
-        may = written("because.may_leave_out", share=share, least=at_least, **about)
-        return [Reason(may, short)]
+        return [because("may_leave_out", "no_answer", least=share_apart(least, needed), **about)]
     sample = sample_of(row, noun) if row else "no units"
-    about["most"] = share_apart(most, needed)
-    clearly = written("because.no_answer", missing=1 - share, sample=sample, **about)
-    return [Reason(clearly, short), *with_unscored(answers)]
+    clearly = because("no_answer", most=share_apart(most, needed), sample=sample, **about)
+    return [clearly, *with_unscored(answers)]
 
 
 def with_unscored(answers: Answers) -> list[Reason]:
@@ -484,7 +420,7 @@ def with_unscored(answers: Answers) -> list[Reason]:
     if scored is None or everywhere is None:
         return []
     figures = {"scored": scored["estimate"], "everywhere": everywhere["estimate"]}
-    return [Reason(written("because.with_unscored", **figures))]
+    return [because("with_unscored", **figures)]
 
 
 def why_unscored(coverage: ResultRow | None) -> str:
@@ -496,7 +432,10 @@ def why_unscored(coverage: ResultRow | None) -> str:
 
 def in_parts(case: Case, view: View) -> list[Reason]:
     """Reasons naming the parts of the sample in which the grader fails."""
-    found = [_in_part(case, view, row) for row in view.failing]
+    found = []
+    for row in view.failing:
+        figures = _figures(row, case, view.bounds, at_once=len(view.parts))
+        found.append(because("below_in_part", part=part_of(row), figures=figures))
     if len(found) > 1:
         first = replace(found[0], short=written("short.below_in_parts", parts=len(found)))
         found = [first, *(replace(each, short="") for each in found[1:])]
@@ -506,15 +445,13 @@ def in_parts(case: Case, view: View) -> list[Reason]:
 def unstable(moving: ResultRow) -> Reason:
     """Reason that the label changes with the rubric's wording."""
     interval = interval_of(moving["low"], moving["high"])
-    text = written("because.wording", kappa=moving["estimate"], interval=interval)
-    return Reason(text, written("short.wording"))
+    return because("wording", kappa=moving["estimate"], interval=interval)
 
 
 def bias(finding: Finding) -> Reason:
     """Reason that the grader errs to one side."""
-    return Reason(
-        written("because.bias", fault=finding.fault), written("short.bias", fault=finding.short)
-    )
+    short = written("short.bias", fault=finding.short)
+    return Reason(written("because.bias", fault=finding.fault), short)
 
 
 def injected(audit: Audit, bounds: InjectionBounds) -> list[Reason]:
@@ -525,23 +462,16 @@ def injected(audit: Audit, bounds: InjectionBounds) -> list[Reason]:
     figures = [(each.name, each.figures(bound)) for each, bound in telling]
     if status == "withstands":
         highs = {name: of["high"] for name, of in figures}
-        said = {**highs, "sample": figures[0][1]["sample"]}
-        return [Reason(written("because.withstands", **said))]
-    if status == "cannot_tell":
-        return [Reason(written(f"because.{_MAY_BE[name]}", **of)) for name, of in figures]
-    return [
-        Reason(written(f"because.{name}", **of), written(f"short.{name}", attack=of["attack"]))
-        for name, of in figures
-    ]
+        return [because("withstands", **highs, sample=figures[0][1]["sample"])]
+    names = {} if status != "cannot_tell" else _MAY_BE
+    return [because(names.get(name, name), **of) for name, of in figures]
 
 
-def _in_part(case: Case, view: View, row: ResultRow) -> Reason:
-    part = part_of(row)
-    figures = _figures(row, case, view.bounds, at_once=len(view.parts))
-    return Reason(
-        written("because.below_in_part", part=part, figures=figures),
-        written("short.below_in_part", part=part),
-    )
+_MAY_BE = {
+    "pulled": "may_be_pulled",
+    "knocked_off": "may_be_knocked_off",
+    "silenced": "may_be_silenced",
+}
 
 
 def of_binary_verdicts(case: Case, bounds: Bounds) -> list[Reason]:
@@ -560,19 +490,18 @@ def of_binary_verdicts(case: Case, bounds: Bounds) -> list[Reason]:
         share="",
         sample=sample_of(row, case.noun),
     )
-    return [Reason(written(f"because.{name}", figures=figures), written(f"short.{name}"))]
+    return [because(name, figures=figures)]
 
 
 def no_level(look: int) -> Reason:
     """Reason that no verdict is given at this look."""
-    name = "looks_used_up" if look else "not_a_look"
-    return Reason(written(f"because.{name}"), written(f"short.{name}"))
+    return because("looks_used_up" if look else "not_a_look")
 
 
 def one_person(case: Case) -> Reason:
     """Reason that people's agreement is unknown: too few people, not counting copied ones."""
     if not case.people.copied:
-        return Reason(written("because.one_person"), written("short.one_person"))
+        return because("one_person")
     left = "nobody else" if case.people.number == 0 else "only one other person"
     return Reason(written("because.copied_left", whose=_whose(case), left=left), copied(case))
 
@@ -586,21 +515,9 @@ def copied(case: Case) -> str:
     return written(f"short.{known}", names=" and ".join(person for person, _ in case.people.copied))
 
 
-def repeated(case: Case) -> list[Reason]:
-    """Reasons that the grader's labels repeat a person's or another grader's."""
-    found = []
-    if case.people.copied and case.people.number >= 2:
-        text = written("because.copied_not_counted", whose=_whose(case))
-        found.append(Reason(text, copied(case)))
-    if case.twins:
-        found.append(Reason(written("because.twins", names=" and ".join(case.twins))))
-    return found
-
-
 def nobody_twice() -> Reason:
     """Reason that no unit has labels of two people."""
-    text = written("because.nobody_twice", ask=ITEMS_AT_RANDOM)
-    return Reason(text, written("short.nobody_twice"))
+    return because("nobody_twice", ask=ITEMS_AT_RANDOM)
 
 
 def never_passes(case: Case) -> Reason:
@@ -617,8 +534,23 @@ def _whose(case: Case) -> str:
 
 def undefined(row: ResultRow) -> Reason:
     """Reason that the comparison gave no number."""
-    why = reason_in_words(row["remarks"])
-    return Reason(written("because.undefined", why=why), written("short.undefined"))
+    return because("undefined", why=reason_in_words(row["remarks"]))
+
+
+def plainly(
+    name: Literal[
+        "nobody",
+        "no_shared_unit",
+        "few_shared",
+        "two_people",
+        "baselines_undefined",
+        "undefined_plainly",
+        "no_interval",
+    ],
+) -> Reason:
+    """Reason without figures."""
+    is_undefined = name in ("baselines_undefined", "undefined_plainly")
+    return because(name, "undefined" if is_undefined else name)
 
 
 def advice(
@@ -637,30 +569,22 @@ def advice(
     """
     if more is None and people:
         whom = "one more person" if people == 1 else f"about {people} more people"
-        return [
-            Reason(
-                written("because.ask_more_people", noun=noun, people=whom),
-                written("short.ask_more_people", noun=noun, people=whom),
-            )
-        ]
+        return [because("ask_more_people", noun=noun, people=whom)]
     if more is None:
-        return [
-            Reason(
-                written("because.nothing_decides", noun=noun),
-                written("short.nothing_decides", noun=noun),
-            )
-        ]
+        return [because("nothing_decides", noun=noun)]
     if more <= 0:
         return []
     nouns = noun if more == 1 else f"{noun}s"
     fields = {"clusters": clusters, "noun": noun, "more": more, "nouns": nouns}
-    name, short = ("label_more" if undecided else "label_more_for_enough"), "label_more"
-    if undecided and not promising:
-        name = short = "label_to_rule_out"
-    text = written(f"because.{name}", **fields)
+    found = because("label_more", **fields)
+    if not undecided:
+        found = because("label_more_for_enough", "label_more", **fields)
+    elif not promising:
+        found = because("label_to_rule_out", **fields)
     if look:
-        text += " " + written("because.next_look_planned" if look < USUAL else "because.next_look")
-    return [Reason(text, written(f"short.{short}", **fields))]
+        after = written("because.next_look_planned" if look < USUAL else "because.next_look")
+        found = replace(found, sentence=f"{found.sentence} {after}")
+    return [found]
 
 
 def compared(case: Case, bounds: Bounds) -> str:

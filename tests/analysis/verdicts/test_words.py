@@ -236,7 +236,8 @@ def test_other_verdicts_print_a_bound_on_its_side_of_the_limit_too() -> None:
     attacks of an audit and the share of answers with what is allowed.
     """
     change = row("drift", -0.0973, 0.0, 0.1049)
-    told = drift._figures(SimpleNamespace(before=None, margin=0.1), change, "unit")
+    evidence = {"change": change, "before": {"estimate": 0.6}, "same": None, "rate": None}
+    (told,) = drift._figures(SimpleNamespace(**evidence, margin=0.1, noun="unit"))
     assert "(change 0.00, 96% CI -0.097 to +0.105; margin 0.1 either way;" in told
     kappa = row("reference_kappa", 0.5996, 0.7, 0.8, deciding=Deciding(0.02, bar=0.6))
     told = reference._figure(kappa, 0.6, "unit", "bar_open")
