@@ -14,6 +14,8 @@ from evenhand.analysis.results import RESULTS_KEY, key_of
 from evenhand.study.tables.ratings import split_ratings
 from harness.many_ratings import CATEGORIES, RATERS, many_ratings
 
+pytestmark = pytest.mark.slow
+
 SCALE = Scale("", CATEGORIES, "ordinal", frozenset({"3"}))
 NEED_RATINGS = {"disagreement", "rater_agreement"}
 
@@ -29,7 +31,6 @@ def both(frame: pd.DataFrame, scale: Scale = SCALE, **changes: object) -> tuple[
     return whole, analyse_reduced({"": table}, {"": scale}, **changes)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("units", "per_cluster", "more", "interval"),
     [
@@ -39,9 +40,7 @@ def both(frame: pd.DataFrame, scale: Scale = SCALE, **changes: object) -> tuple[
         (300, 2, {}, "bca"),
     ],
 )
-def test_every_row_and_verdict_is_that_of_the_ratings(
-    units: int, per_cluster: int, more: dict[str, str], interval: str
-) -> None:
+def test_every_row_and_verdict_is_that_of_the_ratings(units, per_cluster, more, interval):
     whole, found = both(many_ratings(units, per_cluster, {**RATERS, **more}), interval=interval)
     expected = {key_of(row): row for row in whole.rows}
     rows = {key_of(row): row for row in found.rows}
@@ -57,10 +56,7 @@ def test_every_row_and_verdict_is_that_of_the_ratings(
     assert whole.results[list(RESULTS_KEY)].drop_duplicates().shape[0] == len(expected)
 
 
-@pytest.mark.slow
-def test_many_clusters_are_resampled_by_their_patterns_and_nothing_else_changes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_many_clusters_are_resampled_by_their_patterns_and_nothing_else_changes(monkeypatch):
     three = {"ann": "human", "ben": "human", "g1": "model"}
     frame = many_ratings(6000, 3, three)
     ids = frame["unit_id"].factorize()[0]
@@ -84,15 +80,13 @@ def test_many_clusters_are_resampled_by_their_patterns_and_nothing_else_changes(
     assert repr(whole) != repr(patterns)  # in the last digits, so that patterns were resampled
 
 
-@pytest.mark.slow
-def test_a_reference_is_one_persons_labels() -> None:
+def test_a_reference_is_one_persons_labels():
     whole, found = both(many_ratings(600, 2), reference="ann")
     assert found.verdicts == whole.verdicts
     assert found.verdicts[0]["verdict"] in ("disagrees_with_reference", "agrees_with_reference")
 
 
-@pytest.mark.slow
-def test_people_who_are_alike_are_named() -> None:
+def test_people_who_are_alike_are_named():
     frame = many_ratings(60, 1)
     first, second = sorted(frame.loc[frame["rater_kind"] == "human", "rater_id"].unique())[:2]
     other = frame[frame["rater_id"] == first].assign(rater_id=second)
@@ -102,8 +96,7 @@ def test_people_who_are_alike_are_named() -> None:
     assert found.notes[0].startswith(f"{first} and {second} gave the same label on every unit")
 
 
-@pytest.mark.slow
-def test_probabilities_count_by_their_verdicts() -> None:
+def test_probabilities_count_by_their_verdicts():
     frame = many_ratings(600, 2)
     chance = np.random.default_rng(3).random(len(frame)).round(3).astype(str)
     frame["p_positive"] = np.where(frame["rater_id"] == "g2", chance, "")
@@ -117,8 +110,7 @@ def test_probabilities_count_by_their_verdicts() -> None:
     assert not [row for row in found.rows if "threshold" in row["statistic"]]
 
 
-@pytest.mark.slow
-def test_groups_of_clusters_have_intervals_as_wide_as_the_clusters_own(monkeypatch) -> None:
+def test_groups_of_clusters_have_intervals_as_wide_as_the_clusters_own(monkeypatch):
     monkeypatch.setattr("evenhand.analysis.bootstrap.patterns.GROUPS", 400)
     frame = many_ratings(6000, 2)
     ratings, units = split_ratings(frame, "ratings")

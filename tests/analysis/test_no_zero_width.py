@@ -8,6 +8,7 @@ import pytest
 
 from evenhand.analysis import Scale, StudyFacts, analyse
 from evenhand.analysis.results import BASELINES
+from tests.analysis.make import rows_of
 
 PAIRS, OTHERS = 60, 80
 PEOPLE, GRADERS = ("ann", "ben", "cid"), ("bot", "bot2")
@@ -53,7 +54,7 @@ def results_of(ratings: pd.DataFrame, units: pd.DataFrame, method: str) -> pd.Da
 @pytest.mark.parametrize("method", ["percentile", "bca"])
 @pytest.mark.parametrize("probabilities", [False, True])
 @pytest.mark.parametrize("alike", [False, True])
-def test_no_interval_is_a_single_number(alike: bool, probabilities: bool, method: str) -> None:
+def test_no_interval_is_a_single_number(alike, probabilities, method):
     ratings, units = everybody_agrees(alike=alike, probabilities=probabilities)
     results = results_of(ratings, units, method)
     assert results["low"].notna().sum() > 300
@@ -69,7 +70,7 @@ def test_no_interval_is_a_single_number(alike: bool, probabilities: bool, method
 
 
 @pytest.mark.slow
-def test_the_intervals_are_those_of_the_clusters_that_might_differ() -> None:
+def test_the_intervals_are_those_of_the_clusters_that_might_differ():
     ratings, units = everybody_agrees(alike=False, probabilities=False)
     results = results_of(ratings, units, "percentile")
     rows = results[(results["subset"] == "all|binary") & (results["at"] == "")]
@@ -84,13 +85,13 @@ def test_the_intervals_are_those_of_the_clusters_that_might_differ() -> None:
         assert found.loc[(statistic, "humans", "bot")].tolist() == pytest.approx(expected)
 
 
-def test_nobody_affirmed_anything_is_no_proof_that_nobody_would() -> None:
+def test_nobody_affirmed_anything_is_no_proof_that_nobody_would():
     """By subject 60 pairs are labelled and 140 graded: people's sample says how sure that is."""
     ratings, units = everybody_agrees(alike=True, probabilities=False)
     ratings["label"] = "n"
     results = results_of(ratings, units, "percentile")
     for statistic, clusters in (("rate_human", PAIRS), ("rate_raw", 140), ("rate_ppi", PAIRS)):
-        rows = results[(results["statistic"] == statistic) & (results["subset"] == "all|binary")]
+        rows = rows_of(results, statistic, subset="all|binary")
         assert len(rows) > 0
         assert (rows["estimate"] == 0).all()
         assert (rows["low"] == 0).all()

@@ -92,16 +92,14 @@ def _written(found: list[Analysis], folder: Path) -> list[str]:
     return out
 
 
-def test_every_code_has_a_text() -> None:
+def test_every_code_has_a_text():
     worded, codes = TEXTS.keys() | WORDS.keys(), set(get_args(Code))
     assert {code for code in codes if "_" in code} <= worded <= codes
     assert not [text for text in (TEXTS | WORDS).values() if "_" in text], "words, not codes"
 
 
 @pytest.mark.thorough
-def test_reworded_notes_change_no_decision(
-    plain: list[Analysis], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reworded_notes_change_no_decision(plain, tmp_path, monkeypatch):
     """Every text in strange letters: read back as what they were, the files are the same."""
     held = {remark.code for each in plain for row in each.rows for remark in row["remarks"]}
     assert held >= DECIDING
@@ -116,9 +114,7 @@ def test_reworded_notes_change_no_decision(
 
 
 @pytest.mark.slow
-def test_graders_are_ranked_by_a_table_read_from_its_file(
-    plain: list[Analysis], tmp_path: Path
-) -> None:
+def test_graders_are_ranked_by_a_table_read_from_its_file(plain, tmp_path):
     (found, *_) = plain
     write_report(found, ReportContext("study"), tmp_path)
     table = pd.read_csv(

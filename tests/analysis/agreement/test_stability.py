@@ -42,7 +42,7 @@ def stability(
     )
 
 
-def test_variants_are_raters_as_in_fleiss_1971() -> None:
+def test_variants_are_raters_as_in_fleiss_1971():
     """His 30 patients by 6 raters: each patient is a question, each rater a wording."""
     example = known_values("fleiss1971")
     counts = np.array(example["data"]["counts_items_x_categories"])
@@ -57,7 +57,7 @@ def test_variants_are_raters_as_in_fleiss_1971() -> None:
 
 
 @pytest.mark.slow
-def test_the_known_instability_of_a_simulated_grader_is_recovered() -> None:
+def test_the_known_instability_of_a_simulated_grader_is_recovered():
     """Each label is kept with probability .7 and drawn evenly from all four otherwise, so two
     variants agree beyond chance with probability .49: Fleiss' kappa is .49.
     """
@@ -72,7 +72,7 @@ def test_the_known_instability_of_a_simulated_grader_is_recovered() -> None:
     assert inside >= 16  # of 20 at 95%: fewer has probability .003
 
 
-def test_the_spread_is_the_mean_standard_deviation() -> None:
+def test_the_spread_is_the_mean_standard_deviation():
     labels = np.array([["1", "3"], ["2", "2"], ["4", ""]] * 4, dtype=object)
     row = stability(*table(labels)).loc[("stability_sd", "g", "all", "wording")]
     # Standard deviations: of 1 and 3, sqrt(2); of 2 and 2, 0; a single label has none.
@@ -80,7 +80,7 @@ def test_the_spread_is_the_mean_standard_deviation() -> None:
     assert row["n_units"] == 8
 
 
-def test_subjects_stand_apart_and_together() -> None:
+def test_subjects_stand_apart_and_together():
     steady = np.array([["1", "1"], ["4", "4"]] * 10, dtype=object)
     shaky = np.array([["1", "4"], ["4", "1"]] * 10, dtype=object)
     parts = [table(steady, subject="steady"), table(shaky, subject="shaky")]
@@ -92,7 +92,7 @@ def test_subjects_stand_apart_and_together() -> None:
     assert kappa[("g", "all", "wording")] == pytest.approx(0)
 
 
-def test_other_variant_columns_stay_fixed() -> None:
+def test_other_variant_columns_stay_fixed():
     """Labels follow the paraphrase, so wordings are perfectly stable and paraphrases are not."""
     rows = [
         (f"q{q}-{w}-{p}", f"q{q}", "s", w, p, "1" if (q + int(p)) % 2 else "4")
@@ -109,7 +109,7 @@ def test_other_variant_columns_stay_fixed() -> None:
     assert kappa[("g", "all", "paraphrase")] == pytest.approx(-1)
 
 
-def test_a_grader_that_moves_with_the_rubrics_wording_shows_it(rng: np.random.Generator) -> None:
+def test_a_grader_that_moves_with_the_rubrics_wording_shows_it(rng):
     reworded = Scale(
         "level-2", LEVELS.categories, "ordinal", LEVELS.affirmative, variant_of="level"
     )
@@ -133,7 +133,7 @@ def test_a_grader_that_moves_with_the_rubrics_wording_shows_it(rng: np.random.Ge
     assert by_rater.loc["moved", "low"] < 0.5 < by_rater.loc["moved", "high"]
 
 
-def test_a_variant_with_other_categories_is_refused() -> None:
+def test_a_variant_with_other_categories_is_refused():
     other = Scale("level-2", ("1", "2"), variant_of="level")
     ratings = pd.DataFrame(
         [
@@ -145,14 +145,14 @@ def test_a_variant_with_other_categories_is_refused() -> None:
         analyse(ratings, None, [LEVELS, other], resamples=10)
 
 
-def test_a_constant_reader_is_undefined_with_its_reason() -> None:
+def test_a_constant_reader_is_undefined_with_its_reason():
     labels = np.full((10, 3), "2", dtype=object)
     row = stability(*table(labels)).loc[("stability_fleiss_kappa", "g", "all", "wording")]
     assert np.isnan(row["estimate"])
     assert row["note"].startswith("no_variation")
 
 
-def test_the_two_sides_of_a_pair_are_questions_of_their_own() -> None:
+def test_the_two_sides_of_a_pair_are_questions_of_their_own():
     """Answers to one side must neither hide nor be mixed with those to the other: of 12 pairs side
     a is the same in both wordings, side b never is, so half of the pairs of labels agree.
     """
@@ -189,14 +189,9 @@ def anaesthetists() -> tuple[pd.DataFrame, dict]:
 
 @pytest.mark.parametrize(
     ("level", "key"),
-    [
-        ("nominal", "intra_rater1_kappa_pairs_12_13_23"),
-        ("ordinal", "intra_rater1_kappa_quadratic"),
-    ],
+    [("nominal", "intra_rater1_kappa_pairs_12_13_23"), ("ordinal", "intra_rater1_kappa_quadratic")],
 )
-def test_the_first_anaesthetist(
-    anaesthetists: tuple[pd.DataFrame, dict], level: str, key: str
-) -> None:
+def test_the_first_anaesthetist(anaesthetists, level, key):
     ratings, expected = anaesthetists
     results = analyse(
         ratings, None, [Scale("", FOUR, level)], resamples=300, ordered="quadratic"
@@ -218,7 +213,7 @@ def _drawn(label: str, unit: int, order: str, draw: int, **more: object) -> dict
     return {**key, "label": label, "order": order, "draw": draw, **more}
 
 
-def test_an_order_is_no_repeat() -> None:
+def test_an_order_is_no_repeat():
     """Two orders of one unit are two readings; only draws within an order are repeats."""
     rows = [_drawn("12"[n % 2], n, order, 0) for n in range(40) for order in ("ab", "ba")]
     results = analyse(pd.DataFrame(rows), None, [Scale("", FOUR)], resamples=50).results
@@ -230,7 +225,7 @@ def test_an_order_is_no_repeat() -> None:
     assert _intra(results, "intra_rater_kappa").loc["g", "estimate"] == 0.0
 
 
-def test_the_verdicts_of_repeats_use_the_graders_own_threshold() -> None:
+def test_the_verdicts_of_repeats_use_the_graders_own_threshold():
     """At .5 every draw is affirmative, at .7 the two draws of odd units differ."""
     rows = [
         _drawn("", n, "", draw, p_positive=0.9 if (n + draw) % 2 else 0.6)

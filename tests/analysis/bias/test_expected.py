@@ -54,9 +54,7 @@ _SHARES = np.exp(-(_FINE**2) / 2.0) / np.exp(-(_FINE**2) / 2.0).sum()
 
 
 @pytest.mark.parametrize("wide", [0.3, 1.2, 8.0])
-def test_moments_and_their_slopes_are_those_of_the_integral(
-    wide: float, rng: np.random.Generator
-) -> None:
+def test_moments_and_their_slopes_are_those_of_the_integral(wide, rng):
     curves, at, weight = _curves(wide, rng)
     a, b = rng.normal(size=ROWS), rng.uniform(0.0, 3.0, ROWS)
     apart = ndtr(at) - ndtr(curves.center / np.sqrt(1.0 + wide**2))[:, None]
@@ -74,7 +72,7 @@ def test_moments_and_their_slopes_are_those_of_the_integral(
     assert np.allclose(slopes[:, 1], along_b, atol=1e-7)
 
 
-def test_noise_is_that_of_a_general_fit(rng: np.random.Generator) -> None:
+def test_noise_is_that_of_a_general_fit(rng):
     """Least squares by scipy, on chances by its bivariate normal law."""
     x = np.linspace(-1.0, 2.0, 5)
     spread = np.exp(0.3 - 0.4 * (x - x.mean()))[None, :, None]
@@ -104,7 +102,7 @@ def test_noise_is_that_of_a_general_fit(rng: np.random.Generator) -> None:
 
 
 @pytest.mark.parametrize("labels", [0.0, 1.0])
-def test_noise_of_unanimous_annotators_is_finite(labels: float) -> None:
+def test_noise_of_unanimous_annotators_is_finite(labels):
     n, x = np.full((1, 5), 20.0), np.arange(5.0)[None]
     all_ = labels * n
     found = Noise.along(Labelled(n, all_, all_, all_, n, all_, all_, n, all_, all_, all_), x)
@@ -113,7 +111,7 @@ def test_noise_of_unanimous_annotators_is_finite(labels: float) -> None:
 
 
 @pytest.mark.parametrize("wide", [0.3, 1.2, 8.0])
-def test_the_third_moment_is_that_of_the_integral(wide: float) -> None:
+def test_the_third_moment_is_that_of_the_integral(wide):
     place = np.array([[-1.5, 0.0, 0.7]])
     angle = np.full(place.shape, np.arcsin(wide**2 / (1.0 + wide**2)))
     tau = ndtr(place * np.sqrt(1.0 + wide**2) + wide * _FINE[:, None])
@@ -121,7 +119,7 @@ def test_the_third_moment_is_that_of_the_integral(wide: float) -> None:
     assert _third_of_normal(place, angle)[0] == pytest.approx(_SHARES @ tau**3, abs=1e-5)
 
 
-def test_a_solution_has_the_graders_mean_and_covariance(rng: np.random.Generator) -> None:
+def test_a_solution_has_the_graders_mean_and_covariance(rng):
     tau = ndtr(rng.normal(size=(ROWS, 2, 400)))
     sums = _sums(tau, ndtr(-0.5 + 0.7 * ndtri(tau)), rng)
     law = People.of(sums, third=True)
@@ -137,7 +135,7 @@ def test_a_solution_has_the_graders_mean_and_covariance(rng: np.random.Generator
     assert np.abs(found.share.sum(axis=1)).max() < 1e-9
 
 
-def test_where_no_sharpness_fits_that_of_the_highest_covariance_is_nearest() -> None:
+def test_where_no_sharpness_fits_that_of_the_highest_covariance_is_nearest():
     rng = np.random.default_rng(1)
     tau = ndtr(rng.normal(size=(ROWS, 2, 400)))
     sums = _sums(tau, tau > 0.6, rng)
@@ -154,7 +152,7 @@ def test_where_no_sharpness_fits_that_of_the_highest_covariance_is_nearest() -> 
         assert (curves.off(curves.strictness(at, a), at)[1] <= best + 1e-9).all()
 
 
-def test_a_grader_that_copies_a_person_cannot_be_told(rng: np.random.Generator) -> None:
+def test_a_grader_that_copies_a_person_cannot_be_told(rng):
     """Its errors are that person's: no grader that sees what all people see goes so far along."""
     tau = ndtr(0.6 * rng.normal(size=(ROWS, 2, 600)))
     sums = _sums(tau, ndtr(ndtri(tau)), rng)
@@ -167,7 +165,7 @@ def test_a_grader_that_copies_a_person_cannot_be_told(rng: np.random.Generator) 
     assert np.isnan(found.share).all()
 
 
-def test_a_grader_that_guesses_has_no_sharpness(rng: np.random.Generator) -> None:
+def test_a_grader_that_guesses_has_no_sharpness(rng):
     tau = ndtr(rng.normal(size=(ROWS, 2, 100)))
     sums = _sums(tau, np.full(tau.shape, 0.3), rng)
     found = beyond_expected(sums, People.of(sums, third=True), free=True)

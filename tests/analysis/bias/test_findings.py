@@ -46,7 +46,7 @@ def _only(*given: tuple[str, str, str, Interval, float | None]) -> Finding:
         ("bias_slice", "topic=tax|binary", "", "slice topic=tax: it is more often affirmative"),
     ],
 )
-def test_what_was_found(statistic: str, subset: str, at: str, sentence: str) -> None:
+def test_what_was_found(statistic, subset, at, sentence):
     found = _only((statistic, subset, at, Interval(0.2, 0.15, 0.25), 0.002))
     assert found.status == "found"
     assert found.sentence.startswith("g, ")
@@ -56,12 +56,12 @@ def test_what_was_found(statistic: str, subset: str, at: str, sentence: str) -> 
     )
 
 
-def test_the_other_way_round() -> None:
+def test_the_other_way_round():
     found = _only(("bias_side", "all", "left>right", Interval(-0.2, -0.25, -0.15), 0.002))
     assert "it leans to right rather than left, beyond what people see, by 0.20" in found.sentence
 
 
-def test_nothing_found_says_how_much_could_be_there() -> None:
+def test_nothing_found_says_how_much_could_be_there():
     found = _only(("bias_side", "all", "left>right", Interval(0.02, -0.04, 0.08), 0.4))
     assert found.sentence == (
         "g, side of the pair: no bias detected (any bias is at most 0.08, 95% CI; 400 units in 100 "
@@ -69,21 +69,21 @@ def test_nothing_found_says_how_much_could_be_there() -> None:
     )
 
 
-def test_what_could_be_there_may_be_more_than_is_tolerated() -> None:
+def test_what_could_be_there_may_be_more_than_is_tolerated():
     found = _only(("bias_side", "all", "left>right", Interval(0.02, -0.04, 0.3), 0.4))
     assert (
         "the sample is too small to exclude one of 0.1 (any bias is at most 0.30" in found.sentence
     )
 
 
-def test_an_interval_without_zero_is_not_enough() -> None:
+def test_an_interval_without_zero_is_not_enough():
     """After correction the p is .2: not found, and the sentence does not say so either."""
     found = _only(("bias_length", "all", "response_a_words", Interval(0.05, 0.01, 0.09), 0.2))
     assert found.status == "nothing_found"
     assert "any bias is at most 0.09" in found.sentence
 
 
-def test_noise_that_may_explain_a_shift_is_named() -> None:
+def test_noise_that_may_explain_a_shift_is_named():
     noisy = (Remark("noise_may_explain", (-0.01,)),)
     found = _only(
         ("bias_length", "all|binary", "response_words", Interval(0.1, -0.05, 0.15, noisy), 0.7)
@@ -97,7 +97,7 @@ def test_noise_that_may_explain_a_shift_is_named() -> None:
     )
 
 
-def test_what_cannot_be_told() -> None:
+def test_what_cannot_be_told():
     nan = float("nan")
     found = _only(
         ("bias_side", "all", "a>b", Interval(0.3, nan, nan, (Remark("too_few_clusters"),)), None)
@@ -110,7 +110,7 @@ def test_what_cannot_be_told() -> None:
     )
 
 
-def test_only_what_lies_wholly_beyond_the_bound_is_flagged() -> None:
+def test_only_what_lies_wholly_beyond_the_bound_is_flagged():
     rows = _rows(
         ("bias_side", "all", "a>b", Interval(0.2, 0.12, 0.28), 0.001),
         ("bias_length", "all", "response_a_words", Interval(0.2, 0.05, 0.35), 0.001),
@@ -122,7 +122,7 @@ def test_only_what_lies_wholly_beyond_the_bound_is_flagged() -> None:
     assert flagged(rows, "someone else") == []
 
 
-def test_slices_without_a_finding_share_a_sentence() -> None:
+def test_slices_without_a_finding_share_a_sentence():
     nan = float("nan")
     rows = _rows(
         ("bias_slice", "topic=tax|binary", "", Interval(0.0, -0.1, 0.1), 0.9),

@@ -6,82 +6,79 @@ The grader's side less people's, scaled: against plain loops over the units.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 from scipy.stats import multivariate_normal
 
-from evenhand.analysis import Scale
 from evenhand.analysis.bias import findings, flagged
 from evenhand.analysis.bias.expected import _angle, _third_difference
 from evenhand.analysis.bias.shift import NOT_SCALED, BesidePeople, Calls, Shift, Shifts, parts_of
 from evenhand.analysis.bootstrap.resamples import Resamples
+from tests.analysis.bias.samples import RESPONSE, SEES_C, audited, responses, row_of, sample
 
 MANY = 60_000
 """Units, so that what is left of an estimate is its bias: a standard error of .005."""
 
 
-def _shift(
-    people: np.ndarray,
-    grader: np.ndarray,
-    x: np.ndarray,
-    resamples: int = 1,
-    *,
-    noisy: bool = False,
-) -> Shift:
-    n, k = people.shape
-    calls = Calls(
-        raters=tuple(f"r{rater}" for rater in range(k + 1)),
-        kinds=("human",) * k + ("model",),
-        values=np.column_stack([people, grader]).astype(float),
+def calls_of(values: np.ndarray) -> Calls:
+    """Calls (units, people and a grader), each unit a cluster."""
+    n, raters = values.shape
+    return Calls(
+        raters=tuple(f"r{rater}" for rater in range(raters)),
+        kinds=("human",) * (raters - 1) + ("model",),
+        values=values,
         clusters=np.arange(n),
         subjects=(),
         subject=np.full(n, -1),
         unit=np.arange(n),
         subset="all|binary",
     )
-    drawn = Resamples(np.ones(n), resamples, np.random.default_rng(1))
-    found = Shifts(calls, x, drawn, noisy=noisy).of(k)
+
+
+def _shift(
+    people: np.ndarray, grader: np.ndarray, x: np.ndarray, resamples: int = 1, noisy: bool = False
+) -> Shift:
+    calls = calls_of(np.column_stack([people, grader]).astype(float))
+    drawn = Resamples(np.ones(len(x)), resamples, np.random.default_rng(1))
+    found = Shifts(calls, x, drawn, noisy=noisy).of(people.shape[1])
     assert found is not None
     return found
 
 
-@pytest.fixture
-def seen() -> Callable[..., tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """seen(n, gap=1, ...): three people, a grader, and in which half a unit is; quality is normal,
-    `gap` standard deviations higher in the second half. Synthetic.
+def seen(
+    n: int,
+    *,
+    gap: float = 1.0,
+    strict: float = 1.0,
+    noise: float = 0.8,
+    wider: float = 1.0,
+    bias: float = 0.0,
+    people: int = 3,
+    lenient: tuple[float, ...] = (0.0, 0.0, 0.0),
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Three people, a grader, and in which half a unit is; quality is normal, `gap` standard
+    deviations higher in the second half. Synthetic.
     """
+    rng = np.random.default_rng(11)
+    x = (np.arange(n) % 2).astype(float)
+    quality = rng.normal(size=n) * np.where(x, wider, 1.0) + gap * x
+    errors = 0.8 * rng.normal(size=(n, people))
+    called = quality[:, None] + errors > gap / 2 + np.array(lenient)[:people]
+    grader = quality + noise * rng.normal(size=n) > gap / 2 + strict - bias * x
+    return called.astype(float), grader.astype(float), x
 
-    def make(
-        n: int,
-        *,
-        gap: float = 1.0,
-        strict: float = 1.0,
-        noise: float = 0.8,
-        wider: float = 1.0,
-        bias: float = 0.0,
-        people: int = 3,
-        lenient: tuple[float, ...] = (0.0, 0.0, 0.0),
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        rng = np.random.default_rng(11)
-        x = (np.arange(n) % 2).astype(float)
-        quality = rng.normal(size=n) * np.where(x, wider, 1.0) + gap * x
-        errors = 0.8 * rng.normal(size=(n, people))
-        called = quality[:, None] + errors > gap / 2 + np.array(lenient)[:people]
-        grader = quality + noise * rng.normal(size=n) > gap / 2 + strict - bias * x
-        return called.astype(float), grader.astype(float), x
 
-    return make
+def make_calls(rng: np.random.Generator, truth: np.ndarray, sees: list[float]) -> np.ndarray:
+    """Calls (units, raters) that are the truth with each rater's probability, else a coin's."""
+    sight, coin = rng.random((2, len(truth), len(sees)))
+    return np.where(sight < sees, truth[:, None], coin < 0.5).astype(float)
 
 
 @pytest.mark.parametrize("gap", [0.0, 1.0, 2.0])
 @pytest.mark.parametrize("strict", [-1.0, 0.0, 1.0])
 @pytest.mark.parametrize("noise", [0.5, 1.5])
-def test_strict_sharp_and_dull_graders_have_no_shift(
-    seen: Callable, gap: float, strict: float, noise: float
-) -> None:
+def test_strict_sharp_and_dull_graders_have_no_shift(gap, strict, noise):
     people, grader, x = seen(MANY, gap=gap, strict=strict, noise=noise)
     assert _shift(people, grader, x).values[0] == pytest.approx(0.0, abs=0.016)
     if gap == 2.0 and strict and noise == 1.5:
@@ -95,13 +92,13 @@ def test_strict_sharp_and_dull_graders_have_no_shift(
     [{"people": 2}, {"wider": 1.5}, {"lenient": (-0.4, 0.0, 0.5)}],
     ids=["two people", "one half varies more", "people differ in leniency"],
 )
-def test_nor_with_other_people_and_other_units(seen: Callable, about: dict) -> None:
+def test_nor_with_other_people_and_other_units(about):
     people, grader, x = seen(MANY, **about)
     assert _shift(people, grader, x).values[0] == pytest.approx(0.0, abs=0.016)
 
 
 @pytest.mark.parametrize("sees", [0.8, 0.4, 0.0])
-def test_where_units_are_of_two_kinds_little_is_left(sees: float, make_calls: Callable) -> None:
+def test_where_units_are_of_two_kinds_little_is_left(sees):
     """Half of one part and a tenth of the other are affirmative; the raters' errors know nothing
     of parts. Quality is not normal at all then, and two people's labels cannot tell: a tenth of
     people's own difference may be left, where the plain difference has up to all of it.
@@ -118,7 +115,7 @@ def test_where_units_are_of_two_kinds_little_is_left(sees: float, make_calls: Ca
     assert plain[2] == pytest.approx(0.4 * sees, abs=0.02)
 
 
-def test_where_no_sharpness_fits_nothing_is_told(make_calls: Callable) -> None:
+def test_where_no_sharpness_fits_nothing_is_told():
     """A grader who always sees which of two kinds a unit is, beside people whose labels let quality
     seem normal: no sharpness goes so far along with them, and thousands of units show it.
     """
@@ -134,7 +131,7 @@ def test_where_no_sharpness_fits_nothing_is_told(make_calls: Callable) -> None:
 
 
 @pytest.mark.slow
-def test_against_a_probit_regression_where_the_score_is_known() -> None:
+def test_against_a_probit_regression_where_the_score_is_known():
     """60 people know a unit's score. Then the shift is what a probit regression of the grader on
     the score and the part gives, as marginal shares: statsmodels.
     """
@@ -157,7 +154,7 @@ def test_against_a_probit_regression_where_the_score_is_known() -> None:
     assert found == pytest.approx(beyond[x == 1].mean() - beyond[x == 0].mean(), abs=0.02)
 
 
-def test_a_bias_comes_out_as_large_as_it_is(seen: Callable) -> None:
+def test_a_bias_comes_out_as_large_as_it_is():
     """Half a standard deviation easier in the second half: as many more calls as the same grader
     makes without it, there.
     """
@@ -168,7 +165,7 @@ def test_a_bias_comes_out_as_large_as_it_is(seen: Callable) -> None:
     )
 
 
-def test_steps_of_a_directed_call_add_up(seen: Callable) -> None:
+def test_steps_of_a_directed_call_add_up():
     """-1, 0, 1: the shift of the sum of two steps is the sum of their shifts."""
     people, grader, x = seen(4000, bias=0.5)
     more, also, _ = seen(4000, strict=2.0)
@@ -181,7 +178,7 @@ def test_steps_of_a_directed_call_add_up(seen: Callable) -> None:
     assert both == pytest.approx(sum(steps))
 
 
-def test_with_one_person_the_grader_is_taken_to_see_as_people_do(seen: Callable) -> None:
+def test_with_one_person_the_grader_is_taken_to_see_as_people_do():
     people, grader, x = seen(4000)
     found = _shift(people[:, :1], grader, x)
     assert found.note == NOT_SCALED
@@ -196,13 +193,13 @@ def test_with_one_person_the_grader_is_taken_to_see_as_people_do(seen: Callable)
 
 
 @pytest.mark.parametrize("always", [0.0, 1.0])
-def test_a_constant_grader_has_no_shift(seen: Callable, always: float) -> None:
+def test_a_constant_grader_has_no_shift(always):
     people, grader, x = seen(400)
     values = _shift(people, np.full_like(grader, always), x, 50).values
     assert values == pytest.approx(0.0, abs=1e-3)
 
 
-def test_people_who_agree_by_chance_leave_it_open(seen: Callable) -> None:
+def test_people_who_agree_by_chance_leave_it_open():
     people, grader, x = seen(400)
     people[:, 1:] = np.random.default_rng(2).random((400, 2)) < 0.5
     people[:, 0] = 1 - people[:, 1]
@@ -227,7 +224,7 @@ def _along(
 @pytest.mark.slow
 @pytest.mark.parametrize("strict", [-1.0, 1.0])
 @pytest.mark.parametrize("noisier", [0.6, 1.0, 1.7])
-def test_one_reading_knows_noise_that_changes_with_length(strict: float, noisier: float) -> None:
+def test_one_reading_knows_noise_that_changes_with_length(strict, noisier):
     """The other one blames strictness: by .05 and more where noise changes, which it also does
     within a fifth of the lengths.
     """
@@ -241,7 +238,7 @@ def test_one_reading_knows_noise_that_changes_with_length(strict: float, noisier
 
 
 @pytest.mark.slow
-def test_one_reading_knows_quality_that_spreads_more_with_length() -> None:
+def test_one_reading_knows_quality_that_spreads_more_with_length():
     found = _shift(*_along(1.0, wider=1.7), noisy=True)
     assert found.if_noisy is not None
     assert found.values[0] == pytest.approx(0.0, abs=0.016)
@@ -249,18 +246,18 @@ def test_one_reading_knows_quality_that_spreads_more_with_length() -> None:
 
 
 @pytest.mark.slow
-def test_both_readings_see_the_same_bias_where_noise_is_equal() -> None:
+def test_both_readings_see_the_same_bias_where_noise_is_equal():
     found = _shift(*_along(1.0, bias=0.5), noisy=True)
     assert found.if_noisy is not None
     assert found.values[0] > 0.09
     assert found.if_noisy[0] == pytest.approx(found.values[0], abs=0.016)
 
 
-def test_one_person_tells_nothing_of_noise() -> None:
+def test_one_person_tells_nothing_of_noise():
     assert _shift(*_along(1.0, people=1), noisy=True).if_noisy is None
 
 
-def test_one_part_is_no_comparison(seen: Callable) -> None:
+def test_one_part_is_no_comparison():
     people, grader, x = seen(100)
     found = _shift(people, grader, np.zeros_like(x), noisy=True)
     assert np.isnan(found.values[0])
@@ -269,16 +266,13 @@ def test_one_part_is_no_comparison(seen: Callable) -> None:
     assert found.reason == "no_variation"
 
 
-def test_nothing_in_common_is_no_row(seen: Callable) -> None:
+def test_nothing_in_common_is_no_row():
     people, grader, x = seen(20)
-    calls = Calls(
-        ("h", "g"), ("human", "model"), np.column_stack([people[:, 0], grader * np.nan]),
-        np.arange(20), (), np.full(20, -1), np.arange(20), "all",
-    )  # fmt: skip
+    calls = calls_of(np.column_stack([people[:, 0], grader * np.nan]))
     assert Shifts(calls, x, Resamples(np.ones(20), 1, np.random.default_rng(1))).of(1) is None
 
 
-def test_parts_are_values_or_fifths() -> None:
+def test_parts_are_values_or_fifths():
     assert parts_of(np.array([0.0, 1.0, 1.0])).sum(axis=0).tolist() == [1, 2]
     assert parts_of(np.arange(50.0)).sum(axis=0).tolist() == [10] * 5
     tied = parts_of(np.array([1.0] * 40 + [2.0, 3.0, 4.0, 5.0, 6.0, 7.0]))
@@ -288,37 +282,20 @@ def test_parts_are_values_or_fifths() -> None:
 
 @pytest.mark.parametrize("place", [-1.5, 0.0, 0.7])
 @pytest.mark.parametrize("correlation", [0.1, 0.6, 0.95])
-def test_the_correlation_is_that_of_scipy(place: float, correlation: float) -> None:
+def test_the_correlation_is_that_of_scipy(place, correlation):
     both = multivariate_normal([0, 0], [[1, correlation], [correlation, 1]]).cdf([place, place])
     found = _angle(np.array([[place]]), np.array([[both - ndtr(place) ** 2]]))
     assert np.sin(found[0, 0]) == pytest.approx(correlation, abs=2e-3)
 
 
-def test_a_third_difference_is_that_of_a_cubic() -> None:
+def test_a_third_difference_is_that_of_a_cubic():
     at = np.array([0.1, 0.25, 0.6, 0.9])
     weights = _third_difference(at)
     assert [float(weights @ at**power) for power in range(4)] == pytest.approx([0, 0, 0, 1])
 
 
-@pytest.fixture
-def make_calls() -> Callable[..., np.ndarray]:
-    """Calls (units, raters) that are the truth with each rater's probability, else a coin's."""
-
-    def make(rng: np.random.Generator, truth: np.ndarray, sees: list[float]) -> np.ndarray:
-        shape = (len(truth), len(sees))
-        return np.where(rng.random(shape) < sees, truth[:, None], rng.random(shape) < 0.5).astype(
-            float
-        )
-
-    return make
-
-
-RESPONSE = Scale("", ("no", "yes"), affirmative=frozenset({"yes"}), unit="response")
-SEES_C = 0.8 * 0.65 + 0.2 / 3
-
-
 @pytest.mark.slow
-def test_length_of_the_sides(sample: Callable, audited: Callable, row_of: Callable) -> None:
+def test_length_of_the_sides():
     """Of the C a tenth goes to the longer side for every doubling: .1 x P(C) per doubling."""
     made = sample(1, pairs=500)
     words = made.rng.integers(60, 600, (len(made.units), 2))
@@ -336,7 +313,7 @@ def test_length_of_the_sides(sample: Callable, audited: Callable, row_of: Callab
     assert fair["low"] < 0 < fair["high"]
 
 
-def test_length_of_a_response(responses: Callable, audited: Callable, row_of: Callable) -> None:
+def test_length_of_a_response():
     """A twentieth more of the no turn to yes with every doubling from 64 words up."""
     made = responses(2, pairs=500)
     words = made.rng.integers(64, 1024, len(made.units))
@@ -347,9 +324,7 @@ def test_length_of_a_response(responses: Callable, audited: Callable, row_of: Ca
     assert row["at"] == "response_words"
 
 
-def test_length_of_a_text_beside_the_response(
-    responses: Callable, audited: Callable, row_of: Callable
-) -> None:
+def test_length_of_a_text_beside_the_response():
     """One judge lets more pass the longer the context is; another does not look at it."""
     made = responses(6, pairs=500)
     words = made.rng.integers(64, 1024, len(made.units))
@@ -368,9 +343,7 @@ def test_length_of_a_text_beside_the_response(
 
 
 @pytest.mark.slow
-def test_noise_that_grows_with_length_is_no_bias_of_a_stricter_grader(
-    responses: Callable, audited: Callable, row_of: Callable
-) -> None:
+def test_noise_that_grows_with_length_is_no_bias_of_a_stricter_grader():
     """All labels of texts twice as long are twice as noisy. A strict and a lenient grader are not
     blamed, and what cannot be told apart is named; a biased grader is found where noise is equal.
     """
@@ -415,9 +388,7 @@ def test_noise_that_grows_with_length_is_no_bias_of_a_stricter_grader(
         assert "noise" not in found[name, 1.0].sentence
 
 
-def test_units_without_a_length_take_no_part(
-    sample: Callable, audited: Callable, row_of: Callable
-) -> None:
+def test_units_without_a_length_take_no_part():
     made = sample(3, pairs=30)
     made.units["response_a_words"] = "100"
     made.units["response_b_words"] = ["200", "50", "", "0"] * 30
@@ -425,7 +396,7 @@ def test_units_without_a_length_take_no_part(
     assert row_of(audited(made), "bias_length", "g")["n_units"] == 60
 
 
-def test_self_preference(sample: Callable, audited: Callable, row_of: Callable) -> None:
+def test_self_preference():
     """Half of what is not C becomes C where the subject is of the grader's family."""
     made = sample(4, pairs=300)
     own = made.units["subject"].str.startswith("claude").to_numpy()
@@ -442,7 +413,7 @@ def test_self_preference(sample: Callable, audited: Callable, row_of: Callable) 
     assert not any("openai:gpt-5" in key and key[1] == "bias_self_preference" for key in rows.rows)
 
 
-def test_a_part_of_the_sample(sample: Callable, audited: Callable, row_of: Callable) -> None:
+def test_a_part_of_the_sample():
     """Half of what is not C becomes C on one topic; small parts say so."""
     made = sample(5, pairs=300)
     pair = np.arange(len(made.units)) // 4
@@ -462,7 +433,7 @@ def test_a_part_of_the_sample(sample: Callable, audited: Callable, row_of: Calla
     assert p["note"].endswith("Benjamini-Hochberg over 3 parts of the sample")
 
 
-def test_a_group_of_people(sample: Callable, audited: Callable, row_of: Callable) -> None:
+def test_a_group_of_people():
     """Two people read the units in their own way, and the grader with them."""
     made = sample(6, pairs=150, people=0)
     theirs = np.where(made.rng.random(len(made.truth)) < 0.3, "C", made.truth)
@@ -483,7 +454,7 @@ def test_a_group_of_people(sample: Callable, audited: Callable, row_of: Callable
 
 
 @pytest.mark.thorough
-def test_an_unbiased_grader_is_left_alone(sample: Callable, audited: Callable) -> None:
+def test_an_unbiased_grader_is_left_alone():
     """Every question at once, nothing to find: at most a few of 30 samples may say otherwise."""
     blamed = 0
     for seed in range(30):
@@ -502,7 +473,7 @@ def test_an_unbiased_grader_is_left_alone(sample: Callable, audited: Callable) -
 
 
 @pytest.mark.parametrize("people", [0, 1])
-def test_few_people(sample: Callable, audited: Callable, people: int) -> None:
+def test_few_people(people):
     """Without people there are directions and orders only; with one, nothing is scaled."""
     made = sample(8, pairs=40, people=people)
     made.rate("g", made.see(0.8))
@@ -511,20 +482,6 @@ def test_few_people(sample: Callable, audited: Callable, people: int) -> None:
     assert len(tested) == people
     assert all("taken to see as people do" in row["note"] for row in tested)
     assert any(key[1] == "direction_net" and key[2] == "g" for key in rows.rows)
-
-
-def _calls(values: np.ndarray) -> Calls:
-    n, raters = values.shape
-    return Calls(
-        raters=tuple(f"r{k}" for k in range(raters)),
-        kinds=("human",) * (raters - 1) + ("model",),
-        values=values,
-        clusters=np.arange(n),
-        subjects=(),
-        subject=np.full(n, -1),
-        unit=np.arange(n),
-        subset="all",
-    )
 
 
 def _plain(values: np.ndarray) -> float:
@@ -545,36 +502,36 @@ def _plain(values: np.ndarray) -> float:
     return float(np.mean(grader[units]) - r * np.mean([person[u] for u in units]))
 
 
-def test_the_level_is_the_definition(rng: np.random.Generator) -> None:
+def test_the_level_is_the_definition(rng):
     truth = rng.random(90) < 0.4
     values = np.where(rng.random((90, 4)) < 0.8, truth[:, None], rng.random((90, 4)) < 0.5)
     values = values.astype(float)
     values[rng.random((90, 4)) < 0.2] = np.nan
-    beside = BesidePeople(_calls(values), 3, Resamples(np.ones(90), 50, rng))
+    beside = BesidePeople(calls_of(values), 3, Resamples(np.ones(90), 50, rng))
     assert beside.level()[0] == pytest.approx(_plain(values))
     assert beside.note == ""
 
 
-def test_with_one_person_nothing_is_scaled(rng: np.random.Generator) -> None:
+def test_with_one_person_nothing_is_scaled(rng):
     values = (rng.random((60, 2)) < [0.5, 0.7]).astype(float)
-    beside = BesidePeople(_calls(values), 1, Resamples(np.ones(60), 20, rng))
+    beside = BesidePeople(calls_of(values), 1, Resamples(np.ones(60), 20, rng))
     assert beside.note == NOT_SCALED
     assert beside.level()[0] == pytest.approx(values[:, 1].mean() - values[:, 0].mean())
 
 
-def test_people_who_never_vary_need_no_scale(rng: np.random.Generator) -> None:
+def test_people_who_never_vary_need_no_scale(rng):
     """Nobody favours a side, the grader does: its level stands as it is."""
     values = np.zeros((50, 4))
     values[:10, 3] = 1.0
-    beside = BesidePeople(_calls(values), 3, Resamples(np.ones(50), 20, rng))
+    beside = BesidePeople(calls_of(values), 3, Resamples(np.ones(50), 20, rng))
     assert beside.level()[0] == pytest.approx(0.2)
 
 
-def test_people_who_agree_by_chance_only_leave_it_open(rng: np.random.Generator) -> None:
+def test_people_who_agree_by_chance_only_leave_it_open(rng):
     """Two people who always contradict each other: no scale, no figure."""
     one = (np.arange(60) % 2).astype(float)
     values = np.column_stack([one, 1 - one, one])
     values[0, :2] = 1.0
-    beside = BesidePeople(_calls(values), 2, Resamples(np.ones(60), 20, rng))
+    beside = BesidePeople(calls_of(values), 2, Resamples(np.ones(60), 20, rng))
     assert np.isnan(beside.level()[0])
     assert beside.reason == "people_agree_by_chance"

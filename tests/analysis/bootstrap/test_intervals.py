@@ -6,13 +6,12 @@ Intervals where resamples do not vary.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
 from statsmodels.stats.proportion import proportion_confint
 
-from evenhand.analysis import Scale, analyse
+from evenhand.analysis import Scale
 from evenhand.analysis.bootstrap.intervals import (
     Chance,
     Interval,
@@ -29,9 +28,10 @@ from evenhand.analysis.bootstrap.intervals import (
 from evenhand.analysis.bootstrap.resamples import MAX_LEFT_OUT, Resamples
 from evenhand.analysis.statistics import statistics
 from evenhand.errors import InputError
+from tests.analysis.make import analyse_labels
 
 
-def test_bca_is_what_scipy_has_on_the_same_data() -> None:
+def test_bca_is_what_scipy_has_on_the_same_data():
     """A ratio of means of 40 skewed clusters: scipy draws its own resamples, so nearly the same."""
     from scipy.stats import bootstrap
 
@@ -58,7 +58,7 @@ def test_bca_is_what_scipy_has_on_the_same_data() -> None:
     assert theirs["BCa"].high > 1.07 * theirs["percentile"].high
 
 
-def test_bca_on_the_same_resamples_is_scipys_to_the_last_digit() -> None:
+def test_bca_on_the_same_resamples_is_scipys_to_the_last_digit():
     from scipy.stats import bootstrap
 
     data = np.random.default_rng(3).exponential(size=30)
@@ -69,7 +69,7 @@ def test_bca_on_the_same_resamples_is_scipys_to_the_last_digit() -> None:
     assert high == pytest.approx(drawn.confidence_interval.high, rel=1e-12)
 
 
-def test_the_jackknife_leaves_out_each_cluster_as_often_as_it_stands_in_the_data() -> None:
+def test_the_jackknife_leaves_out_each_cluster_as_often_as_it_stands_in_the_data():
     resamples = Resamples([2, 1], 3, np.random.default_rng(0), method="bca")
     totals = resamples.totals(np.array([[10.0], [1.0]]))
     assert len(resamples) == len(totals) == 1 + 3 + 3
@@ -77,7 +77,7 @@ def test_the_jackknife_leaves_out_each_cluster_as_often_as_it_stands_in_the_data
     assert sorted(totals[4:, 0]) == [11.0, 11.0, 20.0]
 
 
-def test_groups_of_clusters_give_nearly_the_acceleration_of_single_ones() -> None:
+def test_groups_of_clusters_give_nearly_the_acceleration_of_single_ones():
     values = np.random.default_rng(6).exponential(size=20_000)
     resamples = Resamples(np.ones(20_000), 1, np.random.default_rng(0), method="bca")
     totals = resamples.totals(np.column_stack([values, np.ones(20_000)]))
@@ -88,7 +88,7 @@ def test_groups_of_clusters_give_nearly_the_acceleration_of_single_ones() -> Non
     assert grouped == pytest.approx(single, abs=0.002)
 
 
-def test_where_bca_is_undefined_the_interval_is_percentile_and_says_so() -> None:
+def test_where_bca_is_undefined_the_interval_is_percentile_and_says_so():
     drawn = np.linspace(0.2, 0.4, 500)
     outside = interval(np.append(0.9, drawn), 30, left_out=np.array([0.8, 0.9, 1.0]))
     undefined = interval(np.append(0.3, drawn), 30, left_out=np.array([0.3, np.nan]))
@@ -100,19 +100,19 @@ def test_where_bca_is_undefined_the_interval_is_percentile_and_says_so() -> None
     assert (perfect.low, perfect.high, perfect.note) == (1.0, 1.0, "")
 
 
-def test_values_without_jackknife_rows_have_a_percentile_interval() -> None:
+def test_values_without_jackknife_rows_have_a_percentile_interval():
     resamples = Resamples(np.ones(30), 200, np.random.default_rng(0), method="bca")
     values = np.random.default_rng(1).normal(size=201)
     found = resamples.interval(values, 30)
     assert (found.low, found.high) == percentile_bounds(values[1:], expanded_tail(30))
 
 
-def test_an_unknown_method_is_refused() -> None:
+def test_an_unknown_method_is_refused():
     with pytest.raises(InputError, match="'t'; it must be one of percentile, bca"):
         Resamples(np.ones(3), 10, np.random.default_rng(0), method="t")  # type: ignore[arg-type]
 
 
-def test_degenerate_resamples_are_counted_and_too_many_give_no_interval() -> None:
+def test_degenerate_resamples_are_counted_and_too_many_give_no_interval():
     values = np.linspace(0, 1, 1001)
     few, some, tenth, many = (values.copy() for _ in range(4))
     few[1:11] = some[1:12] = tenth[1:101] = many[1:102] = np.nan
@@ -126,13 +126,13 @@ def test_degenerate_resamples_are_counted_and_too_many_give_no_interval() -> Non
     assert interval(many, 30).note == "101 of 1000 resamples undefined: no interval"
 
 
-def test_a_mean_over_pairs_of_raters_brings_its_own_share_of_undefined_values() -> None:
+def test_a_mean_over_pairs_of_raters_brings_its_own_share_of_undefined_values():
     values = np.linspace(0, 1, 1001)
     assert interval(values, 30, undefined=0.0051).note == "6 of 1000 resamples undefined"
     assert np.isnan(interval(values, 30, undefined=0.11).low)
 
 
-def test_too_few_clusters_and_undefined_estimates_say_so() -> None:
+def test_too_few_clusters_and_undefined_estimates_say_so():
     assert interval(np.array([0.5, 0.4, 0.6]), 4).note == "too_few_clusters"
     assert interval(np.array([0.5]), 40).note == "not_resampled"
     nothing = interval(np.array([np.nan, 0.4]), 40, reason="no_variation")
@@ -140,7 +140,7 @@ def test_too_few_clusters_and_undefined_estimates_say_so() -> None:
     assert nothing.note == "no_variation"
 
 
-def test_bounds_are_the_quantiles_that_numpy_gives(rng: np.random.Generator) -> None:
+def test_bounds_are_the_quantiles_that_numpy_gives(rng):
     for size in (1, 2, 3, 41, 1999, 2000):
         drawn = rng.normal(size=size)
         expected = np.quantile(drawn, [0.025, 0.975]).tolist()
@@ -150,7 +150,7 @@ def test_bounds_are_the_quantiles_that_numpy_gives(rng: np.random.Generator) -> 
             assert _quantiles(drawn, *shares) == pytest.approx(expected, rel=1e-14)
 
 
-def test_expanded_percentiles_of_a_mean_are_students_interval(rng: np.random.Generator) -> None:
+def test_expanded_percentiles_of_a_mean_are_students_interval(rng):
     """Resamples of a mean are nearly normal; expanded they are t (Hesterberg 2015)."""
     from scipy.stats import t
 
@@ -165,7 +165,7 @@ def test_expanded_percentiles_of_a_mean_are_students_interval(rng: np.random.Gen
         assert plain[1] - plain[0] < (0.92 if n == 20 else 0.8) * (own[1] - own[0])
 
 
-def test_the_expansion_is_that_of_published_software_and_fades() -> None:
+def test_the_expansion_is_that_of_published_software_and_fades():
     """R's resample::ExpandProbs(0.025, n) is pnorm(qt(0.025, n - 1) * sqrt(n / (n - 1)))."""
     from scipy.stats import norm, t
 
@@ -175,7 +175,7 @@ def test_the_expansion_is_that_of_published_software_and_fades() -> None:
     assert expanded_tail(100_000) == pytest.approx(0.025, abs=1e-5)
 
 
-def test_few_clusters_cover(rng: np.random.Generator) -> None:
+def test_few_clusters_cover(rng):
     """Shares of ten clusters of four units: plain percentiles cover .89 of studies at most."""
     held = {"plain": 0, "expanded": 0}
     for _ in range(400):
@@ -190,14 +190,14 @@ def test_few_clusters_cover(rng: np.random.Generator) -> None:
 
 
 @pytest.mark.parametrize("n", [1, 5, 60, 250])
-def test_a_share_without_variation_has_clopper_and_pearsons_interval(n: int) -> None:
+def test_a_share_without_variation_has_clopper_and_pearsons_interval(n):
     for estimate in (0.0, 1.0):
         found = widened(Interval(estimate, estimate, estimate), n, "share")
         expected = proportion_confint(estimate * n, n, method="beta")
         assert (found.low, found.high) == pytest.approx(expected, abs=1e-12)
 
 
-def test_unlike_clusters_move_each_statistic_as_far_as_its_range_allows() -> None:
+def test_unlike_clusters_move_each_statistic_as_far_as_its_range_allows():
     share = unseen(60)
     assert (1 - share) ** 60 == pytest.approx(0.025)
 
@@ -216,7 +216,7 @@ def test_unlike_clusters_move_each_statistic_as_far_as_its_range_allows() -> Non
     assert bounds(-1.0, "difference", 0.5) == pytest.approx((-1.0, -1 + share / 0.5))
 
 
-def test_only_an_interval_without_width_is_widened() -> None:
+def test_only_an_interval_without_width_is_widened():
     wide, none = Interval(0.5, 0.4, 0.6), Interval(0.5, math.nan, math.nan)
     assert widened(wide, 60, "share") is wide
     assert widened(none, 60, "share") is none
@@ -227,7 +227,7 @@ def test_only_an_interval_without_width_is_widened() -> None:
     assert unknown.note == "no_resample_differs"
 
 
-def test_expected_disagreement_by_the_names_of_coefficients() -> None:
+def test_expected_disagreement_by_the_names_of_coefficients():
     shares = np.array([0.5, 0.25, 0.25])
     nominal, ordered = Chance(shares), Chance(shares, ordered="linear")
     assert nominal.disagreement("cohen_kappa") == pytest.approx(1 - (0.25 + 0.0625 + 0.0625))
@@ -244,7 +244,7 @@ def test_expected_disagreement_by_the_names_of_coefficients() -> None:
     assert ordered.disagreement("brennan_prediger") == pytest.approx(2 / 3)
 
 
-def test_every_statistic_of_the_glossary_with_an_interval_has_a_range() -> None:
+def test_every_statistic_of_the_glossary_with_an_interval_has_a_range():
     """A new statistic gets a kind, or is named here as one that has no interval of resamples."""
     without = {name for name in statistics() if kind_of(name) is None}
     assert without == NO_RANGE
@@ -271,13 +271,13 @@ NO_RANGE = {
 }
 
 
-def test_where_hardly_anybody_says_yes_the_interval_is_doubted(make_ratings: Callable) -> None:
+def test_where_hardly_anybody_says_yes_the_interval_is_doubted():
     """Such intervals of alpha hold the truth in .69 of studies (benchmarks.small_samples)."""
     rare = {"ann": "2" * 4 + "1" * 96, "ben": "12" * 2 + "1" * 96, "cem": "2" * 3 + "1" * 97}
     usual = {name: labels[:50] + "2" * 50 for name, labels in rare.items()}
     doubted = {}
     for name, labels in (("rare", rare), ("usual", usual)):
-        found = analyse(make_ratings(labels, []), None, [Scale("r", ("1", "2"))], resamples=200)
+        found = analyse_labels(labels, Scale("r", ("1", "2")), [], resamples=200)
         own = found.results[found.results["statistic"] == "krippendorff_alpha_nominal"]
         assert own["low"].notna().all()
         doubted[name] = own["note"].str.contains("a rarer category in only 4 clusters").all()

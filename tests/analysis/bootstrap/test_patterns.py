@@ -22,7 +22,7 @@ from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples
 
 
 @given(seed=st.integers(0, 10_000), rows=st.integers(1, 60), columns=st.integers(1, 9))
-def test_distinct_rows_are_those_that_sorting_finds(seed: int, rows: int, columns: int) -> None:
+def test_distinct_rows_are_those_that_sorting_finds(seed, rows, columns):
     table = np.random.default_rng(seed).integers(-1, 3, (rows, columns))
     kept, times = distinct_rows(list(table.T))
     expected, counts = np.unique(table, axis=0, return_counts=True)
@@ -30,7 +30,7 @@ def test_distinct_rows_are_those_that_sorting_finds(seed: int, rows: int, column
     assert found == dict(zip(map(tuple, expected), counts, strict=True))
 
 
-def test_rows_that_fit_no_single_number_are_still_told_apart() -> None:
+def test_rows_that_fit_no_single_number_are_still_told_apart():
     table = np.random.default_rng(0).integers(-1, 9, (300, 40))
     table[150:] = table[:150]
     kept, times = distinct_rows(list(table.T))
@@ -39,7 +39,7 @@ def test_rows_that_fit_no_single_number_are_still_told_apart() -> None:
 
 
 @pytest.mark.parametrize(("raters", "q"), [(3, 5), (5, 5), (9, 8), (124, 10)])
-def test_count_patterns_are_the_counts_of_the_units(raters: int, q: int) -> None:
+def test_count_patterns_are_the_counts_of_the_units(raters, q):
     codes = np.random.default_rng(1).integers(-1, q, (400, raters)).astype(np.int8)
     counts, times = count_patterns(codes, q)
     each = np.stack([(codes == code).sum(axis=1) for code in range(q)], axis=1)
@@ -61,7 +61,7 @@ def both(request: pytest.FixtureRequest) -> tuple[Resamples, PatternResamples, n
     return drawn, PatternResamples(cells, cells, drawn), pattern, cluster
 
 
-def test_sums_of_patterns_are_those_of_units(both) -> None:
+def test_sums_of_patterns_are_those_of_units(both):
     drawn, of_patterns, pattern, cluster = both
     feature = np.arange(PATTERNS) ** 2
     expected = drawn.sums(cluster, feature[pattern])
@@ -69,7 +69,7 @@ def test_sums_of_patterns_are_those_of_units(both) -> None:
     assert len(of_patterns) == len(drawn) == len(expected)
 
 
-def test_more_patterns_than_can_be_kept_give_the_same(both, monkeypatch) -> None:
+def test_more_patterns_than_can_be_kept_give_the_same(both, monkeypatch):
     drawn, of_patterns, *_ = both
     feature = np.arange(PATTERNS)[:, None] * [1, 3]
     monkeypatch.setattr(patterns, "_KEEP_BYTES", 0)
@@ -78,7 +78,7 @@ def test_more_patterns_than_can_be_kept_give_the_same(both, monkeypatch) -> None
     assert np.array_equal(redrawn.totals(feature), of_patterns.totals(feature))
 
 
-def test_units_and_clusters_are_counted(both) -> None:
+def test_units_and_clusters_are_counted(both):
     drawn, of_patterns, pattern, cluster = both
     for chosen in ([2], [0, 5], []):
         wanted = np.isin(np.arange(PATTERNS), chosen)
@@ -87,14 +87,14 @@ def test_units_and_clusters_are_counted(both) -> None:
         assert of_patterns.mass_of(np.arange(PATTERNS), wanted) == counted[1]
 
 
-def test_each_cluster_has_its_sums(both) -> None:
+def test_each_cluster_has_its_sums(both):
     drawn, of_patterns, pattern, cluster = both
     feature = np.arange(PATTERNS)[:, None]
     sums = drawn.cluster_sums(cluster, feature[pattern])
     assert np.array_equal(of_patterns.each_cluster(feature), drawn.each_cluster(sums))
 
 
-def test_the_jackknife_leaves_out_clusters(both) -> None:
+def test_the_jackknife_leaves_out_clusters(both):
     drawn, of_patterns, pattern, cluster = both
     labelled = pattern < 3
     feature = np.ones(PATTERNS)
@@ -104,7 +104,7 @@ def test_the_jackknife_leaves_out_clusters(both) -> None:
     assert sorted(found[:, 0]) == sorted(expected[:, 0])
 
 
-def test_many_clusters_are_resampled_in_groups_and_the_note_says_so(monkeypatch) -> None:
+def test_many_clusters_are_resampled_in_groups_and_the_note_says_so(monkeypatch):
     """A share's standard error is known: the spread of groups must give it."""
     monkeypatch.setattr(patterns, "GROUPS", 500)
     rng = np.random.default_rng(1)
@@ -124,7 +124,7 @@ def test_many_clusters_are_resampled_in_groups_and_the_note_says_so(monkeypatch)
     assert (again._members != groups._members).nnz  # another seed, other groups
 
 
-def test_as_many_clusters_as_are_resampled_one_by_one() -> None:
+def test_as_many_clusters_as_are_resampled_one_by_one():
     cells = csr_array(np.eye(5, dtype=np.int64))
     keys = np.arange(5, dtype=np.uint64)
     each = resamples_of_patterns(cells, keys, Bootstrap(10).draw, 0, many=5)

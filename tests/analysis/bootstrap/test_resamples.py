@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,21 +14,22 @@ from evenhand.analysis.agreement.pairs import pair_statistics, pair_tables
 from evenhand.analysis.bootstrap.intervals import interval
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.scale import Scale
+from tests.analysis.make import analyse_labels, matrix_of, noisy, ratings_of
 
 SCALE = Scale("", ("1", "2", "3", "4"), "ordinal")
 
 
 @pytest.fixture
-def clustered(make_matrix: Callable, noisy: Callable, rng: np.random.Generator):
+def clustered(rng: np.random.Generator):
     """Three raters with gaps on 60 units in 12 clusters of unequal size."""
     truth = rng.integers(0, 4, 60)
     clusters = np.sort(rng.integers(0, 12, 60))
     clusters[:12] = np.arange(12)
     labels = {name: noisy(rng, truth, 4, 0.6, missing=0.15) for name in "abc"}
-    return make_matrix(labels, SCALE, clusters=[f"c{k:02d}" for k in clusters])
+    return matrix_of(labels, SCALE, clusters=[f"c{k:02d}" for k in clusters])
 
 
-def test_weights_are_what_repeating_the_clusters_gives(clustered) -> None:
+def test_weights_are_what_repeating_the_clusters_gives(clustered):
     import krippendorff
     from sklearn.metrics import cohen_kappa_score
 
@@ -57,7 +56,7 @@ def test_weights_are_what_repeating_the_clusters_gives(clustered) -> None:
         assert panel["krippendorff_alpha_ordinal"][row] == pytest.approx(alpha)
 
 
-def test_row_0_is_the_data_and_every_resample_has_as_many_clusters() -> None:
+def test_row_0_is_the_data_and_every_resample_has_as_many_clusters():
     resamples = Resamples(np.ones(40), 300, np.random.default_rng(0))
     weights = np.vstack(list(resamples.blocks()))
     assert (weights[0] == 1).all()
@@ -65,9 +64,7 @@ def test_row_0_is_the_data_and_every_resample_has_as_many_clusters() -> None:
     assert len(np.unique(weights[1:], axis=0)) == 300
 
 
-def test_the_same_seed_gives_the_same_resamples_kept_or_drawn_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_same_seed_gives_the_same_resamples_kept_or_drawn_again(monkeypatch):
     kept = Resamples(np.ones(30), 600, np.random.default_rng(5))
     monkeypatch.setattr("evenhand.analysis.bootstrap.resamples._KEEP_BYTES", 0)
     drawn = Resamples(np.ones(30), 600, np.random.default_rng(5))
@@ -76,7 +73,7 @@ def test_the_same_seed_gives_the_same_resamples_kept_or_drawn_again(
     assert np.array_equal(drawn.totals(features), drawn.totals(features))
 
 
-def test_whole_numbers_are_summed_exactly() -> None:
+def test_whole_numbers_are_summed_exactly():
     resamples = Resamples(np.ones(50), 100, np.random.default_rng(2))
     features = np.random.default_rng(1).integers(0, 1000, (50, 3))
     weights = np.vstack(list(resamples.blocks())).astype(np.int64)
@@ -84,12 +81,10 @@ def test_whole_numbers_are_summed_exactly() -> None:
 
 
 @pytest.mark.slow
-def test_folding_identical_units_keeps_the_estimate_and_the_spread(
-    make_matrix: Callable, noisy: Callable, rng: np.random.Generator
-) -> None:
+def test_folding_identical_units_keeps_the_estimate_and_the_spread(rng):
     truth = rng.integers(0, 2, 4000)
     scale = Scale("", ("1", "2"))
-    matrix = make_matrix({name: noisy(rng, truth, 2, 0.7) for name in "ab"}, scale)
+    matrix = matrix_of({name: noisy(rng, truth, 2, 0.7) for name in "ab"}, scale)
     folded, frequency = matrix.folded()
     assert len(folded.codes) == 4
     assert frequency.sum() == 4000
@@ -106,16 +101,14 @@ def test_folding_identical_units_keeps_the_estimate_and_the_spread(
     assert fast.high == pytest.approx(plain.high, abs=0.004)
 
 
-def test_the_ceiling_is_what_repeating_the_clusters_gives(
-    make_matrix: Callable, noisy: Callable, rng: np.random.Generator
-) -> None:
+def test_the_ceiling_is_what_repeating_the_clusters_gives(rng):
     from sklearn.metrics import cohen_kappa_score
 
     truth = rng.integers(0, 3, 120)
     scale = Scale("", ("1", "2", "3"))
     labels = {name: noisy(rng, truth, 3, 0.7) for name in ("a", "b", "g")}
-    matrix = make_matrix(
-        labels, scale, models=["g"], clusters=[f"c{n // 4:02d}" for n in range(120)]
+    matrix = matrix_of(
+        labels, scale, graders=["g"], clusters=[f"c{n // 4:02d}" for n in range(120)]
     )
     coded = matrix.on_categories()
     resamples = Resamples(np.ones(30), 20, np.random.default_rng(5))
@@ -133,9 +126,9 @@ def test_the_ceiling_is_what_repeating_the_clusters_gives(
         assert difference[row] == pytest.approx(expected)
 
 
-def test_units_on_request_are_clusters_of_one(make_ratings: Callable) -> None:
+def test_units_on_request_are_clusters_of_one():
     labels = {"ann": "yyyynnnnyynn" * 5, "ben": "yyynnnnnyyyn" * 5}
-    ratings = make_ratings(labels)
+    ratings = ratings_of(labels)
     units = pd.DataFrame(
         {
             "unit_id": [f"u{n:05d}" for n in range(60)],
@@ -161,7 +154,7 @@ def test_units_on_request_are_clusters_of_one(make_ratings: Callable) -> None:
 
 
 @pytest.mark.slow
-def test_bca_goes_through_the_whole_panel(make_ratings: Callable) -> None:
+def test_bca_goes_through_the_whole_panel():
     rng = np.random.default_rng(2)
     truth = rng.random(80) < 0.8
     labels = {
@@ -169,9 +162,7 @@ def test_bca_goes_through_the_whole_panel(make_ratings: Callable) -> None:
     }
     scale = Scale("", ("y", "n"), affirmative=frozenset({"y"}))
     found = {
-        method: analyse(
-            make_ratings(labels, models=["g"]), None, [scale], resamples=500, interval=method
-        ).results
+        method: analyse_labels(labels, scale, resamples=500, interval=method).results
         for method in ("percentile", "bca")
     }
     plain, moved = found["percentile"], found["bca"]
@@ -182,7 +173,7 @@ def test_bca_goes_through_the_whole_panel(make_ratings: Callable) -> None:
     assert apart.max() < 0.25
 
 
-def test_the_chunks_of_a_computation_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_chunks_of_a_computation_change_nothing(monkeypatch):
     features = np.random.default_rng(1).integers(0, 9, (700, 12))
     frequency = np.random.default_rng(3).integers(1, 4, 700)
 
@@ -201,7 +192,7 @@ def test_the_chunks_of_a_computation_change_nothing(monkeypatch: pytest.MonkeyPa
     assert np.array_equal(whole[1], in_pieces[1])
 
 
-def test_counts_are_multinomial_however_they_are_drawn() -> None:
+def test_counts_are_multinomial_however_they_are_drawn():
     """Few folded clusters by category, many by single draws: the same mean and variance."""
     few = Resamples([900, 80, 20], 4000, np.random.default_rng(1))
     many = Resamples([3, 2, 1], 4000, np.random.default_rng(2))

@@ -26,15 +26,13 @@ from evenhand.analysis.bootstrap.shares import (
 
 
 @pytest.mark.parametrize(("cases", "n"), [(0, 5), (1, 50), (10, 20), (49, 50), (250, 250)])
-def test_wilson_is_statsmodels(cases: int, n: int) -> None:
+def test_wilson_is_statsmodels(cases, n):
     expected = proportion_confint(cases, n, method="wilson")
     assert wilson(cases / n, n) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize(("cases", "n"), [(1, 30), (3, 60), (12, 40), (57, 60), (20, 400)])
-def test_of_independent_units_it_lies_between_wilsons_and_clopper_and_pearsons(
-    cases: int, n: int
-) -> None:
+def test_of_independent_units_it_lies_between_wilsons_and_clopper_and_pearsons(cases, n):
     """But for half a unit: neither is a score bound with Student's quantile."""
     units = np.zeros(n)
     units[:cases] = 1.0
@@ -63,7 +61,7 @@ class _Ratio:
 
 
 @pytest.mark.parametrize(("k", "weight"), [(25, 0.0), (60, 0.0), (60, 0.8), (200, 0.4)])
-def test_score_bounds_are_those_of_the_general_walk(k: int, weight: float) -> None:
+def test_score_bounds_are_those_of_the_general_walk(k, weight):
     rng = np.random.default_rng(k)
     cases, sizes = lumpy("logit-normal", k, rng)
     less = weight * rng.binomial(cases, 0.8)
@@ -79,7 +77,7 @@ def test_score_bounds_are_those_of_the_general_walk(k: int, weight: float) -> No
     assert found == pytest.approx(expected, abs=0.02 * (expected[1] - expected[0]))
 
 
-def test_alike_clusters_have_the_share_and_its_variance() -> None:
+def test_alike_clusters_have_the_share_and_its_variance():
     for share in (0.01, 0.2, 0.5, 0.9):
         for variance in (1e-6, 1e-4, share * (1 - share) / 49, 0.01):
             cases, times = alike(share, variance, 50)
@@ -91,7 +89,7 @@ def test_alike_clusters_have_the_share_and_its_variance() -> None:
             assert k <= 50 + 1e-9
 
 
-def test_clusters_that_carry_the_rarer_outcome() -> None:
+def test_clusters_that_carry_the_rarer_outcome():
     """(3 + 3 + 2)^2 / (9 + 9 + 4) = 2.9 of ten clusters of four."""
     cases, sizes, ones = np.array([3.0, 3, 2] + [0.0] * 7), np.full(10, 4.0), np.ones(10)
     assert carriers(cases, sizes, ones) == pytest.approx(64 / 22)
@@ -106,7 +104,7 @@ def _equal(cases: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray
     return cases, np.ones_like(cases), times
 
 
-def test_few_carriers_have_a_wide_interval_within_the_score_bound() -> None:
+def test_few_carriers_have_a_wide_interval_within_the_score_bound():
     lump, apart = np.zeros(25), np.zeros(25)
     lump[0], apart[:5] = 5.0, 1.0
     sizes = np.full(25, 5.0)
@@ -127,7 +125,7 @@ def _drawn(cases: np.ndarray, sizes: np.ndarray) -> tuple[Interval, np.ndarray]:
 
 
 @pytest.mark.parametrize("name", ["few carry all", "logit-normal", "one unit each"])
-def test_resamples_and_sums_over_clusters_give_one_interval(name: str) -> None:
+def test_resamples_and_sums_over_clusters_give_one_interval(name):
     cases, sizes = lumpy(name, 80, np.random.default_rng(3))
     found = share_interval(*_drawn(cases, sizes), int(sizes.sum()), 80)
     share, low, high = share_bounds(cases * 1.0, sizes * 1.0)
@@ -136,7 +134,7 @@ def test_resamples_and_sums_over_clusters_give_one_interval(name: str) -> None:
 
 
 @pytest.mark.parametrize("clusters", [1, 2, 60])
-def test_none_and_all_have_clopper_and_pearsons_bounds(clusters: int) -> None:
+def test_none_and_all_have_clopper_and_pearsons_bounds(clusters):
     whole = np.full(clusters, 4.0)
     for cases in (0.0, 4.0):
         share, low, high = share_bounds(np.full(clusters, cases), whole)
@@ -144,7 +142,7 @@ def test_none_and_all_have_clopper_and_pearsons_bounds(clusters: int) -> None:
         assert (low, high) == pytest.approx(expected, abs=1e-12)
 
 
-def test_degenerate_shares() -> None:
+def test_degenerate_shares():
     assert np.isnan(share_bounds(np.zeros(0), np.zeros(0))).all()
     assert np.isnan(share_bounds(np.zeros(3), np.zeros(3))).all()
     one, two = (
@@ -170,7 +168,7 @@ def test_degenerate_shares() -> None:
         assert all(0.0 <= each <= 1.0 for each in bounds(share, 0.01, 1e12, 20))
 
 
-def test_the_reach_of_a_correction_adds_what_nobody_labelled_in_squares() -> None:
+def test_the_reach_of_a_correction_adds_what_nobody_labelled_in_squares():
     rng = np.random.default_rng(2)
     cases, sizes = (each * 1.0 for each in lumpy("few carry all", 40, rng))
     ones = np.ones(40)
@@ -188,7 +186,7 @@ def test_the_reach_of_a_correction_adds_what_nobody_labelled_in_squares() -> Non
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "clusters"), [("few carry all", 40), ("logit-normal", 100)])
-def test_the_truth_seldom_lies_outside_in_lumpy_clusters(name: str, clusters: int) -> None:
+def test_the_truth_seldom_lies_outside_in_lumpy_clusters(name, clusters):
     """An interval of the estimate's standard error lies below it in far more studies."""
     rng, truth, runs = np.random.default_rng(5), lumpy_rate(name), 300
     missed, plain = np.zeros(2), 0
@@ -205,9 +203,7 @@ def test_the_truth_seldom_lies_outside_in_lumpy_clusters(name: str, clusters: in
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", [each for each in LUMPY if "unequal" not in each])
 @pytest.mark.parametrize("clusters", [25, 40, 100])
-def test_both_tails_hold_in_lumpy_clusters_for_own_and_corrected_rates(
-    name: str, clusters: int
-) -> None:
+def test_both_tails_hold_in_lumpy_clusters_for_own_and_corrected_rates(name, clusters):
     found = run_cell((clusters, name), range(400), 300, 11)
     for of in ("people", "ppi"):
         tally = found[Key(clusters, name, of)]

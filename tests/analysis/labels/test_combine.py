@@ -17,6 +17,7 @@ from evenhand.analysis.labels.combine import ALL_RATERS, Readings, combine_readi
 from evenhand.analysis.report import ReportContext, write_report
 from evenhand.errors import InputError
 from evenhand.study.tables.ratings import validate_ratings
+from tests.analysis.make import analyse_labels, ratings_of
 
 ABC = Scale("choice", ("A", "B", "C"), affirmative=frozenset({"C"}))
 
@@ -34,18 +35,18 @@ def _one(rows: list[dict[str, object]], scale: Scale = ABC) -> tuple[str, float,
     return label, float(found.positive[0]), str(found.reason[0])
 
 
-def test_both_orders_agree() -> None:
+def test_both_orders_agree():
     label, _, reason = _one([{"order": "ab", "label": "B"}, {"order": "ba", "label": "B"}])
     assert (label, reason) == ("B", "")
 
 
-def test_hard_labels_that_differ_between_orders_leave_the_unit_unscored() -> None:
+def test_hard_labels_that_differ_between_orders_leave_the_unit_unscored():
     label, p, reason = _one([{"order": "ab", "label": "A"}, {"order": "ba", "label": "B"}])
     assert (label, reason) == ("", "order_disagreement")
     assert np.isnan(p)
 
 
-def test_one_order_without_a_label_leaves_the_other_standing() -> None:
+def test_one_order_without_a_label_leaves_the_other_standing():
     rows = [
         {"order": "ab", "label": "A"},
         {"order": "ba", "label": "", "unscored_reason": "refused"},
@@ -53,19 +54,19 @@ def test_one_order_without_a_label_leaves_the_other_standing() -> None:
     assert _one(rows)[0] == "A"
 
 
-def test_draws_combine_by_majority_within_an_order_first() -> None:
+def test_draws_combine_by_majority_within_an_order_first():
     rows = [{"order": "ab", "draw": n, "label": label} for n, label in enumerate("AAB")]
     rows += [{"order": "ba", "draw": n, "label": label} for n, label in enumerate("BBB")]
     assert _one(rows)[2] == "order_disagreement"  # A against B, though B has 4 of 6
     assert _one(rows[:3])[0] == "A"
 
 
-def test_a_tied_majority_is_none() -> None:
+def test_a_tied_majority_is_none():
     rows = [{"draw": n, "label": label} for n, label in enumerate("ABAB")]
     assert _one(rows)[::2] == ("", "draw_tie")
 
 
-def test_probabilities_combine_by_mean_and_both_orders_weigh_alike() -> None:
+def test_probabilities_combine_by_mean_and_both_orders_weigh_alike():
     rows = [
         {"order": "ab", "draw": 0, "label": "C", "p_positive": 0.8},
         {"order": "ab", "draw": 1, "label": "C", "p_positive": 0.6},
@@ -76,7 +77,7 @@ def test_probabilities_combine_by_mean_and_both_orders_weigh_alike() -> None:
     assert (label, reason) == ("", "")  # no category, but a verdict, and so not unscored
 
 
-def test_the_most_probable_category_of_averaged_distributions_is_the_label() -> None:
+def test_the_most_probable_category_of_averaged_distributions_is_the_label():
     rows = [
         {"order": "ab", "label": "A", "probabilities": json.dumps({"A": 0.6, "B": 0.3, "C": 0.1})},
         {"order": "ba", "label": "B", "probabilities": json.dumps({"A": 0.1, "B": 0.7, "C": 0.2})},
@@ -86,7 +87,7 @@ def test_the_most_probable_category_of_averaged_distributions_is_the_label() -> 
     assert p == pytest.approx(0.15)
 
 
-def test_the_first_reason_is_kept_where_nothing_was_scored() -> None:
+def test_the_first_reason_is_kept_where_nothing_was_scored():
     rows = [
         {"order": "ab", "unscored_reason": "refused"},
         {"order": "ba", "unscored_reason": "truncated"},
@@ -95,7 +96,7 @@ def test_the_first_reason_is_kept_where_nothing_was_scored() -> None:
     assert _one([{}])[2] == "no_label"
 
 
-def test_a_probability_beside_a_reason_does_not_count() -> None:
+def test_a_probability_beside_a_reason_does_not_count():
     assert _one([{"p_positive": 0.7, "unscored_reason": "unparseable"}])[2] == "unparseable"
 
 
@@ -107,7 +108,7 @@ def test_a_probability_beside_a_reason_does_not_count() -> None:
         ({"probabilities": '{"A": 1.5}'}, "row 3: probabilities holds 'A': 1.5"),
     ],
 )
-def test_what_lies_outside_the_scale_names_its_row(row: dict[str, object], message: str) -> None:
+def test_what_lies_outside_the_scale_names_its_row(row, message):
     with pytest.raises(InputError, match=message):
         _combined([{"unit_id": "t", "label": "A"}, row])
 
@@ -123,9 +124,9 @@ REASON = "failed <b>both</b> checks"
 
 
 @pytest.fixture
-def analysis(make_ratings):
+def analysis():
     return analyse(
-        make_ratings(LABELS, models=["grader"]),
+        ratings_of(LABELS, graders=["grader"]),
         None,
         [SCALE],
         resamples=200,
@@ -153,9 +154,9 @@ def test_main_figures_leave_them_out_and_others_count_them(analysis):
     assert "bad" not in {*analysis.results["rater_a"], *analysis.results["rater_b"]}
 
 
-def test_main_figures_are_those_of_an_analysis_without_them(analysis, make_ratings):
+def test_main_figures_are_those_of_an_analysis_without_them(analysis):
     kept = {rater: labels for rater, labels in LABELS.items() if rater != "bad"}
-    plain = analyse(make_ratings(kept, models=["grader"]), None, [SCALE], resamples=200)
+    plain = analyse(ratings_of(kept, graders=["grader"]), None, [SCALE], resamples=200)
     main = analysis.results[~analysis.results["subset"].str.startswith(ALL_RATERS)]
     pd.testing.assert_frame_equal(main.reset_index(drop=True), plain.results)
     assert analysis.verdicts == plain.verdicts
@@ -176,19 +177,15 @@ def test_the_report_says_who_why_and_what_it_changes(analysis, tmp_path):
 
 
 @pytest.mark.slow
-def test_without_exclusions_there_is_no_word_of_them(make_ratings, tmp_path):
-    found = analyse(make_ratings(LABELS), None, [SCALE], resamples=100)
+def test_without_exclusions_there_is_no_word_of_them(tmp_path):
+    found = analyse_labels(LABELS, SCALE, resamples=100)
     write_report(found, ReportContext("study"), tmp_path)
     assert "xcluded raters" not in (tmp_path / "report.html").read_text("utf-8")
 
 
-def test_where_everyone_is_excluded_there_is_nothing_to_say(make_ratings):
-    found = analyse(
-        make_ratings({"ann": "yn"}),
-        None,
-        [SCALE],
-        resamples=100,
-        facts=StudyFacts(excluded={"ann": "alone"}),
+def test_where_everyone_is_excluded_there_is_nothing_to_say():
+    found = analyse_labels(
+        {"ann": "yn"}, SCALE, resamples=100, facts=StudyFacts(excluded={"ann": "alone"})
     )
     assert found.results.empty
     assert "ann: alone" in found.notes[0]

@@ -45,8 +45,8 @@ def contents(table: Reduced) -> tuple[object, ...]:
     as_tree=st.booleans(),
 )
 def test_any_parts_and_any_order_of_rows_give_the_same_table(
-    units: int, per_cluster: int, parts: list[int], order, as_tree: bool
-) -> None:
+    units, per_cluster, parts, order, as_tree
+):
     frame = many_ratings(units, per_cluster)
     places = list(range(len(frame)))
     order.shuffle(places)
@@ -59,7 +59,7 @@ def test_any_parts_and_any_order_of_rows_give_the_same_table(
     assert contents(merged(tables)) == contents(reduced(frame))
 
 
-def test_units_are_counted_by_pattern_and_cluster() -> None:
+def test_units_are_counted_by_pattern_and_cluster():
     rows = [("u1", "c2", "1"), ("u2", "c1", "1"), ("u3", "c2", "1"), ("u4", "c2", "3")]
     frame = pd.DataFrame(rows, columns=["unit_id", "cluster_id", "label"])
     table = reduced(frame.assign(rater_id="ann", rater_kind="human"))
@@ -72,12 +72,12 @@ def test_units_are_counted_by_pattern_and_cluster() -> None:
     assert matrix.verdicts[:, 0].tolist() == [0, 1]
 
 
-def test_a_cluster_of_its_own_for_each_unit_is_none() -> None:
+def test_a_cluster_of_its_own_for_each_unit_is_none():
     frame = many_ratings(9).assign(cluster_id=lambda table: table["unit_id"])
     assert reduced(frame).is_unclustered
 
 
-def test_probabilities_are_kept_as_the_verdicts_that_they_give() -> None:
+def test_probabilities_are_kept_as_the_verdicts_that_they_give():
     rows = [("u1", "0.4", "3"), ("u2", "0.6", "1"), ("u3", "", "3")]
     frame = pd.DataFrame(rows, columns=["unit_id", "p_positive", "label"])
     table = reduced(frame.assign(rater_id="g1", rater_kind="model"))
@@ -89,13 +89,13 @@ def test_probabilities_are_kept_as_the_verdicts_that_they_give() -> None:
     assert np.isnan(matrix.positive).all()
 
 
-def test_more_labels_than_fit_are_refused(monkeypatch) -> None:
+def test_more_labels_than_fit_are_refused(monkeypatch):
     monkeypatch.setattr("evenhand.analysis.labels.reduced.MAX_CELLS", 10)
     with pytest.raises(InputError, match="do not fit; keep the ratings of fewer raters"):
         reduced(many_ratings(9))
 
 
-def test_hashes_of_names_are_the_same_on_every_machine() -> None:
+def test_hashes_of_names_are_the_same_on_every_machine():
     import pyarrow as pa
 
     keys = name_keys(pa.array(["c1", "c2"], pa.large_string()))

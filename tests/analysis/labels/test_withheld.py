@@ -38,13 +38,13 @@ def coverage(found: LabelMatrix) -> dict[str, tuple[float, int]]:
     return {key[3]: (row["estimate"], row["n_units"]) for key, row in rows.rows.items()}
 
 
-def test_a_withheld_unit_is_not_put_to_its_grader_and_is_to_all_others() -> None:
+def test_a_withheld_unit_is_not_put_to_its_grader_and_is_to_all_others():
     found = labels()
     put = {name: int(found.put_to(at).sum()) for at, name in enumerate(found.raters)}
     assert put == {"ann": 40, "old": 40, "new": 20}
 
 
-def test_what_is_withheld_from_a_grader_is_withheld_from_its_parts_by_method() -> None:
+def test_what_is_withheld_from_a_grader_is_withheld_from_its_parts_by_method():
     rows = [
         {"unit_id": unit, "rater_id": rater, "label": "yes", "rubric": "r"}
         | {"rater_kind": "human" if rater == "ann" else "model"}
@@ -58,12 +58,12 @@ def test_what_is_withheld_from_a_grader_is_withheld_from_its_parts_by_method() -
     assert put == {"ann": 40, "new (draws)": 20, "new (logprobs)": 20}
 
 
-def test_coverage_has_no_missing_answers_where_a_grader_is_not_judged() -> None:
+def test_coverage_has_no_missing_answers_where_a_grader_is_not_judged():
     assert coverage(labels()) == {"ann": (1.0, 40), "old": (1.0, 40), "new": (19 / 20, 20)}
     assert coverage(labels(Scale("r", ("no", "yes"))))["new"] == (19 / 40, 40)
 
 
-def test_units_that_differ_in_what_is_withheld_are_not_folded_together() -> None:
+def test_units_that_differ_in_what_is_withheld_are_not_folded_together():
     found = labels()
     assert len(found.folded()[0].codes) == 3, "withheld, answered, not answered"
     nothing = labels(Scale("r", ("no", "yes"), withheld={"another": WITHHELD}))

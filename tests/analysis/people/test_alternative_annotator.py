@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import ttest_1samp
 from statsmodels.stats.multitest import multipletests
 
-from evenhand.analysis import Scale, alt_test, analyse
+from evenhand.analysis import Scale, alt_test
+from tests.analysis.make import analyse_labels, noisy, rows_of
 
 FIVE = ("1", "2", "3", "4", "5")
 
@@ -52,9 +51,7 @@ def _labels(rows: list[list[str]]) -> list[list[str | None]]:
 @pytest.mark.parametrize("level", ["nominal", "ordinal"])
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.2])
 @pytest.mark.parametrize("keep", [0.3, 0.75])
-def test_it_is_the_procedure_of_its_authors(
-    noisy: Callable, rng: np.random.Generator, level: str, epsilon: float, keep: float
-) -> None:
+def test_it_is_the_procedure_of_its_authors(rng, level, epsilon, keep):
     truth = rng.integers(0, 5, 90)
     raters = [noisy(rng, truth, 5, 0.6, missing) for missing in (0.0, 0.1, 0.3, 0.72)]
     humans = [list(row) for row in zip(*raters, strict=True)]
@@ -72,7 +69,7 @@ def test_it_is_the_procedure_of_its_authors(
     assert found.annotators == (0, 1, 2)  # the fourth has under 30 units
 
 
-def test_a_grader_like_every_human_without_a_handicap() -> None:
+def test_a_grader_like_every_human_without_a_handicap():
     """All differences are 0: nothing varies, p is 1, and nobody is replaced."""
     humans = [["a", "a"], ["b", "b"]] * 20
     same = [row[0] for row in humans]
@@ -84,17 +81,18 @@ def test_a_grader_like_every_human_without_a_handicap() -> None:
 
 
 def _rows(results: pd.DataFrame, statistic: str) -> pd.DataFrame:
-    own = results[(results["statistic"] == statistic) & (results["subset"] == "all")]
+    own = rows_of(results, statistic, subset="all")
     assert (own["rater_a"] == "humans").all()
     return own.set_index("rater_b")
 
 
-def test_rows(make_ratings: Callable, noisy: Callable, rng: np.random.Generator) -> None:
+def test_rows(rng):
     truth = rng.integers(0, 3, 120)
     labels = {name: noisy(rng, truth, 3, 0.6, missing=0.1) for name in ("ann", "ben", "cem")}
     grader = noisy(rng, truth, 3, 0.7)
-    ratings = make_ratings({**labels, "g": grader}, ["g"])
-    results = analyse(ratings, None, [Scale("", FIVE[:3])], resamples=300, epsilon=0.15).results
+    results = analyse_labels(
+        {**labels, "g": grader}, Scale("", FIVE[:3]), resamples=300, epsilon=0.15
+    ).results
     humans = [list(row) for row in zip(*labels.values(), strict=True)]
     winning, advantage = _by_hand(humans, grader, 0.15, ordinal=False)
     rate, share = (_rows(results, f"alt_test_{name}") for name in ("winning_rate", "advantage"))
@@ -109,11 +107,9 @@ def test_rows(make_ratings: Callable, noisy: Callable, rng: np.random.Generator)
     assert share.loc["baseline:constant", "estimate"] == pytest.approx(advantage)
 
 
-def test_the_random_baseline_is_the_mean_of_many_random_graders(
-    make_ratings: Callable, rng: np.random.Generator
-) -> None:
+def test_the_random_baseline_is_the_mean_of_many_random_graders(rng):
     labels = {name: rng.choice(["1", "2"], 80, p=[0.7, 0.3]) for name in ("ann", "ben", "cem")}
-    results = analyse(make_ratings(labels), None, [Scale("", FIVE[:2])], resamples=50).results
+    results = analyse_labels(labels, Scale("", FIVE[:2]), resamples=50).results
     prevalence = np.mean([(given == "1").mean() for given in labels.values()])
     humans = [list(row) for row in zip(*labels.values(), strict=True)]
     drawn = [
@@ -126,21 +122,21 @@ def test_the_random_baseline_is_the_mean_of_many_random_graders(
     assert expected == pytest.approx(np.mean(drawn), abs=4 * np.std(drawn) / np.sqrt(300))
 
 
-def test_a_constant_can_pass_and_gets_no_verdict_for_it(make_ratings: Callable) -> None:
+def test_a_constant_can_pass_and_gets_no_verdict_for_it():
     """Nine labels in ten are 1: always 1 is as near to the others as a person is."""
     rng = np.random.default_rng(4)
     labels = {name: rng.choice(["1", "2"], 300, p=[0.9, 0.1]) for name in ("ann", "ben", "cem")}
-    ratings = make_ratings({**labels, "g": ["1"] * 300}, ["g"])
-    found = analyse(ratings, None, [Scale("", ("1", "2"))], resamples=300)
+    found = analyse_labels({**labels, "g": ["1"] * 300}, Scale("", ("1", "2")), resamples=300)
     rate = _rows(found.results, "alt_test_winning_rate")
     assert rate.loc["baseline:constant", "estimate"] == rate.loc["g", "estimate"] == 1.0
     assert "passes (at 0.5; no verdict)" in rate.loc["g", "note"]
     assert [verdict["verdict"] for verdict in found.verdicts] != ["may_stand_in"]
 
 
-def test_annotators_with_few_units_are_not_eligible(make_ratings: Callable) -> None:
-    ratings = make_ratings({"ann": "12" * 14, "ben": "12" * 14, "g": "12" * 14}, ["g"])
-    results = analyse(ratings, None, [Scale("", ("1", "2"))], resamples=50).results
+def test_annotators_with_few_units_are_not_eligible():
+    results = analyse_labels(
+        {"ann": "12" * 14, "ben": "12" * 14, "g": "12" * 14}, Scale("", ("1", "2")), resamples=50
+    ).results
     for statistic in ("alt_test_winning_rate", "alt_test_advantage"):
         row = _rows(results, statistic).loc["g"]
         assert np.isnan(row["estimate"])

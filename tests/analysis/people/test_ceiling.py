@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
@@ -10,21 +10,17 @@ import pandas as pd
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from evenhand.analysis import Scale, analyse
+from evenhand.analysis import Scale
 from evenhand.analysis.agreement.plain import cohen_kappa
 from evenhand.analysis.bootstrap.resamples import Bootstrap
 from evenhand.analysis.people.ceiling import human_ceiling
+from tests.analysis.make import analyse_labels, noisy, rows_of
 
 TWO = ("1", "2")
 
 
 def _row(results: pd.DataFrame, statistic: str, rater_b: str, subset: str = "all") -> pd.Series:
-    found = results[
-        (results["statistic"] == statistic)
-        & (results["rater_a"] == "humans")
-        & (results["rater_b"] == rater_b)
-        & (results["subset"] == subset)
-    ]
+    found = rows_of(results, statistic, "humans", rater_b, subset=subset)
     assert len(found) == 1
     return found.iloc[0]
 
@@ -36,14 +32,12 @@ def _kappa(a: Sequence[str], b: Sequence[str], weights: str | None = None, q: in
 
 
 @pytest.mark.parametrize(("level", "weights"), [("nominal", None), ("ordinal", "linear")])
-def test_the_difference_is_between_two_plain_means_on_the_same_units(
-    make_ratings: Callable, noisy: Callable, rng: np.random.Generator, level: str, weights: str
-) -> None:
+def test_the_difference_is_between_two_plain_means_on_the_same_units(rng, level, weights):
     truth = rng.integers(0, 3, 200)
     humans = {name: noisy(rng, truth, 3, 0.7) for name in ("ann", "ben", "cem")}
     grader = noisy(rng, truth, 3, 0.6, missing=0.3)
     scale = Scale("", ("1", "2", "3"), level)
-    found = analyse(make_ratings({**humans, "g": grader}, ["g"]), None, [scale], resamples=300)
+    found = analyse_labels({**humans, "g": grader}, scale, resamples=300)
     on_same = {
         name: [x if g != "-" else "-" for x, g in zip(given, grader, strict=True)]
         for name, given in humans.items()
@@ -56,7 +50,7 @@ def test_the_difference_is_between_two_plain_means_on_the_same_units(
     assert row["n_units"] == sum(label != "-" for label in grader)
 
 
-def test_the_difference_is_paired(noisy: Callable, rng: np.random.Generator) -> None:
+def test_the_difference_is_paired(rng):
     """A grader g that repeats ann: (1 + k) / 2 - k = (1 - k) / 2 in every single resample."""
     truth = rng.integers(0, 2, 300)
     ann, ben = (noisy(rng, truth, 2, 0.7) for _ in range(2))
@@ -70,9 +64,10 @@ def test_the_difference_is_paired(noisy: Callable, rng: np.random.Generator) -> 
     assert [found.estimate, found.low, found.high] == pytest.approx(mirrored)
 
 
-def test_without_30_shared_units_there_is_no_ceiling(make_ratings: Callable) -> None:
-    ratings = make_ratings({"ann": "12" * 10, "ben": "12" * 10, "g": "12" * 10}, ["g"])
-    results = analyse(ratings, None, [Scale("", TWO)], resamples=100).results
+def test_without_30_shared_units_there_is_no_ceiling():
+    results = analyse_labels(
+        {"ann": "12" * 10, "ben": "12" * 10, "g": "12" * 10}, Scale("", TWO), resamples=100
+    ).results
     row = _row(results, "human_ceiling_difference", "g")
     assert np.isnan(row["estimate"])
     assert row["note"] == "fewer than 30 units have labels of the grader and a human"
@@ -81,10 +76,11 @@ def test_without_30_shared_units_there_is_no_ceiling(make_ratings: Callable) -> 
     assert "fewer than 30 units" in mean["note"]
 
 
-def test_baselines_stand_beside_the_humans(make_ratings: Callable) -> None:
+def test_baselines_stand_beside_the_humans():
     """ann says 1 on 60 of 80 units, ben on 40: prevalence 5/8, so constant is right 5/8 of it."""
-    ratings = make_ratings({"ann": "1" * 60 + "2" * 20, "ben": "1" * 40 + "2" * 40})
-    results = analyse(ratings, None, [Scale("", TWO)], resamples=200).results
+    results = analyse_labels(
+        {"ann": "1" * 60 + "2" * 20, "ben": "1" * 40 + "2" * 40}, Scale("", TWO), resamples=200
+    ).results
     constant = _row(results, "observed_agreement", "baseline:constant")
     assert constant["estimate"] == pytest.approx((60 / 80 + 40 / 80) / 2)
     assert "always 1" in constant["note"]

@@ -5,8 +5,6 @@ Unscored units are shown as coverage and counted as disagreement in a line of th
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,6 +13,7 @@ from statsmodels.stats.proportion import proportion_confint
 from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
 from evenhand.analysis.bootstrap.shares import share_bounds
 from evenhand.analysis.people.disagreements import MOST_COUNTED, MOST_LISTED
+from tests.analysis.make import ratings_of
 
 ORDINAL = Scale("", tuple("12345"), "ordinal", affirmative=frozenset("45"))
 NOMINAL = Scale("", tuple("12345"))
@@ -45,18 +44,12 @@ def listed(analysis: Analysis) -> list[tuple[str, float]]:
     return [(each.unit_id, each.size) for each in found]
 
 
-def test_the_widest_come_first_and_are_bounded() -> None:
+def test_the_widest_come_first_and_are_bounded():
     """Against 1 and 1 the grader's 5 is the whole scale; people's own distance is taken off."""
     analysis = found({"ann": "11112233", "ben": "11152233", "m": "54321222"})
 
     # u3: the grader's 2 is 1/4 from 1 and 3/4 from 5, on average 1/2; people are 1 apart: -1/2.
-    assert listed(analysis) == [
-        ("u0", 1.0),
-        ("u1", 0.75),
-        ("u2", 0.5),
-        ("u4", 0.25),
-        ("u6", 0.25),
-    ]
+    assert listed(analysis) == [("u0", 1.0), ("u1", 0.75), ("u2", 0.5), ("u4", 0.25), ("u6", 0.25)]
     assert len(listed(analysis)) == MOST_COUNTED
     # u7 is as far as u6, and has no row: the results hold the very widest only.
     assert [each.unit_id for each in analysis.disagreements][MOST_COUNTED:] == ["u7"]
@@ -64,18 +57,18 @@ def test_the_widest_come_first_and_are_bounded() -> None:
     assert (rows["statistic"] == "disagreement").sum() == MOST_COUNTED
 
 
-def test_a_long_list_ends() -> None:
+def test_a_long_list_ends():
     n = MOST_LISTED + 9
     assert len(found({"ann": "1" * n, "ben": "1" * n, "m": "5" * n}).disagreements) == MOST_LISTED
 
 
-def test_what_one_person_alone_labelled_comes_after_what_two_agree_on() -> None:
+def test_what_one_person_alone_labelled_comes_after_what_two_agree_on():
     analysis = found({"ann": "112", "ben": ".12", "m": "524"})
 
     assert listed(analysis) == [("u2", 0.5), ("u1", 0.25), ("u0", 1.0)]
 
 
-def test_parts_are_what_the_units_table_says() -> None:
+def test_parts_are_what_the_units_table_says():
     rows = [
         {"unit_id": f"u{n}", "rater_id": who, "rater_kind": kind, "label": label}
         for n in range(2)
@@ -87,14 +80,14 @@ def test_parts_are_what_the_units_table_says() -> None:
     assert parts == {"u0": {"subject": "s", "topic": "tax"}, "u1": {"topic": "war"}}
 
 
-def test_on_a_nominal_scale_every_other_category_is_as_far() -> None:
+def test_on_a_nominal_scale_every_other_category_is_as_far():
     assert listed(found({"ann": "111", "ben": "112", "m": "251"}, NOMINAL)) == [
         ("u0", 1.0),
         ("u1", 1.0),
     ]
 
 
-def test_more_people_and_a_surer_probability_break_ties() -> None:
+def test_more_people_and_a_surer_probability_break_ties():
     """All three are 1 apart: u2 was labelled by two people; u1's probability is further off."""
     analysis = found({"ann": "111", "ben": "..1", "m": "555"}, p="689")
 
@@ -102,13 +95,13 @@ def test_more_people_and_a_surer_probability_break_ties() -> None:
     assert analysis.disagreements[0].people == {"ann": "1", "ben": "1"}
 
 
-def test_agreement_people_alone_and_unscored_units_give_none() -> None:
+def test_agreement_people_alone_and_unscored_units_give_none():
     assert not found({"ann": "123", "m": "123"}).disagreements
     assert not found({"ann": "123", "ben": "321"}).disagreements
     assert not found({"ann": "1..", "m": ".55"}).disagreements
 
 
-def test_usage_becomes_rows_and_unknown_cost_stays_unknown() -> None:
+def test_usage_becomes_rows_and_unknown_cost_stays_unknown():
     ratings = pd.DataFrame(
         [
             {"unit_id": f"u{n}", "rater_id": rater, "rater_kind": "model", "label": "1"}
@@ -134,11 +127,11 @@ def test_usage_becomes_rows_and_unknown_cost_stays_unknown() -> None:
 
 
 @pytest.fixture
-def results(make_ratings: Callable) -> pd.DataFrame:
+def results() -> pd.DataFrame:
     """40 units; the grader leaves 10 unscored, has no row for 5, agrees on 20 of 25."""
     people = "1" * 40
     grader = "1" * 20 + "2" * 5 + "x" * 10 + "-" * 5
-    ratings = make_ratings({"ann": people, "ben": "12" * 20, "g": grader}, ["g"])
+    ratings = ratings_of({"ann": people, "ben": "12" * 20, "g": grader})
     refused = ratings["label"] == "x"
     ratings.loc[refused, "label"] = ""
     ratings["unscored_reason"] = ["refused" if r else "" for r in refused]
@@ -151,7 +144,7 @@ def _row(results: pd.DataFrame, statistic: str, rater_a: str, rater_b: str) -> p
     return results.set_index(keys).loc[(statistic, rater_a, rater_b)]
 
 
-def test_coverage_is_of_what_people_labelled(results: pd.DataFrame) -> None:
+def test_coverage_is_of_what_people_labelled(results):
     row = _row(results, "coverage", "", "g")
     assert row["estimate"] == pytest.approx(25 / 40)
     assert row["n_units"] == 40
@@ -159,16 +152,14 @@ def test_coverage_is_of_what_people_labelled(results: pd.DataFrame) -> None:
     assert _row(results, "coverage", "", "ann")["estimate"] == 1.0
 
 
-def test_bounds_are_near_clopper_and_pearsons_where_units_are_clusters(
-    results: pd.DataFrame,
-) -> None:
+def test_bounds_are_near_clopper_and_pearsons_where_units_are_clusters(results):
     row = _row(results, "coverage", "", "g")
     inner, outer = (proportion_confint(25, 40, method=how) for how in ("wilson", "beta"))
     assert outer[0] < row["low"] < inner[0] + 0.5 / 40
     assert inner[1] - 0.5 / 40 < row["high"] < outer[1]
 
 
-def test_full_coverage_has_a_lower_bound(results: pd.DataFrame) -> None:
+def test_full_coverage_has_a_lower_bound(results):
     row = _row(results, "coverage", "", "ann")
     assert (row["estimate"], row["high"]) == (1.0, 1.0)
     assert row["low"] == pytest.approx(0.025 ** (1 / 40))
@@ -177,7 +168,7 @@ def test_full_coverage_has_a_lower_bound(results: pd.DataFrame) -> None:
     assert share_bounds(np.zeros(40), np.ones(40)) == (0.0, 0.0, pytest.approx(1 - row["low"]))
 
 
-def test_pairs_that_are_lost_whole_count_as_one(rng: np.random.Generator) -> None:
+def test_pairs_that_are_lost_whole_count_as_one(rng):
     lost = rng.random(200) < 0.1
     whole = share_bounds(np.where(lost, 0.0, 4.0), np.full(200, 4.0))
     once = share_bounds(np.where(lost, 0.0, 1.0), np.ones(200))
@@ -186,7 +177,7 @@ def test_pairs_that_are_lost_whole_count_as_one(rng: np.random.Generator) -> Non
     assert apart[2] - apart[1] < 0.7 * (whole[2] - whole[1])
 
 
-def test_unscored_counts_as_disagreement(results: pd.DataFrame) -> None:
+def test_unscored_counts_as_disagreement(results):
     row = _row(results, "observed_agreement_unscored_as_disagreement", "humans", "g")
     # With ann 20 of 40; ben alternates 1, 2: 10 of the first 20, 2 of the next 5.
     assert row["estimate"] == pytest.approx((20 / 40 + 12 / 40) / 2)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.labels.scale import Level
 from evenhand.analysis.people.reversed_scales import Opposed, add_annotator_rows, opposed_in
 from evenhand.analysis.results import ResultRows
 from evenhand.reporting.load import load
 from evenhand.reporting.ratings_file.declared import ScaleOptions
+from tests.analysis.make import coded_of
 
 NAMES = ("ann", "ben", "cy", "dan", "eve", "fay")
 
@@ -23,19 +20,10 @@ NAMES = ("ann", "ben", "cy", "dan", "eve", "fay")
 def opposed(codes: np.ndarray, q: int, level: Level = "ordinal") -> list[Opposed]:
     """Those who are named where people gave these codes (units, people)."""
     units, people = codes.shape
-    coded = Coded(
-        raters=tuple(f"w{at}" for at in range(people)) if people > 6 else NAMES[:people],
-        kinds=("human",) * people,
-        codes=codes.astype(np.int8),
-        clusters=np.arange(units),
-        categories=tuple("abcdefg"[:q]),
-        values=tuple(float(at + 1) for at in range(q)),
-        level=level,
-        subset="all",
-    )
+    names = NAMES[:people] if people <= 6 else [f"w{at}" for at in range(people)]
     rows = ResultRows("r")
-    once = np.ones(units, dtype=np.int64)
-    add_annotator_rows(rows, coded, Resamples(once, 0, np.random.default_rng(0)))
+    drawn = Resamples(np.ones(units, dtype=np.int64), 0, np.random.default_rng(0))
+    add_annotator_rows(rows, coded_of(codes, level, np.arange(1.0, q + 1), names), drawn)
     return opposed_in(rows)
 
 
@@ -53,9 +41,7 @@ def people_of(true: np.ndarray, q: int, people: int, rng: np.random.Generator) -
         (3, "nominal", [1, 0, 2], "exchanged"),
     ],
 )
-def test_whoever_labels_the_other_way_round_is_named(
-    q: int, level: Level, code: Sequence[int], how: str
-) -> None:
+def test_whoever_labels_the_other_way_round_is_named(q, level, code, how):
     rng = np.random.default_rng(1)
     codes = people_of(rng.integers(0, q, 80), q, 4, rng)
     codes[:, 2] = np.array(code)[codes[:, 2]]
@@ -65,14 +51,14 @@ def test_whoever_labels_the_other_way_round_is_named(
     assert found.given["estimate"] < 0.1 < 0.4 < found.recoded["estimate"]
 
 
-def test_a_scale_whose_top_is_usual_can_be_reversed() -> None:
+def test_a_scale_whose_top_is_usual_can_be_reversed():
     rng = np.random.default_rng(2)
     codes = people_of(rng.choice(5, 120, p=[0, 0.05, 0.1, 0.25, 0.6]), 5, 3, rng)
     codes[:, 0] = 4 - codes[:, 0]
     assert [each.annotator for each in opposed(codes, 5)] == ["ann"]
 
 
-def test_two_of_a_crowd_are_named_though_nobody_labels_everything() -> None:
+def test_two_of_a_crowd_are_named_though_nobody_labels_everything():
     rng = np.random.default_rng(3)
     codes = people_of(rng.integers(0, 5, 400), 5, 20, rng)
     codes[rng.random(codes.shape) > 0.25] = -1
@@ -81,7 +67,7 @@ def test_two_of_a_crowd_are_named_though_nobody_labels_everything() -> None:
 
 
 @pytest.mark.parametrize("turned", [[1], [2, 3]])
-def test_of_equal_sides_it_is_not_said_which(turned: Sequence[int]) -> None:
+def test_of_equal_sides_it_is_not_said_which(turned):
     rng = np.random.default_rng(4)
     codes = people_of(rng.integers(0, 5, 60), 5, 2 * len(turned), rng)
     codes[:, turned] = 4 - codes[:, turned]
@@ -90,7 +76,7 @@ def test_of_equal_sides_it_is_not_said_which(turned: Sequence[int]) -> None:
     assert not any(each.is_sure for each in found)
 
 
-def test_nobody_is_named_among_people_who_only_differ() -> None:
+def test_nobody_is_named_among_people_who_only_differ():
     """Neither noise, nor a harsh annotator, nor one who hardly ever says yes, nor few units."""
     rng = np.random.default_rng(5)
     for seed in range(60):
@@ -121,7 +107,7 @@ def verdict(table: pd.DataFrame, *people: str) -> tuple[dict[str, object], str]:
     return dict(found.verdicts[0]), " ".join(found.notes)
 
 
-def test_the_verdict_names_them_and_not_the_rubric(shared_data: Path) -> None:
+def test_the_verdict_names_them_and_not_the_rubric(shared_data):
     table = pd.read_csv(shared_data / "reading" / "63b_reversed3.csv", dtype=str)
     found, notes = verdict(table, "ann", "ben", "cy")
     assert found["verdict"] == "cannot_tell"
@@ -134,7 +120,7 @@ def test_the_verdict_names_them_and_not_the_rubric(shared_data: Path) -> None:
     assert "cy seems to label the other way round: mean kappa with ann, ben is -0.46" in notes
 
 
-def test_no_grader_passes_beside_them() -> None:
+def test_no_grader_passes_beside_them():
     """Of six, one reversed lowers people's agreement far below that of a good grader with them."""
     rng = np.random.default_rng(6)
     true = rng.integers(1, 6, 300)
@@ -149,7 +135,7 @@ def test_no_grader_passes_beside_them() -> None:
     assert "other way round" not in notes
 
 
-def test_that_nobody_labelled_twice_is_said(shared_data: Path) -> None:
+def test_that_nobody_labelled_twice_is_said(shared_data):
     found = load(shared_data / "reading" / "01_once_each.csv").changed(resamples=50).analyse()
     (verdict,) = found.verdicts
     assert "No item has labels of two annotators" in verdict["sentence"]

@@ -15,7 +15,7 @@ PILOT = Pilot("r", "g", -0.01, 0.1, 0.002, 100, 0.0006, 3, 0.02)
 
 
 @pytest.mark.parametrize(("clusters", "people"), [(150, None), (300, None), (300, 8), (900, 20)])
-def test_the_chance_is_that_of_simulated_bounds(clusters: int, people: int | None) -> None:
+def test_the_chance_is_that_of_simulated_bounds(clusters, people):
     """Estimates and both variances drawn, and the bound taken as verdicts take it."""
     rng, n = np.random.default_rng(1), 20_000
     of_clusters = PILOT.of_clusters * PILOT.clusters / clusters
@@ -31,7 +31,7 @@ def test_the_chance_is_that_of_simulated_bounds(clusters: int, people: int | Non
     assert PILOT.chance(clusters, people) == pytest.approx((low > -PILOT.margin).mean(), abs=0.03)
 
 
-def test_clusters_to_decide_are_the_fewest() -> None:
+def test_clusters_to_decide_are_the_fewest():
     for people in (None, 8, 20):
         needed = PILOT.clusters_to_decide(people)
         assert needed is not None
@@ -39,13 +39,13 @@ def test_clusters_to_decide_are_the_fewest() -> None:
     assert PILOT.clusters_to_decide(20) < PILOT.clusters_to_decide(8)  # type: ignore[operator]
 
 
-def test_no_number_of_pairs_makes_up_for_people() -> None:
+def test_no_number_of_pairs_makes_up_for_people():
     assert PILOT.clusters_to_decide(3) is None
     assert replace(PILOT, difference=-PILOT.margin).clusters_to_decide() is None
     assert replace(PILOT, alpha=0.0).clusters_to_decide() is None
 
 
-def test_what_is_clear_takes_no_more() -> None:
+def test_what_is_clear_takes_no_more():
     assert replace(PILOT, difference=0.4).clusters_to_decide() == PILOT.clusters
     # As far on the other side of the margin: shown to be below as soon.
     below = replace(PILOT, difference=-0.6)

@@ -26,7 +26,7 @@ from evenhand.errors import InputError
 from tests.known_values import known_values
 
 
-def test_published_sample_sizes() -> None:
+def test_published_sample_sizes():
     """Cantor (1996) and Donner & Eliasziw (1992); the last of Cantor's is one-sided."""
     expected = known_values("sample_size")["expected"]
     found = {
@@ -40,14 +40,14 @@ def test_published_sample_sizes() -> None:
     assert found == expected
 
 
-def test_the_variance_of_kappa_is_that_of_statsmodels() -> None:
+def test_the_variance_of_kappa_is_that_of_statsmodels():
     table = two_rater_table(0.85, 0.8)
     width = 1.959963984540054 * cohens_kappa(250 * table).std_kappa
     assert kappa_half_width(250, 0.85, 0.8) == pytest.approx(width)
 
 
 @pytest.mark.parametrize(("agreement", "prevalence"), [(0.85, 0.5), (0.85, 0.9), (0.7, 0.3)])
-def test_the_width_of_ac1_is_that_of_simulated_studies(agreement: float, prevalence: float) -> None:
+def test_the_width_of_ac1_is_that_of_simulated_studies(agreement, prevalence):
     cells = two_rater_table(agreement, prevalence).ravel()
     drawn = np.random.default_rng(3).multinomial(400, cells, size=20_000) / 400
     share = (2 * drawn[:, 0] + drawn[:, 1] + drawn[:, 2]) / 2
@@ -58,7 +58,7 @@ def test_the_width_of_ac1_is_that_of_simulated_studies(agreement: float, prevale
 
 @pytest.mark.slow
 @pytest.mark.parametrize("statistic", ["kappa", "alpha", "ac1", "rate", "threshold"])
-def test_units_needed_give_the_width_and_fewer_do_not(statistic: str) -> None:
+def test_units_needed_give_the_width_and_fewer_do_not(statistic):
     scenario = Scenario(0.85, 0.6)
     units = units_needed(statistic, 0.12, scenario)
     assert units is not None
@@ -66,13 +66,13 @@ def test_units_needed_give_the_width_and_fewer_do_not(statistic: str) -> None:
     assert half_width(statistic, units * 0.8, scenario) > 0.12
 
 
-def test_overlap_is_what_agreement_rests_on() -> None:
+def test_overlap_is_what_agreement_rests_on():
     half = Scenario(0.85, 0.5, overlap=0.5)
     assert half_width("kappa", 200, half) == half_width("kappa", 100, Scenario(0.85, 0.5))
     assert half_width("rate", 200, half) == half_width("rate", 200, Scenario(0.85, 0.5))
 
 
-def test_impossible_scenarios_have_no_width() -> None:
+def test_impossible_scenarios_have_no_width():
     assert np.isnan(half_width("kappa", 250, Scenario(0.85, 0.05)))
     with pytest.raises(InputError, match="out of reach"):
         cantor(KappaTest(0.9, 0.4), 0.9, 0.2)
@@ -80,13 +80,13 @@ def test_impossible_scenarios_have_no_width() -> None:
         KappaTest(0.5, 0.5)
 
 
-def test_design_effect() -> None:
+def test_design_effect():
     assert design_effect(1, 1.0) == 1
     assert design_effect(4, 1.0) == 4
     assert design_effect(4, 0.0) == 1
 
 
-def test_more_clusters_settle_all_that_must_pass_or_one_that_fails() -> None:
+def test_more_clusters_settle_all_that_must_pass_or_one_that_fails():
     wide, narrow = Bound(0.05, 0.2, 0.35, 0.1), Bound(0.1, 0.3, 0.5, 0.15)
     assert clusters_to_decide(50, [wide, narrow], 30) == 180  # the wider one needs 4.6 times
     failing = Bound(-0.4, -0.2, 0.0, -0.05)

@@ -20,6 +20,7 @@ from evenhand.analysis.raters.pace import (
     agreement_over_time,
     median_interval,
 )
+from tests.analysis.make import row_of
 
 SCALE = Scale("", ("x", "y"))
 
@@ -41,7 +42,7 @@ def found(ratings: pd.DataFrame, units: pd.DataFrame | None = None) -> pd.DataFr
     return results.set_index(["statistic", "rater_a", "at"])
 
 
-def test_agreement_with_the_others() -> None:
+def test_agreement_with_the_others():
     """ann and ben agree on all of the first 20 units and on half of the last 20."""
     rows = found(session({"ann": "x" * 40, "ben": "x" * 20 + "xy" * 10}))
 
@@ -51,7 +52,7 @@ def test_agreement_with_the_others() -> None:
     assert whole["low"] == pytest.approx(0.75 - reach, abs=1e-4)
 
 
-def test_clusters_widen_the_interval() -> None:
+def test_clusters_widen_the_interval():
     """Units that repeat each other four times know a quarter."""
     rng = np.random.default_rng(4)
     alike = np.repeat(rng.random(60) < 0.7, 4)
@@ -67,7 +68,7 @@ def test_clusters_widen_the_interval() -> None:
     assert width(wide) / width(narrow) == pytest.approx(2, rel=0.05)
 
 
-def test_time_per_label_leaves_pauses_out_and_counts_them() -> None:
+def test_time_per_label_leaves_pauses_out_and_counts_them():
     times = [*range(1, 30), IDLE_SECONDS + 1]
     rows = found(session({"ann": "x" * 30, "ben": "x" * 30}, {"ann": times}))
     row = rows.loc[("rater_seconds_median", "ann", "")]
@@ -76,7 +77,7 @@ def test_time_per_label_leaves_pauses_out_and_counts_them() -> None:
     assert row["note"] == "left out, over 900 s: 1"
 
 
-def test_the_median_is_scipys() -> None:
+def test_the_median_is_scipys():
     values = np.random.default_rng(2).exponential(30, 101)
     own = median_interval(values)
     scipy = stats.quantile_test(values, q=0, p=0.5).confidence_interval(0.95)
@@ -86,14 +87,14 @@ def test_the_median_is_scipys() -> None:
 
 
 @pytest.mark.parametrize("values", [[], [5.0], [5.0, 6.0, 7.0, 8.0, 9.0]])
-def test_few_times_have_no_interval(values: list[float]) -> None:
+def test_few_times_have_no_interval(values):
     own = median_interval(np.array(values))
 
     assert np.isnan(own.low)
     assert own.note
 
 
-def test_without_times_there_is_agreement_only() -> None:
+def test_without_times_there_is_agreement_only():
     ratings = session({"ann": "x" * 40, "ben": "x" * 40}).drop(columns=["seconds", "created_at"])
     statistics = {name for name, *_ in found(ratings).index}
 
@@ -139,10 +140,7 @@ def test_the_kappa_of_each_cut_is_that_of_the_labels_so_far(ratings):
 
 def test_the_last_cut_is_the_reports_figure(ratings):
     rows = analyse(ratings, None, SCALES).results
-    (kappa,) = rows[
-        (rows["statistic"] == "cohen_kappa") & (rows["rater_a"] == "humans") & (rows["at"] == "")
-        & (rows["rater_b"] == "") & (rows["subset"] == "all")
-    ]["estimate"]  # fmt: skip
+    kappa = row_of(rows, "cohen_kappa", "humans", "", at="", subset="all")["estimate"]
     assert agreement_over_time(ratings, SCALES)["estimate"].iloc[-1] == pytest.approx(kappa)
 
 

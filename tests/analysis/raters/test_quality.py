@@ -12,6 +12,7 @@ from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.raters.quality import QUALITY_COLUMNS, rater_quality
 from evenhand.study.settings.analysis import QualitySettings
 from tests.analysis.crowd import FAULTS, SCALES, crowd
+from tests.analysis.make import ratings_of
 
 YES_NO = {"": Scale("", ("y", "n"))}
 
@@ -36,28 +37,28 @@ def test_excluded_raters_are_judged_but_hold_nobody_back():
     assert "low_agreement" in without.loc["careless", "flagged"]
 
 
-def test_with_one_other_rater_the_agreement_is_cohens_kappa(make_ratings):
+def test_with_one_other_rater_the_agreement_is_cohens_kappa():
     labels = {"ann": "yynnyynynnyy" * 4, "ben": "yynyyynynyyn" * 4}
-    found = rater_quality(make_ratings(labels), YES_NO).set_index("rater_id")
+    found = rater_quality(ratings_of(labels), YES_NO).set_index("rater_id")
     expected = cohen_kappa_score(list(labels["ann"]), list(labels["ben"]))
     assert found["agreement"].tolist() == pytest.approx([expected, expected])
     assert found["behind"].tolist() == [0, 0]
     assert set(found["flagged"]) == {""}
 
 
-def test_leaning_by_hand(make_ratings):
+def test_leaning_by_hand():
     # The others say y on 10 of 40 units; ann on 30, so 20 of 40 more: a half.
     others = "y" * 10 + "n" * 30
-    table = make_ratings({"ann": "y" * 30 + "n" * 10, "ben": others, "cy": others})
+    table = ratings_of({"ann": "y" * 30 + "n" * 10, "ben": others, "cy": others})
     row = rater_quality(table, YES_NO).set_index("rater_id").loc["ann"]
     assert (row["leaning"], row["leaning_at"]) == (0.5, "y")
 
 
-def test_drift_by_hand(make_ratings):
+def test_drift_by_hand():
     # The others always agree; ann agrees with them on all of the first 20, on half of the rest.
     others = "yn" * 20
     ann = others[:20] + "yyyy" * 5
-    row = rater_quality(make_ratings({"ann": ann, "ben": others, "cy": others}), YES_NO)
+    row = rater_quality(ratings_of({"ann": ann, "ben": others, "cy": others}), YES_NO)
     row = row.set_index("rater_id").loc["ann"]
     assert row["drift"] == -0.5
     assert "drift" in row["flagged"]
@@ -102,11 +103,11 @@ def test_a_lone_rater_and_none_at_all():
     assert rater_quality(models, YES_NO).empty
 
 
-def test_a_run_that_the_units_explain_is_usual(make_ratings):
+def test_a_run_that_the_units_explain_is_usual():
     # Everybody says y 40 times on end: nothing to see. One who says so where the others mix is.
-    same = make_ratings({"ann": "y" * 40, "ben": "y" * 40, "cy": "y" * 40})
+    same = ratings_of({"ann": "y" * 40, "ben": "y" * 40, "cy": "y" * 40})
     assert set(rater_quality(same, YES_NO)["flagged"]) == {""}
-    mixed = make_ratings({"ann": "y" * 40, "ben": "yn" * 20, "cy": "ny" * 20})
+    mixed = ratings_of({"ann": "y" * 40, "ben": "yn" * 20, "cy": "ny" * 20})
     row = rater_quality(mixed, YES_NO).set_index("rater_id").loc["ann"]
     assert row["longest_run"] == 40
     assert "run" in row["flagged"]

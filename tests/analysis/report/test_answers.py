@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import get_args
 
 import pandas as pd
@@ -18,6 +17,8 @@ from evenhand.analysis.report.document import SECTIONS, sections_of
 from evenhand.analysis.results import RESULTS_KEY
 from tests.analysis.report.reading import is_rounded_from, read_results
 from tests.analysis.report.small_study import SCALE, tables, timed
+
+pytestmark = pytest.mark.slow
 
 NUMBER = re.compile(r"(?<![\w.:=@-])[+-]?\d+(?:\.\d+)?(?![\w])")
 FIRST = "verdicts"
@@ -48,9 +49,8 @@ def _studies() -> Iterator[Analysis]:
     yield analyse(agreed, units, [SCALE], resamples=20)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("study", NAMES)
-def test_every_section_has_an_answer(studies: dict[str, Analysis], study: str) -> None:
+def test_every_section_has_an_answer(studies, study):
     found = sections_of(studies[study], ReportContext("A study"))
     assert len(found) >= 11
     for section in found:
@@ -60,8 +60,7 @@ def test_every_section_has_an_answer(studies: dict[str, Analysis], study: str) -
             assert not re.search(r"  |\.\.|\bnan\b|None(?!:)|\(\)", answer.plain), answer.plain
 
 
-@pytest.mark.slow
-def test_something_of_every_section_is_told(studies: dict[str, Analysis]) -> None:
+def test_something_of_every_section_is_told(studies):
     """The first study has no section that only says why it is empty."""
     found = sections_of(studies["all"], ReportContext("A study"))
     told = [section.id for section in found if not any(each.lines for each in section.answers)]
@@ -83,11 +82,8 @@ LEFT_OUT = {
 """They need rubrics, people, subjects, an audit and figures that this study does not have."""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("study", NAMES)
-def test_every_number_of_an_answer_is_a_row(
-    studies: dict[str, Analysis], study: str, written: Callable[..., Path]
-) -> None:
+def test_every_number_of_an_answer_is_a_row(studies, study, written):
     rows = read_results(written(studies[study]))
     for section in sections_of(studies[study], ReportContext("A study")):
         for answer in section.answers:
@@ -104,10 +100,7 @@ def cells_of(answer: Answer) -> list[Cell]:
     return [each for each in answer.pieces if isinstance(each, Cell)]
 
 
-@pytest.mark.slow
-def test_answers_stand_on_the_page_with_their_rows(
-    studies: dict[str, Analysis], written: Callable[..., Path]
-) -> None:
+def test_answers_stand_on_the_page_with_their_rows(studies, written):
     page = (written(studies["all"]) / "report.html").read_text("utf-8")
     opened = re.findall(r'<ul class="answers">(.*?)</ul>', page, re.DOTALL)
     found = sections_of(studies["all"], ReportContext("A study"))
@@ -119,7 +112,7 @@ def test_answers_stand_on_the_page_with_their_rows(
 
 
 @pytest.mark.parametrize("study", NAMES)
-def test_what_has_no_figure_says_why_in_words(studies: dict[str, Analysis], study: str) -> None:
+def test_what_has_no_figure_says_why_in_words(studies, study):
     """No table, list or answer shows a code such as no_variation; notes of the rows hold some."""
     found = sections_of(studies[study], ReportContext("A study"))
     blocks = [block for section in found for block in section.every_block()]
@@ -133,8 +126,7 @@ def test_what_has_no_figure_says_why_in_words(studies: dict[str, Analysis], stud
     assert codes & {remark.text for row in studies[study].rows for remark in row["remarks"]}
 
 
-@pytest.mark.slow
-def test_the_same_answer_on_all_rubrics_is_given_once() -> None:
+def test_the_same_answer_on_all_rubrics_is_given_once():
     ratings, units = tables(pairs=12)
     both = pd.concat([ratings, ratings.assign(rubric="S")])
     scales = [SCALE, Scale("S", SCALE.categories, affirmative=SCALE.affirmative, unit="pair")]
@@ -146,7 +138,7 @@ def test_the_same_answer_on_all_rubrics_is_given_once() -> None:
     assert [each.rubric for each in by_name["human-ceiling"].answers] == ["R", "S"]
 
 
-def test_what_nobody_decides_by_is_the_last_section(studies: dict[str, Analysis]) -> None:
+def test_what_nobody_decides_by_is_the_last_section(studies):
     *found, last = sections_of(studies["all"], ReportContext("A study"))
     assert last.id == "appendix"
     titles = [part.title for part in last.parts]

@@ -20,6 +20,8 @@ from evenhand.analysis.report.source import BesidePublished
 from evenhand.study.settings.published import PublishedFigures
 from tests.analysis.graded_studies import YES, study
 
+pytestmark = pytest.mark.slow
+
 
 def text_of(written: Callable[..., Path], analysis: Analysis) -> str:
     text = (written(analysis) / "report.md").read_text("utf-8")
@@ -46,8 +48,7 @@ def both_sides(
     return pd.concat(labels, ignore_index=True), pd.concat(tables, ignore_index=True)
 
 
-@pytest.mark.slow
-def test_corrected_rates_in_sentences(written: Callable[..., Path]) -> None:
+def test_corrected_rates_in_sentences(written):
     """A fair grader, one that flatters a subject, and one that only guesses."""
     graders = {
         "fair": [(0.9, 0.9)] * 2,
@@ -84,10 +85,7 @@ def test_corrected_rates_in_sentences(written: Callable[..., Path]) -> None:
     )
 
 
-@pytest.mark.slow
-def test_who_graded_nothing_else_is_told_how_to(
-    analysis: Analysis, written: Callable[..., Path]
-) -> None:
+def test_who_graded_nothing_else_is_told_how_to(analysis, written):
     said = part_of(text_of(written, analysis), "Corrected rates")
     assert "provider:sure graded only what annotators labelled" in said
     assert "--scope all" in said
@@ -109,10 +107,7 @@ def by_side() -> Analysis:
     return analyse(pd.concat([ratings, other]), units, both, resamples=300, slices=["topic"])
 
 
-@pytest.mark.slow
-def test_sides_and_who_answered_less_in_sentences(
-    written: Callable[..., Path], by_side: Analysis
-) -> None:
+def test_sides_and_who_answered_less_in_sentences(written, by_side):
     said = part_of(text_of(written, by_side), "Corrected rates")
     rows = by_side.results.set_index(["rubric", "statistic", "subset", "at"])
     row = rows.loc[("R", "rate_side_difference_ppi", "side=side a>side b|binary", "s0")]
@@ -133,10 +128,7 @@ def test_sides_and_who_answered_less_in_sentences(
     assert not re.search(r"\b(nan|inf|None)\b", said)
 
 
-@pytest.mark.slow
-def test_subjects_are_shown_on_every_rubric(
-    written: Callable[..., Path], by_side: Analysis
-) -> None:
+def test_subjects_are_shown_on_every_rubric(written, by_side):
     page = part_of(text_of(written, by_side), "Corrected rates")
     (_, table, *_) = page.split("Subjects' rates on every rubric, corrected by PPI++")
     lines = {line.split(" | ")[0].strip("| "): line for line in reversed(table.splitlines())}
@@ -149,8 +141,7 @@ def test_subjects_are_shown_on_every_rubric(
     assert "By the corrected verdicts of g: s0 has the highest rate" in page
 
 
-@pytest.mark.slow
-def test_rates_by_part_are_drawn_with_their_table(by_side: Analysis) -> None:
+def test_rates_by_part_are_drawn_with_their_table(by_side):
     context = ReportContext("A study", rubric_titles={"R": "The rubric"})
     sections = {section.id: section for section in sections_of(by_side, context)}
     drawn = [
@@ -171,10 +162,7 @@ def test_rates_by_part_are_drawn_with_their_table(by_side: Analysis) -> None:
     assert {each["row"] for each in shown.values()} <= cells
 
 
-@pytest.mark.slow
-def test_sides_without_subjects_and_a_second_side_that_is_favoured(
-    written: Callable[..., Path],
-) -> None:
+def test_sides_without_subjects_and_a_second_side_that_is_favoured(written):
     """Said once for all graders, the larger side first; of answers where no subject is named."""
     graders = {"g": [(0.9, 0.9)] * 2, "h": [(0.9, 0.9)] * 2}
     rates = (0.2, 0.5), (0.7, 0.5)
@@ -202,8 +190,7 @@ def test_sides_without_subjects_and_a_second_side_that_is_favoured(
     assert "of All units" not in said
 
 
-@pytest.mark.slow
-def test_rubrics_of_one_title_are_told_apart_by_name(rng: np.random.Generator) -> None:
+def test_rubrics_of_one_title_are_told_apart_by_name(rng):
     ratings, units = study(rng, {"g": [(0.9, 0.9)] * 2}, pairs=200, labelled=100)
     both = pd.concat([ratings, ratings.assign(rubric="Q")])
     found = analyse(both, units, [YES, replace(YES, name="Q")], resamples=50)
@@ -212,8 +199,7 @@ def test_rubrics_of_one_title_are_told_apart_by_name(rng: np.random.Generator) -
     assert section.blocks[0].columns == ("Refusal (R)", "Refusal (Q)")
 
 
-@pytest.mark.slow
-def test_a_heat_map_names_values_that_shorten_alike(rng: np.random.Generator) -> None:
+def test_a_heat_map_names_values_that_shorten_alike(rng):
     """Of 45 values of the first column the first 40, and the second column."""
     ratings, units = study(rng, {"g": [(0.9, 0.9)] * 2}, pairs=450, labelled=225)
     number = units["cluster_id"].str[1:].astype(int)
@@ -235,10 +221,7 @@ def test_a_heat_map_names_values_that_shorten_alike(rng: np.random.Generator) ->
     assert "Only the first 40 values are drawn, not many=v40" in chart.note
 
 
-@pytest.mark.slow
-def test_everything_labelled_is_said_once_as_annotators_own_beside_published_rates(
-    written: Callable[..., Path],
-) -> None:
+def test_everything_labelled_is_said_once_as_annotators_own_beside_published_rates(written):
     """The published design, when people are done: nothing is corrected, and all is compared."""
     graders = {"g": [(0.9, 0.9)] * 2, "h": [(0.7, 0.9)] * 2}
     rates = (0.9, 0.3), (0.6, 0.3)
@@ -274,10 +257,7 @@ def test_everything_labelled_is_said_once_as_annotators_own_beside_published_rat
     assert "s9 has no such figure here" in compared
 
 
-@pytest.mark.slow
-def test_before_annotators_label_graders_rates_are_shown_as_they_are(
-    written: Callable[..., Path],
-) -> None:
+def test_before_annotators_label_graders_rates_are_shown_as_they_are(written):
     """All that can be said by then: each sentence is of the grader that it names."""
     rng = np.random.default_rng(5)
     ratings, units = study(rng, {"g": [(0.9, 0.9)] * 3, "h": [(0.4, 0.6)] * 3}, (0.2, 0.5, 0.8))
@@ -299,9 +279,7 @@ def test_before_annotators_label_graders_rates_are_shown_as_they_are(
     assert "too few subjects" not in scores
 
 
-def test_of_graders_alone_the_first_is_said_to_favour_a_side(
-    written: Callable[..., Path],
-) -> None:
+def test_of_graders_alone_the_first_is_said_to_favour_a_side(written):
     """Not all of them at once under the name of the first."""
     graders = {"g": [(0.9, 0.9)], "h": [(0.9, 0.9)]}
     ratings, units = both_sides(6, graders, ((0.9,), (0.2,)), pairs=60)

@@ -49,7 +49,7 @@ def shown(page: Page) -> list[str]:
     return [each.partition(" ")[0] for each in ids]
 
 
-def test_search_and_filters_find_what_matches(page: Page, analysis: Analysis) -> None:
+def test_search_and_filters_find_what_matches(page, analysis):
     found = analysis.disagreements
     units = {each.unit_id for each in found}
     assert len(shown(page)) == 25
@@ -80,7 +80,7 @@ def test_search_and_filters_find_what_matches(page: Page, analysis: Analysis) ->
     assert page.url.endswith(PAGE)
 
 
-def test_texts_unfold_and_only_these_are_printed(page: Page) -> None:
+def test_texts_unfold_and_only_these_are_printed(page):
     quotes = page.locator("article:visible .read blockquote")
     assert quotes.first.is_hidden()
     page.get_by_role("button", name="Unfold all texts").press("Enter")
@@ -93,9 +93,7 @@ def test_texts_unfold_and_only_these_are_printed(page: Page) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 390)])
-def test_axe_finds_no_fault_and_nothing_scrolls_sideways(
-    browser: Browser, report: Path, scheme: str, width: int
-) -> None:
+def test_axe_finds_no_fault_and_nothing_scrolls_sideways(browser, report, scheme, width):
     from axe_playwright_python.sync_playwright import Axe
 
     context = browser.new_context(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -15,6 +14,8 @@ from evenhand.analysis.report.sections.disagreements import page_of
 from evenhand.study.tables.evidence import Mark
 from evenhand.visible import visible
 from tests.analysis.report.small_study import HOSTILE, SCALE, tables
+
+pytestmark = pytest.mark.slow
 
 PAGE = "disagreements.html"
 ACTIVE = {"script", "img", "iframe", "svg", "object", "link"}
@@ -52,16 +53,14 @@ def texts_of(analysis: Analysis, text: str = "word") -> dict[str, object]:
     }
 
 
-@pytest.mark.slow
-def test_without_texts_there_is_no_page(analysis: Analysis, written: Callable[..., Path]) -> None:
+def test_without_texts_there_is_no_page(analysis, written):
     out = written(analysis)
     assert not (out / PAGE).exists()
     assert PAGE not in (out / "report.html").read_text("utf-8")
     assert PAGE in (written(analysis, **texts_of(analysis)) / "report.html").read_text("utf-8")
 
 
-@pytest.mark.slow
-def test_every_disagreement_stands_there_once(analysis: Analysis) -> None:
+def test_every_disagreement_stands_there_once(analysis):
     page = page_of(analysis.disagreements, ReportContext("A study"))
     assert sorted(
         (each.rubric, each.unit, one.grader, one.label)
@@ -77,7 +76,7 @@ def test_every_disagreement_stands_there_once(analysis: Analysis) -> None:
     assert page.parts == {"subject": ["first", "second", "third"]}
 
 
-def test_texts_stand_by_side(analysis: Analysis) -> None:
+def test_texts_stand_by_side(analysis):
     (first, *_) = analysis.disagreements
     named = {name: name for name in ("Topic", "Prompt a", "Response a", "Prompt b", "Response b")}
     context = ReportContext("A study", texts={(first.rubric, first.unit_id): named})
@@ -89,11 +88,8 @@ def test_texts_stand_by_side(analysis: Analysis) -> None:
     ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("text", HOSTILE)
-def test_whatever_anybody_wrote_is_text(
-    hostile_analysis: Analysis, written: Callable[..., Path], text: str
-) -> None:
+def test_whatever_anybody_wrote_is_text(hostile_analysis, written, text):
     page = Page(written(hostile_analysis, name=text, **texts_of(hostile_analysis, text)) / PAGE)
 
     assert [tag for tag in page.tags if tag in ACTIVE] == ["script"], "our own"
@@ -104,11 +100,8 @@ def test_whatever_anybody_wrote_is_text(
     assert "Rubric unclear" in page.said
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("text", HOSTILE)
-def test_words_that_people_marked_are_text_like_all_others(
-    hostile_analysis: Analysis, written: Callable[..., Path], text: str
-) -> None:
+def test_words_that_people_marked_are_text_like_all_others(hostile_analysis, written, text):
     known = texts_of(hostile_analysis, text)
     marks = {
         (each.rubric, each.unit_id): [(text, Mark("response_b", 0, 3)), ("x", Mark("gone", 0, 1))]
@@ -120,8 +113,7 @@ def test_words_that_people_marked_are_text_like_all_others(
     assert f"(marked by {visible(text)})" in page.said
 
 
-@pytest.mark.slow
-def test_it_is_marked_synthetic_once(analysis: Analysis, written: Callable[..., Path]) -> None:
+def test_it_is_marked_synthetic_once(analysis, written):
     texts = texts_of(analysis)
     for synthetic in (True, False):
         page = Page(written(analysis, synthetic=synthetic, **texts) / PAGE)
@@ -129,10 +121,7 @@ def test_it_is_marked_synthetic_once(analysis: Analysis, written: Callable[..., 
         assert len(re.findall("synthetic", body, re.IGNORECASE)) == int(synthetic)
 
 
-@pytest.mark.slow
-def test_its_policy_names_its_style_and_script_alone(
-    analysis: Analysis, written: Callable[..., Path]
-) -> None:
+def test_its_policy_names_its_style_and_script_alone(analysis, written):
     page = Page(written(analysis, **texts_of(analysis)) / PAGE)
     (policy,) = [
         value for name, value in page.attributes if name == "content" and "none" in (value or "")
@@ -144,10 +133,7 @@ def test_its_policy_names_its_style_and_script_alone(
     )
 
 
-@pytest.mark.slow
-def test_what_the_lead_sorted_is_summed_in_the_report(
-    analysis: Analysis, written: Callable[..., Path]
-) -> None:
+def test_what_the_lead_sorted_is_summed_in_the_report(analysis, written):
     """A row of the results for each grader and kind, and a table of them; other rubrics' are not
     counted."""
     counts = {

@@ -37,7 +37,7 @@ def blocks_of(analysis: Analysis) -> list[Chart | Table]:
 
 
 @pytest.mark.slow
-def test_each_figure_and_table_has_its_files(analysis: Analysis, files: Path) -> None:
+def test_each_figure_and_table_has_its_files(analysis, files):
     expected = {"methods.md", "methods.tex", "references.bib"}
     for block in blocks_of(analysis):
         if isinstance(block, Chart):
@@ -50,7 +50,7 @@ def test_each_figure_and_table_has_its_files(analysis: Analysis, files: Path) ->
 
 
 @pytest.mark.slow
-def test_each_figure_can_be_read_alone(analysis: Analysis, files: Path) -> None:
+def test_each_figure_can_be_read_alone(analysis, files):
     for chart in blocks_of(analysis):
         if not isinstance(chart, Chart):
             continue
@@ -70,7 +70,7 @@ def test_each_figure_can_be_read_alone(analysis: Analysis, files: Path) -> None:
         assert paints & (set(ROLES.values()) - {PAGE, ROLES["rule"], ROLES["ink"]}), chart.caption
 
 
-def test_each_png_has_the_size_of_its_svg_twice(files: Path) -> None:
+def test_each_png_has_the_size_of_its_svg_twice(files):
     for path in files.glob("*.png"):
         content = path.read_bytes()
         assert content[:8] == b"\x89PNG\r\n\x1a\n"
@@ -80,7 +80,7 @@ def test_each_png_has_the_size_of_its_svg_twice(files: Path) -> None:
             assert pixels == pytest.approx(2 * float(root.get(name, "0")), abs=2)
 
 
-def test_a_table_has_its_numbers_and_says_synthetic(analysis: Analysis, files: Path) -> None:
+def test_a_table_has_its_numbers_and_says_synthetic(analysis, files):
     for block in blocks_of(analysis):
         for table in block.data:
             with (files / f"{table.name}.csv").open(encoding="utf-8", newline="") as file:
@@ -95,7 +95,7 @@ def test_a_table_has_its_numbers_and_says_synthetic(analysis: Analysis, files: P
                 assert {guarded(part) for part in parts} <= set(given)
 
 
-def test_a_table_by_hand() -> None:
+def test_a_table_by_hand():
     rows = (
         Row("Group 1"),
         Row("=a_b", (Cell("0.50", "[-0.10, 0.90]", marks="a"), Cell("7", aside="of 9"))),
@@ -122,9 +122,7 @@ def test_a_table_by_hand() -> None:
 
 
 @pytest.mark.slow
-def test_hostile_texts_are_no_latex_and_no_formula(
-    hostile_analysis: Analysis, tmp_path: Path
-) -> None:
+def test_hostile_texts_are_no_latex_and_no_formula(hostile_analysis, tmp_path):
     write_figures(hostile_analysis, CONTEXT, tmp_path)
     for path in tmp_path.glob("*.tex"):
         text = re.sub(r"\\[&%$#_{}\\]", "", path.read_text("utf-8"))  # escaped, line breaks
@@ -141,7 +139,7 @@ def test_hostile_texts_are_no_latex_and_no_formula(
         assert not re.search(r"<(script|img)", path.read_text("utf-8"))
 
 
-def test_the_methods_paragraph_cites_what_was_done(analysis: Analysis, files: Path) -> None:
+def test_the_methods_paragraph_cites_what_was_done(analysis, files):
     tex, bib = ((files / name).read_text("utf-8") for name in ("methods.tex", "references.bib"))
     cited = {key for keys in re.findall(r"\\citep\{(.*?)\}", tex) for key in keys.split(",")}
     assert cited == set(re.findall(r"@\w+\{(\w+),", bib))
@@ -155,7 +153,7 @@ def test_the_methods_paragraph_cites_what_was_done(analysis: Analysis, files: Pa
     assert "[" not in text
 
 
-def test_every_reference_has_what_a_bibliography_needs() -> None:
+def test_every_reference_has_what_a_bibliography_needs():
     for key, entry in references().items():
         assert key.endswith(re.findall(r"year = \{(\d{4})\}", entry)[0])
         assert all(f"{name} = {{" in entry for name in ("author", "title", "year")), key

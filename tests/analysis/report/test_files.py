@@ -7,7 +7,6 @@ import hashlib
 import html
 import json
 import re
-from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
@@ -18,18 +17,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.analysis import Analysis, analyse
+from evenhand.analysis import analyse
 from evenhand.analysis.report import ReportContext, write_report
 from evenhand.analysis.report.files import markdown
 from evenhand.analysis.results import RESULTS_COLUMNS, RESULTS_KEY
 from evenhand.cli.main import main
-from tests.analysis.report.reading import (
-    is_rounded_from,
-    lines_of,
-    parse,
-    read_results,
-    unguarded,
-)
+from tests.analysis.report.reading import is_rounded_from, lines_of, parse, read_results, unguarded
 from tests.analysis.report.small_study import SCALE, tables
 
 NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
@@ -51,7 +44,7 @@ HEADINGS = (
 
 
 @pytest.mark.slow
-def test_the_four_files_exist_and_parse(analysis: Analysis, written) -> None:
+def test_the_four_files_exist_and_parse(analysis, written):
     out = written(analysis)
 
     assert sorted(path.name for path in out.iterdir()) == [
@@ -73,9 +66,7 @@ def test_the_four_files_exist_and_parse(analysis: Analysis, written) -> None:
 
 
 @pytest.mark.slow
-def test_charts_drawn_by_other_processes_are_the_same(
-    analysis: Analysis, written, tmp_path: Path
-) -> None:
+def test_charts_drawn_by_other_processes_are_the_same(analysis, written, tmp_path):
     alone = (written(analysis) / "report.html").read_bytes()
     assert alone.count(b"<svg") > 2
     context = ReportContext(name="A study", rubric_titles={"R": "The rubric"})
@@ -84,7 +75,7 @@ def test_charts_drawn_by_other_processes_are_the_same(
     assert (tmp_path / "report.html").read_bytes() == alone
 
 
-def test_csv_and_json_keep_full_precision_and_null(analysis: Analysis, written) -> None:
+def test_csv_and_json_keep_full_precision_and_null(analysis, written):
     out = written(analysis)
     in_json = json.loads((out / "report.json").read_text("utf-8"))["results"]
 
@@ -102,7 +93,7 @@ def test_csv_and_json_keep_full_precision_and_null(analysis: Analysis, written) 
     assert undefined > 0, "the example must have undefined statistics"
 
 
-def test_every_number_in_the_page_is_in_results(analysis: Analysis, written) -> None:
+def test_every_number_in_the_page_is_in_results(analysis, written):
     out = written(analysis)
     rows, page = read_results(out), parse(out)
 
@@ -115,7 +106,7 @@ def test_every_number_in_the_page_is_in_results(analysis: Analysis, written) -> 
     assert not any(NUMBER.search(text) for text in page.bare_cells)
 
 
-def test_every_number_in_markdown_tables_is_in_results(analysis: Analysis, written) -> None:
+def test_every_number_in_markdown_tables_is_in_results(analysis, written):
     out = written(analysis)
     rows = read_results(out)
     seen = 0
@@ -131,7 +122,7 @@ def test_every_number_in_markdown_tables_is_in_results(analysis: Analysis, writt
     assert seen > 500
 
 
-def test_sections_stand_in_reading_order(analysis: Analysis, written) -> None:
+def test_sections_stand_in_reading_order(analysis, written):
     out = written(analysis)
     page = (out / "report.html").read_text("utf-8")
     text = (out / "report.md").read_text("utf-8")
@@ -140,7 +131,7 @@ def test_sections_stand_in_reading_order(analysis: Analysis, written) -> None:
     assert re.findall(r"^## (.*)$", text, re.MULTILINE) == list(HEADINGS)
 
 
-def test_a_section_without_content_says_why(written) -> None:
+def test_a_section_without_content_says_why(written):
     from evenhand.analysis import Scale, analyse
 
     alone = pd.DataFrame(
@@ -158,7 +149,7 @@ def test_a_section_without_content_says_why(written) -> None:
     assert "— no unit shared by two" in text
 
 
-def test_the_page_needs_nothing_from_outside(analysis: Analysis, written) -> None:
+def test_the_page_needs_nothing_from_outside(analysis, written):
     out = written(analysis)
     page, source = parse(out), (out / "report.html").read_text("utf-8")
 
@@ -181,7 +172,7 @@ def test_the_page_needs_nothing_from_outside(analysis: Analysis, written) -> Non
     assert policy == f"{allowed} base-uri 'none'; form-action 'none'"
 
 
-def test_the_page_is_marked_up_for_everyone(analysis: Analysis, written) -> None:
+def test_the_page_is_marked_up_for_everyone(analysis, written):
     out = written(analysis)
     page, source = parse(out), (out / "report.html").read_text("utf-8")
     tags = [tag for tag, _ in page.tags]
@@ -200,7 +191,7 @@ def test_the_page_is_marked_up_for_everyone(analysis: Analysis, written) -> None
     assert "@media print" in source
 
 
-def test_verdicts_carry_a_word_not_only_a_colour(analysis: Analysis, written) -> None:
+def test_verdicts_carry_a_word_not_only_a_colour(analysis, written):
     source = (written(analysis) / "report.html").read_text("utf-8")
     constant = next(each for each in analysis.verdicts if each["grader"] == "provider:constant")
 
@@ -212,7 +203,7 @@ def test_verdicts_carry_a_word_not_only_a_colour(analysis: Analysis, written) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize("synthetic", [True, False])
-def test_synthetic_is_said_in_every_file(analysis: Analysis, written, synthetic: bool) -> None:
+def test_synthetic_is_said_in_every_file(analysis, written, synthetic):
     out = written(analysis, synthetic=synthetic)
     page = (out / "report.html").read_text("utf-8")
     text = (out / "report.md").read_text("utf-8")
@@ -229,7 +220,7 @@ def test_synthetic_is_said_in_every_file(analysis: Analysis, written, synthetic:
 
 
 @pytest.mark.slow
-def test_hostile_text_stays_text(hostile_analysis: Analysis, written) -> None:
+def test_hostile_text_stays_text(hostile_analysis, written):
     evil = '"><img src=x onerror=alert(1)>'
     out = written(
         hostile_analysis, name=evil, facts={evil: evil}, notes=[evil], rubric_titles={"R": evil}
@@ -257,7 +248,7 @@ def page_script(out: Path) -> str:
 
 
 @pytest.mark.slow
-def test_no_cell_of_the_csv_is_a_formula(hostile_analysis: Analysis, written) -> None:
+def test_no_cell_of_the_csv_is_a_formula(hostile_analysis, written):
     out = written(hostile_analysis)
     rows = read_results(out)
 
@@ -274,12 +265,8 @@ def test_no_cell_of_the_csv_is_a_formula(hostile_analysis: Analysis, written) ->
 
 
 @pytest.mark.slow
-def test_text_of_the_study_reaches_report_json(analysis: Analysis, written) -> None:
-    out = written(
-        analysis,
-        facts={"seed": 7, "margin": 0.1},
-        notes=["12 labels set aside"],
-    )
+def test_text_of_the_study_reaches_report_json(analysis, written):
+    out = written(analysis, facts={"seed": 7, "margin": 0.1}, notes=["12 labels set aside"])
     study = json.loads((out / "report.json").read_text("utf-8"))["study"]
     page = (out / "report.html").read_text("utf-8")
 
@@ -300,7 +287,7 @@ def test_text_of_the_study_reaches_report_json(analysis: Analysis, written) -> N
 
 
 @pytest.mark.slow
-def test_the_thresholds_in_force_are_named_with_whose_they_are(written) -> None:
+def test_the_thresholds_in_force_are_named_with_whose_they_are(written):
     ratings, units = tables()
     scale = replace(SCALE, thresholds={"provider:sure": 0.25, "provider:hard": 0.1})
     out = written(analyse(ratings, units, [scale], resamples=20))
@@ -311,9 +298,7 @@ def test_the_thresholds_in_force_are_named_with_whose_they_are(written) -> None:
     assert shown in (out / "report.html").read_text("utf-8")
 
 
-def test_sentences_on_directions_and_biases_name_their_rows(
-    analysis: Analysis, written: Callable[..., Path]
-) -> None:
+def test_sentences_on_directions_and_biases_name_their_rows(analysis, written):
     """Each says which rows it was read off, and its numbers are those rows' numbers."""
     out = written(analysis)
     results = read_results(out)
@@ -336,9 +321,7 @@ def test_sentences_on_directions_and_biases_name_their_rows(
 
 
 @pytest.mark.slow
-def test_a_pass_on_the_labels_is_marked_where_the_verdicts_fall_short(
-    written: Callable[..., Path],
-) -> None:
+def test_a_pass_on_the_labels_is_marked_where_the_verdicts_fall_short(written):
     """A grader that labels as people do, with probabilities far too low for the threshold."""
     ratings, units = tables(graders=("sure", "hard", "constant"), pairs=400)
     own = ratings["rater_id"] == "sure"
@@ -350,16 +333,14 @@ def test_a_pass_on_the_labels_is_marked_where_the_verdicts_fall_short(
     assert "Use sure for R, for its labels only" in page
 
 
-def test_headings_leave_out_no_level(analysis: Analysis, written: Callable[..., Path]) -> None:
+def test_headings_leave_out_no_level(analysis, written):
     page = (written(analysis) / "report.html").read_text("utf-8")
     levels = [int(level) for level in re.findall(r"<h([1-6])", page)]
     assert levels[0] == 1
     assert all(after <= before + 1 for before, after in pairwise(levels))
 
 
-def test_one_pair_of_kappas_and_everybody_counted(
-    shared_data: Path, tmp_path: Path, capsys
-) -> None:
+def test_one_pair_of_kappas_and_everybody_counted(shared_data, tmp_path, capsys):
     """The figures of a crowd are the same wherever a report has them."""
     file, out = shared_data / "reading" / "92_crowd.csv", tmp_path / "report"
     assert main(["check", str(file), "--resamples", "200", "--out", str(out)]) == 0
@@ -390,5 +371,5 @@ def test_one_pair_of_kappas_and_everybody_counted(
         ("\\|", r"\\\|"),
     ],
 )
-def test_markdown(text: str, expected: str) -> None:
+def test_markdown(text, expected):
     assert markdown(text) == expected

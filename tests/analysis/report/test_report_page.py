@@ -84,10 +84,9 @@ def opened(browser: Browser, report: Path) -> Iterator[Callable[..., Page]]:
 
 
 @pytest.mark.parametrize(
-    ("scheme", "width"),
-    [pytest.param("light", 1280, marks=pytest.mark.thorough), ("dark", 390)],
+    ("scheme", "width"), [pytest.param("light", 1280, marks=pytest.mark.thorough), ("dark", 390)]
 )
-def test_axe_finds_no_fault(opened: Callable[..., Page], scheme: str, width: int) -> None:
+def test_axe_finds_no_fault(opened, scheme, width):
     """Schemes change nothing but colours and widths nothing but sizes: each is seen once."""
     from axe_playwright_python.sync_playwright import Axe
 
@@ -101,9 +100,7 @@ def test_axe_finds_no_fault(opened: Callable[..., Page], scheme: str, width: int
 
 
 @pytest.mark.parametrize("folded", [True, False])
-def test_on_a_phone_the_page_does_not_scroll_sideways(
-    opened: Callable[..., Page], folded: bool
-) -> None:
+def test_on_a_phone_the_page_does_not_scroll_sideways(opened, folded):
     page = opened(viewport=PHONE)
     if not folded:
         page.eval_on_selector_all("details", "all => all.forEach(each => each.open = true)")
@@ -115,7 +112,7 @@ def test_on_a_phone_the_page_does_not_scroll_sideways(
     assert page.locator("figure.chart svg").count() > 5
 
 
-def test_pictures_change_with_light_and_dark(opened: Callable[..., Page]) -> None:
+def test_pictures_change_with_light_and_dark(opened):
     colours = set()
     for scheme in ("light", "dark"):
         page = opened(color_scheme=scheme)
@@ -126,9 +123,7 @@ def test_pictures_change_with_light_and_dark(opened: Callable[..., Page]) -> Non
     assert "rgb(0, 0, 0)" not in colours
 
 
-def test_paper_shows_what_was_unfolded_and_no_more_in_black(
-    opened: Callable[..., Page],
-) -> None:
+def test_paper_shows_what_was_unfolded_and_no_more_in_black(opened):
     page = opened(color_scheme="dark")
     for shut in ("details:has(> .cards)", ".card details", ".chart details"):
         page.locator(shut).first.evaluate("node => node.open = true")
@@ -147,7 +142,7 @@ def test_paper_shows_what_was_unfolded_and_no_more_in_black(
     assert page.evaluate("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
 
 
-def test_pictures_say_what_they_show(opened: Callable[..., Page]) -> None:
+def test_pictures_say_what_they_show(opened):
     page = opened()
 
     for picture in page.locator("figure.chart svg").all():
@@ -162,7 +157,7 @@ def saved(page: Page, button: str, at: int = 0) -> tuple[str, str]:
     return handed.value.suggested_filename, handed.value.path().read_text("utf-8")
 
 
-def test_each_figure_hands_over_a_picture_that_opens_alone(opened: Callable[..., Page]) -> None:
+def test_each_figure_hands_over_a_picture_that_opens_alone(opened):
     page = opened(color_scheme="dark", accept_downloads=True)
     figures = page.locator("figure.chart")
     assert page.locator("button:text-is('SVG')").count() == figures.count() > 5
@@ -176,9 +171,7 @@ def test_each_figure_hands_over_a_picture_that_opens_alone(opened: Callable[...,
     assert "Hollow points: baselines." in said
 
 
-def test_each_table_hands_over_the_csv_that_is_written_too(
-    opened: Callable[..., Page], page_tables: list[Table]
-) -> None:
+def test_each_table_hands_over_the_csv_that_is_written_too(opened, page_tables):
     page = opened(accept_downloads=True)
     page.eval_on_selector_all("details", "all => all.forEach(each => each.open = true)")
     captions = page.locator("caption:has(button)")
@@ -200,7 +193,7 @@ def test_each_table_hands_over_the_csv_that_is_written_too(
         assert text.splitlines() == csv_of(table, synthetic=True).splitlines()
 
 
-def test_letters_of_a_figure_can_be_read_on_a_phone(opened: Callable[..., Page]) -> None:
+def test_letters_of_a_figure_can_be_read_on_a_phone(opened):
     page = opened(viewport=PHONE)
     heights = page.locator("figure.chart svg").evaluate_all(
         """all => all.flatMap(svg => {
@@ -212,7 +205,7 @@ def test_letters_of_a_figure_can_be_read_on_a_phone(opened: Callable[..., Page])
     assert min(heights) >= 9
 
 
-def test_on_paper_a_heading_stays_with_its_figure(opened: Callable[..., Page]) -> None:
+def test_on_paper_a_heading_stays_with_its_figure(opened):
     page = opened()
     page.emulate_media(media="print")
 
@@ -228,7 +221,7 @@ def test_on_paper_a_heading_stays_with_its_figure(opened: Callable[..., Page]) -
     assert style("button", "display") == {"none"}
 
 
-def test_a_link_opens_what_its_anchor_is_folded_in(opened: Callable[..., Page]) -> None:
+def test_a_link_opens_what_its_anchor_is_folded_in(opened):
     page = opened()
     caption = page.locator("#bias-audit .folds caption").first
     assert not caption.is_visible()
@@ -236,7 +229,7 @@ def test_a_link_opens_what_its_anchor_is_folded_in(opened: Callable[..., Page]) 
     caption.wait_for(state="visible")
 
 
-def test_all_can_be_unfolded_at_once_and_folded_again(opened: Callable[..., Page]) -> None:
+def test_all_can_be_unfolded_at_once_and_folded_again(opened):
     page = opened()
     button, shut = page.locator("nav .all"), page.locator("details:not([open])")
     assert shut.count() == page.locator("details").count() > 10
@@ -247,7 +240,7 @@ def test_all_can_be_unfolded_at_once_and_folded_again(opened: Callable[..., Page
     assert shut.count() == page.locator("details").count()
 
 
-def test_the_navigation_stays_in_view_and_marks_the_section(opened: Callable[..., Page]) -> None:
+def test_the_navigation_stays_in_view_and_marks_the_section(opened):
     for width in (1440, PHONE["width"]):
         page = opened(viewport={"width": width, "height": 700})
         for wanted in ("bias-audit", "verdicts"):
@@ -258,7 +251,6 @@ def test_the_navigation_stays_in_view_and_marks_the_section(opened: Callable[...
             page.locator(f"nav a[aria-current][href='#{wanted}']").wait_for(state="attached")
             assert here.count() == 1
             box = here.bounding_box()
-            assert box is not None
             assert 0 <= box["y"] <= 700
             assert 0 <= box["x"] <= width
 
@@ -276,7 +268,7 @@ def of_two(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.thorough
-def test_one_rubric_can_be_chosen(browser: Browser, of_two: Path) -> None:
+def test_one_rubric_can_be_chosen(browser, of_two):
     page = browser.new_page()
     page.goto(of_two.as_uri())
 
@@ -300,9 +292,7 @@ def test_one_rubric_can_be_chosen(browser: Browser, of_two: Path) -> None:
     page.close()
 
 
-def test_a_full_report_is_unfolded_on_the_screen_and_on_paper(
-    browser: Browser, of_two: Path
-) -> None:
+def test_a_full_report_is_unfolded_on_the_screen_and_on_paper(browser, of_two):
     page = browser.new_page()
     page.goto(of_two.as_uri())
     assert page.locator("details:not([open])").count() == 0

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pandas as pd
 
-from evenhand.analysis import Analysis, Scale, analyse
+from evenhand.analysis import Scale, analyse
 from evenhand.analysis.report import ReportContext, render_table_text
+from tests.analysis.make import analyse_labels, ratings_of
 
 
-def test_one_table_for_each_reading(analysis: Analysis) -> None:
+def test_one_table_for_each_reading(analysis):
     context = ReportContext("A study", rubric_titles={"R": "The rubric"})
     panel = render_table_text(analysis, context)
 
@@ -28,7 +27,7 @@ def test_one_table_for_each_reading(analysis: Analysis) -> None:
     assert names[-2:] == ["Annotators · Baseline: constant", "Annotators · Baseline: random"]
 
 
-def test_numbers_are_the_results_rounded(analysis: Analysis) -> None:
+def test_numbers_are_the_results_rounded(analysis):
     [_, columns, rows], *_ = render_table_text(analysis, ReportContext("A study"))
     results = analysis.results.set_index(["statistic", "rater_a", "rater_b", "subset"])
     truth = results.loc[("cohen_kappa", "ann", "ben", "all")]
@@ -37,9 +36,10 @@ def test_numbers_are_the_results_rounded(analysis: Analysis) -> None:
     assert cell == f"{truth['estimate']:.2f} [{truth['low']:.2f}, {truth['high']:.2f}]"
 
 
-def test_many_raters_are_pooled(make_ratings: Callable) -> None:
-    ratings = make_ratings({f"r{k}": "xy" * 15 for k in range(13)})
-    found = analyse(ratings, None, [Scale("", ("x", "y"))], resamples=20)
+def test_many_raters_are_pooled():
+    found = analyse_labels(
+        {f"r{k}": "xy" * 15 for k in range(13)}, Scale("", ("x", "y")), resamples=20
+    )
     [(_, _, rows)] = render_table_text(found, ReportContext("f.csv"))
 
     assert [row[0] for row in rows] == [
@@ -49,9 +49,10 @@ def test_many_raters_are_pooled(make_ratings: Callable) -> None:
     ]
 
 
-def test_undefined_cells_are_explained_in_the_title(make_ratings: Callable) -> None:
-    ratings = make_ratings({"ann": "xy" * 20, "m": "xy" * 20}, ["m"])
-    found = analyse(ratings, None, [Scale("", ("x", "y"))], resamples=20)
+def test_undefined_cells_are_explained_in_the_title():
+    found = analyse_labels(
+        {"ann": "xy" * 20, "m": "xy" * 20}, Scale("", ("x", "y")), ["m"], resamples=20
+    )
     [(title, columns, rows)] = render_table_text(found, ReportContext("f.csv"))
 
     assert title.startswith("Labels: on the categories\n(— undefined: ")
@@ -60,10 +61,10 @@ def test_undefined_cells_are_explained_in_the_title(make_ratings: Callable) -> N
     assert row[columns.index("Difference to people")] == "—"
 
 
-def test_the_confusion_matrix_counts_units(make_ratings: Callable) -> None:
+def test_the_confusion_matrix_counts_units():
     """By hand, on units that share clusters, of which some are tied and some not graded."""
     said = {"ann": "yyyynnnnyn" * 6, "ben": "yyyynnnnny" * 6, "m": "yyynnnyy y" * 6}
-    ratings = make_ratings(said, ["m"]).replace({"label": {" ": ""}})
+    ratings = ratings_of(said, ["m"]).replace({"label": {" ": ""}})
     units = pd.DataFrame({"unit_id": f"u{n:05d}", "cluster_id": f"c{n // 4}"} for n in range(60))
     scale = Scale("", ("y", "n"), affirmative=frozenset("y"))
     for grouped in (None, units):

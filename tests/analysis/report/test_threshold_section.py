@@ -89,11 +89,8 @@ def _source(kind: Code, reason: Note, tuned: tuple[float, float, float], gain: f
         ),
     ],
 )
-def test_the_sentence_of_each_answer(
-    kind: Code, reason: Note, tuned: tuple[float, float, float], gain: float, says: str
-) -> None:
+def test_the_sentence_of_each_answer(kind, reason, tuned, gain, says):
     found = section_of(_source(kind, reason, tuned, gain), "thresholds")
-    assert found is not None
     blocks = list(found.every_block())
     sentences = next(block.items for block in blocks if isinstance(block, Items))
     assert sentences == (f"g, to match annotators by kappa: {says} (results.csv rows 4, 2, 3)",)
@@ -135,7 +132,7 @@ def shifted() -> RubricFigures:
     return source_of(400)
 
 
-def test_a_shifted_grader_peaks_below_its_default(shifted: RubricFigures) -> None:
+def test_a_shifted_grader_peaks_below_its_default(shifted):
     """People part at a stated 1/8; the default of 1/2 is never reached."""
     [chart] = threshold_curves(shifted)
     curve = data_of(chart, kind="curve")
@@ -150,24 +147,24 @@ def test_a_shifted_grader_peaks_below_its_default(shifted: RubricFigures) -> Non
     assert f"g00: use {best['at']:.3g} [" in chart.alt
 
 
-def test_where_nothing_is_recommended_the_default_is_filled() -> None:
+def test_where_nothing_is_recommended_the_default_is_filled():
     [chart] = threshold_curves(source_of(25))
     assert [each["used"] for each in data_of(chart, mark="default")] == [True]
     assert not any(each["used"] for each in data_of(chart, mark="best"))
     assert "g00: keep 0.5: the best is uncertain." in chart.alt
 
 
-def test_without_intervals_nothing_is_shaded() -> None:
+def test_without_intervals_nothing_is_shaded():
     [chart] = threshold_curves(source_of(4))
     assert all(each["low"] is None for each in chart.spec["data"]["values"])
     inline_svg(dict(chart.spec), chart.alt)
 
 
-def test_nothing_is_drawn_where_people_say_one_thing() -> None:
+def test_nothing_is_drawn_where_people_say_one_thing():
     assert threshold_curves(source_of(40, person="y")) == []
 
 
-def test_a_grader_that_understates_lies_above_the_line(shifted: RubricFigures) -> None:
+def test_a_grader_that_understates_lies_above_the_line(shifted):
     [chart] = reliability_diagrams(shifted)
     points = data_of(chart)
     steps = {each["estimate"]: each["units"] for each in points}
@@ -180,11 +177,8 @@ def test_a_grader_that_understates_lies_above_the_line(shifted: RubricFigures) -
 
 
 @pytest.mark.slow
-def test_every_panel_has_a_cap() -> None:
+def test_every_panel_has_a_cap():
     many = source_of(40, graders=MAX_LISTED + 2)
-    for chart in (
-        *threshold_curves(many),
-        *reliability_diagrams(many),
-    ):
+    for chart in (*threshold_curves(many), *reliability_diagrams(many)):
         assert len({each["grader"] for each in data_of(chart)}) == MAX_LISTED
         assert f"first {MAX_LISTED} graders" in chart.note

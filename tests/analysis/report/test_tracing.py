@@ -95,7 +95,7 @@ def report(rich_analysis: Analysis, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 @pytest.mark.slow
-def test_no_number_stands_loose(rich_analysis: Analysis, report: Path) -> None:
+def test_no_number_stands_loose(rich_analysis, report):
     rows = read_results(report)
     texts = Texts()
     texts.feed((report / "report.html").read_text("utf-8"))
@@ -204,7 +204,7 @@ def is_percent_of(text: str, row: dict[str, str]) -> bool:
 
 
 @pytest.mark.slow
-def test_markdown_says_the_same_numbers(rich_analysis: Analysis, report: Path) -> None:
+def test_markdown_says_the_same_numbers(rich_analysis, report):
     """Lines that are neither tables nor evidence hold only what the page's prose holds."""
     text = (report / "report.md").read_text("utf-8")
     rows = read_results(report)
@@ -222,7 +222,7 @@ def test_markdown_says_the_same_numbers(rich_analysis: Analysis, report: Path) -
             assert said <= known | PROSE | {"7", "90"} | quoted, line
 
 
-def test_disagreements_show_texts_and_reasons_on_the_page_alone(report: Path) -> None:
+def test_disagreements_show_texts_and_reasons_on_the_page_alone(report):
     page = (report / "report.html").read_text("utf-8")
     text = (report / "report.md").read_text("utf-8")
 
@@ -235,14 +235,14 @@ def test_disagreements_show_texts_and_reasons_on_the_page_alone(report: Path) ->
     assert "<details>" in page
 
 
-def test_usage_stands_in_the_methods(report: Path) -> None:
+def test_usage_stands_in_the_methods(report):
     text = (report / "report.md").read_text("utf-8")
 
     assert re.search(r"\| provider:sure \| 121 \| 1\.25 \|", text)
 
 
 @pytest.mark.parametrize("file", ["report.html", "report.md"])
-def test_one_row_is_a_row_and_several_are_rows(report: Path, file: str) -> None:
+def test_one_row_is_a_row_and_several_are_rows(report, file):
     named = re.findall(r"results\.csv (rows?) ([\d, -]+)\)", (report / file).read_text("utf-8"))
     several = {
         word: {not lines.isdigit() for said, lines in named if said == word}

@@ -6,7 +6,6 @@ Differences between the sides of pairs: against sums written out, OLS, and studi
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,7 @@ def rows_of(results: pd.DataFrame, statistic: str, grader: str = "g") -> pd.Data
     return found.set_index("at")
 
 
-def test_rates_from_counts_written_out(rng: np.random.Generator) -> None:
+def test_rates_from_counts_written_out(rng):
     """Every number again from the verdicts themselves."""
     ratings, units = study(rng, {"g": [(0.85, 0.7)] * 2}, people=3)
     results = analyse(ratings, units, [YES], resamples=200).results
@@ -63,7 +62,7 @@ def test_rates_from_counts_written_out(rng: np.random.Generator) -> None:
         assert found == pytest.approx(bias)
 
 
-def test_peoples_rate_is_the_mean_over_people_in_every_row(rng: np.random.Generator) -> None:
+def test_peoples_rate_is_the_mean_over_people_in_every_row(rng):
     """Rates, scores and prevalence of people are one figure; a tied unit counts half."""
     ratings, units = study(rng, {"g": [(0.9, 0.8)] * 2}, people=2)
     results = analyse(ratings, units, [YES], resamples=100).results
@@ -80,7 +79,7 @@ def test_peoples_rate_is_the_mean_over_people_in_every_row(rng: np.random.Genera
 
 
 @pytest.mark.slow
-def test_both_corrections_find_the_rate_that_the_count_misses(rng: np.random.Generator) -> None:
+def test_both_corrections_find_the_rate_that_the_count_misses(rng):
     """True rates .4 and .6; a lenient grader counts .9 * .4 + .4 * .6 = .60 and .70."""
     ratings, units = study(rng, {"g": [(0.9, 0.6)] * 2}, pairs=3000, labelled=1000)
     results = analyse(ratings, units, [YES], resamples=400).results
@@ -97,7 +96,7 @@ def test_both_corrections_find_the_rate_that_the_count_misses(rng: np.random.Gen
         assert ppi["high"] - ppi["low"] < people["high"] - people["low"]
 
 
-def test_errors_that_differ_by_subject_are_found_out(rng: np.random.Generator) -> None:
+def test_errors_that_differ_by_subject_are_found_out(rng):
     """A grader that is lenient to its own: pooled error rates mislead, and PPI++ does not."""
     errors = [(0.85, 0.85), (0.99, 0.45)]
     ratings, units = study(rng, {"g": errors}, rates=(0.5, 0.5), pairs=3000, labelled=800)
@@ -111,13 +110,13 @@ def test_errors_that_differ_by_subject_are_found_out(rng: np.random.Generator) -
     assert ppi["low"] < 0.5 < ppi["high"]
 
 
-def test_errors_that_are_alike_raise_no_alarm(rng: np.random.Generator) -> None:
+def test_errors_that_are_alike_raise_no_alarm(rng):
     ratings, units = study(rng, {"g": [(0.85, 0.8)] * 4}, rates=(0.3, 0.5, 0.6, 0.8))
     results = analyse(ratings, units, [YES], resamples=400).results
     assert not rows_of(results, "rate_rogan_gladen")["note"].str.contains("errors differ").any()
 
 
-def test_a_correction_may_change_the_order(rng: np.random.Generator) -> None:
+def test_a_correction_may_change_the_order(rng):
     """Raw .9 * .4 + .1 * .6 = .42 for s0, and .5 * .6 + .05 * .4 = .32 for s1; truly .4 and .6."""
     errors = [(0.9, 0.9), (0.5, 0.95)]
     ratings, units = study(rng, {"g": errors}, rates=(0.4, 0.6), pairs=2000, labelled=600)
@@ -130,7 +129,7 @@ def test_a_correction_may_change_the_order(rng: np.random.Generator) -> None:
     assert corrected["s0"] > corrected["s1"]
 
 
-def test_a_grader_without_information_has_no_rogan_gladen_rate(rng: np.random.Generator) -> None:
+def test_a_grader_without_information_has_no_rogan_gladen_rate(rng):
     graders = {"noise": [(0.5, 0.5)] * 2, "always": [(1.0, 0.0)] * 2}
     ratings, units = study(rng, graders)
     results = analyse(ratings, units, [YES], resamples=300).results
@@ -147,7 +146,7 @@ def test_a_grader_without_information_has_no_rogan_gladen_rate(rng: np.random.Ge
     assert ppi.to_dict() == pytest.approx(people.to_dict())
 
 
-def test_a_rate_beyond_its_range_says_so(rng: np.random.Generator) -> None:
+def test_a_rate_beyond_its_range_says_so(rng):
     """Error rates from one subject are no use on another where the grader never says no."""
     errors = [(0.7, 0.7), (1.0, 0.0)]
     ratings, units = study(rng, {"g": errors}, rates=(0.5, 0.5), pairs=2000, labelled=500)
@@ -161,9 +160,7 @@ def test_a_rate_beyond_its_range_says_so(rng: np.random.Generator) -> None:
     assert rows_of(results, "rate_rank_set").empty
 
 
-def test_where_everything_is_labelled_peoples_own_rates_are_compared(
-    rng: np.random.Generator,
-) -> None:
+def test_where_everything_is_labelled_peoples_own_rates_are_compared(rng):
     """The published design: people label all that the grader grades. Nothing is to correct, and
     rates, differences, ranks and parts are those of people, whatever the grader says.
     """
@@ -187,16 +184,14 @@ def test_where_everything_is_labelled_peoples_own_rates_are_compared(
         assert ranks["low"].to_dict() == ranks["high"].to_dict() == {"s0": 2, "s1": 1}
 
 
-def test_without_subjects_all_units_are_one(rng: np.random.Generator) -> None:
+def test_without_subjects_all_units_are_one(rng):
     ratings, _ = study(rng, {"g": [(0.9, 0.8)]}, rates=(0.5,))
     results = analyse(ratings, None, [YES], resamples=100).results
     assert set(rows_of(results, "rate_ppi").index) == {""}
     assert rows_of(results, "rogan_gladen_bias").empty
 
 
-def test_without_graders_there_is_no_rate_and_without_people_the_raw_one(
-    rng: np.random.Generator,
-) -> None:
+def test_without_graders_there_is_no_rate_and_without_people_the_raw_one(rng):
     ratings, units = study(rng, {"g": [(0.9, 0.8)] * 2})
     units["topic"] = np.where(np.arange(len(units)) < 400, "x", "y")
     by_kind = dict(list(ratings.groupby("rater_kind")))
@@ -215,7 +210,7 @@ def test_without_graders_there_is_no_rate_and_without_people_the_raw_one(
         assert row["estimate"].item() == pytest.approx((own["label"] == "y").mean())
 
 
-def test_both_parts_are_resampled(rng: np.random.Generator) -> None:
+def test_both_parts_are_resampled(rng):
     """The interval's width is the delta method's of three shares, not of two (independent units).
 
     Four times as many units of the same rates: twice as narrow, in both parts.
@@ -237,7 +232,7 @@ def test_both_parts_are_resampled(rng: np.random.Generator) -> None:
 
 
 @pytest.mark.slow
-def test_what_only_graders_saw_disturbs_nothing_else(rng: np.random.Generator) -> None:
+def test_what_only_graders_saw_disturbs_nothing_else(rng):
     """Ceiling, pairs of people and graders, consensus and thresholds rest on the labelled units."""
     graders = {"g": [(0.85, 0.8)] * 2, "k": [(0.8, 0.9)] * 2}
     ratings, units = study(rng, graders, people=3)
@@ -263,7 +258,7 @@ def test_what_only_graders_saw_disturbs_nothing_else(rng: np.random.Generator) -
         assert not apart.any(), compared.index[apart].tolist()
 
 
-def test_a_stratified_sample_has_stratified_ppi(rng: np.random.Generator) -> None:
+def test_a_stratified_sample_has_stratified_ppi(rng):
     """Half of the strata was sampled five times as often: what is not weighted is wrong."""
     ratings, units = study(rng, {"g": [(0.85, 0.8)]}, rates=(0.5,), pairs=1200, labelled=300)
     pair = units["cluster_id"].str[1:].astype(int)
@@ -299,7 +294,7 @@ def test_a_stratified_sample_has_stratified_ppi(rng: np.random.Generator) -> Non
     assert abs(plain.loc["s0", "estimate"] - expected) > 0.05
 
 
-def test_small_strata_are_taken_together() -> None:
+def test_small_strata_are_taken_together():
     strata = np.repeat([0, 1, 2, 3], [60, 8, 60, 12])
     labelled = np.arange(140) % 2 == 0
     joined = large_strata(strata, [labelled, ~labelled], lambda units: int(units.sum()))
@@ -316,7 +311,7 @@ def test_small_strata_are_taken_together() -> None:
     assert set(nobody) == {0}
 
 
-def test_one_stratum_is_plain_ppi_and_given_weights_are_ppi_pythons() -> None:
+def test_one_stratum_is_plain_ppi_and_given_weights_are_ppi_pythons():
     """ppi_py.ppi_mean_pointestimate (0.2.3) of each stratum at lambda .6, by shares 2:3:1, on units
     counted here as (affirmed by both, people alone, the grader alone, neither; rest yes, rest no).
     """
@@ -339,9 +334,7 @@ def test_one_stratum_is_plain_ppi_and_given_weights_are_ppi_pythons() -> None:
     assert np.isnan(stratified_ppi(empty)[0]).all()
 
 
-def test_a_rate_that_nobody_affirmed_has_an_interval_from_the_labelled(
-    rng: np.random.Generator,
-) -> None:
+def test_a_rate_that_nobody_affirmed_has_an_interval_from_the_labelled(rng):
     ratings, units = study(rng, {"g": [(0.9, 0.98)]}, rates=(0.02,), pairs=600, labelled=50)
     ratings.loc[ratings["rater_kind"] == "human", "label"] = "n"
     results = analyse(ratings, units, [YES], resamples=200).results
@@ -351,7 +344,7 @@ def test_a_rate_that_nobody_affirmed_has_an_interval_from_the_labelled(
         assert row["high"] == pytest.approx(1 - 0.025 ** (1 / 50))
 
 
-def test_rates_in_a_part_are_those_of_the_part_alone(rng: np.random.Generator) -> None:
+def test_rates_in_a_part_are_those_of_the_part_alone(rng):
     """With the errors that the grader makes there, not with those it makes elsewhere."""
     ratings, units = study(rng, {"g": [(0.9, 0.7)] * 2}, people=2)
     number = units["cluster_id"].str[1:].astype(int)
@@ -375,7 +368,7 @@ def test_rates_in_a_part_are_those_of_the_part_alone(rng: np.random.Generator) -
     assert few["note"].endswith("fewer than 30 units are labelled; 5 of them labelled by people")
 
 
-def test_a_part_without_labels_says_so(rng: np.random.Generator) -> None:
+def test_a_part_without_labels_says_so(rng):
     ratings, units = study(rng, {"g": [(0.9, 0.7)] * 2})
     units["topic"] = np.where(np.arange(len(units)) < 2 * 150, "seen", "unseen")
     results = analyse(ratings, units, [YES], resamples=50, slices=["topic"]).results
@@ -388,7 +381,7 @@ def test_a_part_without_labels_says_so(rng: np.random.Generator) -> None:
     assert seen["note"].str.startswith("people labelled all of them").all()
 
 
-def test_rates_by_side_are_those_of_the_responses_on_that_side(rng: np.random.Generator) -> None:
+def test_rates_by_side_are_those_of_the_responses_on_that_side(rng):
     """The whole is about pairs, a side about responses."""
     parts = {}
     for side, rates in (("a", (0.2, 0.4)), ("b", (0.6, 0.7))):
@@ -432,7 +425,7 @@ def from_counts(subjects: dict[str, Any]) -> tuple[pd.DataFrame, pd.DataFrame]:
     )
 
 
-def test_each_part_is_ppi_pythons() -> None:
+def test_each_part_is_ppi_pythons():
     """What ppi_py 0.2.3 said of the same labels, written down: it brings a compiler along, so that
     it is not installed with the tests.
     """
@@ -450,9 +443,7 @@ def test_each_part_is_ppi_pythons() -> None:
 
 
 @pytest.mark.slow
-def test_the_published_sets_columns_are_parts(
-    shared_data: Path, tmp_path: Path, rng: np.random.Generator
-) -> None:
+def test_the_published_sets_columns_are_parts(shared_data, tmp_path, rng):
     """From the file to the rates: a study of the published pairs, with labels made up here."""
     folder, exported = str(tmp_path / "study"), tmp_path / "units.csv"
     assert main(["new", folder, "--pairs", str(shared_data / "eval_set.csv")]) == 0
@@ -517,7 +508,7 @@ def apart(ratings: pd.DataFrame, units: pd.DataFrame, rater: str, subject: str) 
     return wide["a"] - wide["b"]
 
 
-def test_an_estimate_is_ppi_of_the_differences_and_an_intercept(rng: np.random.Generator) -> None:
+def test_an_estimate_is_ppi_of_the_differences_and_an_intercept(rng):
     """PPI++ of the differences within pairs, by numpy and as two intercepts of a regression."""
     from statsmodels.regression.linear_model import OLS
 
@@ -545,7 +536,7 @@ def test_an_estimate_is_ppi_of_the_differences_and_an_intercept(rng: np.random.G
     assert found.loc["s1", "low"] < 0 < found.loc["s1", "high"]
 
 
-def test_pairs_drop_out_of_a_difference(rng: np.random.Generator) -> None:
+def test_pairs_drop_out_of_a_difference(rng):
     """Where both answers to a pair are nearly the same, it is surer than either side's rate."""
     ratings, units = sided(rng, rates=((0.5,), (0.5,)))
     first = ratings[ratings["unit_id"].str.endswith("a")]
@@ -558,7 +549,7 @@ def test_pairs_drop_out_of_a_difference(rng: np.random.Generator) -> None:
     assert row["high"] - row["low"] < 0.5 * (rates["high"] - rates["low"]).min()
 
 
-def test_leanings_say_which_side_is_first(rng: np.random.Generator) -> None:
+def test_leanings_say_which_side_is_first(rng):
     ratings, units = sided(rng)
     number = units["cluster_id"].str[1:].astype(int)
     swapped, unknown = number % 2 == 0, number % 10 == 9
@@ -579,7 +570,7 @@ def test_leanings_say_which_side_is_first(rng: np.random.Generator) -> None:
     assert raw["leaning=left|binary", "s0"] == pytest.approx(expected)
 
 
-def test_what_has_one_side_only_is_left_out_and_said(rng: np.random.Generator) -> None:
+def test_what_has_one_side_only_is_left_out_and_said(rng):
     ratings, units = sided(rng, rates=((0.6, 0.4, 0.5), (0.3, 0.4, 0.5)))
     unit = ratings["unit_id"]
     one_side = unit.str.contains(r"\|s1\|b") | unit.str.contains(r"p039\d\|s0\|b")
@@ -601,7 +592,7 @@ def test_what_has_one_side_only_is_left_out_and_said(rng: np.random.Generator) -
 
 
 @pytest.mark.parametrize("rate", [0.0, 1.0])
-def test_sides_that_never_differ_have_bounds(rate: float, rng: np.random.Generator) -> None:
+def test_sides_that_never_differ_have_bounds(rate, rng):
     ratings, units = sided(rng, rates=((rate,) * 2,) * 2, labelled=20)
     ratings["label"] = "y" if rate else "n"
     found = found_in(ratings, units, resamples=50)
@@ -611,14 +602,14 @@ def test_sides_that_never_differ_have_bounds(rate: float, rng: np.random.Generat
     assert found["note"].str.startswith("fewer than 30 units are labelled").all()
 
 
-def test_one_side_of_every_pair_has_no_row(rng: np.random.Generator) -> None:
+def test_one_side_of_every_pair_has_no_row(rng):
     ratings, units = sided(rng)
     first = ratings["unit_id"].str.endswith("|a")
     assert found_in(ratings[first], units, resamples=50).empty
 
 
 @pytest.mark.parametrize("labelled", [6, 40])
-def test_pairs_that_all_go_one_way_leave_room(labelled: int, rng: np.random.Generator) -> None:
+def test_pairs_that_all_go_one_way_leave_room(labelled, rng):
     """As much as that many labelled pairs leave, not the graded ones."""
     found = found_in(*sided(rng, rates=((1.0, 0.5, 0.0), (0.0, 0.5, 1.0)), labelled=labelled))
     most = 1 - 2 * (1 - 0.025 ** (1 / labelled))
@@ -628,14 +619,14 @@ def test_pairs_that_all_go_one_way_leave_room(labelled: int, rng: np.random.Gene
     assert found.loc["s2", "high"] >= -most
 
 
-def test_too_few_labelled_pairs_have_no_interval(rng: np.random.Generator) -> None:
+def test_too_few_labelled_pairs_have_no_interval(rng):
     found = found_in(*sided(rng, rates=((1.0, 0.5), (0.0, 0.5)), labelled=4))
     assert found["estimate"].notna().all()
     assert found[["low", "high"]].isna().all(axis=None)
     assert found["note"].str.startswith("too_few_clusters; ").all()
 
 
-def test_a_column_of_sides_or_leanings_is_refused_by_name(rng: np.random.Generator) -> None:
+def test_a_column_of_sides_or_leanings_is_refused_by_name(rng):
     ratings, units = sided(rng)
     units = units.assign(prompt_a_group="pro", prompt_b_group="con", leaning="left")
     leanings = {"left": ["pro"], "right": ["con"]}

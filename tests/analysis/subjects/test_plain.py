@@ -16,7 +16,7 @@ PEOPLE, GRADER = np.repeat([[1, 1], [0, 1], [1, 0], [0, 0]], [70, 20, 10, 100], 
 REST = np.repeat([1, 0], [480, 520])
 
 
-def test_the_reference_values() -> None:
+def test_the_reference_values():
     case = known_values("prevalence_correction")
     counts, expected = case["data"], case["expected"]
     cells = [counts[name] for name in ("TP", "FP", "FN", "TN")]
@@ -47,7 +47,7 @@ def test_the_reference_values() -> None:
     assert bounds == pytest.approx(known["estimate_low_high"], **close)
 
 
-def test_by_hand() -> None:
+def test_by_hand():
     """Rate .48, sensitivity 70/80, specificity 100/120: (.48 + .8333 - 1) / .70833 = .44235."""
     found = rogan_gladen(PEOPLE, GRADER, REST, method="delta")
     assert (found.sensitivity, found.specificity) == pytest.approx((70 / 80, 100 / 120))
@@ -58,7 +58,7 @@ def test_by_hand() -> None:
     assert tuned.estimate == pytest.approx(0.4 + tuned.weight * (0.48 - 0.45))
 
 
-def test_the_bootstrap_resamples_both_parts() -> None:
+def test_the_bootstrap_resamples_both_parts():
     """About [.358, .526] is right here; holding the unlabelled rate fixed gives [.371, .513]."""
     found = rogan_gladen(PEOPLE, GRADER, REST)
     assert (found.low, found.high) == pytest.approx((0.358, 0.526), abs=0.006)
@@ -67,7 +67,7 @@ def test_the_bootstrap_resamples_both_parts() -> None:
     assert (drawn.low, drawn.high) == pytest.approx((normal.low, normal.high), abs=0.006)
 
 
-def test_clusters_widen_what_goes_together() -> None:
+def test_clusters_widen_what_goes_together():
     """Every unit four times over in one cluster: four times the variance of as many alone."""
     people, grader, rest = (np.repeat(each, 4) for each in (PEOPLE, GRADER, REST))
     clusters = np.repeat(np.arange(1200), 4)
@@ -80,19 +80,19 @@ def test_clusters_widen_what_goes_together() -> None:
     assert independent.high - independent.low == pytest.approx(width / 2, rel=0.1)
 
 
-def test_a_tie_among_people_counts_half_on_either_side() -> None:
+def test_a_tie_among_people_counts_half_on_either_side():
     """Two units that people part over are one that they affirm and one that they do not."""
     tied = rogan_gladen([*PEOPLE, 0.5, 0.5], [*GRADER, 1, 1], REST, method="delta")
     split = rogan_gladen([*PEOPLE, 1, 0], [*GRADER, 1, 1], REST, method="delta")
     assert tied == split
 
 
-def test_people_alone_where_the_grader_never_varies() -> None:
+def test_people_alone_where_the_grader_never_varies():
     found = ppi_plus_plus(PEOPLE, np.ones(200), np.ones(1000), method="normal")
     assert (found.estimate, found.weight) == (0.4, 0.0)
 
 
-def test_a_weight_is_never_negative() -> None:
+def test_a_weight_is_never_negative():
     """A grader that turns people's verdicts round is left out, not drawn on upside down."""
     assert ppi_plus_plus(PEOPLE, 1 - GRADER, 1 - REST).weight == 0.0
 
@@ -105,19 +105,19 @@ def test_a_weight_is_never_negative() -> None:
         (GRADER, [], "no_unlabelled_units"),
     ],
 )
-def test_rogan_gladen_has_nothing_to_divide_by(grades, rest, note: str) -> None:
+def test_rogan_gladen_has_nothing_to_divide_by(grades, rest, note):
     found = rogan_gladen(PEOPLE, grades, rest)
     assert np.isnan([found.estimate, found.low, found.high]).all()
     assert found.note == note
 
 
-def test_people_of_one_mind_leave_an_error_rate_unknown() -> None:
+def test_people_of_one_mind_leave_an_error_rate_unknown():
     assert rogan_gladen(np.ones(200), GRADER, REST).note == "no_variation"
     assert ppi_plus_plus(np.ones(200), GRADER, REST).estimate == 1.0
     assert ppi_plus_plus(PEOPLE, GRADER, []).note == "no_unlabelled_units"
 
 
-def test_a_corrected_rate_stays_a_rate() -> None:
+def test_a_corrected_rate_stays_a_rate():
     found = rogan_gladen(PEOPLE, GRADER, np.zeros(1000))
     assert (found.estimate, found.low) == (0.0, 0.0)
 
@@ -134,7 +134,7 @@ def test_a_corrected_rate_stays_a_rate() -> None:
         ({"weight": 2}, "weight is 2"),
     ],
 )
-def test_bad_input(change: dict[str, object], says: str) -> None:
+def test_bad_input(change, says):
     given = {"reference": PEOPLE, "grades": GRADER, "rest": REST} | change
     functions = [ppi_plus_plus] if "weight" in change else [rogan_gladen, ppi_plus_plus]
     for function in functions:
@@ -142,7 +142,7 @@ def test_bad_input(change: dict[str, object], says: str) -> None:
             function(**given)  # type: ignore[arg-type]
 
 
-def test_the_seed_decides() -> None:
+def test_the_seed_decides():
     first, again, other = (
         rogan_gladen(PEOPLE, GRADER, REST, bootstrap=Bootstrap(300, seed)) for seed in (1, 1, 2)
     )
@@ -150,7 +150,7 @@ def test_the_seed_decides() -> None:
     assert first != other
 
 
-def test_a_sample_in_which_nobody_affirmed_has_an_interval() -> None:
+def test_a_sample_in_which_nobody_affirmed_has_an_interval():
     """0 of 50: Clopper and Pearson's upper bound of the labelled ones, however many are graded."""
     nobody, few = np.zeros(50), np.repeat([1, 0], [3, 47])
     found = ppi_plus_plus(nobody, few, np.repeat([1, 0], [60, 940]))
@@ -162,7 +162,7 @@ def test_a_sample_in_which_nobody_affirmed_has_an_interval() -> None:
     assert rogan_gladen(nobody, few, np.ones(100)).note == "no_variation"
 
 
-def test_few_cases_are_wilsons_and_many_are_the_resamples() -> None:
+def test_few_cases_are_wilsons_and_many_are_the_resamples():
     rest = np.repeat([1, 0], [30, 970])
     people, grader = np.repeat([[1, 1], [0, 1], [0, 0]], [2, 1, 47], axis=0).T
     found = ppi_plus_plus(people, grader, rest, bootstrap=Bootstrap(1000))
@@ -176,7 +176,7 @@ def test_few_cases_are_wilsons_and_many_are_the_resamples() -> None:
     assert (known.low, known.high) == pytest.approx((normal.low, normal.high), abs=0.004)
 
 
-def test_clusters_of_labelled_units_say_how_far_a_rate_can_be_trusted() -> None:
+def test_clusters_of_labelled_units_say_how_far_a_rate_can_be_trusted():
     """Four labelled clusters are too few, however many clusters were graded."""
     people, grader = np.repeat([[1, 1], [0, 1], [0, 0]], [10, 5, 25], axis=0).T
     rest = np.repeat([1, 0], [30, 70])

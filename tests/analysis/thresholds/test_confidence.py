@@ -50,7 +50,7 @@ def surer_is_better() -> pd.DataFrame:
     return study(said, people, [0.95] * 60 + [0.8] * 20 + [0.6] * 20)
 
 
-def test_the_curve_is_what_counting_gives(surer_is_better: pd.DataFrame) -> None:
+def test_the_curve_is_what_counting_gives(surer_is_better):
     rows = filtered(surer_is_better, confidence_cut=0.9)
     for cut, kept, right in [(0.6, 100, 81), (0.8, 80, 76), (0.9, 60, 60), (0.95, 60, 60)]:
         coverage = rows.loc[("confidence_coverage", repr(cut))]
@@ -62,7 +62,7 @@ def test_the_curve_is_what_counting_gives(surer_is_better: pd.DataFrame) -> None
     assert set(rows["subset"]) == {"all|collapsed"}
 
 
-def test_cuts_to_try_are_bounded_and_occur(rng: np.random.Generator) -> None:
+def test_cuts_to_try_are_bounded_and_occur(rng):
     confidence = rng.random(5000)
     cuts = candidate_cuts(confidence, 0.9)
     assert len(cuts) == 21
@@ -71,7 +71,7 @@ def test_cuts_to_try_are_bounded_and_occur(rng: np.random.Generator) -> None:
     assert np.allclose(np.diff(kept), -0.05, atol=0.001)
 
 
-def test_without_coarser_categories_the_categories_themselves_count() -> None:
+def test_without_coarser_categories_the_categories_themselves_count():
     """No affirmative options either: units of one pattern must not be folded into one."""
     plain = Scale("tone", ("x", "y"))
     ratings = study(["x"] * 60 + ["y"] * 60, ["x"] * 120, [0.9] * 60 + [0.6] * 60, plain)
@@ -81,11 +81,11 @@ def test_without_coarser_categories_the_categories_themselves_count() -> None:
     assert rows.loc[("confidence_agreement", "0.9"), "estimate"] == 1
 
 
-def test_hard_labels_have_no_such_rows(surer_is_better: pd.DataFrame) -> None:
+def test_hard_labels_have_no_such_rows(surer_is_better):
     assert filtered(surer_is_better.drop(columns="probabilities")).empty
 
 
-def test_a_cut_or_target_outside_0_and_1_is_refused(surer_is_better: pd.DataFrame) -> None:
+def test_a_cut_or_target_outside_0_and_1_is_refused(surer_is_better):
     for rule, must in (("confidence_cut", "be greater than 0"), ("confidence_target", "be less")):
         with pytest.raises(InputError, match=f"{rule} is .*; it must {must}"):
             filtered(surer_is_better, **{rule: 0.0 if "cut" in rule else 1.2})

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -52,7 +51,7 @@ def halves() -> pd.DataFrame:
     return study([True] * 150 + [True, False] * 75, [0.9] * 150 + [0.6] * 150)
 
 
-def test_the_sure_half_is_trusted(halves: pd.DataFrame) -> None:
+def test_the_sure_half_is_trusted(halves):
     rows = routed(analysed(halves))
     assert rows["estimate"].round(6).to_dict() == {
         "routing_cut": 0.9,
@@ -66,7 +65,7 @@ def test_the_sure_half_is_trusted(halves: pd.DataFrame) -> None:
     assert share["low"] < 0.5 < share["high"]
 
 
-def test_a_sentence_says_what_to_trust(halves: pd.DataFrame) -> None:
+def test_a_sentence_says_what_to_trust(halves):
     assert render_routing_text(analysed(halves)) == [
         "Routing, g on tone: trust labels with a confidence of 0.900 or more, and ask annotators "
         "about the rest. With 95% certainty, at least 95% of the trusted labels agree with most "
@@ -74,7 +73,7 @@ def test_a_sentence_says_what_to_trust(halves: pd.DataFrame) -> None:
     ]
 
 
-def test_with_too_few_units_it_is_said_how_many_more() -> None:
+def test_with_too_few_units_it_is_said_how_many_more():
     found = analysed(study([True] * 50, np.linspace(0.6, 0.9, 50).tolist()))
     rows = routed(found)
     assert rows.index.tolist() == ["routing_cut"]
@@ -88,7 +87,7 @@ def test_with_too_few_units_it_is_said_how_many_more() -> None:
     assert f"50 units: label about {more} more" in rows.loc["routing_cut", "note"]
 
 
-def test_a_grader_that_agrees_too_seldom_is_not_helped_by_labels() -> None:
+def test_a_grader_that_agrees_too_seldom_is_not_helped_by_labels():
     found = analysed(study([True, False] * 60, [0.9] * 120))
     assert render_routing_text(found) == [
         "Routing, g on tone: no cut can promise 95% agreement with 120 units. More than twenty "
@@ -97,9 +96,7 @@ def test_a_grader_that_agrees_too_seldom_is_not_helped_by_labels() -> None:
 
 
 @pytest.mark.slow
-def test_units_that_were_not_equally_likely_to_be_picked_have_no_promise(
-    halves: pd.DataFrame, tmp_path: Path
-) -> None:
+def test_units_that_were_not_equally_likely_to_be_picked_have_no_promise(halves, tmp_path):
     names = halves["unit_id"].unique()
     chances = np.where(np.arange(len(names)) % 2, 0.2, 1.0)
     units = pd.DataFrame({"unit_id": names, "inclusion_probability": chances})
@@ -112,7 +109,7 @@ def test_units_that_were_not_equally_likely_to_be_picked_have_no_promise(
     assert "because units were not equally likely" in (tmp_path / "report.md").read_text("utf-8")
 
 
-def test_every_look_has_its_share_of_the_error() -> None:
+def test_every_look_has_its_share_of_the_error():
     """60 units, none wrong: enough at .05, not at the .04 of a first look among any number."""
     ratings = study([True] * 60, [0.9] * 60)
     assert np.isnan(routed(analysed(ratings)).loc["routing_cut", "estimate"])
@@ -122,14 +119,14 @@ def test_every_look_has_its_share_of_the_error() -> None:
     assert render_routing_text(second) == []
 
 
-def test_a_cut_close_to_1_is_not_shown_as_1() -> None:
+def test_a_cut_close_to_1_is_not_shown_as_1():
     sure = [1 - 2e-5] * 100 + [1 - 3e-4] * 100
     found = analysed(study([True] * 100 + [False] * 100, sure))
     assert "a confidence of 0.99998 or more" in render_routing_text(found)[0]
 
 
 @pytest.mark.slow
-def test_the_report_names_the_rows_of_its_sentence(halves: pd.DataFrame, tmp_path) -> None:
+def test_the_report_names_the_rows_of_its_sentence(halves, tmp_path):
     found = analysed(halves)
     write_report(found, ReportContext("A study"), tmp_path)
     text = (tmp_path / "report.md").read_text("utf-8")
@@ -155,7 +152,7 @@ def cut_of(wrong: np.ndarray, units: int = 1, target: float = 0.95) -> float:
     return promised_cut(confidence, wrong, clusters, target, LEVEL).cut
 
 
-def test_the_fewest_units_that_pass_are_those_of_wilks() -> None:
+def test_the_fewest_units_that_pass_are_those_of_wilks():
     """Wilks (1941): 59, 93, 124, 153 and 181 runs for 95% of a population with 95% confidence, as
     0, 1, 2, 3 or 4 of them lie outside (tabulated by Guba, Makai & Pal 2003)."""
     for outside, runs in enumerate((59, 93, 124, 153, 181)):
@@ -165,7 +162,7 @@ def test_the_fewest_units_that_pass_are_those_of_wilks() -> None:
             assert test.passes(every, np.arange(n) < outside) is enough
 
 
-def test_units_alone_have_the_exact_binomial_p(rng: np.random.Generator) -> None:
+def test_units_alone_have_the_exact_binomial_p(rng):
     test = AboveCut(np.arange(80), 0.1, LEVEL)
     for _ in range(20):
         kept, wrong = rng.random(80) < 0.7, rng.random(80) < 0.05
@@ -175,9 +172,7 @@ def test_units_alone_have_the_exact_binomial_p(rng: np.random.Generator) -> None
 
 @pytest.mark.parametrize("clusters", [20, 40, 100, 400])
 @pytest.mark.parametrize("allowed", [0.05, 0.1])
-def test_a_bet_holds_its_level_where_clusters_are_wrong_together(
-    clusters: int, allowed: float
-) -> None:
+def test_a_bet_holds_its_level_where_clusters_are_wrong_together(clusters, allowed):
     """All three units of a cluster are wrong with the probability that is just allowed: by
     enumeration of how many clusters are."""
     test = AboveCut(np.repeat(np.arange(clusters), 3), allowed, LEVEL)
@@ -189,7 +184,7 @@ def test_a_bet_holds_its_level_where_clusters_are_wrong_together(
     assert not passes[-1]
 
 
-def test_a_fair_bet_gains_nothing_whatever_is_kept() -> None:
+def test_a_fair_bet_gains_nothing_whatever_is_kept():
     """One cluster keeps both units, one wrong, with probability a fifth, and else one right: at
     one wrong in six no more is allowed, and 1 becomes 1 on average."""
     test = AboveCut(np.array([0, 0]), 1 / 6, LEVEL)
@@ -199,7 +194,7 @@ def test_a_fair_bet_gains_nothing_whatever_is_kept() -> None:
     assert mean == pytest.approx(1.0)
 
 
-def test_the_p_of_clusters_by_hand() -> None:
+def test_the_p_of_clusters_by_hand():
     test = AboveCut(np.repeat(np.arange(50), 2), 0.1, LEVEL)
     kept = np.tile([True, False], 50)
     right = np.zeros(100, dtype=bool)
@@ -213,7 +208,7 @@ def test_the_p_of_clusters_by_hand() -> None:
     assert many.p(alone, ~alone) == pytest.approx(1 / (1 + stake / 0.9 * 0.1 / 2))
 
 
-def test_the_first_cut_that_cannot_be_ruled_out_ends_the_sequence() -> None:
+def test_the_first_cut_that_cannot_be_ruled_out_ends_the_sequence():
     """100 right, 30 wrong, 2,000 right: to trust all would pass, but is never reached."""
     wrong = np.zeros(2130, dtype=bool)
     assert cut_of(wrong) == pytest.approx(1 / 2130)  # all
@@ -226,7 +221,7 @@ def test_the_first_cut_that_cannot_be_ruled_out_ends_the_sequence() -> None:
     assert (1 - cut_of(few)) * 400 == pytest.approx(200, abs=20)
 
 
-def test_no_cut_is_tested_that_could_not_pass_or_keeps_under_a_quarter() -> None:
+def test_no_cut_is_tested_that_could_not_pass_or_keeps_under_a_quarter():
     """Two wrong among the surest ten: 59 units would fail by them, 250 of 1,000 do not."""
     wrong = np.arange(1000) < 2
     assert cut_of(wrong) == pytest.approx(0.001)
@@ -235,16 +230,14 @@ def test_no_cut_is_tested_that_could_not_pass_or_keeps_under_a_quarter() -> None
     assert math.isnan(cut_of(np.zeros(58, dtype=bool)))
 
 
-def test_units_of_a_cluster_are_worth_less_than_as_many_alone() -> None:
+def test_units_of_a_cluster_are_worth_less_than_as_many_alone():
     right = np.zeros(120, dtype=bool)
     assert not math.isnan(cut_of(right))
     assert math.isnan(cut_of(right, units=4))  # 30 clusters
     assert not math.isnan(cut_of(np.zeros(240, dtype=bool), units=4))
 
 
-def test_nothing_depends_on_the_order_of_units_or_on_names_of_clusters(
-    rng: np.random.Generator,
-) -> None:
+def test_nothing_depends_on_the_order_of_units_or_on_names_of_clusters(rng):
     confidence, clusters = rng.random(800), np.repeat(np.arange(200), 4)
     wrong = rng.random(800) < 0.1 * (1 - confidence)
     found = promised_cut(confidence, wrong, clusters, 0.9, LEVEL)
@@ -254,7 +247,7 @@ def test_nothing_depends_on_the_order_of_units_or_on_names_of_clusters(
     assert promised_cut(*moved, 0.9, LEVEL) == found
 
 
-def test_equal_confidences_have_one_cut() -> None:
+def test_equal_confidences_have_one_cut():
     right = np.zeros(100, dtype=bool)
     found = promised_cut(np.full(100, 0.9), right, np.arange(100), 0.95, LEVEL)
     assert found.cut == 0.9
@@ -262,14 +255,14 @@ def test_equal_confidences_have_one_cut() -> None:
 
 
 @pytest.mark.parametrize(("target", "level"), [(1.0, 0.05), (0.95, 0.0)])
-def test_nobody_can_promise_all_or_with_certainty(target: float, level: float) -> None:
+def test_nobody_can_promise_all_or_with_certainty(target, level):
     right = np.zeros(100, dtype=bool)
     found = promised_cut(np.linspace(0, 1, 100), right, np.arange(100), target, level)
     assert math.isnan(found.cut)
     assert found.growth == math.inf
 
 
-def test_how_many_more_would_do() -> None:
+def test_how_many_more_would_do():
     sure = np.linspace(1, 0, 40)
     perfect = promised_cut(sure, np.zeros(40, dtype=bool), np.arange(40), 0.95, LEVEL)
     assert 59 <= 40 * perfect.growth < 70
@@ -286,9 +279,7 @@ def test_how_many_more_would_do() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("clusters", "units"), [(60, 1), (60, 4)])
-def test_a_promise_is_broken_in_one_study_of_twenty_at_most(
-    clusters: int, units: int, rng: np.random.Generator
-) -> None:
+def test_a_promise_is_broken_in_one_study_of_twenty_at_most(clusters, units, rng):
     """Synthetic: every label is wrong as often as allowed, whatever the confidence."""
     broken = 0
     for _ in range(300):

@@ -24,6 +24,7 @@ from evenhand.analysis.thresholds.rows import (
 )
 from evenhand.analysis.thresholds.sweep import OBJECTIVES, folds, held_out_thresholds
 from evenhand.study.tables.ratings import validate_ratings
+from tests.analysis.make import rows_of
 
 YES = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}))
 
@@ -45,9 +46,9 @@ def tuned(rng: np.random.Generator) -> pd.DataFrame:
 
 
 @pytest.mark.slow
-def test_threshold_rows(tuned: pd.DataFrame) -> None:
+def test_threshold_rows(tuned):
     results = analyse(tuned, None, [YES], resamples=300).results
-    rows = results[results["statistic"] == "threshold"].set_index(["rater_a", "at"])
+    rows = rows_of(results, "threshold").set_index(["rater_a", "at"])
     assert set(rows.index) == {(who, at) for who in ("humans", "hard") for at in OBJECTIVES}
     chosen = rows.loc[("hard", "kappa"), "estimate"]
     assert 0.1 <= chosen <= 0.13
@@ -56,30 +57,30 @@ def test_threshold_rows(tuned: pd.DataFrame) -> None:
     assert f"{tied} tied units left out" in rows.loc[("humans", "kappa"), "note"]
     assert rows.loc[("humans", "kappa"), "n_units"] == 300 - tied
 
-    at = results[results["statistic"] == "cohen_kappa_at_threshold"].set_index(["rater_a", "at"])
+    at = rows_of(results, "cohen_kappa_at_threshold").set_index(["rater_a", "at"])
     labels = tuned.pivot(index="unit_id", columns="rater_id", values="label")
     p = tuned[tuned["rater_id"] == "prob"].set_index("unit_id")["p_positive"]
     for threshold in (0.5, chosen):
         expected = cohen_kappa_score(labels["hard"] == "y", p >= threshold)
         assert at.loc[("hard", repr(float(threshold))), "estimate"] == pytest.approx(expected)
-    f1 = results[(results["statistic"] == "f1_at_threshold") & (results["rater_a"] == "hard")]
+    f1 = rows_of(results, "f1_at_threshold", "hard")
     best = rows.loc[("hard", "f1"), "estimate"]
     expected = [f1_score(labels["hard"] == "y", p >= at) for at in (0.5, best)]
     assert f1.set_index("at")["estimate"].loc[["0.5", repr(float(best))]].tolist() == expected
 
 
 @pytest.mark.slow
-def test_tuning_is_judged_held_out(tuned: pd.DataFrame) -> None:
+def test_tuning_is_judged_held_out(tuned):
     """Against `hard` the right threshold is far from .5; any nine tenths of the data show it."""
     results = analyse(tuned, None, [YES], resamples=300).results
-    gain = results[results["statistic"] == "threshold_held_out_gain"].set_index(["rater_a", "at"])
+    gain = rows_of(results, "threshold_held_out_gain").set_index(["rater_a", "at"])
     row = gain.loc[("hard", "kappa")]
     assert 0.2 < row["low"] < row["estimate"] < row["high"]
     assert row["note"] == "the tuned threshold wins held out"
 
 
 @pytest.mark.slow
-def test_the_graders_own_threshold_is_used_for_its_verdicts(tuned: pd.DataFrame) -> None:
+def test_the_graders_own_threshold_is_used_for_its_verdicts(tuned):
     own = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}), thresholds={"prob": 0.11})
     agreement = []
     for scale in (YES, own):
@@ -91,31 +92,31 @@ def test_the_graders_own_threshold_is_used_for_its_verdicts(tuned: pd.DataFrame)
 
 
 @pytest.mark.slow
-def test_a_reference_without_variation_has_no_threshold(tuned: pd.DataFrame) -> None:
+def test_a_reference_without_variation_has_no_threshold(tuned):
     tuned.loc[tuned["rater_id"] == "hard", "label"] = "y"
     results = analyse(tuned, None, [YES], resamples=50).results
-    rows = results[(results["statistic"] == "threshold") & (results["rater_a"] == "hard")]
+    rows = rows_of(results, "threshold", "hard")
     assert rows["estimate"].isna().all()
     assert (rows["note"] == "no_variation").all()
 
 
 @pytest.mark.slow
-def test_the_recommendation_stands_in_a_row(tuned: pd.DataFrame) -> None:
+def test_the_recommendation_stands_in_a_row(tuned):
     results = analyse(tuned, None, [YES], resamples=300).results
-    rows = results[results["statistic"] == "threshold_recommended"].set_index(["rater_a", "at"])
+    rows = rows_of(results, "threshold_recommended").set_index(["rater_a", "at"])
     row = rows.loc[("hard", "kappa")]
     assert row["note"] == "tuned; wins held out"
     assert 0.1 <= row["estimate"] <= 0.13
     assert row["low"] <= row["estimate"] <= row["high"] < 0.5
     few = tuned[tuned["unit_id"] < "u020"]
     results = analyse(few, None, [YES], resamples=300).results
-    rows = results[results["statistic"] == "threshold_recommended"]
+    rows = rows_of(results, "threshold_recommended")
     assert rows["note"].str.startswith("not_identifiable; fewer than 30 clusters").all()
     assert (rows["estimate"] == 0.5).all()
 
 
 @pytest.mark.slow
-def test_the_ceiling_is_judged_with_thresholds_from_other_folds(tuned: pd.DataFrame) -> None:
+def test_the_ceiling_is_judged_with_thresholds_from_other_folds(tuned):
     """Near the difference at the tuned threshold on all units, far above that at the default."""
     results = analyse(tuned, None, [YES], resamples=300).results
     ours = results[(results["rater_a"] == "humans") & (results["rater_b"] == "prob")]
@@ -139,21 +140,19 @@ def test_the_ceiling_is_judged_with_thresholds_from_other_folds(tuned: pd.DataFr
     assert kappa - people == pytest.approx(held_out["estimate"])
 
 
-def test_the_curve_passes_through_the_figures_at_the_thresholds(tuned: pd.DataFrame) -> None:
+def test_the_curve_passes_through_the_figures_at_the_thresholds(tuned):
     results = analyse(tuned, None, [YES], resamples=100).results
-    curve = results[results["statistic"] == "threshold_curve_kappa"].set_index("at")
+    curve = rows_of(results, "threshold_curve_kappa").set_index("at")
     assert set(curve["rater_a"]) == {"humans"}
     assert 10 < len(curve) <= 47
-    at = results[
-        (results["statistic"] == "cohen_kappa_at_threshold") & (results["rater_a"] == "humans")
-    ].set_index("at")
+    at = rows_of(results, "cohen_kappa_at_threshold", "humans").set_index("at")
     for column in ("estimate", "low", "high"):
         assert curve.loc["0.5", column] == pytest.approx(at.loc["0.5", column])
 
 
-def test_one_person_is_a_reference_and_named(tuned: pd.DataFrame) -> None:
+def test_one_person_is_a_reference_and_named(tuned):
     results = analyse(tuned[tuned["rater_id"] != "ben"], None, [YES], resamples=50).results
-    rows = results[(results["statistic"] == "threshold") & (results["rater_a"] == "humans")]
+    rows = rows_of(results, "threshold", "humans")
     assert (rows["n_units"] == 300).all()
     assert rows["note"].str.contains("against the one person, ann").all()
 
@@ -197,7 +196,7 @@ def matrix(tables: tuple[pd.DataFrame, pd.DataFrame], scale: Scale) -> LabelMatr
     return encode(combine_readings(validate_ratings(ratings), scale), scale, units)
 
 
-def test_verdicts_are_held_out_where_the_threshold_was_tuned_and_only_there(tables) -> None:
+def test_verdicts_are_held_out_where_the_threshold_was_tuned_and_only_there(tables):
     labels = matrix(tables, tuned_scale())
     judged = judged_out_of_sample(labels)
     g = labels.raters.index("g")
@@ -216,7 +215,7 @@ def test_verdicts_are_held_out_where_the_threshold_was_tuned_and_only_there(tabl
     assert (judged.verdicts[:, g] == verdicts).all()
 
 
-def test_no_label_has_a_say_in_the_verdict_on_its_own_pair(tables) -> None:
+def test_no_label_has_a_say_in_the_verdict_on_its_own_pair(tables):
     before = judged_out_of_sample(matrix(tables, tuned_scale()))
     own = folds(before.clusters) == folds(before.clusters)[0]
     ratings, units = tables
@@ -231,7 +230,7 @@ def test_no_label_has_a_say_in_the_verdict_on_its_own_pair(tables) -> None:
     assert (before.thresholds[~own, g] != after.thresholds[~own, g]).any()
 
 
-def test_labels_that_came_later_have_no_say_either(tables) -> None:
+def test_labels_that_came_later_have_no_say_either(tables):
     """The pairs that a threshold was not tuned on are there to judge it, not to tune it anew."""
     ratings, units = tables
     later = ratings["unit_id"].str[:3].isin(PAIRS[40:]) & ratings["rater_kind"].eq("human")
@@ -242,7 +241,7 @@ def test_labels_that_came_later_have_no_say_either(tables) -> None:
     assert (before.thresholds == after.thresholds).all()
 
 
-def test_both_responses_of_a_pair_are_judged_alike(tables) -> None:
+def test_both_responses_of_a_pair_are_judged_alike(tables):
     labels = judged_out_of_sample(matrix(tables, tuned_scale()))
     g = labels.raters.index("g")
     a, b = (labels.thresholds[labels.side == side, g] for side in (0, 1))
@@ -250,7 +249,7 @@ def test_both_responses_of_a_pair_are_judged_alike(tables) -> None:
     assert (pair_verdicts(labels).thresholds[:, g] == a).all()
 
 
-def test_a_threshold_tuned_to_a_rater_is_held_out_to_that_rater(tables) -> None:
+def test_a_threshold_tuned_to_a_rater_is_held_out_to_that_rater(tables):
     to_people = judged_out_of_sample(matrix(tables, tuned_scale()))
     to_hard = judged_out_of_sample(matrix(tables, tuned_scale(reference="hard")))
     assert (to_people.thresholds != to_hard.thresholds).any()
@@ -262,7 +261,7 @@ def test_a_threshold_tuned_to_a_rater_is_held_out_to_that_rater(tables) -> None:
     assert (left.thresholds[:, left.raters.index("g")] == to_people.thresholds[:, g]).all()
 
 
-def test_what_is_tuned_on_has_a_probability_and_a_label_of_the_reference(tables) -> None:
+def test_what_is_tuned_on_has_a_probability_and_a_label_of_the_reference(tables):
     ratings, units = tables
     silent = ratings["rater_id"].eq("g") & ratings["unit_id"].str.startswith("p03")
     nobody = ratings["rater_kind"].eq("human") & ratings["unit_id"].str.startswith("p05")
@@ -275,7 +274,7 @@ def test_what_is_tuned_on_has_a_probability_and_a_label_of_the_reference(tables)
     assert clusters_labelled(labels, g, "hard") == set(PAIRS) - {"p03"}
 
 
-def test_every_threshold_says_where_it_comes_from(tables) -> None:
+def test_every_threshold_says_where_it_comes_from(tables):
     declared = replace(YES, thresholds={"g": 0.12})
     found = {
         each.origin: each
@@ -296,18 +295,18 @@ def test_every_threshold_says_where_it_comes_from(tables) -> None:
 
 
 @pytest.mark.slow
-def test_rows_on_other_clusters_speak_of_the_same_verdicts(tables) -> None:
+def test_rows_on_other_clusters_speak_of_the_same_verdicts(tables):
     """The sensitivity line differs in its intervals only."""
     settings = {"resamples": 100, "sensitivity_cluster": "topic"}
     rows = analyse(*tables, [tuned_scale()], **settings).results
     mine = rows[(rows["rater_b"] == "g") & (rows["subset"] == "all|binary")]
-    mine = mine[mine["statistic"] == "human_ceiling_difference"].set_index("at")
+    mine = rows_of(mine, "human_ceiling_difference").set_index("at")
     assert mine.loc["", "estimate"] == mine.loc["cluster=topic", "estimate"]
     assert mine.loc["", "low"] != mine.loc["cluster=topic", "low"]
 
 
 @pytest.mark.slow
-def test_slices_are_judged_out_of_sample_too(tables) -> None:
+def test_slices_are_judged_out_of_sample_too(tables):
     """Where all pairs were tuned on, the slices' figures are not those in sample."""
     everywhere = tuned_scale(clusters=frozenset(PAIRS))
     found = []
@@ -321,7 +320,7 @@ def test_slices_are_judged_out_of_sample_too(tables) -> None:
 
 
 @pytest.mark.slow
-def test_verdicts_are_audited_before_a_threshold_is_written_as_after(tables) -> None:
+def test_verdicts_are_audited_before_a_threshold_is_written_as_after(tables):
     """So that writing it neither betters nor worsens the verdict that advised it."""
     ratings, units = tables
     hard_aside = ratings[ratings["rater_id"] != "hard"]

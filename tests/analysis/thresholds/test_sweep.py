@@ -46,7 +46,7 @@ def _objective(y: np.ndarray, verdict: np.ndarray, name: str) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OBJECTIVES)
-def test_sweep_is_exact_in_every_resample(rng: np.random.Generator, name: str) -> None:
+def test_sweep_is_exact_in_every_resample(rng, name):
     p = np.round(rng.random(40), 2)
     y = (rng.random(40) < p).astype(np.int8)
     clusters = np.repeat(np.arange(10), 4)
@@ -66,7 +66,7 @@ def test_sweep_is_exact_in_every_resample(rng: np.random.Generator, name: str) -
         assert found.curve.values[row] == pytest.approx(course)
 
 
-def test_the_kappa_of_the_sweep_is_that_of_everywhere_else(rng: np.random.Generator) -> None:
+def test_the_kappa_of_the_sweep_is_that_of_everywhere_else(rng):
     tables = rng.integers(0, 4, (500, 2, 2)).astype(float)
     affirmed, others = tables.sum(axis=2).T
     kappa = OBJECTIVES["kappa"](Outcomes(tables[:, 0, 0], tables[:, 1, 0], affirmed, others))
@@ -74,7 +74,7 @@ def test_the_kappa_of_the_sweep_is_that_of_everywhere_else(rng: np.random.Genera
         assert kappa == pytest.approx(c.cohen_kappa(tables), nan_ok=True)
 
 
-def test_the_default_is_kept_where_it_is_as_good_as_any() -> None:
+def test_the_default_is_kept_where_it_is_as_good_as_any():
     p, y = np.array([0.1, 0.2, 0.8, 0.9] * 5), np.array([0, 0, 1, 1] * 5, dtype=np.int8)
     resamples = Resamples(np.ones(20), 50, np.random.default_rng(1))
     found = sweep(p, y, np.arange(20), resamples, 0.5)["kappa"]
@@ -82,7 +82,7 @@ def test_the_default_is_kept_where_it_is_as_good_as_any() -> None:
     assert found.tuned[0] == 1.0
 
 
-def test_the_interval_holds_every_threshold_with_the_same_verdicts() -> None:
+def test_the_interval_holds_every_threshold_with_the_same_verdicts():
     """Nothing lies between .2 and .8, and no verdict there is ever wrong: all are as good."""
     p, y = np.array([0.1, 0.2, 0.8, 0.9] * 10), np.array([0, 0, 1, 1] * 10, dtype=np.int8)
     resamples = Resamples(np.ones(40), 200, np.random.default_rng(1))
@@ -90,7 +90,7 @@ def test_the_interval_holds_every_threshold_with_the_same_verdicts() -> None:
     assert (found.low, found.high) == (0.2, 0.8)
 
 
-def test_the_curve_is_bounded_and_holds_the_default_and_the_best(rng: np.random.Generator) -> None:
+def test_the_curve_is_bounded_and_holds_the_default_and_the_best(rng):
     p = rng.random(300)
     y = (rng.random(300) < p).astype(np.int8)
     resamples = Resamples(np.ones(300), 20, np.random.default_rng(1))
@@ -102,7 +102,7 @@ def test_the_curve_is_bounded_and_holds_the_default_and_the_best(rng: np.random.
         assert not found.curve.complete
 
 
-def test_too_few_clusters_give_no_interval() -> None:
+def test_too_few_clusters_give_no_interval():
     p, y = np.array([0.1, 0.2, 0.8, 0.9]), np.array([0, 0, 1, 1], dtype=np.int8)
     resamples = Resamples(np.ones(4), 50, np.random.default_rng(1))
     found = threshold_interval(sweep(p, y, np.arange(4), resamples, 0.5)["kappa"], resamples, 4)
@@ -110,7 +110,7 @@ def test_too_few_clusters_give_no_interval() -> None:
     assert found.note == "too_few_clusters"
 
 
-def test_folds_are_those_of_scikit_learn(rng: np.random.Generator) -> None:
+def test_folds_are_those_of_scikit_learn(rng):
     """As even in size, whole in clusters, and ten of them."""
     from sklearn.model_selection import GroupKFold
 
@@ -122,7 +122,7 @@ def test_folds_are_those_of_scikit_learn(rng: np.random.Generator) -> None:
     assert set(folds(np.zeros(5, dtype=np.intp))) == {0}
 
 
-def test_no_unit_has_a_say_in_its_own_threshold(rng: np.random.Generator) -> None:
+def test_no_unit_has_a_say_in_its_own_threshold(rng):
     """Turning the reference of one cluster round changes no verdict in its fold."""
     p, clusters = rng.random(200), np.repeat(np.arange(50), 4)
     reference = (rng.random(200) < p).astype(np.int8)
@@ -134,7 +134,7 @@ def test_no_unit_has_a_say_in_its_own_threshold(rng: np.random.Generator) -> Non
     assert any((before[name][~own] != after[name][~own]).any() for name in before)
 
 
-def test_units_without_a_reference_are_judged_and_not_tuned_on(rng: np.random.Generator) -> None:
+def test_units_without_a_reference_are_judged_and_not_tuned_on(rng):
     p, clusters = rng.random(100), np.arange(100)
     reference = (p >= 0.3).astype(np.int8)
     reference[::5] = -1
@@ -146,12 +146,12 @@ def test_units_without_a_reference_are_judged_and_not_tuned_on(rng: np.random.Ge
     assert (found[clear] == (p >= 0.3)[clear]).all()
 
 
-def test_a_single_cluster_cannot_be_held_out() -> None:
+def test_a_single_cluster_cannot_be_held_out():
     one = np.zeros(20, dtype=np.intp)
     assert held_out_verdicts(np.linspace(0, 1, 20), np.ones(20, dtype=np.int8), one, 0.5) == {}
 
 
-def test_candidates_count_what_lies_below() -> None:
+def test_candidates_count_what_lies_below():
     affirmed = np.array([False, True, True])
     found = Candidates.of(np.array([0.2, 0.9, 0.2]), affirmed, np.arange(3), 0.5)
     below = zip(*(each.tolist() for each in found.below), strict=True)
@@ -183,14 +183,7 @@ BEATS_CHANCE, CHANCE = _interval(0.3, 0.5), _interval(-0.1, 0.1)
         ((0.9, 1.0), (0.1, 0.2), CHANCE, BEATS_CHANCE, 250, "default"),
     ],
 )
-def test_what_is_recommended(
-    threshold: tuple[float, float],
-    gain: tuple[float, float],
-    tuned_kappa: Interval,
-    default_kappa: Interval,
-    clusters: int,
-    kind: str,
-) -> None:
+def test_what_is_recommended(threshold, gain, tuned_kappa, default_kappa, clusters, kind):
     found = advise(
         _interval(*threshold), 0.5, _interval(*gain), tuned_kappa, default_kappa, clusters
     )
@@ -198,12 +191,12 @@ def test_what_is_recommended(
     assert (found.threshold == 0.5) == (kind != "tuned")
 
 
-def test_the_default_stays_where_nothing_is_better() -> None:
+def test_the_default_stays_where_nothing_is_better():
     best = Interval(0.5, 0.4, 0.6)
     assert advise(best, 0.5, CHANCE, BEATS_CHANCE, BEATS_CHANCE, 250).kind == "default"
 
 
-def test_a_share_of_draws_resolves_so_much() -> None:
+def test_a_share_of_draws_resolves_so_much():
     """By listing the shares: some step lies between the threshold and the nearer end."""
     for threshold in (0.05, 0.1, 0.25, 0.3, 0.5, 0.8, 0.9):
         enough = next(
@@ -212,7 +205,7 @@ def test_a_share_of_draws_resolves_so_much() -> None:
         assert draws_needed(threshold) == enough
 
 
-def test_a_threshold_tuned_on_noise_is_not_recommended(rng: np.random.Generator) -> None:
+def test_a_threshold_tuned_on_noise_is_not_recommended(rng):
     p, reference = rng.random(100), (rng.random(100) < 0.5).astype(np.int8)
     resamples = Resamples(np.ones(100), 300, np.random.default_rng(1))
     found = calibrate(p, reference, np.arange(100), resamples, 100, 0.5)["kappa"]
@@ -225,7 +218,7 @@ def test_a_threshold_tuned_on_noise_is_not_recommended(rng: np.random.Generator)
 
 
 @pytest.mark.slow
-def test_the_optimum_of_the_population_is_where_sampling_puts_it() -> None:
+def test_the_optimum_of_the_population_is_where_sampling_puts_it():
     """0.1 by construction, and by the kappa of a million units (not where half are affirmed)."""
     population = benchmark.Population("large", 2.0, 0.4, 1_000_000)
     p, y, clusters = benchmark.simulate(population, np.random.default_rng(2))
@@ -242,7 +235,7 @@ def test_the_optimum_of_the_population_is_where_sampling_puts_it() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["250 pairs", "250 pairs, steps of 0.05"])
-def test_the_interval_holds_the_optimum(name: str) -> None:
+def test_the_interval_holds_the_optimum(name):
     """40 of the benchmark's studies; it has 500 of each kind."""
     population = next(of for of in benchmark.POPULATIONS if of.name == name)
     found = benchmark.run_population(population, range(40), 200, benchmark.SEED)[population]
@@ -252,7 +245,7 @@ def test_the_interval_holds_the_optimum(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("objective", ["kappa", "agreement", "prevalence"])
-def test_a_grader_without_information_is_never_tuned(objective: str) -> None:
+def test_a_grader_without_information_is_never_tuned(objective):
     nothing = benchmark.Population("", 0.0, 0.3, 250, objective=objective)
     found = benchmark.run_population(nothing, range(30), 200, benchmark.SEED)[nothing]
     assert found.advice["default"] + found.advice["not_identifiable"] >= 29

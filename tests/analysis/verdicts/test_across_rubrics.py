@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -19,6 +19,7 @@ from evenhand.analysis.report.sections.methods import methods_text
 from evenhand.analysis.report.source import ReportContext, Source
 from evenhand.analysis.results import ResultRow
 from evenhand.analysis.verdicts.evidence import NON_INFERIORITY
+from tests.analysis.make import noisy, people_of, ratings_of
 
 
 @dataclass
@@ -41,7 +42,7 @@ class OfGraders:
         return {str(n) for n, p in enumerate(self.p) if p <= self.error}
 
 
-def test_with_one_grader_each_it_is_holm_s_procedure(rng: np.random.Generator) -> None:
+def test_with_one_grader_each_it_is_holm_s_procedure(rng):
     for _ in range(300):
         p = rng.beta(0.4, 8.0, rng.integers(2, 7))
         found = [OfGraders([each]) for each in p]
@@ -63,9 +64,7 @@ def by_closed_testing(p: Sequence[Sequence[float]]) -> list[set[str]]:
     return [{str(n) for n in range(len(own)) if (r, n) not in kept} for r, own in enumerate(p)]
 
 
-def test_with_several_graders_nothing_passes_that_a_closed_test_keeps(
-    rng: np.random.Generator,
-) -> None:
+def test_with_several_graders_nothing_passes_that_a_closed_test_keeps(rng):
     """Bounds hold for all graders of a rubric at once, so each p counts once for a rubric."""
     for _ in range(150):
         p = [rng.beta(0.3, 8.0, rng.integers(1, 3)) for _ in range(rng.integers(2, 5))]
@@ -80,14 +79,14 @@ SCALES = [Scale(name, ("1", "2")) for name in ("clear", "close", "poor")]
 
 
 @pytest.fixture
-def ratings(make_ratings: Callable, noisy: Callable, rng: np.random.Generator) -> pd.DataFrame:
+def ratings(rng: np.random.Generator) -> pd.DataFrame:
     """Three rubrics on which the grader is clearly good, nearly as good, and useless."""
 
     def of(scale: Scale, units: int, keep: float) -> pd.DataFrame:
         truth = rng.integers(0, 2, units)
-        labels = {f"h{k}": noisy(rng, truth, 2, 0.9) for k in range(3)}
+        labels = people_of(rng, truth, 0.9)
         labels["g"] = noisy(rng, truth, 2, keep)
-        return make_ratings(labels, ["g"]).assign(rubric=scale.name)
+        return ratings_of(labels).assign(rubric=scale.name)
 
     sizes = ((600, 0.97), (300, 0.9), (200, 0.3))
     return pd.concat([of(scale, *size) for scale, size in zip(SCALES, sizes, strict=True)])
@@ -108,7 +107,7 @@ def verdicts(found: Analysis) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_rubrics_that_do_not_survive_are_inconclusive(ratings: pd.DataFrame) -> None:
+def test_rubrics_that_do_not_survive_are_inconclusive(ratings):
     alone = deciding(judged(ratings, "close"))["close"]
     neither = judged(ratings, "close poor", across_rubrics="holm", margin=0.001)
     half = deciding(neither)["close"]
@@ -140,7 +139,7 @@ def test_rubrics_that_do_not_survive_are_inconclusive(ratings: pd.DataFrame) -> 
 
 
 @pytest.mark.slow
-def test_a_verdict_against_a_reference_is_held_to_it_too(ratings: pd.DataFrame) -> None:
+def test_a_verdict_against_a_reference_is_held_to_it_too(ratings):
     bars = {"reference": "h0", "reference_kappa": 0.99}
     found = judged(ratings, "close poor", across_rubrics="holm", **bars)
     levels = {
@@ -151,7 +150,7 @@ def test_a_verdict_against_a_reference_is_held_to_it_too(ratings: pd.DataFrame) 
     assert set(levels.values()) == {level_of_look(1, 0, ALPHA / 2)}
 
 
-def test_one_rubric_is_judged_as_without(ratings: pd.DataFrame) -> None:
+def test_one_rubric_is_judged_as_without(ratings):
     found = judged(ratings, "close", across_rubrics="holm")
     assert deciding(found)["close"]["deciding"].alpha == level_of_look(1)
     assert "error held over all rubrics together (Holm)" in found.rule
@@ -168,9 +167,7 @@ def test_one_rubric_is_judged_as_without(ratings: pd.DataFrame) -> None:
         ),
     ],
 )
-def test_methods_say_what_the_level_is_of(
-    ratings: pd.DataFrame, across: str, said: str, cited: str
-) -> None:
+def test_methods_say_what_the_level_is_of(ratings, across, said, cited):
     found = judged(ratings, "close", across_rubrics=across)
     source = Source.of(found, ReportContext("study"))
     paragraph, about = methods_text(source), " ".join(methods.section(source).about)

@@ -10,6 +10,8 @@ import pytest
 from evenhand.analysis import Scale
 from tests.analysis.simulated_labels import analysed, passes
 
+pytestmark = pytest.mark.slow
+
 SCALE = Scale("r", ("0", "1"))
 NOISE, STRICT = 0.35, (-0.25, 0.25, 0.0)
 """Errors of annotators, and how far each is off; kappa of the first two is .59."""
@@ -28,9 +30,8 @@ def draw(
     return people, np.where(rng.random(items) < flips, 1 - grader, grader), hard
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("noise", "items"), [(1.63, 800), (2.88, 800), (2.88, 400)])
-def test_a_third_label_where_two_differ_lets_no_bad_grader_pass(noise: float, items: int) -> None:
+def test_a_third_label_where_two_differ_lets_no_bad_grader_pass(noise, items):
     """True difference -.18 and -.29: a mean over pairs of annotators, each pair on its own items,
     lets nearly all such graders pass.
     """
@@ -42,8 +43,7 @@ def test_a_third_label_where_two_differ_lets_no_bad_grader_pass(noise: float, it
         assert "Labels by a002 were given mostly where others disagree" in " ".join(found.notes)
 
 
-@pytest.mark.slow
-def test_a_second_label_on_hard_items_lets_no_bad_grader_pass() -> None:
+def test_a_second_label_on_hard_items_lets_no_bad_grader_pass():
     """True difference -.10, of a grader that errs on all items alike, where people err on hard
     ones: there, where two labelled, it seems to be as good as they are.
     """
@@ -56,14 +56,13 @@ def test_a_second_label_on_hard_items_lets_no_bad_grader_pass() -> None:
         assert "do not show how well annotators agree" in found.verdicts[0]["sentence"]
 
 
-@pytest.mark.slow
-def test_a_good_grader_passes_where_third_labels_are_left_out() -> None:
+def test_a_good_grader_passes_where_third_labels_are_left_out():
     people, grader, _ = draw(np.random.default_rng(1), 800, 3)
     people[people[:, 0] == people[:, 1], 2] = -1
     assert passes(analysed(people, grader[:, None], SCALE)) == [True]
 
 
-def test_an_annotator_whose_items_have_two_labels_each_can_be_left_out() -> None:
+def test_an_annotator_whose_items_have_two_labels_each_can_be_left_out():
     """In a crowd the jackknife over annotators leaves items with one label, and no pair."""
     rng = np.random.default_rng(2)
     people = np.full((60, 40), -1)

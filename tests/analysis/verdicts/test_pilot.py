@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from evenhand.analysis import Scale, analyse
+from evenhand.analysis import Analysis, Scale
 from evenhand.analysis.bootstrap.influence import level_of_look
 from evenhand.analysis.planning.scenarios import Scenario
 from evenhand.analysis.verdicts.evidence import pilots
+from tests.analysis.make import analyse_labels
 
 SCALE = Scale("r", ("no", "yes"))
 
 
-def _ratings(people: int) -> pd.DataFrame:
+def _analysed(people: int) -> Analysis:
     scenario = Scenario(0.85, 0.5, strictness=0.25)
     drawn = scenario.draw(np.random.default_rng(1), (1, 200), people, graders=1)[:, 0]
     names = [*(f"h{n}" for n in range(people)), "g"]
-    return pd.DataFrame(
-        [
-            (f"u{unit}", name, "model" if name == "g" else "human", "yes" if yes else "no")
-            for name, said in zip(names, drawn, strict=True)
-            for unit, yes in enumerate(said)
-        ],
-        columns=["unit_id", "rater_id", "rater_kind", "label"],
-    )
+    labels = dict(zip(names, np.where(drawn, "yes", "no"), strict=True))
+    return analyse_labels(labels, SCALE, resamples=20)
 
 
-def test_the_bounds_come_back_from_the_variances() -> None:
-    found = analyse(_ratings(5), None, [SCALE], resamples=20)
+def test_the_bounds_come_back_from_the_variances():
+    found = _analysed(5)
     (pilot,) = pilots(found.rows)
     rows = {row["statistic"]: row for row in found.rows if row["at"] == ""}
     assert (pilot.rubric, pilot.grader, pilot.clusters, pilot.people) == ("r", "g", 200, 5)
@@ -44,8 +38,8 @@ def test_the_bounds_come_back_from_the_variances() -> None:
     assert (wider["high"] - wider["low"]) / 2 == pytest.approx(reached, rel=0.05)
 
 
-def test_two_people_say_nothing_of_people_like_them() -> None:
-    (pilot,) = pilots(analyse(_ratings(2), None, [SCALE], resamples=20).rows)
+def test_two_people_say_nothing_of_people_like_them():
+    (pilot,) = pilots(_analysed(2).rows)
     assert pilot.people == 0
     assert np.isnan(pilot.of_people)
     assert pilot.clusters_to_decide() is not None

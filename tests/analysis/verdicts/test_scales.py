@@ -16,6 +16,8 @@ from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
 from evenhand.study.tables.ratings import validate_ratings
 from tests.analysis.simulated_labels import analysed, passes
 
+pytestmark = pytest.mark.slow
+
 VERSIONS = Versions("before", "after")
 SQUARES = {"ordered": "quadratic"}
 
@@ -60,7 +62,6 @@ def draw(
     return people, np.where(rng.random(items) < low, 0, grader)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "items", "seeds"),
     [
@@ -70,9 +71,7 @@ def draw(
         ("1-5", 100, (8, 0)),
     ],
 )
-def test_rare_gross_errors_at_the_margin_do_not_pass_with_squares(
-    name: Name, items: int, seeds: tuple[int, ...]
-) -> None:
+def test_rare_gross_errors_at_the_margin_do_not_pass_with_squares(name, items, seeds):
     """In the first studies of each line there is hardly any such error to see."""
     for seed in seeds:
         low = WORLDS[name].squares
@@ -81,18 +80,16 @@ def test_rare_gross_errors_at_the_margin_do_not_pass_with_squares(
         assert passes(found) == [False], seed
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["0-100", "1-5"])
-def test_gross_errors_at_the_margin_do_not_pass_with_linear_weights(name: Name) -> None:
+def test_gross_errors_at_the_margin_do_not_pass_with_linear_weights(name):
     for seed in range(3):
         low = WORLDS[name].linear
         people, grader = draw(name, np.random.default_rng(seed), 60, 0.5, low)
         assert passes(analysed(people, grader[:, None], WORLDS[name].scale)) == [False], seed
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["0-100", "1-5"])
-def test_a_grader_without_gross_errors_passes_on_100_items(name: Name) -> None:
+def test_a_grader_without_gross_errors_passes_on_100_items(name):
     people, grader = draw(name, np.random.default_rng(3), 100, 0.5, 0.0)
     assert passes(analysed(people, grader[:, None], WORLDS[name].scale)) == [True]
 
@@ -110,11 +107,8 @@ def versions(people: np.ndarray, before: np.ndarray, after: np.ndarray) -> pd.Da
     return pd.concat(parts, ignore_index=True)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["0-100", "1-5"])
-def test_a_version_that_lost_the_margin_by_rare_gross_errors_is_not_called_unchanged(
-    name: Name,
-) -> None:
+def test_a_version_that_lost_the_margin_by_rare_gross_errors_is_not_called_unchanged(name):
     world = WORLDS[name]
     for seed in (0, 1, 2):
         rng = np.random.default_rng(seed)
