@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
@@ -14,15 +13,9 @@ from evenhand.analysis import Scale
 from evenhand.analysis.agreement.plain import cohen_kappa
 from evenhand.analysis.bootstrap.resamples import Bootstrap
 from evenhand.analysis.people.ceiling import human_ceiling
-from tests.analysis.make import analyse_labels, noisy, rows_of
+from tests.analysis.make import analyse_labels, noisy, row_of
 
 TWO = ("1", "2")
-
-
-def _row(results: pd.DataFrame, statistic: str, rater_b: str, subset: str = "all") -> pd.Series:
-    found = rows_of(results, statistic, "humans", rater_b, subset=subset)
-    assert len(found) == 1
-    return found.iloc[0]
 
 
 def _kappa(a: Sequence[str], b: Sequence[str], weights: str | None = None, q: int = 3) -> float:
@@ -44,7 +37,7 @@ def test_the_difference_is_between_two_plain_means_on_the_same_units(rng, level,
     }
     with_grader = np.mean([_kappa(given, grader, weights) for given in humans.values()])
     among = np.mean([_kappa(a, b, weights) for a, b in combinations(on_same.values(), 2)])
-    row = _row(found.results, "human_ceiling_difference", "g")
+    row = row_of(found.results, "human_ceiling_difference", "humans", "g")
     assert row["estimate"] == pytest.approx(with_grader - among)
     assert row["low"] < row["estimate"] < row["high"]
     assert row["n_units"] == sum(label != "-" for label in grader)
@@ -68,10 +61,10 @@ def test_without_30_shared_units_there_is_no_ceiling():
     results = analyse_labels(
         {"ann": "12" * 10, "ben": "12" * 10, "g": "12" * 10}, Scale("", TWO), resamples=100
     ).results
-    row = _row(results, "human_ceiling_difference", "g")
+    row = row_of(results, "human_ceiling_difference", "humans", "g")
     assert np.isnan(row["estimate"])
     assert row["note"] == "fewer than 30 units have labels of the grader and a human"
-    mean = _row(results, "cohen_kappa", "g")
+    mean = row_of(results, "cohen_kappa", "humans", "g")
     assert mean["estimate"] == pytest.approx(1.0)
     assert "fewer than 30 units" in mean["note"]
 
@@ -81,15 +74,15 @@ def test_baselines_stand_beside_the_humans():
     results = analyse_labels(
         {"ann": "1" * 60 + "2" * 20, "ben": "1" * 40 + "2" * 40}, Scale("", TWO), resamples=200
     ).results
-    constant = _row(results, "observed_agreement", "baseline:constant")
+    constant = row_of(results, "observed_agreement", "humans", "baseline:constant")
     assert constant["estimate"] == pytest.approx((60 / 80 + 40 / 80) / 2)
     assert "always 1" in constant["note"]
-    random = _row(results, "observed_agreement", "baseline:random")
+    random = row_of(results, "observed_agreement", "humans", "baseline:random")
     expected = [(a * 5 + (80 - a) * 3) / 8 / 80 for a in (60, 40)]
     assert random["estimate"] == pytest.approx(np.mean(expected))
     people = _kappa("1" * 60 + "2" * 20, "1" * 40 + "2" * 40, q=2)
     for name in ("baseline:constant", "baseline:random"):
-        assert _row(results, "cohen_kappa", name)["estimate"] == 0.0
-        difference = _row(results, "human_ceiling_difference", name)
+        assert row_of(results, "cohen_kappa", "humans", name)["estimate"] == 0.0
+        difference = row_of(results, "human_ceiling_difference", "humans", name)
         assert difference["estimate"] == pytest.approx(-people)
-    assert "constant_rater" in _row(results, "cohen_kappa", "baseline:constant")["note"]
+    assert "constant_rater" in row_of(results, "cohen_kappa", "humans", "baseline:constant")["note"]

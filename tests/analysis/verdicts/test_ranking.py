@@ -5,7 +5,7 @@ Whom to use, or what to label first: a sentence that keeps every condition of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,20 +26,15 @@ TWO = Scale("tone", ("1", "2"), affirmative=frozenset({"1"}))
 
 
 @pytest.fixture
-def ranked(rng: np.random.Generator) -> Callable:
+def ranked(rng: np.random.Generator) -> Callable[..., Sequence[Candidate]]:
     """The ranking of graders given by how often they are right, beside three people at .85."""
 
     def rank(graders: dict[str, float], prices: dict[str, float], n: int = 400):
         truth = (rng.random(n) < 0.4).astype(int)
         labels = people_of(rng, truth, 0.85)
         labels |= {name: noisy(rng, truth, 2, keep) for name, keep in graders.items()}
-        found = analyse_labels(
-            labels,
-            TWO,
-            list(graders),
-            resamples=400,
-            facts=StudyFacts(prices={("tone", name): usd for name, usd in prices.items()}),
-        )
+        facts = StudyFacts(prices={("tone", name): usd for name, usd in prices.items()})
+        found = analyse_labels(labels, TWO, list(graders), resamples=400, facts=facts)
         return rank_graders(found.results, found.verdicts)["tone"]
 
     return rank
