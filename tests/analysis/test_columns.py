@@ -30,7 +30,7 @@ FEW = Bootstrap(resamples=40)
 FRAME = pd.DataFrame({"first": FIRST, "second": SECOND}, index=range(40, 0, -1))
 
 
-def test_names_of_clusters_and_categories():
+def test_names_of_clusters_and_categories() -> None:
     told = cohen_kappa(FIRST, SECOND, categories="yn", clusters=CLUSTERS, bootstrap=FEW)
     array, series = np.array(CLUSTERS), pd.Series(CLUSTERS, index=FRAME.index)
     names = pd.Series(["y", "n"], index=[7, 3])
@@ -63,7 +63,7 @@ def _plain_majority() -> Majority:
     return majority(list(zip(FIRST, SECOND, strict=True)), categories=["y", "n"])
 
 
-def test_verdicts_and_probabilities():
+def test_verdicts_and_probabilities() -> None:
     people, grader, rest = [1, 1, 0, 0, 1, 0] * 9, [1, 0, 0, 0, 1, 1] * 9, [1, 0] * 20
     told = rogan_gladen(people, grader, rest, method="delta")
     columns = [pd.Series(each, index=range(len(each), 0, -1)) for each in (people, grader, rest)]
@@ -81,7 +81,7 @@ def test_verdicts_and_probabilities():
 
 
 @pytest.mark.thorough
-def test_a_type_checker_takes_them_and_refuses_what_has_no_order():
+def test_a_type_checker_takes_them_and_refuses_what_has_no_order() -> None:
     """Strictly, so that what is refused below has to be refused."""
     said, broken, _ = api.run([str(Path(__file__).resolve()), "--no-error-summary"])
     assert (said, broken) == ("", "")

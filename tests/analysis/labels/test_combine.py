@@ -5,99 +5,104 @@ Excluded raters: out of every main figure, and beside them in rows of their own.
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from evenhand.analysis import Scale, StudyFacts, analyse
-from evenhand.analysis.labels.combine import ALL_RATERS, Readings, combine_readings
+from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.labels.combine import ALL_RATERS, Readings, combine_readings, methods_apart
+from evenhand.analysis.labels.encoding import encode
+from evenhand.analysis.labels.matrix import LabelMatrix
+from evenhand.analysis.people.disagreements import add_coverage_rows
 from evenhand.analysis.report import ReportContext, write_report
+from evenhand.analysis.results import ResultRows
 from evenhand.errors import InputError
 from evenhand.study.tables.ratings import validate_ratings
-from tests.analysis.make import analyse_labels, ratings_of
+from tests.analysis.make import analyse_labels, ratings_of, row_of
 
 ABC = Scale("choice", ("A", "B", "C"), affirmative=frozenset({"C"}))
 
 
-def _combined(rows: list[dict[str, object]], scale: Scale = ABC) -> Readings:
+def _combined(rows: list[dict[str, object]]) -> Readings:
     given = {"unit_id": "u", "rater_id": "g", "rater_kind": "model", "label": ""}
     frame = pd.DataFrame([given | row for row in rows])
-    return combine_readings(validate_ratings(frame), scale)
+    return combine_readings(validate_ratings(frame), ABC)
 
 
-def _one(rows: list[dict[str, object]], scale: Scale = ABC) -> tuple[str, float, str]:
-    found = _combined(rows, scale)
+AB, BA = {"order": "ab"}, {"order": "ba"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "label", "positive", "reason"),
+    [
+        pytest.param([AB | {"label": "B"}, BA | {"label": "B"}], "B", None, "", id="orders agree"),
+        pytest.param(
+            [AB | {"label": "A"}, BA | {"label": "B"}],
+            *("", np.nan, "order_disagreement"),
+            id="hard labels that differ between orders leave the unit unscored",
+        ),
+        pytest.param(
+            [AB | {"label": "A"}, BA | {"label": "", "unscored_reason": "refused"}],
+            *("A", None, ""),
+            id="one order without a label leaves the other standing",
+        ),
+        # A against B, though B has 4 of 6.
+        pytest.param(
+            [AB | {"draw": n, "label": label} for n, label in enumerate("AAB")]
+            + [BA | {"draw": n, "label": label} for n, label in enumerate("BBB")],
+            *("", None, "order_disagreement"),
+            id="draws combine by majority within an order first",
+        ),
+        pytest.param(
+            [AB | {"draw": n, "label": label} for n, label in enumerate("AAB")],
+            *("A", None, ""),
+            id="a majority of draws",
+        ),
+        pytest.param(
+            [{"draw": n, "label": label} for n, label in enumerate("ABAB")],
+            *("", None, "draw_tie"),
+            id="a tied majority is none",
+        ),
+        # No category, but a verdict, and so not unscored.
+        pytest.param(
+            [
+                AB | {"draw": 0, "label": "C", "p_positive": 0.8},
+                AB | {"draw": 1, "label": "C", "p_positive": 0.6},
+                BA | {"draw": 0, "label": "A", "p_positive": 0.1},
+            ],
+            *("", (0.7 + 0.1) / 2, ""),
+            id="probabilities combine by mean and both orders weigh alike",
+        ),
+        # .35, .50, .15
+        pytest.param(
+            [
+                AB | {"label": "A", "probabilities": '{"A": 0.6, "B": 0.3, "C": 0.1}'},
+                BA | {"label": "B", "probabilities": '{"A": 0.1, "B": 0.7, "C": 0.2}'},
+            ],
+            *("B", 0.15, ""),
+            id="the most probable category of averaged distributions is the label",
+        ),
+        pytest.param(
+            [AB | {"unscored_reason": "refused"}, BA | {"unscored_reason": "truncated"}],
+            *("", None, "refused"),
+            id="the first reason is kept where nothing was scored",
+        ),
+        pytest.param([{}], "", None, "no_label", id="nothing at all"),
+        pytest.param(
+            [{"p_positive": 0.7, "unscored_reason": "unparseable"}],
+            *("", None, "unparseable"),
+            id="a probability beside a reason does not count",
+        ),
+    ],
+)
+def test_orders_and_draws_become_one_label(rows, label, positive, reason):
+    found = _combined(rows)
     assert len(found.code) == 1
-    label = "" if found.code[0] < 0 else scale.categories[found.code[0]]
-    return label, float(found.positive[0]), str(found.reason[0])
-
-
-def test_both_orders_agree():
-    label, _, reason = _one([{"order": "ab", "label": "B"}, {"order": "ba", "label": "B"}])
-    assert (label, reason) == ("B", "")
-
-
-def test_hard_labels_that_differ_between_orders_leave_the_unit_unscored():
-    label, p, reason = _one([{"order": "ab", "label": "A"}, {"order": "ba", "label": "B"}])
-    assert (label, reason) == ("", "order_disagreement")
-    assert np.isnan(p)
-
-
-def test_one_order_without_a_label_leaves_the_other_standing():
-    rows = [
-        {"order": "ab", "label": "A"},
-        {"order": "ba", "label": "", "unscored_reason": "refused"},
-    ]
-    assert _one(rows)[0] == "A"
-
-
-def test_draws_combine_by_majority_within_an_order_first():
-    rows = [{"order": "ab", "draw": n, "label": label} for n, label in enumerate("AAB")]
-    rows += [{"order": "ba", "draw": n, "label": label} for n, label in enumerate("BBB")]
-    assert _one(rows)[2] == "order_disagreement"  # A against B, though B has 4 of 6
-    assert _one(rows[:3])[0] == "A"
-
-
-def test_a_tied_majority_is_none():
-    rows = [{"draw": n, "label": label} for n, label in enumerate("ABAB")]
-    assert _one(rows)[::2] == ("", "draw_tie")
-
-
-def test_probabilities_combine_by_mean_and_both_orders_weigh_alike():
-    rows = [
-        {"order": "ab", "draw": 0, "label": "C", "p_positive": 0.8},
-        {"order": "ab", "draw": 1, "label": "C", "p_positive": 0.6},
-        {"order": "ba", "draw": 0, "label": "A", "p_positive": 0.1},
-    ]
-    label, p, reason = _one(rows)
-    assert p == pytest.approx((0.7 + 0.1) / 2)
-    assert (label, reason) == ("", "")  # no category, but a verdict, and so not unscored
-
-
-def test_the_most_probable_category_of_averaged_distributions_is_the_label():
-    rows = [
-        {"order": "ab", "label": "A", "probabilities": json.dumps({"A": 0.6, "B": 0.3, "C": 0.1})},
-        {"order": "ba", "label": "B", "probabilities": json.dumps({"A": 0.1, "B": 0.7, "C": 0.2})},
-    ]
-    label, p, _ = _one(rows)
-    assert label == "B"  # .35, .50, .15
-    assert p == pytest.approx(0.15)
-
-
-def test_the_first_reason_is_kept_where_nothing_was_scored():
-    rows = [
-        {"order": "ab", "unscored_reason": "refused"},
-        {"order": "ba", "unscored_reason": "truncated"},
-    ]
-    assert _one(rows)[2] == "refused"
-    assert _one([{}])[2] == "no_label"
-
-
-def test_a_probability_beside_a_reason_does_not_count():
-    assert _one([{"p_positive": 0.7, "unscored_reason": "unparseable"}])[2] == "unparseable"
+    assert ("" if found.code[0] < 0 else ABC.categories[found.code[0]]) == label
+    assert positive is None or found.positive[0] == pytest.approx(positive, nan_ok=True)
+    assert found.reason[0] == reason
 
 
 @pytest.mark.parametrize(
@@ -136,10 +141,7 @@ def analysis():
 
 
 def of_people(results: pd.DataFrame, subset: str) -> float:
-    row = results.query(
-        "statistic == 'cohen_kappa' and rater_a == 'humans' and rater_b == '' and subset == @subset"
-    )
-    return float(row["estimate"].item())
+    return float(row_of(results, "cohen_kappa", "humans", "", subset=subset)["estimate"])
 
 
 def test_main_figures_leave_them_out_and_others_count_them(analysis):
@@ -189,3 +191,61 @@ def test_where_everyone_is_excluded_there_is_nothing_to_say():
     )
     assert found.results.empty
     assert "ann: alone" in found.notes[0]
+
+
+# --- Units withheld from a grader are not put to it -----------------------------------------------
+ALL_UNITS = [f"u{n:02}" for n in range(40)]
+WITHHELD = frozenset(ALL_UNITS[:20])
+WITHHOLDING = Scale("r", ("no", "yes"), withheld={"new": WITHHELD})
+
+
+def labels(scale: Scale = WITHHOLDING) -> LabelMatrix:
+    """A person and an old grader label all units, the new grader those not withheld but one."""
+    given = {"ann": ALL_UNITS, "old": ALL_UNITS, "new": ALL_UNITS[20:-1]}
+    rows = [
+        {"unit_id": unit, "rater_id": rater, "label": "yes", "rubric": "r"}
+        | {"rater_kind": "human" if rater == "ann" else "model"}
+        for rater, units in given.items()
+        for unit in units
+    ]
+    return encode(combine_readings(validate_ratings(pd.DataFrame(rows)), scale), scale)
+
+
+def coverage(found: LabelMatrix) -> dict[str, tuple[float, int]]:
+    folded, frequency = found.folded()
+    rows = ResultRows("r")
+    add_coverage_rows(rows, folded, Resamples(frequency, 20, np.random.default_rng(1)))
+    return {key[3]: (row["estimate"], row["n_units"]) for key, row in rows.rows.items()}
+
+
+def test_a_withheld_unit_is_not_put_to_its_grader_and_is_to_all_others():
+    found = labels()
+    put = {name: int(found.put_to(at).sum()) for at, name in enumerate(found.raters)}
+    assert put == {"ann": 40, "old": 40, "new": 20}
+
+
+def test_what_is_withheld_from_a_grader_is_withheld_from_its_parts_by_method():
+    rows = [
+        {"unit_id": unit, "rater_id": rater, "label": "yes", "rubric": "r"}
+        | {"rater_kind": "human" if rater == "ann" else "model"}
+        | ({"p_positive": 0.9, "prob_method": method} if rater == "new" else {})
+        for rater, units in {"ann": ALL_UNITS, "new": ALL_UNITS[20:]}.items()
+        for unit, method in zip(units, ["logprobs", "draws"] * 20, strict=False)
+    ]
+    ratings, _ = methods_apart(validate_ratings(pd.DataFrame(rows)), "r")
+    found = encode(combine_readings(ratings, WITHHOLDING), WITHHOLDING)
+    put = {name: int(found.put_to(at).sum()) for at, name in enumerate(found.raters)}
+    assert put == {"ann": 40, "new (draws)": 20, "new (logprobs)": 20}
+
+
+def test_coverage_has_no_missing_answers_where_a_grader_is_not_judged():
+    assert coverage(labels()) == {"ann": (1.0, 40), "old": (1.0, 40), "new": (19 / 20, 20)}
+    assert coverage(labels(Scale("r", ("no", "yes"))))["new"] == (19 / 40, 40)
+
+
+def test_units_that_differ_in_what_is_withheld_are_not_folded_together():
+    found = labels()
+    assert len(found.folded()[0].codes) == 3, "withheld, answered, not answered"
+    nothing = labels(Scale("r", ("no", "yes"), withheld={"another": WITHHELD}))
+    assert nothing.withheld is None
+    assert len(nothing.folded()[0].codes) == 2

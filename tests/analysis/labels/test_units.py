@@ -51,16 +51,5 @@ def test_clusters_by_unit_or_by_a_column():
     assert facts.clusters("unit").codes.tolist() == [0, 1, 2]
     assert facts.clusters("cluster_id").codes.tolist() == [0, 0, 1]
 
-
-def test_what_cannot_be_looked_up_is_named():
-    facts = UnitFacts(["u1", "u2"], UNITS)
-    with pytest.raises(InputError, match="no column 'place' to slice by; it has cluster_id, topic"):
-        facts.slices(["place"])
-    with pytest.raises(InputError, match="no column 'unit_id' to cluster by"):
-        facts.clusters("unit_id")
     with pytest.raises(InputError, match="topic of unit 'u2' is empty"):
         facts.clusters("topic")
-    with pytest.raises(InputError, match="'topic' to slice by needs a units table"):
-        UnitFacts(["u1"], None).slices(["topic"])
-    with pytest.raises(InputError, match="no row for unit 'u7'"):
-        UnitFacts(["u1", "u7"], UNITS).cells("topic")

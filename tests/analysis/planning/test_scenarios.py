@@ -7,9 +7,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import t
 from statsmodels.stats.inter_rater import cohens_kappa
 
-from evenhand.analysis.planning.more_clusters import Bound, clusters_for_width, clusters_to_decide
+from evenhand.analysis import Analysis, Scale
+from evenhand.analysis.bootstrap.influence import level_of_look
+from evenhand.analysis.planning.more_clusters import (
+    Bound,
+    Pilot,
+    clusters_for_width,
+    clusters_to_decide,
+)
 from evenhand.analysis.planning.scenarios import (
     KappaTest,
     Scenario,
@@ -22,7 +30,9 @@ from evenhand.analysis.planning.scenarios import (
     two_rater_table,
     units_needed,
 )
+from evenhand.analysis.verdicts.evidence import pilots
 from evenhand.errors import InputError
+from tests.analysis.make import analyse_labels
 from tests.known_values import known_values
 
 
@@ -102,3 +112,80 @@ def test_more_clusters_settle_all_that_must_pass_or_one_that_fails():
     # 25 times the width takes 625 times the sample: no advice, unless it is asked for.
     assert clusters_for_width(50, 0.0, 1.0, 0.02) is None
     assert clusters_for_width(50, 0.0, 1.0, 0.02, at_most=math.inf) == 50 * 624
+
+
+# --- What a pilot says of more people and pairs, against simulated tests --------------------------
+PILOT = Pilot("r", "g", -0.01, 0.1, 0.002, 100, 0.0006, 3, 0.02)
+
+
+@pytest.mark.parametrize(("clusters", "people"), [(150, None), (300, None), (300, 8), (900, 20)])
+def test_the_chance_is_that_of_simulated_bounds(clusters, people):
+    """Estimates and both variances drawn, and the bound taken as verdicts take it."""
+    rng, n = np.random.default_rng(1), 20_000
+    of_clusters = PILOT.of_clusters * PILOT.clusters / clusters
+    of_people = PILOT.of_people * PILOT.people / people if people else 0.0
+    estimate = rng.normal(PILOT.difference, math.sqrt(of_clusters + of_people), n)
+    seen = of_clusters * rng.chisquare(clusters - 1, n) / (clusters - 1)
+    seen_people = np.zeros(n)
+    if people:
+        seen_people = of_people * rng.chisquare(people - 1, n) / (people - 1)
+    parts = seen**2 / (clusters - 1) + (seen_people**2 / (people - 1) if people else 0.0)
+    freedom = (seen + seen_people) ** 2 / parts
+    low = estimate - t.ppf(1 - PILOT.alpha, freedom) * np.sqrt(seen + seen_people)
+    assert PILOT.chance(clusters, people) == pytest.approx((low > -PILOT.margin).mean(), abs=0.03)
+
+
+def test_clusters_to_decide_are_the_fewest():
+    for people in (None, 8, 20):
+        needed = PILOT.clusters_to_decide(people)
+        assert needed is not None
+        assert PILOT.chance(needed, people) >= 0.8 > PILOT.chance(needed - 1, people)
+    assert PILOT.clusters_to_decide(20) < PILOT.clusters_to_decide(8)  # type: ignore[operator]
+
+
+def test_no_number_of_pairs_makes_up_for_people():
+    assert PILOT.clusters_to_decide(3) is None
+    assert replace(PILOT, difference=-PILOT.margin).clusters_to_decide() is None
+    assert replace(PILOT, alpha=0.0).clusters_to_decide() is None
+
+
+def test_what_is_clear_takes_no_more():
+    assert replace(PILOT, difference=0.4).clusters_to_decide() == PILOT.clusters
+    # As far on the other side of the margin: shown to be below as soon.
+    below = replace(PILOT, difference=-0.6)
+    assert below.clusters_to_decide() == PILOT.clusters
+
+
+# --- A pilot from the rows that its verdicts are taken from ---------------------------------------
+SCALE = Scale("r", ("no", "yes"))
+
+
+def _analysed(people: int) -> Analysis:
+    scenario = Scenario(0.85, 0.5, strictness=0.25)
+    drawn = scenario.draw(np.random.default_rng(1), (1, 200), people, graders=1)[:, 0]
+    names = [*(f"h{n}" for n in range(people)), "g"]
+    labels = dict(zip(names, np.where(drawn, "yes", "no"), strict=True))
+    return analyse_labels(labels, SCALE, resamples=20)
+
+
+def test_the_bounds_come_back_from_the_variances():
+    found = _analysed(5)
+    (pilot,) = pilots(found.rows)
+    rows = {row["statistic"]: row for row in found.rows if row["at"] == ""}
+    assert (pilot.rubric, pilot.grader, pilot.clusters, pilot.people) == ("r", "g", 200, 5)
+    assert pilot.difference == rows["non_inferiority"]["estimate"]
+    assert pilot.alpha == level_of_look(2)
+    both, units = pilot.of_clusters + pilot.of_people, pilot.of_clusters
+    freedom = both**2 / (units**2 / 199 + pilot.of_people**2 / 4)
+    from scipy.stats import t
+
+    wider = rows["non_inferiority_people"]
+    reached = t.ppf(1 - level_of_look(1), freedom) * both**0.5
+    assert (wider["high"] - wider["low"]) / 2 == pytest.approx(reached, rel=0.05)
+
+
+def test_two_people_say_nothing_of_people_like_them():
+    (pilot,) = pilots(_analysed(2).rows)
+    assert pilot.people == 0
+    assert np.isnan(pilot.of_people)
+    assert pilot.clusters_to_decide() is not None

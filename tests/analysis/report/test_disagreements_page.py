@@ -89,27 +89,20 @@ def test_texts_stand_by_side(analysis):
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_whatever_anybody_wrote_is_text(hostile_analysis, written, text):
-    page = Page(written(hostile_analysis, name=text, **texts_of(hostile_analysis, text)) / PAGE)
-
-    assert [tag for tag in page.tags if tag in ACTIVE] == ["script"], "our own"
-    addresses = {value for name, value in page.attributes if name in ("href", "src")}
-    assert addresses == {"#main", "report.html"}
-    assert not [name for name, _ in page.attributes if name.startswith("on")]
-    assert page.said.count(visible(text)) > 20
-    assert "Rubric unclear" in page.said
-
-
-@pytest.mark.parametrize("text", HOSTILE)
-def test_words_that_people_marked_are_text_like_all_others(hostile_analysis, written, text):
+def test_whatever_anybody_wrote_or_marked_is_text(hostile_analysis, written, text):
     known = texts_of(hostile_analysis, text)
     marks = {
         (each.rubric, each.unit_id): [(text, Mark("response_b", 0, 3)), ("x", Mark("gone", 0, 1))]
         for each in hostile_analysis.disagreements
     }
     page = Page(written(hostile_analysis, name=text, marks=marks, **known) / PAGE)
+    assert [tag for tag in page.tags if tag in ACTIVE] == ["script"], "our own"
+    addresses = {value for name, value in page.attributes if name in ("href", "src")}
+    assert addresses == {"#main", "report.html"}
+    assert not [name for name, _ in page.attributes if name.startswith("on")]
+    assert page.said.count(visible(text)) > 20
+    assert "Rubric unclear" in page.said
     assert page.tags.count("mark") == len(marks)
-    assert [tag for tag in page.tags if tag in ACTIVE] == ["script"]
     assert f"(marked by {visible(text)})" in page.said
 
 

@@ -334,16 +334,6 @@ def test_one_stratum_is_plain_ppi_and_given_weights_are_ppi_pythons():
     assert np.isnan(stratified_ppi(empty)[0]).all()
 
 
-def test_a_rate_that_nobody_affirmed_has_an_interval_from_the_labelled(rng):
-    ratings, units = study(rng, {"g": [(0.9, 0.98)]}, rates=(0.02,), pairs=600, labelled=50)
-    ratings.loc[ratings["rater_kind"] == "human", "label"] = "n"
-    results = analyse(ratings, units, [YES], resamples=200).results
-    for of in (("rate_human", ""), ("rate_ppi", "g")):
-        row = rows_of(results, *of).loc["s0"]
-        assert (row["estimate"], row["low"]) == (0.0, 0.0)
-        assert row["high"] == pytest.approx(1 - 0.025 ** (1 / 50))
-
-
 def test_rates_in_a_part_are_those_of_the_part_alone(rng):
     """With the errors that the grader makes there, not with those it makes elsewhere."""
     ratings, units = study(rng, {"g": [(0.9, 0.7)] * 2}, people=2)

@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 import statsmodels.api as sm
 
+from benchmarks import preference as benchmark
 from evenhand.analysis import Scale, analyse
 from evenhand.analysis.report import write_report
 from evenhand.analysis.report.source import ReportContext
@@ -281,38 +282,15 @@ def test_one_comparison_and_no_subjects(rng):
 
 
 @pytest.mark.parametrize(
-    ("generator", "studies", "least"),
-    [
-        (np.random.MT19937, 80, 0.89),
-        pytest.param(np.random.Philox, 500, 0.925, marks=pytest.mark.thorough),
-    ],
+    ("studies", "least"), [(30, 0.88), pytest.param(500, 0.925, marks=pytest.mark.thorough)]
 )
-def test_intervals_cover(generator, studies, least):
+def test_intervals_cover(studies, least):
     """Nominal 95% on 60 prompts of three subjects whose answers differ in quality from prompt to
-    prompt; the analysis itself draws from another generator, PCG64.
+    prompt; studies are drawn by another generator (Philox) than resamples.
     """
-    true, prompts = (0.6, 0.0, -0.6), 60
-    many = np.random.Generator(generator(1)).normal(0, 0.5, (200_000, 3)) + true
-    wins = np.zeros((3, 3))
-    for one, two in combinations(range(3), 2):
-        chance = 1 / (1 + np.exp(many[:, two] - many[:, one]))
-        wins[one, two] = 0.5 * 0.1 + 0.9 * chance.mean()
-        wins[two, one] = 1 - wins[one, two]
-    truth = {
-        "strength": strengths(wins[None])[0],
-        "win_rate": wins.sum(axis=1) / 2,
-        "win_rate_ppi": wins.sum(axis=1) / 2,
-        "order_gain": np.zeros(1),
-    }
-    held = {name: [] for name in truth}
-    rng = np.random.Generator(generator(2))
-    for _ in range(studies):
-        ratings, units = study(rng, true, prompts, labelled=0.5)
-        results = figures(ratings, units, resamples=300)
-        for name, values in truth.items():
-            found = rows_of(results, name, "humans", "g" if name == "win_rate_ppi" else "")
-            held[name].append((found["low"] <= values) & (values <= found["high"]))
-    covered = {name: float(np.mean(each)) for name, each in held.items()}
+    population = benchmark.POPULATIONS[3]
+    found = benchmark.run_cell(population, range(studies), 300, benchmark.SEED)
+    covered = {key.estimate: tally.coverage for key, tally in found.items()}
     assert all(least <= share <= 0.985 for share in covered.values()), covered
 
 
