@@ -522,6 +522,7 @@ def test_a_grader_identical_to_every_human():
     assert found.zero_variance.tolist() == [case["difference_zero_variance"]] * 2
     assert found.p.tolist() == [case["p"]] * 2
     assert found.rejected.tolist() == [case["reject"]] * 2
+    assert a.alt_test([[0, 0], [1, 1]] * 20, [0, 1] * 20, epsilon=0.1, **BINARY).winning_rate == 1
 
     labels = {"ann": "01" * 20, "ben": "01" * 20, "g": "01" * 20}
     found = analyse_labels(labels, SCALE, resamples=50, epsilon=0.0)

@@ -66,23 +66,6 @@ def test_weights_are_what_repeating_the_clusters_gives(clustered):
         assert panel["krippendorff_alpha_ordinal"][row] == pytest.approx(alpha)
 
 
-def test_row_0_is_the_data_and_every_resample_has_as_many_clusters():
-    resamples = Resamples(np.ones(40), 300, np.random.default_rng(0))
-    weights = np.vstack(list(resamples.blocks()))
-    assert (weights[0] == 1).all()
-    assert (weights.sum(axis=1) == 40).all()
-    assert len(np.unique(weights[1:], axis=0)) == 300
-
-
-def test_the_same_seed_gives_the_same_resamples_kept_or_drawn_again(monkeypatch):
-    kept = Resamples(np.ones(30), 600, np.random.default_rng(5))
-    monkeypatch.setattr("evenhand.analysis.bootstrap.resamples._KEEP_BYTES", 0)
-    drawn = Resamples(np.ones(30), 600, np.random.default_rng(5))
-    features = np.random.default_rng(1).random((30, 4))
-    assert np.array_equal(kept.totals(features), drawn.totals(features))
-    assert np.array_equal(drawn.totals(features), drawn.totals(features))
-
-
 def test_whole_numbers_are_summed_exactly():
     resamples = Resamples(np.ones(50), 100, np.random.default_rng(2))
     features = np.random.default_rng(1).integers(0, 1000, (50, 3))

@@ -11,13 +11,14 @@ import pytest
 from evenhand.analysis import Analysis, Scale, analyse
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.notes import Code, Note, Remark, join_notes
-from evenhand.analysis.report import ReportContext
+from evenhand.analysis.report import ReportContext, render_table_text
 from evenhand.analysis.report.blocks import Chart, Items, Table
 from evenhand.analysis.report.charts import MAX_LISTED, inline_svg
 from evenhand.analysis.report.document import section_of
 from evenhand.analysis.report.sections.thresholds import reliability_diagrams, threshold_curves
 from evenhand.analysis.report.source import RubricFigures, Source
 from evenhand.analysis.results import ResultRows
+from tests.analysis.make import analyse_labels, ratings_of
 
 YES = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}))
 WHO = {"rater_a": "humans", "rater_b": "g", "subset": "all|binary"}
@@ -182,3 +183,75 @@ def test_every_panel_has_a_cap():
     for chart in (*threshold_curves(many), *reliability_diagrams(many)):
         assert len({each["grader"] for each in data_of(chart)}) == MAX_LISTED
         assert f"first {MAX_LISTED} graders" in chart.note
+
+
+# --- The panel that a terminal prints -------------------------------------------------------------
+def test_one_table_for_each_reading(analysis):
+    context = ReportContext("A study", rubric_titles={"R": "The rubric"})
+    panel = render_table_text(analysis, context)
+
+    assert [title for title, _, _ in panel] == [
+        "The rubric: on the categories",
+        "The rubric: on the binary verdict",
+        "The rubric: binary verdicts compared with annotators' majority",
+        "The rubric: confusion matrix (majority / grader)",
+    ]
+    _, columns, rows = panel[0]
+    assert columns == ["Who", "Units", "Agreement", "Cohen κ", "α nominal", "Difference to people"]
+    assert all(len(row) == len(columns) for row in rows)
+    names = [row[0] for row in rows]
+    assert names[:3] == ["Annotators with one another", "Graders with one another", "ann · ben"]
+    assert names[-2:] == ["Annotators · Baseline: constant", "Annotators · Baseline: random"]
+
+
+def test_numbers_are_the_results_rounded(analysis):
+    [_, columns, rows], *_ = render_table_text(analysis, ReportContext("A study"))
+    results = analysis.results.set_index(["statistic", "rater_a", "rater_b", "subset"])
+    truth = results.loc[("cohen_kappa", "ann", "ben", "all")]
+    cell = next(row for row in rows if row[0] == "ann · ben")[columns.index("Cohen κ")]
+
+    assert cell == f"{truth['estimate']:.2f} [{truth['low']:.2f}, {truth['high']:.2f}]"
+
+
+def test_many_raters_are_pooled():
+    found = analyse_labels(
+        {f"r{k}": "xy" * 15 for k in range(13)}, Scale("", ("x", "y")), resamples=20
+    )
+    [(_, _, rows)] = render_table_text(found, ReportContext("f.csv"))
+
+    assert [row[0] for row in rows] == [
+        "Annotators with one another",
+        "Annotators · Baseline: constant",
+        "Annotators · Baseline: random",
+    ]
+
+
+def test_undefined_cells_are_explained_in_the_title():
+    found = analyse_labels(
+        {"ann": "xy" * 20, "m": "xy" * 20}, Scale("", ("x", "y")), ["m"], resamples=20
+    )
+    [(title, columns, rows)] = render_table_text(found, ReportContext("f.csv"))
+
+    assert title.startswith("Labels: on the categories\n(— undefined: ")
+    assert "fewer than 30 units have labels of the grader and two humans" in title
+    row = next(row for row in rows if row[0] == "Annotators · m")
+    assert row[columns.index("Difference to people")] == "—"
+
+
+def test_the_confusion_matrix_counts_units():
+    """By hand, on units that share clusters, of which some are tied and some not graded."""
+    said = {"ann": "yyyynnnnyn" * 6, "ben": "yyyynnnnny" * 6, "m": "yyynnnyy y" * 6}
+    ratings = ratings_of(said, ["m"]).replace({"label": {" ": ""}})
+    units = pd.DataFrame({"unit_id": f"u{n:05d}", "cluster_id": f"c{n // 4}"} for n in range(60))
+    scale = Scale("", ("y", "n"), affirmative=frozenset("y"))
+    for grouped in (None, units):
+        found = analyse(ratings, grouped, [scale], resamples=20)
+        title, columns, rows = render_table_text(found, ReportContext("f.csv"))[-1]
+        assert title == "Labels: confusion matrix (majority / grader)"
+        assert columns == ["Who", "yes / yes", "yes / no", "no / yes", "no / no"]
+        assert rows == [["m", "18", "6", "12", "12"]]
+    weighted = units.assign(inclusion_probability=([0.5] * 4 + [1.0] * 4) * 7 + [1.0] * 4)
+    found = analyse(ratings, weighted, [scale], resamples=20)
+    titles = [title for title, _, _ in render_table_text(found, ReportContext("f.csv"))]
+    assert any("compared with annotators' majority" in title for title in titles)
+    assert not any("confusion" in title for title in titles)

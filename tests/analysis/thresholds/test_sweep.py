@@ -8,14 +8,27 @@ What is recommended, and whether the interval of a tuned threshold is honest (sy
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.metrics import cohen_kappa_score, f1_score, recall_score
 
 from benchmarks import calibration as benchmark
+from evenhand.analysis import Scale, analyse
 from evenhand.analysis.agreement import coefficients as c
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.labels.combine import combine_readings, pair_verdicts
+from evenhand.analysis.labels.encoding import encode
+from evenhand.analysis.labels.matrix import LabelMatrix
+from evenhand.analysis.labels.scale import Tuning
+from evenhand.analysis.thresholds.rows import (
+    clusters_labelled,
+    judged_out_of_sample,
+    thresholds_in_force,
+)
 from evenhand.analysis.thresholds.sweep import (
     CURVE_POINTS,
     OBJECTIVES,
@@ -24,10 +37,13 @@ from evenhand.analysis.thresholds.sweep import (
     calibrate,
     draws_needed,
     folds,
+    held_out_thresholds,
     held_out_verdicts,
     sweep,
     threshold_interval,
 )
+from evenhand.study.tables.ratings import validate_ratings
+from tests.analysis.make import rows_of
 
 
 def _objective(y: np.ndarray, verdict: np.ndarray, name: str) -> float:
@@ -218,3 +234,313 @@ def test_a_grader_without_information_is_never_tuned(objective):
     nothing = benchmark.Population("", 0.0, 0.3, 250, objective=objective)
     found = benchmark.run_population(nothing, range(30), 200, benchmark.SEED)[nothing]
     assert found.advice["default"] + found.advice["not_identifiable"] >= 29
+
+
+# --- The rows of tuned thresholds, and thresholds in force ----------------------------------------
+YES = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}))
+
+
+@pytest.fixture
+def tuned(rng: np.random.Generator) -> pd.DataFrame:
+    """A grader whose probabilities say yes from .1 up, two people, a grader with hard labels."""
+    truth = rng.random(300) < 0.4
+    p = np.where(truth, rng.uniform(0.1, 1.0, 300), rng.uniform(0.0, 0.12, 300))
+    rows = []
+    for n, yes in enumerate(truth):
+        for who in ("ann", "ben"):
+            flip = rng.random() < 0.1
+            rows.append((f"u{n:03d}", who, "human", "y" if yes != flip else "n", np.nan))
+        rows.append((f"u{n:03d}", "hard", "model", "y" if yes else "n", np.nan))
+        rows.append((f"u{n:03d}", "prob", "model", "y" if p[n] >= 0.5 else "n", p[n]))
+    columns = ["unit_id", "rater_id", "rater_kind", "label", "p_positive"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+@pytest.mark.slow
+def test_threshold_rows(tuned):
+    results = analyse(tuned, None, [YES], resamples=300).results
+    rows = rows_of(results, "threshold").set_index(["rater_a", "at"])
+    assert set(rows.index) == {(who, at) for who in ("humans", "hard") for at in OBJECTIVES}
+    chosen = rows.loc[("hard", "kappa"), "estimate"]
+    assert 0.1 <= chosen <= 0.13
+    assert rows.loc[("hard", "kappa"), "low"] <= chosen <= rows.loc[("hard", "kappa"), "high"]
+    tied = tuned[tuned["rater_kind"] == "human"].groupby("unit_id")["label"].nunique().gt(1).sum()
+    assert f"{tied} tied units left out" in rows.loc[("humans", "kappa"), "note"]
+    assert rows.loc[("humans", "kappa"), "n_units"] == 300 - tied
+
+    at = rows_of(results, "cohen_kappa_at_threshold").set_index(["rater_a", "at"])
+    labels = tuned.pivot(index="unit_id", columns="rater_id", values="label")
+    p = tuned[tuned["rater_id"] == "prob"].set_index("unit_id")["p_positive"]
+    for threshold in (0.5, chosen):
+        expected = cohen_kappa_score(labels["hard"] == "y", p >= threshold)
+        assert at.loc[("hard", repr(float(threshold))), "estimate"] == pytest.approx(expected)
+    f1 = rows_of(results, "f1_at_threshold", "hard")
+    best = rows.loc[("hard", "f1"), "estimate"]
+    expected = [f1_score(labels["hard"] == "y", p >= at) for at in (0.5, best)]
+    assert f1.set_index("at")["estimate"].loc[["0.5", repr(float(best))]].tolist() == expected
+
+
+@pytest.mark.slow
+def test_tuning_is_judged_held_out(tuned):
+    """Against `hard` the right threshold is far from .5; any nine tenths of the data show it."""
+    results = analyse(tuned, None, [YES], resamples=300).results
+    gain = rows_of(results, "threshold_held_out_gain").set_index(["rater_a", "at"])
+    row = gain.loc[("hard", "kappa")]
+    assert 0.2 < row["low"] < row["estimate"] < row["high"]
+    assert row["note"] == "the tuned threshold wins held out"
+
+
+@pytest.mark.slow
+def test_a_reference_without_variation_has_no_threshold(tuned):
+    tuned.loc[tuned["rater_id"] == "hard", "label"] = "y"
+    results = analyse(tuned, None, [YES], resamples=50).results
+    rows = rows_of(results, "threshold", "hard")
+    assert rows["estimate"].isna().all()
+    assert (rows["note"] == "no_variation").all()
+
+
+@pytest.mark.slow
+def test_the_recommendation_stands_in_a_row(tuned):
+    results = analyse(tuned, None, [YES], resamples=300).results
+    rows = rows_of(results, "threshold_recommended").set_index(["rater_a", "at"])
+    row = rows.loc[("hard", "kappa")]
+    assert row["note"] == "tuned; wins held out"
+    assert 0.1 <= row["estimate"] <= 0.13
+    assert row["low"] <= row["estimate"] <= row["high"] < 0.5
+    few = tuned[tuned["unit_id"] < "u020"]
+    results = analyse(few, None, [YES], resamples=300).results
+    rows = rows_of(results, "threshold_recommended")
+    assert rows["note"].str.startswith("not_identifiable; fewer than 30 clusters").all()
+    assert (rows["estimate"] == 0.5).all()
+
+
+@pytest.mark.slow
+def test_the_ceiling_is_judged_with_thresholds_from_other_folds(tuned):
+    """Near the difference at the tuned threshold on all units, far above that at the default."""
+    results = analyse(tuned, None, [YES], resamples=300).results
+    ours = results[(results["rater_a"] == "humans") & (results["rater_b"] == "prob")]
+    rows = ours.set_index(["statistic", "subset", "at"])
+    held_out = rows.loc[("human_ceiling_difference_held_out", "all|binary", "kappa")]
+    at_default = rows.loc[("human_ceiling_difference", "all|binary", "")]
+    chosen = rows.loc[("threshold", "all|binary", "kappa"), "estimate"]
+    own = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}), thresholds={"prob": chosen})
+    retuned = analyse(tuned, None, [own], resamples=300).results
+    retuned = retuned[(retuned["rater_a"] == "humans") & (retuned["rater_b"] == "prob")]
+    in_sample = retuned.set_index(["statistic", "subset", "at"]).loc[
+        ("human_ceiling_difference", "all|binary", "")
+    ]
+    assert at_default["estimate"] + 0.1 < held_out["estimate"]
+    assert held_out["estimate"] == pytest.approx(in_sample["estimate"], abs=0.03)
+    assert held_out["low"] < held_out["estimate"] < held_out["high"]
+    kappa = rows.loc[("cohen_kappa_held_out", "all|binary", "kappa"), "estimate"]
+    people = results.set_index(["statistic", "rater_a", "rater_b", "subset"]).loc[
+        ("cohen_kappa", "humans", "", "all|binary"), "estimate"
+    ]
+    assert kappa - people == pytest.approx(held_out["estimate"])
+
+
+def test_the_curve_passes_through_the_figures_at_the_thresholds(tuned):
+    results = analyse(tuned, None, [YES], resamples=100).results
+    curve = rows_of(results, "threshold_curve_kappa").set_index("at")
+    assert set(curve["rater_a"]) == {"humans"}
+    assert 10 < len(curve) <= 47
+    at = rows_of(results, "cohen_kappa_at_threshold", "humans").set_index("at")
+    for column in ("estimate", "low", "high"):
+        assert curve.loc["0.5", column] == pytest.approx(at.loc["0.5", column])
+
+
+def test_one_person_is_a_reference_and_named(tuned):
+    results = analyse(tuned[tuned["rater_id"] != "ben"], None, [YES], resamples=50).results
+    rows = rows_of(results, "threshold", "humans")
+    assert (rows["n_units"] == 300).all()
+    assert rows["note"].str.contains("against the one person, ann").all()
+
+
+PAIRS = tuple(f"p{n:02d}" for n in range(60))
+TUNED_ON = frozenset(PAIRS[:40])
+
+
+def tuned_scale(threshold: float = 0.12, **about: object) -> Scale:
+    """The grader `g` with a threshold tuned on 40 of 60 pairs."""
+    tuning = {"clusters": TUNED_ON, "objective": "kappa", "reference": "humans", "instead_of": 0.5}
+    return replace(YES, thresholds={"g": threshold}, tunings={"g": Tuning(**(tuning | about))})
+
+
+@pytest.fixture
+def tables(rng: np.random.Generator) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """60 pairs of two responses: two people, a grader whose best threshold is about .1, and one
+    with hard labels that both people's labels have nothing to do with."""
+    units = pd.DataFrame(
+        [
+            {"unit_id": f"{pair}|m|{side}", "cluster_id": pair, "subject": "m", "side": side}
+            for pair in PAIRS
+            for side in "ab"
+        ]
+    ).assign(topic=lambda frame: frame["cluster_id"].str[-1])
+    rows = []
+    for unit in units["unit_id"]:
+        truth = rng.random() < 0.4
+        stated = rng.uniform(0.08, 1.0) if truth else rng.uniform(0.0, 0.12)
+        for who in ("ann", "ben"):
+            said = truth != (rng.random() < 0.1)
+            rows.append((unit, who, "human", "y" if said else "n", np.nan))
+        rows.append((unit, "g", "model", "y" if stated >= 0.5 else "n", stated))
+        rows.append((unit, "hard", "model", "yn"[rng.integers(2)], np.nan))
+    columns = ["unit_id", "rater_id", "rater_kind", "label", "p_positive"]
+    return pd.DataFrame(rows, columns=columns).assign(rubric="tone"), units
+
+
+def matrix(tables: tuple[pd.DataFrame, pd.DataFrame], scale: Scale) -> LabelMatrix:
+    ratings, units = tables
+    return encode(combine_readings(validate_ratings(ratings), scale), scale, units)
+
+
+def test_verdicts_are_held_out_where_the_threshold_was_tuned_and_only_there(tables):
+    labels = matrix(tables, tuned_scale())
+    judged = judged_out_of_sample(labels)
+    g = labels.raters.index("g")
+    seen = labels.pair < 40
+    assert (judged.thresholds[~seen, g] == 0.12).all()
+    assert (judged.thresholds[seen, g] != 0.12).any()
+    assert (np.delete(judged.thresholds, g, 1) == np.delete(labels.thresholds, g, 1)).all()
+    assert (judged.codes == labels.codes).all()
+
+    # By hand: people's majority on the 40 pairs, each fold without its own.
+    people = labels.verdicts[:, :2].sum(axis=1)
+    majority = np.where(seen & (people != 1), people == 2, -1).astype(np.int8)
+    by_hand = held_out_thresholds(labels.positive[:, g], majority, labels.clusters, 0.5)["kappa"]
+    assert (judged.thresholds[seen, g] == by_hand[seen]).all()
+    verdicts = (labels.positive[:, g] >= np.where(seen, by_hand, 0.12)).astype(int)
+    assert (judged.verdicts[:, g] == verdicts).all()
+
+
+def test_no_label_has_a_say_in_the_verdict_on_its_own_pair(tables):
+    before = judged_out_of_sample(matrix(tables, tuned_scale()))
+    own = folds(before.clusters) == folds(before.clusters)[0]
+    ratings, units = tables
+    mine = {unit for unit, is_own in zip(sorted(units["unit_id"]), own, strict=True) if is_own}
+    turn = ratings["unit_id"].isin(mine) & ratings["rater_kind"].eq("human")
+    turned = ratings.assign(
+        label=ratings["label"].where(~turn, ratings["label"].map({"y": "n", "n": "y"}))
+    )
+    after = judged_out_of_sample(matrix((turned, units), tuned_scale()))
+    g = before.raters.index("g")
+    assert (before.thresholds[own, g] == after.thresholds[own, g]).all()
+    assert (before.thresholds[~own, g] != after.thresholds[~own, g]).any()
+
+
+def test_labels_that_came_later_have_no_say_either(tables):
+    """The pairs that a threshold was not tuned on are there to judge it, not to tune it anew."""
+    ratings, units = tables
+    later = ratings["unit_id"].str[:3].isin(PAIRS[40:]) & ratings["rater_kind"].eq("human")
+    turned = ratings.assign(label=ratings["label"].where(~later, "y"))
+    before, after = (
+        judged_out_of_sample(matrix((each, units), tuned_scale())) for each in (ratings, turned)
+    )
+    assert (before.thresholds == after.thresholds).all()
+
+
+def test_both_responses_of_a_pair_are_judged_alike(tables):
+    labels = judged_out_of_sample(matrix(tables, tuned_scale()))
+    g = labels.raters.index("g")
+    a, b = (labels.thresholds[labels.side == side, g] for side in (0, 1))
+    assert (a == b).all()
+    assert (pair_verdicts(labels).thresholds[:, g] == a).all()
+
+
+def test_a_threshold_tuned_to_a_rater_is_held_out_to_that_rater(tables):
+    to_people = judged_out_of_sample(matrix(tables, tuned_scale()))
+    to_hard = judged_out_of_sample(matrix(tables, tuned_scale(reference="hard")))
+    assert (to_people.thresholds != to_hard.thresholds).any()
+    # Where that rater does not count any more, people's majority takes the place.
+    ratings, units = tables
+    gone = (ratings[ratings["rater_id"] != "hard"], units)
+    left = judged_out_of_sample(matrix(gone, tuned_scale(reference="hard")))
+    g = to_people.raters.index("g")
+    assert (left.thresholds[:, left.raters.index("g")] == to_people.thresholds[:, g]).all()
+
+
+def test_what_is_tuned_on_has_a_probability_and_a_label_of_the_reference(tables):
+    ratings, units = tables
+    silent = ratings["rater_id"].eq("g") & ratings["unit_id"].str.startswith("p03")
+    nobody = ratings["rater_kind"].eq("human") & ratings["unit_id"].str.startswith("p05")
+    tied = ratings["rater_id"].eq("ann") & ratings["unit_id"].str.startswith("p07")
+    split = ratings["rater_id"].eq("ben") & ratings["unit_id"].str.startswith("p07")
+    some = ratings.assign(label=ratings["label"].mask(tied, "y").mask(split, "n"))
+    labels = matrix((some[~silent & ~nobody], units), YES)
+    g = labels.raters.index("g")
+    assert clusters_labelled(labels, g, "humans") == set(PAIRS) - {"p03", "p05"}
+    assert clusters_labelled(labels, g, "hard") == set(PAIRS) - {"p03"}
+
+
+def test_every_threshold_says_where_it_comes_from(tables):
+    declared = replace(YES, thresholds={"g": 0.12})
+    found = {
+        each.origin: each
+        for scale in (YES, declared, tuned_scale())
+        for each in thresholds_in_force(matrix(tables, scale))
+    }
+    assert {each.threshold for each in found.values()} == {0.5, 0.12}
+    assert [each.provenance for each in found.values()] == [
+        "default",
+        "declared",
+        "tuned on 40 pairs to match people by kappa",
+    ]
+    assert [each.note for each in found.values()][:2] == ["", ""]
+    assert found["tuned"].note == (
+        "tone: The threshold of g (0.12) was tuned on 40 pairs to match people by kappa. Its "
+        "verdicts on these pairs come from thresholds tuned on other pairs."
+    )
+
+
+@pytest.mark.slow
+def test_rows_on_other_clusters_speak_of_the_same_verdicts(tables):
+    """The sensitivity line differs in its intervals only."""
+    settings = {"resamples": 100, "sensitivity_cluster": "topic"}
+    rows = analyse(*tables, [tuned_scale()], **settings).results
+    mine = rows[(rows["rater_b"] == "g") & (rows["subset"] == "all|binary")]
+    mine = rows_of(mine, "human_ceiling_difference").set_index("at")
+    assert mine.loc["", "estimate"] == mine.loc["cluster=topic", "estimate"]
+    assert mine.loc["", "low"] != mine.loc["cluster=topic", "low"]
+
+
+@pytest.mark.slow
+def test_slices_are_judged_out_of_sample_too(tables):
+    """Where all pairs were tuned on, the slices' figures are not those in sample."""
+    everywhere = tuned_scale(clusters=frozenset(PAIRS))
+    found = []
+    for scale in (everywhere, replace(everywhere, tunings={})):
+        rows = analyse(*tables, [scale], resamples=50, slices=["topic"]).results
+        mine = rows[(rows["rater_b"] == "g") & rows["subset"].str.fullmatch(r"topic=\d\|binary")]
+        mine = mine[mine["statistic"].isin(["cohen_kappa", "observed_agreement"])]
+        found.append(mine.set_index(["statistic", "subset"])["estimate"])
+    assert len(found[0]) > 3
+    assert (found[0] - found[1]).abs().max() > 0
+
+
+@pytest.mark.slow
+def test_verdicts_are_audited_before_a_threshold_is_written_as_after(tables):
+    """So that writing it neither betters nor worsens the verdict that advised it."""
+    ratings, units = tables
+    hard_aside = ratings[ratings["rater_id"] != "hard"]
+    seen = hard_aside.assign(
+        # Easier where the topic is 0 to 4: a bias that is found at any threshold.
+        p_positive=hard_aside["p_positive"] ** np.where(hard_aside["unit_id"].str[2] < "5", 0.2, 1)
+    )
+    usual = analyse(seen, units, [YES], resamples=100, slices=["topic"]).results
+    written = tuned_scale(clusters=frozenset(PAIRS))
+    after = analyse(seen, units, [written], resamples=100, slices=["topic"]).results
+    audited = after[after["statistic"].str.startswith("bias_") & after["rater_b"].eq("g")]
+    audited = audited[audited["statistic"].str.contains("side|slice")]
+    place = ["statistic", "subset", "at"]
+    before = usual[usual["statistic"].str.contains("_held_out") & usual["rater_b"].eq("g")]
+    before = before.assign(statistic=before["statistic"].str.replace("_held_out", ""))
+    joined = audited.merge(before, on=place, suffixes=("", "_before"))
+    assert len(joined) == len(audited) >= 2 * 6
+    for figure in ("estimate", "low", "high", "n_units"):
+        pd.testing.assert_series_equal(
+            joined[figure], joined[f"{figure}_before"], check_names=False
+        )
+    plain = usual[usual["statistic"].eq("bias_slice") & usual["rater_b"].eq("g")]
+    own = before[before["statistic"].eq("bias_slice")]
+    assert (plain["estimate"].to_numpy() != own["estimate"].to_numpy()).any()

@@ -151,12 +151,6 @@ def test_constant_and_random_graders_are_never_recommended(shared_data, file):
     assert {each["verdict"] for each in found.verdicts} <= set(JUDGEMENTS[3:])
 
 
-def test_prices_stand_among_the_results(ranked):
-    (found,) = ranked({"g": 0.9}, {"g": 4.5})
-    assert found.price is not None
-    assert (found.price["estimate"], found.price["n_units"]) == (4.5, 400)
-
-
 def test_where_people_differ_more_than_the_grader_does_with_them_the_rubric_is_first(rng):
     """People may agree too little to judge the grader, which agrees with all of them better."""
     truth = (rng.random(90) < 0.5).astype(int)
@@ -248,7 +242,3 @@ PASS, AT = "may_stand_in", "may_stand_in_at_threshold"
 def test_a_recommendation_keeps_the_conditions(ranked, said):
     found = recommend(ranked, "r")
     assert found.sentence == said
-
-
-def test_without_graders_there_is_none():
-    assert recommend([], "r") is None
