@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import krippendorff
 import numpy as np
 import pandas as pd
 import pytest
@@ -201,8 +202,6 @@ def test_many_raters_are_pooled(rng):
 @pytest.mark.slow
 def test_newsroom(shared_data):
     """1,680 units, three raters, ordinal: alpha as the krippendorff package gives it."""
-    import krippendorff
-
     ratings, units = read_ratings(shared_data / "real" / "newsroom.csv")
     rows = analyse(ratings, units, [RATING], resamples=200).results
     table = ratings.pivot(index="unit_id", columns="rater_id", values="label").astype(float)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -220,7 +221,5 @@ def test_more_labels_than_fit_are_refused(monkeypatch):
 
 
 def test_hashes_of_names_are_the_same_on_every_machine():
-    import pyarrow as pa
-
     keys = name_keys(pa.array(["c1", "c2"], pa.large_string()))
     assert keys.tolist() == [2680680849849350385, 3104419751219791606]

@@ -8,6 +8,8 @@ import krippendorff
 import numpy as np
 import pandas as pd
 import pytest
+from statsmodels.api import stats
+from statsmodels.formula.api import ols
 
 from evenhand.analysis.agreement.coefficients import label_counts
 from evenhand.analysis.agreement.groups import group_panel
@@ -65,9 +67,6 @@ def test_shrout_and_fleiss_1979():
 
 
 def test_mean_squares_are_those_of_an_analysis_of_variance():
-    from statsmodels.api import stats
-    from statsmodels.formula.api import ols
-
     x = _numbers(np.random.default_rng(3), 30, 4)
     long = pd.DataFrame(
         {"y": x.ravel(), "unit": np.repeat(np.arange(30), 4), "rater": np.tile(np.arange(4), 30)}

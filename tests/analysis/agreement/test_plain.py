@@ -10,11 +10,14 @@ import math
 import warnings
 from typing import Any
 
+import krippendorff
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.metrics import cohen_kappa_score
+from statsmodels.stats.inter_rater import cohens_kappa, fleiss_kappa
 
 import evenhand.analysis as a
 from evenhand.analysis.agreement.coefficients import bias_index, prevalence_index
@@ -167,8 +170,6 @@ def test_sim_and_wright_2005():
 
 def test_agresti_2002_pathologists():
     """Categorical Data Analysis, 2nd ed., table 10.8: two pathologists, kappa .493 (SE .057)."""
-    from statsmodels.stats.inter_rater import cohens_kappa
-
     table = np.array([[22, 2, 2, 0], [5, 7, 14, 0], [0, 2, 36, 0], [0, 1, 17, 10]])
     found = a.cohen_kappa(*_sequences(table), categories=[0, 1, 2, 3])
     assert (round(found.estimate, 3), round(found.se, 3), found.n) == (0.493, 0.057, 118)
@@ -186,8 +187,6 @@ FOUR = (1, 2, 3, 4)
 @given(LABELS, st.sampled_from(["nominal", "ordinal", "interval"]))
 @settings(max_examples=60, deadline=None)
 def test_alpha_is_that_of_the_krippendorff_package(labels, level):
-    import krippendorff
-
     found = a.krippendorff_alpha(labels, categories=FOUR, level=level)
     values = np.array([[np.nan if x is None else x for x in row] for row in labels], dtype=float).T
     several = [[x for x in row if x is not None] for row in labels]
@@ -206,9 +205,6 @@ def test_alpha_is_that_of_the_krippendorff_package(labels, level):
 @given(LABELS, st.sampled_from(["identity", "linear", "quadratic"]))
 @settings(max_examples=60, deadline=None)
 def test_kappa_is_that_of_scikit_learn_and_statsmodels(labels, weights):
-    from sklearn.metrics import cohen_kappa_score
-    from statsmodels.stats.inter_rater import cohens_kappa
-
     first, second = [row[0] for row in labels], [row[1] for row in labels]
     found = a.cohen_kappa(first, second, categories=FOUR, weights=weights)
     both = [(x, y) for x, y in zip(first, second, strict=True) if x is not None and y is not None]
@@ -234,8 +230,6 @@ def test_kappa_is_that_of_scikit_learn_and_statsmodels(labels, weights):
 @given(LABELS)
 @settings(max_examples=40, deadline=None)
 def test_fleiss_is_that_of_statsmodels_where_nothing_is_missing(labels):
-    from statsmodels.stats.inter_rater import fleiss_kappa
-
     full = [[1 if x is None else x for x in row] for row in labels]
     table = np.array([[row.count(k) for k in FOUR] for row in full])
     found = a.fleiss_kappa(full, categories=FOUR)

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import statsmodels.api as sm
 from scipy.optimize import least_squares
 from scipy.special import ndtr, ndtri
 from scipy.stats import multivariate_normal
@@ -147,8 +148,6 @@ def test_against_a_probit_regression_where_the_score_is_known():
     """60 people know a unit's score. Then the shift is what a probit regression of the grader on
     the score and the part gives, as marginal shares: statsmodels.
     """
-    import statsmodels.api as sm
-
     rng = np.random.default_rng(4)
     n, k = 8000, 60
     x = (np.arange(n) % 2).astype(float)

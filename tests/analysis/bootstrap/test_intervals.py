@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from scipy.stats import bootstrap, norm, t
 from statsmodels.stats.proportion import proportion_confint
 
 from benchmarks.corrected_rates import LUMPY, TAIL, Key, lumpy, lumpy_rate, run_cell
@@ -46,8 +47,6 @@ from tests.analysis.make import analyse_labels
 
 def test_bca_is_what_scipy_has_on_the_same_data():
     """A ratio of means of 40 skewed clusters: scipy draws its own resamples, so nearly the same."""
-    from scipy.stats import bootstrap
-
     rng = np.random.default_rng(4)
     part, whole = rng.exponential(size=40) ** 2, rng.uniform(1, 2, 40)
     resamples = Resamples(np.ones(40), 20_000, np.random.default_rng(1), method="bca")
@@ -72,8 +71,6 @@ def test_bca_is_what_scipy_has_on_the_same_data():
 
 
 def test_bca_on_the_same_resamples_is_scipys_to_the_last_digit():
-    from scipy.stats import bootstrap
-
     data = np.random.default_rng(3).exponential(size=30)
     drawn = bootstrap((data,), np.mean, n_resamples=999, method="BCa", rng=np.random.default_rng(0))
     left_out = np.array([np.delete(data, at).mean() for at in range(30)])
@@ -165,8 +162,6 @@ def test_bounds_are_the_quantiles_that_numpy_gives(rng):
 
 def test_expanded_percentiles_of_a_mean_are_students_interval(rng):
     """Resamples of a mean are nearly normal; expanded they are t (Hesterberg 2015)."""
-    from scipy.stats import t
-
     for n in (8, 20):
         data = rng.normal(size=n)
         totals = Resamples(np.ones(n), 40_000, rng).totals(data[:, None])[:, 0] / n
@@ -180,8 +175,6 @@ def test_expanded_percentiles_of_a_mean_are_students_interval(rng):
 
 def test_the_expansion_is_that_of_published_software_and_fades():
     """R's resample::ExpandProbs(0.025, n) is pnorm(qt(0.025, n - 1) * sqrt(n / (n - 1)))."""
-    from scipy.stats import norm, t
-
     for n in (5, 10, 30, 250):
         expected = norm.cdf(t.ppf(0.025, n - 1) * np.sqrt(n / (n - 1)))
         assert expanded_tail(n) == pytest.approx(expected, rel=1e-12)

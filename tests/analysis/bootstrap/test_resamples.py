@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import krippendorff
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
+from sklearn.metrics import cohen_kappa_score
 
 from evenhand.analysis import analyse
 from evenhand.analysis.agreement.coefficients import label_counts
@@ -40,9 +42,6 @@ def clustered(rng: np.random.Generator):
 
 
 def test_weights_are_what_repeating_the_clusters_gives(clustered):
-    import krippendorff
-    from sklearn.metrics import cohen_kappa_score
-
     coded = clustered.on_categories()
     resamples = Resamples(np.ones(12), 25, np.random.default_rng(3))
     tables = pair_tables(coded, [(0, 1)], resamples)
@@ -95,8 +94,6 @@ def test_folding_identical_units_keeps_the_estimate_and_the_spread(rng):
 
 
 def test_the_ceiling_is_what_repeating_the_clusters_gives(rng):
-    from sklearn.metrics import cohen_kappa_score
-
     truth = rng.integers(0, 3, 120)
     scale = Scale("", ("1", "2", "3"))
     labels = {name: noisy(rng, truth, 3, 0.7) for name in ("a", "b", "g")}

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import norm
+from scipy.stats import binom, norm
 from statsmodels.stats.contingency_tables import SquareTable, mcnemar
 from statsmodels.stats.multitest import multipletests
 
@@ -73,8 +73,6 @@ def test_mcnemar_is_that_of_statsmodels(b, c):
         return
     theirs = mcnemar([[5, b], [c, 5]], exact=True).pvalue
     assert mcnemar_exact(b, c) == pytest.approx(theirs)
-    from scipy.stats import binom
-
     each = binom.pmf(np.arange(b + c + 1), b + c, 0.5)
     apart = np.abs(2 * np.arange(b + c + 1) - b - c)
     mid = each[apart > abs(b - c)].sum() + each[apart == abs(b - c)].sum() / 2

@@ -12,12 +12,14 @@ import pandas as pd
 import pytest
 from scipy.stats import chi2
 from sklearn.metrics import recall_score
+from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.proportion import proportion_confint
 
 import evenhand as eh
 from evenhand.analysis import Scale, analyse
 from evenhand.reporting.gate.checks import gate
 from evenhand.reporting.library import Check
+from evenhand.reporting.ratings_file.declared import ScaleOptions
 from tests.analysis.make import analyse_labels, noisy, people_of, ratings_of, row_of
 
 TWO = Scale("", ("1", "2"))
@@ -49,8 +51,6 @@ def test_the_difference_of_two_graders_is_paired(rng):
 
 def test_mcnemar_counts_who_is_of_the_majoritys_mind(rng):
     """Units whose majority is tied take no part; ann and ben are tied on all units but 90."""
-    from statsmodels.stats.contingency_tables import mcnemar
-
     truth = rng.integers(0, 2, 120)
     ann = noisy(rng, truth, 2, 1.0)
     ben = [*ann[:90], *["1" if label == "2" else "2" for label in ann[90:]]]
@@ -243,8 +243,6 @@ def test_the_panel_the_report_and_the_gate_have_them(tmp_path):
     rows["rater_kind"] = np.where(rows["rater_id"] == "g", "model", "human")
     file = tmp_path / "r.csv"
     rows.to_csv(file, index=False)
-    from evenhand.reporting.ratings_file.declared import ScaleOptions
-
     options = ScaleOptions(categories=("yes", "no"), affirmative=("yes",))
     rule = "tpr.low > 0.7, tnr > 0.99"
     first, second = gate(file, "g", require=rule, options=options).checks

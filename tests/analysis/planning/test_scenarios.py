@@ -178,8 +178,6 @@ def test_the_bounds_come_back_from_the_variances():
     assert pilot.alpha == level_of_look(2)
     both, units = pilot.of_clusters + pilot.of_people, pilot.of_clusters
     freedom = both**2 / (units**2 / 199 + pilot.of_people**2 / 4)
-    from scipy.stats import t
-
     wider = rows["non_inferiority_people"]
     reached = t.ppf(1 - level_of_look(1), freedom) * both**0.5
     assert (wider["high"] - wider["low"]) / 2 == pytest.approx(reached, rel=0.05)

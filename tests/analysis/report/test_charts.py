@@ -30,6 +30,7 @@ from evenhand.analysis.report.charts import (
     svg_in_scheme,
 )
 from evenhand.analysis.report.document import sections_of
+from evenhand.analysis.report.files import rendered
 from evenhand.analysis.report.sections.ceiling import forest
 from evenhand.analysis.report.source import READINGS, Source
 from tests.analysis.make import analyse_labels, rows_of
@@ -142,8 +143,6 @@ def test_colours_are_variables_of_the_page(busy_analysis):
 
 @pytest.mark.parametrize("sheet", ["report.css", "notebook.css"])
 def test_the_page_defines_every_colour(sheet):
-    from evenhand.analysis.report.files import rendered
-
     style = rendered(sheet)
     for role in ROLES:
         assert f"--chart-{role}:" in style

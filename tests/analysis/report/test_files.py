@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.analysis import Analysis, analyse
+from evenhand.analysis import Analysis, Scale, analyse
 from evenhand.analysis.report import ReportContext, write_figures, write_report
 from evenhand.analysis.report.blocks import Cell, Chart, Row, Table
 from evenhand.analysis.report.charts import PAGE, ROLES
@@ -140,8 +140,6 @@ def test_sections_stand_in_reading_order(analysis, written):
 
 
 def test_a_section_without_content_says_why(written):
-    from evenhand.analysis import Scale, analyse
-
     alone = pd.DataFrame(
         [
             {"unit_id": f"u{n}", "rater_id": "ann", "rater_kind": "human", "label": "xy"[n % 2]}

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import norm
+from statsmodels.regression.linear_model import OLS
 
 from evenhand.analysis import Bootstrap, StudyFacts, analyse, ppi_plus_plus, rogan_gladen
 from evenhand.analysis.subjects.corrected_rates import large_strata
@@ -216,8 +217,6 @@ def test_both_parts_are_resampled(rng):
 
     Four times as many units of the same rates: twice as narrow, in both parts.
     """
-    from evenhand.analysis import rogan_gladen
-
     ratings, units = study(rng, {"g": [(0.9, 0.8)]}, rates=(0.5,), pairs=500, labelled=250)
     row = rows_of(analyse(ratings, units, [YES]).results, "rate_rogan_gladen").loc["s0"]
     wide = ratings.pivot(index="unit_id", columns="rater_id", values="label") == "y"
@@ -501,8 +500,6 @@ def apart(ratings: pd.DataFrame, units: pd.DataFrame, rater: str, subject: str) 
 
 def test_an_estimate_is_ppi_of_the_differences_and_an_intercept(rng):
     """PPI++ of the differences within pairs, by numpy and as two intercepts of a regression."""
-    from statsmodels.regression.linear_model import OLS
-
     ratings, units = sided(rng)
     found = found_in(ratings, units)
     assert set(found["subset"]) == {"side=side a>side b|binary"}

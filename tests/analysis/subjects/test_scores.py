@@ -12,7 +12,7 @@ from itertools import combinations, permutations
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import studentized_range
+from scipy.stats import permutation_test, rankdata, spearmanr, studentized_range
 
 from evenhand.analysis import Scale, analyse
 from evenhand.analysis.subjects import scores
@@ -149,8 +149,6 @@ def test_exact_p_of_perfect_agreement(n, p):
 
 
 def test_exact_p_is_that_of_scipy():
-    from scipy.stats import permutation_test, spearmanr
-
     x, y = np.array([0.1, 0.5, 0.2, 0.9, 0.4, 0.7]), np.array([0.2, 0.3, 0.4, 0.8, 0.1, 0.9])
     theirs = permutation_test(
         (x,), lambda z: spearmanr(z, y).statistic, permutation_type="pairings"
@@ -159,8 +157,6 @@ def test_exact_p_is_that_of_scipy():
 
 
 def test_ranks_are_those_of_scipy(rng):
-    from scipy.stats import rankdata, spearmanr
-
     x, y = rng.integers(0, 4, (2, 30, 7)).astype(float)
     for first, second, rho in zip(x, y, spearman(x, y), strict=True):
         assert rho == pytest.approx(spearmanr(first, second).statistic, nan_ok=True)

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.metrics import cohen_kappa_score, f1_score, recall_score
+from sklearn.model_selection import GroupKFold
 
 from benchmarks import calibration as benchmark
 from evenhand.analysis import Scale, analyse
@@ -127,8 +128,6 @@ def test_too_few_clusters_give_no_interval():
 
 def test_folds_are_those_of_scikit_learn(rng):
     """As even in size, whole in clusters, and ten of them."""
-    from sklearn.model_selection import GroupKFold
-
     clusters = rng.integers(0, 37, 300)
     own = folds(clusters)
     theirs = [len(test) for _, test in GroupKFold(10).split(clusters, groups=clusters)]

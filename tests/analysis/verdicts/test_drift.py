@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import beta
 from statsmodels.stats.inter_rater import cohens_kappa
 
 from benchmarks import drift
@@ -168,8 +169,6 @@ def test_where_few_units_changed_their_share_bounds_the_change():
     """Of 100 units 2 changed for the worse, none for the better: at most 7.3% and 3.8% can do so,
     each worth 1 / .5 of kappa, as people say yes to half of the units.
     """
-    from scipy.stats import beta
-
     labels = said(100, dict.fromkeys((*PEOPLE, "before"), 0.95))
     people = (labels["ann"] == labels["ben"]) & (labels["ann"] == labels["before"])
     after = labels["before"].copy()

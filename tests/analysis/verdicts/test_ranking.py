@@ -15,10 +15,14 @@ import pytest
 
 from evenhand.analysis import DecisionSettings, Scale, StudyFacts, analyse, rank_graders
 from evenhand.analysis.bootstrap.intervals import Deciding, Interval
+from evenhand.analysis.labels.combine import combine_readings
+from evenhand.analysis.labels.encoding import encode
 from evenhand.analysis.notes import Code, Remark
 from evenhand.analysis.results import ResultRows, key_of
+from evenhand.analysis.verdicts.judge import judge_graders
 from evenhand.analysis.verdicts.ranking import Candidate, recommend, recommendations
 from evenhand.analysis.verdicts.wording import JUDGEMENTS
+from evenhand.study.tables.ratings import validate_ratings
 from tests.analysis.make import analyse_labels, assert_verdict, noisy, people_of, ratings_of
 from tests.ratings_files import read_ratings
 
@@ -71,10 +75,6 @@ def test_one_that_falls_short_but_knows_something_needs_correction(ranked):
 
 def test_a_threshold_that_wins_elsewhere_is_named(rng):
     """Rows of a tuned threshold and of the difference at it, as calibration gives them."""
-    from evenhand.analysis.labels.combine import combine_readings
-    from evenhand.analysis.labels.encoding import encode
-    from evenhand.analysis.verdicts.judge import judge_graders
-    from evenhand.study.tables.ratings import validate_ratings
 
     def at_held_out(low: float) -> Iterator[tuple[str, Interval, Deciding]]:
         level = Deciding(0.02, 1, 2, 0.0025)
