@@ -18,8 +18,14 @@ Labels = Mapping[str, Sequence[str]]
 """A label per unit by rater; "-" is no row."""
 
 
-def ratings_of(labels: Labels, graders: Sequence[str] = ("g",)) -> pd.DataFrame:
-    """The same as a ratings table; all raters but the graders are people."""
+def ratings_of(
+    labels: Labels,
+    graders: Sequence[str] = ("g",),
+    positive: Mapping[str, Sequence[float]] | None = None,
+) -> pd.DataFrame:
+    """The same as a ratings table; all raters but the graders are people. `positive` are the
+    probabilities by unit that some of them state.
+    """
     rows = [
         {
             "unit_id": f"u{n:05d}",
@@ -31,7 +37,14 @@ def ratings_of(labels: Labels, graders: Sequence[str] = ("g",)) -> pd.DataFrame:
         for n, label in enumerate(given)
         if label != "-"
     ]
-    return pd.DataFrame(rows)
+    table = pd.DataFrame(rows)
+    if positive is not None:
+        unit = table["unit_id"].str[1:].astype(int)
+        table["p_positive"] = [
+            positive[who][n] if who in positive else np.nan
+            for who, n in zip(table["rater_id"], unit, strict=True)
+        ]
+    return table
 
 
 def matrix_of(

@@ -21,11 +21,8 @@ NOMINAL = Scale("", tuple("12345"))
 
 def found(columns: dict[str, str], scale: Scale = ORDINAL, p: str = "") -> Analysis:
     """Labels by rater, a letter a unit and a dash for none; raters that begin with m are models."""
-    ratings = ratings_of(columns, ["m"])
+    ratings = ratings_of(columns, ["m"], {"m": [int(n) / 10 for n in p]} if p else None)
     ratings["unit_id"] = "u" + ratings["unit_id"].str[1:].astype(int).astype(str)
-    if p:
-        stated = ratings["unit_id"].str[1:].astype(int).map(lambda n: int(p[n]) / 10)
-        ratings["p_positive"] = stated.where(ratings["rater_kind"] == "model")
     return analyse(ratings, None, [scale], resamples=10)
 
 

@@ -108,16 +108,10 @@ def test_numbers_are_compared_by_their_distance():
     off = [10] * 10 + [30, 30, 30, -30, -30] * 2
     score = [str(min(abs(a + b), 50)) for a, b in zip(truth, off, strict=True)]
     labels = {"ann": [str(each) for each in truth], "g": score}
-    ids = [f"u{n:02d}" for n in range(20)]
-    ratings = pd.DataFrame(
-        [
-            (unit, rater, "model" if rater == "g" else "human", given[n])
-            for rater, given in labels.items()
-            for n, unit in enumerate(ids)
-        ],
-        columns=["unit_id", "rater_id", "rater_kind", "label"],
+    ratings = ratings_of(labels)
+    units = pd.DataFrame(
+        {"unit_id": ratings["unit_id"].unique(), "source": list("a" * 10 + "b" * 10)}
     )
-    units = pd.DataFrame({"unit_id": ids, "source": ["a"] * 10 + ["b"] * 10})
     numbers = tuple(sorted({*labels["ann"], *score}, key=float))
     scale = Scale("", numbers, "interval", number=True)
     results = analyse(ratings, units, [scale], slices=["source"], resamples=50).results
@@ -250,13 +244,9 @@ def study(
     groups = [group for group in errors for _ in range(per_group)]
     truth = rng.random(len(groups)) < 0.4
     wrong = rng.random(len(groups)) < np.array([errors[group] for group in groups])
-    rows = []
-    for n, (real, flip) in enumerate(zip(truth, wrong, strict=True)):
-        for who in ("ann", "ben", "cleo"):
-            rows.append((f"u{n}", who, "human", "y" if real else "n"))
-        rows.append((f"u{n}", "g", "model", "y" if real != flip else "n"))
-    ratings = pd.DataFrame(rows, columns=["unit_id", "rater_id", "rater_kind", "label"])
-    ids = [f"u{n}" for n in range(len(groups))]
+    labels = dict.fromkeys(("ann", "ben", "cleo"), np.where(truth, "y", "n"))
+    ratings = ratings_of(labels | {"g": np.where(truth != wrong, "y", "n")})
+    ids = ratings["unit_id"].unique()
     return ratings, pd.DataFrame({"unit_id": ids, "cluster_id": ids, "source": groups})
 
 
@@ -275,9 +265,8 @@ def test_values_are_those_of_scikit_learn(rng):
         own = wide.loc[units.loc[units["source"] == group, "unit_id"]]
         said, is_so = own["g"], own["ann"]
         subset = f"source={group}|binary"
-        expected = {("group_balanced_accuracy", ""): balanced_accuracy_score(is_so, said)}
-        for (statistic, at), value in expected.items():
-            assert rows.loc[(statistic, subset, at), "estimate"] == pytest.approx(value)
+        row = rows.loc[("group_balanced_accuracy", subset, "")]
+        assert row["estimate"] == pytest.approx(balanced_accuracy_score(is_so, said))
 
 
 def test_a_known_weak_group_is_named(rng):

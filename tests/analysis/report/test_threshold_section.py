@@ -106,19 +106,16 @@ def test_the_sentence_of_each_answer(kind, reason, tuned, gain, says):
 
 def source_of(units: int, graders: int = 1, person: str = "") -> RubricFigures:
     """Graders that state a probability q where q times 4, up to 1, would be right, and a person
-    who says `person`, or else y with that chance."""
+    who says `person`, or else y with that chance.
+    """
     rng = np.random.default_rng(5)
-    rows: list[dict[str, object]] = []
-    for n in range(units):
-        chance = rng.random() ** 2
-        said = person or ("y" if rng.random() < 1 / (1 + np.exp(-14 * (chance - 0.5))) else "n")
-        rows.append({"unit_id": f"u{n}", "rater_id": "ann", "rater_kind": "human", "label": said})
-        for grader in range(graders):
-            stated = {"p_positive": round(chance / 4, 6), "label": "n"}
-            rows.append(
-                {"unit_id": f"u{n}", "rater_id": f"g{grader:02}", "rater_kind": "model"} | stated
-            )
-    found = analyse(pd.DataFrame(rows).assign(rubric="tone"), None, [YES], resamples=100)
+    chance, luck = rng.random((2, units))
+    chance **= 2
+    said = np.where(luck < 1 / (1 + np.exp(-14 * (chance - 0.5))), "y", "n")
+    names = [f"g{grader:02}" for grader in range(graders)]
+    labels = {"ann": [person] * units if person else said} | dict.fromkeys(names, "n" * units)
+    ratings = ratings_of(labels, names, dict.fromkeys(names, chance / 4))
+    found = analyse(ratings.assign(rubric="tone"), None, [YES], resamples=100)
     return Source.of(found, ReportContext("study")).on("tone")
 
 

@@ -28,7 +28,7 @@ from evenhand.analysis.thresholds.probabilities import (
     reliability_curve,
 )
 from evenhand.analysis.thresholds.sweep import folds
-from tests.analysis.make import rows_of
+from tests.analysis.make import ratings_of, rows_of
 from tests.known_values import known_values
 
 PARTS = ("miscalibration", "discrimination", "uncertainty")
@@ -65,15 +65,9 @@ def test_recalibration_is_that_of_scikit_learn(rng):
 
 
 def _ratings(rng: np.random.Generator, p: np.ndarray, **columns: object) -> pd.DataFrame:
-    rows = []
-    for n, stated in enumerate(p):
-        label = "y" if rng.random() < stated**2 else "n"
-        unit = {"unit_id": f"u{n:03d}", "p_positive": np.nan}
-        for who in ("ann", "ben", "cem"):
-            rows.append(unit | {"rater_id": who, "rater_kind": "human", "label": label})
-        grade = {"rater_id": "g", "rater_kind": "model", "label": "y" if stated >= 0.5 else "n"}
-        rows.append(unit | grade | {"p_positive": stated} | columns)
-    return pd.DataFrame(rows)
+    people = np.where(rng.random(len(p)) < p**2, "y", "n")
+    labels = dict.fromkeys(("ann", "ben", "cem"), people) | {"g": np.where(p >= 0.5, "y", "n")}
+    return ratings_of(labels, positive={"g": p}).assign(**columns)
 
 
 def test_rows_agree_with_scikit_learn(rng):
@@ -139,21 +133,13 @@ def test_a_draw_count_too_small_for_the_threshold_is_said(rng):
     p = rng.random(80)
     ratings = _ratings(rng, p)
     people = ratings[ratings["rater_kind"] == "human"].assign(draw=0, prob_method="")
-    draws = [
-        {
-            "unit_id": f"u{n:03d}",
-            "rater_id": "g",
-            "rater_kind": "model",
-            "label": "y" if said else "n",
-            "p_positive": float(said),
-            "draw": k,
-            "prob_method": "draws",
-        }
-        for n, stated in enumerate(p)
-        for k, said in enumerate(rng.random(5) < stated)
-    ]
+    said = [(rng.random(5) < stated).astype(float) for stated in p]
+    draws = pd.concat(
+        ratings_of({"g": np.where(each, "y", "n")}, positive={"g": each}).assign(draw=k)
+        for k, each in enumerate(np.transpose(said))
+    ).assign(prob_method="draws")
     scale = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}), thresholds={"g": 0.1})
-    ratings = pd.concat([people, pd.DataFrame(draws)], ignore_index=True)
+    ratings = pd.concat([people, draws], ignore_index=True)
     results = analyse(ratings, None, [scale], resamples=50).results
     notes = rows_of(results, "threshold_recommended")["note"]
     said = "5 draws resolve steps of 1/5: a threshold of 0.1 needs 10 draws"

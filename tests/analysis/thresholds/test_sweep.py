@@ -44,7 +44,7 @@ from evenhand.analysis.thresholds.sweep import (
     threshold_interval,
 )
 from evenhand.study.tables.ratings import validate_ratings
-from tests.analysis.make import rows_of
+from tests.analysis.make import ratings_of, rows_of
 
 
 def _objective(y: np.ndarray, verdict: np.ndarray, name: str) -> float:
@@ -244,15 +244,11 @@ def tuned(rng: np.random.Generator) -> pd.DataFrame:
     """A grader whose probabilities say yes from .1 up, two people, a grader with hard labels."""
     truth = rng.random(300) < 0.4
     p = np.where(truth, rng.uniform(0.1, 1.0, 300), rng.uniform(0.0, 0.12, 300))
-    rows = []
-    for n, yes in enumerate(truth):
-        for who in ("ann", "ben"):
-            flip = rng.random() < 0.1
-            rows.append((f"u{n:03d}", who, "human", "y" if yes != flip else "n", np.nan))
-        rows.append((f"u{n:03d}", "hard", "model", "y" if yes else "n", np.nan))
-        rows.append((f"u{n:03d}", "prob", "model", "y" if p[n] >= 0.5 else "n", p[n]))
-    columns = ["unit_id", "rater_id", "rater_kind", "label", "p_positive"]
-    return pd.DataFrame(rows, columns=columns)
+    flips = rng.random((300, 2)).T < 0.1
+    said = {"ann": truth != flips[0], "ben": truth != flips[1], "hard": truth, "prob": p >= 0.5}
+    labels = {who: np.where(yes, "y", "n") for who, yes in said.items()}
+    ratings = ratings_of(labels, ["hard", "prob"], {"prob": p})
+    return ratings.assign(unit_id=ratings["unit_id"].str.replace("u00", "u"))
 
 
 @pytest.mark.slow
@@ -368,7 +364,8 @@ def tuned_scale(threshold: float = 0.12, **about: object) -> Scale:
 @pytest.fixture
 def tables(rng: np.random.Generator) -> tuple[pd.DataFrame, pd.DataFrame]:
     """60 pairs of two responses: two people, a grader whose best threshold is about .1, and one
-    with hard labels that both people's labels have nothing to do with."""
+    with hard labels that both people's labels have nothing to do with.
+    """
     units = pd.DataFrame(
         [
             {"unit_id": f"{pair}|m|{side}", "cluster_id": pair, "subject": "m", "side": side}
@@ -376,17 +373,14 @@ def tables(rng: np.random.Generator) -> tuple[pd.DataFrame, pd.DataFrame]:
             for side in "ab"
         ]
     ).assign(topic=lambda frame: frame["cluster_id"].str[-1])
-    rows = []
-    for unit in units["unit_id"]:
-        truth = rng.random() < 0.4
-        stated = rng.uniform(0.08, 1.0) if truth else rng.uniform(0.0, 0.12)
-        for who in ("ann", "ben"):
-            said = truth != (rng.random() < 0.1)
-            rows.append((unit, who, "human", "y" if said else "n", np.nan))
-        rows.append((unit, "g", "model", "y" if stated >= 0.5 else "n", stated))
-        rows.append((unit, "hard", "model", "yn"[rng.integers(2)], np.nan))
-    columns = ["unit_id", "rater_id", "rater_kind", "label", "p_positive"]
-    return pd.DataFrame(rows, columns=columns).assign(rubric="tone"), units
+    truth, n = rng.random(120) < 0.4, 120
+    p = np.where(truth, rng.uniform(0.08, 1.0, n), rng.uniform(0.0, 0.12, n))
+    said = {who: truth != (rng.random(n) < 0.1) for who in ("ann", "ben")}
+    said |= {"g": p >= 0.5, "hard": rng.random(n) < 0.5}
+    labels = {who: np.where(yes, "y", "n") for who, yes in said.items()}
+    ratings = ratings_of(labels, ["g", "hard"], {"g": p})
+    names = units["unit_id"].to_numpy()[ratings["unit_id"].str[1:].astype(int)]
+    return ratings.assign(rubric="tone", unit_id=names), units
 
 
 def matrix(tables: tuple[pd.DataFrame, pd.DataFrame], scale: Scale) -> LabelMatrix:

@@ -151,9 +151,9 @@ def test_coverage(rng, absent, unscored, code, words):
 def test_labels_that_pass_do_not_speak_for_binary_verdicts(rng):
     """A grader that labels as people do, with probabilities far too low for the threshold."""
     truth = (rng.random(400) < 0.4).astype(int)
-    ratings = ratings_of(people_of(rng, truth, 0.85) | {"g": noisy(rng, truth, 2, 0.9)})
-    p = np.where(ratings["label"] == "2", 0.2, 0.1)
-    ratings["p_positive"] = np.where(ratings["rater_kind"] == "model", p, np.nan)
+    labels = people_of(rng, truth, 0.85) | {"g": noisy(rng, truth, 2, 0.9)}
+    stated = {"g": [0.1 * int(label) for label in labels["g"]]}
+    ratings = ratings_of(labels, positive=stated)
     (verdict,) = analyse(ratings, None, [BINARY], resamples=400).verdicts
     words = "This does not hold for its binary verdicts (difference -"
     assert_verdict(verdict, "may_stand_in", words)
@@ -168,9 +168,8 @@ def test_no_sentence_has_a_bound_that_does_not_exist(rng, look):
     """
     truth = rng.random(36) < 0.4
     people = {f"h{k}": np.where(truth ^ (rng.random(36) < 0.06), "2", "1") for k in range(3)}
-    ratings = ratings_of({**people, "g": "1" * 36})
     p = np.clip(0.1 + 0.25 * truth + rng.normal(0, 0.1, 36), 0, 0.49)
-    ratings["p_positive"] = np.where(ratings["rater_kind"] == "model", np.tile(p, 4), np.nan)
+    ratings = ratings_of({**people, "g": "1" * 36}, positive={"g": p})
     facts = StudyFacts(looks={"tone": look})
     (verdict,) = analyse(ratings, None, [BINARY], resamples=200, facts=facts).verdicts
     assert_verdict(verdict, "cannot_tell")
@@ -460,15 +459,11 @@ def test_it_spends_no_level(labels):
 
 
 def test_it_is_there_at_a_threshold_chosen_on_other_units(labels, rng):
-    ratings = ratings_of({name: labels[name] for name in ("h0", "h1", "h2", "g")})
     truth = np.array(labels["truth"]) == "2"
     p = np.clip(0.1 + 0.2 * truth + rng.normal(0, 0.05, 400), 0, 0.49)
-    model = ratings["rater_kind"] == "model"
-    ratings["p_positive"] = np.where(model, np.tile(p, 4), np.nan)
-    ratings.loc[model, "label"] = np.where(p >= 0.5, "2", "1")
-    absent = ratings[model].index[:8]
-    scale = Scale("tone", ("1", "2"), affirmative=frozenset("2"))
-    found = analyse(ratings.drop(absent), None, [scale], resamples=100)
+    people = {name: labels[name] for name in ("h0", "h1", "h2")}
+    ratings = ratings_of(people | {"g": ["-"] * 8 + ["1"] * 392}, positive={"g": p})
+    found = analyse(ratings, None, [BINARY], resamples=100)
     (verdict,) = found.verdicts
     assert verdict["verdict"] == "may_stand_in_at_threshold"
     worst = row_of(found, IF_WRONG, "humans", "g", at="held_out")

@@ -175,12 +175,9 @@ def test_real_labels_of_one_expert_get_an_answer(shared_data):
 def test_at_a_threshold_it_says_so_everywhere(rng):
     """Good only at another threshold: the cell's kappa is that of the verdicts there."""
     truth = rng.random(600) < 0.4
-    labels = {"expert": np.where(truth, "2", "1").tolist(), "g": ["1"] * 600}
-    ratings = ratings_of(labels)
     p = np.clip(np.where(truth, 0.35, 0.15) + rng.normal(0, 0.02, 600), 0, 1)
-    own = ratings["rater_id"] == "g"
-    ratings.loc[own, "p_positive"] = p
-    ratings.loc[own, "label"] = ""
+    labels = experts(truth.astype(int)) | {"g": [""] * 600}
+    ratings = ratings_of(labels, positive={"g": p})
     found = analyse(ratings, None, [TWO], resamples=100, reference="expert")
     (verdict,) = found.verdicts
     assert verdict["verdict"] == "agrees_with_reference"
