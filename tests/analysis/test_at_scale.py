@@ -202,18 +202,6 @@ def test_a_cluster_of_its_own_for_each_unit_is_none():
     assert reduced(frame).is_unclustered
 
 
-def test_probabilities_are_kept_as_the_verdicts_that_they_give():
-    rows = [("u1", "0.4", "3"), ("u2", "0.6", "1"), ("u3", "", "3")]
-    frame = pd.DataFrame(rows, columns=["unit_id", "p_positive", "label"])
-    table = reduced(frame.assign(rater_id="g1", rater_kind="model"))
-    matrix = pattern_matrix(table, SCALE)
-    at = list(RATERS).index("g1")
-    said = [CATEGORIES[code] for code in matrix.codes[:, at]]
-    verdicts = zip(said, matrix.verdicts[:, at].tolist(), strict=True)
-    assert sorted(verdicts) == [("1", 1), ("3", 0), ("3", 1)]
-    assert np.isnan(matrix.positive).all()
-
-
 def test_more_labels_than_fit_are_refused(monkeypatch):
     monkeypatch.setattr("evenhand.analysis.labels.reduced.MAX_CELLS", 10)
     with pytest.raises(InputError, match="do not fit; keep the ratings of fewer raters"):

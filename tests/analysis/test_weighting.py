@@ -108,19 +108,15 @@ def test_half_the_probability_counts_like_standing_there_twice():
 
 def test_without_weights_figures_would_be_others():
     ratings, units = study()
-    weighted = by_key(analyse(ratings, units, [SCALE], **SMALL))
+    found = analyse(ratings, units, [SCALE], **SMALL)
+    weighted = by_key(found)
     plain = by_key(analyse(ratings, units.drop(columns="inclusion_probability"), [SCALE], **SMALL))
     key = ("r", "observed_agreement", "humans", "", "all", "")
     assert weighted[key]["estimate"] > plain[key]["estimate"] + 0.03
     counts = [(row["n_units"], row["n_clusters"]) for row in (weighted[key], plain[key])]
     assert counts[0] == counts[1] == (80, 40)
-
-
-def test_the_report_says_how_large_the_sample_is_in_effect():
-    ratings, units = study()
-    found = analyse(ratings, units, [SCALE], **SMALL)
     # 20 pairs count twice as much as 20 others: (40 + 20)^2 / (20 x 4 + 20) = 36.
-    row = by_key(found)["r", "effective_clusters", "humans", "", "all", ""]
+    row = weighted["r", "effective_clusters", "humans", "", "all", ""]
     assert (row["estimate"], row["n_clusters"]) == (pytest.approx(36.0), 40)
     assert any("are worth 36 (Kish)" in note for note in found.notes)
 

@@ -19,7 +19,6 @@ from evenhand.analysis.agreement.pairs import pair_statistics, pair_tables
 from evenhand.analysis.bootstrap import patterns
 from evenhand.analysis.bootstrap.intervals import interval
 from evenhand.analysis.bootstrap.patterns import (
-    PatternResamples,
     count_patterns,
     distinct_rows,
     resamples_of_patterns,
@@ -221,62 +220,6 @@ def test_count_patterns_are_the_counts_of_the_units(raters, q):
     expected, frequency = np.unique(each, axis=0, return_counts=True)
     found = dict(zip(map(tuple, counts.astype(int)), times, strict=True))
     assert found == dict(zip(map(tuple, expected), frequency, strict=True))
-
-
-CLUSTERS, UNITS, PATTERNS = 60, 400, 7
-
-
-@pytest.fixture(params=["percentile", "bca"])
-def both(request: pytest.FixtureRequest) -> tuple[Resamples, PatternResamples, np.ndarray, ...]:
-    """Resamples of units in clusters, those of their patterns, and each unit's pattern, cluster."""
-    rng = np.random.default_rng(4)
-    cluster, pattern = rng.integers(0, CLUSTERS, UNITS), rng.integers(0, PATTERNS, UNITS)
-    cells = csr_array((np.ones(UNITS, np.int64), (cluster, pattern)), shape=(CLUSTERS, PATTERNS))
-    drawn = Bootstrap(300, 5, request.param).draw(np.ones(CLUSTERS))
-    return drawn, PatternResamples(cells, cells, drawn), pattern, cluster
-
-
-def test_sums_of_patterns_are_those_of_units(both):
-    drawn, of_patterns, pattern, cluster = both
-    feature = np.arange(PATTERNS) ** 2
-    expected = drawn.sums(cluster, feature[pattern])
-    assert np.array_equal(of_patterns.sums(np.arange(PATTERNS), feature), expected)
-    assert len(of_patterns) == len(drawn) == len(expected)
-
-
-def test_more_patterns_than_can_be_kept_give_the_same(both, monkeypatch):
-    drawn, of_patterns, *_ = both
-    feature = np.arange(PATTERNS)[:, None] * [1, 3]
-    monkeypatch.setattr(patterns, "_KEEP_BYTES", 0)
-    redrawn = PatternResamples(of_patterns._cells, of_patterns._members, drawn)
-    assert redrawn._kept is None
-    assert np.array_equal(redrawn.totals(feature), of_patterns.totals(feature))
-
-
-def test_units_and_clusters_are_counted(both):
-    drawn, of_patterns, pattern, cluster = both
-    for chosen in ([2], [0, 5], []):
-        wanted = np.isin(np.arange(PATTERNS), chosen)
-        counted = of_patterns.count(np.arange(PATTERNS), wanted)
-        assert counted == drawn.count(cluster, wanted[pattern])
-        assert of_patterns.mass_of(np.arange(PATTERNS), wanted) == counted[1]
-
-
-def test_each_cluster_has_its_sums(both):
-    drawn, of_patterns, pattern, cluster = both
-    feature = np.arange(PATTERNS)[:, None]
-    sums = drawn.cluster_sums(cluster, feature[pattern])
-    assert np.array_equal(of_patterns.each_cluster(feature), drawn.each_cluster(sums))
-
-
-def test_the_jackknife_leaves_out_clusters(both):
-    drawn, of_patterns, pattern, cluster = both
-    labelled = pattern < 3
-    feature = np.ones(PATTERNS)
-    expected = drawn.left_out(cluster[labelled]).sums(cluster, feature[pattern])
-    found = of_patterns.left_out(np.arange(3)).sums(np.arange(PATTERNS), feature)
-    # In both no row leaves the same cluster out twice; clusters that count as none have no row.
-    assert sorted(found[:, 0]) == sorted(expected[:, 0])
 
 
 def test_many_clusters_are_resampled_in_groups_and_the_note_says_so(monkeypatch):

@@ -11,17 +11,12 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from evenhand.analysis import Scale, StudyFacts, analyse
-from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.labels.combine import ALL_RATERS, Readings, combine_readings, methods_apart
-from evenhand.analysis.labels.encoding import encode
-from evenhand.analysis.labels.matrix import LabelMatrix
+from evenhand.analysis.labels.combine import ALL_RATERS, Readings, combine_readings
 from evenhand.analysis.labels.units import UnitFacts
-from evenhand.analysis.people.disagreements import add_coverage_rows
 from evenhand.analysis.report import ReportContext, write_report
-from evenhand.analysis.results import ResultRows
 from evenhand.errors import InputError
 from evenhand.study.tables.ratings import validate_ratings
-from tests.analysis.make import analyse_labels, ratings_of, row_of
+from tests.analysis.make import analyse_labels, ratings_of, row_of, rows_of
 
 ABC = Scale("choice", ("A", "B", "C"), affirmative=frozenset({"C"}))
 
@@ -194,62 +189,38 @@ def test_where_everyone_is_excluded_there_is_nothing_to_say():
     assert "ann: alone" in found.notes[0]
 
 
-# --- Units withheld from a grader are not put to it -----------------------------------------------
-ALL_UNITS = [f"u{n:02}" for n in range(40)]
+# --- Units withheld from a grader ---------------------------------------------------------------
+ALL_UNITS = [f"u{n:05d}" for n in range(40)]
 WITHHELD = frozenset(ALL_UNITS[:20])
-WITHHOLDING = Scale("r", ("no", "yes"), withheld={"new": WITHHELD})
 
 
-def labels(scale: Scale = WITHHOLDING) -> LabelMatrix:
-    """A person and an old grader label all units, the new grader those not withheld but one."""
-    given = {"ann": ALL_UNITS, "old": ALL_UNITS, "new": ALL_UNITS[20:-1]}
-    rows = [
-        {"unit_id": unit, "rater_id": rater, "label": "yes", "rubric": "r"}
-        | {"rater_kind": "human" if rater == "ann" else "model"}
-        for rater, units in given.items()
-        for unit in units
-    ]
-    return encode(combine_readings(validate_ratings(pd.DataFrame(rows)), scale), scale)
-
-
-def coverage(found: LabelMatrix) -> dict[str, tuple[float, int]]:
-    folded, frequency = found.folded()
-    rows = ResultRows("r")
-    add_coverage_rows(rows, folded, Resamples(frequency, 20, np.random.default_rng(1)))
-    return {key[3]: (row["estimate"], row["n_units"]) for key, row in rows.rows.items()}
-
-
-def test_a_withheld_unit_is_not_put_to_its_grader_and_is_to_all_others():
-    found = labels()
-    put = {name: int(found.put_to(at).sum()) for at, name in enumerate(found.raters)}
-    assert put == {"ann": 40, "old": 40, "new": 20}
-
-
-def test_what_is_withheld_from_a_grader_is_withheld_from_its_parts_by_method():
-    rows = [
-        {"unit_id": unit, "rater_id": rater, "label": "yes", "rubric": "r"}
-        | {"rater_kind": "human" if rater == "ann" else "model"}
-        | ({"p_positive": 0.9, "prob_method": method} if rater == "new" else {})
-        for rater, units in {"ann": ALL_UNITS, "new": ALL_UNITS[20:]}.items()
-        for unit, method in zip(units, ["logprobs", "draws"] * 20, strict=False)
-    ]
-    ratings, _ = methods_apart(validate_ratings(pd.DataFrame(rows)), "r")
-    found = encode(combine_readings(ratings, WITHHOLDING), WITHHOLDING)
-    put = {name: int(found.put_to(at).sum()) for at, name in enumerate(found.raters)}
-    assert put == {"ann": 40, "new (draws)": 20, "new (logprobs)": 20}
+def coverage(*tables: pd.DataFrame, withheld: dict | None = None) -> dict[str, tuple]:
+    """The share of the units put to each rater that it answered, and their number."""
+    scale = Scale("r", ("no", "yes"), withheld=withheld or {})
+    ratings = pd.concat(tables, ignore_index=True).assign(rubric="r")
+    rows = rows_of(analyse(ratings, None, [scale], resamples=20), "coverage")
+    return {row["rater_b"]: (row["estimate"], row["n_units"]) for _, row in rows.iterrows()}
 
 
 def test_coverage_has_no_missing_answers_where_a_grader_is_not_judged():
-    assert coverage(labels()) == {"ann": (1.0, 40), "old": (1.0, 40), "new": (19 / 20, 20)}
-    assert coverage(labels(Scale("r", ("no", "yes"))))["new"] == (19 / 40, 40)
+    """A person and an old grader label all units, the new grader those not withheld but one."""
+    every = ["yes"] * 40
+    new = ["-"] * 20 + ["yes"] * 19 + ["-"]
+    table = ratings_of({"ann": every, "old": every, "new": new}, ["old", "new"])
+    whole = {"ann": (1.0, 40), "old": (1.0, 40)}
+    assert coverage(table, withheld={"new": WITHHELD}) == whole | {"new": (19 / 20, 20)}
+    assert coverage(table, withheld={"another": WITHHELD}) == whole | {"new": (19 / 40, 40)}
 
 
-def test_units_that_differ_in_what_is_withheld_are_not_folded_together():
-    found = labels()
-    assert len(found.folded()[0].codes) == 3, "withheld, answered, not answered"
-    nothing = labels(Scale("r", ("no", "yes"), withheld={"another": WITHHELD}))
-    assert nothing.withheld is None
-    assert len(nothing.folded()[0].codes) == 2
+def test_what_is_withheld_from_a_grader_is_withheld_from_its_parts_by_method():
+    stated = ["-"] * 20 + ["yes"] * 20
+    parts = [
+        ratings_of({"new": stated}, ["new"], {"new": [0.9] * 40}).assign(prob_method=method)
+        for method in ("draws", "logprobs")
+    ]
+    both = pd.concat([parts[0][::2], parts[1][1::2]])
+    found = coverage(ratings_of({"ann": ["yes"] * 40}), both, withheld={"new": WITHHELD})
+    assert found == {"ann": (1.0, 40), "new (draws)": (0.5, 20), "new (logprobs)": (0.5, 20)}
 
 
 # --- What the units table says of the rated units -------------------------------------------------

@@ -18,7 +18,6 @@ from sklearn.model_selection import GroupKFold
 
 from benchmarks import calibration as benchmark
 from evenhand.analysis import Scale, analyse
-from evenhand.analysis.agreement import coefficients as c
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.combine import combine_readings, pair_verdicts
@@ -33,7 +32,6 @@ from evenhand.analysis.thresholds.rows import (
 from evenhand.analysis.thresholds.sweep import (
     CURVE_POINTS,
     OBJECTIVES,
-    Outcomes,
     advise,
     calibrate,
     draws_needed,
@@ -80,14 +78,6 @@ def test_sweep_is_exact_in_every_resample(rng, name):
         assert each[found.threshold[row]] == pytest.approx(found.tuned[row])
         course = [each[at] for at in found.curve.thresholds]
         assert found.curve.values[row] == pytest.approx(course)
-
-
-def test_the_kappa_of_the_sweep_is_that_of_everywhere_else(rng):
-    tables = rng.integers(0, 4, (500, 2, 2)).astype(float)
-    affirmed, others = tables.sum(axis=2).T
-    kappa = OBJECTIVES["kappa"](Outcomes(tables[:, 0, 0], tables[:, 1, 0], affirmed, others))
-    with np.errstate(invalid="ignore"):
-        assert kappa == pytest.approx(c.cohen_kappa(tables), nan_ok=True)
 
 
 def test_the_default_is_kept_where_it_is_as_good_as_any():
