@@ -45,3 +45,18 @@ def study(
         chance = np.where(truth, sensitivity, 1.0 - specificity)
         add(grader, "model", rng.random(len(truth)) < chance, np.ones(len(truth), dtype=bool))
     return pd.concat(parts, ignore_index=True), table
+
+
+def both_sides(
+    rng: np.random.Generator,
+    graders: Mapping[str, Sequence[tuple[float, float]]],
+    rates: Sequence[Sequence[float]],
+    **sizes: int,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The same of answers to side a and to side b, with these rates by subject."""
+    labels, tables = [], []
+    for side, of_side in zip("ab", rates, strict=True):
+        ratings, units = study(rng, graders, rates=of_side, **sizes)
+        labels.append(ratings.assign(unit_id=ratings["unit_id"] + f"|{side}"))
+        tables.append(units.assign(unit_id=units["unit_id"] + f"|{side}", side=side))
+    return pd.concat(labels, ignore_index=True), pd.concat(tables, ignore_index=True)

@@ -21,7 +21,6 @@ from evenhand.analysis.bootstrap.resamples import Bootstrap
 from evenhand.analysis.distributions import (
     add_distribution_rows,
     right_by_others,
-    right_labels,
     right_without_one,
 )
 from evenhand.analysis.labels.combine import combine_readings
@@ -81,13 +80,6 @@ def test_halves_of_a_hundred_people_by_scipy():
     )
 
 
-@pytest.mark.parametrize("counts", UNITS.values(), ids=list(UNITS))
-def test_what_leaves_one_person_out(counts):
-    people, given = people_of(counts), np.array([counts], dtype=float)
-    differ = np.mean([a != b for a, b in combinations(people, 2)])
-    assert distances.disagreement(given) == pytest.approx([differ])
-
-
 def simulated(n: int, shape: tuple[float, ...], units: int = 16000) -> tuple[Array, Array, Array]:
     """What all people say (units, q), how many of n drawn from them do, and a grader's opinion."""
     rng = np.random.default_rng(n)
@@ -135,12 +127,6 @@ def test_halves_carried_on_to_all(n, shape):
     assert abs(by_root / true - 1) > {5: 0.08, 10: 0.03, 100: 0.002}[n]
 
 
-def test_people_who_never_differ_are_no_distance_apart():
-    none = np.zeros(3)
-    assert distances.between_whole_groups(none, none, np.full(3, 2.0)).tolist() == [0, 0, 0]
-    assert np.isnan(distances.worth_people(np.array([0.2]), np.array([0.0]))).all()
-
-
 @pytest.mark.parametrize("m", [1, 3, 20])
 def test_the_shares_of_m_people_are_worth_m_people(m):
     rng = np.random.default_rng(m)
@@ -167,11 +153,6 @@ def test_one_person_is_left_out_at_a_time(counts, share):
     assert right_without_one(given_counts, share)[0] == pytest.approx(right.mean(axis=0))
     own = right[np.arange(len(people)), people].mean()
     assert right_by_others(given_counts, share) == pytest.approx([own])
-
-
-def test_a_label_that_one_person_gave_is_not_right():
-    counts = np.array([[4.0, 1.0], [8.0, 2.0], [19.0, 1.0]])
-    assert right_labels(counts, 0.1).tolist() == [[True, False], [True, True], [True, False]]
 
 
 NAMES = ("no", "unsure", "yes")
@@ -232,10 +213,6 @@ def test_only_where_enough_people_labelled(number, units, any_rows):
     given = shares(units)
     rows = rows_of(people(given, number), grader("g", given))
     assert bool(rows.rows) == bool(any_rows)
-
-
-def test_nothing_without_graders():
-    assert not rows_of(people(shares(40), 6)).rows
 
 
 def test_units_that_too_few_people_labelled_do_not_count():

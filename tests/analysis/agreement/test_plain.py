@@ -528,8 +528,14 @@ def test_a_grader_identical_to_every_human():
 def test_no_annotator_with_enough_units():
     found = a.alt_test([[0, 0], [1, 1]] * 10, [0, 1] * 10, **BINARY)
     assert math.isnan(found.winning_rate)
-    assert CASES["alt-test: annotators all below min items"]["winning_rate"] is None
+    case = CASES["alt-test: annotators all below min items"]
+    assert case["winning_rate"] is None
     assert not found.passed
+    few = analyse_labels(dict.fromkeys(("ann", "ben", "g"), "01" * 14), SCALE, resamples=50)
+    for statistic in ("alt_test_winning_rate", "alt_test_advantage"):
+        row = row_of(few, statistic, "humans", "g")
+        assert math.isnan(row["estimate"])
+        assert row["note"].startswith(case["reason"])
 
 
 def test_means_over_pairs_say_what_they_are_over():

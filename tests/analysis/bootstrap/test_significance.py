@@ -353,15 +353,6 @@ def test_degenerate_data():
     assert not np.isnan(found.p[1:, 0]).any()
 
 
-def test_order_and_weight_do_not_matter(rng):
-    cluster = np.repeat(np.arange(30), 3)
-    part, outcome = rng.integers(0, 3, 90), rng.random(90)
-    (found,) = of(parts(outcome, part, cluster))
-    mixed = rng.permutation(90)
-    (other,) = of(parts(outcome[mixed], part[mixed], cluster[mixed], np.full((90, 1), 7.0)))
-    assert other.adjusted == pytest.approx(found.adjusted)
-
-
 def test_notes_say_each_p_and_how_many_there_are():
     part = np.repeat([0, 1, 3], 20)
     (notes,) = max_t_notes([parts([0.0] * 20 + [1.0] * 40, part)])

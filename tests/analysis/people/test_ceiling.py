@@ -201,13 +201,3 @@ def test_a_constant_can_pass_and_gets_no_verdict_for_it():
     assert rate.loc["baseline:constant", "estimate"] == rate.loc["g", "estimate"] == 1.0
     assert "passes (at 0.5; no verdict)" in rate.loc["g", "note"]
     assert [verdict["verdict"] for verdict in found.verdicts] != ["may_stand_in"]
-
-
-def test_annotators_with_few_units_are_not_eligible():
-    results = analyse_labels(
-        {"ann": "12" * 14, "ben": "12" * 14, "g": "12" * 14}, Scale("", ("1", "2")), resamples=50
-    ).results
-    for statistic in ("alt_test_winning_rate", "alt_test_advantage"):
-        row = _rows(results, statistic).loc["g"]
-        assert np.isnan(row["estimate"])
-        assert row["note"].startswith("no_eligible_annotator")

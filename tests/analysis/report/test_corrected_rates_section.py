@@ -18,7 +18,7 @@ from evenhand.analysis.report.blocks import Chart
 from evenhand.analysis.report.document import sections_of
 from evenhand.analysis.report.source import BesidePublished
 from evenhand.study.settings.published import PublishedFigures
-from tests.analysis.graded_studies import YES, study
+from tests.analysis.graded_studies import YES, both_sides, study
 
 pytestmark = pytest.mark.slow
 
@@ -30,22 +30,6 @@ def text_of(written: Callable[..., Path], analysis: Analysis) -> str:
 
 def part_of(text: str, section: str) -> str:
     return text.split(f"## {section}\n")[1].split("\n## ")[0]
-
-
-def both_sides(
-    seed: int,
-    graders: dict[str, list[tuple[float, float]]],
-    rates: tuple[tuple[float, ...], tuple[float, ...]],
-    **sizes: int,
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Ratings and units of answers to side a and to side b, with these rates by subject."""
-    rng = np.random.default_rng(seed)
-    labels, tables = [], []
-    for side, of_side in zip("ab", rates, strict=True):
-        ratings, units = study(rng, graders, rates=of_side, **sizes)
-        labels.append(ratings.assign(unit_id=ratings["unit_id"] + f"|{side}"))
-        tables.append(units.assign(unit_id=units["unit_id"] + f"|{side}", side=side))
-    return pd.concat(labels, ignore_index=True), pd.concat(tables, ignore_index=True)
 
 
 def test_corrected_rates_in_sentences(written):
@@ -97,7 +81,7 @@ def by_side() -> Analysis:
     less, s0 on side a more, s1 as often, s2 on side a alone in the second rubric.
     """
     rates = (0.7, 0.3, 0.35), (0.2, 0.3, 0.35)
-    ratings, units = both_sides(8, {"g": [(0.9, 0.9)] * 3}, rates)
+    ratings, units = both_sides(np.random.default_rng(8), {"g": [(0.9, 0.9)] * 3}, rates)
     number = units["cluster_id"].str[1:].astype(int)
     units["topic"] = np.where(number % 2, "war", "tax")
     missing = units[(units["subject"] == "s2") & (units["topic"] == "tax")]["unit_id"]
@@ -166,7 +150,7 @@ def test_sides_without_subjects_and_a_second_side_that_is_favoured(written):
     """Said once for all graders, the larger side first; of answers where no subject is named."""
     graders = {"g": [(0.9, 0.9)] * 2, "h": [(0.9, 0.9)] * 2}
     rates = (0.2, 0.5), (0.7, 0.5)
-    ratings, units = both_sides(8, graders, rates, pairs=300, labelled=120)
+    ratings, units = both_sides(np.random.default_rng(8), graders, rates, pairs=300, labelled=120)
     units["topic"] = "t" + (units["cluster_id"].str[1:].astype(int) % 14).astype(str)
     ratings = ratings[~ratings["unit_id"].str.endswith("s1|b")]
     scale = [replace(YES, unit="response")]
@@ -225,7 +209,7 @@ def test_everything_labelled_is_said_once_as_annotators_own_beside_published_rat
     """The published design, when people are done: nothing is corrected, and all is compared."""
     graders = {"g": [(0.9, 0.9)] * 2, "h": [(0.7, 0.9)] * 2}
     rates = (0.9, 0.3), (0.6, 0.3)
-    ratings, units = both_sides(3, graders, rates, pairs=150, labelled=150)
+    ratings, units = both_sides(np.random.default_rng(3), graders, rates, pairs=150, labelled=150)
     units["topic"] = np.where(units["cluster_id"].str[1:].astype(int) % 2, "war", "tax")
     figure = {"rubric": "R", "statistic": "rate_ppi", "between": "subjects", "unit": "percent"}
     declared = PublishedFigures.model_validate(
@@ -282,7 +266,7 @@ def test_before_annotators_label_graders_rates_are_shown_as_they_are(written):
 def test_of_graders_alone_the_first_is_said_to_favour_a_side(written):
     """Not all of them at once under the name of the first."""
     graders = {"g": [(0.9, 0.9)], "h": [(0.9, 0.9)]}
-    ratings, units = both_sides(6, graders, ((0.9,), (0.2,)), pairs=60)
+    ratings, units = both_sides(np.random.default_rng(6), graders, ((0.9,), (0.2,)), pairs=60)
     ratings = ratings[ratings["rater_kind"] == "model"]
     found = analyse(ratings, units, [replace(YES, unit="response")], resamples=50)
     said = part_of(text_of(written, found), "Direction").split("Each pair has two sides")[0]

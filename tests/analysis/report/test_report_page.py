@@ -142,14 +142,6 @@ def test_paper_shows_what_was_unfolded_and_no_more_in_black(opened):
     assert page.evaluate("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
 
 
-def test_pictures_say_what_they_show(opened):
-    page = opened()
-
-    for picture in page.locator("figure.chart svg").all():
-        assert len(picture.get_attribute("aria-label") or "") > 60
-        assert picture.get_attribute("role") == "img"
-
-
 def saved(page: Page, button: str, at: int = 0) -> tuple[str, str]:
     """The name and the text of what a button hands over."""
     with page.expect_download() as handed:
