@@ -32,6 +32,7 @@ from evenhand.analysis.report.source import Source
 from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.types import Array
 from evenhand.study.tables.ratings import validate_ratings
+from tests.analysis.make import ratings_of
 from tests.ratings_files import read_ratings
 
 UNITS = {
@@ -168,12 +169,8 @@ def shares(units: int, q: int = 3, seed: int = 0) -> Array:
 def people(given: Array, number: int, names: Sequence[str] = NAMES) -> pd.DataFrame:
     """So many people's labels of each unit, drawn from its shares (units, q)."""
     rng = np.random.default_rng(7)
-    rows = [
-        {"unit_id": f"u{unit:03}", "rater_id": f"r{rater}", "rater_kind": "human", "label": label}
-        for unit, each in enumerate(given)
-        for rater, label in enumerate(rng.choice(names, number, p=each))
-    ]
-    return pd.DataFrame(rows)
+    labels = np.transpose([rng.choice(names, number, p=each) for each in given])
+    return ratings_of({f"r{rater}": own for rater, own in enumerate(labels)})
 
 
 def grader(
@@ -182,7 +179,7 @@ def grader(
     """A grader whose label is the likeliest of what it states, (units, q)."""
     rows = []
     for unit, each in enumerate(stated):
-        row = {"unit_id": f"u{unit:03}", "rater_id": name, "rater_kind": "model"}
+        row = {"unit_id": f"u{unit:05d}", "rater_id": name, "rater_kind": "model"}
         row["label"] = names[int(each.argmax())]
         if probabilities:
             row["probabilities"] = json.dumps(dict(zip(names, each.tolist(), strict=True)))
@@ -218,9 +215,9 @@ def test_only_where_enough_people_labelled(number, units, any_rows):
 def test_units_that_too_few_people_labelled_do_not_count():
     given = shares(40)
     some = people(given, 5)
-    fewer = some[~((some["rater_id"] == "r4") & (some["unit_id"] < "u010"))]
+    fewer = some[~((some["rater_id"] == "r4") & (some["unit_id"] < "u00010"))]
     rows = rows_of(fewer, grader("g", given))
-    alone = rows_of(some[some["unit_id"] >= "u010"], grader("g", given))
+    alone = rows_of(some[some["unit_id"] >= "u00010"], grader("g", given))
     assert row_of(rows, "total_variation", "g")["n_units"] == 30
     for statistic in ("squared_distance", "forced_choice_agreement"):
         first, second = (row_of(each, statistic, "g")["estimate"] for each in (rows, alone))

@@ -9,12 +9,13 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import bootstrap, norm, t
 from statsmodels.stats.proportion import proportion_confint
 
 from benchmarks.corrected_rates import LUMPY, TAIL, Key, lumpy, lumpy_rate, run_cell
-from evenhand.analysis import Scale
+from evenhand.analysis import Scale, StudyFacts, analyse
 from evenhand.analysis.bootstrap.intervals import (
     Chance,
     Interval,
@@ -40,9 +41,10 @@ from evenhand.analysis.bootstrap.shares import (
     share_interval,
     wilson,
 )
+from evenhand.analysis.results import BASELINES
 from evenhand.analysis.statistics import statistics
 from evenhand.errors import InputError
-from tests.analysis.make import analyse_labels
+from tests.analysis.make import analyse_labels, ratings_of, rows_of
 
 
 def test_bca_is_what_scipy_has_on_the_same_data():
@@ -441,3 +443,87 @@ def test_both_tails_hold_in_lumpy_clusters_for_own_and_corrected_rates(name, clu
     for of in ("people", "ppi"):
         tally = found[Key(clusters, name, of)]
         assert max(tally.below, tally.above) <= (TAIL + 0.01) * tally.runs, of
+
+
+# --- Where everybody agrees no interval is a single number ----------------------------------------
+PAIRS, OTHERS = 60, 80
+PEOPLE, GRADERS = ("ann", "ben", "cid"), ("bot", "bot2")
+PLACES = {"threshold"}
+"""A place or a cut is one of a few numbers: that no resample moves it is an answer."""
+
+
+def everybody_agrees(*, alike: bool, probabilities: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """60 pairs that all label and 80 that only graders do, of three subjects; all say "y" to
+    everything if `alike`, else to every other unit.
+    """
+    units = pd.DataFrame(
+        [
+            (f"p{pair}", f"s{subject}", f"t{pair % 2}", f"g{pair % 3}", pair, subject)
+            for pair in range(PAIRS + OTHERS)
+            for subject in range(3)
+        ],
+        columns=["cluster_id", "subject", "topic", "group", "pair", "number"],
+    )
+    yes = alike | ((units.pop("number") + units["pair"]) % 2 == 1)
+    label = np.where(yes, "y", "n")
+    by_people = np.where(units.pop("pair") < PAIRS, label, "-")
+    labels = dict.fromkeys(PEOPLE, by_people) | dict.fromkeys(GRADERS, label)
+    stated = dict.fromkeys(GRADERS, np.where(yes, 0.9, 0.1)) if probabilities else None
+    units.insert(0, "unit_id", [f"u{n:05d}" for n in range(len(units))])
+    return ratings_of(labels, GRADERS, stated), units
+
+
+def results_of(ratings: pd.DataFrame, units: pd.DataFrame, method: str) -> pd.DataFrame:
+    scale = Scale("", ("y", "n"), affirmative=frozenset("y"))
+    asked = {"slices": ["topic"], "groups": ["group"], "interval": method}
+    facts = StudyFacts(strata=("topic",))
+    return analyse(ratings, units, [scale], resamples=200, facts=facts, **asked).results
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["percentile", "bca"])
+@pytest.mark.parametrize("probabilities", [False, True])
+@pytest.mark.parametrize("alike", [False, True])
+def test_no_interval_is_a_single_number(alike, probabilities, method):
+    ratings, units = everybody_agrees(alike=alike, probabilities=probabilities)
+    results = results_of(ratings, units, method)
+    assert results["low"].notna().sum() > 300
+    single = results[results["high"] - results["low"] < 1e-9]
+    # The kappa of a baseline is 0 by construction, whatever anybody says.
+    constant = single["rater_b"].isin(BASELINES) & (single["estimate"] == 0)
+    kappas = single["statistic"].str.contains("kappa")
+    left = single[~(constant & kappas) & ~single["statistic"].isin(PLACES)]
+    assert left["statistic"].tolist() == []
+    inside = results.dropna(subset=["low"])
+    assert (inside["low"] <= inside["estimate"] + 1e-9).all()
+    assert (inside["high"] >= inside["estimate"] - 1e-9).all()
+
+
+@pytest.mark.slow
+def test_the_intervals_are_those_of_the_clusters_that_might_differ():
+    ratings, units = everybody_agrees(alike=False, probabilities=False)
+    results = results_of(ratings, units, "percentile")
+    rows = results[(results["subset"] == "all|binary") & (results["at"] == "")]
+    found = rows.set_index(["statistic", "rater_a", "rater_b"])[["estimate", "low", "high"]]
+    share, affirmed = 1 - 0.025 ** (1 / PAIRS), (ratings["label"] == "y").mean()
+    apart = 2 * affirmed * (1 - affirmed)
+    for statistic, expected in (
+        ("observed_agreement", [1.0, 1 - share, 1.0]),
+        ("cohen_kappa", [1.0, 1 - share / apart, 1.0]),
+        ("human_ceiling_difference", [0.0, -share / apart, share / apart]),
+    ):
+        assert found.loc[(statistic, "humans", "bot")].tolist() == pytest.approx(expected)
+
+
+def test_nobody_affirmed_anything_is_no_proof_that_nobody_would():
+    """By subject 60 pairs are labelled and 140 graded: people's sample says how sure that is."""
+    ratings, units = everybody_agrees(alike=True, probabilities=False)
+    ratings["label"] = "n"
+    results = results_of(ratings, units, "percentile")
+    for statistic, clusters in (("rate_human", PAIRS), ("rate_raw", 140), ("rate_ppi", PAIRS)):
+        rows = rows_of(results, statistic, subset="all|binary")
+        assert len(rows) > 0
+        assert (rows["estimate"] == 0).all()
+        assert (rows["low"] == 0).all()
+        upper = 1 - 0.025 ** (1 / clusters)
+        assert rows["high"].to_numpy() == pytest.approx(np.full(len(rows), upper))

@@ -127,14 +127,12 @@ SCALE = Scale("", ("x", "y"))
 
 def session(labels: dict[str, str], seconds: dict[str, list[float]] | None = None) -> pd.DataFrame:
     """Labels by rater, one letter a unit, given in the order of the units a second apart."""
-    rows = []
-    for rater, given in labels.items():
-        for n, label in enumerate(given):
-            row = {"unit_id": f"u{n:03}", "rater_id": rater, "rater_kind": "human", "label": label}
-            row["created_at"] = f"2026-03-02T10:{n // 60:02}:{n % 60:02}+00:00"
-            row["seconds"] = (seconds or {}).get(rater, [10.0] * len(given))[n]  # type: ignore[assignment]
-            rows.append(row)
-    return pd.DataFrame(rows)
+    ratings = ratings_of(labels)
+    unit = ratings["unit_id"].str[1:].astype(int)
+    took = zip(ratings["rater_id"], unit, strict=True)
+    ratings["seconds"] = [(seconds or {}).get(who, [10.0] * 999)[n] for who, n in took]
+    ratings["created_at"] = [f"2026-03-02T10:{n // 60:02}:{n % 60:02}+00:00" for n in unit]
+    return ratings
 
 
 def found(ratings: pd.DataFrame, units: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -211,17 +209,9 @@ def ratings() -> pd.DataFrame:
     rng = np.random.default_rng(5)
     first = rng.choice(["y", "n"], 120)
     second = np.where(np.arange(120) < 60, rng.choice(["y", "n"], 120), first)
-    rows = [
-        {
-            "unit_id": f"u{n}",
-            "rater_id": rater,
-            "label": label,
-            "created_at": f"2026-03-{1 + n // 24:02d}T{n % 24:02d}:00:00+00:00",
-        }
-        for n in range(120)
-        for rater, label in (("ann", first[n]), ("ben", second[n]))
-    ]
-    return pd.DataFrame(rows).assign(rubric="calm", rater_kind="human")
+    ratings = ratings_of({"ann": first, "ben": second}).sort_values(["unit_id", "rater_id"])
+    hours = [f"2026-03-{1 + n // 24:02d}T{n % 24:02d}:00:00+00:00" for n in range(120)]
+    return ratings.assign(rubric="calm", created_at=np.repeat(hours, 2)).reset_index(drop=True)
 
 
 def test_the_kappa_of_each_cut_is_that_of_the_labels_so_far(ratings):

@@ -27,33 +27,22 @@ from evenhand.analysis.subjects.scores import (
     spearman,
 )
 from tests.analysis.graded_studies import YES, study
-from tests.analysis.make import rows_of
+from tests.analysis.make import ratings_of, rows_of
 
 
 def _response_study() -> tuple[pd.DataFrame, pd.DataFrame]:
     """Two subjects, two pairs, both sides; one human and two graders, written out."""
-    units = [
-        (f"{pair}|{subject}|{side}", pair, subject, side)
-        for pair in ("p1", "p2")
-        for subject in ("s1", "s2")
-        for side in ("a", "b")
-    ]
-    #           p1 s1    p1 s2    p2 s1    p2 s2
-    given = {
+    keys = [(pair, s, side) for pair in ("p1", "p2") for s in ("s1", "s2") for side in "ab"]
+    units = pd.DataFrame(keys, columns=["cluster_id", "subject", "side"])
+    units.insert(0, "unit_id", [f"u{n:05d}" for n in range(8)])
+    #      p1 s1    p1 s2    p2 s1    p2 s2
+    p = [0.9, 0.2, 0.3, 0.6, 0.1, 0.8, 0.0, 0.9]
+    labels = {
         "ann": ["y", "n", "n", "n", "y", "y", "n", "y"],
         "hard": ["n", "n", "y", "n", "y", "n", "", "y"],
-        "prob": [0.9, 0.2, 0.3, 0.6, 0.1, 0.8, 0.0, 0.9],
+        "prob": ["y" if each >= 0.5 else "n" for each in p],
     }
-    rows = []
-    for rater, labels in given.items():
-        for (unit, *_), label in zip(units, labels, strict=True):
-            p = label if isinstance(label, float) else np.nan
-            text = label if isinstance(label, str) else ("y" if label >= 0.5 else "n")
-            kind = "human" if rater == "ann" else "model"
-            rows.append((unit, rater, kind, text, p))
-    columns = ["unit_id", "rater_id", "rater_kind", "label", "p_positive"]
-    ratings = pd.DataFrame(rows, columns=columns)
-    return ratings, pd.DataFrame(units, columns=["unit_id", "cluster_id", "subject", "side"])
+    return ratings_of(labels, ["hard", "prob"], {"prob": p}), units
 
 
 def test_the_pair_rule():
@@ -88,16 +77,11 @@ def test_the_pair_rule():
 
 def test_scores_are_compared_on_the_units_that_both_scored(rng):
     """A grader that left out what it would have got wrong agrees on what is left."""
-    rows, units = [], []
-    for subject, share in enumerate((0.2, 0.5, 0.7, 0.9)):
-        for pair in range(40):
-            unit = f"p{pair}|s{subject}"
-            units.append((unit, f"p{pair}", f"s{subject}", ""))
-            label = "y" if rng.random() < share else "n"
-            rows.append((unit, "ann", "human", label))
-            rows.append((unit, "g", "model", label if pair % 2 else ""))
-    ratings = pd.DataFrame(rows, columns=["unit_id", "rater_id", "rater_kind", "label"])
-    table = pd.DataFrame(units, columns=["unit_id", "cluster_id", "subject", "side"])
+    people = np.where(rng.random((4, 40)) < [[0.2], [0.5], [0.7], [0.9]], "y", "n").ravel()
+    ratings = ratings_of({"ann": people, "g": np.where(np.arange(160) % 2, people, "")})
+    table = pd.DataFrame({"unit_id": ratings["unit_id"].unique(), "side": ""})
+    table["cluster_id"] = [f"p{n % 40}" for n in range(160)]
+    table["subject"] = [f"s{n // 40}" for n in range(160)]
     scale = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}), unit="pair")
     results = analyse(ratings, table, [scale], resamples=300).results
     found = results[results["statistic"].isin(["spearman", "kendall", "pearson"])]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -18,28 +19,34 @@ from evenhand.analysis.report import ReportContext, render_routing_text, write_r
 from evenhand.analysis.thresholds.routing import AboveCut, candidate_cuts, promised_cut
 from evenhand.errors import InputError
 from evenhand.rubrics import load_rubric
+from tests.analysis.make import ratings_of
 
 SCALE = Scale("tone", ("x", "y"))
-SECONDS = 36.0
 
 
-def study(right: list[bool], confidence: list[float], *, timed: bool = True) -> pd.DataFrame:
-    """Two people who agree, at 36 seconds a label, and a grader so sure of its label."""
-    rows = []
-    for n, (agrees, sure) in enumerate(zip(right, confidence, strict=True)):
-        unit, label = f"u{n:04d}", "xy"[n % 2]
-        said = label if agrees else "yx"[n % 2]
-        shares = {key: sure if key == said else 1 - sure for key in "xy"}
-        rows += [(unit, who, "human", label, "", SECONDS) for who in ("ann", "ben")]
-        rows.append((unit, "g", "model", said, json.dumps(shares), 1.0))
-    names = ["unit_id", "rater_id", "rater_kind", "label", "probabilities", "seconds"]
-    table = pd.DataFrame(rows, columns=names).assign(rubric="tone")
-    return table if timed else table.drop(columns="seconds")
+def graded(
+    said: Sequence[str], people: Sequence[str], confidence: Sequence[float], scale: Scale
+) -> pd.DataFrame:
+    """Two people who agree, and a grader that gives its label this probability."""
+    ratings = ratings_of({"ann": people, "ben": people, "g": said}).assign(rubric=scale.name)
+    others = len(scale.categories) - 1
+    stated = [
+        json.dumps({key: p if key == own else (1 - p) / others for key in scale.categories})
+        for own, p in zip(said, confidence, strict=True)
+    ]
+    ratings["probabilities"] = np.where(ratings["rater_id"] == "g", np.tile(stated, 3), "")
+    return ratings
+
+
+def study(right: list[bool], confidence: list[float]) -> pd.DataFrame:
+    """The same where so many of the grader's labels are right."""
+    people = ["xy"[n % 2] for n in range(len(right))]
+    said = ["xy"[(n + (not agrees)) % 2] for n, agrees in enumerate(right)]
+    return graded(said, people, confidence, SCALE)
 
 
 def analysed(ratings: pd.DataFrame, **settings: object) -> Analysis:
-    units = None
-    return analyse(ratings, units, [SCALE], resamples=100, **settings)
+    return analyse(ratings, None, [SCALE], resamples=100, **settings)
 
 
 def routed(found: Analysis) -> pd.DataFrame:
@@ -296,21 +303,6 @@ def test_a_promise_is_broken_in_one_study_of_twenty_at_most(clusters, units, rng
 SIDES = Scale.from_rubric(load_rubric("stance"))
 
 
-def sided_study(
-    said: list[str], people: list[str], confidence: list[float], scale: Scale = SIDES
-) -> pd.DataFrame:
-    """Two people who agree, and a grader that gives its label this probability."""
-    rows = []
-    for n, (own, theirs, p) in enumerate(zip(said, people, confidence, strict=True)):
-        unit = f"u{n:04d}"
-        rows += [(unit, who, "human", theirs, "") for who in ("ann", "ben")]
-        rest = (1 - p) / (len(scale.categories) - 1)
-        shares = {key: p if key == own else rest for key in scale.categories}
-        rows.append((unit, "g", "model", own, json.dumps(shares)))
-    names = ["unit_id", "rater_id", "rater_kind", "label", "probabilities"]
-    return pd.DataFrame(rows, columns=names).assign(rubric=scale.name)
-
-
 def filtered(ratings: pd.DataFrame, scale: Scale = SIDES, **rule: float) -> pd.DataFrame:
     found = analyse(ratings, None, [scale], resamples=200, **rule)
     rows = found.results[found.results["statistic"].str.startswith("confidence_")]
@@ -326,7 +318,7 @@ def surer_is_better() -> pd.DataFrame:
     """
     people = ["3"] * 60 + ["1"] * 20 + ["1"] * 10 + ["U"] * 10
     said = ["4"] * 60 + ["2"] * 16 + ["4"] * 4 + ["4"] * 10 + ["U"] * 5 + ["4"] * 5
-    return sided_study(said, people, [0.95] * 60 + [0.8] * 20 + [0.6] * 20)
+    return graded(said, people, [0.95] * 60 + [0.8] * 20 + [0.6] * 20, SIDES)
 
 
 def test_the_curve_is_what_counting_gives(surer_is_better):
@@ -353,7 +345,7 @@ def test_cuts_to_try_are_bounded_and_occur(rng):
 def test_without_coarser_categories_the_categories_themselves_count():
     """No affirmative options either: units of one pattern must not be folded into one."""
     plain = Scale("tone", ("x", "y"))
-    ratings = sided_study(["x"] * 60 + ["y"] * 60, ["x"] * 120, [0.9] * 60 + [0.6] * 60, plain)
+    ratings = graded(["x"] * 60 + ["y"] * 60, ["x"] * 120, [0.9] * 60 + [0.6] * 60, plain)
     rows = filtered(ratings, plain)
     assert set(rows["subset"]) == {"all"}
     assert rows.loc[("confidence_agreement", "0.6"), "estimate"] == 0.5

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.analysis.bias import Finding
-from evenhand.analysis.bootstrap.intervals import Deciding
+from evenhand.analysis.bootstrap.intervals import Deciding, Interval
 from evenhand.analysis.injection import Attack, Outcome
 from evenhand.analysis.notes import Remark
 from evenhand.analysis.report.figures import ResultsIndex
-from evenhand.analysis.results import ResultRow
+from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.statistics import limit_shown
 from evenhand.analysis.verdicts import drift, reference, wording
 from evenhand.analysis.verdicts.case import Answers, Bounds, Case, People, Tuned, View
@@ -40,23 +40,10 @@ NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
 def row(statistic: str, low: float, estimate: float, high: float, **more: object) -> ResultRow:
-    filled = {
-        "rubric": "r",
-        "statistic": statistic,
-        "rater_a": "humans",
-        "rater_b": "g",
-        "subset": "all",
-        "at": "",
-        "n_units": 200,
-        "n_clusters": 100,
-        "estimate": estimate,
-        "low": low,
-        "high": high,
-        "note": "",
-        "remarks": (),
-        "deciding": None,
-    }
-    return filled | more  # type: ignore[return-value]
+    rows, raters = ResultRows("r"), {"rater_a": "humans", "rater_b": "g"}
+    rows.add(statistic, Interval(estimate, low, high), (200, 100), **raters, subset="all")
+    (found,) = rows.rows.values()
+    return found | more  # type: ignore[return-value]
 
 
 @st.composite
