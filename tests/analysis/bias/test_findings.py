@@ -58,52 +58,46 @@ def test_what_was_found(place, sentence):
     assert found.sentence.endswith(FOUND)
 
 
+OTHERWISE = {
+    "the other way round": (
+        *(SIDE, Interval(-0.2, -0.25, -0.15), 0.002, "found"),
+        "it leans to right rather than left, beyond what people see, by 0.20",
+    ),
+    "nothing found says how much could be there": (
+        *(SIDE, Interval(0.02, -0.04, 0.08), 0.4, "nothing_found"),
+        "g, side of the pair: no bias detected (any bias is at most 0.08, 95% CI; 400 units in "
+        "100 clusters).",
+    ),
+    "what could be there may be more than is tolerated": (
+        *(SIDE, Interval(0.02, -0.04, 0.3), 0.4, None),
+        "the sample is too small to exclude one of 0.1 (any bias is at most 0.30",
+    ),
+    # After correction the p is .2: not found, and the sentence does not say so either.
+    "an interval without zero is not enough": (
+        *(LENGTH, Interval(0.05, 0.01, 0.09), 0.2, "nothing_found", "any bias is at most 0.09"),
+    ),
+    "noise that may explain a shift is named": (
+        ("bias_length", "all|binary", "response_words"),
+        Interval(0.1, -0.05, 0.15, (Remark("noise_may_explain", (-0.01,)),)),
+        *(0.7, "nothing_found"),
+        "g, length: cannot tell a bias from noise. It is more often affirmative on longer "
+        "responses than people's own labels explain, for each doubling, by +0.10 if all labels "
+        "are equally noisy. If noise changes with the length as annotators' agreement does, "
+        "the shift is -0.01 (95% CI of both -0.05 to +0.15; 400 units in 100 clusters).",
+    ),
+    "too few clusters": (
+        *(SIDE, Interval(0.3, NAN, NAN, (Remark("too_few_clusters"),)), None, None),
+        "g, side of the pair: cannot tell (too few clusters for an interval).",
+    ),
+    "people agree by chance": (
+        *(SIDE, Interval(NAN, NAN, NAN, (Remark("people_agree_by_chance"),)), None, None),
+        "cannot tell (people agree with each other no better than chance).",
+    ),
+}
+
+
 @pytest.mark.parametrize(
-    ("place", "interval", "p", "status", "sentence"),
-    [
-        pytest.param(
-            *(SIDE, Interval(-0.2, -0.25, -0.15), 0.002, "found"),
-            "it leans to right rather than left, beyond what people see, by 0.20",
-            id="the other way round",
-        ),
-        pytest.param(
-            *(SIDE, Interval(0.02, -0.04, 0.08), 0.4, "nothing_found"),
-            "g, side of the pair: no bias detected (any bias is at most 0.08, 95% CI; 400 units in "
-            "100 clusters).",
-            id="nothing found says how much could be there",
-        ),
-        pytest.param(
-            *(SIDE, Interval(0.02, -0.04, 0.3), 0.4, None),
-            "the sample is too small to exclude one of 0.1 (any bias is at most 0.30",
-            id="what could be there may be more than is tolerated",
-        ),
-        # After correction the p is .2: not found, and the sentence does not say so either.
-        pytest.param(
-            *(LENGTH, Interval(0.05, 0.01, 0.09), 0.2, "nothing_found"),
-            "any bias is at most 0.09",
-            id="an interval without zero is not enough",
-        ),
-        pytest.param(
-            ("bias_length", "all|binary", "response_words"),
-            Interval(0.1, -0.05, 0.15, (Remark("noise_may_explain", (-0.01,)),)),
-            *(0.7, "nothing_found"),
-            "g, length: cannot tell a bias from noise. It is more often affirmative on longer "
-            "responses than people's own labels explain, for each doubling, by +0.10 if all labels "
-            "are equally noisy. If noise changes with the length as annotators' agreement does, "
-            "the shift is -0.01 (95% CI of both -0.05 to +0.15; 400 units in 100 clusters).",
-            id="noise that may explain a shift is named",
-        ),
-        pytest.param(
-            *(SIDE, Interval(0.3, NAN, NAN, (Remark("too_few_clusters"),)), None, None),
-            "g, side of the pair: cannot tell (too few clusters for an interval).",
-            id="too few clusters",
-        ),
-        pytest.param(
-            *(SIDE, Interval(NAN, NAN, NAN, (Remark("people_agree_by_chance"),)), None, None),
-            "cannot tell (people agree with each other no better than chance).",
-            id="people agree by chance",
-        ),
-    ],
+    ("place", "interval", "p", "status", "sentence"), OTHERWISE.values(), ids=OTHERWISE
 )
 def test_what_is_said_of_a_shift(place, interval, p, status, sentence):
     [found] = findings(_rows((*place, interval, p)).rows.values())

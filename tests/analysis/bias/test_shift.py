@@ -15,7 +15,7 @@ from scipy.optimize import least_squares
 from scipy.special import ndtr, ndtri
 from scipy.stats import multivariate_normal
 
-from evenhand.analysis.bias import findings, flagged
+from evenhand.analysis.bias import findings
 from evenhand.analysis.bias.expected import (
     Labelled,
     Noise,
@@ -351,52 +351,6 @@ def test_length_of_a_text_beside_the_response():
     assert (lost["at"], lost["note"]) == ("context_words", "per doubling of the context")
     said = next(each for each in findings(rows.rows.values()) if each.row["at"] == "context_words")
     assert "length of the context" in said.sentence
-
-
-@pytest.mark.slow
-def test_noise_that_grows_with_length_is_no_bias_of_a_stricter_grader():
-    """All labels of texts twice as long are twice as noisy. A strict and a lenient grader are not
-    blamed, and what cannot be told apart is named; a biased grader is found where noise is equal.
-    """
-    found = {}
-    for noisier in (2.0, 1.0):
-        made = responses(7, pairs=400, people=0)
-        n = len(made.units)
-        doublings, quality = 0.5 * made.rng.normal(size=n), made.rng.normal(size=n)
-        made.units["response_words"] = np.round(1000 * 2.0**doublings).astype(int)
-
-        def rate(
-            name: str,
-            cut: float,
-            kind: str = "model",
-            bias: float = 0.0,
-            noisier: float = noisier,
-            made: object = made,
-            quality: np.ndarray = quality,
-            doublings: np.ndarray = doublings,
-        ) -> None:
-            seen = quality + 0.8 * noisier**doublings * made.rng.normal(size=len(quality))
-            made.rate(name, np.where(seen + bias * doublings > cut, "yes", "no"), kind)
-
-        for person in "abc":
-            rate(person, 0.0, "human")
-        for name, cut, bias in (("strict", 1.0, 0.0), ("lenient", -1.0, 0.0), ("wordy", 1.0, 1.0)):
-            rate(name, cut, bias=bias)
-        rows = audited(made, RESPONSE)
-        for each in findings(rows.rows.values()):
-            if each.row["statistic"] == "bias_length":
-                found[each.grader, noisier] = each
-        if noisier == 2.0:
-            assert not [one for name in ("strict", "lenient") for one in flagged(rows, name)]
-        else:
-            assert [one.row["statistic"] for one in flagged(rows, "wordy")] == ["bias_length"]
-    for name, more in (("strict", "more"), ("lenient", "less")):
-        assert found[name, 2.0].status == "nothing_found"
-        assert found[name, 2.0].row["low"] < 0 < found[name, 2.0].row["high"]
-        said = found[name, 2.0].sentence
-        assert f"cannot tell a bias from noise. It is {more} often affirmative on longer" in said
-        assert found[name, 1.0].status == "nothing_found"
-        assert "noise" not in found[name, 1.0].sentence
 
 
 def test_units_without_a_length_take_no_part():

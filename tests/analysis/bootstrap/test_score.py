@@ -267,13 +267,6 @@ def test_the_whole_way_from_labels_agrees():
         assert low == pytest.approx(plain_lower(counts, ALPHA, kept=kept), abs=2e-4)
 
 
-@pytest.mark.slow
-def test_smaller_steps_hardly_move_a_bound():
-    for counts in drawn(3, 6, 30, 60):
-        finer = plain_lower(counts, ALPHA, step=0.05, steps=400)
-        assert plain_lower(counts, ALPHA) == pytest.approx(finer, abs=0.006)
-
-
 # --- Published intervals -------------------------------------------------------------------------
 
 

@@ -27,72 +27,50 @@ def _combined(rows: list[dict[str, object]]) -> Readings:
     return combine_readings(validate_ratings(frame), ABC)
 
 
-AB, BA = {"order": "ab"}, {"order": "ba"}
+def drawn(order: str, labels: str, *positive: float) -> list[dict[str, object]]:
+    """Draws in one order, and the probability that each states."""
+    rows = [{"order": order, "draw": n, "label": label} for n, label in enumerate(labels)]
+    return [row | {"p_positive": p} for row, p in zip(rows, positive or [None] * 9, strict=False)]
 
 
-@pytest.mark.parametrize(
-    ("rows", "label", "positive", "reason"),
-    [
-        pytest.param([AB | {"label": "B"}, BA | {"label": "B"}], "B", None, "", id="orders agree"),
-        pytest.param(
-            [AB | {"label": "A"}, BA | {"label": "B"}],
-            *("", np.nan, "order_disagreement"),
-            id="hard labels that differ between orders leave the unit unscored",
-        ),
-        pytest.param(
-            [AB | {"label": "A"}, BA | {"label": "", "unscored_reason": "refused"}],
-            *("A", None, ""),
-            id="one order without a label leaves the other standing",
-        ),
-        # A against B, though B has 4 of 6.
-        pytest.param(
-            [AB | {"draw": n, "label": label} for n, label in enumerate("AAB")]
-            + [BA | {"draw": n, "label": label} for n, label in enumerate("BBB")],
-            *("", None, "order_disagreement"),
-            id="draws combine by majority within an order first",
-        ),
-        pytest.param(
-            [AB | {"draw": n, "label": label} for n, label in enumerate("AAB")],
-            *("A", None, ""),
-            id="a majority of draws",
-        ),
-        pytest.param(
-            [{"draw": n, "label": label} for n, label in enumerate("ABAB")],
-            *("", None, "draw_tie"),
-            id="a tied majority is none",
-        ),
-        # No category, but a verdict, and so not unscored.
-        pytest.param(
-            [
-                AB | {"draw": 0, "label": "C", "p_positive": 0.8},
-                AB | {"draw": 1, "label": "C", "p_positive": 0.6},
-                BA | {"draw": 0, "label": "A", "p_positive": 0.1},
-            ],
-            *("", (0.7 + 0.1) / 2, ""),
-            id="probabilities combine by mean and both orders weigh alike",
-        ),
-        # .35, .50, .15
-        pytest.param(
-            [
-                AB | {"label": "A", "probabilities": '{"A": 0.6, "B": 0.3, "C": 0.1}'},
-                BA | {"label": "B", "probabilities": '{"A": 0.1, "B": 0.7, "C": 0.2}'},
-            ],
-            *("B", 0.15, ""),
-            id="the most probable category of averaged distributions is the label",
-        ),
-        pytest.param(
-            [AB | {"unscored_reason": "refused"}, BA | {"unscored_reason": "truncated"}],
-            *("", None, "refused"),
-            id="the first reason is kept where nothing was scored",
-        ),
-        pytest.param([{}], "", None, "no_label", id="nothing at all"),
-        pytest.param(
-            [{"p_positive": 0.7, "unscored_reason": "unparseable"}],
-            *("", None, "unparseable"),
-            id="a probability beside a reason does not count",
-        ),
-    ],
-)
+READINGS = {
+    "both orders agree": (drawn("ab", "B") + drawn("ba", "B"), "B", None, ""),
+    "hard labels that differ between orders leave the unit unscored": (
+        *(drawn("ab", "A") + drawn("ba", "B"), "", np.nan, "order_disagreement"),
+    ),
+    "one order without a label leaves the other standing": (
+        *([*drawn("ab", "A"), {"order": "ba", "unscored_reason": "refused"}], "A", None, ""),
+    ),
+    # A against B, though B has 4 of 6.
+    "draws combine by majority within an order first": (
+        *(drawn("ab", "AAB") + drawn("ba", "BBB"), "", None, "order_disagreement"),
+    ),
+    "a majority of draws": (drawn("ab", "AAB"), "A", None, ""),
+    "a tied majority is none": (drawn("ab", "ABAB"), "", None, "draw_tie"),
+    # No category, but a verdict, and so not unscored.
+    "probabilities combine by mean and both orders weigh alike": (
+        *(drawn("ab", "CC", 0.8, 0.6) + drawn("ba", "A", 0.1), "", (0.7 + 0.1) / 2, ""),
+    ),
+    # .35, .50, .15
+    "the most probable category of averaged distributions is the label": (
+        [
+            {"order": "ab", "label": "A", "probabilities": '{"A": 0.6, "B": 0.3, "C": 0.1}'},
+            {"order": "ba", "label": "B", "probabilities": '{"A": 0.1, "B": 0.7, "C": 0.2}'},
+        ],
+        *("B", 0.15, ""),
+    ),
+    "the first reason is kept where nothing was scored": (
+        [{"order": "ab", "unscored_reason": "refused"}, {"order": "ba", "unscored_reason": "x"}],
+        *("", None, "refused"),
+    ),
+    "nothing at all": ([{}], "", None, "no_label"),
+    "a probability beside a reason does not count": (
+        *([{"p_positive": 0.7, "unscored_reason": "unparseable"}], "", None, "unparseable"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("rows", "label", "positive", "reason"), READINGS.values(), ids=READINGS)
 def test_orders_and_draws_become_one_label(rows, label, positive, reason):
     found = _combined(rows)
     assert len(found.code) == 1

@@ -5,7 +5,6 @@ People's agreement under two wordings: each on its own units, beside a second im
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 import krippendorff
@@ -19,23 +18,9 @@ from evenhand.analysis.report.document import section_of
 from evenhand.analysis.report.source import ReportContext, Source
 from evenhand.analysis.study_facts import TriedWording
 from evenhand.rubrics import load_rubric
+from tests.analysis.make import with_confidence
 
 SIDES = Scale.from_rubric(load_rubric("stance"))
-
-
-def with_confidence(labels: dict[str, list[str]], confidence: list[float]) -> pd.DataFrame:
-    rows = []
-    for rater, given in labels.items():
-        for n, label in enumerate(given):
-            own = {"unit_id": f"u{n:03d}", "rater_id": rater, "label": label}
-            if rater == "g":
-                rest = (1 - confidence[n]) / 4
-                shares = {key: confidence[n] if key == label else rest for key in SIDES.categories}
-                own |= {"rater_kind": "model", "probabilities": json.dumps(shares)}
-            else:
-                own |= {"rater_kind": "human", "probabilities": ""}
-            rows.append(own)
-    return pd.DataFrame(rows)
 
 
 @pytest.fixture
@@ -47,7 +32,7 @@ def validation() -> pd.DataFrame:
     people = ["3"] * 40 + ["1"] * 40 + ["U"] * 30
     grader = ["4"] * 39 + ["2"] * 40 + ["3"] + ["2"] * 30  # strength differs: it collapses away
     labels = {"ann": people, "ben": people, "cleo": people, "g": grader}
-    return with_confidence(labels, [0.9] * 80 + [0.76] * 30)
+    return with_confidence(labels, [0.9] * 80 + [0.76] * 30, SIDES.categories)
 
 
 def test_shares_agreement_and_confidence(validation):
@@ -64,7 +49,9 @@ def test_shares_agreement_and_confidence(validation):
 def test_an_unclear_answer_to_a_clear_unit_counts_against_the_grader():
     people, grader = ["3"] * 10 + ["1"] * 10, ["U"] * 5 + ["3"] * 5 + ["1"] * 10
     labels = {"ann": people, "ben": people, "g": grader}
-    results = analyse(with_confidence(labels, [0.8] * 20), None, [SIDES], resamples=100).results
+    results = analyse(
+        with_confidence(labels, [0.8] * 20, SIDES.categories), None, [SIDES], resamples=100
+    ).results
     row = results.query("statistic == 'clear_agreement'").iloc[0]
     assert (row["estimate"], row["n_units"]) == (0.75, 20)
 

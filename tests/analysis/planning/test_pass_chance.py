@@ -42,44 +42,36 @@ def _verdict(codes: Codes, scale: Scale, scope: Scope) -> str:
     return verdict_on(labels, scale, resamples=10, scope=scope)["verdict"]
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("scope", "people", "units", "prevalence"),
-    [("these", 3, 250, 0.5), ("these", 3, 100, 0.15), ("like_these", 6, 250, 0.5)],
-)
-def test_a_study_passes_where_its_verdict_does(scope, people, units, prevalence):
-    """The same simulated studies through the whole analysis, one by one."""
-    scenario = Scenario(0.88, prevalence, strictness=0.1)
-    drawn = scenario.draw(np.random.default_rng(2), (8, units), people, graders=1)
-    *_, panel = panels(drawn, scenario.distance)
-    verdicts = [_verdict(drawn[:, n], SCALE, scope) for n in range(8)]
-    shown = [verdict == "may_stand_in" for verdict in verdicts]
-    assert panel.passes(scope, 0.1, DecisionSettings(), 0.2).tolist() == shown
-    assert len(set(shown)) == 2 or prevalence != 0.5
+SCALED = [
+    ("these", 3, 120, ScaleScenario(1, 5, 0.7, 3.0, strictness=0.2)),
+    ("these", 2, 90, ScaleScenario(1, 5, 0.8, 4.4)),
+    ("like_these", 5, 80, ScaleScenario(0, 10, 0.7, 6.0, strictness=0.1)),
+    ("these", 3, 400, ScaleScenario(1, 5, 0.35, 3.0)),  # the linear bound is enough for some
+    ("these", 3, 100, ScaleScenario(0, 20, 0.7, 10.0)),
+]
+OF_TWO = [
+    ("these", 3, 250, Scenario(0.88, 0.5, strictness=0.1)),
+    ("like_these", 6, 250, Scenario(0.88, 0.5, strictness=0.1)),
+]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("scope", "people", "units", "scenario"),
-    [
-        ("these", 3, 120, ScaleScenario(1, 5, 0.7, 3.0, strictness=0.2)),
-        ("these", 2, 90, ScaleScenario(1, 5, 0.8, 4.4)),
-        ("like_these", 5, 80, ScaleScenario(0, 10, 0.7, 6.0, strictness=0.1)),
-        ("these", 3, 400, ScaleScenario(1, 5, 0.35, 3.0)),  # the linear bound is enough for some
-        ("these", 3, 100, ScaleScenario(0, 20, 0.7, 10.0)),
-    ],
+    [*SCALED, *(pytest.param(*each, marks=pytest.mark.thorough) for each in OF_TWO)],
 )
-def test_a_study_on_a_scale_passes_where_its_verdict_does(scope, people, units, scenario):
-    """The same simulated studies through the whole analysis, one by one: ordered categories, and
-    numbers, of which there are twenty.
+def test_a_study_passes_where_its_verdict_does(scope, people, units, scenario):
+    """The same simulated studies through the whole analysis, one by one: two categories, ordered
+    ones, and numbers, of which there are twenty.
     """
-    labels = tuple(str(each) for each in range(scenario.low, scenario.high + 1))
-    scale = Scale("r", labels, "ordinal" if len(labels) < 12 else "interval")
+    scale, least, is_ordered = SCALE, 0.2, isinstance(scenario, ScaleScenario)
+    if is_ordered:
+        labels = tuple(str(each) for each in range(scenario.low, scenario.high + 1))
+        scale = Scale("r", labels, "ordinal" if len(labels) < 12 else "interval")
+        least = scenario.least_kappa(0.2)
     drawn = scenario.draw(np.random.default_rng(2), (8, units), people, graders=1)
-    *_, panel = panels(drawn, scenario.distance, is_ordered=True)
-    verdicts = [_verdict(drawn[:, n], scale, scope) for n in range(8)]
-    shown = [verdict == "may_stand_in" for verdict in verdicts]
-    least = scenario.least_kappa(0.2)
+    *_, panel = panels(drawn, scenario.distance, is_ordered=is_ordered)
+    shown = [_verdict(drawn[:, n], scale, scope) == "may_stand_in" for n in range(8)]
     assert panel.passes(scope, 0.1, DecisionSettings(), least).tolist() == shown
     assert len(set(shown)) == 2
 

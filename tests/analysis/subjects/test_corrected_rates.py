@@ -22,7 +22,7 @@ from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.study import open_study
 from evenhand.study.tables.formats import read_table
-from tests.analysis.graded_studies import YES, both_sides, study
+from tests.analysis.make import YES, both_sides, study
 from tests.known_values import known_values
 
 

@@ -7,7 +7,6 @@ none.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from itertools import combinations
 
@@ -21,7 +20,7 @@ from evenhand.analysis import Scale, analyse
 from evenhand.analysis.report import write_report
 from evenhand.analysis.report.source import ReportContext
 from evenhand.analysis.subjects.preference import is_linked, strengths, why_undefined
-from tests.conftest import ROOT
+from tests.known_values import known_values
 
 pytestmark = pytest.mark.slow
 
@@ -294,7 +293,7 @@ def test_intervals_cover(studies, least):
     assert all(least <= share <= 0.985 for share in covered.values()), covered
 
 
-BASEBALL = json.loads((ROOT / "tests" / "reference" / "bradley_terry_agresti2002.json").read_text())
+BASEBALL = known_values("bradley_terry_agresti2002")
 
 
 def by_regression(wins: np.ndarray) -> np.ndarray:

@@ -26,8 +26,7 @@ from evenhand.analysis.subjects.scores import (
     rank_sets,
     spearman,
 )
-from tests.analysis.graded_studies import YES, study
-from tests.analysis.make import ratings_of, rows_of
+from tests.analysis.make import YES, ratings_of, rows_of, study
 
 
 def _response_study() -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -5,7 +5,6 @@ Cuts with a promise: published sample sizes, bets by enumeration, the order of t
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 
@@ -19,7 +18,7 @@ from evenhand.analysis.report import ReportContext, render_routing_text, write_r
 from evenhand.analysis.thresholds.routing import AboveCut, candidate_cuts, promised_cut
 from evenhand.errors import InputError
 from evenhand.rubrics import load_rubric
-from tests.analysis.make import ratings_of
+from tests.analysis.make import with_confidence
 
 SCALE = Scale("tone", ("x", "y"))
 
@@ -28,14 +27,8 @@ def graded(
     said: Sequence[str], people: Sequence[str], confidence: Sequence[float], scale: Scale
 ) -> pd.DataFrame:
     """Two people who agree, and a grader that gives its label this probability."""
-    ratings = ratings_of({"ann": people, "ben": people, "g": said}).assign(rubric=scale.name)
-    others = len(scale.categories) - 1
-    stated = [
-        json.dumps({key: p if key == own else (1 - p) / others for key in scale.categories})
-        for own, p in zip(said, confidence, strict=True)
-    ]
-    ratings["probabilities"] = np.where(ratings["rater_id"] == "g", np.tile(stated, 3), "")
-    return ratings
+    labels = {"ann": people, "ben": people, "g": said}
+    return with_confidence(labels, confidence, scale.categories).assign(rubric=scale.name)
 
 
 def study(right: list[bool], confidence: list[float]) -> pd.DataFrame:

@@ -51,12 +51,6 @@ def verdicts(
 
 
 @few
-@given(table=ratings(), seed=st.integers(0, 99))
-def test_the_order_of_rows_does_not_matter(table, seed):
-    assert verdicts(table.sample(frac=1, random_state=seed)) == verdicts(table)
-
-
-@few
 @given(table=ratings(), names=st.permutations(("v", "w", "x", "y", "z")))
 def test_names_of_raters_do_not_matter(table, names):
     new = dict(zip((*PEOPLE, *GRADERS), names, strict=True))
