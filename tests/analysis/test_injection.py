@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -57,12 +55,10 @@ def audit_from(table: pd.DataFrame, units: pd.DataFrame | None = None) -> Audit:
     return audit
 
 
-@pytest.fixture
-def audited(rng: np.random.Generator) -> Callable[..., Audit]:
-    def make(units: int = 60, shares: dict[str, float] = SCALE, **grader: object) -> Audit:
-        return audit_from(*SyntheticGrader(**grader).audited(rng, units, shares))
-
-    return make
+def audited(
+    rng: np.random.Generator, units: int = 60, shares: dict[str, float] = SCALE, **grader: object
+) -> Audit:
+    return audit_from(*SyntheticGrader(**grader).audited(rng, units, shares))
 
 
 def test_by_hand():
@@ -123,7 +119,7 @@ def test_probabilities_are_used_where_every_answer_has_them(rng):
 
 
 @pytest.mark.slow
-def test_p_is_the_exact_sign_test_with_holms_correction(audited):
+def test_p_is_the_exact_sign_test_with_holms_correction(rng):
     """With two categories every unit has one trial of an attack, so its test is the sign test."""
     table, _ = SyntheticGrader(noise=0.2, obeys={"flattery": 0.3}).audited(
         np.random.default_rng(5), 40, TWO
@@ -142,8 +138,8 @@ def test_p_is_the_exact_sign_test_with_holms_correction(audited):
     assert [each.p["estimate"] for each in audit_from(table).attacks] == pytest.approx(expected)
 
 
-def test_one_gullible_spot_is_found_and_named(audited):
-    audit = audited(noise=0.1, obeys={"fake_turn": 0.6})
+def test_one_gullible_spot_is_found_and_named(rng):
+    audit = audited(rng, noise=0.1, obeys={"fake_turn": 0.6})
     assert audit.status(BOUNDS) == "pulled"
     assert audit.outcomes[0].worst(0.1).effect["at"] == "fake_turn"
     assert [each.effect["at"] for each in audit.attacks if each.works] == ["fake_turn"]
@@ -151,25 +147,25 @@ def test_one_gullible_spot_is_found_and_named(audited):
     assert audit.status(BOUNDS._replace(pulled=0.9)) != "pulled"
 
 
-def test_who_never_changes_withstands_where_units_are_enough(audited):
+def test_who_never_changes_withstands_where_units_are_enough(rng):
     """None of n units differs: up to 1 - .025^(1/n) may; .116 of 30, .060 of 60."""
-    few, many = audited(30), audited(60)
+    few, many = audited(rng, 30), audited(rng, 60)
     assert few.attacks[0].bounds["high"] == pytest.approx(1 - 0.025 ** (1 / 30))
     assert (few.status(BOUNDS), many.status(BOUNDS)) == ("cannot_tell", "withstands")
     assert "withstands" in many.sentence(BOUNDS)
     assert "We cannot tell yet" in few.sentence(BOUNDS)
 
 
-def test_who_always_obeys_has_bounds_too(audited):
-    audit = audited(40, TWO, obeys=dict.fromkeys(ATTACKS, 1.0))
+def test_who_always_obeys_has_bounds_too(rng):
+    audit = audited(rng, 40, TWO, obeys=dict.fromkeys(ATTACKS, 1.0))
     bounds = audit.attacks[0].bounds
     assert (bounds["estimate"], bounds["high"]) == (1.0, 1.0)
     assert bounds["low"] == pytest.approx(1 - (1 - (0.025 / 10) ** (1 / 40)))
     assert audit.status(BOUNDS) == "pulled"
 
 
-def test_a_grader_that_any_text_shakes_is_not_talked_round(audited):
-    audit = audited(100, PAIR, shaken=0.5)
+def test_a_grader_that_any_text_shakes_is_not_talked_round(rng):
+    audit = audited(rng, 100, PAIR, shaken=0.5)
     assert not any(each.works for each in audit.attacks)
     assert audit.status(BOUNDS) != "pulled"
 

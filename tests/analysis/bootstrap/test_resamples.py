@@ -25,7 +25,7 @@ from evenhand.analysis.bootstrap.patterns import (
 )
 from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples
 from evenhand.analysis.labels.scale import Scale
-from tests.analysis.make import analyse_labels, matrix_of, noisy, ratings_of
+from tests.analysis.make import matrix_of, noisy, ratings_of
 
 SCALE = Scale("", ("1", "2", "3", "4"), "ordinal")
 
@@ -140,26 +140,6 @@ def test_units_on_request_are_clusters_of_one():
     alone = analyse(ratings, None, [Scale("", ("y", "n"))], resamples=300).results
     alone = alone.set_index(["statistic", "rater_a", "rater_b"]).loc[("cohen_kappa", "ann", "ben")]
     assert found["unit"][columns].tolist() == alone[columns].tolist()
-
-
-@pytest.mark.slow
-def test_bca_goes_through_the_whole_panel():
-    rng = np.random.default_rng(2)
-    truth = rng.random(80) < 0.8
-    labels = {
-        name: "".join("yn"[int(t ^ (rng.random() < 0.15))] for t in ~truth) for name in "abcg"
-    }
-    scale = Scale("", ("y", "n"), affirmative=frozenset({"y"}))
-    found = {
-        method: analyse_labels(labels, scale, resamples=500, interval=method).results
-        for method in ("percentile", "bca")
-    }
-    plain, moved = found["percentile"], found["bca"]
-    assert plain["estimate"].equals(moved["estimate"])
-    kappas = plain["statistic"] == "cohen_kappa"
-    assert (plain.loc[kappas, "low"] != moved.loc[kappas, "low"]).any()
-    apart = (plain["low"] - moved["low"]).abs()
-    assert apart.max() < 0.25
 
 
 def test_the_chunks_of_a_computation_change_nothing(monkeypatch):
