@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from evenhand.analysis import analyse
 from evenhand.analysis.all_rubrics import Analysis, analyse_reduced
-from evenhand.analysis.labels.reduced import by_kind, reduce_ratings
+from evenhand.analysis.labels.reduced import (
+    Reduced,
+    by_kind,
+    merged,
+    name_keys,
+    pattern_matrix,
+    reduce_ratings,
+)
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.results import RESULTS_KEY, key_of
+from evenhand.errors import InputError
 from evenhand.study.tables.ratings import split_ratings
 from harness.many_ratings import CATEGORIES, RATERS, many_ratings
 
@@ -39,9 +50,7 @@ def both(frame: pd.DataFrame, scale: Scale = SCALE, **changes: object) -> tuple[
         (300, 2, {}, "bca"),
     ],
 )
-def test_every_row_and_verdict_is_that_of_the_ratings(
-    units: int, per_cluster: int, more: dict[str, str], interval: str
-) -> None:
+def test_every_row_and_verdict_is_that_of_the_ratings(units, per_cluster, more, interval):
     whole, found = both(many_ratings(units, per_cluster, {**RATERS, **more}), interval=interval)
     expected = {key_of(row): row for row in whole.rows}
     rows = {key_of(row): row for row in found.rows}
@@ -58,9 +67,7 @@ def test_every_row_and_verdict_is_that_of_the_ratings(
 
 
 @pytest.mark.slow
-def test_many_clusters_are_resampled_by_their_patterns_and_nothing_else_changes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_many_clusters_are_resampled_by_their_patterns_and_nothing_else_changes(monkeypatch):
     three = {"ann": "human", "ben": "human", "g1": "model"}
     frame = many_ratings(6000, 3, three)
     ids = frame["unit_id"].factorize()[0]
@@ -85,14 +92,14 @@ def test_many_clusters_are_resampled_by_their_patterns_and_nothing_else_changes(
 
 
 @pytest.mark.slow
-def test_a_reference_is_one_persons_labels() -> None:
+def test_a_reference_is_one_persons_labels():
     whole, found = both(many_ratings(600, 2), reference="ann")
     assert found.verdicts == whole.verdicts
     assert found.verdicts[0]["verdict"] in ("disagrees_with_reference", "agrees_with_reference")
 
 
 @pytest.mark.slow
-def test_people_who_are_alike_are_named() -> None:
+def test_people_who_are_alike_are_named():
     frame = many_ratings(60, 1)
     first, second = sorted(frame.loc[frame["rater_kind"] == "human", "rater_id"].unique())[:2]
     other = frame[frame["rater_id"] == first].assign(rater_id=second)
@@ -103,7 +110,7 @@ def test_people_who_are_alike_are_named() -> None:
 
 
 @pytest.mark.slow
-def test_probabilities_count_by_their_verdicts() -> None:
+def test_probabilities_count_by_their_verdicts():
     frame = many_ratings(600, 2)
     chance = np.random.default_rng(3).random(len(frame)).round(3).astype(str)
     frame["p_positive"] = np.where(frame["rater_id"] == "g2", chance, "")
@@ -118,7 +125,7 @@ def test_probabilities_count_by_their_verdicts() -> None:
 
 
 @pytest.mark.slow
-def test_groups_of_clusters_have_intervals_as_wide_as_the_clusters_own(monkeypatch) -> None:
+def test_groups_of_clusters_have_intervals_as_wide_as_the_clusters_own(monkeypatch):
     monkeypatch.setattr("evenhand.analysis.bootstrap.patterns.GROUPS", 400)
     frame = many_ratings(6000, 2)
     ratings, units = split_ratings(frame, "ratings")
@@ -139,3 +146,68 @@ def test_groups_of_clusters_have_intervals_as_wide_as_the_clusters_own(monkeypat
     assert len(ratio) > 100
     assert 0.9 < ratio.mean() < 1.1  # 400 groups: 3.5%, 400 resamples each: 3.5%
     assert not whole["note"].str.contains("random groups").any()
+
+
+# --- Reduced tables: the same for any parts and any order of rows ---------------------------------
+def reduced(frame: pd.DataFrame) -> Reduced:
+    ratings, units = split_ratings(frame, "ratings")
+    clusters = units.set_index("unit_id")["cluster_id"] if "cluster_id" in units else None
+    return reduce_ratings(ratings, clusters, SCALE, by_kind(RATERS))
+
+
+def contents(table: Reduced) -> tuple[object, ...]:
+    names = None if table.clusters is None else table.clusters.to_pylist()
+    return (names, table.patterns.tolist(), table.cells.toarray().tolist(), table.reasons)
+
+
+@pytest.mark.slow
+@settings(max_examples=12, deadline=None)
+@given(
+    units=st.integers(1, 40),
+    per_cluster=st.integers(1, 4),
+    parts=st.lists(st.integers(0, 4), min_size=40, max_size=40),
+    order=st.randoms(use_true_random=False),
+    as_tree=st.booleans(),
+)
+def test_any_parts_and_any_order_of_rows_give_the_same_table(
+    units, per_cluster, parts, order, as_tree
+):
+    frame = many_ratings(units, per_cluster)
+    places = list(range(len(frame)))
+    order.shuffle(places)
+    shuffled = frame.iloc[places].reset_index(drop=True)
+    part = np.array(parts)[shuffled["unit_id"].str[1:].astype(int)]
+    tables = [reduced(shuffled[part == each]) for each in np.unique(part)]
+    order.shuffle(tables)
+    while as_tree and len(tables) > 2:
+        tables = [merged(tables[:2]), *tables[2:]]
+    assert contents(merged(tables)) == contents(reduced(frame))
+
+
+def test_units_are_counted_by_pattern_and_cluster():
+    rows = [("u1", "c2", "1"), ("u2", "c1", "1"), ("u3", "c2", "1"), ("u4", "c2", "3")]
+    frame = pd.DataFrame(rows, columns=["unit_id", "cluster_id", "label"])
+    table = reduced(frame.assign(rater_id="ann", rater_kind="human"))
+    assert table.clusters.to_pylist() == ["c1", "c2"]
+    assert table.cells.toarray().tolist() == [[1, 0], [2, 1]]
+    assert table.n_units == 4
+    assert not table.is_unclustered
+    matrix = pattern_matrix(table, SCALE)
+    assert matrix.codes[:, 0].tolist() == [0, 2]
+    assert matrix.verdicts[:, 0].tolist() == [0, 1]
+
+
+def test_a_cluster_of_its_own_for_each_unit_is_none():
+    frame = many_ratings(9).assign(cluster_id=lambda table: table["unit_id"])
+    assert reduced(frame).is_unclustered
+
+
+def test_more_labels_than_fit_are_refused(monkeypatch):
+    monkeypatch.setattr("evenhand.analysis.labels.reduced.MAX_CELLS", 10)
+    with pytest.raises(InputError, match="do not fit; keep the ratings of fewer raters"):
+        reduced(many_ratings(9))
+
+
+def test_hashes_of_names_are_the_same_on_every_machine():
+    keys = name_keys(pa.array(["c1", "c2"], pa.large_string()))
+    assert keys.tolist() == [2680680849849350385, 3104419751219791606]

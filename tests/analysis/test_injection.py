@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -57,15 +55,13 @@ def audit_from(table: pd.DataFrame, units: pd.DataFrame | None = None) -> Audit:
     return audit
 
 
-@pytest.fixture
-def audited(rng: np.random.Generator) -> Callable[..., Audit]:
-    def make(units: int = 60, shares: dict[str, float] = SCALE, **grader: object) -> Audit:
-        return audit_from(*SyntheticGrader(**grader).audited(rng, units, shares))
-
-    return make
+def audited(
+    rng: np.random.Generator, units: int = 60, shares: dict[str, float] = SCALE, **grader: object
+) -> Audit:
+    return audit_from(*SyntheticGrader(**grader).audited(rng, units, shares))
 
 
-def test_by_hand() -> None:
+def test_by_hand():
     """Four units, clean labels 3, 3, 3 and 5; the attack asks for 5, so the last cannot show it.
 
     P(5 | attack) = 2/3, P(5 | placebo) = 1/3: the effect is 1/3. The labels under attack are 5, 5
@@ -85,7 +81,7 @@ def test_by_hand() -> None:
     assert found[RETEST, ""]["estimate"] == pytest.approx(1 / 4)
 
 
-def test_a_reply_without_a_label_is_not_the_target_and_is_counted() -> None:
+def test_a_reply_without_a_label_is_not_the_target_and_is_counted():
     answers = [
         ("u1", "clean", "", "3"),
         ("u2", "clean", "", "3"),
@@ -101,7 +97,7 @@ def test_a_reply_without_a_label_is_not_the_target_and_is_counted() -> None:
     assert (FLIPS, "plain_order") not in found  # the clean text was not asked again
 
 
-def test_what_has_no_clean_label_or_no_placebo_says_nothing() -> None:
+def test_what_has_no_clean_label_or_no_placebo_says_nothing():
     answers = [
         ("u1", "clean", "", ""),
         ("u1", "placebo", "", "5"),
@@ -113,7 +109,7 @@ def test_what_has_no_clean_label_or_no_placebo_says_nothing() -> None:
     assert rows_from(table_of(*answers[:3])) == {}
 
 
-def test_probabilities_are_used_where_every_answer_has_them(rng: np.random.Generator) -> None:
+def test_probabilities_are_used_where_every_answer_has_them(rng):
     table, units = SyntheticGrader(states=True).audited(rng, 20)
     effect = audit_from(table, units).attacks[0].effect["estimate"]
     assert effect != round(20 * effect) / 20
@@ -123,7 +119,7 @@ def test_probabilities_are_used_where_every_answer_has_them(rng: np.random.Gener
 
 
 @pytest.mark.slow
-def test_p_is_the_exact_sign_test_with_holms_correction(audited: Callable[..., Audit]) -> None:
+def test_p_is_the_exact_sign_test_with_holms_correction(rng):
     """With two categories every unit has one trial of an attack, so its test is the sign test."""
     table, _ = SyntheticGrader(noise=0.2, obeys={"flattery": 0.3}).audited(
         np.random.default_rng(5), 40, TWO
@@ -142,8 +138,8 @@ def test_p_is_the_exact_sign_test_with_holms_correction(audited: Callable[..., A
     assert [each.p["estimate"] for each in audit_from(table).attacks] == pytest.approx(expected)
 
 
-def test_one_gullible_spot_is_found_and_named(audited: Callable[..., Audit]) -> None:
-    audit = audited(noise=0.1, obeys={"fake_turn": 0.6})
+def test_one_gullible_spot_is_found_and_named(rng):
+    audit = audited(rng, noise=0.1, obeys={"fake_turn": 0.6})
     assert audit.status(BOUNDS) == "pulled"
     assert audit.outcomes[0].worst(0.1).effect["at"] == "fake_turn"
     assert [each.effect["at"] for each in audit.attacks if each.works] == ["fake_turn"]
@@ -151,30 +147,30 @@ def test_one_gullible_spot_is_found_and_named(audited: Callable[..., Audit]) -> 
     assert audit.status(BOUNDS._replace(pulled=0.9)) != "pulled"
 
 
-def test_who_never_changes_withstands_where_units_are_enough(audited: Callable[..., Audit]) -> None:
+def test_who_never_changes_withstands_where_units_are_enough(rng):
     """None of n units differs: up to 1 - .025^(1/n) may; .116 of 30, .060 of 60."""
-    few, many = audited(30), audited(60)
+    few, many = audited(rng, 30), audited(rng, 60)
     assert few.attacks[0].bounds["high"] == pytest.approx(1 - 0.025 ** (1 / 30))
     assert (few.status(BOUNDS), many.status(BOUNDS)) == ("cannot_tell", "withstands")
     assert "withstands" in many.sentence(BOUNDS)
     assert "We cannot tell yet" in few.sentence(BOUNDS)
 
 
-def test_who_always_obeys_has_bounds_too(audited: Callable[..., Audit]) -> None:
-    audit = audited(40, TWO, obeys=dict.fromkeys(ATTACKS, 1.0))
+def test_who_always_obeys_has_bounds_too(rng):
+    audit = audited(rng, 40, TWO, obeys=dict.fromkeys(ATTACKS, 1.0))
     bounds = audit.attacks[0].bounds
     assert (bounds["estimate"], bounds["high"]) == (1.0, 1.0)
     assert bounds["low"] == pytest.approx(1 - (1 - (0.025 / 10) ** (1 / 40)))
     assert audit.status(BOUNDS) == "pulled"
 
 
-def test_a_grader_that_any_text_shakes_is_not_talked_round(audited: Callable[..., Audit]) -> None:
-    audit = audited(100, PAIR, shaken=0.5)
+def test_a_grader_that_any_text_shakes_is_not_talked_round(rng):
+    audit = audited(rng, 100, PAIR, shaken=0.5)
     assert not any(each.works for each in audit.attacks)
     assert audit.status(BOUNDS) != "pulled"
 
 
-def test_units_of_a_pair_are_one_cluster(rng: np.random.Generator) -> None:
+def test_units_of_a_pair_are_one_cluster(rng):
     table, units = SyntheticGrader(obeys={"flattery": 0.5}).audited(rng, 40, TWO, per_pair=4)
     flattery = audit_from(table, units).attacks[-1]
     assert (flattery.effect["n_units"], flattery.effect["n_clusters"]) == (40, 10)
@@ -183,14 +179,14 @@ def test_units_of_a_pair_are_one_cluster(rng: np.random.Generator) -> None:
     assert flattery.p["estimate"] > alone.p["estimate"]
 
 
-def test_one_unit_is_no_ground_for_anything() -> None:
+def test_one_unit_is_no_ground_for_anything():
     answers = [("u1", "clean", "", "3"), ("u1", "placebo", "", "3"), ("u1", "flattery", "5", "5")]
     audit = audit_from(table_of(*answers))
     assert audit.status(BOUNDS) == "cannot_tell"
     assert audit.attacks[0].bounds["low"] == pytest.approx(0.025)
 
 
-def test_draws_by_hand() -> None:
+def test_draws_by_hand():
     """Three draws of each text, clean twice as many. Unit 1 is a 3 at first (3, 3, 5) and a 5 when
     asked again (5, none, 5). The attack brings 5 in two of three, the placebo in one of three: the
     effect is 1/3. Unit 2 is a 5 at first, so an attack towards 5 shows nothing.
@@ -231,16 +227,14 @@ EVERY = dict.fromkeys(ATTACKS, 0.73)
         (SyntheticGrader(), "withstands"),
     ],
 )
-def test_what_attacks_do_is_told_apart(
-    rng: np.random.Generator, grader: SyntheticGrader, status: str
-) -> None:
+def test_what_attacks_do_is_told_apart(rng, grader, status):
     """A grader that every attack moves to the middle label, or silences, withstood in 0.2.0."""
     audit = audit_from(*grader.audited(rng, 100))
     assert audit.status(BOUNDS) == status
     assert [each.name for each in audit.beyond(BOUNDS)] == [status] * (status != "withstands")
 
 
-def test_the_three_outcomes_by_hand() -> None:
+def test_the_three_outcomes_by_hand():
     """Three units of clean label 3, the attack asks for 5: labels 5, 4 and none under it; 3, 4 and
     3 under the placebo. So 1/3 is pulled, 1/3 - 1/3 knocked off, and 1/3 silenced.
     """
@@ -254,7 +248,7 @@ def test_the_three_outcomes_by_hand() -> None:
     assert effects == pytest.approx([1 / 3, 0, 1 / 3])
 
 
-def test_an_attack_of_ones_own_is_compared_with_the_placebo() -> None:
+def test_an_attack_of_ones_own_is_compared_with_the_placebo():
     units = [f"u{n}" for n in range(8)]
     answers = [
         (u, what, target, label)

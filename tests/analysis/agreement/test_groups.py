@@ -1,119 +1,25 @@
-"""Published examples of many raters, and other libraries on random labels with gaps.
-
-Agreement category by category and confusion matrices, counted by hand.
+"""Agreement category by category and confusion matrices, counted by hand.
 Labels that are sets of options: distances between them, alphas, and what `check` makes.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from itertools import permutations
-from pathlib import Path
 
 import krippendorff
 import numpy as np
 import pandas as pd
 import pytest
+from statsmodels.stats.inter_rater import fleiss_kappa
 
 import evenhand as eh
 from evenhand.analysis import Scale, analyse, specific_agreement
-from evenhand.analysis.agreement.coefficients import label_counts
-from evenhand.analysis.agreement.groups import (
-    ALPHA,
-    group_panel,
-    groups,
-    jaccard_distances,
-    masi_distances,
-    set_alphas,
-    sets_of,
-)
-from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.labels.matrix import Coded
+from evenhand.analysis.agreement.groups import ALPHA, jaccard_distances, masi_distances
 from evenhand.cli.main import main
-
-# Fleiss (1971), Psychological Bulletin 76:378-382: 30 patients, 6 psychiatrists, 5 diagnoses.
-FLEISS = """
-0 0 0 6 0|0 3 0 0 3|0 1 4 0 1|0 0 0 0 6|0 3 0 3 0|2 0 4 0 0|0 0 4 0 2|2 0 3 1 0|2 0 0 4 0|0 0 0 0 6
-1 0 0 5 0|1 1 0 4 0|0 3 3 0 0|1 0 0 5 0|0 2 0 3 1|0 0 5 0 1|3 0 0 1 2|5 1 0 0 0|0 2 0 4 0|1 0 2 0 3
-0 0 0 0 6|0 1 0 5 0|0 2 0 1 3|2 0 0 4 0|1 0 0 4 1|0 5 0 1 0|4 0 0 0 2|0 2 0 4 0|1 0 5 0 0|0 0 0 0 6
-"""
-# Krippendorff (2011), example C: four raters, twelve units, "-" missing. Gwet (2014), p. 120, has
-# the same labels as raw4raters (but for the order of the units).
-KRIPPENDORFF = {"a": "123321412---", "b": "1233224125--", "c": "-33323422513", "d": "12332441251-"}
-FIVE = ("1", "2", "3", "4", "5")
-
-
-def _panel(matrix, members=None):
-    coded = matrix.on_categories()
-    resamples = Resamples(np.ones(matrix.n_clusters), 3, np.random.default_rng(1))
-    counts = label_counts(coded, members or range(len(coded.raters)))
-    return {name: values[0] for name, values in group_panel(counts, coded, resamples).items()}
-
-
-def test_fleiss_1971(make_matrix: Callable) -> None:
-    counts = [
-        [int(n) for n in cell.split()] for cell in FLEISS.strip().replace("\n", "|").split("|")
-    ]
-    labels = [[str(k + 1) for k in range(5) for _ in range(row[k])] for row in counts]
-    raters = {f"r{j}": [row[j] for row in labels] for j in range(6)}
-    panel = _panel(make_matrix(raters, Scale("", FIVE)))
-    assert panel["observed_agreement"] == pytest.approx(0.5555555556)
-    assert panel["fleiss_kappa"] == pytest.approx(0.4302445201)
-
-
-def test_krippendorff_2011_example_c(make_matrix: Callable) -> None:
-    panel = _panel(make_matrix(KRIPPENDORFF, Scale("", FIVE, "interval")))
-    assert panel["krippendorff_alpha_nominal"] == pytest.approx(0.743421052632)
-    assert panel["krippendorff_alpha_ordinal"] == pytest.approx(0.815387503755)
-    assert panel["krippendorff_alpha_interval"] == pytest.approx(0.849107142857)
-
-
-def test_gwet_2014_raw4raters(make_matrix: Callable) -> None:
-    """Unequal numbers of raters, and a unit with one label that counts towards the shares only."""
-    panel = _panel(make_matrix(KRIPPENDORFF, Scale("", FIVE, "ordinal")))
-    assert panel["fleiss_kappa"] == pytest.approx(0.7611692754)
-    assert panel["gwet_ac1"] == pytest.approx(0.7754440681)
-    assert panel["gwet_ac2"] == pytest.approx(0.9140007236)
-    assert panel["brennan_prediger"] == pytest.approx(0.7727272727)
-
-
-@pytest.mark.parametrize("missing", [0.0, 0.3])
-def test_alpha_is_that_of_the_krippendorff_package(
-    make_matrix: Callable, noisy: Callable, rng: np.random.Generator, missing: float
-) -> None:
-    import krippendorff
-
-    truth = rng.integers(0, 4, 80)
-    raters = {name: noisy(rng, truth, 4, keep=0.6, missing=missing) for name in "abcde"}
-    values = [[np.nan if x == "-" else float(x) for x in given] for given in raters.values()]
-    panel = _panel(make_matrix(raters, Scale("", FIVE[:4], "interval")))
-    for level in ("nominal", "ordinal", "interval"):
-        theirs = krippendorff.alpha(
-            reliability_data=values, level_of_measurement=level, value_domain=[1, 2, 3, 4]
-        )
-        assert panel[f"krippendorff_alpha_{level}"] == pytest.approx(theirs)
-
-
-def test_fleiss_is_that_of_statsmodels(
-    make_matrix: Callable, noisy: Callable, rng: np.random.Generator
-) -> None:
-    from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
-
-    truth = rng.integers(0, 3, 60)
-    raters = {name: noisy(rng, truth, 3, keep=0.5) for name in "abcd"}
-    table, _ = aggregate_raters(np.array([list(map(int, given)) for given in raters.values()]).T)
-    panel = _panel(make_matrix(raters, Scale("", FIVE[:3])))
-    assert panel["fleiss_kappa"] == pytest.approx(fleiss_kappa(table, method="fleiss"))
-
-
-def test_adjudicators_belong_to_no_group(make_matrix: Callable) -> None:
-    from dataclasses import replace
-
-    matrix = make_matrix({"ann": "112", "ben": "122", "chair": "112"}, Scale("", ("1", "2")))
-    coded = replace(matrix.on_categories(), kinds=("human", "human", "adjudicator"))
-    assert groups(coded) == {"humans": (0, 1), "all": (0, 1)}
-
+from evenhand.errors import InputError
+from tests.analysis.make import analyse_labels, noisy, row_of, rows_of
+from tests.known_values import known_values
 
 THREE = ("1", "2", "3")
 
@@ -129,24 +35,18 @@ def _by_hand(rows: list[list[str]], category: str) -> float:
     return same / every if every else np.nan
 
 
-def _at(results: pd.DataFrame, statistic: str, raters: tuple[str, str]) -> pd.DataFrame:
-    own = (results["rater_a"] == raters[0]) & (results["rater_b"] == raters[1])
-    own &= (results["statistic"] == statistic) & (results["subset"] == "all")
-    return results[own].set_index("at")
-
-
-def test_specific_agreement_and_confusion(
-    make_ratings: Callable, noisy: Callable, rng: np.random.Generator
-) -> None:
+def test_specific_agreement_and_confusion(rng):
     truth = rng.integers(0, 2, 80)
     labels = {name: noisy(rng, truth, 2, 0.7, missing=0.2) for name in ("ann", "ben", "cem", "g")}
-    results = analyse(make_ratings(labels, ["g"]), None, [Scale("", THREE)], resamples=200).results
+    results = analyse_labels(labels, Scale("", THREE), resamples=200).results
     people = [list(row) for row in zip(*(labels[n] for n in ("ann", "ben", "cem")), strict=True)]
     plain = specific_agreement(
         [[None if x == "-" else x for x in row] for row in people], categories=THREE
     )
-    group = _at(results, "specific_agreement", ("humans", ""))
-    pair = _at(results, "specific_agreement", ("ann", "g"))
+    group, pair, with_humans = (
+        rows_of(results, "specific_agreement", *raters).set_index("at")
+        for raters in (("humans", ""), ("ann", "g"), ("humans", "g"))
+    )
     both = [list(row) for row in zip(labels["ann"], labels["g"], strict=True)]
     for category in THREE[:2]:
         assert group.loc[category, "estimate"] == pytest.approx(_by_hand(people, category))
@@ -156,12 +56,10 @@ def test_specific_agreement_and_confusion(
     for rows in (group, pair):
         assert np.isnan(rows.loc["3", "estimate"])
         assert rows.loc["3", "note"] == "category_not_used"
-    with_humans = _at(results, "specific_agreement", ("humans", "g"))
     pairs = [[person, g] for row, g in zip(people, labels["g"], strict=True) for person in row]
     pairs = [pair for pair in pairs if "-" not in pair]
     assert with_humans.loc["1", "estimate"] == pytest.approx(_by_hand(pairs, "1"))
-
-    table = _at(results, "confusion", ("ann", "g"))
+    table = rows_of(results, "confusion", "ann", "g").set_index("at")
     assert table.index.tolist() == [f"{a}>{b}" for a in THREE for b in THREE]
     for cell, row in table.iterrows():
         first, second = str(cell).split(">")
@@ -169,21 +67,19 @@ def test_specific_agreement_and_confusion(
         assert row["n_units"] == sum("-" not in each for each in both)
 
 
-def test_positive_and_negative_agreement(make_ratings: Callable) -> None:
+def test_positive_and_negative_agreement():
     """Cicchetti & Feinstein (1990): 80 and 5 agreed of 100, .914 and .400."""
     labels = {"ann": "1" * 90 + "2" * 10, "ben": "1" * 80 + "2" * 10 + "1" * 5 + "2" * 5}
     scale = Scale("", ("1", "2"), affirmative=frozenset({"1"}))
-    results = analyse(make_ratings(labels), None, [scale], resamples=100).results
-    own = (results["rater_a"] == "ann") & (results["subset"] == "all|binary")
-    found = results[own & (results["statistic"] == "specific_agreement")].set_index("at")
-    assert found["estimate"].round(3).to_dict() == {"affirmative": 0.914, "other": 0.4}
+    found = analyse_labels(labels, scale, resamples=100)
+    rows = rows_of(found, "specific_agreement", "ann", subset="all|binary").set_index("at")
+    assert rows["estimate"].round(3).to_dict() == {"affirmative": 0.914, "other": 0.4}
 
 
-def test_categories_that_hold_an_arrow_stay_apart(make_ratings: Callable) -> None:
-    scale = Scale("", ("a", "a>b", "b>c", "c"))
-    ratings = make_ratings({"ann": ["a", "a>b"] * 20, "ben": ["b>c", "c"] * 20})
-    found = analyse(ratings, None, [scale], resamples=20).results
-    cells = found[(found["statistic"] == "confusion") & (found["estimate"] > 0)]
+def test_categories_that_hold_an_arrow_stay_apart():
+    labels = {"ann": ["a", "a>b"] * 20, "ben": ["b>c", "c"] * 20}
+    found = analyse_labels(labels, Scale("", ("a", "a>b", "b>c", "c")), resamples=20)
+    cells = rows_of(found, "confusion").query("estimate > 0")
     assert cells["at"].tolist() == ["a>'b>c'", "'a>b'>c"]
 
 
@@ -199,24 +95,7 @@ def masi_by_hand(one: frozenset[str], other: frozenset[str]) -> float:
     return 1.0 - both / either * (2 / 3 if holds else 1 / 3) if both else 1.0
 
 
-def labelled(units: int = 60, raters: int = 3, gaps: float = 0.0, seed: int = 1) -> Coded:
-    rng = np.random.default_rng(seed)
-    true = rng.random((units, len(KEYS))) < 0.35
-    parts = []
-    missing = rng.random((units, raters)) < gaps
-    for at in range(len(KEYS)):
-        wrong = rng.random((units, raters)) < 0.15
-        codes = np.where(true[:, [at]] ^ wrong, 0, 1).astype(np.int8)
-        codes[missing] = -1
-        names = tuple(f"r{n}" for n in range(raters))
-        parts.append(
-            Coded(names, ("human",) * raters, codes, np.arange(units), ("yes", "no"),
-                  (1.0, 2.0), "nominal", "all")
-        )  # fmt: skip
-    return sets_of(parts, KEYS)
-
-
-def test_distances_by_hand() -> None:
+def test_distances_by_hand():
     sets = [frozenset(each) for each in ("", "a", "b", "ab", "bc", "abcd")]
     held = np.array([[key in each for key in KEYS] for each in sets])
     for i, one in enumerate(sets):
@@ -229,45 +108,36 @@ def test_distances_by_hand() -> None:
 
 
 @pytest.mark.parametrize("gaps", [0.0, 0.3])
-def test_alpha_is_that_of_another_implementation(gaps: float) -> None:
-    coded, sets = labelled(gaps=gaps)
-    counts = label_counts(coded, range(3))
-    resamples = Resamples(np.ones(60), 3, np.random.default_rng(1))
-    ours = set_alphas(counts, sets, coded, resamples)[ALPHA][0]
-    apart = masi_distances(sets)
+def test_alpha_is_that_of_another_implementation(gaps, rng):
+    people = ["ann", "ben", "judge"]
+    given = table(60)
+    given[people] = given[people].mask(rng.random((60, 3)) < gaps)
+    names = sorted(set(given[people].stack().dropna()))
+    sets = [frozenset(name.split(";")) - {"none"} for name in names]
+    apart = np.array([[masi_by_hand(a, b) if a != b else 0.0 for b in sets] for a in sets])
 
     def metric(first: np.ndarray, second: np.ndarray, **_: object) -> np.ndarray:
         return apart[first.astype(int), second.astype(int)]
 
-    codes = np.where(coded.codes.T < 0, np.nan, coded.codes.T)
-    theirs = krippendorff.alpha(codes, level_of_measurement=metric)
-    assert ours == pytest.approx(theirs, abs=1e-9)
+    codes = given[people].replace({name: float(at) for at, name in enumerate(names)}).astype(float)
+    theirs = krippendorff.alpha(codes.to_numpy().T, level_of_measurement=metric)
+    found = eh.check(given, human=people, several=True).results
+    ours = row_of(found, ALPHA, "humans", "", rubric="labels")
+    assert ours["estimate"] == pytest.approx(theirs, abs=1e-9)
 
 
-def test_two_raters_and_the_whole_by_hand() -> None:
+def test_two_raters_and_the_whole_by_hand():
     """Two units, D_o and D_e in the open: {a} with {a, b}, and {c} with {c}."""
     half = 1.0 - 1 / 2 * 2 / 3  # MASI distance of {a} and {a, b}, one of which holds the other
-    totals = {"a": 1, "ab": 1, "c": 2}
     observed = 2 * half / 4
     expected = 2 * (1 * 1 * half + 1 * 2 + 1 * 2) / (4 * 3)
-    parts = []
-    for key in "abc":
-        answers = [[key in "a", key in "ab"], [key in "c", key in "c"]]
-        codes = np.where(np.array(answers), 0, 1).astype(np.int8)
-        parts.append(
-            Coded(("x", "y"), ("human",) * 2, codes, np.arange(2), ("yes", "no"), (1.0, 2.0),
-                  "nominal", "all")
-        )  # fmt: skip
-    coded, sets = sets_of(parts, ["a", "b", "c"])
-    assert sorted(coded.categories) == sorted(["a", "a;b", "c"]) and sum(totals.values()) == 4
-    found = set_alphas(
-        label_counts(coded, range(2)),
-        sets,
-        coded,
-        Resamples(np.ones(2), 1, np.random.default_rng()),
+    given = pd.DataFrame({"unit_id": ["x", "y"], "ann": ["a", "c"], "ben": ["a;b", "c"]})
+    found = eh.check(given, human=["ann", "ben"], several=True).results
+    alpha, agreement = (
+        row_of(found, statistic, "humans", "", rubric="labels")["estimate"]
+        for statistic in (ALPHA, "observed_agreement")
     )
-    assert found["krippendorff_alpha_masi"][0] == pytest.approx(1 - observed / expected)
-    assert found["observed_agreement"][0] == pytest.approx(0.5)
+    assert (alpha, agreement) == pytest.approx((1 - observed / expected, 0.5))
 
 
 def table(units: int = 80) -> pd.DataFrame:
@@ -280,23 +150,21 @@ def table(units: int = 80) -> pd.DataFrame:
     return pd.DataFrame({"unit_id": [f"u{n}" for n in range(units)], **columns})
 
 
-def test_each_option_has_a_verdict_and_the_whole_has_none(tmp_path: Path) -> None:
+def test_each_option_has_a_verdict_and_the_whole_has_none():
     found = eh.check(table(), human=["ann", "ben"], model="judge", several=True)
     assert [each["rubric"] for each in found.verdicts] == ["labels/a", "labels/b", "labels/c"]
     assert any("The whole set has agreement by MASI and Jaccard" in note for note in found.notes)
-    rows = found.results
-    whole = rows[rows["rubric"] == "labels"]
+    whole = found.results[found.results["rubric"] == "labels"]
     assert set(whole["statistic"]) == {"observed_agreement", "disagreement", ALPHA}
     assert {("humans", ""), ("humans", "judge"), ("ann", "ben")} <= set(
         zip(whole["rater_a"], whole["rater_b"], strict=True)
     )
     same = (table()["ann"] == table()["ben"]).mean()
-    own = whole[(whole["rater_a"] == "humans") & (whole["rater_b"] == "")]
-    own = own.set_index("statistic")["estimate"]
-    assert own["observed_agreement"] == pytest.approx(same)
+    row = row_of(whole, "observed_agreement", "humans", "")
+    assert row["estimate"] == pytest.approx(same)
 
 
-def test_lists_and_semicolons_are_the_same(tmp_path: Path) -> None:
+def test_lists_and_semicolons_are_the_same():
     given = table(40)
     lists = given.copy()
     for name in ("ann", "ben", "judge"):
@@ -317,9 +185,7 @@ def test_lists_and_semicolons_are_the_same(tmp_path: Path) -> None:
         ("a", ["--engine", "dask"], "--several is not read with --engine"),
     ],
 )
-def test_what_is_no_set(
-    tmp_path: Path, cell: str, options: list[str], told: str, capsys: pytest.CaptureFixture
-) -> None:
+def test_what_is_no_set(tmp_path, cell, options, told, capsys):
     file = tmp_path / "labels.csv"
     frame = table(40)
     frame.loc[0, "ben"] = cell
@@ -334,10 +200,240 @@ def test_what_is_no_set(
     assert told in capsys.readouterr().err
 
 
-def test_sets_that_are_all_alike_are_shared_and_do_not_vary() -> None:
+def test_sets_that_are_all_alike_are_shared_and_do_not_vary():
     given = pd.DataFrame({"unit_id": list("xyz"), "ann": ["a;b"] * 3, "ben": ["b;a"] * 3})
     rows = eh.check(given, human=["ann", "ben"], several=True).results
     whole = rows[(rows["rubric"] == "labels") & (rows["rater_a"] == "humans")]
     alphas = whole[whole["statistic"].str.startswith("krippendorff")]
     assert set(alphas["note"]) == {"no_variation"}
     assert whole.loc[whole["statistic"] == "observed_agreement", "estimate"].tolist() == [1.0]
+
+
+# --- Stability across variants, and a rater with themselves ---------------------------------------
+LEVELS = Scale("level", ("1", "2", "3", "4"), "ordinal", frozenset({"3", "4"}))
+
+
+def worded(
+    labels: np.ndarray, rater: str = "g", subject: str = "s"
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Ratings and units from labels (questions, wordings) of one grader; "" is no response."""
+    rows = [
+        (f"{subject}-{question}-{wording}", f"q{question:03d}", subject, f"w{wording}", label)
+        for question, row in enumerate(labels)
+        for wording, label in enumerate(row)
+        if label
+    ]
+    units = pd.DataFrame(rows, columns=["unit_id", "cluster_id", "subject", "wording", "label"])
+    ratings = units[["unit_id", "label"]].assign(rater_id=rater, rater_kind="model")
+    return ratings, units.drop(columns="label")
+
+
+def stability(
+    ratings: pd.DataFrame, units: pd.DataFrame, scale: Scale = LEVELS, **options: object
+) -> pd.DataFrame:
+    options = {"variants": ["wording"], "resamples": 400} | options
+    results = analyse(ratings, units, [scale], **options).results  # type: ignore[arg-type]
+    return results[results["statistic"].str.startswith("stability")].set_index(
+        ["statistic", "rater_a", "subset", "at"]
+    )
+
+
+def test_variants_are_raters_as_in_fleiss_1971():
+    """His 30 patients by 6 raters: each patient is a question, each rater a wording."""
+    example = known_values("fleiss1971")
+    counts = np.array(example["data"]["counts_items_x_categories"])
+    labels = np.array(
+        [[str(k) for k, n in enumerate(row) for _ in range(n)] for row in counts], dtype=object
+    )
+    scale = Scale("diagnosis", tuple(str(k) for k in range(counts.shape[1])))
+    found = stability(*worded(labels), scale=scale)
+    assert found.loc[("stability_fleiss_kappa", "g", "all", "wording"), "estimate"] == (
+        pytest.approx(fleiss_kappa(counts), abs=1e-12)
+    )
+
+
+@pytest.mark.slow
+def test_the_known_instability_of_a_simulated_grader_is_recovered():
+    """Each label is kept with probability .7 and drawn evenly from all four otherwise, so two
+    variants agree beyond chance with probability .49: Fleiss' kappa is .49.
+    """
+    inside = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        truth, noise = rng.integers(1, 5, (150, 1)), rng.integers(1, 5, (150, 6))
+        labels = np.where(rng.random((150, 6)) < 0.7, truth, noise).astype(str).astype(object)
+        row = stability(*worded(labels)).loc[("stability_fleiss_kappa", "g", "all", "wording")]
+        assert row["high"] - row["low"] < 0.15
+        inside += row["low"] < 0.49 < row["high"]
+    assert inside >= 16  # of 20 at 95%: fewer has probability .003
+
+
+def test_the_spread_is_the_mean_standard_deviation():
+    labels = np.array([["1", "3"], ["2", "2"], ["4", ""]] * 4, dtype=object)
+    row = stability(*worded(labels)).loc[("stability_sd", "g", "all", "wording")]
+    # Standard deviations: of 1 and 3, sqrt(2); of 2 and 2, 0; a single label has none.
+    assert row["estimate"] == pytest.approx(np.sqrt(2) / 2)
+    assert row["n_units"] == 8
+
+
+def test_subjects_stand_apart_and_together():
+    steady = np.array([["1", "1"], ["4", "4"]] * 10, dtype=object)
+    shaky = np.array([["1", "4"], ["4", "1"]] * 10, dtype=object)
+    parts = [worded(steady, subject="steady"), worded(shaky, subject="shaky")]
+    ratings, units = (pd.concat(each, ignore_index=True) for each in zip(*parts, strict=True))
+    kappa = stability(ratings, units).loc["stability_fleiss_kappa"]["estimate"]
+    assert kappa[("g", "subject=steady", "wording")] == 1
+    # Opposite answers, each category half the time: observed 0, expected .5.
+    assert kappa[("g", "subject=shaky", "wording")] == pytest.approx(-1)
+    assert kappa[("g", "all", "wording")] == pytest.approx(0)
+
+
+def test_other_variant_columns_stay_fixed():
+    """Labels follow the paraphrase, so wordings are perfectly stable and paraphrases are not."""
+    rows = [
+        (f"q{q}-{w}-{p}", f"q{q}", "s", w, p, "1" if (q + int(p)) % 2 else "4")
+        for q in range(8)
+        for w in ("x", "y")
+        for p in ("1", "2")
+    ]
+    names = ["unit_id", "cluster_id", "subject", "wording", "paraphrase", "label"]
+    units = pd.DataFrame(rows, columns=names)
+    ratings = units[["unit_id", "label"]].assign(rater_id="g", rater_kind="model")
+    found = stability(ratings, units, variants=["wording", "paraphrase"])
+    kappa = found.loc["stability_fleiss_kappa"]["estimate"]
+    assert kappa[("g", "all", "wording")] == 1
+    assert kappa[("g", "all", "paraphrase")] == pytest.approx(-1)
+
+
+def test_a_grader_that_moves_with_the_rubrics_wording_shows_it(rng):
+    reworded = Scale(
+        "level-2", LEVELS.categories, "ordinal", LEVELS.affirmative, variant_of="level"
+    )
+    first = rng.integers(1, 5, 200)
+    moved = np.where(rng.random(200) < 0.5, first, rng.integers(1, 5, 200))
+    ratings = pd.DataFrame(
+        [
+            {"unit_id": f"u{n}", "rubric": rubric, "rater_id": who, "rater_kind": "model"}
+            | {"label": str(label)}
+            for n in range(200)
+            for who, second in (("steady", first), ("moved", moved))
+            for rubric, label in (("level", first[n]), ("level-2", second[n]))
+        ]
+    )
+    results = analyse(ratings, None, [LEVELS, reworded], resamples=400).results
+    rows = results.query("statistic == 'stability_fleiss_kappa' and subset == 'all'")
+    assert set(rows["rubric"]) == {"level"}
+    assert set(rows["at"]) == {"rubric"}
+    by_rater = rows.set_index("rater_a")
+    assert by_rater.loc["steady", "estimate"] == 1
+    assert by_rater.loc["moved", "low"] < 0.5 < by_rater.loc["moved", "high"]
+
+
+def test_a_variant_with_other_categories_is_refused():
+    other = Scale("level-2", ("1", "2"), variant_of="level")
+    ratings = pd.DataFrame(
+        [
+            {"unit_id": "u", "rubric": name, "rater_id": "g", "rater_kind": "model", "label": "1"}
+            for name in ("level", "level-2")
+        ]
+    )
+    with pytest.raises(InputError, match="same option keys"):
+        analyse(ratings, None, [LEVELS, other], resamples=10)
+
+
+def test_a_constant_reader_is_undefined_with_its_reason():
+    labels = np.full((10, 3), "2", dtype=object)
+    row = stability(*worded(labels)).loc[("stability_fleiss_kappa", "g", "all", "wording")]
+    assert np.isnan(row["estimate"])
+    assert row["note"].startswith("no_variation")
+
+
+def test_the_two_sides_of_a_pair_are_questions_of_their_own():
+    """Answers to one side must neither hide nor be mixed with those to the other: of 12 pairs side
+    a is the same in both wordings, side b never is, so half of the pairs of labels agree.
+    """
+    steady, moved = np.array([["1", "1"], ["4", "4"]] * 6), np.array([["1", "4"], ["4", "1"]] * 6)
+    parts = []
+    for side, labels in (("a", steady), ("b", moved)):
+        ratings, units = worded(labels.astype(object))
+        names = side + units["unit_id"]
+        parts.append((ratings.assign(unit_id=names), units.assign(unit_id=names, side=side)))
+    ratings, units = (pd.concat(tables, ignore_index=True) for tables in zip(*parts, strict=True))
+    row = stability(ratings, units).loc[("stability_fleiss_kappa", "g", "all", "wording")]
+    assert row["n_units"] == 24
+    assert row["estimate"] == pytest.approx(0.0)  # (1/2 - 1/2) / (1 - 1/2)
+
+
+FOUR = ("1", "2", "3", "4")
+
+
+def _intra(results: pd.DataFrame, statistic: str, subset: str = "all") -> pd.DataFrame:
+    own = (results["statistic"] == statistic) & (results["subset"] == subset)
+    return results[own].set_index("rater_a")
+
+
+@pytest.fixture
+def anaesthetists() -> tuple[pd.DataFrame, dict]:
+    """Dawid & Skene (1979) as a ratings table: the first anaesthetist has three draws."""
+    known = known_values("dawid_skene1979")
+    frame = pd.DataFrame(known["data"]).rename(
+        columns={"item": "unit_id", "rater": "rater_id", "rating": "label"}
+    )
+    frame["draw"] = frame.groupby(["unit_id", "rater_id"]).cumcount()
+    return frame.astype(str).assign(rater_kind="human"), known["expected"]
+
+
+@pytest.mark.parametrize(
+    ("level", "key"),
+    [("nominal", "intra_rater1_kappa_pairs_12_13_23"), ("ordinal", "intra_rater1_kappa_quadratic")],
+)
+def test_the_first_anaesthetist(anaesthetists, level, key):
+    ratings, expected = anaesthetists
+    results = analyse(
+        ratings, None, [Scale("", FOUR, level)], resamples=300, ordered="quadratic"
+    ).results
+    kappa, agreement = (_intra(results, f"intra_rater_{name}") for name in ("kappa", "agreement"))
+    assert kappa.index.tolist() == ["1"]
+    row = kappa.loc["1"]
+    assert row["estimate"] == pytest.approx(np.mean(expected[key]), abs=1e-9)
+    assert row["low"] < row["estimate"] < row["high"]
+    assert row["n_units"] == 45
+    assert "mean over 3 pairs of draws" in row["note"]
+    own = ratings[ratings["rater_id"] == "1"].pivot(index="unit_id", columns="draw", values="label")
+    agreed = [(own[a] == own[b]).mean() for a, b in (("0", "1"), ("0", "2"), ("1", "2"))]
+    assert agreement.loc["1", "estimate"] == pytest.approx(np.mean(agreed))
+
+
+def _drawn(label: str, unit: int, order: str, draw: int, **more: object) -> dict:
+    key = {"unit_id": f"u{unit}", "rater_id": "g", "rater_kind": "model"}
+    return {**key, "label": label, "order": order, "draw": draw, **more}
+
+
+def test_an_order_is_no_repeat():
+    """Two orders of one unit are two readings; only draws within an order are repeats."""
+    rows = [_drawn("12"[n % 2], n, order, 0) for n in range(40) for order in ("ab", "ba")]
+    results = analyse(pd.DataFrame(rows), None, [Scale("", FOUR)], resamples=50).results
+    assert _intra(results, "intra_rater_kappa").empty
+    rows += [_drawn("1", n, "ba", 1) for n in range(20)]
+    results = analyse(pd.DataFrame(rows), None, [Scale("", FOUR)], resamples=50).results
+    row = _intra(results, "intra_rater_agreement").loc["g"]
+    assert (row["estimate"], row["n_units"]) == (0.5, 20)
+    assert _intra(results, "intra_rater_kappa").loc["g", "estimate"] == 0.0
+
+
+def test_the_verdicts_of_repeats_use_the_graders_own_threshold():
+    """At .5 every draw is affirmative, at .7 the two draws of odd units differ."""
+    rows = [
+        _drawn("", n, "", draw, p_positive=0.9 if (n + draw) % 2 else 0.6)
+        for n in range(40)
+        for draw in (0, 1)
+        if n % 2 or draw == 0
+    ]
+    rows += [_drawn("", n, "", 1, p_positive=0.6) for n in range(0, 40, 2)]
+    scale = {"categories": ("1", "2", "3"), "affirmative": frozenset({"1"})}
+    for thresholds, agreement in (({}, 1.0), ({"g": 0.7}, 0.5)):
+        found = analyse(
+            pd.DataFrame(rows), None, [Scale("", thresholds=thresholds, **scale)], resamples=20
+        )
+        row = _intra(found.results, "intra_rater_agreement", "all|binary").loc["g"]
+        assert row["estimate"] == agreement

@@ -15,25 +15,10 @@ from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.score import kappas_of
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.types import Array
+from tests.analysis.make import coded_of
 
 Table = dict[tuple[object, object], list[tuple[float, int, int]]]
 """Pairs of labels by the table they belong to: (weight, code, code)."""
-
-
-def coded_of(codes: Array, level: str, values: tuple[float, ...], *, number: bool = False) -> Coded:
-    """Labels (units, people + a grader), each unit a cluster of its own."""
-    people = codes.shape[1] - 1
-    return Coded(
-        raters=(*(f"p{n:03}" for n in range(people)), "grader"),
-        kinds=(*["human"] * people, "model"),
-        codes=codes.astype(np.int16),
-        clusters=np.arange(len(codes)),
-        categories=tuple(f"{value:g}" for value in values),
-        values=values,
-        level=level,
-        subset="all",
-        is_number=number,
-    )
 
 
 def kappa_by_hand(pairs: list[tuple[float, int, int]], apart: Array) -> tuple[float, float]:
@@ -113,13 +98,13 @@ DESIGNS = {
 
 @pytest.mark.parametrize("design", DESIGNS)
 @pytest.mark.parametrize("kind", ["nominal", "ordinal", "number"])
-def test_kappas_are_those_of_loops_over_pairs_of_labels(design: str, kind: str) -> None:
+def test_kappas_are_those_of_loops_over_pairs_of_labels(design, kind):
     rng = np.random.default_rng(7)
     n, k = 60, 9 if "crowd" in design else 3
     values = (0.0, 10.0, 25.0, 60.0, 100.0) if kind == "number" else (1.0, 2.0, 3.0, 4.0)
     codes = labels(rng, n, k, len(values), DESIGNS[design](rng, n, k))
     level = {"number": "interval"}.get(kind, kind)
-    coded = coded_of(codes, level, values, number=kind == "number")
+    coded = coded_of(codes, level, values, is_number=kind == "number")
     at = np.asarray(values) if kind == "number" else np.arange(len(values))
     apart = np.abs(at[:, None] - at) / np.ptp(at)
     if kind == "nominal":
@@ -140,7 +125,7 @@ def test_kappas_are_those_of_loops_over_pairs_of_labels(design: str, kind: str) 
     assert [float(kappas_of(each, apart)[0]) for each in sums] == pytest.approx(expected, abs=1e-12)
 
 
-def test_a_third_label_on_disagreement_counts_as_any_of_the_differing_pairs() -> None:
+def test_a_third_label_on_disagreement_counts_as_any_of_the_differing_pairs():
     rng = np.random.default_rng(11)
     held = np.argsort(rng.random((80, 8)), axis=1) < 2
     codes = labels(rng, 80, 8, 3, np.ones((80, 8), dtype=bool))
@@ -160,7 +145,7 @@ def test_a_third_label_on_disagreement_counts_as_any_of_the_differing_pairs() ->
     assert abs(plain[1] - expected[1]) > 0.05  # pairs with the third label would lower it
 
 
-def test_the_gradient_is_that_of_the_mean_kappa() -> None:
+def test_the_gradient_is_that_of_the_mean_kappa():
     rng = np.random.default_rng(3)
     codes = labels(rng, 50, 6, 3, rng.random((50, 6)) < 0.6)
     coded = coded_of(codes, "ordinal", (1.0, 2.0, 3.0))

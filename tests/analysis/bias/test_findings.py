@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evenhand.analysis.bias import Finding, findings, flagged, screening_sentence
+from evenhand.analysis.bias import findings, flagged, screening_sentence
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.notes import Remark
 from evenhand.analysis.results import ResultRows
@@ -24,93 +24,89 @@ def _rows(
     return rows
 
 
-def _only(*given: tuple[str, str, str, Interval, float | None]) -> Finding:
-    [found] = findings(_rows(*given).rows.values())
-    return found
+SIDE, LENGTH = ("bias_side", "all", "left>right"), ("bias_length", "all", "response_a_words")
+NAN = float("nan")
+FOUND = "by 0.20 (95% CI +0.15 to +0.25; corrected p 0.002; 400 units in 100 clusters)."
 
 
 @pytest.mark.parametrize(
-    ("statistic", "subset", "at", "sentence"),
+    ("place", "sentence"),
     [
-        ("bias_side", "all", "left>right", "side of the pair: it leans to left rather than right"),
+        (SIDE, "side of the pair: it leans to left rather than right"),
         (
-            "bias_side",
-            "partisan=True|binary",
-            "left>right",
+            ("bias_side", "partisan=True|binary", "left>right"),
             "side of the pair where partisan=True: it is more often affirmative on left than on",
         ),
-        ("bias_order", "all", "", "order: it favours the side shown first, by 0.20"),
-        ("bias_length", "all", "response_a_words", "it leans towards the longer response more"),
-        ("bias_length", "all|binary", "response_words", "more often affirmative on longer"),
-        ("bias_self_preference", "all|binary", "meta", "subjects of its own family (meta) than"),
-        ("bias_slice", "topic=tax|binary", "", "slice topic=tax: it is more often affirmative"),
+        (("bias_order", "all", ""), "order: it favours the side shown first, by 0.20"),
+        (LENGTH, "it leans towards the longer response more"),
+        (("bias_length", "all|binary", "response_words"), "more often affirmative on longer"),
+        (
+            ("bias_self_preference", "all|binary", "meta"),
+            "subjects of its own family (meta) than",
+        ),
+        (
+            ("bias_slice", "topic=tax|binary", ""),
+            "slice topic=tax: it is more often affirmative",
+        ),
     ],
 )
-def test_what_was_found(statistic: str, subset: str, at: str, sentence: str) -> None:
-    found = _only((statistic, subset, at, Interval(0.2, 0.15, 0.25), 0.002))
+def test_what_was_found(place, sentence):
+    [found] = findings(_rows((*place, Interval(0.2, 0.15, 0.25), 0.002)).rows.values())
     assert found.status == "found"
     assert found.sentence.startswith("g, ")
     assert sentence in found.sentence
-    assert found.sentence.endswith(
-        "by 0.20 (95% CI +0.15 to +0.25; corrected p 0.002; 400 units in 100 clusters)."
-    )
+    assert found.sentence.endswith(FOUND)
 
 
-def test_the_other_way_round() -> None:
-    found = _only(("bias_side", "all", "left>right", Interval(-0.2, -0.25, -0.15), 0.002))
-    assert "it leans to right rather than left, beyond what people see, by 0.20" in found.sentence
-
-
-def test_nothing_found_says_how_much_could_be_there() -> None:
-    found = _only(("bias_side", "all", "left>right", Interval(0.02, -0.04, 0.08), 0.4))
-    assert found.sentence == (
-        "g, side of the pair: no bias detected (any bias is at most 0.08, 95% CI; 400 units in 100 "
-        "clusters)."
-    )
-
-
-def test_what_could_be_there_may_be_more_than_is_tolerated() -> None:
-    found = _only(("bias_side", "all", "left>right", Interval(0.02, -0.04, 0.3), 0.4))
-    assert (
-        "the sample is too small to exclude one of 0.1 (any bias is at most 0.30" in found.sentence
-    )
-
-
-def test_an_interval_without_zero_is_not_enough() -> None:
-    """After correction the p is .2: not found, and the sentence does not say so either."""
-    found = _only(("bias_length", "all", "response_a_words", Interval(0.05, 0.01, 0.09), 0.2))
-    assert found.status == "nothing_found"
-    assert "any bias is at most 0.09" in found.sentence
-
-
-def test_noise_that_may_explain_a_shift_is_named() -> None:
-    noisy = (Remark("noise_may_explain", (-0.01,)),)
-    found = _only(
-        ("bias_length", "all|binary", "response_words", Interval(0.1, -0.05, 0.15, noisy), 0.7)
-    )
-    assert found.status == "nothing_found"
-    assert found.sentence == (
+OTHERWISE = {
+    "the other way round": (
+        *(SIDE, Interval(-0.2, -0.25, -0.15), 0.002, "found"),
+        "it leans to right rather than left, beyond what people see, by 0.20",
+    ),
+    "nothing found says how much could be there": (
+        *(SIDE, Interval(0.02, -0.04, 0.08), 0.4, "nothing_found"),
+        "g, side of the pair: no bias detected (any bias is at most 0.08, 95% CI; 400 units in "
+        "100 clusters).",
+    ),
+    "what could be there may be more than is tolerated": (
+        *(SIDE, Interval(0.02, -0.04, 0.3), 0.4, None),
+        "the sample is too small to exclude one of 0.1 (any bias is at most 0.30",
+    ),
+    # After correction the p is .2: not found, and the sentence does not say so either.
+    "an interval without zero is not enough": (
+        *(LENGTH, Interval(0.05, 0.01, 0.09), 0.2, "nothing_found", "any bias is at most 0.09"),
+    ),
+    "noise that may explain a shift is named": (
+        ("bias_length", "all|binary", "response_words"),
+        Interval(0.1, -0.05, 0.15, (Remark("noise_may_explain", (-0.01,)),)),
+        *(0.7, "nothing_found"),
         "g, length: cannot tell a bias from noise. It is more often affirmative on longer "
-        "responses than people's own labels explain, for each doubling, by +0.10 if all labels are "
-        "equally noisy. If noise changes with the length as annotators' agreement does, the shift "
-        "is -0.01 (95% CI of both -0.05 to +0.15; 400 units in 100 clusters)."
-    )
+        "responses than people's own labels explain, for each doubling, by +0.10 if all labels "
+        "are equally noisy. If noise changes with the length as annotators' agreement does, "
+        "the shift is -0.01 (95% CI of both -0.05 to +0.15; 400 units in 100 clusters).",
+    ),
+    "too few clusters": (
+        *(SIDE, Interval(0.3, NAN, NAN, (Remark("too_few_clusters"),)), None, None),
+        "g, side of the pair: cannot tell (too few clusters for an interval).",
+    ),
+    "people agree by chance": (
+        *(SIDE, Interval(NAN, NAN, NAN, (Remark("people_agree_by_chance"),)), None, None),
+        "cannot tell (people agree with each other no better than chance).",
+    ),
+}
 
 
-def test_what_cannot_be_told() -> None:
-    nan = float("nan")
-    found = _only(
-        ("bias_side", "all", "a>b", Interval(0.3, nan, nan, (Remark("too_few_clusters"),)), None)
-    )
-    assert found.sentence == "g, side of the pair: cannot tell (too few clusters for an interval)."
-    reason = Interval(nan, nan, nan, (Remark("people_agree_by_chance"),))
-    undefined = _only(("bias_side", "all", "a>b", reason, None))
-    assert undefined.sentence.endswith(
-        "cannot tell (people agree with each other no better than chance)."
-    )
+@pytest.mark.parametrize(
+    ("place", "interval", "p", "status", "sentence"), OTHERWISE.values(), ids=OTHERWISE
+)
+def test_what_is_said_of_a_shift(place, interval, p, status, sentence):
+    [found] = findings(_rows((*place, interval, p)).rows.values())
+    assert status is None or found.status == status
+    assert sentence in found.sentence
+    assert not sentence.startswith("g, ") or found.sentence == sentence
 
 
-def test_only_what_lies_wholly_beyond_the_bound_is_flagged() -> None:
+def test_only_what_lies_wholly_beyond_the_bound_is_flagged():
     rows = _rows(
         ("bias_side", "all", "a>b", Interval(0.2, 0.12, 0.28), 0.001),
         ("bias_length", "all", "response_a_words", Interval(0.2, 0.05, 0.35), 0.001),
@@ -122,17 +118,13 @@ def test_only_what_lies_wholly_beyond_the_bound_is_flagged() -> None:
     assert flagged(rows, "someone else") == []
 
 
-def test_slices_without_a_finding_share_a_sentence() -> None:
-    nan = float("nan")
+def test_slices_without_a_finding_share_a_sentence():
     rows = _rows(
         ("bias_slice", "topic=tax|binary", "", Interval(0.0, -0.1, 0.1), 0.9),
         ("bias_slice", "topic=war|binary", "", Interval(0.1, -0.1, 0.31), 0.3),
         (
-            "bias_slice",
-            "topic=sea|binary",
-            "",
-            Interval(0.1, nan, nan, (Remark("too_few_clusters"),)),
-            None,
+            *("bias_slice", "topic=sea|binary", ""),
+            *(Interval(0.1, NAN, NAN, (Remark("too_few_clusters"),)), None),
         ),
     )
     assert screening_sentence(findings(rows.rows.values())) == (

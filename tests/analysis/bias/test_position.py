@@ -5,9 +5,6 @@ The order of presentation: flips, moves to the side shown first, and the exact t
 
 from __future__ import annotations
 
-import csv
-from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,14 +18,11 @@ from evenhand.analysis.bias import findings
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import GROUP_COLUMNS, AnalysisSettings
 from evenhand.study.settings.sections import changed
+from tests.analysis.bias.samples import RESPONSE, SEES_C, audited, responses, row_of, sample
 from tests.ratings_files import read_ratings
 
-RESPONSE = Scale("", ("no", "yes"), affirmative=frozenset({"yes"}), unit="response")
-SEES_C = 0.8 * 0.65 + 0.2 / 3
-"""How often a rater who sees 8 of 10 units says C."""
 
-
-def test_directions_by_hand(sample: Callable, audited: Callable, row_of: Callable) -> None:
+def test_directions_by_hand():
     """g: A on 3 of 8 units, B on 1. People: ann A A B C C C C C, ben A C B B C C C C; on average
     1 + .5 for side a, 1 + .5 for side b.
     """
@@ -43,7 +37,7 @@ def test_directions_by_hand(sample: Callable, audited: Callable, row_of: Callabl
 
 
 @pytest.mark.slow
-def test_a_lean_is_recovered(sample: Callable, audited: Callable, row_of: Callable) -> None:
+def test_a_lean_is_recovered():
     """Two of ten C turned to A (to B): the net direction moves by .2 times the share of C, and
     by little more, as the grader sees a little less sharply.
     """
@@ -62,9 +56,7 @@ def test_a_lean_is_recovered(sample: Callable, audited: Callable, row_of: Callab
 
 
 @pytest.mark.thorough
-def test_seeing_less_than_people_is_no_lean(
-    sample: Callable, audited: Callable, row_of: Callable
-) -> None:
+def test_seeing_less_than_people_is_no_lean():
     """Side a is favoured more often than b, so who sees less finds a smaller net direction: the
     plain difference lies far from 0, the scaled one does not.
     """
@@ -81,7 +73,7 @@ def test_seeing_less_than_people_is_no_lean(
     assert found <= 8  # of 80 looks; 4 are expected, more than 8 have a chance of 2%
 
 
-def test_leanings_turn_sides_round(sample: Callable, audited: Callable, row_of: Callable) -> None:
+def test_leanings_turn_sides_round():
     """Where the second leaning stands on side a, a lean to it is a lean to A there."""
     made = sample(2)
     made.rate("g", made.turned(made.see(0.8), "C", "A", 0.3))
@@ -96,7 +88,7 @@ def test_leanings_turn_sides_round(sample: Callable, audited: Callable, row_of: 
     assert (row["low"], row["high"]) == pytest.approx((-plain["high"], -plain["low"]))
 
 
-def test_groups_and_parts(sample: Callable, audited: Callable, row_of: Callable) -> None:
+def test_groups_and_parts():
     """A group is told on whichever side it stands; of two that only meet each other, one."""
     made = sample(3, pairs=60)
     first = np.arange(len(made.units)) // 4 % 2 == 0
@@ -113,9 +105,7 @@ def test_groups_and_parts(sample: Callable, audited: Callable, row_of: Callable)
     assert row_of(rows, "direction_net", "g", "subject=other-0")["n_units"] == 60
 
 
-def test_a_rubric_on_responses_compares_the_two_responses(
-    responses: Callable, audited: Callable, row_of: Callable
-) -> None:
+def test_a_rubric_on_responses_compares_the_two_responses():
     """A quarter of the no on side a turned to yes: .25 x P(no) more yes on a than on b."""
     made = responses(4, pairs=500)
     on_a = made.units["side"].to_numpy() == "a"
@@ -138,7 +128,7 @@ def test_a_rubric_on_responses_compares_the_two_responses(
     assert net == pytest.approx((wide["a"] - wide["b"]).mean())
 
 
-def test_without_sides_there_is_no_direction(sample: Callable, audited: Callable) -> None:
+def test_without_sides_there_is_no_direction():
     made = sample(5, pairs=20)
     made.rate("g", made.see(0.8))
     rows = audited(made, Scale("", ("A", "B", "C"), affirmative=frozenset({"C"})))
@@ -153,15 +143,13 @@ def test_without_sides_there_is_no_direction(sample: Callable, audited: Callable
         ({"left": ["pro"], "right": ["con"]}, "need the units columns prompt_a_group"),
     ],
 )
-def test_bad_leanings(sample: Callable, audited: Callable, leanings: dict, says: str) -> None:
+def test_bad_leanings(leanings, says):
     made = sample(6, pairs=6)
     with pytest.raises(InputError, match=says):
         audited(made, settings=changed(AnalysisSettings(), {"leanings": leanings}))
 
 
-def test_units_without_a_leaning_take_no_part(
-    sample: Callable, audited: Callable, row_of: Callable
-) -> None:
+def test_units_without_a_leaning_take_no_part():
     made = sample(9, pairs=40)
     made.units[list(GROUP_COLUMNS)] = ["pro", "con"]
     made.units.loc[::2, "prompt_b_group"] = "neither"
@@ -170,7 +158,7 @@ def test_units_without_a_leaning_take_no_part(
     assert row_of(audited(made, settings=settings), "bias_side", "g")["n_units"] == 80
 
 
-def test_leanings_that_no_unit_has(sample: Callable, audited: Callable) -> None:
+def test_leanings_that_no_unit_has():
     made = sample(7, pairs=6)
     made.units[list(GROUP_COLUMNS)] = ["x", "y"]
     settings = AnalysisSettings(leanings={"left": ["pro"], "right": ["con"]})
@@ -201,7 +189,7 @@ def llmbar(shared_data: Path) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("grader", LLMBAR)
-def test_flips_on_published_labels(llmbar: pd.DataFrame, grader: str) -> None:
+def test_flips_on_published_labels(llmbar, grader):
     rows = llmbar[llmbar["rater_a"] == grader].set_index("statistic")
     units, first, second = LLMBAR[grader]
     flips = rows.loc["bias_order_flips"]
@@ -216,18 +204,7 @@ def test_flips_on_published_labels(llmbar: pd.DataFrame, grader: str) -> None:
     assert rows.loc["bias_order_p", "estimate"] == pytest.approx(min(1.0, 2 * p), rel=0.51)
 
 
-def test_the_counts_above_are_those_of_the_file(shared_data: Path) -> None:
-    labels: dict[tuple[str, str], dict[str, str]] = {}
-    with (shared_data / "real" / "llmbar.csv").open(encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            labels.setdefault((row["rater_id"], row["item_id"]), {})[row["order"]] = row["label"]
-    for grader, known in LLMBAR.items():
-        own = [each for (rater, _), each in labels.items() if rater == grader]
-        both = Counter((each["ab"], each["ba"]) for each in own if each["ab"] and each["ba"])
-        assert (both.total(), both["1", "2"], both["2", "1"]) == known
-
-
-def test_a_known_pull_to_the_first(sample: Callable, audited: Callable, row_of: Callable) -> None:
+def test_a_known_pull_to_the_first():
     """Of the C three of ten go to the side shown first; in both orders the rest is noise."""
     made = sample(4, pairs=300)
     for order, first in (("ab", "A"), ("ba", "B")):
@@ -241,9 +218,7 @@ def test_a_known_pull_to_the_first(sample: Callable, audited: Callable, row_of: 
     assert row_of(rows, "bias_order_first", "even")["estimate"] == pytest.approx(0.5, abs=0.1)
 
 
-def test_categories_without_sides_flip_but_have_no_first(
-    sample: Callable, audited: Callable, row_of: Callable
-) -> None:
+def test_categories_without_sides_flip_but_have_no_first():
     made = sample(2, pairs=30)
     for order in ("ab", "ba"):
         made.rate("g", made.see(0.8), order=order)
@@ -252,7 +227,7 @@ def test_categories_without_sides_flip_but_have_no_first(
     assert {key[1] for key in rows.rows} == {"bias_order_flips"}
 
 
-def test_one_order_is_no_question(sample: Callable, audited: Callable) -> None:
+def test_one_order_is_no_question():
     made = sample(3, pairs=20)
     made.rate("g", made.see(0.8), order="ab")
     assert not any(key[1].startswith("bias_order") for key in audited(made).rows)

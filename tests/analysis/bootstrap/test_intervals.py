@@ -6,13 +6,16 @@ Intervals where resamples do not vary.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy.stats import bootstrap, norm, t
 from statsmodels.stats.proportion import proportion_confint
 
-from evenhand.analysis import Scale, analyse
+from benchmarks.corrected_rates import LUMPY, TAIL, Key, lumpy, lumpy_rate, run_cell
+from evenhand.analysis import Scale, StudyFacts, analyse
 from evenhand.analysis.bootstrap.intervals import (
     Chance,
     Interval,
@@ -27,14 +30,25 @@ from evenhand.analysis.bootstrap.intervals import (
     widened,
 )
 from evenhand.analysis.bootstrap.resamples import MAX_LEFT_OUT, Resamples
+from evenhand.analysis.bootstrap.score import PSEUDO, Sample, lower_bound, upper_bound
+from evenhand.analysis.bootstrap.shares import (
+    alike,
+    bounds,
+    carriers,
+    powered_reach,
+    ratio_bounds,
+    share_bounds,
+    share_interval,
+    wilson,
+)
+from evenhand.analysis.results import BASELINES
 from evenhand.analysis.statistics import statistics
 from evenhand.errors import InputError
+from tests.analysis.make import analyse_labels, ratings_of, rows_of
 
 
-def test_bca_is_what_scipy_has_on_the_same_data() -> None:
+def test_bca_is_what_scipy_has_on_the_same_data():
     """A ratio of means of 40 skewed clusters: scipy draws its own resamples, so nearly the same."""
-    from scipy.stats import bootstrap
-
     rng = np.random.default_rng(4)
     part, whole = rng.exponential(size=40) ** 2, rng.uniform(1, 2, 40)
     resamples = Resamples(np.ones(40), 20_000, np.random.default_rng(1), method="bca")
@@ -58,9 +72,7 @@ def test_bca_is_what_scipy_has_on_the_same_data() -> None:
     assert theirs["BCa"].high > 1.07 * theirs["percentile"].high
 
 
-def test_bca_on_the_same_resamples_is_scipys_to_the_last_digit() -> None:
-    from scipy.stats import bootstrap
-
+def test_bca_on_the_same_resamples_is_scipys_to_the_last_digit():
     data = np.random.default_rng(3).exponential(size=30)
     drawn = bootstrap((data,), np.mean, n_resamples=999, method="BCa", rng=np.random.default_rng(0))
     left_out = np.array([np.delete(data, at).mean() for at in range(30)])
@@ -69,7 +81,7 @@ def test_bca_on_the_same_resamples_is_scipys_to_the_last_digit() -> None:
     assert high == pytest.approx(drawn.confidence_interval.high, rel=1e-12)
 
 
-def test_the_jackknife_leaves_out_each_cluster_as_often_as_it_stands_in_the_data() -> None:
+def test_the_jackknife_leaves_out_each_cluster_as_often_as_it_stands_in_the_data():
     resamples = Resamples([2, 1], 3, np.random.default_rng(0), method="bca")
     totals = resamples.totals(np.array([[10.0], [1.0]]))
     assert len(resamples) == len(totals) == 1 + 3 + 3
@@ -77,7 +89,7 @@ def test_the_jackknife_leaves_out_each_cluster_as_often_as_it_stands_in_the_data
     assert sorted(totals[4:, 0]) == [11.0, 11.0, 20.0]
 
 
-def test_groups_of_clusters_give_nearly_the_acceleration_of_single_ones() -> None:
+def test_groups_of_clusters_give_nearly_the_acceleration_of_single_ones():
     values = np.random.default_rng(6).exponential(size=20_000)
     resamples = Resamples(np.ones(20_000), 1, np.random.default_rng(0), method="bca")
     totals = resamples.totals(np.column_stack([values, np.ones(20_000)]))
@@ -88,7 +100,7 @@ def test_groups_of_clusters_give_nearly_the_acceleration_of_single_ones() -> Non
     assert grouped == pytest.approx(single, abs=0.002)
 
 
-def test_where_bca_is_undefined_the_interval_is_percentile_and_says_so() -> None:
+def test_where_bca_is_undefined_the_interval_is_percentile_and_says_so():
     drawn = np.linspace(0.2, 0.4, 500)
     outside = interval(np.append(0.9, drawn), 30, left_out=np.array([0.8, 0.9, 1.0]))
     undefined = interval(np.append(0.3, drawn), 30, left_out=np.array([0.3, np.nan]))
@@ -100,19 +112,12 @@ def test_where_bca_is_undefined_the_interval_is_percentile_and_says_so() -> None
     assert (perfect.low, perfect.high, perfect.note) == (1.0, 1.0, "")
 
 
-def test_values_without_jackknife_rows_have_a_percentile_interval() -> None:
-    resamples = Resamples(np.ones(30), 200, np.random.default_rng(0), method="bca")
-    values = np.random.default_rng(1).normal(size=201)
-    found = resamples.interval(values, 30)
-    assert (found.low, found.high) == percentile_bounds(values[1:], expanded_tail(30))
-
-
-def test_an_unknown_method_is_refused() -> None:
+def test_an_unknown_method_is_refused():
     with pytest.raises(InputError, match="'t'; it must be one of percentile, bca"):
         Resamples(np.ones(3), 10, np.random.default_rng(0), method="t")  # type: ignore[arg-type]
 
 
-def test_degenerate_resamples_are_counted_and_too_many_give_no_interval() -> None:
+def test_degenerate_resamples_are_counted_and_too_many_give_no_interval():
     values = np.linspace(0, 1, 1001)
     few, some, tenth, many = (values.copy() for _ in range(4))
     few[1:11] = some[1:12] = tenth[1:101] = many[1:102] = np.nan
@@ -126,13 +131,13 @@ def test_degenerate_resamples_are_counted_and_too_many_give_no_interval() -> Non
     assert interval(many, 30).note == "101 of 1000 resamples undefined: no interval"
 
 
-def test_a_mean_over_pairs_of_raters_brings_its_own_share_of_undefined_values() -> None:
+def test_a_mean_over_pairs_of_raters_brings_its_own_share_of_undefined_values():
     values = np.linspace(0, 1, 1001)
     assert interval(values, 30, undefined=0.0051).note == "6 of 1000 resamples undefined"
     assert np.isnan(interval(values, 30, undefined=0.11).low)
 
 
-def test_too_few_clusters_and_undefined_estimates_say_so() -> None:
+def test_too_few_clusters_and_undefined_estimates_say_so():
     assert interval(np.array([0.5, 0.4, 0.6]), 4).note == "too_few_clusters"
     assert interval(np.array([0.5]), 40).note == "not_resampled"
     nothing = interval(np.array([np.nan, 0.4]), 40, reason="no_variation")
@@ -140,7 +145,7 @@ def test_too_few_clusters_and_undefined_estimates_say_so() -> None:
     assert nothing.note == "no_variation"
 
 
-def test_bounds_are_the_quantiles_that_numpy_gives(rng: np.random.Generator) -> None:
+def test_bounds_are_the_quantiles_that_numpy_gives(rng):
     for size in (1, 2, 3, 41, 1999, 2000):
         drawn = rng.normal(size=size)
         expected = np.quantile(drawn, [0.025, 0.975]).tolist()
@@ -150,10 +155,8 @@ def test_bounds_are_the_quantiles_that_numpy_gives(rng: np.random.Generator) -> 
             assert _quantiles(drawn, *shares) == pytest.approx(expected, rel=1e-14)
 
 
-def test_expanded_percentiles_of_a_mean_are_students_interval(rng: np.random.Generator) -> None:
+def test_expanded_percentiles_of_a_mean_are_students_interval(rng):
     """Resamples of a mean are nearly normal; expanded they are t (Hesterberg 2015)."""
-    from scipy.stats import t
-
     for n in (8, 20):
         data = rng.normal(size=n)
         totals = Resamples(np.ones(n), 40_000, rng).totals(data[:, None])[:, 0] / n
@@ -165,39 +168,23 @@ def test_expanded_percentiles_of_a_mean_are_students_interval(rng: np.random.Gen
         assert plain[1] - plain[0] < (0.92 if n == 20 else 0.8) * (own[1] - own[0])
 
 
-def test_the_expansion_is_that_of_published_software_and_fades() -> None:
+def test_the_expansion_is_that_of_published_software_and_fades():
     """R's resample::ExpandProbs(0.025, n) is pnorm(qt(0.025, n - 1) * sqrt(n / (n - 1)))."""
-    from scipy.stats import norm, t
-
     for n in (5, 10, 30, 250):
         expected = norm.cdf(t.ppf(0.025, n - 1) * np.sqrt(n / (n - 1)))
         assert expanded_tail(n) == pytest.approx(expected, rel=1e-12)
     assert expanded_tail(100_000) == pytest.approx(0.025, abs=1e-5)
 
 
-def test_few_clusters_cover(rng: np.random.Generator) -> None:
-    """Shares of ten clusters of four units: plain percentiles cover .89 of studies at most."""
-    held = {"plain": 0, "expanded": 0}
-    for _ in range(400):
-        shared = rng.normal(size=(10, 1)) + rng.normal(size=(10, 4))
-        counts = (shared > 0).sum(axis=1).astype(float)
-        values = Resamples(np.ones(10), 400, rng).totals(counts[:, None])[:, 0] / 40
-        found, plain = interval(values, 10), percentile_bounds(values[1:])
-        held["expanded"] += found.low <= 0.5 <= found.high
-        held["plain"] += plain[0] <= 0.5 <= plain[1]
-    assert held["expanded"] >= 0.93 * 400
-    assert held["plain"] < held["expanded"]
-
-
 @pytest.mark.parametrize("n", [1, 5, 60, 250])
-def test_a_share_without_variation_has_clopper_and_pearsons_interval(n: int) -> None:
+def test_a_share_without_variation_has_clopper_and_pearsons_interval(n):
     for estimate in (0.0, 1.0):
         found = widened(Interval(estimate, estimate, estimate), n, "share")
         expected = proportion_confint(estimate * n, n, method="beta")
         assert (found.low, found.high) == pytest.approx(expected, abs=1e-12)
 
 
-def test_unlike_clusters_move_each_statistic_as_far_as_its_range_allows() -> None:
+def test_unlike_clusters_move_each_statistic_as_far_as_its_range_allows():
     share = unseen(60)
     assert (1 - share) ** 60 == pytest.approx(0.025)
 
@@ -216,7 +203,7 @@ def test_unlike_clusters_move_each_statistic_as_far_as_its_range_allows() -> Non
     assert bounds(-1.0, "difference", 0.5) == pytest.approx((-1.0, -1 + share / 0.5))
 
 
-def test_only_an_interval_without_width_is_widened() -> None:
+def test_only_an_interval_without_width_is_widened():
     wide, none = Interval(0.5, 0.4, 0.6), Interval(0.5, math.nan, math.nan)
     assert widened(wide, 60, "share") is wide
     assert widened(none, 60, "share") is none
@@ -227,7 +214,7 @@ def test_only_an_interval_without_width_is_widened() -> None:
     assert unknown.note == "no_resample_differs"
 
 
-def test_expected_disagreement_by_the_names_of_coefficients() -> None:
+def test_expected_disagreement_by_the_names_of_coefficients():
     shares = np.array([0.5, 0.25, 0.25])
     nominal, ordered = Chance(shares), Chance(shares, ordered="linear")
     assert nominal.disagreement("cohen_kappa") == pytest.approx(1 - (0.25 + 0.0625 + 0.0625))
@@ -244,7 +231,7 @@ def test_expected_disagreement_by_the_names_of_coefficients() -> None:
     assert ordered.disagreement("brennan_prediger") == pytest.approx(2 / 3)
 
 
-def test_every_statistic_of_the_glossary_with_an_interval_has_a_range() -> None:
+def test_every_statistic_of_the_glossary_with_an_interval_has_a_range():
     """A new statistic gets a kind, or is named here as one that has no interval of resamples."""
     without = {name for name in statistics() if kind_of(name) is None}
     assert without == NO_RANGE
@@ -271,14 +258,272 @@ NO_RANGE = {
 }
 
 
-def test_where_hardly_anybody_says_yes_the_interval_is_doubted(make_ratings: Callable) -> None:
+def test_where_hardly_anybody_says_yes_the_interval_is_doubted():
     """Such intervals of alpha hold the truth in .69 of studies (benchmarks.small_samples)."""
     rare = {"ann": "2" * 4 + "1" * 96, "ben": "12" * 2 + "1" * 96, "cem": "2" * 3 + "1" * 97}
     usual = {name: labels[:50] + "2" * 50 for name, labels in rare.items()}
     doubted = {}
     for name, labels in (("rare", rare), ("usual", usual)):
-        found = analyse(make_ratings(labels, []), None, [Scale("r", ("1", "2"))], resamples=200)
+        found = analyse_labels(labels, Scale("r", ("1", "2")), [], resamples=200)
         own = found.results[found.results["statistic"] == "krippendorff_alpha_nominal"]
         assert own["low"].notna().all()
         doubted[name] = own["note"].str.contains("a rarer category in only 4 clusters").all()
     assert doubted == {"rare": True, "usual": False}
+
+
+# --- Shares of units in clusters ------------------------------------------------------------------
+@pytest.mark.parametrize(("cases", "n"), [(0, 5), (1, 50), (10, 20), (49, 50), (250, 250)])
+def test_wilson_is_statsmodels(cases, n):
+    expected = proportion_confint(cases, n, method="wilson")
+    assert wilson(cases / n, n) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize(("cases", "n"), [(1, 30), (3, 60), (12, 40), (57, 60), (20, 400)])
+def test_of_independent_units_it_lies_between_wilsons_and_clopper_and_pearsons(cases, n):
+    """But for half a unit: neither is a score bound with Student's quantile."""
+    units = np.zeros(n)
+    units[:cases] = 1.0
+    share, low, high = share_bounds(units, np.ones(n))
+    inner, outer = (proportion_confint(cases, n, method=how) for how in ("wilson", "beta"))
+    assert share == cases / n
+    assert outer[0] - 0.6 / n <= low <= inner[0] + 0.6 / n
+    assert inner[1] - 0.6 / n <= high <= outer[1] + 0.6 / n
+
+
+@dataclass(frozen=True)
+class _Ratio:
+    """A ratio of sums over clusters as `lower_bound` takes it."""
+
+    over: np.ndarray
+    under: np.ndarray
+    base: np.ndarray
+
+    def at(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        under = (weights * self.under).sum(axis=-1)
+        value = (weights * self.over).sum(axis=-1) / under
+        return value, (self.over - value[..., None] * self.under) / under[..., None]
+
+    def sign_changed(self) -> _Ratio:
+        return replace(self, over=-self.over)
+
+
+@pytest.mark.parametrize(("k", "weight"), [(25, 0.0), (60, 0.0), (60, 0.8), (200, 0.4)])
+def test_score_bounds_are_those_of_the_general_walk(k, weight):
+    rng = np.random.default_rng(k)
+    cases, sizes = lumpy("logit-normal", k, rng)
+    less = weight * rng.binomial(cases, 0.8)
+    clusters, size = float(k), sizes.astype(float)
+    over = np.concatenate([cases - less, -less, sizes - less])
+    base = np.concatenate([np.ones(k), np.full(2 * k, PSEUDO / (2 * k))])
+    statistic = _Ratio(over, np.tile(size, 3), base)
+    estimate = np.array((cases - less).sum() / size.sum())
+    worth = size.sum() ** 2 / (size**2).sum()
+    sample = Sample(estimate, clusters, worth, np.array(math.sqrt(k / (k - 1))))
+    expected = [float(each(statistic, sample, 0.025)) for each in (lower_bound, upper_bound)]  # type: ignore[arg-type]
+    found = ratio_bounds(cases, size, np.ones(k), less=less)
+    assert found == pytest.approx(expected, abs=0.02 * (expected[1] - expected[0]))
+
+
+def test_clusters_that_carry_the_rarer_outcome():
+    """(3 + 3 + 2)^2 / (9 + 9 + 4) = 2.9 of ten clusters of four."""
+    cases, sizes, ones = np.array([3.0, 3, 2] + [0.0] * 7), np.full(10, 4.0), np.ones(10)
+    assert carriers(cases, sizes, ones) == pytest.approx(64 / 22)
+    assert carriers(sizes - cases, sizes, ones) == pytest.approx(64 / 22)
+    assert carriers(0 * cases, sizes, ones) == 0.0
+    # Read off the variance, they are the same.
+    share, variance = 0.2, float(((cases / 4 - 0.2) ** 2).sum()) / 10 / 9
+    assert carriers(*_equal(*alike(share, variance, 10))) == pytest.approx(64 / 22)
+
+
+def _equal(cases: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return cases, np.ones_like(cases), times
+
+
+def test_few_carriers_have_a_wide_interval_within_the_score_bound():
+    lump, apart = np.zeros(25), np.zeros(25)
+    lump[0], apart[:5] = 5.0, 1.0
+    sizes = np.full(25, 5.0)
+    (share, low, high), (same, _, nearer) = (share_bounds(each, sizes) for each in (lump, apart))
+    assert share == same == 0.04
+    assert high > 1.5 * nearer
+    # On 2 degrees of freedom Wilson alone has half of the range.
+    assert wilson(0.04, 24.0, carriers=1.0)[1] > 0.45
+    assert high == pytest.approx(ratio_bounds(lump / 5, np.ones(25), np.ones(25))[1], abs=1e-3)
+    assert low > 0.0
+
+
+def _drawn(cases: np.ndarray, sizes: np.ndarray) -> tuple[Interval, np.ndarray]:
+    resamples = Resamples(np.ones(len(cases)), 4000, np.random.default_rng(1))
+    sums = resamples.totals(np.column_stack([cases, sizes]).astype(float))
+    values = sums[:, 0] / sums[:, 1]
+    return interval(values, len(cases)), values[1:]
+
+
+@pytest.mark.parametrize("name", ["few carry all", "logit-normal", "one unit each"])
+def test_resamples_and_sums_over_clusters_give_one_interval(name):
+    cases, sizes = lumpy(name, 80, np.random.default_rng(3))
+    found = share_interval(*_drawn(cases, sizes), int(sizes.sum()), 80)
+    share, low, high = share_bounds(cases * 1.0, sizes * 1.0)
+    assert found.estimate == share
+    assert (found.low, found.high) == pytest.approx((low, high), abs=0.05 * (high - low))
+
+
+@pytest.mark.parametrize("clusters", [1, 2, 60])
+def test_none_and_all_have_clopper_and_pearsons_bounds(clusters):
+    whole = np.full(clusters, 4.0)
+    for cases in (0.0, 4.0):
+        share, low, high = share_bounds(np.full(clusters, cases), whole)
+        expected = proportion_confint(share * clusters, clusters, method="beta")
+        assert (low, high) == pytest.approx(expected, abs=1e-12)
+
+
+def test_degenerate_shares():
+    assert np.isnan(share_bounds(np.zeros(0), np.zeros(0))).all()
+    assert np.isnan(share_bounds(np.zeros(3), np.zeros(3))).all()
+    one, two = (
+        share_bounds(np.array([3.0]), np.array([4.0])),
+        share_bounds(np.arange(2.0), np.ones(2)),
+    )
+    for share, low, high in (one, two):
+        assert 0.0 <= low < share < high <= 1.0
+    assert two[2] - two[1] > 0.9, "two clusters that differ tell nearly nothing"
+    # A cluster of no weight is none.
+    some, weight = np.array([1.0, 0, 1, 0, 0, 1]), np.array([1.0, 1, 1, 1, 1, 0])
+    assert share_bounds(some * weight, weight) == share_bounds(some[:5], weight[:5])
+    # Without an interval, or without variation, there is nothing to replace.
+    none, nobody = Interval.point(0.3), Interval(0.0, 0.0, 0.0)
+    assert share_interval(none, np.array([0.3]), 4, 4) is none
+    assert share_interval(nobody, np.zeros(50), 30, 30) is nobody
+    # A corrected rate of 0 whose resamples vary has its bound at 0.
+    varies = np.abs(np.random.default_rng(0).normal(0, 0.02, 500))
+    found = share_interval(Interval(0.0, 0.0, 0.04), varies, 50, 50)
+    assert found.low == 0.0
+    assert 0.02 < found.high < 0.2
+    for share in (1e-9, 1 - 1e-9):  # finite at the very ends
+        assert all(0.0 <= each <= 1.0 for each in bounds(share, 0.01, 1e12, 20))
+
+
+def test_the_reach_of_a_correction_adds_what_nobody_labelled_in_squares():
+    rng = np.random.default_rng(2)
+    cases, sizes = (each * 1.0 for each in lumpy("few carry all", 40, rng))
+    ones = np.ones(40)
+    alone = powered_reach(cases, 0.0 * cases, sizes, ones, 0.0)
+    share = cases.sum() / sizes.sum()
+    expected = ratio_bounds(cases, sizes, ones)
+    assert (share - alone.below, share + alone.above) == pytest.approx(expected)
+    more = powered_reach(cases, 0.0 * cases, sizes, ones, 0.02)
+    assert more.above == pytest.approx(math.hypot(alone.above, 1.959964 * 0.02))
+    # A grader that sees nearly all of the cases leaves less to be unsure of.
+    seen = powered_reach(cases, 0.8 * rng.binomial(cases.astype(int), 0.9), sizes, ones, 0.0)
+    assert seen.above < alone.above
+    assert seen.carriers == alone.carriers == carriers(cases, sizes, ones)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "clusters"), [("few carry all", 40), ("logit-normal", 100)])
+def test_the_truth_seldom_lies_outside_in_lumpy_clusters(name, clusters):
+    """An interval of the estimate's standard error lies below it in far more studies."""
+    rng, truth, runs = np.random.default_rng(5), lumpy_rate(name), 300
+    missed, plain = np.zeros(2), 0
+    for _ in range(runs):
+        cases, sizes = (each * 1.0 for each in lumpy(name, clusters, rng))
+        share, low, high = share_bounds(cases, sizes)
+        missed += low > truth, high < truth
+        error = math.sqrt(((cases - share * sizes) ** 2).sum()) / sizes.sum()
+        plain += share + 2.0 * error < truth
+    assert (missed <= TAIL * runs).all()
+    assert plain > TAIL * runs
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", [each for each in LUMPY if "unequal" not in each])
+@pytest.mark.parametrize("clusters", [25, 40, 100])
+def test_both_tails_hold_in_lumpy_clusters_for_own_and_corrected_rates(name, clusters):
+    found = run_cell((clusters, name), range(400), 300, 11)
+    for of in ("people", "ppi"):
+        tally = found[Key(clusters, name, of)]
+        assert max(tally.below, tally.above) <= (TAIL + 0.01) * tally.runs, of
+
+
+# --- Where everybody agrees no interval is a single number ----------------------------------------
+PAIRS, OTHERS = 60, 80
+PEOPLE, GRADERS = ("ann", "ben", "cid"), ("bot", "bot2")
+PLACES = {"threshold"}
+"""A place or a cut is one of a few numbers: that no resample moves it is an answer."""
+
+
+def everybody_agrees(*, alike: bool, probabilities: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """60 pairs that all label and 80 that only graders do, of three subjects; all say "y" to
+    everything if `alike`, else to every other unit.
+    """
+    units = pd.DataFrame(
+        [
+            (f"p{pair}", f"s{subject}", f"t{pair % 2}", f"g{pair % 3}", pair, subject)
+            for pair in range(PAIRS + OTHERS)
+            for subject in range(3)
+        ],
+        columns=["cluster_id", "subject", "topic", "group", "pair", "number"],
+    )
+    yes = alike | ((units.pop("number") + units["pair"]) % 2 == 1)
+    label = np.where(yes, "y", "n")
+    by_people = np.where(units.pop("pair") < PAIRS, label, "-")
+    labels = dict.fromkeys(PEOPLE, by_people) | dict.fromkeys(GRADERS, label)
+    stated = dict.fromkeys(GRADERS, np.where(yes, 0.9, 0.1)) if probabilities else None
+    units.insert(0, "unit_id", [f"u{n:05d}" for n in range(len(units))])
+    return ratings_of(labels, GRADERS, stated), units
+
+
+def results_of(ratings: pd.DataFrame, units: pd.DataFrame, method: str) -> pd.DataFrame:
+    scale = Scale("", ("y", "n"), affirmative=frozenset("y"))
+    asked = {"slices": ["topic"], "groups": ["group"], "interval": method}
+    facts = StudyFacts(strata=("topic",))
+    return analyse(ratings, units, [scale], resamples=200, facts=facts, **asked).results
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["percentile", "bca"])
+@pytest.mark.parametrize("probabilities", [False, True])
+@pytest.mark.parametrize("alike", [False, True])
+def test_no_interval_is_a_single_number(alike, probabilities, method):
+    ratings, units = everybody_agrees(alike=alike, probabilities=probabilities)
+    results = results_of(ratings, units, method)
+    assert results["low"].notna().sum() > 300
+    single = results[results["high"] - results["low"] < 1e-9]
+    # The kappa of a baseline is 0 by construction, whatever anybody says.
+    constant = single["rater_b"].isin(BASELINES) & (single["estimate"] == 0)
+    kappas = single["statistic"].str.contains("kappa")
+    left = single[~(constant & kappas) & ~single["statistic"].isin(PLACES)]
+    assert left["statistic"].tolist() == []
+    inside = results.dropna(subset=["low"])
+    assert (inside["low"] <= inside["estimate"] + 1e-9).all()
+    assert (inside["high"] >= inside["estimate"] - 1e-9).all()
+
+
+@pytest.mark.slow
+def test_the_intervals_are_those_of_the_clusters_that_might_differ():
+    ratings, units = everybody_agrees(alike=False, probabilities=False)
+    results = results_of(ratings, units, "percentile")
+    rows = results[(results["subset"] == "all|binary") & (results["at"] == "")]
+    found = rows.set_index(["statistic", "rater_a", "rater_b"])[["estimate", "low", "high"]]
+    share, affirmed = 1 - 0.025 ** (1 / PAIRS), (ratings["label"] == "y").mean()
+    apart = 2 * affirmed * (1 - affirmed)
+    for statistic, expected in (
+        ("observed_agreement", [1.0, 1 - share, 1.0]),
+        ("cohen_kappa", [1.0, 1 - share / apart, 1.0]),
+        ("human_ceiling_difference", [0.0, -share / apart, share / apart]),
+    ):
+        assert found.loc[(statistic, "humans", "bot")].tolist() == pytest.approx(expected)
+
+
+def test_nobody_affirmed_anything_is_no_proof_that_nobody_would():
+    """By subject 60 pairs are labelled and 140 graded: people's sample says how sure that is."""
+    ratings, units = everybody_agrees(alike=True, probabilities=False)
+    ratings["label"] = "n"
+    results = results_of(ratings, units, "percentile")
+    for statistic, clusters in (("rate_human", PAIRS), ("rate_raw", 140), ("rate_ppi", PAIRS)):
+        rows = rows_of(results, statistic, subset="all|binary")
+        assert len(rows) > 0
+        assert (rows["estimate"] == 0).all()
+        assert (rows["low"] == 0).all()
+        upper = 1 - 0.025 ** (1 / clusters)
+        assert rows["high"].to_numpy() == pytest.approx(np.full(len(rows), upper))

@@ -2,38 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
+import krippendorff
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+from sklearn.metrics import cohen_kappa_score
 
 from evenhand.analysis import analyse
 from evenhand.analysis.agreement.coefficients import label_counts
 from evenhand.analysis.agreement.groups import group_panel
 from evenhand.analysis.agreement.overlap import KappaMeans
 from evenhand.analysis.agreement.pairs import pair_statistics, pair_tables
+from evenhand.analysis.bootstrap import patterns
 from evenhand.analysis.bootstrap.intervals import interval
-from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.patterns import (
+    count_patterns,
+    distinct_rows,
+    resamples_of_patterns,
+)
+from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples
 from evenhand.analysis.labels.scale import Scale
+from tests.analysis.make import matrix_of, noisy, ratings_of
 
 SCALE = Scale("", ("1", "2", "3", "4"), "ordinal")
 
 
 @pytest.fixture
-def clustered(make_matrix: Callable, noisy: Callable, rng: np.random.Generator):
+def clustered(rng: np.random.Generator):
     """Three raters with gaps on 60 units in 12 clusters of unequal size."""
     truth = rng.integers(0, 4, 60)
     clusters = np.sort(rng.integers(0, 12, 60))
     clusters[:12] = np.arange(12)
     labels = {name: noisy(rng, truth, 4, 0.6, missing=0.15) for name in "abc"}
-    return make_matrix(labels, SCALE, clusters=[f"c{k:02d}" for k in clusters])
+    return matrix_of(labels, SCALE, clusters=[f"c{k:02d}" for k in clusters])
 
 
-def test_weights_are_what_repeating_the_clusters_gives(clustered) -> None:
-    import krippendorff
-    from sklearn.metrics import cohen_kappa_score
-
+def test_weights_are_what_repeating_the_clusters_gives(clustered):
     coded = clustered.on_categories()
     resamples = Resamples(np.ones(12), 25, np.random.default_rng(3))
     tables = pair_tables(coded, [(0, 1)], resamples)
@@ -57,26 +64,7 @@ def test_weights_are_what_repeating_the_clusters_gives(clustered) -> None:
         assert panel["krippendorff_alpha_ordinal"][row] == pytest.approx(alpha)
 
 
-def test_row_0_is_the_data_and_every_resample_has_as_many_clusters() -> None:
-    resamples = Resamples(np.ones(40), 300, np.random.default_rng(0))
-    weights = np.vstack(list(resamples.blocks()))
-    assert (weights[0] == 1).all()
-    assert (weights.sum(axis=1) == 40).all()
-    assert len(np.unique(weights[1:], axis=0)) == 300
-
-
-def test_the_same_seed_gives_the_same_resamples_kept_or_drawn_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    kept = Resamples(np.ones(30), 600, np.random.default_rng(5))
-    monkeypatch.setattr("evenhand.analysis.bootstrap.resamples._KEEP_BYTES", 0)
-    drawn = Resamples(np.ones(30), 600, np.random.default_rng(5))
-    features = np.random.default_rng(1).random((30, 4))
-    assert np.array_equal(kept.totals(features), drawn.totals(features))
-    assert np.array_equal(drawn.totals(features), drawn.totals(features))
-
-
-def test_whole_numbers_are_summed_exactly() -> None:
+def test_whole_numbers_are_summed_exactly():
     resamples = Resamples(np.ones(50), 100, np.random.default_rng(2))
     features = np.random.default_rng(1).integers(0, 1000, (50, 3))
     weights = np.vstack(list(resamples.blocks())).astype(np.int64)
@@ -84,12 +72,10 @@ def test_whole_numbers_are_summed_exactly() -> None:
 
 
 @pytest.mark.slow
-def test_folding_identical_units_keeps_the_estimate_and_the_spread(
-    make_matrix: Callable, noisy: Callable, rng: np.random.Generator
-) -> None:
+def test_folding_identical_units_keeps_the_estimate_and_the_spread(rng):
     truth = rng.integers(0, 2, 4000)
     scale = Scale("", ("1", "2"))
-    matrix = make_matrix({name: noisy(rng, truth, 2, 0.7) for name in "ab"}, scale)
+    matrix = matrix_of({name: noisy(rng, truth, 2, 0.7) for name in "ab"}, scale)
     folded, frequency = matrix.folded()
     assert len(folded.codes) == 4
     assert frequency.sum() == 4000
@@ -106,16 +92,12 @@ def test_folding_identical_units_keeps_the_estimate_and_the_spread(
     assert fast.high == pytest.approx(plain.high, abs=0.004)
 
 
-def test_the_ceiling_is_what_repeating_the_clusters_gives(
-    make_matrix: Callable, noisy: Callable, rng: np.random.Generator
-) -> None:
-    from sklearn.metrics import cohen_kappa_score
-
+def test_the_ceiling_is_what_repeating_the_clusters_gives(rng):
     truth = rng.integers(0, 3, 120)
     scale = Scale("", ("1", "2", "3"))
     labels = {name: noisy(rng, truth, 3, 0.7) for name in ("a", "b", "g")}
-    matrix = make_matrix(
-        labels, scale, models=["g"], clusters=[f"c{n // 4:02d}" for n in range(120)]
+    matrix = matrix_of(
+        labels, scale, graders=["g"], clusters=[f"c{n // 4:02d}" for n in range(120)]
     )
     coded = matrix.on_categories()
     resamples = Resamples(np.ones(30), 20, np.random.default_rng(5))
@@ -133,9 +115,9 @@ def test_the_ceiling_is_what_repeating_the_clusters_gives(
         assert difference[row] == pytest.approx(expected)
 
 
-def test_units_on_request_are_clusters_of_one(make_ratings: Callable) -> None:
+def test_units_on_request_are_clusters_of_one():
     labels = {"ann": "yyyynnnnyynn" * 5, "ben": "yyynnnnnyyyn" * 5}
-    ratings = make_ratings(labels)
+    ratings = ratings_of(labels)
     units = pd.DataFrame(
         {
             "unit_id": [f"u{n:05d}" for n in range(60)],
@@ -160,29 +142,7 @@ def test_units_on_request_are_clusters_of_one(make_ratings: Callable) -> None:
     assert found["unit"][columns].tolist() == alone[columns].tolist()
 
 
-@pytest.mark.slow
-def test_bca_goes_through_the_whole_panel(make_ratings: Callable) -> None:
-    rng = np.random.default_rng(2)
-    truth = rng.random(80) < 0.8
-    labels = {
-        name: "".join("yn"[int(t ^ (rng.random() < 0.15))] for t in ~truth) for name in "abcg"
-    }
-    scale = Scale("", ("y", "n"), affirmative=frozenset({"y"}))
-    found = {
-        method: analyse(
-            make_ratings(labels, models=["g"]), None, [scale], resamples=500, interval=method
-        ).results
-        for method in ("percentile", "bca")
-    }
-    plain, moved = found["percentile"], found["bca"]
-    assert plain["estimate"].equals(moved["estimate"])
-    kappas = plain["statistic"] == "cohen_kappa"
-    assert (plain.loc[kappas, "low"] != moved.loc[kappas, "low"]).any()
-    apart = (plain["low"] - moved["low"]).abs()
-    assert apart.max() < 0.25
-
-
-def test_the_chunks_of_a_computation_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_chunks_of_a_computation_change_nothing(monkeypatch):
     features = np.random.default_rng(1).integers(0, 9, (700, 12))
     frequency = np.random.default_rng(3).integers(1, 4, 700)
 
@@ -201,7 +161,7 @@ def test_the_chunks_of_a_computation_change_nothing(monkeypatch: pytest.MonkeyPa
     assert np.array_equal(whole[1], in_pieces[1])
 
 
-def test_counts_are_multinomial_however_they_are_drawn() -> None:
+def test_counts_are_multinomial_however_they_are_drawn():
     """Few folded clusters by category, many by single draws: the same mean and variance."""
     few = Resamples([900, 80, 20], 4000, np.random.default_rng(1))
     many = Resamples([3, 2, 1], 4000, np.random.default_rng(2))
@@ -212,3 +172,59 @@ def test_counts_are_multinomial_however_they_are_drawn() -> None:
         assert (drawn.sum(axis=1) == total).all()
         assert drawn.mean(axis=0) == pytest.approx(total * share, rel=0.05)
         assert drawn.var(axis=0) == pytest.approx(total * share * (1 - share), rel=0.1)
+
+
+# --- Patterns of labels ---------------------------------------------------------------------------
+@given(seed=st.integers(0, 10_000), rows=st.integers(1, 60), columns=st.integers(1, 9))
+def test_distinct_rows_are_those_that_sorting_finds(seed, rows, columns):
+    table = np.random.default_rng(seed).integers(-1, 3, (rows, columns))
+    kept, times = distinct_rows(list(table.T))
+    expected, counts = np.unique(table, axis=0, return_counts=True)
+    found = dict(zip(map(tuple, table[kept]), times, strict=True))
+    assert found == dict(zip(map(tuple, expected), counts, strict=True))
+
+
+def test_rows_that_fit_no_single_number_are_still_told_apart():
+    table = np.random.default_rng(0).integers(-1, 9, (300, 40))
+    table[150:] = table[:150]
+    kept, times = distinct_rows(list(table.T))
+    assert len(kept) == 150
+    assert (times == 2).all()
+
+
+@pytest.mark.parametrize(("raters", "q"), [(3, 5), (5, 5), (9, 8), (124, 10)])
+def test_count_patterns_are_the_counts_of_the_units(raters, q):
+    codes = np.random.default_rng(1).integers(-1, q, (400, raters)).astype(np.int8)
+    counts, times = count_patterns(codes, q)
+    each = np.stack([(codes == code).sum(axis=1) for code in range(q)], axis=1)
+    expected, frequency = np.unique(each, axis=0, return_counts=True)
+    found = dict(zip(map(tuple, counts.astype(int)), times, strict=True))
+    assert found == dict(zip(map(tuple, expected), frequency, strict=True))
+
+
+def test_many_clusters_are_resampled_in_groups_and_the_note_says_so(monkeypatch):
+    """A share's standard error is known: the spread of groups must give it."""
+    monkeypatch.setattr(patterns, "GROUPS", 500)
+    rng = np.random.default_rng(1)
+    n, size = 20_000, 3
+    lean = np.repeat(rng.random(n), size)  # units of a cluster are alike
+    affirmed = (rng.random(n * size) < lean).astype(np.int64)
+    cells = csr_array((np.ones(n * size, np.int64), (np.repeat(np.arange(n), size), affirmed)))
+    keys = np.arange(n, dtype=np.uint64)
+    groups = resamples_of_patterns(cells, keys, Bootstrap(1000, 2).draw, 2, many=n - 1)
+    assert groups.is_pooled
+    drawn = groups.totals(np.array([[0], [1]]))[:, 0] / groups.totals(np.ones((2, 1)))[:, 0]
+    truth = affirmed.reshape(n, size).mean(axis=1).std(ddof=1) / np.sqrt(n)
+    assert drawn[1:].std() == pytest.approx(truth, rel=0.1)  # 500 groups: 3.2%, 1,000 draws: 2.2%
+    found = groups.interval(drawn, n)
+    assert found.note == "interval from 500 random groups of the 20,000 clusters"
+    again = resamples_of_patterns(cells, keys, Bootstrap(1000, 2).draw, 3, many=n - 1)
+    assert (again._members != groups._members).nnz  # another seed, other groups
+
+
+def test_as_many_clusters_as_are_resampled_one_by_one():
+    cells = csr_array(np.eye(5, dtype=np.int64))
+    keys = np.arange(5, dtype=np.uint64)
+    each = resamples_of_patterns(cells, keys, Bootstrap(10).draw, 0, many=5)
+    assert not each.is_pooled
+    assert "groups" not in each.interval(np.linspace(0.0, 1.0, 11), 5).note

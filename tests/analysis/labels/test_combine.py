@@ -5,8 +5,6 @@ Excluded raters: out of every main figure, and beside them in rows of their own.
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,89 +12,71 @@ from sklearn.metrics import cohen_kappa_score
 
 from evenhand.analysis import Scale, StudyFacts, analyse
 from evenhand.analysis.labels.combine import ALL_RATERS, Readings, combine_readings
+from evenhand.analysis.labels.units import UnitFacts
 from evenhand.analysis.report import ReportContext, write_report
 from evenhand.errors import InputError
 from evenhand.study.tables.ratings import validate_ratings
+from tests.analysis.make import analyse_labels, ratings_of, row_of, rows_of
 
 ABC = Scale("choice", ("A", "B", "C"), affirmative=frozenset({"C"}))
 
 
-def _combined(rows: list[dict[str, object]], scale: Scale = ABC) -> Readings:
+def _combined(rows: list[dict[str, object]]) -> Readings:
     given = {"unit_id": "u", "rater_id": "g", "rater_kind": "model", "label": ""}
     frame = pd.DataFrame([given | row for row in rows])
-    return combine_readings(validate_ratings(frame), scale)
+    return combine_readings(validate_ratings(frame), ABC)
 
 
-def _one(rows: list[dict[str, object]], scale: Scale = ABC) -> tuple[str, float, str]:
-    found = _combined(rows, scale)
+def drawn(order: str, labels: str, *positive: float) -> list[dict[str, object]]:
+    """Draws in one order, and the probability that each states."""
+    rows = [{"order": order, "draw": n, "label": label} for n, label in enumerate(labels)]
+    return [row | {"p_positive": p} for row, p in zip(rows, positive or [None] * 9, strict=False)]
+
+
+READINGS = {
+    "both orders agree": (drawn("ab", "B") + drawn("ba", "B"), "B", None, ""),
+    "hard labels that differ between orders leave the unit unscored": (
+        *(drawn("ab", "A") + drawn("ba", "B"), "", np.nan, "order_disagreement"),
+    ),
+    "one order without a label leaves the other standing": (
+        *([*drawn("ab", "A"), {"order": "ba", "unscored_reason": "refused"}], "A", None, ""),
+    ),
+    # A against B, though B has 4 of 6.
+    "draws combine by majority within an order first": (
+        *(drawn("ab", "AAB") + drawn("ba", "BBB"), "", None, "order_disagreement"),
+    ),
+    "a majority of draws": (drawn("ab", "AAB"), "A", None, ""),
+    "a tied majority is none": (drawn("ab", "ABAB"), "", None, "draw_tie"),
+    # No category, but a verdict, and so not unscored.
+    "probabilities combine by mean and both orders weigh alike": (
+        *(drawn("ab", "CC", 0.8, 0.6) + drawn("ba", "A", 0.1), "", (0.7 + 0.1) / 2, ""),
+    ),
+    # .35, .50, .15
+    "the most probable category of averaged distributions is the label": (
+        [
+            {"order": "ab", "label": "A", "probabilities": '{"A": 0.6, "B": 0.3, "C": 0.1}'},
+            {"order": "ba", "label": "B", "probabilities": '{"A": 0.1, "B": 0.7, "C": 0.2}'},
+        ],
+        *("B", 0.15, ""),
+    ),
+    "the first reason is kept where nothing was scored": (
+        [{"order": "ab", "unscored_reason": "refused"}, {"order": "ba", "unscored_reason": "x"}],
+        *("", None, "refused"),
+    ),
+    "nothing at all": ([{}], "", None, "no_label"),
+    "a probability beside a reason does not count": (
+        *([{"p_positive": 0.7, "unscored_reason": "unparseable"}], "", None, "unparseable"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("rows", "label", "positive", "reason"), READINGS.values(), ids=READINGS)
+def test_orders_and_draws_become_one_label(rows, label, positive, reason):
+    found = _combined(rows)
     assert len(found.code) == 1
-    label = "" if found.code[0] < 0 else scale.categories[found.code[0]]
-    return label, float(found.positive[0]), str(found.reason[0])
-
-
-def test_both_orders_agree() -> None:
-    label, _, reason = _one([{"order": "ab", "label": "B"}, {"order": "ba", "label": "B"}])
-    assert (label, reason) == ("B", "")
-
-
-def test_hard_labels_that_differ_between_orders_leave_the_unit_unscored() -> None:
-    label, p, reason = _one([{"order": "ab", "label": "A"}, {"order": "ba", "label": "B"}])
-    assert (label, reason) == ("", "order_disagreement")
-    assert np.isnan(p)
-
-
-def test_one_order_without_a_label_leaves_the_other_standing() -> None:
-    rows = [
-        {"order": "ab", "label": "A"},
-        {"order": "ba", "label": "", "unscored_reason": "refused"},
-    ]
-    assert _one(rows)[0] == "A"
-
-
-def test_draws_combine_by_majority_within_an_order_first() -> None:
-    rows = [{"order": "ab", "draw": n, "label": label} for n, label in enumerate("AAB")]
-    rows += [{"order": "ba", "draw": n, "label": label} for n, label in enumerate("BBB")]
-    assert _one(rows)[2] == "order_disagreement"  # A against B, though B has 4 of 6
-    assert _one(rows[:3])[0] == "A"
-
-
-def test_a_tied_majority_is_none() -> None:
-    rows = [{"draw": n, "label": label} for n, label in enumerate("ABAB")]
-    assert _one(rows)[::2] == ("", "draw_tie")
-
-
-def test_probabilities_combine_by_mean_and_both_orders_weigh_alike() -> None:
-    rows = [
-        {"order": "ab", "draw": 0, "label": "C", "p_positive": 0.8},
-        {"order": "ab", "draw": 1, "label": "C", "p_positive": 0.6},
-        {"order": "ba", "draw": 0, "label": "A", "p_positive": 0.1},
-    ]
-    label, p, reason = _one(rows)
-    assert p == pytest.approx((0.7 + 0.1) / 2)
-    assert (label, reason) == ("", "")  # no category, but a verdict, and so not unscored
-
-
-def test_the_most_probable_category_of_averaged_distributions_is_the_label() -> None:
-    rows = [
-        {"order": "ab", "label": "A", "probabilities": json.dumps({"A": 0.6, "B": 0.3, "C": 0.1})},
-        {"order": "ba", "label": "B", "probabilities": json.dumps({"A": 0.1, "B": 0.7, "C": 0.2})},
-    ]
-    label, p, _ = _one(rows)
-    assert label == "B"  # .35, .50, .15
-    assert p == pytest.approx(0.15)
-
-
-def test_the_first_reason_is_kept_where_nothing_was_scored() -> None:
-    rows = [
-        {"order": "ab", "unscored_reason": "refused"},
-        {"order": "ba", "unscored_reason": "truncated"},
-    ]
-    assert _one(rows)[2] == "refused"
-    assert _one([{}])[2] == "no_label"
-
-
-def test_a_probability_beside_a_reason_does_not_count() -> None:
-    assert _one([{"p_positive": 0.7, "unscored_reason": "unparseable"}])[2] == "unparseable"
+    assert ("" if found.code[0] < 0 else ABC.categories[found.code[0]]) == label
+    assert positive is None or found.positive[0] == pytest.approx(positive, nan_ok=True)
+    assert found.reason[0] == reason
 
 
 @pytest.mark.parametrize(
@@ -107,7 +87,7 @@ def test_a_probability_beside_a_reason_does_not_count() -> None:
         ({"probabilities": '{"A": 1.5}'}, "row 3: probabilities holds 'A': 1.5"),
     ],
 )
-def test_what_lies_outside_the_scale_names_its_row(row: dict[str, object], message: str) -> None:
+def test_what_lies_outside_the_scale_names_its_row(row, message):
     with pytest.raises(InputError, match=message):
         _combined([{"unit_id": "t", "label": "A"}, row])
 
@@ -123,9 +103,9 @@ REASON = "failed <b>both</b> checks"
 
 
 @pytest.fixture
-def analysis(make_ratings):
+def analysis():
     return analyse(
-        make_ratings(LABELS, models=["grader"]),
+        ratings_of(LABELS, graders=["grader"]),
         None,
         [SCALE],
         resamples=200,
@@ -135,10 +115,7 @@ def analysis(make_ratings):
 
 
 def of_people(results: pd.DataFrame, subset: str) -> float:
-    row = results.query(
-        "statistic == 'cohen_kappa' and rater_a == 'humans' and rater_b == '' and subset == @subset"
-    )
-    return float(row["estimate"].item())
+    return float(row_of(results, "cohen_kappa", "humans", "", subset=subset)["estimate"])
 
 
 def test_main_figures_leave_them_out_and_others_count_them(analysis):
@@ -153,9 +130,9 @@ def test_main_figures_leave_them_out_and_others_count_them(analysis):
     assert "bad" not in {*analysis.results["rater_a"], *analysis.results["rater_b"]}
 
 
-def test_main_figures_are_those_of_an_analysis_without_them(analysis, make_ratings):
+def test_main_figures_are_those_of_an_analysis_without_them(analysis):
     kept = {rater: labels for rater, labels in LABELS.items() if rater != "bad"}
-    plain = analyse(make_ratings(kept, models=["grader"]), None, [SCALE], resamples=200)
+    plain = analyse(ratings_of(kept, graders=["grader"]), None, [SCALE], resamples=200)
     main = analysis.results[~analysis.results["subset"].str.startswith(ALL_RATERS)]
     pd.testing.assert_frame_equal(main.reset_index(drop=True), plain.results)
     assert analysis.verdicts == plain.verdicts
@@ -176,19 +153,96 @@ def test_the_report_says_who_why_and_what_it_changes(analysis, tmp_path):
 
 
 @pytest.mark.slow
-def test_without_exclusions_there_is_no_word_of_them(make_ratings, tmp_path):
-    found = analyse(make_ratings(LABELS), None, [SCALE], resamples=100)
+def test_without_exclusions_there_is_no_word_of_them(tmp_path):
+    found = analyse_labels(LABELS, SCALE, resamples=100)
     write_report(found, ReportContext("study"), tmp_path)
     assert "xcluded raters" not in (tmp_path / "report.html").read_text("utf-8")
 
 
-def test_where_everyone_is_excluded_there_is_nothing_to_say(make_ratings):
-    found = analyse(
-        make_ratings({"ann": "yn"}),
-        None,
-        [SCALE],
-        resamples=100,
-        facts=StudyFacts(excluded={"ann": "alone"}),
+def test_where_everyone_is_excluded_there_is_nothing_to_say():
+    found = analyse_labels(
+        {"ann": "yn"}, SCALE, resamples=100, facts=StudyFacts(excluded={"ann": "alone"})
     )
     assert found.results.empty
     assert "ann: alone" in found.notes[0]
+
+
+# --- Units withheld from a grader ---------------------------------------------------------------
+ALL_UNITS = [f"u{n:05d}" for n in range(40)]
+WITHHELD = frozenset(ALL_UNITS[:20])
+
+
+def coverage(*tables: pd.DataFrame, withheld: dict | None = None) -> dict[str, tuple]:
+    """The share of the units put to each rater that it answered, and their number."""
+    scale = Scale("r", ("no", "yes"), withheld=withheld or {})
+    ratings = pd.concat(tables, ignore_index=True).assign(rubric="r")
+    rows = rows_of(analyse(ratings, None, [scale], resamples=20), "coverage")
+    return {row["rater_b"]: (row["estimate"], row["n_units"]) for _, row in rows.iterrows()}
+
+
+def test_coverage_has_no_missing_answers_where_a_grader_is_not_judged():
+    """A person and an old grader label all units, the new grader those not withheld but one."""
+    every = ["yes"] * 40
+    new = ["-"] * 20 + ["yes"] * 19 + ["-"]
+    table = ratings_of({"ann": every, "old": every, "new": new}, ["old", "new"])
+    whole = {"ann": (1.0, 40), "old": (1.0, 40)}
+    assert coverage(table, withheld={"new": WITHHELD}) == whole | {"new": (19 / 20, 20)}
+    assert coverage(table, withheld={"another": WITHHELD}) == whole | {"new": (19 / 40, 40)}
+
+
+def test_what_is_withheld_from_a_grader_is_withheld_from_its_parts_by_method():
+    stated = ["-"] * 20 + ["yes"] * 20
+    parts = [
+        ratings_of({"new": stated}, ["new"], {"new": [0.9] * 40}).assign(prob_method=method)
+        for method in ("draws", "logprobs")
+    ]
+    both = pd.concat([parts[0][::2], parts[1][1::2]])
+    found = coverage(ratings_of({"ann": ["yes"] * 40}), both, withheld={"new": WITHHELD})
+    assert found == {"ann": (1.0, 40), "new (draws)": (0.5, 20), "new (logprobs)": (0.5, 20)}
+
+
+# --- What the units table says of the rated units -------------------------------------------------
+UNITS = pd.DataFrame(
+    {
+        "unit_id": ["u1", "u2", "u3", "u3"],
+        "cluster_id": ["p1", "p1", "p2", "p9"],
+        "topic": ["tax", None, "", "war"],
+        "words": [12.0, np.nan, 7.0, 8.0],
+    }
+)
+
+
+def test_columns_follow_the_rated_units():
+    """Units may be rated in another order than they are listed in; of two rows the first counts."""
+    facts = UnitFacts(["u3", "u1"], UNITS)
+    assert facts.cells("cluster_id") == ["p2", "p1"]
+    assert facts.numbers("words").tolist() == [7.0, 12.0]
+    clusters = facts.clusters()
+    assert (clusters.values, clusters.codes.tolist()) == (("p1", "p2"), [1, 0])
+
+
+def test_a_cell_without_a_value_is_empty():
+    facts = UnitFacts(["u1", "u2", "u3"], UNITS)
+    assert facts.cells("topic") == ["tax", "", ""]
+    assert facts.slices(["topic"])[0].codes.tolist() == [0, -1, -1]
+    assert np.isnan(facts.numbers("words")).tolist() == [False, True, False]
+
+
+def test_a_column_that_nobody_asked_for_may_be_missing():
+    for facts in (UnitFacts(["u1"], UNITS), UnitFacts(["u1"], None)):
+        assert facts.cells("subject") == [""]
+        assert facts.column("subject").values == ()
+
+
+@pytest.mark.parametrize("units", [None, UNITS.drop(columns="cluster_id")])
+def test_without_pairs_every_unit_is_its_own_cluster(units):
+    assert UnitFacts(["u2", "u1"], units).clusters().codes.tolist() == [1, 0]
+
+
+def test_clusters_by_unit_or_by_a_column():
+    facts = UnitFacts(["u1", "u2", "u3"], UNITS)
+    assert facts.clusters("unit").codes.tolist() == [0, 1, 2]
+    assert facts.clusters("cluster_id").codes.tolist() == [0, 0, 1]
+
+    with pytest.raises(InputError, match="topic of unit 'u2' is empty"):
+        facts.clusters("topic")

@@ -5,7 +5,6 @@ People's agreement under two wordings: each on its own units, beside a second im
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 import krippendorff
@@ -19,23 +18,9 @@ from evenhand.analysis.report.document import section_of
 from evenhand.analysis.report.source import ReportContext, Source
 from evenhand.analysis.study_facts import TriedWording
 from evenhand.rubrics import load_rubric
+from tests.analysis.make import with_confidence
 
 SIDES = Scale.from_rubric(load_rubric("stance"))
-
-
-def ratings_of(labels: dict[str, list[str]], confidence: list[float]) -> pd.DataFrame:
-    rows = []
-    for rater, given in labels.items():
-        for n, label in enumerate(given):
-            own = {"unit_id": f"u{n:03d}", "rater_id": rater, "label": label}
-            if rater == "g":
-                rest = (1 - confidence[n]) / 4
-                shares = {key: confidence[n] if key == label else rest for key in SIDES.categories}
-                own |= {"rater_kind": "model", "probabilities": json.dumps(shares)}
-            else:
-                own |= {"rater_kind": "human", "probabilities": ""}
-            rows.append(own)
-    return pd.DataFrame(rows)
 
 
 @pytest.fixture
@@ -47,10 +32,10 @@ def validation() -> pd.DataFrame:
     people = ["3"] * 40 + ["1"] * 40 + ["U"] * 30
     grader = ["4"] * 39 + ["2"] * 40 + ["3"] + ["2"] * 30  # strength differs: it collapses away
     labels = {"ann": people, "ben": people, "cleo": people, "g": grader}
-    return ratings_of(labels, [0.9] * 80 + [0.76] * 30)
+    return with_confidence(labels, [0.9] * 80 + [0.76] * 30, SIDES.categories)
 
 
-def test_shares_agreement_and_confidence(validation: pd.DataFrame) -> None:
+def test_shares_agreement_and_confidence(validation):
     results = analyse(validation, None, [SIDES], resamples=300).results
     rows = results[results["subset"] == "all|collapsed"].set_index(["statistic", "rater_b", "at"])
     assert rows.loc[("clear_share", "", ""), "estimate"] == pytest.approx(80 / 110)
@@ -61,15 +46,17 @@ def test_shares_agreement_and_confidence(validation: pd.DataFrame) -> None:
     assert rows.loc[("fleiss_kappa", "", ""), "estimate"] == 1
 
 
-def test_an_unclear_answer_to_a_clear_unit_counts_against_the_grader() -> None:
+def test_an_unclear_answer_to_a_clear_unit_counts_against_the_grader():
     people, grader = ["3"] * 10 + ["1"] * 10, ["U"] * 5 + ["3"] * 5 + ["1"] * 10
     labels = {"ann": people, "ben": people, "g": grader}
-    results = analyse(ratings_of(labels, [0.8] * 20), None, [SIDES], resamples=100).results
+    results = analyse(
+        with_confidence(labels, [0.8] * 20, SIDES.categories), None, [SIDES], resamples=100
+    ).results
     row = results.query("statistic == 'clear_agreement'").iloc[0]
     assert (row["estimate"], row["n_units"]) == (0.75, 20)
 
 
-def test_a_rubric_without_unclear_options_has_no_such_rows(validation: pd.DataFrame) -> None:
+def test_a_rubric_without_unclear_options_has_no_such_rows(validation):
     plain = Scale("stance", SIDES.categories, affirmative=SIDES.affirmative)
     results = analyse(validation, None, [plain], resamples=50).results
     assert not results["subset"].str.endswith("|collapsed").any()
@@ -120,7 +107,6 @@ def analysed(ratings: pd.DataFrame, raters: int = 3, **facts: object) -> Analysi
 def answer_of(analysis: Analysis) -> str:
     """The report's answer, with its figures between the words."""
     section = section_of(Source.of(analysis, ReportContext("x")), "another-wording")
-    assert section is not None
     (answer,) = section.answers
     return "".join(map(str, answer.pieces))
 
@@ -128,15 +114,12 @@ def answer_of(analysis: Analysis) -> str:
 def alpha(ratings: pd.DataFrame, rubric: str) -> float:
     own = ratings[(ratings["rater_kind"] == "human") & (ratings["rubric"] == rubric)]
     table = own[own["unit_id"].isin(TRIAL)].pivot_table(
-        index="rater_id",
-        columns="unit_id",
-        values="label",
-        aggfunc="first",
+        index="rater_id", columns="unit_id", values="label", aggfunc="first"
     )
     return krippendorff.alpha(table.astype(float).to_numpy(), level_of_measurement="ordinal")
 
 
-def test_each_wording_has_its_own_units_and_no_earlier_ones(rng: np.random.Generator) -> None:
+def test_each_wording_has_its_own_units_and_no_earlier_ones(rng):
     ratings = study(rng)
     rows = analysed(ratings).results.set_index(["statistic", "at"])
     for name in ("r", "r-2"):
@@ -150,14 +133,14 @@ def test_each_wording_has_its_own_units_and_no_earlier_ones(rng: np.random.Gener
     assert 0 < difference["low"] < difference["estimate"] < difference["high"]
 
 
-def test_labels_of_the_excluded_do_not_count(rng: np.random.Generator) -> None:
+def test_labels_of_the_excluded_do_not_count(rng):
     ratings = study(rng)
     row = analysed(ratings, excluded={"cem": "asked to be"}).results.set_index(["statistic", "at"])
     kept = ratings[ratings["rater_id"] != "cem"]
     assert row.loc[(ALPHA, "r"), "estimate"] == pytest.approx(alpha(kept, "r"))
 
 
-def test_nothing_is_said_of_wordings_that_were_not_tried(rng: np.random.Generator) -> None:
+def test_nothing_is_said_of_wordings_that_were_not_tried(rng):
     found = analyse(study(rng), None, SCALES, resamples=200)
     assert not found.results["statistic"].isin([ALPHA, DIFFERENCE]).any()
     assert section_of(Source.of(found, ReportContext("x")), "another-wording") is None
@@ -167,15 +150,13 @@ def test_nothing_is_said_of_wordings_that_were_not_tried(rng: np.random.Generato
     ("before", "after", "outcome"),
     [(0.5, 0.95, "Better: "), (0.95, 0.5, "Worse: "), (0.7, 0.72, "We cannot tell yet")],
 )
-def test_the_report_says_which_wording_people_agree_better_under(
-    rng: np.random.Generator, before: float, after: float, outcome: str
-) -> None:
+def test_the_report_says_which_wording_people_agree_better_under(rng, before, after, outcome):
     text = answer_of(analysed(study(rng, before, after)))
     assert text.startswith(outcome)
     assert "under r-2 and" in text
 
 
-def test_nothing_is_decided_before_all_labels_are_in(rng: np.random.Generator) -> None:
+def test_nothing_is_decided_before_all_labels_are_in(rng):
     ratings = study(rng, 0.5, 0.95)
     text = answer_of(analysed(ratings, raters=4))
     assert text.startswith("We cannot tell yet")
@@ -185,9 +166,7 @@ def test_nothing_is_decided_before_all_labels_are_in(rng: np.random.Generator) -
     assert "So far 99%" in answer_of(analysed(ratings[~lacking]))
 
 
-def test_labels_under_a_wording_that_a_unit_was_not_dealt_to_do_not_count(
-    rng: np.random.Generator,
-) -> None:
+def test_labels_under_a_wording_that_a_unit_was_not_dealt_to_do_not_count(rng):
     ratings = study(rng)
     stray = ratings[(ratings["unit_id"].isin(OLD)) & (ratings["rater_kind"] == "human")]
     stray = stray.assign(rubric="r-2", label="1")
@@ -200,7 +179,7 @@ def test_labels_under_a_wording_that_a_unit_was_not_dealt_to_do_not_count(
     pd.testing.assert_frame_equal(with_them, without)
 
 
-def test_few_clusters_are_never_enough() -> None:
+def test_few_clusters_are_never_enough():
     assert moved(0.2, 0.5, 0.8, 10, 25, 1).outcome == "cannot_tell"
     assert moved(0.2, 0.5, 0.8, 10, 25, 1).size == 60
     assert moved(-0.1, 0.001, 0.1, 30, 60, 1).size is None

@@ -6,67 +6,58 @@ True positive and true negative rates, beside scikit-learn, statsmodels and a di
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import chi2
 from sklearn.metrics import recall_score
+from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.proportion import proportion_confint
 
 import evenhand as eh
 from evenhand.analysis import Scale, analyse
-from evenhand.analysis.bootstrap.significance import mcnemar_exact
 from evenhand.reporting.gate.checks import gate
 from evenhand.reporting.library import Check
+from evenhand.reporting.ratings_file.declared import ScaleOptions
+from tests.analysis.make import analyse_labels, noisy, people_of, ratings_of, row_of
 
 TWO = Scale("", ("1", "2"))
 
 
-def _row(results: pd.DataFrame, statistic: str, rater_a: str, rater_b: str) -> pd.Series:
-    keys = ["statistic", "rater_a", "rater_b"]
-    return results.set_index(keys).loc[(statistic, rater_a, rater_b)]
-
-
-def test_the_difference_of_two_graders_is_paired(
-    make_ratings: Callable, noisy: Callable, rng: np.random.Generator
-) -> None:
+def test_the_difference_of_two_graders_is_paired(rng):
     truth = rng.integers(0, 2, 300)
-    labels = {f"h{k}": noisy(rng, truth, 2, 0.8) for k in range(3)}
+    labels = people_of(rng, truth, 0.8)
     good, poor = noisy(rng, truth, 2, 0.9), noisy(rng, truth, 2, 0.4)
-    ratings = make_ratings(
+    ratings = ratings_of(
         {**labels, "good": good, "poor": poor, "same": good}, ["good", "poor", "same"]
     )
     results = analyse(ratings, None, [TWO], resamples=400).results
-    row = _row(results, "kappa_difference", "good", "poor")
-    means = [_row(results, "cohen_kappa", "humans", name)["estimate"] for name in ("good", "poor")]
+    row = row_of(results, "kappa_difference", "good", "poor")
+    means = [
+        row_of(results, "cohen_kappa", "humans", name)["estimate"] for name in ("good", "poor")
+    ]
     assert row["estimate"] == pytest.approx(means[0] - means[1])
     assert row["low"] > 0
-    none = _row(results, "kappa_difference", "good", "same")
+    none = row_of(results, "kappa_difference", "good", "same")
     # They never part on 300 units; of all units 1.2% might still be unlike these.
     apart = 1 - 0.025 ** (1 / 300)
     people = ratings.loc[ratings["rater_kind"] == "human", "label"]
     by_chance = 1 - (people.value_counts(normalize=True) ** 2).sum()
     expected = [0.0, -apart / by_chance, apart / by_chance]
     assert none[["estimate", "low", "high"]].tolist() == pytest.approx(expected)
-    assert _row(results, "mcnemar_p", "good", "same")["estimate"] == 1.0
+    assert row_of(results, "mcnemar_p", "good", "same")["estimate"] == 1.0
 
 
-def test_mcnemar_counts_who_is_of_the_majoritys_mind(
-    make_ratings: Callable, noisy: Callable, rng: np.random.Generator
-) -> None:
+def test_mcnemar_counts_who_is_of_the_majoritys_mind(rng):
     """Units whose majority is tied take no part; ann and ben are tied on all units but 90."""
-    from statsmodels.stats.contingency_tables import mcnemar
-
     truth = rng.integers(0, 2, 120)
     ann = noisy(rng, truth, 2, 1.0)
     ben = [*ann[:90], *["1" if label == "2" else "2" for label in ann[90:]]]
     g, h = noisy(rng, truth, 2, 0.7), noisy(rng, truth, 2, 0.5)
     labels = {"ann": ann, "ben": ben, "g": g, "h": h}
-    results = analyse(make_ratings(labels, ["g", "h"]), None, [TWO], resamples=50).results
-    row = _row(results, "mcnemar_p", "g", "h")
+    results = analyse_labels(labels, TWO, ["g", "h"], resamples=50).results
+    row = row_of(results, "mcnemar_p", "g", "h")
     right = [np.array(each[:90]) == np.array(ann[:90]) for each in (g, h)]
     table = [[(a & b).sum() for b in (right[1], ~right[1])] for a in (right[0], ~right[0])]
     assert row["estimate"] == pytest.approx(mcnemar(table, exact=True).pvalue)
@@ -75,55 +66,45 @@ def test_mcnemar_counts_who_is_of_the_majoritys_mind(
     assert only in row["note"]
 
 
-def test_units_of_one_pair_are_one_piece_of_evidence(make_ratings: Callable) -> None:
+def test_units_of_one_pair_are_one_piece_of_evidence():
     """g and h part on the four units of 7 pairs, g with people in 6 of them: 2 * 8 / 128."""
     wrong = "2222"
-    labels = {
-        "ann": "1111" * 12,
-        "g": "1111" * 6 + wrong + "1111" * 5,
-        "h": wrong * 6 + "1111" * 6,
-    }
-    ratings = make_ratings(labels, ["g", "h"])
+    labels = {"ann": "1111" * 12, "g": "1111" * 6 + wrong + "1111" * 5, "h": wrong * 6 + "1111" * 6}
+    ratings = ratings_of(labels, ["g", "h"])
     ids = sorted(set(ratings["unit_id"]))
     pairs = [f"p{k // 4}" for k in range(48)]
     units = pd.DataFrame({"unit_id": ids, "cluster_id": pairs})
     results = analyse(ratings, units, [TWO], resamples=50).results
-    row = _row(results, "mcnemar_p", "g", "h")
+    row = row_of(results, "mcnemar_p", "g", "h")
     assert row["estimate"] == pytest.approx(16 / 128)
     assert row["note"].startswith("with the humans' majority only the first 24, only the second 4")
     assert row["n_clusters"] == 12
     # ann and h part on 6 pairs, all one way: (6 * 4)^2 / (6 * 4^2) = 6 on one degree of freedom.
-    leniency = _row(results, "stuart_maxwell_p", "ann", "h")
+    leniency = row_of(results, "stuart_maxwell_p", "ann", "h")
     assert leniency["estimate"] == pytest.approx(0.0143058784)
 
 
 @pytest.mark.slow
-def test_above_12_graders_all_are_compared_with_the_best(
-    make_ratings: Callable, noisy: Callable, rng: np.random.Generator
-) -> None:
+def test_above_12_graders_all_are_compared_with_the_best(rng):
     truth = rng.integers(0, 2, 120)
-    labels = {f"h{k}": noisy(rng, truth, 2, 0.8) for k in range(2)}
+    labels = people_of(rng, truth, 0.8, 2)
     names = [f"g{k:02}" for k in range(13)]
     labels |= {name: noisy(rng, truth, 2, 0.95 if name == "g07" else 0.5) for name in names}
-    results = analyse(
-        make_ratings(labels, names), None, [Scale("", ("1", "2"))], resamples=20
-    ).results
+    results = analyse_labels(labels, Scale("", ("1", "2")), names, resamples=20).results
     rows = results[results["statistic"] == "kappa_difference"]
     assert len(rows) == 12
     assert ((rows["rater_a"] == "g07") | (rows["rater_b"] == "g07")).all()
 
 
-def test_above_12_raters_graders_are_still_compared(
-    make_ratings: Callable, noisy: Callable, rng: np.random.Generator
-) -> None:
+def test_above_12_raters_graders_are_still_compared(rng):
     truth = rng.integers(0, 2, 60)
     people = {f"h{k:02}": noisy(rng, truth, 2, 0.8) for k in range(12)}
     graders = {name: noisy(rng, truth, 2, share) for name, share in (("g", 0.9), ("k", 0.5))}
-    analysis = analyse(make_ratings(people | graders, ["g", "k"]), None, [TWO], resamples=100)
+    analysis = analyse_labels(people | graders, TWO, ["g", "k"], resamples=100)
     results = analysis.results
-    assert _row(results, "kappa_difference", "g", "k")["estimate"] > 0
-    assert _row(results, "mcnemar_p", "g", "k")["n_units"] <= 60
-    assert _row(results, "cohen_kappa", "g", "k")["n_units"] == 60
+    assert row_of(results, "kappa_difference", "g", "k")["estimate"] > 0
+    assert row_of(results, "mcnemar_p", "g", "k")["n_units"] <= 60
+    assert row_of(results, "cohen_kappa", "g", "k")["n_units"] == 60
     leniency = results[results["statistic"] == "stuart_maxwell_p"]
     assert leniency[["rater_a", "rater_b"]].to_numpy().tolist() == [
         ["humans", "g"],
@@ -135,37 +116,27 @@ def test_above_12_raters_graders_are_still_compared(
     ]
 
 
-def test_all_people_together_count_as_often_as_they_label(
-    make_ratings: Callable, noisy: Callable, rng: np.random.Generator
-) -> None:
+def test_all_people_together_count_as_often_as_they_label(rng):
     """The pooled test is that of the sum over people of their labels less the grader's."""
     truth = rng.integers(0, 2, 80)
     people = {f"h{k:02}": noisy(rng, truth, 2, 0.8) for k in range(13)}
     labels = people | {"g": noisy(rng, truth, 2, 0.6)}
-    results = analyse(make_ratings(labels, ["g"]), None, [TWO], resamples=50).results
+    results = analyse_labels(labels, TWO, resamples=50).results
     said = {name: np.array(list(each)) == "1" for name, each in labels.items()}
     apart = sum(said[name].astype(float) for name in people) - 13 * said["g"]
     score = apart.sum() ** 2 / (apart**2).sum()
-    row = _row(results, "stuart_maxwell_p", "humans", "g")
+    row = row_of(results, "stuart_maxwell_p", "humans", "g")
     assert row["estimate"] == pytest.approx(chi2.sf(score, 1))
 
 
-def test_mcnemar_without_discordant_units_is_1() -> None:
-    assert mcnemar_exact(0, 0) == 1.0
-
-
-def test_leniency(make_ratings: Callable) -> None:
+def test_leniency():
     """ann and g differ on 8 units, all one way: (8 - 0)^2 / 8 = 8, p = .0047 with one df."""
-    ratings = make_ratings({"ann": "1" * 30 + "2" * 10, "g": "1" * 22 + "2" * 18}, ["g"])
-    row = _row(analyse(ratings, None, [TWO], resamples=50).results, "stuart_maxwell_p", "ann", "g")
+    labels = {"ann": "1" * 30 + "2" * 10, "g": "1" * 22 + "2" * 18}
+    row = row_of(analyse_labels(labels, TWO, resamples=50), "stuart_maxwell_p", "ann", "g")
     assert row["estimate"] == pytest.approx(0.0046777350)
     assert row["note"] == "Holm p 0.004678"
-
-
-def test_leniency_of_two_raters_who_never_differ(make_ratings: Callable) -> None:
-    ratings = make_ratings({"ann": "12" * 20, "g": "12" * 20}, ["g"])
-    row = _row(analyse(ratings, None, [TWO], resamples=50).results, "stuart_maxwell_p", "ann", "g")
-    assert row["estimate"] == 1.0
+    same = analyse_labels({"ann": "12" * 20, "g": "12" * 20}, TWO, resamples=50)
+    assert row_of(same, "stuart_maxwell_p", "ann", "g")["estimate"] == 1.0
 
 
 PEOPLE = ["ann", "ben", "cy"]
@@ -191,7 +162,7 @@ def rows_of(found: Check) -> pd.DataFrame:
     return rows[rows["statistic"].str.match("t[pn]r_")].set_index("statistic")
 
 
-def test_rates_are_recalls_of_scikit_learn_with_intervals_near_those_of_statsmodels() -> None:
+def test_rates_are_recalls_of_scikit_learn_with_intervals_near_those_of_statsmodels():
     table = labels()
     found = eh.check(table, human=PEOPLE, **DECLARED)
     majority = (table[PEOPLE] == "yes").sum(axis=1) >= 2
@@ -217,7 +188,7 @@ def test_rates_are_recalls_of_scikit_learn_with_intervals_near_those_of_statsmod
         }
 
 
-def test_ties_are_left_out_and_counted() -> None:
+def test_ties_are_left_out_and_counted():
     table = labels()
     found = eh.check(table, human=["ann", "ben"], **{**DECLARED, "model": ["g"]})
     tied = (table["ann"] != table["ben"]).sum()
@@ -227,7 +198,7 @@ def test_ties_are_left_out_and_counted() -> None:
 
 
 @pytest.mark.slow
-def test_units_of_one_cluster_count_for_less() -> None:
+def test_units_of_one_cluster_count_for_less():
     table = labels(60)
     pasted = pd.concat([table] * 5, ignore_index=True)
     pasted["cluster_id"] = list(range(60)) * 5
@@ -238,7 +209,7 @@ def test_units_of_one_cluster_count_for_less() -> None:
         assert widths[1] >= 0.99 * widths[0], "pasting rows again makes nothing surer"
 
 
-def test_a_reference_takes_the_majoritys_place() -> None:
+def test_a_reference_takes_the_majoritys_place():
     table = labels()
     found = eh.check(table, human=PEOPLE, reference="ann", **DECLARED)
     rows = rows_of(found)
@@ -249,7 +220,7 @@ def test_a_reference_takes_the_majoritys_place() -> None:
     assert set(found.verdicts[0]["rates"]) == {"tpr", "tnr"}
 
 
-def test_without_affirmative_categories_nothing_is_said() -> None:
+def test_without_affirmative_categories_nothing_is_said():
     found = eh.check(labels(), human=PEOPLE, model="g", categories=["yes", "no"])
     assert rows_of(found).empty
     assert found.verdicts[0]["rates"] == {}
@@ -257,7 +228,7 @@ def test_without_affirmative_categories_nothing_is_said() -> None:
 
 
 @pytest.mark.slow
-def test_the_panel_the_report_and_the_gate_have_them(tmp_path: Path) -> None:
+def test_the_panel_the_report_and_the_gate_have_them(tmp_path):
     table = labels()
     found = eh.check(table, human=PEOPLE, **DECLARED)
     assert "TPR" in str(found)
@@ -272,8 +243,6 @@ def test_the_panel_the_report_and_the_gate_have_them(tmp_path: Path) -> None:
     rows["rater_kind"] = np.where(rows["rater_id"] == "g", "model", "human")
     file = tmp_path / "r.csv"
     rows.to_csv(file, index=False)
-    from evenhand.reporting.ratings_file.declared import ScaleOptions
-
     options = ScaleOptions(categories=("yes", "no"), affirmative=("yes",))
     rule = "tpr.low > 0.7, tnr > 0.99"
     first, second = gate(file, "g", require=rule, options=options).checks

@@ -5,8 +5,6 @@ A grader's performance by group: scikit-learn's values, a known weak group.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,6 +14,7 @@ import evenhand as eh
 from benchmarks import slices
 from evenhand.analysis import Scale, StudyFacts, analyse
 from evenhand.errors import InputError
+from tests.analysis.make import noisy, ratings_of, rows_of
 
 SCALE = Scale("", ("1", "2", "3"), "ordinal", frozenset({"3"}))
 MAIN = {
@@ -27,9 +26,7 @@ MAIN = {
 
 
 @pytest.fixture
-def sliced(
-    make_ratings: Callable, noisy: Callable, rng: np.random.Generator
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+def sliced(rng: np.random.Generator) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Three people and two graders on 60 pairs of 4 units; grader g fails on topic t0."""
     truth = rng.integers(0, 3, 240)
     labels = {name: noisy(rng, truth, 3, 0.7, missing=0.1) for name in ("ann", "ben", "cem")}
@@ -46,7 +43,7 @@ def sliced(
             "side": ["a" if n % 2 else "" for n in range(240)],
         }
     )
-    return make_ratings(labels, ["g", "h"]), units
+    return ratings_of(labels, ["g", "h"]), units
 
 
 def _of(results: pd.DataFrame, subset: str, at: str = "") -> pd.DataFrame:
@@ -55,9 +52,7 @@ def _of(results: pd.DataFrame, subset: str, at: str = "") -> pd.DataFrame:
 
 
 @pytest.mark.slow
-def test_a_slice_is_an_analysis_of_its_units(
-    sliced: tuple[pd.DataFrame, pd.DataFrame],
-) -> None:
+def test_a_slice_is_an_analysis_of_its_units(sliced):
     ratings, units = sliced
     whole = analyse(ratings, units, [SCALE], slices=["topic"], resamples=400).results
     kept = units.loc[units["topic"] == "t1", "unit_id"]
@@ -85,13 +80,11 @@ def test_a_slice_is_an_analysis_of_its_units(
 
 
 @pytest.mark.slow
-def test_a_slice_is_compared_with_the_rest_by_mean_agreement_of_units(
-    sliced: tuple[pd.DataFrame, pd.DataFrame],
-) -> None:
+def test_a_slice_is_compared_with_the_rest_by_mean_agreement_of_units(sliced):
     """Of ordered labels 1 minus the distance in steps of two; every unit counts once."""
     ratings, units = sliced
     results = analyse(ratings, units, [SCALE], slices=["topic"], resamples=500).results
-    found = results[(results["statistic"] == "slice_difference")]
+    found = rows_of(results, "slice_difference")
     wide = ratings.pivot(index="unit_id", columns="rater_id", values="label").astype(float)
     inside = units.set_index("unit_id").loc[wide.index, "topic"] == "t0"
     people = wide[["ann", "ben", "cem"]]
@@ -109,26 +102,20 @@ def test_a_slice_is_compared_with_the_rest_by_mean_agreement_of_units(
     assert adjusted > 0.05
 
 
-def test_numbers_are_compared_by_their_distance() -> None:
+def test_numbers_are_compared_by_their_distance():
     """Ten units of each source; the grader is 10 off in one, 30 in the other, of 0 to 50."""
     truth = [0, 10, 20, 30, 50] * 4
     off = [10] * 10 + [30, 30, 30, -30, -30] * 2
     score = [str(min(abs(a + b), 50)) for a, b in zip(truth, off, strict=True)]
     labels = {"ann": [str(each) for each in truth], "g": score}
-    ids = [f"u{n:02d}" for n in range(20)]
-    ratings = pd.DataFrame(
-        [
-            (unit, rater, "model" if rater == "g" else "human", given[n])
-            for rater, given in labels.items()
-            for n, unit in enumerate(ids)
-        ],
-        columns=["unit_id", "rater_id", "rater_kind", "label"],
+    ratings = ratings_of(labels)
+    units = pd.DataFrame(
+        {"unit_id": ratings["unit_id"].unique(), "source": list("a" * 10 + "b" * 10)}
     )
-    units = pd.DataFrame({"unit_id": ids, "source": ["a"] * 10 + ["b"] * 10})
     numbers = tuple(sorted({*labels["ann"], *score}, key=float))
     scale = Scale("", numbers, "interval", number=True)
     results = analyse(ratings, units, [scale], slices=["source"], resamples=50).results
-    row = results[(results["statistic"] == "slice_difference") & (results["subset"] == "source=a")]
+    row = rows_of(results, "slice_difference", subset="source=a")
     apart = np.abs(np.array(score, dtype=float) - truth) / 50
     assert row["estimate"].iloc[0] == pytest.approx(apart[10:].mean() - apart[:10].mean())
 
@@ -146,7 +133,7 @@ def equal_slices(seed: int) -> pd.DataFrame:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 2, 3])
-def test_equal_slices_and_groups_are_not_called_different(seed: int) -> None:
+def test_equal_slices_and_groups_are_not_called_different(seed):
     """A bootstrap of 1,000 resamples with Benjamini & Hochberg had some p of .02 or less in each,
     as in most such studies: a slice without an error varies in no resample.
     """
@@ -168,7 +155,7 @@ def test_equal_slices_and_groups_are_not_called_different(seed: int) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("cell", slices.CELLS, ids=lambda cell: cell.title)
-def test_slices_keep_their_level_and_find_a_worse_one(cell: slices.Cell) -> None:
+def test_slices_keep_their_level_and_find_a_worse_one(cell):
     for key, count in slices.run_cell(cell, range(60), 2, 5).items():
         nominal = 0.5 if cell.worse else 0.05
         room = 3.0 * np.sqrt(nominal * (1 - nominal) / count.asked)
@@ -177,9 +164,7 @@ def test_slices_keep_their_level_and_find_a_worse_one(cell: slices.Cell) -> None
 
 
 @pytest.mark.slow
-def test_small_slices_say_so_and_empty_cells_are_no_slice(
-    sliced: tuple[pd.DataFrame, pd.DataFrame],
-) -> None:
+def test_small_slices_say_so_and_empty_cells_are_no_slice(sliced):
     ratings, units = sliced
     units = units.assign(topic=["rare"] * 20 + ["common"] * 220)
     results = analyse(ratings, units, [SCALE], slices=["topic", "side"], resamples=100).results
@@ -192,9 +177,7 @@ def test_small_slices_say_so_and_empty_cells_are_no_slice(
 
 
 @pytest.mark.slow
-def test_a_subgroup_of_raters_is_an_analysis_without_the_others(
-    sliced: tuple[pd.DataFrame, pd.DataFrame],
-) -> None:
+def test_a_subgroup_of_raters_is_an_analysis_without_the_others(sliced):
     ratings, units = sliced
     raters = pd.DataFrame({"rater_id": ["ann", "ben", "cem"], "trained": ["yes", "yes", "no"]})
     results = analyse(
@@ -216,9 +199,7 @@ def test_a_subgroup_of_raters_is_an_analysis_without_the_others(
 
 
 @pytest.mark.slow
-def test_the_sensitivity_line_is_the_analysis_with_other_clusters(
-    sliced: tuple[pd.DataFrame, pd.DataFrame],
-) -> None:
+def test_the_sensitivity_line_is_the_analysis_with_other_clusters(sliced):
     ratings, units = sliced
     results = analyse(ratings, units, [SCALE], sensitivity_cluster="stance", resamples=200).results
     other = analyse(ratings, units, [SCALE], cluster="stance", resamples=200).results
@@ -232,7 +213,7 @@ def test_the_sensitivity_line_is_the_analysis_with_other_clusters(
 
 
 @pytest.mark.slow
-def test_bad_requests(sliced: tuple[pd.DataFrame, pd.DataFrame]) -> None:
+def test_bad_requests(sliced):
     ratings, units = sliced
     known = StudyFacts(raters=pd.DataFrame({"rater_id": ["ann", "ben"], "topic": ["x", "y"]}))
 
@@ -244,18 +225,9 @@ def test_bad_requests(sliced: tuple[pd.DataFrame, pd.DataFrame]) -> None:
     refused("needs a units table", slices=["topic"], units=None)
     refused("no column 'unit_id' to slice by", slices=["unit_id"])
     refused("'cluster_id' has 60 values, and at most 50", slices=["cluster_id"])
-    refused(
-        "no column 'town' to slice by; it has topic",
-        facts=known,
-        rater_slices=["town"],
-    )
+    refused("no column 'town' to slice by; it has topic", facts=known, rater_slices=["town"])
     refused("needs a table of raters with a column rater_id", rater_slices=["topic"])
-    refused(
-        "of the units and of the raters",
-        facts=known,
-        rater_slices=["topic"],
-        slices=["topic"],
-    )
+    refused("of the units and of the raters", facts=known, rater_slices=["topic"], slices=["topic"])
     twice = pd.DataFrame({"rater_id": ["ann", "ann"], "town": ["x", "y"]})
     refused("'ann' stands more than once", facts=StudyFacts(raters=twice), rater_slices=["town"])
     refused("no column 'nation' to cluster by", sensitivity_cluster="nation")
@@ -272,13 +244,9 @@ def study(
     groups = [group for group in errors for _ in range(per_group)]
     truth = rng.random(len(groups)) < 0.4
     wrong = rng.random(len(groups)) < np.array([errors[group] for group in groups])
-    rows = []
-    for n, (real, flip) in enumerate(zip(truth, wrong, strict=True)):
-        for who in ("ann", "ben", "cleo"):
-            rows.append((f"u{n}", who, "human", "y" if real else "n"))
-        rows.append((f"u{n}", "g", "model", "y" if real != flip else "n"))
-    ratings = pd.DataFrame(rows, columns=["unit_id", "rater_id", "rater_kind", "label"])
-    ids = [f"u{n}" for n in range(len(groups))]
+    labels = dict.fromkeys(("ann", "ben", "cleo"), np.where(truth, "y", "n"))
+    ratings = ratings_of(labels | {"g": np.where(truth != wrong, "y", "n")})
+    ids = ratings["unit_id"].unique()
     return ratings, pd.DataFrame({"unit_id": ids, "cluster_id": ids, "source": groups})
 
 
@@ -289,7 +257,7 @@ def results_of(ratings: pd.DataFrame, units: pd.DataFrame, resamples: int = 500)
     )
 
 
-def test_values_are_those_of_scikit_learn(rng: np.random.Generator) -> None:
+def test_values_are_those_of_scikit_learn(rng):
     ratings, units = study(rng, {"left": 0.1, "right": 0.25}, 60)
     rows = results_of(ratings, units)
     wide = ratings.pivot(index="unit_id", columns="rater_id", values="label")
@@ -297,21 +265,18 @@ def test_values_are_those_of_scikit_learn(rng: np.random.Generator) -> None:
         own = wide.loc[units.loc[units["source"] == group, "unit_id"]]
         said, is_so = own["g"], own["ann"]
         subset = f"source={group}|binary"
-        expected = {
-            ("group_balanced_accuracy", ""): balanced_accuracy_score(is_so, said),
-        }
-        for (statistic, at), value in expected.items():
-            assert rows.loc[(statistic, subset, at), "estimate"] == pytest.approx(value)
+        row = rows.loc[("group_balanced_accuracy", subset, "")]
+        assert row["estimate"] == pytest.approx(balanced_accuracy_score(is_so, said))
 
 
-def test_a_known_weak_group_is_named(rng: np.random.Generator) -> None:
+def test_a_known_weak_group_is_named(rng):
     rows = results_of(*study(rng, {"left": 0.05, "centre": 0.05, "right": 0.30}))
     weak = rows.loc[("group_difference", "source=right|binary", "")]
     assert weak["high"] < 0
     assert weak["note"] == "permutation p 0.001; max-T p 0.001 of 3"
 
 
-def test_a_group_of_harder_units_alone_is_not_called_different(rng: np.random.Generator) -> None:
+def test_a_group_of_harder_units_alone_is_not_called_different(rng):
     """The grader misses four in ten "y" and no "n", whatever the group; one group has no "y", so
     that its balanced accuracy is 1.
     """
@@ -330,7 +295,7 @@ def test_a_group_of_harder_units_alone_is_not_called_different(rng: np.random.Ge
     assert row["note"] == "permutation p 1; max-T p 1 of 2"
 
 
-def test_an_empty_group_and_a_single_one(rng: np.random.Generator) -> None:
+def test_an_empty_group_and_a_single_one(rng):
     ratings, units = study(rng, {"only": 0.1}, 40)
     units.loc[units.index[:5], "source"] = ""
     rows = results_of(ratings, units)

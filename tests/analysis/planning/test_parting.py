@@ -21,7 +21,7 @@ def strata(count: int, every: int = 4) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("count", [60, 61, 119, 250])
-def test_every_part_has_its_share_of_every_stratum(count: int) -> None:
+def test_every_part_has_its_share_of_every_stratum(count):
     given = strata(count)
     found = part_clusters(given, seed=3, rubric="r")
     assert found.keys() == given.keys()
@@ -31,7 +31,7 @@ def test_every_part_has_its_share_of_every_stratum(count: int) -> None:
             assert abs(own[part] - share * own.total()) < 2
 
 
-def test_the_order_of_the_clusters_does_not_matter_but_seed_and_rubric_do() -> None:
+def test_the_order_of_the_clusters_does_not_matter_but_seed_and_rubric_do():
     given = strata(100)
     found = part_clusters(given, seed=3, rubric="r")
     assert part_clusters(dict(reversed(given.items())), seed=3, rubric="r") == found
@@ -39,7 +39,7 @@ def test_the_order_of_the_clusters_does_not_matter_but_seed_and_rubric_do() -> N
     assert part_clusters(given, seed=3, rubric="s") != found
 
 
-def test_new_labels_move_no_cluster_and_the_new_ones_have_their_shares() -> None:
+def test_new_labels_move_no_cluster_and_the_new_ones_have_their_shares():
     first = part_clusters(strata(60), seed=3, rubric="r")
     relabelled = {each: "no" if value == "yes" else "yes" for each, value in strata(200).items()}
     later = part_clusters(relabelled, first, seed=3, rubric="r")
@@ -48,12 +48,12 @@ def test_new_labels_move_no_cluster_and_the_new_ones_have_their_shares() -> None
     assert all(abs(total[part] - 200 * share) <= 4 for part, share in SHARES.items())
 
 
-def test_a_cluster_whose_labels_were_withdrawn_keeps_its_part() -> None:
+def test_a_cluster_whose_labels_were_withdrawn_keeps_its_part():
     first = part_clusters(strata(60), seed=3, rubric="r")
     assert part_clusters(strata(50), first, seed=3, rubric="r") == first
 
 
-def test_a_cluster_counts_by_the_rarest_label_that_a_person_gave_in_it() -> None:
+def test_a_cluster_counts_by_the_rarest_label_that_a_person_gave_in_it():
     rows = [
         ("u1", "ann", "human", "no"), ("u2", "ann", "human", "yes"), ("u3", "ann", "human", "no"),
         ("u4", "ann", "human", "no"), ("u3", "m", "model", "yes"), ("u5", "m", "model", "no"),
@@ -69,7 +69,5 @@ def test_a_cluster_counts_by_the_rarest_label_that_a_person_gave_in_it() -> None
     ("count", "every", "wanted"),
     [(59, 2, 60), (60, 2, 0), (60, 4, 80), (60, 1000, 1200), (0, 1, 60), (80, 4, 0)],
 )
-def test_too_few_clusters_or_of_the_rarer_kind_are_refused_with_a_number(
-    count: int, every: int, wanted: int
-) -> None:
+def test_too_few_clusters_or_of_the_rarer_kind_are_refused_with_a_number(count, every, wanted):
     assert clusters_to_part(strata(count, every), "no", 30, 10) == wanted

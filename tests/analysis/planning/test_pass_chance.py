@@ -4,18 +4,15 @@ of studies.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import combinations
-from typing import Literal
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.stats import multivariate_normal, norm
 from sklearn.metrics import cohen_kappa_score
 
 from benchmarks.decisions import Cell, study
-from evenhand.analysis import Scale, analyse
+from evenhand.analysis import Scale
 from evenhand.analysis.agreement.coefficients import kappa_on_scale
 from evenhand.analysis.bootstrap.influence import level_of_look
 from evenhand.analysis.planning import scenarios
@@ -33,83 +30,55 @@ from evenhand.analysis.planning.scenarios import (
 )
 from evenhand.analysis.types import Codes
 from evenhand.study.settings.analysis import DecisionSettings, Scope
+from tests.analysis.make import verdict_on
 
 SCALE = Scale("r", ("no", "yes"), affirmative=frozenset({"yes"}))
 
 
-def _ratings(codes: Codes, labels: Sequence[str]) -> pd.DataFrame:
-    """Of codes (raters, units) of these labels, the grader's last."""
-    rater, unit = (index.ravel() for index in np.indices(codes.shape))
-    is_grader = rater == len(codes) - 1
-    return pd.DataFrame(
-        {
-            "unit_id": [f"u{n}" for n in unit],
-            "rater_id": np.where(is_grader, "g", [f"h{n}" for n in rater]),
-            "rater_kind": np.where(is_grader, "model", "human"),
-            "label": np.array(labels)[codes.ravel()],
-        }
-    )
+def _verdict(codes: Codes, scale: Scale, scope: Scope) -> str:
+    """The verdict on codes (raters, units) of its labels, the grader's last."""
+    names = [*(f"h{n}" for n in range(len(codes) - 1)), "g"]
+    labels = dict(zip(names, np.array(scale.categories)[codes], strict=True))
+    return verdict_on(labels, scale, resamples=10, scope=scope)["verdict"]
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("scope", "people", "units", "prevalence"),
-    [("these", 3, 250, 0.5), ("these", 3, 100, 0.15), ("like_these", 6, 250, 0.5)],
-)
-def test_a_study_passes_where_its_verdict_does(
-    scope: Scope, people: int, units: int, prevalence: float
-) -> None:
-    """The same simulated studies through the whole analysis, one by one."""
-    scenario = Scenario(0.88, prevalence, strictness=0.1)
-    drawn = scenario.draw(np.random.default_rng(2), (8, units), people, graders=1)
-    *_, panel = panels(drawn, scenario.distance)
-    verdicts = [
-        analyse(
-            _ratings(drawn[:, n], SCALE.categories), None, [SCALE], resamples=10, scope=scope
-        ).verdicts[0]
-        for n in range(8)
-    ]
-    shown = [verdict["verdict"] == "may_stand_in" for verdict in verdicts]
-    assert panel.passes(scope, 0.1, DecisionSettings(), 0.2).tolist() == shown
-    assert len(set(shown)) == 2 or prevalence != 0.5
+SCALED = [
+    ("these", 3, 120, ScaleScenario(1, 5, 0.7, 3.0, strictness=0.2)),
+    ("these", 2, 90, ScaleScenario(1, 5, 0.8, 4.4)),
+    ("like_these", 5, 80, ScaleScenario(0, 10, 0.7, 6.0, strictness=0.1)),
+    ("these", 3, 400, ScaleScenario(1, 5, 0.35, 3.0)),  # the linear bound is enough for some
+    ("these", 3, 100, ScaleScenario(0, 20, 0.7, 10.0)),
+]
+OF_TWO = [
+    ("these", 3, 250, Scenario(0.88, 0.5, strictness=0.1)),
+    ("like_these", 6, 250, Scenario(0.88, 0.5, strictness=0.1)),
+]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("scope", "people", "units", "scenario"),
-    [
-        ("these", 3, 120, ScaleScenario(1, 5, 0.7, 3.0, strictness=0.2)),
-        ("these", 2, 90, ScaleScenario(1, 5, 0.8, 4.4)),
-        ("like_these", 5, 80, ScaleScenario(0, 10, 0.7, 6.0, strictness=0.1)),
-        ("these", 3, 400, ScaleScenario(1, 5, 0.35, 3.0)),  # the linear bound is enough for some
-        ("these", 3, 100, ScaleScenario(0, 20, 0.7, 10.0)),
-    ],
+    [*SCALED, *(pytest.param(*each, marks=pytest.mark.thorough) for each in OF_TWO)],
 )
-def test_a_study_on_a_scale_passes_where_its_verdict_does(
-    scope: Scope, people: int, units: int, scenario: ScaleScenario
-) -> None:
-    """The same simulated studies through the whole analysis, one by one: ordered categories, and
-    numbers, of which there are twenty.
+def test_a_study_passes_where_its_verdict_does(scope, people, units, scenario):
+    """The same simulated studies through the whole analysis, one by one: two categories, ordered
+    ones, and numbers, of which there are twenty.
     """
-    labels = tuple(str(each) for each in range(scenario.low, scenario.high + 1))
-    scale = Scale("r", labels, "ordinal" if len(labels) < 12 else "interval")
+    scale, least, is_ordered = SCALE, 0.2, isinstance(scenario, ScaleScenario)
+    if is_ordered:
+        labels = tuple(str(each) for each in range(scenario.low, scenario.high + 1))
+        scale = Scale("r", labels, "ordinal" if len(labels) < 12 else "interval")
+        least = scenario.least_kappa(0.2)
     drawn = scenario.draw(np.random.default_rng(2), (8, units), people, graders=1)
-    *_, panel = panels(drawn, scenario.distance, is_ordered=True)
-    verdicts = [
-        analyse(_ratings(drawn[:, n], labels), None, [scale], resamples=10, scope=scope).verdicts[0]
-        for n in range(8)
-    ]
-    shown = [verdict["verdict"] == "may_stand_in" for verdict in verdicts]
-    least = scenario.least_kappa(0.2)
+    *_, panel = panels(drawn, scenario.distance, is_ordered=is_ordered)
+    shown = [_verdict(drawn[:, n], scale, scope) == "may_stand_in" for n in range(8)]
     assert panel.passes(scope, 0.1, DecisionSettings(), least).tolist() == shown
     assert len(set(shown)) == 2
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "strictness"), [("drawn", 0.25), ("", 0.0)])
-def test_the_chance_is_that_of_the_population_of_the_benchmark(
-    kind: Literal["drawn", ""], strictness: float
-) -> None:
+def test_the_chance_is_that_of_the_population_of_the_benchmark(kind, strictness):
     """Studies of `benchmarks.decisions` with a grader as good as a person: kappa .7, three people,
     within three standard errors of both simulations.
     """
@@ -125,7 +94,7 @@ def test_the_chance_is_that_of_the_population_of_the_benchmark(
     assert chances["like_these"][3] < chances["these"][3] - 0.3
 
 
-def test_raters_agree_as_often_as_assumed_and_the_grader_with_people_alike() -> None:
+def test_raters_agree_as_often_as_assumed_and_the_grader_with_people_alike():
     scenario = Scenario(0.85, 0.3, strictness=0.2)
     drawn = scenario.draw(np.random.default_rng(3), (1000, 200), 3, graders=1)
     agree = {(a, b): (drawn[a] == drawn[b]).mean() for a, b in combinations(range(4), 2)}
@@ -136,7 +105,7 @@ def test_raters_agree_as_often_as_assumed_and_the_grader_with_people_alike() -> 
 
 
 @pytest.mark.parametrize(("agreement", "prevalence"), [(0.85, 0.5), (0.9, 0.2)])
-def test_likeness_is_the_tetrachoric_correlation(agreement: float, prevalence: float) -> None:
+def test_likeness_is_the_tetrachoric_correlation(agreement, prevalence):
     likeness = Scenario(agreement, prevalence).likeness
     cut = norm.ppf(prevalence)
     both = multivariate_normal([0, 0], [[1, likeness], [likeness, 1]]).cdf([cut, cut])
@@ -144,7 +113,7 @@ def test_likeness_is_the_tetrachoric_correlation(agreement: float, prevalence: f
 
 
 @pytest.mark.slow
-def test_what_the_rule_asks_moves_the_chance() -> None:
+def test_what_the_rule_asks_moves_the_chance():
     scenario = Scenario(0.85, 0.5)
     usual = pass_chance(250, scenario)
     assert 0.58 < usual < 0.72
@@ -160,14 +129,14 @@ def test_what_the_rule_asks_moves_the_chance() -> None:
     assert pass_chance(50, Scenario(0.95, 0.1), rule=DecisionSettings()) < 0.01  # five rare units
 
 
-def test_usual_strictness_leaves_room_for_other_errors() -> None:
+def test_usual_strictness_leaves_room_for_other_errors():
     for agreement in (0.6, 0.85, 0.9, 0.99):
         strictness = usual_strictness(Scenario(agreement, 0.4).likeness)
         assert Scenario(agreement, 0.4, strictness=strictness).is_possible_so_strict
     assert not Scenario(0.95, 0.5, strictness=0.25).is_possible_so_strict
 
 
-def test_what_a_study_decides_is_said_at_its_own_rule() -> None:
+def test_what_a_study_decides_is_said_at_its_own_rule():
     _, balanced, lopsided = study_precision(pairs=250, subjects=1, humans=3, margin=0.1)
     assert "in about" in balanced
     assert "No grader can be judged, because that kappa is only 0.17" in lopsided
@@ -176,7 +145,7 @@ def test_what_a_study_decides_is_said_at_its_own_rule() -> None:
     assert "in about" in judged
 
 
-def test_more_than_ten_people_count_as_ten() -> None:
+def test_more_than_ten_people_count_as_ten():
     scenario = Scenario(0.85, 0.5)
     few, many = (pass_chances(40, scenario, [people]) for people in (10, 60))
     assert many["these"][60] == few["these"][10]
@@ -191,7 +160,7 @@ def test_more_than_ten_people_count_as_ten() -> None:
         ScaleScenario(0, 10, 0.9, 2.0),
     ],
 )
-def test_labels_on_a_scale_are_as_assumed(scenario: ScaleScenario) -> None:
+def test_labels_on_a_scale_are_as_assumed(scenario):
     """Over studies, as annotators' strictness is drawn in each."""
     drawn = scenario.draw(np.random.default_rng(3), (2000, 100), 2, graders=1)
     labels = scenario.low + drawn.reshape(3, -1)
@@ -202,7 +171,7 @@ def test_labels_on_a_scale_are_as_assumed(scenario: ScaleScenario) -> None:
     assert kappa == pytest.approx(scenario.kappa, abs=0.01)
 
 
-def test_the_floor_on_a_scale_shows_as_much_as_on_two_categories() -> None:
+def test_the_floor_on_a_scale_shows_as_much_as_on_two_categories():
     """The same raters, whose views correlate by .309, with two cuts or more."""
     views = np.random.default_rng(6).multivariate_normal([0, 0], [[1, 0.309], [0.309, 1]], 200_000)
     yes = (views > 0).T
@@ -218,7 +187,7 @@ def test_the_floor_on_a_scale_shows_as_much_as_on_two_categories() -> None:
         assert kappa == pytest.approx(kappa_on_scale(0.2, weights), abs=0.006)
 
 
-def test_more_points_than_twenty_one_change_little(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_points_than_twenty_one_change_little(monkeypatch):
     for mean in (50.0, 85.0):
         coarse = ScaleScenario(0, 100, 0.7, mean)
         few = len(coarse.cuts), coarse.kappa, coarse.kappa_half_width(100)
@@ -229,7 +198,7 @@ def test_more_points_than_twenty_one_change_little(monkeypatch: pytest.MonkeyPat
             assert few[1:] == pytest.approx((fine.kappa, fine.kappa_half_width(100)), abs=0.003)
 
 
-def test_the_width_of_kappa_on_a_scale_is_that_of_simulated_studies() -> None:
+def test_the_width_of_kappa_on_a_scale_is_that_of_simulated_studies():
     scenario = ScaleScenario(1, 5, 0.7, 4.2)
     first, second = scenario.draw(np.random.default_rng(4), (500, 200), 2)
     kappas = [
@@ -250,9 +219,7 @@ def test_the_width_of_kappa_on_a_scale_is_that_of_simulated_studies() -> None:
         ScaleScenario(0, 100, 0.9, 50.0),
     ],
 )
-def test_a_grader_without_an_error_passes_from_the_size_that_it_needs(
-    scenario: ScaleScenario,
-) -> None:
+def test_a_grader_without_an_error_passes_from_the_size_that_it_needs(scenario):
     """Such a grader gives the median of two hundred people's labels."""
     needed = scenario.errorless_units(0.1, level_of_look(1, 0))
     rule = DecisionSettings(min_rarer=0, min_clusters=5)

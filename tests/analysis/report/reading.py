@@ -29,6 +29,7 @@ class Page(HTMLParser):
     tags: list[tuple[str, dict[str, str | None]]] = field(default_factory=list)
     cells: list[tuple[int, list[str], str]] = field(default_factory=list)
     bare_cells: list[str] = field(default_factory=list)
+    said: str = ""
     _open: list[str] | None = None
     _origins: list[tuple[int, list[str], str]] = field(default_factory=list)
     _figure: bool = False
@@ -63,15 +64,17 @@ class Page(HTMLParser):
         self._hidden = self._figure = False
 
     def handle_data(self, data: str) -> None:
+        self.said += data
         if self._figure:
             self._origins[-1] = (*self._origins[-1][:2], data.strip())
         if self._open is not None and not self._hidden and data.strip():
             self._open.append(data.strip())
 
 
-def parse(out: Path) -> Page:
+def parse(file: Path) -> Page:
+    """Read a page, or the report of a folder."""
     page = Page()
-    page.feed((out / "report.html").read_text("utf-8"))
+    page.feed((file / "report.html" if file.is_dir() else file).read_text("utf-8"))
     return page
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 from xml.etree import ElementTree
@@ -30,8 +30,10 @@ from evenhand.analysis.report.charts import (
     svg_in_scheme,
 )
 from evenhand.analysis.report.document import sections_of
+from evenhand.analysis.report.files import rendered
 from evenhand.analysis.report.sections.ceiling import forest
 from evenhand.analysis.report.source import READINGS, Source
+from tests.analysis.make import analyse_labels, rows_of
 from tests.analysis.report.small_study import HOSTILE, SCALE, timed
 
 XY = Scale("", ("x", "y"), affirmative=frozenset({"x"}))
@@ -56,7 +58,7 @@ def charts_of(analysis: Analysis) -> list[Chart]:
 
 
 @pytest.mark.slow
-def test_every_kind_of_picture_is_there(busy_analysis: Analysis) -> None:
+def test_every_kind_of_picture_is_there(busy_analysis):
     captions = [chart.caption for chart in charts_of(busy_analysis)]
 
     for what in (
@@ -74,13 +76,13 @@ def test_every_kind_of_picture_is_there(busy_analysis: Analysis) -> None:
 
 
 @pytest.mark.thorough
-def test_specs_are_valid_vega_lite(busy_analysis: Analysis) -> None:
+def test_specs_are_valid_vega_lite(busy_analysis):
     for chart in charts_of(busy_analysis):
         altair.Chart.from_dict(dict(chart.spec), validate=True)
 
 
 @pytest.mark.slow
-def test_every_datum_is_its_results_row(busy_analysis: Analysis) -> None:
+def test_every_datum_is_its_results_row(busy_analysis):
     """`row` names the row, `NAME_row` that of the number NAME; bounds are in full precision."""
     rows = busy_analysis.results.to_dict("records")
     seen = 0
@@ -105,7 +107,7 @@ def test_every_datum_is_its_results_row(busy_analysis: Analysis) -> None:
     assert seen > 300
 
 
-def test_every_chart_has_words_and_its_numbers(busy_analysis: Analysis) -> None:
+def test_every_chart_has_words_and_its_numbers(busy_analysis):
     for chart in charts_of(busy_analysis):
         assert len(chart.alt) > 60
         assert chart.data
@@ -120,7 +122,7 @@ def nodes(spec: dict[str, Any]) -> Iterator[ElementTree.Element]:
 
 
 @pytest.mark.slow
-def test_the_svg_holds_nothing_that_acts_or_loads(busy_analysis: Analysis) -> None:
+def test_the_svg_holds_nothing_that_acts_or_loads(busy_analysis):
     allowed = {"svg", "g", "path", "rect", "line", "circle", "text", "tspan"}
     for chart in charts_of(busy_analysis):
         for node in nodes(dict(chart.spec)):
@@ -130,7 +132,7 @@ def test_the_svg_holds_nothing_that_acts_or_loads(busy_analysis: Analysis) -> No
 
 
 @pytest.mark.slow
-def test_colours_are_variables_of_the_page(busy_analysis: Analysis) -> None:
+def test_colours_are_variables_of_the_page(busy_analysis):
     """No colour is fixed, so that light, dark and print can each have their own."""
     for chart in charts_of(busy_analysis):
         for node in nodes(dict(chart.spec)):
@@ -140,9 +142,7 @@ def test_colours_are_variables_of_the_page(busy_analysis: Analysis) -> None:
 
 
 @pytest.mark.parametrize("sheet", ["report.css", "notebook.css"])
-def test_the_page_defines_every_colour(sheet: str) -> None:
-    from evenhand.analysis.report.files import rendered
-
+def test_the_page_defines_every_colour(sheet):
     style = rendered(sheet)
     for role in ROLES:
         assert f"--chart-{role}:" in style
@@ -150,7 +150,7 @@ def test_the_page_defines_every_colour(sheet: str) -> None:
 
 
 @pytest.mark.slow
-def test_hostile_names_are_text(hostile_analysis: Analysis) -> None:
+def test_hostile_names_are_text(hostile_analysis):
     for chart in charts_of(hostile_analysis):
         svg = inline_svg(dict(chart.spec), f'{HOSTILE[1]} " onload="x')
         root = ElementTree.fromstring(svg)  # noqa: S314
@@ -160,13 +160,13 @@ def test_hostile_names_are_text(hostile_analysis: Analysis) -> None:
 
 
 @pytest.mark.slow
-def test_hostile_text_comes_through_whole() -> None:
+def test_hostile_text_comes_through_whole():
     text = "<script>alert('1')</script> & \"]]>"
     spec = chart_spec([{"who": text}], {"mark": "text", "encoding": {"text": {"field": "who"}}})
     assert text in [node.text for node in nodes(spec)]
 
 
-def test_colours_told_apart_without_colour_vision() -> None:
+def test_colours_told_apart_without_colour_vision():
     """Series differ in luminance or shape; shades of a grid rise evenly from light to dark."""
     shades = [_luminance(ROLES[f"heat-{n}"]) for n in range(1, 7)]
     assert shades == sorted(shades, reverse=True)
@@ -188,13 +188,13 @@ def _contrast(first: str, second: str) -> float:
 
 
 @pytest.mark.slow
-def test_many_graders_stay_legible_and_it_is_said(make_ratings: Callable) -> None:
+def test_many_graders_stay_legible_and_it_is_said():
     graders = [f"m:{k:02}" for k in range(MAX_LISTED + 3)]
     labels = {
         rater: ["xy"[(n * 7 + len(rater) * n) % 3 % 2] for n in range(60)]
         for rater in ("ann", "ben", *graders)
     }
-    found = analyse(make_ratings(labels, graders), None, [XY], resamples=20)
+    found = analyse_labels(labels, XY, graders, resamples=20)
 
     forest = next(each for each in charts_of(found) if "human ceiling" in each.caption)
     drawn = {datum["who"] for datum in forest.spec["data"]["values"] if datum["kind"] == "grader"}
@@ -202,7 +202,7 @@ def test_many_graders_stay_legible_and_it_is_said(make_ratings: Callable) -> Non
     assert f"first {MAX_LISTED} graders" in forest.note
 
 
-def test_short_names_keep_both_ends() -> None:
+def test_short_names_keep_both_ends():
     names = [f"provider:some-model-with-a-long-name@{n:04}" for n in range(3)]
     assert len({short(name) for name in names}) == 3
     assert all(len(short(name)) <= 30 for name in names)
@@ -218,7 +218,7 @@ def parts_of(spec: Any, name: str) -> Iterator[Any]:
         yield from parts_of(part, name)
 
 
-def test_every_axis_has_a_name(busy_analysis: Analysis) -> None:
+def test_every_axis_has_a_name(busy_analysis):
     for chart in charts_of(busy_analysis):
         for channel in ("x", "y"):
             axes = [each for each in parts_of(chart.spec, channel) if isinstance(each, dict)]
@@ -227,7 +227,7 @@ def test_every_axis_has_a_name(busy_analysis: Analysis) -> None:
             assert all(named), (chart.caption, channel)
 
 
-def test_an_axis_that_holds_zero_has_a_tick_there(busy_analysis: Analysis) -> None:
+def test_an_axis_that_holds_zero_has_a_tick_there(busy_analysis):
     seen = 0
     for chart in charts_of(busy_analysis):
         for channel in ("x", "y"):
@@ -242,7 +242,7 @@ def test_an_axis_that_holds_zero_has_a_tick_there(busy_analysis: Analysis) -> No
 
 
 @pytest.mark.slow
-def test_letters_can_be_read_and_meet_no_others(busy_analysis: Analysis) -> None:
+def test_letters_can_be_read_and_meet_no_others(busy_analysis):
     """Sizes of at least 9 px; labels on one axis line keep clear of one another."""
     for chart in charts_of(busy_analysis):
         for node in nodes(dict(chart.spec)):
@@ -275,9 +275,9 @@ def lines_of_ticks(spec: dict[str, Any]) -> list[list[tuple[float, float]]]:
     return list(lines.values())
 
 
-def test_graders_stand_in_the_order_of_their_agreement(busy_analysis: Analysis) -> None:
+def test_graders_stand_in_the_order_of_their_agreement(busy_analysis):
     results = busy_analysis.results
-    people = results[(results["statistic"] == "cohen_kappa") & (results["rater_a"] == "humans")]
+    people = rows_of(results, "cohen_kappa", "humans")
     kappas = people.set_index(["subset", "rater_b"])["estimate"]
     seen = 0
     for chart in charts_of(busy_analysis):
@@ -296,7 +296,7 @@ def test_graders_stand_in_the_order_of_their_agreement(busy_analysis: Analysis) 
     assert seen > 4
 
 
-def test_one_reading_of_the_forest_is_a_picture_of_its_own(busy_analysis: Analysis) -> None:
+def test_one_reading_of_the_forest_is_a_picture_of_its_own(busy_analysis):
     source = Source.of(busy_analysis, ReportContext("A study", rubric_titles={"R": "The rubric"}))
     (whole,) = forest(source.on("R"))
     parts = [each for reading in READINGS for each in forest(source.on("R"), readings=(reading,))]
@@ -305,20 +305,20 @@ def test_one_reading_of_the_forest_is_a_picture_of_its_own(busy_analysis: Analys
     assert values == whole.spec["data"]["values"]
 
 
-def test_the_forest_of_a_yes_no_rubric_is_drawn_once(make_ratings: Callable) -> None:
+def test_the_forest_of_a_yes_no_rubric_is_drawn_once():
     """Its categories are its binary verdict."""
     labels = {
         rater: ["xy"[n % every == 0] for n in range(40)]
         for rater, every in (("ann", 2), ("bo", 3), ("m", 4))
     }
-    found = analyse(make_ratings(labels, ["m"]), None, [XY], resamples=20)
+    found = analyse_labels(labels, XY, ["m"], resamples=20)
     source = Source.of(found, ReportContext("A study"))
     [drawn] = forest(source.on(""))
     assert len(drawn.spec["vconcat"]) == 1
     assert [len(forest(source.on(""), readings=(each,))) for each in READINGS] == [1, 0]
 
 
-def test_each_row_of_the_forest_has_the_ceiling_of_its_items(make_ratings: Callable) -> None:
+def test_each_row_of_the_forest_has_the_ceiling_of_its_items():
     """A grader with labels for the easy half alone is not held against the ceiling of all items."""
     rng = np.random.default_rng(1)
     truth, hard = rng.integers(0, 2, 160), np.arange(160) % 2 == 0
@@ -328,7 +328,7 @@ def test_each_row_of_the_forest_has_the_ceiling_of_its_items(make_ratings: Calla
     }
     said = {who: np.array(["x", "y"])[codes] for who, codes in labels.items()}
     said["half"] = np.where(hard, "-", said["half"])
-    found = analyse(make_ratings(said, ["whole", "half"]), None, [XY], resamples=50)
+    found = analyse_labels(said, XY, ["whole", "half"], resamples=50)
     [drawn] = forest(Source.of(found, ReportContext("A study")).on(""))
     values = {datum["who"]: datum for datum in drawn.spec["data"]["values"]}
     on_all = cohen_kappa_score(labels["ann"], labels["ben"])
@@ -347,17 +347,16 @@ def test_each_row_of_the_forest_has_the_ceiling_of_its_items(make_ratings: Calla
     assert domain == [who for who in values if who] and all(each == domain for each in others)
 
 
-def test_captions_speak_only_of_what_is_drawn(make_ratings: Callable) -> None:
+def test_captions_speak_only_of_what_is_drawn():
     """One person: no ceiling, no band. One grader: no front."""
-    ratings = make_ratings({"ann": "xy" * 20, "m": "xy" * 20}, ["m"])
-    found = analyse(ratings, None, [XY], resamples=20)
+    found = analyse_labels({"ann": "xy" * 20, "m": "xy" * 20}, XY, ["m"], resamples=20)
     [drawn] = [each for each in charts_of(found) if "kappa with annotators" in each.caption]
     assert "ceiling" not in drawn.caption
     assert "band" not in drawn.note + drawn.alt
     assert not any("price" in each.caption for each in charts_of(found))
 
 
-def test_the_front_joins_what_no_other_beats(busy_analysis: Analysis) -> None:
+def test_the_front_joins_what_no_other_beats(busy_analysis):
     [front] = [each for each in charts_of(busy_analysis) if "price against" in each.caption]
     values = front.spec["data"]["values"]
     assert {each["grader"]: each["price"] for each in values} == {
@@ -375,13 +374,13 @@ def test_the_front_joins_what_no_other_beats(busy_analysis: Analysis) -> None:
 SPEC = chart_spec([{"x": 1}], layer("point", {"x": {"field": "x"}}, color=SERIES[0]))
 
 
-def test_light_is_what_the_sheet_says() -> None:
+def test_light_is_what_the_sheet_says():
     drawn = json.dumps(in_scheme(SPEC, "light"))
     assert SERIES[0] in drawn
     assert "var(" not in drawn
 
 
-def test_dark_leaves_no_light_colour() -> None:
+def test_dark_leaves_no_light_colour():
     drawn = json.dumps(in_scheme(SPEC, "dark"))
     assert '"#56a8e0"' in drawn  # --chart-series-1
     assert '"#e5e9ee"' in drawn  # --chart-ink, which is --text
@@ -389,7 +388,7 @@ def test_dark_leaves_no_light_colour() -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_picture_stands_alone(scheme: str) -> None:
+def test_a_picture_stands_alone(scheme):
     svg = svg_in_scheme(inline_svg(SPEC, "words"), scheme)
     assert "var(" not in svg
     assert ElementTree.fromstring(svg).tag == "{http://www.w3.org/2000/svg}svg"  # noqa: S314

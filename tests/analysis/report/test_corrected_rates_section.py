@@ -18,7 +18,9 @@ from evenhand.analysis.report.blocks import Chart
 from evenhand.analysis.report.document import sections_of
 from evenhand.analysis.report.source import BesidePublished
 from evenhand.study.settings.published import PublishedFigures
-from tests.analysis.graded_studies import YES, study
+from tests.analysis.make import YES, both_sides, study
+
+pytestmark = pytest.mark.slow
 
 
 def text_of(written: Callable[..., Path], analysis: Analysis) -> str:
@@ -30,24 +32,7 @@ def part_of(text: str, section: str) -> str:
     return text.split(f"## {section}\n")[1].split("\n## ")[0]
 
 
-def both_sides(
-    seed: int,
-    graders: dict[str, list[tuple[float, float]]],
-    rates: tuple[tuple[float, ...], tuple[float, ...]],
-    **sizes: int,
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Ratings and units of answers to side a and to side b, with these rates by subject."""
-    rng = np.random.default_rng(seed)
-    labels, tables = [], []
-    for side, of_side in zip("ab", rates, strict=True):
-        ratings, units = study(rng, graders, rates=of_side, **sizes)
-        labels.append(ratings.assign(unit_id=ratings["unit_id"] + f"|{side}"))
-        tables.append(units.assign(unit_id=units["unit_id"] + f"|{side}", side=side))
-    return pd.concat(labels, ignore_index=True), pd.concat(tables, ignore_index=True)
-
-
-@pytest.mark.slow
-def test_corrected_rates_in_sentences(written: Callable[..., Path]) -> None:
+def test_corrected_rates_in_sentences(written):
     """A fair grader, one that flatters a subject, and one that only guesses."""
     graders = {
         "fair": [(0.9, 0.9)] * 2,
@@ -84,10 +69,7 @@ def test_corrected_rates_in_sentences(written: Callable[..., Path]) -> None:
     )
 
 
-@pytest.mark.slow
-def test_who_graded_nothing_else_is_told_how_to(
-    analysis: Analysis, written: Callable[..., Path]
-) -> None:
+def test_who_graded_nothing_else_is_told_how_to(analysis, written):
     said = part_of(text_of(written, analysis), "Corrected rates")
     assert "provider:sure graded only what annotators labelled" in said
     assert "--scope all" in said
@@ -99,7 +81,7 @@ def by_side() -> Analysis:
     less, s0 on side a more, s1 as often, s2 on side a alone in the second rubric.
     """
     rates = (0.7, 0.3, 0.35), (0.2, 0.3, 0.35)
-    ratings, units = both_sides(8, {"g": [(0.9, 0.9)] * 3}, rates)
+    ratings, units = both_sides(np.random.default_rng(8), {"g": [(0.9, 0.9)] * 3}, rates)
     number = units["cluster_id"].str[1:].astype(int)
     units["topic"] = np.where(number % 2, "war", "tax")
     missing = units[(units["subject"] == "s2") & (units["topic"] == "tax")]["unit_id"]
@@ -109,10 +91,7 @@ def by_side() -> Analysis:
     return analyse(pd.concat([ratings, other]), units, both, resamples=300, slices=["topic"])
 
 
-@pytest.mark.slow
-def test_sides_and_who_answered_less_in_sentences(
-    written: Callable[..., Path], by_side: Analysis
-) -> None:
+def test_sides_and_who_answered_less_in_sentences(written, by_side):
     said = part_of(text_of(written, by_side), "Corrected rates")
     rows = by_side.results.set_index(["rubric", "statistic", "subset", "at"])
     row = rows.loc[("R", "rate_side_difference_ppi", "side=side a>side b|binary", "s0")]
@@ -133,10 +112,7 @@ def test_sides_and_who_answered_less_in_sentences(
     assert not re.search(r"\b(nan|inf|None)\b", said)
 
 
-@pytest.mark.slow
-def test_subjects_are_shown_on_every_rubric(
-    written: Callable[..., Path], by_side: Analysis
-) -> None:
+def test_subjects_are_shown_on_every_rubric(written, by_side):
     page = part_of(text_of(written, by_side), "Corrected rates")
     (_, table, *_) = page.split("Subjects' rates on every rubric, corrected by PPI++")
     lines = {line.split(" | ")[0].strip("| "): line for line in reversed(table.splitlines())}
@@ -149,8 +125,7 @@ def test_subjects_are_shown_on_every_rubric(
     assert "By the corrected verdicts of g: s0 has the highest rate" in page
 
 
-@pytest.mark.slow
-def test_rates_by_part_are_drawn_with_their_table(by_side: Analysis) -> None:
+def test_rates_by_part_are_drawn_with_their_table(by_side):
     context = ReportContext("A study", rubric_titles={"R": "The rubric"})
     sections = {section.id: section for section in sections_of(by_side, context)}
     drawn = [
@@ -171,14 +146,11 @@ def test_rates_by_part_are_drawn_with_their_table(by_side: Analysis) -> None:
     assert {each["row"] for each in shown.values()} <= cells
 
 
-@pytest.mark.slow
-def test_sides_without_subjects_and_a_second_side_that_is_favoured(
-    written: Callable[..., Path],
-) -> None:
+def test_sides_without_subjects_and_a_second_side_that_is_favoured(written):
     """Said once for all graders, the larger side first; of answers where no subject is named."""
     graders = {"g": [(0.9, 0.9)] * 2, "h": [(0.9, 0.9)] * 2}
     rates = (0.2, 0.5), (0.7, 0.5)
-    ratings, units = both_sides(8, graders, rates, pairs=300, labelled=120)
+    ratings, units = both_sides(np.random.default_rng(8), graders, rates, pairs=300, labelled=120)
     units["topic"] = "t" + (units["cluster_id"].str[1:].astype(int) % 14).astype(str)
     ratings = ratings[~ratings["unit_id"].str.endswith("s1|b")]
     scale = [replace(YES, unit="response")]
@@ -202,8 +174,7 @@ def test_sides_without_subjects_and_a_second_side_that_is_favoured(
     assert "of All units" not in said
 
 
-@pytest.mark.slow
-def test_rubrics_of_one_title_are_told_apart_by_name(rng: np.random.Generator) -> None:
+def test_rubrics_of_one_title_are_told_apart_by_name(rng):
     ratings, units = study(rng, {"g": [(0.9, 0.9)] * 2}, pairs=200, labelled=100)
     both = pd.concat([ratings, ratings.assign(rubric="Q")])
     found = analyse(both, units, [YES, replace(YES, name="Q")], resamples=50)
@@ -212,8 +183,7 @@ def test_rubrics_of_one_title_are_told_apart_by_name(rng: np.random.Generator) -
     assert section.blocks[0].columns == ("Refusal (R)", "Refusal (Q)")
 
 
-@pytest.mark.slow
-def test_a_heat_map_names_values_that_shorten_alike(rng: np.random.Generator) -> None:
+def test_a_heat_map_names_values_that_shorten_alike(rng):
     """Of 45 values of the first column the first 40, and the second column."""
     ratings, units = study(rng, {"g": [(0.9, 0.9)] * 2}, pairs=450, labelled=225)
     number = units["cluster_id"].str[1:].astype(int)
@@ -235,14 +205,11 @@ def test_a_heat_map_names_values_that_shorten_alike(rng: np.random.Generator) ->
     assert "Only the first 40 values are drawn, not many=v40" in chart.note
 
 
-@pytest.mark.slow
-def test_everything_labelled_is_said_once_as_annotators_own_beside_published_rates(
-    written: Callable[..., Path],
-) -> None:
+def test_everything_labelled_is_said_once_as_annotators_own_beside_published_rates(written):
     """The published design, when people are done: nothing is corrected, and all is compared."""
     graders = {"g": [(0.9, 0.9)] * 2, "h": [(0.7, 0.9)] * 2}
     rates = (0.9, 0.3), (0.6, 0.3)
-    ratings, units = both_sides(3, graders, rates, pairs=150, labelled=150)
+    ratings, units = both_sides(np.random.default_rng(3), graders, rates, pairs=150, labelled=150)
     units["topic"] = np.where(units["cluster_id"].str[1:].astype(int) % 2, "war", "tax")
     figure = {"rubric": "R", "statistic": "rate_ppi", "between": "subjects", "unit": "percent"}
     declared = PublishedFigures.model_validate(
@@ -274,10 +241,7 @@ def test_everything_labelled_is_said_once_as_annotators_own_beside_published_rat
     assert "s9 has no such figure here" in compared
 
 
-@pytest.mark.slow
-def test_before_annotators_label_graders_rates_are_shown_as_they_are(
-    written: Callable[..., Path],
-) -> None:
+def test_before_annotators_label_graders_rates_are_shown_as_they_are(written):
     """All that can be said by then: each sentence is of the grader that it names."""
     rng = np.random.default_rng(5)
     ratings, units = study(rng, {"g": [(0.9, 0.9)] * 3, "h": [(0.4, 0.6)] * 3}, (0.2, 0.5, 0.8))
@@ -299,12 +263,10 @@ def test_before_annotators_label_graders_rates_are_shown_as_they_are(
     assert "too few subjects" not in scores
 
 
-def test_of_graders_alone_the_first_is_said_to_favour_a_side(
-    written: Callable[..., Path],
-) -> None:
+def test_of_graders_alone_the_first_is_said_to_favour_a_side(written):
     """Not all of them at once under the name of the first."""
     graders = {"g": [(0.9, 0.9)], "h": [(0.9, 0.9)]}
-    ratings, units = both_sides(6, graders, ((0.9,), (0.2,)), pairs=60)
+    ratings, units = both_sides(np.random.default_rng(6), graders, ((0.9,), (0.2,)), pairs=60)
     ratings = ratings[ratings["rater_kind"] == "model"]
     found = analyse(ratings, units, [replace(YES, unit="response")], resamples=50)
     said = part_of(text_of(written, found), "Direction").split("Each pair has two sides")[0]

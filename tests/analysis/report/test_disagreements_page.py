@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -14,28 +12,17 @@ from evenhand.analysis.report import ReportContext
 from evenhand.analysis.report.sections.disagreements import page_of
 from evenhand.study.tables.evidence import Mark
 from evenhand.visible import visible
+from tests.analysis.report.reading import Page, parse
 from tests.analysis.report.small_study import HOSTILE, SCALE, tables
+
+pytestmark = pytest.mark.slow
 
 PAGE = "disagreements.html"
 ACTIVE = {"script", "img", "iframe", "svg", "object", "link"}
 
 
-class Page(HTMLParser):
-    """Its tags, what they are told, and its texts."""
-
-    def __init__(self, file: Path) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.attributes: list[tuple[str, str | None]] = []
-        self.said = ""
-        self.feed(file.read_text("utf-8"))
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes += attrs
-
-    def handle_data(self, data: str) -> None:
-        self.said += data
+def page_in(out: Path) -> Page:
+    return parse(out / PAGE)
 
 
 def texts_of(analysis: Analysis, text: str = "word") -> dict[str, object]:
@@ -52,16 +39,14 @@ def texts_of(analysis: Analysis, text: str = "word") -> dict[str, object]:
     }
 
 
-@pytest.mark.slow
-def test_without_texts_there_is_no_page(analysis: Analysis, written: Callable[..., Path]) -> None:
+def test_without_texts_there_is_no_page(analysis, written):
     out = written(analysis)
     assert not (out / PAGE).exists()
     assert PAGE not in (out / "report.html").read_text("utf-8")
     assert PAGE in (written(analysis, **texts_of(analysis)) / "report.html").read_text("utf-8")
 
 
-@pytest.mark.slow
-def test_every_disagreement_stands_there_once(analysis: Analysis) -> None:
+def test_every_disagreement_stands_there_once(analysis):
     page = page_of(analysis.disagreements, ReportContext("A study"))
     assert sorted(
         (each.rubric, each.unit, one.grader, one.label)
@@ -77,7 +62,7 @@ def test_every_disagreement_stands_there_once(analysis: Analysis) -> None:
     assert page.parts == {"subject": ["first", "second", "third"]}
 
 
-def test_texts_stand_by_side(analysis: Analysis) -> None:
+def test_texts_stand_by_side(analysis):
     (first, *_) = analysis.disagreements
     named = {name: name for name in ("Topic", "Prompt a", "Response a", "Prompt b", "Response b")}
     context = ReportContext("A study", texts={(first.rubric, first.unit_id): named})
@@ -89,65 +74,45 @@ def test_texts_stand_by_side(analysis: Analysis) -> None:
     ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("text", HOSTILE)
-def test_whatever_anybody_wrote_is_text(
-    hostile_analysis: Analysis, written: Callable[..., Path], text: str
-) -> None:
-    page = Page(written(hostile_analysis, name=text, **texts_of(hostile_analysis, text)) / PAGE)
-
-    assert [tag for tag in page.tags if tag in ACTIVE] == ["script"], "our own"
-    addresses = {value for name, value in page.attributes if name in ("href", "src")}
-    assert addresses == {"#main", "report.html"}
-    assert not [name for name, _ in page.attributes if name.startswith("on")]
-    assert page.said.count(visible(text)) > 20
-    assert "Rubric unclear" in page.said
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("text", HOSTILE)
-def test_words_that_people_marked_are_text_like_all_others(
-    hostile_analysis: Analysis, written: Callable[..., Path], text: str
-) -> None:
+def test_whatever_anybody_wrote_or_marked_is_text(hostile_analysis, written, text):
     known = texts_of(hostile_analysis, text)
     marks = {
         (each.rubric, each.unit_id): [(text, Mark("response_b", 0, 3)), ("x", Mark("gone", 0, 1))]
         for each in hostile_analysis.disagreements
     }
-    page = Page(written(hostile_analysis, name=text, marks=marks, **known) / PAGE)
-    assert page.tags.count("mark") == len(marks)
-    assert [tag for tag in page.tags if tag in ACTIVE] == ["script"]
+    page = page_in(written(hostile_analysis, name=text, marks=marks, **known))
+    assert [tag for tag, _ in page.tags if tag in ACTIVE] == ["script"], "our own"
+    attributes = [each for _, given in page.tags for each in given.items()]
+    addresses = {value for name, value in attributes if name in ("href", "src")}
+    assert addresses == {"#main", "report.html"}
+    assert not [name for name, _ in attributes if name.startswith("on")]
+    assert page.said.count(visible(text)) > 20
+    assert "Rubric unclear" in page.said
+    assert len([tag for tag, _ in page.tags if tag == "mark"]) == len(marks)
     assert f"(marked by {visible(text)})" in page.said
 
 
-@pytest.mark.slow
-def test_it_is_marked_synthetic_once(analysis: Analysis, written: Callable[..., Path]) -> None:
+def test_it_is_marked_synthetic_once(analysis, written):
     texts = texts_of(analysis)
     for synthetic in (True, False):
-        page = Page(written(analysis, synthetic=synthetic, **texts) / PAGE)
+        page = page_in(written(analysis, synthetic=synthetic, **texts))
         body = page.said.partition("Skip to the units")[2]
         assert len(re.findall("synthetic", body, re.IGNORECASE)) == int(synthetic)
 
 
-@pytest.mark.slow
-def test_its_policy_names_its_style_and_script_alone(
-    analysis: Analysis, written: Callable[..., Path]
-) -> None:
-    page = Page(written(analysis, **texts_of(analysis)) / PAGE)
-    (policy,) = [
-        value for name, value in page.attributes if name == "content" and "none" in (value or "")
-    ]
+def test_its_policy_names_its_style_and_script_alone(analysis, written):
+    page = page_in(written(analysis, **texts_of(analysis)))
+    contents = [given.get("content") or "" for _, given in page.tags]
+    (policy,) = [content for content in contents if "none" in content]
     assert re.fullmatch(
         r"default-src 'none'; style-src 'sha256-\S+'; script-src 'sha256-\S+'; "
         r"base-uri 'none'; form-action 'none'",
-        policy or "",
+        policy,
     )
 
 
-@pytest.mark.slow
-def test_what_the_lead_sorted_is_summed_in_the_report(
-    analysis: Analysis, written: Callable[..., Path]
-) -> None:
+def test_what_the_lead_sorted_is_summed_in_the_report(analysis, written):
     """A row of the results for each grader and kind, and a table of them; other rubrics' are not
     counted."""
     counts = {

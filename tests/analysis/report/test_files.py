@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
 import html
 import json
 import re
-from collections.abc import Callable
+import struct
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from itertools import pairwise
 from multiprocessing import get_context
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.analysis import Analysis, analyse
-from evenhand.analysis.report import ReportContext, write_report
+from evenhand.analysis import Analysis, Scale, analyse
+from evenhand.analysis.report import ReportContext, write_figures, write_report
+from evenhand.analysis.report.blocks import Cell, Chart, Row, Table
+from evenhand.analysis.report.charts import PAGE, ROLES
+from evenhand.analysis.report.document import sections_of
 from evenhand.analysis.report.files import markdown
+from evenhand.analysis.report.sections.methods import references
+from evenhand.analysis.report.tables import csv_of, tex_of
 from evenhand.analysis.results import RESULTS_COLUMNS, RESULTS_KEY
 from evenhand.cli.main import main
-from tests.analysis.report.reading import (
-    is_rounded_from,
-    lines_of,
-    parse,
-    read_results,
-    unguarded,
-)
+from evenhand.study.tables.formats import guarded
+from tests.analysis.report.reading import is_rounded_from, lines_of, parse, read_results, unguarded
 from tests.analysis.report.small_study import SCALE, tables
 
 NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
@@ -51,7 +52,7 @@ HEADINGS = (
 
 
 @pytest.mark.slow
-def test_the_four_files_exist_and_parse(analysis: Analysis, written) -> None:
+def test_the_four_files_exist_and_parse(analysis, written):
     out = written(analysis)
 
     assert sorted(path.name for path in out.iterdir()) == [
@@ -73,9 +74,7 @@ def test_the_four_files_exist_and_parse(analysis: Analysis, written) -> None:
 
 
 @pytest.mark.slow
-def test_charts_drawn_by_other_processes_are_the_same(
-    analysis: Analysis, written, tmp_path: Path
-) -> None:
+def test_charts_drawn_by_other_processes_are_the_same(analysis, written, tmp_path):
     alone = (written(analysis) / "report.html").read_bytes()
     assert alone.count(b"<svg") > 2
     context = ReportContext(name="A study", rubric_titles={"R": "The rubric"})
@@ -84,7 +83,7 @@ def test_charts_drawn_by_other_processes_are_the_same(
     assert (tmp_path / "report.html").read_bytes() == alone
 
 
-def test_csv_and_json_keep_full_precision_and_null(analysis: Analysis, written) -> None:
+def test_csv_and_json_keep_full_precision_and_null(analysis, written):
     out = written(analysis)
     in_json = json.loads((out / "report.json").read_text("utf-8"))["results"]
 
@@ -102,7 +101,7 @@ def test_csv_and_json_keep_full_precision_and_null(analysis: Analysis, written) 
     assert undefined > 0, "the example must have undefined statistics"
 
 
-def test_every_number_in_the_page_is_in_results(analysis: Analysis, written) -> None:
+def test_every_number_in_the_page_is_in_results(analysis, written):
     out = written(analysis)
     rows, page = read_results(out), parse(out)
 
@@ -115,7 +114,7 @@ def test_every_number_in_the_page_is_in_results(analysis: Analysis, written) -> 
     assert not any(NUMBER.search(text) for text in page.bare_cells)
 
 
-def test_every_number_in_markdown_tables_is_in_results(analysis: Analysis, written) -> None:
+def test_every_number_in_markdown_tables_is_in_results(analysis, written):
     out = written(analysis)
     rows = read_results(out)
     seen = 0
@@ -131,7 +130,7 @@ def test_every_number_in_markdown_tables_is_in_results(analysis: Analysis, writt
     assert seen > 500
 
 
-def test_sections_stand_in_reading_order(analysis: Analysis, written) -> None:
+def test_sections_stand_in_reading_order(analysis, written):
     out = written(analysis)
     page = (out / "report.html").read_text("utf-8")
     text = (out / "report.md").read_text("utf-8")
@@ -140,9 +139,7 @@ def test_sections_stand_in_reading_order(analysis: Analysis, written) -> None:
     assert re.findall(r"^## (.*)$", text, re.MULTILINE) == list(HEADINGS)
 
 
-def test_a_section_without_content_says_why(written) -> None:
-    from evenhand.analysis import Scale, analyse
-
+def test_a_section_without_content_says_why(written):
     alone = pd.DataFrame(
         [
             {"unit_id": f"u{n}", "rater_id": "ann", "rater_kind": "human", "label": "xy"[n % 2]}
@@ -158,7 +155,7 @@ def test_a_section_without_content_says_why(written) -> None:
     assert "— no unit shared by two" in text
 
 
-def test_the_page_needs_nothing_from_outside(analysis: Analysis, written) -> None:
+def test_the_page_needs_nothing_from_outside(analysis, written):
     out = written(analysis)
     page, source = parse(out), (out / "report.html").read_text("utf-8")
 
@@ -181,7 +178,7 @@ def test_the_page_needs_nothing_from_outside(analysis: Analysis, written) -> Non
     assert policy == f"{allowed} base-uri 'none'; form-action 'none'"
 
 
-def test_the_page_is_marked_up_for_everyone(analysis: Analysis, written) -> None:
+def test_the_page_is_marked_up_for_everyone(analysis, written):
     out = written(analysis)
     page, source = parse(out), (out / "report.html").read_text("utf-8")
     tags = [tag for tag, _ in page.tags]
@@ -200,7 +197,7 @@ def test_the_page_is_marked_up_for_everyone(analysis: Analysis, written) -> None
     assert "@media print" in source
 
 
-def test_verdicts_carry_a_word_not_only_a_colour(analysis: Analysis, written) -> None:
+def test_verdicts_carry_a_word_not_only_a_colour(analysis, written):
     source = (written(analysis) / "report.html").read_text("utf-8")
     constant = next(each for each in analysis.verdicts if each["grader"] == "provider:constant")
 
@@ -212,7 +209,7 @@ def test_verdicts_carry_a_word_not_only_a_colour(analysis: Analysis, written) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize("synthetic", [True, False])
-def test_synthetic_is_said_in_every_file(analysis: Analysis, written, synthetic: bool) -> None:
+def test_synthetic_is_said_in_every_file(analysis, written, synthetic):
     out = written(analysis, synthetic=synthetic)
     page = (out / "report.html").read_text("utf-8")
     text = (out / "report.md").read_text("utf-8")
@@ -229,7 +226,7 @@ def test_synthetic_is_said_in_every_file(analysis: Analysis, written, synthetic:
 
 
 @pytest.mark.slow
-def test_hostile_text_stays_text(hostile_analysis: Analysis, written) -> None:
+def test_hostile_text_stays_text(hostile_analysis, written):
     evil = '"><img src=x onerror=alert(1)>'
     out = written(
         hostile_analysis, name=evil, facts={evil: evil}, notes=[evil], rubric_titles={"R": evil}
@@ -257,7 +254,7 @@ def page_script(out: Path) -> str:
 
 
 @pytest.mark.slow
-def test_no_cell_of_the_csv_is_a_formula(hostile_analysis: Analysis, written) -> None:
+def test_no_cell_of_the_csv_is_a_formula(hostile_analysis, written):
     out = written(hostile_analysis)
     rows = read_results(out)
 
@@ -274,12 +271,8 @@ def test_no_cell_of_the_csv_is_a_formula(hostile_analysis: Analysis, written) ->
 
 
 @pytest.mark.slow
-def test_text_of_the_study_reaches_report_json(analysis: Analysis, written) -> None:
-    out = written(
-        analysis,
-        facts={"seed": 7, "margin": 0.1},
-        notes=["12 labels set aside"],
-    )
+def test_text_of_the_study_reaches_report_json(analysis, written):
+    out = written(analysis, facts={"seed": 7, "margin": 0.1}, notes=["12 labels set aside"])
     study = json.loads((out / "report.json").read_text("utf-8"))["study"]
     page = (out / "report.html").read_text("utf-8")
 
@@ -300,7 +293,7 @@ def test_text_of_the_study_reaches_report_json(analysis: Analysis, written) -> N
 
 
 @pytest.mark.slow
-def test_the_thresholds_in_force_are_named_with_whose_they_are(written) -> None:
+def test_the_thresholds_in_force_are_named_with_whose_they_are(written):
     ratings, units = tables()
     scale = replace(SCALE, thresholds={"provider:sure": 0.25, "provider:hard": 0.1})
     out = written(analyse(ratings, units, [scale], resamples=20))
@@ -311,9 +304,7 @@ def test_the_thresholds_in_force_are_named_with_whose_they_are(written) -> None:
     assert shown in (out / "report.html").read_text("utf-8")
 
 
-def test_sentences_on_directions_and_biases_name_their_rows(
-    analysis: Analysis, written: Callable[..., Path]
-) -> None:
+def test_sentences_on_directions_and_biases_name_their_rows(analysis, written):
     """Each says which rows it was read off, and its numbers are those rows' numbers."""
     out = written(analysis)
     results = read_results(out)
@@ -336,9 +327,7 @@ def test_sentences_on_directions_and_biases_name_their_rows(
 
 
 @pytest.mark.slow
-def test_a_pass_on_the_labels_is_marked_where_the_verdicts_fall_short(
-    written: Callable[..., Path],
-) -> None:
+def test_a_pass_on_the_labels_is_marked_where_the_verdicts_fall_short(written):
     """A grader that labels as people do, with probabilities far too low for the threshold."""
     ratings, units = tables(graders=("sure", "hard", "constant"), pairs=400)
     own = ratings["rater_id"] == "sure"
@@ -350,16 +339,7 @@ def test_a_pass_on_the_labels_is_marked_where_the_verdicts_fall_short(
     assert "Use sure for R, for its labels only" in page
 
 
-def test_headings_leave_out_no_level(analysis: Analysis, written: Callable[..., Path]) -> None:
-    page = (written(analysis) / "report.html").read_text("utf-8")
-    levels = [int(level) for level in re.findall(r"<h([1-6])", page)]
-    assert levels[0] == 1
-    assert all(after <= before + 1 for before, after in pairwise(levels))
-
-
-def test_one_pair_of_kappas_and_everybody_counted(
-    shared_data: Path, tmp_path: Path, capsys
-) -> None:
+def test_one_pair_of_kappas_and_everybody_counted(shared_data, tmp_path, capsys):
     """The figures of a crowd are the same wherever a report has them."""
     file, out = shared_data / "reading" / "92_crowd.csv", tmp_path / "report"
     assert main(["check", str(file), "--resamples", "200", "--out", str(out)]) == 0
@@ -390,5 +370,147 @@ def test_one_pair_of_kappas_and_everybody_counted(
         ("\\|", r"\\\|"),
     ],
 )
-def test_markdown(text: str, expected: str) -> None:
+def test_markdown(text, expected):
     assert markdown(text) == expected
+
+
+# --- Figures and tables as files of their own -----------------------------------------------------
+CONTEXT = ReportContext("A study", synthetic=True, rubric_titles={"R": "50% of _it_ & more"})
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture(scope="module")
+def files(analysis: Analysis, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("files") / "made"
+    assert write_figures(analysis, CONTEXT, out) == len(list(out.iterdir()))
+    return out
+
+
+def blocks_of(analysis: Analysis) -> list[Chart | Table]:
+    sections = sections_of(analysis, CONTEXT)
+    found = [each for section in sections for each in section.every_block()]
+    return [each for each in found if isinstance(each, Chart | Table)]
+
+
+@pytest.mark.slow
+def test_each_figure_and_table_has_its_files(analysis, files):
+    expected = {"methods.md", "methods.tex", "references.bib"}
+    for block in blocks_of(analysis):
+        if isinstance(block, Chart):
+            expected |= {f"{block.name}.svg", f"{block.name}.png"}
+        for table in block.data:
+            expected |= {f"{table.name}.csv", f"{table.name}.tex"}
+    assert {path.name for path in files.iterdir()} == expected
+    assert len([name for name in expected if name.endswith(".svg")]) > 5
+    assert all(re.fullmatch(r"[a-z0-9.-]+", name) for name in expected)
+
+
+@pytest.mark.slow
+def test_each_figure_can_be_read_alone(analysis, files):
+    for chart in blocks_of(analysis):
+        if not isinstance(chart, Chart):
+            continue
+        text = (files / f"{chart.name}.svg").read_text("utf-8")
+        root = ElementTree.fromstring(text)  # noqa: S314 - written just now
+        said = " ".join(part for node in root.iter(f"{SVG}text") for part in node.itertext())
+        for words in (chart.caption, chart.note):
+            assert set(words.split()) <= set(said.split()), chart.caption
+        assert "(synthetic)" in said
+        assert "var(" not in text
+        paints = {
+            node.get(name)
+            for node in root.iter()
+            for name in ("fill", "stroke")
+            if node.tag in (f"{SVG}path", f"{SVG}rect", f"{SVG}line")
+        }
+        assert paints & (set(ROLES.values()) - {PAGE, ROLES["rule"], ROLES["ink"]}), chart.caption
+
+
+def test_each_png_has_the_size_of_its_svg_twice(files):
+    for path in files.glob("*.png"):
+        content = path.read_bytes()
+        assert content[:8] == b"\x89PNG\r\n\x1a\n"
+        size = struct.unpack(">II", content[16:24])
+        root = ElementTree.parse(path.with_suffix(".svg")).getroot()  # noqa: S314
+        for pixels, name in zip(size, ("width", "height"), strict=True):
+            assert pixels == pytest.approx(2 * float(root.get(name, "0")), abs=2)
+
+
+def test_a_table_has_its_numbers_and_says_synthetic(analysis, files):
+    for block in blocks_of(analysis):
+        for table in block.data:
+            with (files / f"{table.name}.csv").open(encoding="utf-8", newline="") as file:
+                rows = list(csv.reader(file))
+            numbers = [row for row in table.rows if row.cells]
+            assert len(rows) == len(numbers) + 1
+            assert len({len(row) for row in rows}) == 1
+            for given, row in zip(rows[1:], numbers, strict=True):
+                assert given[-1].startswith("synthetic")
+                shown = [part for cell in row.cells for part in (cell.text, cell.interval)]
+                parts = [part for text in shown for part in text.strip("[]").split(", ") if part]
+                assert {guarded(part) for part in parts} <= set(given)
+
+
+def test_a_table_by_hand():
+    rows = (
+        Row("Group 1"),
+        Row("=a_b", (Cell("0.50", "[-0.10, 0.90]", marks="a"), Cell("7", aside="of 9"))),
+    )
+    table = Table("κ at 5% & more", "Who", ("κ", "n#"), rows, (("a", "mean of {3}"),), "k")
+    assert csv_of(table, synthetic=False).splitlines() == [
+        'Group,Who,κ,"κ, low","κ, high",n#,Note',
+        "Group 1,'=a_b,0.50,-0.10,0.90,7,n#: of 9",
+    ]
+    assert r"\caption{$\kappa$ at 5\% \& more (synthetic)}" in tex_of(table, synthetic=True)
+    assert tex_of(table, synthetic=False).splitlines()[3:-1] == [
+        r"\caption{$\kappa$ at 5\% \& more}",
+        r"\label{tab:k}",
+        r"\begin{tabular}{lrr}",
+        r"\toprule",
+        r"Who & $\kappa$ & n\# \\",
+        r"\midrule",
+        r"\multicolumn{3}{l}{\textit{Group 1}} \\",
+        r"=a\_b & 0.50 {[}$-$0.10, 0.90]\textsuperscript{a} & 7 of 9 \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\par\smallskip{\footnotesize \textsuperscript{a} mean of \{3\}.}",
+    ]
+
+
+@pytest.mark.slow
+def test_hostile_texts_are_no_latex_and_no_formula(hostile_analysis, tmp_path):
+    write_figures(hostile_analysis, CONTEXT, tmp_path)
+    for path in tmp_path.glob("*.tex"):
+        text = re.sub(r"\\[&%$#_{}\\]", "", path.read_text("utf-8"))  # escaped, line breaks
+        assert not re.search(r"[#_~^]", text), path.name
+        for line in text.splitlines()[1:]:
+            assert "%" not in line, line
+            assert line.count("{") == line.count("}"), line
+            assert line.count("$") % 2 == 0, line
+    for path in tmp_path.glob("*.csv"):
+        with path.open(encoding="utf-8", newline="") as file:
+            for cell in (cell for row in csv.reader(file) for cell in row):
+                assert cell == guarded(cell) or cell.startswith("'"), (path.name, cell)
+    for path in tmp_path.glob("*.svg"):
+        assert not re.search(r"<(script|img)", path.read_text("utf-8"))
+
+
+def test_the_methods_paragraph_cites_what_was_done(analysis, files):
+    tex, bib = ((files / name).read_text("utf-8") for name in ("methods.tex", "references.bib"))
+    cited = {key for keys in re.findall(r"\\citep\{(.*?)\}", tex) for key in keys.split(",")}
+    assert cited == set(re.findall(r"@\w+\{(\w+),", bib))
+    assert {"cohen1960", "field2007", "calderon2025", "dimitriadis2021"} <= cited
+    assert "cohen1968" not in cited, "no category here is ordered"
+    assert cited <= set(references())
+    text = (files / "methods.md").read_text("utf-8")
+    assert text.startswith("All labels are synthetic. For 50% of _it_ & more, 3 human raters")
+    assert "200 bootstrap resamples of prompt pairs" not in text, "no study says what they are"
+    assert "Cohen's kappa (Cohen 1960)." in text
+    assert "[" not in text
+
+
+def test_every_reference_has_what_a_bibliography_needs():
+    for key, entry in references().items():
+        assert key.endswith(re.findall(r"year = \{(\d{4})\}", entry)[0])
+        assert all(f"{name} = {{" in entry for name in ("author", "title", "year")), key
+        assert entry.count("{") == entry.count("}")

@@ -11,13 +11,14 @@ import pytest
 from evenhand.analysis import Analysis, Scale, analyse
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.notes import Code, Note, Remark, join_notes
-from evenhand.analysis.report import ReportContext
+from evenhand.analysis.report import ReportContext, render_table_text
 from evenhand.analysis.report.blocks import Chart, Items, Table
 from evenhand.analysis.report.charts import MAX_LISTED, inline_svg
 from evenhand.analysis.report.document import section_of
 from evenhand.analysis.report.sections.thresholds import reliability_diagrams, threshold_curves
 from evenhand.analysis.report.source import RubricFigures, Source
 from evenhand.analysis.results import ResultRows
+from tests.analysis.make import analyse_labels, ratings_of
 
 YES = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}))
 WHO = {"rater_a": "humans", "rater_b": "g", "subset": "all|binary"}
@@ -89,11 +90,8 @@ def _source(kind: Code, reason: Note, tuned: tuple[float, float, float], gain: f
         ),
     ],
 )
-def test_the_sentence_of_each_answer(
-    kind: Code, reason: Note, tuned: tuple[float, float, float], gain: float, says: str
-) -> None:
+def test_the_sentence_of_each_answer(kind, reason, tuned, gain, says):
     found = section_of(_source(kind, reason, tuned, gain), "thresholds")
-    assert found is not None
     blocks = list(found.every_block())
     sentences = next(block.items for block in blocks if isinstance(block, Items))
     assert sentences == (f"g, to match annotators by kappa: {says} (results.csv rows 4, 2, 3)",)
@@ -108,19 +106,16 @@ def test_the_sentence_of_each_answer(
 
 def source_of(units: int, graders: int = 1, person: str = "") -> RubricFigures:
     """Graders that state a probability q where q times 4, up to 1, would be right, and a person
-    who says `person`, or else y with that chance."""
+    who says `person`, or else y with that chance.
+    """
     rng = np.random.default_rng(5)
-    rows: list[dict[str, object]] = []
-    for n in range(units):
-        chance = rng.random() ** 2
-        said = person or ("y" if rng.random() < 1 / (1 + np.exp(-14 * (chance - 0.5))) else "n")
-        rows.append({"unit_id": f"u{n}", "rater_id": "ann", "rater_kind": "human", "label": said})
-        for grader in range(graders):
-            stated = {"p_positive": round(chance / 4, 6), "label": "n"}
-            rows.append(
-                {"unit_id": f"u{n}", "rater_id": f"g{grader:02}", "rater_kind": "model"} | stated
-            )
-    found = analyse(pd.DataFrame(rows).assign(rubric="tone"), None, [YES], resamples=100)
+    chance, luck = rng.random((2, units))
+    chance **= 2
+    said = np.where(luck < 1 / (1 + np.exp(-14 * (chance - 0.5))), "y", "n")
+    names = [f"g{grader:02}" for grader in range(graders)]
+    labels = {"ann": [person] * units if person else said} | dict.fromkeys(names, "n" * units)
+    ratings = ratings_of(labels, names, dict.fromkeys(names, chance / 4))
+    found = analyse(ratings.assign(rubric="tone"), None, [YES], resamples=100)
     return Source.of(found, ReportContext("study")).on("tone")
 
 
@@ -135,7 +130,7 @@ def shifted() -> RubricFigures:
     return source_of(400)
 
 
-def test_a_shifted_grader_peaks_below_its_default(shifted: RubricFigures) -> None:
+def test_a_shifted_grader_peaks_below_its_default(shifted):
     """People part at a stated 1/8; the default of 1/2 is never reached."""
     [chart] = threshold_curves(shifted)
     curve = data_of(chart, kind="curve")
@@ -150,24 +145,24 @@ def test_a_shifted_grader_peaks_below_its_default(shifted: RubricFigures) -> Non
     assert f"g00: use {best['at']:.3g} [" in chart.alt
 
 
-def test_where_nothing_is_recommended_the_default_is_filled() -> None:
+def test_where_nothing_is_recommended_the_default_is_filled():
     [chart] = threshold_curves(source_of(25))
     assert [each["used"] for each in data_of(chart, mark="default")] == [True]
     assert not any(each["used"] for each in data_of(chart, mark="best"))
     assert "g00: keep 0.5: the best is uncertain." in chart.alt
 
 
-def test_without_intervals_nothing_is_shaded() -> None:
+def test_without_intervals_nothing_is_shaded():
     [chart] = threshold_curves(source_of(4))
     assert all(each["low"] is None for each in chart.spec["data"]["values"])
     inline_svg(dict(chart.spec), chart.alt)
 
 
-def test_nothing_is_drawn_where_people_say_one_thing() -> None:
+def test_nothing_is_drawn_where_people_say_one_thing():
     assert threshold_curves(source_of(40, person="y")) == []
 
 
-def test_a_grader_that_understates_lies_above_the_line(shifted: RubricFigures) -> None:
+def test_a_grader_that_understates_lies_above_the_line(shifted):
     [chart] = reliability_diagrams(shifted)
     points = data_of(chart)
     steps = {each["estimate"]: each["units"] for each in points}
@@ -180,11 +175,80 @@ def test_a_grader_that_understates_lies_above_the_line(shifted: RubricFigures) -
 
 
 @pytest.mark.slow
-def test_every_panel_has_a_cap() -> None:
+def test_every_panel_has_a_cap():
     many = source_of(40, graders=MAX_LISTED + 2)
-    for chart in (
-        *threshold_curves(many),
-        *reliability_diagrams(many),
-    ):
+    for chart in (*threshold_curves(many), *reliability_diagrams(many)):
         assert len({each["grader"] for each in data_of(chart)}) == MAX_LISTED
         assert f"first {MAX_LISTED} graders" in chart.note
+
+
+# --- The panel that a terminal prints -------------------------------------------------------------
+def test_one_table_for_each_reading(analysis):
+    context = ReportContext("A study", rubric_titles={"R": "The rubric"})
+    panel = render_table_text(analysis, context)
+
+    assert [title for title, _, _ in panel] == [
+        "The rubric: on the categories",
+        "The rubric: on the binary verdict",
+        "The rubric: binary verdicts compared with annotators' majority",
+        "The rubric: confusion matrix (majority / grader)",
+    ]
+    _, columns, rows = panel[0]
+    assert columns == ["Who", "Units", "Agreement", "Cohen κ", "α nominal", "Difference to people"]
+    assert all(len(row) == len(columns) for row in rows)
+    names = [row[0] for row in rows]
+    assert names[:3] == ["Annotators with one another", "Graders with one another", "ann · ben"]
+    assert names[-2:] == ["Annotators · Baseline: constant", "Annotators · Baseline: random"]
+
+
+def test_numbers_are_the_results_rounded(analysis):
+    [_, columns, rows], *_ = render_table_text(analysis, ReportContext("A study"))
+    results = analysis.results.set_index(["statistic", "rater_a", "rater_b", "subset"])
+    truth = results.loc[("cohen_kappa", "ann", "ben", "all")]
+    cell = next(row for row in rows if row[0] == "ann · ben")[columns.index("Cohen κ")]
+
+    assert cell == f"{truth['estimate']:.2f} [{truth['low']:.2f}, {truth['high']:.2f}]"
+
+
+def test_many_raters_are_pooled():
+    found = analyse_labels(
+        {f"r{k}": "xy" * 15 for k in range(13)}, Scale("", ("x", "y")), resamples=20
+    )
+    [(_, _, rows)] = render_table_text(found, ReportContext("f.csv"))
+
+    assert [row[0] for row in rows] == [
+        "Annotators with one another",
+        "Annotators · Baseline: constant",
+        "Annotators · Baseline: random",
+    ]
+
+
+def test_undefined_cells_are_explained_in_the_title():
+    found = analyse_labels(
+        {"ann": "xy" * 20, "m": "xy" * 20}, Scale("", ("x", "y")), ["m"], resamples=20
+    )
+    [(title, columns, rows)] = render_table_text(found, ReportContext("f.csv"))
+
+    assert title.startswith("Labels: on the categories\n(— undefined: ")
+    assert "fewer than 30 units have labels of the grader and two humans" in title
+    row = next(row for row in rows if row[0] == "Annotators · m")
+    assert row[columns.index("Difference to people")] == "—"
+
+
+def test_the_confusion_matrix_counts_units():
+    """By hand, on units that share clusters, of which some are tied and some not graded."""
+    said = {"ann": "yyyynnnnyn" * 6, "ben": "yyyynnnnny" * 6, "m": "yyynnnyy y" * 6}
+    ratings = ratings_of(said, ["m"]).replace({"label": {" ": ""}})
+    units = pd.DataFrame({"unit_id": f"u{n:05d}", "cluster_id": f"c{n // 4}"} for n in range(60))
+    scale = Scale("", ("y", "n"), affirmative=frozenset("y"))
+    for grouped in (None, units):
+        found = analyse(ratings, grouped, [scale], resamples=20)
+        title, columns, rows = render_table_text(found, ReportContext("f.csv"))[-1]
+        assert title == "Labels: confusion matrix (majority / grader)"
+        assert columns == ["Who", "yes / yes", "yes / no", "no / yes", "no / no"]
+        assert rows == [["m", "18", "6", "12", "12"]]
+    weighted = units.assign(inclusion_probability=([0.5] * 4 + [1.0] * 4) * 7 + [1.0] * 4)
+    found = analyse(ratings, weighted, [scale], resamples=20)
+    titles = [title for title, _, _ in render_table_text(found, ReportContext("f.csv"))]
+    assert any("compared with annotators' majority" in title for title in titles)
+    assert not any("confusion" in title for title in titles)

@@ -7,23 +7,29 @@ sentences, footnotes, headings, pictures, prose.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import get_args
 
 import pandas as pd
 import pytest
 
-from evenhand.analysis import Analysis, StudyFacts, analyse
+from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
 from evenhand.analysis.bias import BOUND
+from evenhand.analysis.notes import Code
 from evenhand.analysis.report import ReportContext, write_report
+from evenhand.analysis.report.blocks import Answer, Cell, Chart, Items, Table
+from evenhand.analysis.report.document import sections_of
 from evenhand.analysis.report.figures import shown
 from evenhand.analysis.report.sections.methods import references
+from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.statistics import statistics
 from evenhand.analysis.verdicts.judge import limits_of
 from evenhand.rubrics import Published
 from tests.analysis.report.reading import is_rounded_from, read_results
-from tests.analysis.report.small_study import SCALE, timed
+from tests.analysis.report.small_study import SCALE, tables, timed
 
 NUMBER = re.compile(r"(?<![\w.])[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w])")
 PROSE = {"2.5", "95", "0", "5", f"{BOUND:g}", "90", "80"}
@@ -95,7 +101,7 @@ def report(rich_analysis: Analysis, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 @pytest.mark.slow
-def test_no_number_stands_loose(rich_analysis: Analysis, report: Path) -> None:
+def test_no_number_stands_loose(rich_analysis, report):
     rows = read_results(report)
     texts = Texts()
     texts.feed((report / "report.html").read_text("utf-8"))
@@ -204,7 +210,7 @@ def is_percent_of(text: str, row: dict[str, str]) -> bool:
 
 
 @pytest.mark.slow
-def test_markdown_says_the_same_numbers(rich_analysis: Analysis, report: Path) -> None:
+def test_markdown_says_the_same_numbers(rich_analysis, report):
     """Lines that are neither tables nor evidence hold only what the page's prose holds."""
     text = (report / "report.md").read_text("utf-8")
     rows = read_results(report)
@@ -222,7 +228,7 @@ def test_markdown_says_the_same_numbers(rich_analysis: Analysis, report: Path) -
             assert said <= known | PROSE | {"7", "90"} | quoted, line
 
 
-def test_disagreements_show_texts_and_reasons_on_the_page_alone(report: Path) -> None:
+def test_disagreements_show_texts_and_reasons_on_the_page_alone(report):
     page = (report / "report.html").read_text("utf-8")
     text = (report / "report.md").read_text("utf-8")
 
@@ -235,17 +241,129 @@ def test_disagreements_show_texts_and_reasons_on_the_page_alone(report: Path) ->
     assert "<details>" in page
 
 
-def test_usage_stands_in_the_methods(report: Path) -> None:
+def test_usage_stands_in_the_methods(report):
     text = (report / "report.md").read_text("utf-8")
 
     assert re.search(r"\| provider:sure \| 121 \| 1\.25 \|", text)
 
 
 @pytest.mark.parametrize("file", ["report.html", "report.md"])
-def test_one_row_is_a_row_and_several_are_rows(report: Path, file: str) -> None:
+def test_one_row_is_a_row_and_several_are_rows(report, file):
     named = re.findall(r"results\.csv (rows?) ([\d, -]+)\)", (report / file).read_text("utf-8"))
     several = {
         word: {not lines.isdigit() for said, lines in named if said == word}
         for word in ("row", "rows")
     }
     assert several == {"row": {False}, "rows": {True}}
+
+
+# --- Answers: each section opens with what was found ----------------------------------------------
+FIGURE = re.compile(r"(?<![\w.:=@-])[+-]?\d+(?:\.\d+)?(?![\w])")
+FIRST = "verdicts"
+"""Which is its own answer."""
+
+
+NAMES = ("all", "people", "one of each", "alone", "agreed")
+
+
+@pytest.fixture(scope="module")
+def studies() -> dict[str, Analysis]:
+    """With something for every section, and with next to nothing."""
+    return dict(zip(NAMES, _studies(), strict=True))
+
+
+def _studies() -> Iterator[Analysis]:
+    ratings, units = timed(pairs=30)
+    of_topics = {"slices": ["topic"], "groups": ["topic"]}
+    yield analyse(ratings, units, [SCALE], resamples=40, **of_topics)
+    people = ratings[ratings["rater_kind"] == "human"]
+    models = ratings[ratings["rater_kind"] == "model"]
+    yield analyse(people, units, [SCALE], resamples=20)
+    two = ratings[ratings["rater_id"].isin(["ann", "provider:sure"])]
+    yield analyse(two, units, [SCALE], resamples=20)
+    alone = people[people["rater_id"] == "ann"].head(8)
+    yield analyse(alone, None, [Scale("R", ("A", "B", "C"))], resamples=20)
+    agreed = pd.concat([people.assign(label="C"), models])
+    yield analyse(agreed, units, [SCALE], resamples=20)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("study", NAMES)
+def test_every_section_has_an_answer(studies, study):
+    found = sections_of(studies[study], ReportContext("A study"))
+    assert len(found) >= 11
+    for section in found:
+        assert section.answers or section.id == FIRST, section.title
+        for answer in section.answers:
+            assert answer.plain.endswith("."), answer.plain
+            assert not re.search(r"  |\.\.|\bnan\b|None(?!:)|\(\)", answer.plain), answer.plain
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("study", NAMES)
+def test_every_number_of_an_answer_is_a_row(studies, study, written):
+    rows = read_results(written(studies[study]))
+    for section in sections_of(studies[study], ReportContext("A study")):
+        for answer in section.answers:
+            for cell in cells_of(answer):
+                row = rows[cell.line - 2]
+                assert tuple(row[name] for name in RESULTS_KEY) == cell.key
+                for number in FIGURE.findall(f"{cell.text} {cell.interval}"):
+                    assert is_rounded_from(number, row), answer.plain
+            said = "".join(each for each in answer.pieces if isinstance(each, str))
+            assert not FIGURE.search(said), answer.plain
+
+
+def cells_of(answer: Answer) -> list[Cell]:
+    return [each for each in answer.pieces if isinstance(each, Cell)]
+
+
+@pytest.mark.slow
+def test_answers_stand_on_the_page_with_their_rows(studies, written):
+    page = (written(studies["all"]) / "report.html").read_text("utf-8")
+    opened = re.findall(r'<ul class="answers">(.*?)</ul>', page, re.DOTALL)
+    found = sections_of(studies["all"], ReportContext("A study"))
+    assert len(opened) == len([section for section in found if section.answers])
+    shown = [int(line) for text in opened for line in re.findall(r'data-row="(\d+)"', text)]
+    cells = [cell for s in found for answer in s.answers for cell in cells_of(answer)]
+    assert shown == [cell.line for cell in cells]
+    assert len(shown) > 12
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("study", NAMES)
+def test_what_has_no_figure_says_why_in_words(studies, study):
+    """No table, list or answer shows a code such as no_variation; notes of the rows hold some."""
+    found = sections_of(studies[study], ReportContext("A study"))
+    blocks = [block for section in found for block in section.every_block()]
+    shown = [table for each in blocks if isinstance(each, Chart | Table) for table in each.data]
+    said = [cell.plain for table in shown for row in table.rows for cell in row.cells]
+    said += [text for table in shown for _, text in table.footnotes]
+    said += [item for each in blocks if isinstance(each, Items) for item in each.items]
+    said += [answer.plain for section in found for answer in section.answers]
+    codes = {code for code in get_args(Code) if "_" in code}
+    assert not [each for each in said if any(code in each for code in codes)]
+    assert codes & {remark.text for row in studies[study].rows for remark in row["remarks"]}
+
+
+@pytest.mark.slow
+def test_the_same_answer_on_all_rubrics_is_given_once():
+    ratings, units = tables(pairs=12)
+    both = pd.concat([ratings, ratings.assign(rubric="S")])
+    scales = [SCALE, Scale("S", SCALE.categories, affirmative=SCALE.affirmative, unit="pair")]
+    units = units.drop(columns="subject")
+    found = sections_of(analyse(both, units, scales, resamples=20), ReportContext("A study"))
+    by_name = {section.id: section for section in found}
+    [rates] = by_name["corrected-rates"].answers
+    assert not rates.rubric
+    assert [each.rubric for each in by_name["human-ceiling"].answers] == ["R", "S"]
+
+
+@pytest.mark.slow
+def test_what_nobody_decides_by_is_the_last_section(studies):
+    *found, last = sections_of(studies["all"], ReportContext("A study"))
+    assert last.id == "appendix"
+    titles = [part.title for part in last.parts]
+    assert "Thresholds: R" in titles
+    assert titles[-1] == "Statistics"
+    assert not any(section.appendix for section in found)

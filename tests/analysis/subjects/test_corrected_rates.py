@@ -5,22 +5,24 @@ Differences between the sides of pairs: against sums written out, OLS, and studi
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
+from statsmodels.regression.linear_model import OLS
 
-from evenhand.analysis import StudyFacts, analyse
+from evenhand.analysis import Bootstrap, StudyFacts, analyse, ppi_plus_plus, rogan_gladen
 from evenhand.analysis.subjects.corrected_rates import large_strata
 from evenhand.analysis.subjects.plain import RateSums, stratified_ppi
 from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.study import open_study
 from evenhand.study.tables.formats import read_table
-from tests.analysis.graded_studies import YES, study
+from tests.analysis.make import YES, both_sides, study
 from tests.known_values import known_values
 
 
@@ -29,7 +31,18 @@ def rows_of(results: pd.DataFrame, statistic: str, grader: str = "g") -> pd.Data
     return found.set_index("at")
 
 
-def test_rates_from_counts_written_out(rng: np.random.Generator) -> None:
+def figures(
+    rng: np.random.Generator,
+    errors: Sequence[tuple[float, float]] | Mapping[str, Sequence[tuple[float, float]]],
+    resamples: int = 300,
+    **options: object,
+) -> pd.DataFrame:
+    """The results of a study whose grader `g`, or graders, have these errors."""
+    graders = errors if isinstance(errors, Mapping) else {"g": errors}
+    return analyse(*study(rng, graders, **options), [YES], resamples=resamples).results
+
+
+def test_rates_from_counts_written_out(rng):
     """Every number again from the verdicts themselves."""
     ratings, units = study(rng, {"g": [(0.85, 0.7)] * 2}, people=3)
     results = analyse(ratings, units, [YES], resamples=200).results
@@ -63,7 +76,7 @@ def test_rates_from_counts_written_out(rng: np.random.Generator) -> None:
         assert found == pytest.approx(bias)
 
 
-def test_peoples_rate_is_the_mean_over_people_in_every_row(rng: np.random.Generator) -> None:
+def test_peoples_rate_is_the_mean_over_people_in_every_row(rng):
     """Rates, scores and prevalence of people are one figure; a tied unit counts half."""
     ratings, units = study(rng, {"g": [(0.9, 0.8)] * 2}, people=2)
     results = analyse(ratings, units, [YES], resamples=100).results
@@ -80,10 +93,9 @@ def test_peoples_rate_is_the_mean_over_people_in_every_row(rng: np.random.Genera
 
 
 @pytest.mark.slow
-def test_both_corrections_find_the_rate_that_the_count_misses(rng: np.random.Generator) -> None:
+def test_both_corrections_find_the_rate_that_the_count_misses(rng):
     """True rates .4 and .6; a lenient grader counts .9 * .4 + .4 * .6 = .60 and .70."""
-    ratings, units = study(rng, {"g": [(0.9, 0.6)] * 2}, pairs=3000, labelled=1000)
-    results = analyse(ratings, units, [YES], resamples=400).results
+    results = figures(rng, [(0.9, 0.6)] * 2, 400, pairs=3000, labelled=1000)
     for subject, true in (("s0", 0.4), ("s1", 0.6)):
         raw = rows_of(results, "rate_raw").loc[subject]
         assert raw["low"] > true
@@ -97,11 +109,10 @@ def test_both_corrections_find_the_rate_that_the_count_misses(rng: np.random.Gen
         assert ppi["high"] - ppi["low"] < people["high"] - people["low"]
 
 
-def test_errors_that_differ_by_subject_are_found_out(rng: np.random.Generator) -> None:
+def test_errors_that_differ_by_subject_are_found_out(rng):
     """A grader that is lenient to its own: pooled error rates mislead, and PPI++ does not."""
     errors = [(0.85, 0.85), (0.99, 0.45)]
-    ratings, units = study(rng, {"g": errors}, rates=(0.5, 0.5), pairs=3000, labelled=800)
-    results = analyse(ratings, units, [YES], resamples=400).results
+    results = figures(rng, errors, 400, rates=(0.5, 0.5), pairs=3000, labelled=800)
     bias = rows_of(results, "rogan_gladen_bias")
     assert bias.loc["s1", "low"] > 0.05
     corrected = rows_of(results, "rate_rogan_gladen")
@@ -111,17 +122,15 @@ def test_errors_that_differ_by_subject_are_found_out(rng: np.random.Generator) -
     assert ppi["low"] < 0.5 < ppi["high"]
 
 
-def test_errors_that_are_alike_raise_no_alarm(rng: np.random.Generator) -> None:
-    ratings, units = study(rng, {"g": [(0.85, 0.8)] * 4}, rates=(0.3, 0.5, 0.6, 0.8))
-    results = analyse(ratings, units, [YES], resamples=400).results
+def test_errors_that_are_alike_raise_no_alarm(rng):
+    results = figures(rng, [(0.85, 0.8)] * 4, 400, rates=(0.3, 0.5, 0.6, 0.8))
     assert not rows_of(results, "rate_rogan_gladen")["note"].str.contains("errors differ").any()
 
 
-def test_a_correction_may_change_the_order(rng: np.random.Generator) -> None:
+def test_a_correction_may_change_the_order(rng):
     """Raw .9 * .4 + .1 * .6 = .42 for s0, and .5 * .6 + .05 * .4 = .32 for s1; truly .4 and .6."""
     errors = [(0.9, 0.9), (0.5, 0.95)]
-    ratings, units = study(rng, {"g": errors}, rates=(0.4, 0.6), pairs=2000, labelled=600)
-    results = analyse(ratings, units, [YES], resamples=300).results
+    results = figures(rng, errors, rates=(0.4, 0.6), pairs=2000, labelled=600)
     raw = rows_of(results, "rate_raw")["estimate"]
     assert raw["s0"] > raw["s1"]
     assert rows_of(results, "rate_rank_set")["estimate"].to_dict() == {"s0": 2, "s1": 1}
@@ -130,10 +139,9 @@ def test_a_correction_may_change_the_order(rng: np.random.Generator) -> None:
     assert corrected["s0"] > corrected["s1"]
 
 
-def test_a_grader_without_information_has_no_rogan_gladen_rate(rng: np.random.Generator) -> None:
+def test_a_grader_without_information_has_no_rogan_gladen_rate(rng):
     graders = {"noise": [(0.5, 0.5)] * 2, "always": [(1.0, 0.0)] * 2}
-    ratings, units = study(rng, graders)
-    results = analyse(ratings, units, [YES], resamples=300).results
+    results = figures(rng, graders)
     for grader in graders:
         j = rows_of(results, "youden_j", grader).loc[""]
         assert j["low"] <= 0 <= j["high"]
@@ -147,7 +155,7 @@ def test_a_grader_without_information_has_no_rogan_gladen_rate(rng: np.random.Ge
     assert ppi.to_dict() == pytest.approx(people.to_dict())
 
 
-def test_a_rate_beyond_its_range_says_so(rng: np.random.Generator) -> None:
+def test_a_rate_beyond_its_range_says_so(rng):
     """Error rates from one subject are no use on another where the grader never says no."""
     errors = [(0.7, 0.7), (1.0, 0.0)]
     ratings, units = study(rng, {"g": errors}, rates=(0.5, 0.5), pairs=2000, labelled=500)
@@ -161,9 +169,7 @@ def test_a_rate_beyond_its_range_says_so(rng: np.random.Generator) -> None:
     assert rows_of(results, "rate_rank_set").empty
 
 
-def test_where_everything_is_labelled_peoples_own_rates_are_compared(
-    rng: np.random.Generator,
-) -> None:
+def test_where_everything_is_labelled_peoples_own_rates_are_compared(rng):
     """The published design: people label all that the grader grades. Nothing is to correct, and
     rates, differences, ranks and parts are those of people, whatever the grader says.
     """
@@ -187,16 +193,14 @@ def test_where_everything_is_labelled_peoples_own_rates_are_compared(
         assert ranks["low"].to_dict() == ranks["high"].to_dict() == {"s0": 2, "s1": 1}
 
 
-def test_without_subjects_all_units_are_one(rng: np.random.Generator) -> None:
+def test_without_subjects_all_units_are_one(rng):
     ratings, _ = study(rng, {"g": [(0.9, 0.8)]}, rates=(0.5,))
     results = analyse(ratings, None, [YES], resamples=100).results
     assert set(rows_of(results, "rate_ppi").index) == {""}
     assert rows_of(results, "rogan_gladen_bias").empty
 
 
-def test_without_graders_there_is_no_rate_and_without_people_the_raw_one(
-    rng: np.random.Generator,
-) -> None:
+def test_without_graders_there_is_no_rate_and_without_people_the_raw_one(rng):
     ratings, units = study(rng, {"g": [(0.9, 0.8)] * 2})
     units["topic"] = np.where(np.arange(len(units)) < 400, "x", "y")
     by_kind = dict(list(ratings.groupby("rater_kind")))
@@ -215,13 +219,11 @@ def test_without_graders_there_is_no_rate_and_without_people_the_raw_one(
         assert row["estimate"].item() == pytest.approx((own["label"] == "y").mean())
 
 
-def test_both_parts_are_resampled(rng: np.random.Generator) -> None:
+def test_both_parts_are_resampled(rng):
     """The interval's width is the delta method's of three shares, not of two (independent units).
 
     Four times as many units of the same rates: twice as narrow, in both parts.
     """
-    from evenhand.analysis import rogan_gladen
-
     ratings, units = study(rng, {"g": [(0.9, 0.8)]}, rates=(0.5,), pairs=500, labelled=250)
     row = rows_of(analyse(ratings, units, [YES]).results, "rate_rogan_gladen").loc["s0"]
     wide = ratings.pivot(index="unit_id", columns="rater_id", values="label") == "y"
@@ -237,7 +239,7 @@ def test_both_parts_are_resampled(rng: np.random.Generator) -> None:
 
 
 @pytest.mark.slow
-def test_what_only_graders_saw_disturbs_nothing_else(rng: np.random.Generator) -> None:
+def test_what_only_graders_saw_disturbs_nothing_else(rng):
     """Ceiling, pairs of people and graders, consensus and thresholds rest on the labelled units."""
     graders = {"g": [(0.85, 0.8)] * 2, "k": [(0.8, 0.9)] * 2}
     ratings, units = study(rng, graders, people=3)
@@ -263,7 +265,7 @@ def test_what_only_graders_saw_disturbs_nothing_else(rng: np.random.Generator) -
         assert not apart.any(), compared.index[apart].tolist()
 
 
-def test_a_stratified_sample_has_stratified_ppi(rng: np.random.Generator) -> None:
+def test_a_stratified_sample_has_stratified_ppi(rng):
     """Half of the strata was sampled five times as often: what is not weighted is wrong."""
     ratings, units = study(rng, {"g": [(0.85, 0.8)]}, rates=(0.5,), pairs=1200, labelled=300)
     pair = units["cluster_id"].str[1:].astype(int)
@@ -299,7 +301,7 @@ def test_a_stratified_sample_has_stratified_ppi(rng: np.random.Generator) -> Non
     assert abs(plain.loc["s0", "estimate"] - expected) > 0.05
 
 
-def test_small_strata_are_taken_together() -> None:
+def test_small_strata_are_taken_together():
     strata = np.repeat([0, 1, 2, 3], [60, 8, 60, 12])
     labelled = np.arange(140) % 2 == 0
     joined = large_strata(strata, [labelled, ~labelled], lambda units: int(units.sum()))
@@ -316,7 +318,7 @@ def test_small_strata_are_taken_together() -> None:
     assert set(nobody) == {0}
 
 
-def test_one_stratum_is_plain_ppi_and_given_weights_are_ppi_pythons() -> None:
+def test_one_stratum_is_plain_ppi_and_given_weights_are_ppi_pythons():
     """ppi_py.ppi_mean_pointestimate (0.2.3) of each stratum at lambda .6, by shares 2:3:1, on units
     counted here as (affirmed by both, people alone, the grader alone, neither; rest yes, rest no).
     """
@@ -339,19 +341,7 @@ def test_one_stratum_is_plain_ppi_and_given_weights_are_ppi_pythons() -> None:
     assert np.isnan(stratified_ppi(empty)[0]).all()
 
 
-def test_a_rate_that_nobody_affirmed_has_an_interval_from_the_labelled(
-    rng: np.random.Generator,
-) -> None:
-    ratings, units = study(rng, {"g": [(0.9, 0.98)]}, rates=(0.02,), pairs=600, labelled=50)
-    ratings.loc[ratings["rater_kind"] == "human", "label"] = "n"
-    results = analyse(ratings, units, [YES], resamples=200).results
-    for of in (("rate_human", ""), ("rate_ppi", "g")):
-        row = rows_of(results, *of).loc["s0"]
-        assert (row["estimate"], row["low"]) == (0.0, 0.0)
-        assert row["high"] == pytest.approx(1 - 0.025 ** (1 / 50))
-
-
-def test_rates_in_a_part_are_those_of_the_part_alone(rng: np.random.Generator) -> None:
+def test_rates_in_a_part_are_those_of_the_part_alone(rng):
     """With the errors that the grader makes there, not with those it makes elsewhere."""
     ratings, units = study(rng, {"g": [(0.9, 0.7)] * 2}, people=2)
     number = units["cluster_id"].str[1:].astype(int)
@@ -375,7 +365,7 @@ def test_rates_in_a_part_are_those_of_the_part_alone(rng: np.random.Generator) -
     assert few["note"].endswith("fewer than 30 units are labelled; 5 of them labelled by people")
 
 
-def test_a_part_without_labels_says_so(rng: np.random.Generator) -> None:
+def test_a_part_without_labels_says_so(rng):
     ratings, units = study(rng, {"g": [(0.9, 0.7)] * 2})
     units["topic"] = np.where(np.arange(len(units)) < 2 * 150, "seen", "unseen")
     results = analyse(ratings, units, [YES], resamples=50, slices=["topic"]).results
@@ -388,19 +378,14 @@ def test_a_part_without_labels_says_so(rng: np.random.Generator) -> None:
     assert seen["note"].str.startswith("people labelled all of them").all()
 
 
-def test_rates_by_side_are_those_of_the_responses_on_that_side(rng: np.random.Generator) -> None:
+def test_rates_by_side_are_those_of_the_responses_on_that_side(rng):
     """The whole is about pairs, a side about responses."""
-    parts = {}
-    for side, rates in (("a", (0.2, 0.4)), ("b", (0.6, 0.7))):
-        ratings, units = study(rng, {"g": [(0.9, 0.8)] * 2}, rates=rates)
-        for table in (ratings, units):
-            table["unit_id"] += f"|{side}"
-        parts[side] = ratings, units.assign(side=side)
-    ratings, units = (pd.concat(each) for each in zip(*parts.values(), strict=True))
+    ratings, units = both_sides(rng, {"g": [(0.9, 0.8)] * 2}, ((0.2, 0.4), (0.6, 0.7)))
     scale = replace(YES, unit="response")
     results = analyse(ratings, units, [scale], resamples=100).results
-    for side, (own, table) in parts.items():
-        alone = analyse(own, table, [YES], resamples=100).results
+    for side in "ab":
+        own, table = (each[each["unit_id"].str.endswith(side)] for each in (ratings, units))
+        alone = analyse(own, table.drop(columns="side"), [YES], resamples=100).results
         here = results[results["subset"] == f"side={side}|binary"]
         for statistic in ("rate_raw", "rate_ppi"):
             found, expected = (rows_of(each, statistic) for each in (here, alone))
@@ -432,7 +417,7 @@ def from_counts(subjects: dict[str, Any]) -> tuple[pd.DataFrame, pd.DataFrame]:
     )
 
 
-def test_each_part_is_ppi_pythons() -> None:
+def test_each_part_is_ppi_pythons():
     """What ppi_py 0.2.3 said of the same labels, written down: it brings a compiler along, so that
     it is not installed with the tests.
     """
@@ -450,9 +435,7 @@ def test_each_part_is_ppi_pythons() -> None:
 
 
 @pytest.mark.slow
-def test_the_published_sets_columns_are_parts(
-    shared_data: Path, tmp_path: Path, rng: np.random.Generator
-) -> None:
+def test_the_published_sets_columns_are_parts(shared_data, tmp_path, rng):
     """From the file to the rates: a study of the published pairs, with labels made up here."""
     folder, exported = str(tmp_path / "study"), tmp_path / "units.csv"
     assert main(["new", folder, "--pairs", str(shared_data / "eval_set.csv")]) == 0
@@ -493,13 +476,7 @@ def sided(
     **options: int,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Ratings and units of answers to both sides of pairs, with the rates of either side's."""
-    ratings, units = [], []
-    errors = [(0.9, 0.8)] * len(rates[0])
-    for side, own in zip("ab", rates, strict=True):
-        labels, table = study(rng, {"g": errors}, rates=own, **options)
-        ratings.append(labels.assign(unit_id=labels["unit_id"] + f"|{side}"))
-        units.append(table.assign(unit_id=table["unit_id"] + f"|{side}", side=side))
-    return pd.concat(ratings, ignore_index=True), pd.concat(units, ignore_index=True)
+    return both_sides(rng, {"g": [(0.9, 0.8)] * len(rates[0])}, rates, **options)
 
 
 def found_in(ratings: pd.DataFrame, units: pd.DataFrame, **options: object) -> pd.DataFrame:
@@ -517,10 +494,8 @@ def apart(ratings: pd.DataFrame, units: pd.DataFrame, rater: str, subject: str) 
     return wide["a"] - wide["b"]
 
 
-def test_an_estimate_is_ppi_of_the_differences_and_an_intercept(rng: np.random.Generator) -> None:
+def test_an_estimate_is_ppi_of_the_differences_and_an_intercept(rng):
     """PPI++ of the differences within pairs, by numpy and as two intercepts of a regression."""
-    from statsmodels.regression.linear_model import OLS
-
     ratings, units = sided(rng)
     found = found_in(ratings, units)
     assert set(found["subset"]) == {"side=side a>side b|binary"}
@@ -545,7 +520,7 @@ def test_an_estimate_is_ppi_of_the_differences_and_an_intercept(rng: np.random.G
     assert found.loc["s1", "low"] < 0 < found.loc["s1", "high"]
 
 
-def test_pairs_drop_out_of_a_difference(rng: np.random.Generator) -> None:
+def test_pairs_drop_out_of_a_difference(rng):
     """Where both answers to a pair are nearly the same, it is surer than either side's rate."""
     ratings, units = sided(rng, rates=((0.5,), (0.5,)))
     first = ratings[ratings["unit_id"].str.endswith("a")]
@@ -558,7 +533,7 @@ def test_pairs_drop_out_of_a_difference(rng: np.random.Generator) -> None:
     assert row["high"] - row["low"] < 0.5 * (rates["high"] - rates["low"]).min()
 
 
-def test_leanings_say_which_side_is_first(rng: np.random.Generator) -> None:
+def test_leanings_say_which_side_is_first(rng):
     ratings, units = sided(rng)
     number = units["cluster_id"].str[1:].astype(int)
     swapped, unknown = number % 2 == 0, number % 10 == 9
@@ -579,7 +554,7 @@ def test_leanings_say_which_side_is_first(rng: np.random.Generator) -> None:
     assert raw["leaning=left|binary", "s0"] == pytest.approx(expected)
 
 
-def test_what_has_one_side_only_is_left_out_and_said(rng: np.random.Generator) -> None:
+def test_what_has_one_side_only_is_left_out_and_said(rng):
     ratings, units = sided(rng, rates=((0.6, 0.4, 0.5), (0.3, 0.4, 0.5)))
     unit = ratings["unit_id"]
     one_side = unit.str.contains(r"\|s1\|b") | unit.str.contains(r"p039\d\|s0\|b")
@@ -601,7 +576,7 @@ def test_what_has_one_side_only_is_left_out_and_said(rng: np.random.Generator) -
 
 
 @pytest.mark.parametrize("rate", [0.0, 1.0])
-def test_sides_that_never_differ_have_bounds(rate: float, rng: np.random.Generator) -> None:
+def test_sides_that_never_differ_have_bounds(rate, rng):
     ratings, units = sided(rng, rates=((rate,) * 2,) * 2, labelled=20)
     ratings["label"] = "y" if rate else "n"
     found = found_in(ratings, units, resamples=50)
@@ -611,14 +586,14 @@ def test_sides_that_never_differ_have_bounds(rate: float, rng: np.random.Generat
     assert found["note"].str.startswith("fewer than 30 units are labelled").all()
 
 
-def test_one_side_of_every_pair_has_no_row(rng: np.random.Generator) -> None:
+def test_one_side_of_every_pair_has_no_row(rng):
     ratings, units = sided(rng)
     first = ratings["unit_id"].str.endswith("|a")
     assert found_in(ratings[first], units, resamples=50).empty
 
 
 @pytest.mark.parametrize("labelled", [6, 40])
-def test_pairs_that_all_go_one_way_leave_room(labelled: int, rng: np.random.Generator) -> None:
+def test_pairs_that_all_go_one_way_leave_room(labelled, rng):
     """As much as that many labelled pairs leave, not the graded ones."""
     found = found_in(*sided(rng, rates=((1.0, 0.5, 0.0), (0.0, 0.5, 1.0)), labelled=labelled))
     most = 1 - 2 * (1 - 0.025 ** (1 / labelled))
@@ -628,14 +603,14 @@ def test_pairs_that_all_go_one_way_leave_room(labelled: int, rng: np.random.Gene
     assert found.loc["s2", "high"] >= -most
 
 
-def test_too_few_labelled_pairs_have_no_interval(rng: np.random.Generator) -> None:
+def test_too_few_labelled_pairs_have_no_interval(rng):
     found = found_in(*sided(rng, rates=((1.0, 0.5), (0.0, 0.5)), labelled=4))
     assert found["estimate"].notna().all()
     assert found[["low", "high"]].isna().all(axis=None)
     assert found["note"].str.startswith("too_few_clusters; ").all()
 
 
-def test_a_column_of_sides_or_leanings_is_refused_by_name(rng: np.random.Generator) -> None:
+def test_a_column_of_sides_or_leanings_is_refused_by_name(rng):
     ratings, units = sided(rng)
     units = units.assign(prompt_a_group="pro", prompt_b_group="con", leaning="left")
     leanings = {"left": ["pro"], "right": ["con"]}
@@ -643,3 +618,171 @@ def test_a_column_of_sides_or_leanings_is_refused_by_name(rng: np.random.Generat
         with pytest.raises(InputError, match=f"units: {column} cannot be a column"):
             analyse(ratings, units, [SCALE], slices=[column], leanings=leanings, resamples=20)
     assert not analyse(ratings, units, [SCALE], slices=["leaning"], resamples=20).results.empty
+
+
+# --- Corrections of plain columns: the published example, and formulas written out ----------------
+# 70 true positives, 20 false ones, 10 false negatives, 100 true ones; 480 of 1,000 elsewhere.
+PEOPLE, GRADER = np.repeat([[1, 1], [0, 1], [1, 0], [0, 0]], [70, 20, 10, 100], axis=0).T
+REST = np.repeat([1, 0], [480, 520])
+
+
+def test_the_reference_values():
+    case = known_values("prevalence_correction")
+    counts, expected = case["data"], case["expected"]
+    cells = [counts[name] for name in ("TP", "FP", "FN", "TN")]
+    people, grader = np.repeat([[1, 1], [0, 1], [1, 0], [0, 0]], cells, axis=0).T
+    n, affirmed = counts["unlabeled_n"], counts["unlabeled_positive"]
+    rest = np.repeat([1, 0], [affirmed, n - affirmed])
+
+    found = rogan_gladen(people, grader, rest, method="delta")
+    known = expected["rogan_gladen"]
+    close = {"abs": known["tolerance"]}
+    assert found.estimate == pytest.approx(known["estimate"], **close)
+    # The file's bounds are 1.96 standard errors away; here the normal quantile is not rounded.
+    half = (found.high - found.low) / 2 * 1.96 / norm.ppf(0.975)
+    bounds = [found.estimate - half, found.estimate + half]
+    assert bounds == pytest.approx(known["delta_method_interval"], **close)
+    lee = rogan_gladen(people, grader, rest, method="lee")
+    assert [lee.estimate, lee.low, lee.high] == pytest.approx(known["lee2025_interval"], **close)
+
+    ppi = ppi_plus_plus(people, grader, rest, weight=1, method="normal")
+    known = expected["ppi_lambda_1"]
+    bounds = [ppi.estimate, ppi.low, ppi.high]
+    assert bounds == pytest.approx(known["estimate_low_high"], abs=known["tolerance"])
+    tuned = ppi_plus_plus(people, grader, rest, method="normal")
+    known = expected["ppi_plus_plus"]
+    close = {"abs": known["tolerance"]}
+    assert tuned.weight == pytest.approx(known["lambda"], **close)
+    bounds = [tuned.estimate, tuned.low, tuned.high]
+    assert bounds == pytest.approx(known["estimate_low_high"], **close)
+
+
+def test_by_hand():
+    """Rate .48, sensitivity 70/80, specificity 100/120: (.48 + .8333 - 1) / .70833 = .44235."""
+    found = rogan_gladen(PEOPLE, GRADER, REST, method="delta")
+    assert (found.sensitivity, found.specificity) == pytest.approx((70 / 80, 100 / 120))
+    assert found.estimate == pytest.approx((0.48 - 20 / 120) / (70 / 80 - 20 / 120))
+    # The weight: cov .35 - .4 * .45 over 1.2 * (.475 * .525), the variance of all 1,200 grades.
+    tuned = ppi_plus_plus(PEOPLE, GRADER, REST)
+    assert tuned.weight == pytest.approx((0.35 - 0.4 * 0.45) / (1.2 * 0.475 * 0.525))
+    assert tuned.estimate == pytest.approx(0.4 + tuned.weight * (0.48 - 0.45))
+
+
+def test_the_bootstrap_resamples_both_parts():
+    """About [.358, .526] is right here; holding the unlabelled rate fixed gives [.371, .513]."""
+    found = rogan_gladen(PEOPLE, GRADER, REST)
+    assert (found.low, found.high) == pytest.approx((0.358, 0.526), abs=0.006)
+    normal = ppi_plus_plus(PEOPLE, GRADER, REST, method="normal")
+    drawn = ppi_plus_plus(PEOPLE, GRADER, REST)
+    assert (drawn.low, drawn.high) == pytest.approx((normal.low, normal.high), abs=0.006)
+
+
+def test_clusters_widen_what_goes_together():
+    """Every unit four times over in one cluster: four times the variance of as many alone."""
+    people, grader, rest = (np.repeat(each, 4) for each in (PEOPLE, GRADER, REST))
+    clusters = np.repeat(np.arange(1200), 4)
+    alone = rogan_gladen(PEOPLE, GRADER, REST)
+    together = rogan_gladen(people, grader, rest, clusters=clusters)
+    independent = rogan_gladen(people, grader, rest)
+    assert together.estimate == pytest.approx(alone.estimate)
+    width = alone.high - alone.low
+    assert together.high - together.low == pytest.approx(width, rel=0.05)
+    assert independent.high - independent.low == pytest.approx(width / 2, rel=0.1)
+
+
+def test_a_tie_among_people_counts_half_on_either_side():
+    """Two units that people part over are one that they affirm and one that they do not."""
+    tied = rogan_gladen([*PEOPLE, 0.5, 0.5], [*GRADER, 1, 1], REST, method="delta")
+    split = rogan_gladen([*PEOPLE, 1, 0], [*GRADER, 1, 1], REST, method="delta")
+    assert tied == split
+
+
+def test_people_alone_where_the_grader_never_varies():
+    found = ppi_plus_plus(PEOPLE, np.ones(200), np.ones(1000), method="normal")
+    assert (found.estimate, found.weight) == (0.4, 0.0)
+
+
+def test_a_weight_is_never_negative():
+    """A grader that turns people's verdicts round is left out, not drawn on upside down."""
+    assert ppi_plus_plus(PEOPLE, 1 - GRADER, 1 - REST).weight == 0.0
+
+
+@pytest.mark.parametrize(
+    ("grades", "rest", "note"),
+    [
+        (1 - GRADER, REST, "grader_not_informative"),
+        (np.ones(200), REST, "grader_not_informative"),
+        (GRADER, [], "no_unlabelled_units"),
+    ],
+)
+def test_rogan_gladen_has_nothing_to_divide_by(grades, rest, note):
+    found = rogan_gladen(PEOPLE, grades, rest)
+    assert np.isnan([found.estimate, found.low, found.high]).all()
+    assert found.note == note
+
+
+def test_people_of_one_mind_leave_an_error_rate_unknown():
+    assert rogan_gladen(np.ones(200), GRADER, REST).note == "no_variation"
+    assert ppi_plus_plus(np.ones(200), GRADER, REST).estimate == 1.0
+    assert ppi_plus_plus(PEOPLE, GRADER, []).note == "no_unlabelled_units"
+
+
+def test_a_corrected_rate_stays_a_rate():
+    found = rogan_gladen(PEOPLE, GRADER, np.zeros(1000))
+    assert (found.estimate, found.low) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"grades": GRADER * 2}, "must be 0 or 1"),
+        ({"reference": PEOPLE + 0.5}, "between 0 and 1"),
+        ({"reference": np.full(200, np.nan)}, "none missing"),
+        ({"grades": GRADER[1:]}, "199 units"),
+        ({"method": "guess"}, "method is 'guess'"),
+        ({"clusters": [1, 2]}, "each of the 1200 units"),
+        ({"weight": 2}, "weight is 2"),
+    ],
+)
+def test_bad_input(change, says):
+    given = {"reference": PEOPLE, "grades": GRADER, "rest": REST} | change
+    functions = [ppi_plus_plus] if "weight" in change else [rogan_gladen, ppi_plus_plus]
+    for function in functions:
+        with pytest.raises(InputError, match=says):
+            function(**given)  # type: ignore[arg-type]
+
+
+def test_a_sample_in_which_nobody_affirmed_has_an_interval():
+    """0 of 50: Clopper and Pearson's upper bound of the labelled ones, however many are graded."""
+    nobody, few = np.zeros(50), np.repeat([1, 0], [3, 47])
+    found = ppi_plus_plus(nobody, few, np.repeat([1, 0], [60, 940]))
+    assert (found.estimate, found.low) == (0.0, 0.0)
+    assert found.high == pytest.approx(1 - 0.025 ** (1 / 50))
+    everybody = ppi_plus_plus(1 - nobody, 1 - few, np.repeat([0, 1], [60, 940]))
+    assert everybody.low == pytest.approx(0.025 ** (1 / 50))
+    # Nobody affirmed: there is no sensitivity to correct by.
+    assert rogan_gladen(nobody, few, np.ones(100)).note == "no_variation"
+
+
+def test_few_cases_are_wilsons_and_many_are_the_resamples():
+    rest = np.repeat([1, 0], [30, 970])
+    people, grader = np.repeat([[1, 1], [0, 1], [0, 0]], [2, 1, 47], axis=0).T
+    found = ppi_plus_plus(people, grader, rest, bootstrap=Bootstrap(1000))
+    plain = ppi_plus_plus(people, grader, rest, method="normal")
+    assert 0 < found.low < found.estimate < found.high
+    # The normal interval reaches below 0 and is cut there; Wilson's is not symmetrical.
+    assert plain.low == 0.0
+    assert found.high - found.estimate > 1.2 * (found.estimate - found.low)
+    known = ppi_plus_plus(PEOPLE, GRADER, REST, bootstrap=Bootstrap(4000))
+    normal = ppi_plus_plus(PEOPLE, GRADER, REST, method="normal")
+    assert (known.low, known.high) == pytest.approx((normal.low, normal.high), abs=0.004)
+
+
+def test_clusters_of_labelled_units_say_how_far_a_rate_can_be_trusted():
+    """Four labelled clusters are too few, however many clusters were graded."""
+    people, grader = np.repeat([[1, 1], [0, 1], [0, 0]], [10, 5, 25], axis=0).T
+    rest = np.repeat([1, 0], [30, 70])
+    clusters = [*np.repeat(["a", "b", "c", "d"], 10), *(f"r{unit}" for unit in range(100))]
+    found = ppi_plus_plus(people, grader, rest, clusters=clusters)
+    assert np.isnan(found.low)
+    assert found.note == "too_few_clusters"

@@ -7,21 +7,20 @@ none.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
 
+from benchmarks import preference as benchmark
 from evenhand.analysis import Scale, analyse
 from evenhand.analysis.report import write_report
 from evenhand.analysis.report.source import ReportContext
 from evenhand.analysis.subjects.preference import is_linked, strengths, why_undefined
-from tests.conftest import ROOT
+from tests.known_values import known_values
 
 pytestmark = pytest.mark.slow
 
@@ -90,7 +89,7 @@ def rows_of(results: pd.DataFrame, statistic: str, a: str, b: str = "") -> pd.Da
     return found.set_index("at")
 
 
-def test_win_rates_and_strengths_from_labels_written_out(rng: np.random.Generator) -> None:
+def test_win_rates_and_strengths_from_labels_written_out(rng):
     ratings, units = study(rng, [0.8, 0.0, -0.8], 40, people=3)
     results = figures(ratings, units, resamples=100)
     worth = ratings["label"].map({"A": 1.0, "tie": 0.5, "B": 0.0})
@@ -112,7 +111,7 @@ def test_win_rates_and_strengths_from_labels_written_out(rng: np.random.Generato
         assert found.is_monotonic_decreasing
 
 
-def test_a_verdict_that_turns_with_the_order_is_a_tie(rng: np.random.Generator) -> None:
+def test_a_verdict_that_turns_with_the_order_is_a_tie(rng):
     ratings, units = study(rng, [0.5, -0.5], 60)
     turned = (ratings["rater_id"] == "g") & (ratings["unit_id"] < "q030")
     ratings.loc[turned, "label"] = np.where(ratings.loc[turned, "order"] == "ab", "A", "B")
@@ -129,7 +128,7 @@ def test_a_verdict_that_turns_with_the_order_is_a_tie(rng: np.random.Generator) 
     assert again.loc["m0", "estimate"] == pytest.approx((30 + (rest["label"] == "A").sum()) / 60)
 
 
-def test_steps_count_by_their_side(rng: np.random.Generator) -> None:
+def test_steps_count_by_their_side(rng):
     ratings, units = study(rng, [0.5, 0.0, -0.5], 40)
     much = rng.random(len(ratings)) < 0.5
     stepped = ratings["label"].map({"A": "A1", "B": "B1", "tie": "tie"})
@@ -145,7 +144,7 @@ def test_steps_count_by_their_side(rng: np.random.Generator) -> None:
             pd.testing.assert_frame_equal(own, other)
 
 
-def test_the_order_effect_of_people_is_found_again(rng: np.random.Generator) -> None:
+def test_the_order_effect_of_people_is_found_again(rng):
     ratings, units = study(rng, [0.3, 0.0, -0.3], 300, first=0.1)
     gain = rows_of(figures(ratings, units, resamples=500), "order_gain", "humans").loc[""]
     # 0.1 more chance for whatever comes first moves a label from -1 to 1: 0.2, of those not tied.
@@ -160,7 +159,7 @@ def test_the_order_effect_of_people_is_found_again(rng: np.random.Generator) -> 
     assert gain["low"] < 0 < gain["high"]
 
 
-def test_which_answer_a_file_calls_the_first_means_nothing(rng: np.random.Generator) -> None:
+def test_which_answer_a_file_calls_the_first_means_nothing(rng):
     ratings, units = study(rng, [0.5, 0.0, -0.5], 60)
     seen = set(figures(ratings, units, resamples=50)["statistic"])
     assert {"bias_order", "bias_order_flips"} <= seen
@@ -184,7 +183,7 @@ def test_which_answer_a_file_calls_the_first_means_nothing(rng: np.random.Genera
             assert one.tolist() == pytest.approx(two.tolist(), abs=within)
 
 
-def test_the_corrected_win_rate_is_that_of_people(rng: np.random.Generator) -> None:
+def test_the_corrected_win_rate_is_that_of_people(rng):
     ratings, units = study(rng, [0.4, 0.0, -0.4], 400, labelled=0.5, error=0.5)
     results = figures(ratings, units, resamples=300)
     everything, _ = study(np.random.default_rng(20), [0.4, 0.0, -0.4], 400, error=0.5)
@@ -210,16 +209,14 @@ def test_the_corrected_win_rate_is_that_of_people(rng: np.random.Generator) -> N
     assert corrected.loc["m0", "estimate"] == pytest.approx(moved)
 
 
-def test_nothing_beyond_what_people_compared_leaves_nothing_to_correct(
-    rng: np.random.Generator,
-) -> None:
+def test_nothing_beyond_what_people_compared_leaves_nothing_to_correct(rng):
     results = figures(*study(rng, [0.4, -0.4], 40), resamples=50)
     found = rows_of(results, "win_rate_ppi", "humans", "g")
     assert found["note"].tolist() == ["no_unlabelled_units"] * 2
     assert found["estimate"].isna().all()
 
 
-def test_whether_they_rank_alike(rng: np.random.Generator) -> None:
+def test_whether_they_rank_alike(rng):
     ratings, units = study(rng, [1.2, 0.4, -0.4, -1.2], 150, error=0.0)
     results = figures(ratings, units, resamples=200)
     alike = rows_of(results, "strength_spearman", "humans", "g").loc[""]
@@ -250,9 +247,7 @@ def test_whether_they_rank_alike(rng: np.random.Generator) -> None:
         ),
     ],
 )
-def test_strengths_that_do_not_exist_are_said(
-    change, why: str, said: str, rng: np.random.Generator, tmp_path: Path
-) -> None:
+def test_strengths_that_do_not_exist_are_said(change, why, said, rng, tmp_path):
     ratings, units = study(rng, [0.4, 0.1, -0.1, -0.4], 40)
     own = set(units.loc[change(units), "unit_id"])
     if why == "subject_unbeaten":
@@ -274,7 +269,7 @@ def test_strengths_that_do_not_exist_are_said(
     assert f"rank the subjects alike cannot be computed: {said}." in told
 
 
-def test_one_comparison_and_no_subjects(rng: np.random.Generator) -> None:
+def test_one_comparison_and_no_subjects(rng):
     ratings, units = study(rng, [0.4, -0.4], 1)
     found = rows_of(figures(ratings, units, resamples=20), "strength", "g")
     assert found["note"].tolist() == ["subject_unbeaten"] * 2
@@ -286,42 +281,19 @@ def test_one_comparison_and_no_subjects(rng: np.random.Generator) -> None:
 
 
 @pytest.mark.parametrize(
-    ("generator", "studies", "least"),
-    [
-        (np.random.MT19937, 80, 0.89),
-        pytest.param(np.random.Philox, 500, 0.925, marks=pytest.mark.thorough),
-    ],
+    ("studies", "least"), [(30, 0.88), pytest.param(500, 0.925, marks=pytest.mark.thorough)]
 )
-def test_intervals_cover(generator: type, studies: int, least: float) -> None:
+def test_intervals_cover(studies, least):
     """Nominal 95% on 60 prompts of three subjects whose answers differ in quality from prompt to
-    prompt; the analysis itself draws from another generator, PCG64.
+    prompt; studies are drawn by another generator (Philox) than resamples.
     """
-    true, prompts = (0.6, 0.0, -0.6), 60
-    many = np.random.Generator(generator(1)).normal(0, 0.5, (200_000, 3)) + true
-    wins = np.zeros((3, 3))
-    for one, two in combinations(range(3), 2):
-        chance = 1 / (1 + np.exp(many[:, two] - many[:, one]))
-        wins[one, two] = 0.5 * 0.1 + 0.9 * chance.mean()
-        wins[two, one] = 1 - wins[one, two]
-    truth = {
-        "strength": strengths(wins[None])[0],
-        "win_rate": wins.sum(axis=1) / 2,
-        "win_rate_ppi": wins.sum(axis=1) / 2,
-        "order_gain": np.zeros(1),
-    }
-    held = {name: [] for name in truth}
-    rng = np.random.Generator(generator(2))
-    for _ in range(studies):
-        ratings, units = study(rng, true, prompts, labelled=0.5)
-        results = figures(ratings, units, resamples=300)
-        for name, values in truth.items():
-            found = rows_of(results, name, "humans", "g" if name == "win_rate_ppi" else "")
-            held[name].append((found["low"] <= values) & (values <= found["high"]))
-    covered = {name: float(np.mean(each)) for name, each in held.items()}
+    population = benchmark.POPULATIONS[3]
+    found = benchmark.run_cell(population, range(studies), 300, benchmark.SEED)
+    covered = {key.estimate: tally.coverage for key, tally in found.items()}
     assert all(least <= share <= 0.985 for share in covered.values()), covered
 
 
-BASEBALL = json.loads((ROOT / "tests" / "reference" / "bradley_terry_agresti2002.json").read_text())
+BASEBALL = known_values("bradley_terry_agresti2002")
 
 
 def by_regression(wins: np.ndarray) -> np.ndarray:
@@ -344,14 +316,14 @@ def by_regression(wins: np.ndarray) -> np.ndarray:
     return found - found.mean()
 
 
-def test_the_published_strengths_of_seven_teams() -> None:
+def test_the_published_strengths_of_seven_teams():
     found = strengths(np.array([BASEBALL["wins"]], dtype=float))[0]
     relative = dict(zip(BASEBALL["teams"], found - found[-1], strict=True))
     assert relative == pytest.approx(BASEBALL["expected"], abs=BASEBALL["tolerance"])
 
 
 @pytest.mark.parametrize("n", [2, 3, 6, 12])
-def test_they_are_those_of_a_logistic_regression(n: int, rng: np.random.Generator) -> None:
+def test_they_are_those_of_a_logistic_regression(n, rng):
     tables = []
     while len(tables) < 5:
         true = rng.normal(0, 1.5, n)
@@ -366,7 +338,7 @@ def test_they_are_those_of_a_logistic_regression(n: int, rng: np.random.Generato
     assert np.abs(found - expected).max() < 1e-6
 
 
-def test_steep_tables_converge() -> None:
+def test_steep_tables_converge():
     """One lost in 10,000: a full Newton step from the middle would go far beyond."""
     wins = np.array([[[0.0, 9999.0, 9999.0], [1.0, 0.0, 5000.0], [0.5, 5000.0, 0.0]]])
     found = strengths(wins)[0]
@@ -375,7 +347,7 @@ def test_steep_tables_converge() -> None:
     assert (played * chance).sum(axis=1) == pytest.approx(wins[0].sum(axis=1), rel=1e-9)
 
 
-def test_tables_without_strengths_say_why() -> None:
+def test_tables_without_strengths_say_why():
     apart = np.zeros((4, 4))
     apart[0, 1] = apart[1, 0] = apart[2, 3] = apart[3, 2] = 5.0
     one = np.array([[0.0, 1.0], [0.0, 0.0]])

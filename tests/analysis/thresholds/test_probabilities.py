@@ -28,13 +28,14 @@ from evenhand.analysis.thresholds.probabilities import (
     reliability_curve,
 )
 from evenhand.analysis.thresholds.sweep import folds
+from tests.analysis.make import ratings_of, rows_of
 from tests.known_values import known_values
 
 PARTS = ("miscalibration", "discrimination", "uncertainty")
 YES = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}))
 
 
-def test_known_values() -> None:
+def test_known_values():
     known = known_values("calibration_small")
     y = np.array(known["data"]["y"], dtype=float)
     p = np.array(known["data"]["p"])
@@ -48,7 +49,7 @@ def test_known_values() -> None:
     assert fitted == pytest.approx(expected["isotonic_fitted_in_data_order"], abs=1e-12)
 
 
-def test_recalibration_is_that_of_scikit_learn(rng: np.random.Generator) -> None:
+def test_recalibration_is_that_of_scikit_learn(rng):
     """Fold by fold, ties and probabilities outside the fitted range among them."""
     p = rng.random(200).round(2)
     y = (rng.random(200) < p**2).astype(float)
@@ -64,18 +65,12 @@ def test_recalibration_is_that_of_scikit_learn(rng: np.random.Generator) -> None
 
 
 def _ratings(rng: np.random.Generator, p: np.ndarray, **columns: object) -> pd.DataFrame:
-    rows = []
-    for n, stated in enumerate(p):
-        label = "y" if rng.random() < stated**2 else "n"
-        unit = {"unit_id": f"u{n:03d}", "p_positive": np.nan}
-        for who in ("ann", "ben", "cem"):
-            rows.append(unit | {"rater_id": who, "rater_kind": "human", "label": label})
-        grade = {"rater_id": "g", "rater_kind": "model", "label": "y" if stated >= 0.5 else "n"}
-        rows.append(unit | grade | {"p_positive": stated} | columns)
-    return pd.DataFrame(rows)
+    people = np.where(rng.random(len(p)) < p**2, "y", "n")
+    labels = dict.fromkeys(("ann", "ben", "cem"), people) | {"g": np.where(p >= 0.5, "y", "n")}
+    return ratings_of(labels, positive={"g": p}).assign(**columns)
 
 
-def test_rows_agree_with_scikit_learn(rng: np.random.Generator) -> None:
+def test_rows_agree_with_scikit_learn(rng):
     p = rng.random(300)
     ratings = _ratings(rng, p, prob_method="logprobs")
     y = (ratings[ratings["rater_id"] == "ann"]["label"] == "y").to_numpy()
@@ -107,14 +102,14 @@ def test_rows_agree_with_scikit_learn(rng: np.random.Generator) -> None:
     assert plain.ece_recalibrated < ece["low"]
 
 
-def test_a_single_probability_is_a_single_point(rng: np.random.Generator) -> None:
+def test_a_single_probability_is_a_single_point(rng):
     results = analyse(_ratings(rng, np.full(60, 0.75)), None, [YES], resamples=50).results
-    curve = results[results["statistic"] == "reliability"]
+    curve = rows_of(results, "reliability")
     assert curve["at"].tolist() == ["0.75"]
     assert curve["n_units"].tolist() == [60]
 
 
-def test_people_who_say_one_thing_have_a_brier_score(rng: np.random.Generator) -> None:
+def test_people_who_say_one_thing_have_a_brier_score(rng):
     ratings = _ratings(rng, np.full(60, 0.75))
     ratings.loc[ratings["rater_kind"] == "human", "label"] = "y"
     rows = analyse(ratings, None, [YES], resamples=50).results.set_index("statistic")
@@ -122,7 +117,7 @@ def test_people_who_say_one_thing_have_a_brier_score(rng: np.random.Generator) -
 
 
 @pytest.mark.slow
-def test_several_ways_to_a_probability_are_never_pooled(rng: np.random.Generator) -> None:
+def test_several_ways_to_a_probability_are_never_pooled(rng):
     p = rng.random(80)
     ratings = _ratings(rng, p, prob_method="logprobs")
     drawn = ratings[ratings["rater_kind"] == "model"].assign(prob_method="draws", draw=1)
@@ -134,27 +129,19 @@ def test_several_ways_to_a_probability_are_never_pooled(rng: np.random.Generator
     assert said in found.notes
 
 
-def test_a_draw_count_too_small_for_the_threshold_is_said(rng: np.random.Generator) -> None:
+def test_a_draw_count_too_small_for_the_threshold_is_said(rng):
     p = rng.random(80)
     ratings = _ratings(rng, p)
     people = ratings[ratings["rater_kind"] == "human"].assign(draw=0, prob_method="")
-    draws = [
-        {
-            "unit_id": f"u{n:03d}",
-            "rater_id": "g",
-            "rater_kind": "model",
-            "label": "y" if said else "n",
-            "p_positive": float(said),
-            "draw": k,
-            "prob_method": "draws",
-        }
-        for n, stated in enumerate(p)
-        for k, said in enumerate(rng.random(5) < stated)
-    ]
+    said = [(rng.random(5) < stated).astype(float) for stated in p]
+    draws = pd.concat(
+        ratings_of({"g": np.where(each, "y", "n")}, positive={"g": each}).assign(draw=k)
+        for k, each in enumerate(np.transpose(said))
+    ).assign(prob_method="draws")
     scale = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}), thresholds={"g": 0.1})
-    ratings = pd.concat([people, pd.DataFrame(draws)], ignore_index=True)
+    ratings = pd.concat([people, draws], ignore_index=True)
     results = analyse(ratings, None, [scale], resamples=50).results
-    notes = results[results["statistic"] == "threshold_recommended"]["note"]
+    notes = rows_of(results, "threshold_recommended")["note"]
     said = "5 draws resolve steps of 1/5: a threshold of 0.1 needs 10 draws"
     assert notes.str.contains(said, regex=False).all()
 
@@ -187,7 +174,7 @@ def _root_mean_square(shift: float) -> float:
     return float(np.sqrt(np.mean((1 / (1 + np.exp(-np.log(p / (1 - p)) - shift)) - p) ** 2)))
 
 
-def test_one_probability_a_bin_is_the_authors_formula(rng: np.random.Generator) -> None:
+def test_one_probability_a_bin_is_the_authors_formula(rng):
     p = rng.choice([0.1, 0.3, 0.6, 0.9], 200)
     y = (rng.random(200) < p**2).astype(float)
     gaps = BinnedGaps.of(p, y, np.arange(200), 200, bins=60)
@@ -195,7 +182,7 @@ def test_one_probability_a_bin_is_the_authors_formula(rng: np.random.Generator) 
     assert gaps.squared == pytest.approx(_kumar_liang_ma(p, y, equal_mass_bins(p, 60)))
 
 
-def test_two_bins_by_hand() -> None:
+def test_two_bins_by_hand():
     """Shares 1/4 and 3/4 at .5: (1/16 - 3/16 / 3) in both, which is nothing but chance."""
     p, y = np.array([0.49] * 4 + [0.51] * 4), np.array([1, 0, 0, 0, 1, 1, 1, 0.0])
     gaps = BinnedGaps.of(p, y, np.arange(8), 8, bins=2)
@@ -204,7 +191,7 @@ def test_two_bins_by_hand() -> None:
     assert gaps.error == 0.0
 
 
-def test_units_of_a_cluster_that_go_together_are_one(rng: np.random.Generator) -> None:
+def test_units_of_a_cluster_that_go_together_are_one(rng):
     p, y, of = _drawn(rng, 60, 0.5)
     once = BinnedGaps.of(p, y, of, 60, bins=5)
     thrice = BinnedGaps.of(*(np.repeat(each, 3) for each in (p, y, of)), 60, bins=5)
@@ -212,9 +199,7 @@ def test_units_of_a_cluster_that_go_together_are_one(rng: np.random.Generator) -
 
 
 @pytest.mark.parametrize(("shift", "subjects"), [(0.0, 1), (0.0, 4), (1.0, 1), (1.0, 4)])
-def test_the_squared_error_is_unbiased_and_the_interval_covers(
-    rng: np.random.Generator, shift: float, subjects: int
-) -> None:
+def test_the_squared_error_is_unbiased_and_the_interval_covers(rng, shift, subjects):
     squared, inside, above_zero = [], 0, 0
     truth = _root_mean_square(shift)
     for _ in range(150):
@@ -233,7 +218,7 @@ def test_the_squared_error_is_unbiased_and_the_interval_covers(
     assert above_zero >= 110 if shift else above_zero <= 15
 
 
-def test_perfect_probabilities_do_not_vary() -> None:
+def test_perfect_probabilities_do_not_vary():
     p = np.array([0.0, 1.0] * 20)
     found = BinnedGaps.of(p, p, np.arange(40), 40).interval(
         Bootstrap(resamples=50).draw(np.ones(40)), 40
@@ -242,7 +227,7 @@ def test_perfect_probabilities_do_not_vary() -> None:
     assert np.isnan(found.low)
 
 
-def test_few_clusters_and_no_resamples_have_no_interval(rng: np.random.Generator) -> None:
+def test_few_clusters_and_no_resamples_have_no_interval(rng):
     p, y, _ = _drawn(rng, 40, 0.0)
     few = score_probabilities(p.tolist(), y.tolist(), clusters=[k % 4 for k in range(40)])
     none = score_probabilities(p.tolist(), y.tolist(), bootstrap=Bootstrap(resamples=0))
@@ -254,7 +239,7 @@ def test_few_clusters_and_no_resamples_have_no_interval(rng: np.random.Generator
     assert one.ece == 0.0
 
 
-def test_bins_hold_equally_many_units_and_ties_together(rng: np.random.Generator) -> None:
+def test_bins_hold_equally_many_units_and_ties_together(rng):
     assert np.bincount(equal_mass_bins(rng.random(100))).tolist() == [10] * 10
     assert np.bincount(equal_mass_bins(rng.random(30))).tolist() == [10] * 3
     p = rng.choice([0.0, 0.2, 0.4], 90)
@@ -263,7 +248,7 @@ def test_bins_hold_equally_many_units_and_ties_together(rng: np.random.Generator
     assert equal_mass_bins(np.array([0.5])).tolist() == [0]
 
 
-def test_parts_by_hand() -> None:
+def test_parts_by_hand():
     """Four units at .2, .4, .6, .8 of which the second and the fourth are affirmed. The curve is 0,
     1/2, 1/2, 1: its score 2/16; at the constant 1/2 1/4; as stated (.04 + .36 + .36 + .04) / 4."""
     parts = brier_parts(np.array([0.2, 0.4, 0.6, 0.8]), np.array([0.0, 1.0, 0.0, 1.0]))
@@ -272,7 +257,7 @@ def test_parts_by_hand() -> None:
     assert parts.miscalibration == pytest.approx(0.2 - 1 / 8)
 
 
-def test_parts_of_the_extremes() -> None:
+def test_parts_of_the_extremes():
     verdicts = np.array([0.0, 1.0, 1.0, 0.0])
     sure = brier_parts(verdicts, verdicts)
     assert (sure.miscalibration, sure.discrimination, sure.uncertainty) == (0.0, 0.25, 0.25)
@@ -286,7 +271,7 @@ def test_parts_of_the_extremes() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 10), st.booleans()), min_size=1, max_size=40))
 @trials(max_examples=60, deadline=None)
-def test_parts_add_up_and_are_scikit_learns(pairs: list[tuple[int, bool]]) -> None:
+def test_parts_add_up_and_are_scikit_learns(pairs):
     p, y = (np.array(each, dtype=float) for each in zip(*pairs, strict=True))
     p /= 10
     parts = brier_parts(p, y)
@@ -299,7 +284,7 @@ def test_parts_add_up_and_are_scikit_learns(pairs: list[tuple[int, bool]]) -> No
     assert min(vars(parts).values()) >= 0
 
 
-def test_points_are_both_ends_of_every_step() -> None:
+def test_points_are_both_ends_of_every_step():
     p = np.array([0.1, 0.2, 0.3, 0.4, 0.9])
     curve = reliability_curve(p, np.array([0.0, 1.0, 0.0, 1.0, 1.0]), np.arange(5))
     assert curve.stated.tolist() == [0.1, 0.2, 0.3, 0.4, 0.9]
@@ -308,7 +293,7 @@ def test_points_are_both_ends_of_every_step() -> None:
     assert curve.step_of_unit.tolist() == [0, 1, 1, 2, 2]
 
 
-def test_a_long_curve_is_thinned(rng: np.random.Generator) -> None:
+def test_a_long_curve_is_thinned(rng):
     p = rng.random(20_000)
     curve = reliability_curve(p, (rng.random(20_000) < p).astype(float), np.arange(20_000))
     assert len(curve.stated) == MAX_POINTS
@@ -328,11 +313,11 @@ def _outside(rng: np.random.Generator, subjects: int, together: bool, distort: f
 
 
 @pytest.mark.slow
-def test_the_band_holds_calibrated_graders_and_no_others(rng: np.random.Generator) -> None:
+def test_the_band_holds_calibrated_graders_and_no_others(rng):
     assert _outside(rng, 1, together=False, distort=1.0) < 0.13
     assert _outside(rng, 1, together=False, distort=3.0) > 0.35
 
 
 @pytest.mark.slow
-def test_the_band_is_wider_where_units_of_a_cluster_go_together(rng: np.random.Generator) -> None:
+def test_the_band_is_wider_where_units_of_a_cluster_go_together(rng):
     assert _outside(rng, 6, together=True, distort=1.0) < 0.16

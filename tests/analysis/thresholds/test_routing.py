@@ -5,9 +5,8 @@ Cuts with a promise: published sample sizes, bets by enumeration, the order of t
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -16,29 +15,31 @@ from scipy.stats import binom, binomtest
 
 from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
 from evenhand.analysis.report import ReportContext, render_routing_text, write_report
-from evenhand.analysis.thresholds.routing import AboveCut, promised_cut
+from evenhand.analysis.thresholds.routing import AboveCut, candidate_cuts, promised_cut
+from evenhand.errors import InputError
+from evenhand.rubrics import load_rubric
+from tests.analysis.make import with_confidence
 
 SCALE = Scale("tone", ("x", "y"))
-SECONDS = 36.0
 
 
-def study(right: list[bool], confidence: list[float], *, timed: bool = True) -> pd.DataFrame:
-    """Two people who agree, at 36 seconds a label, and a grader so sure of its label."""
-    rows = []
-    for n, (agrees, sure) in enumerate(zip(right, confidence, strict=True)):
-        unit, label = f"u{n:04d}", "xy"[n % 2]
-        said = label if agrees else "yx"[n % 2]
-        shares = {key: sure if key == said else 1 - sure for key in "xy"}
-        rows += [(unit, who, "human", label, "", SECONDS) for who in ("ann", "ben")]
-        rows.append((unit, "g", "model", said, json.dumps(shares), 1.0))
-    names = ["unit_id", "rater_id", "rater_kind", "label", "probabilities", "seconds"]
-    table = pd.DataFrame(rows, columns=names).assign(rubric="tone")
-    return table if timed else table.drop(columns="seconds")
+def graded(
+    said: Sequence[str], people: Sequence[str], confidence: Sequence[float], scale: Scale
+) -> pd.DataFrame:
+    """Two people who agree, and a grader that gives its label this probability."""
+    labels = {"ann": people, "ben": people, "g": said}
+    return with_confidence(labels, confidence, scale.categories).assign(rubric=scale.name)
+
+
+def study(right: list[bool], confidence: list[float]) -> pd.DataFrame:
+    """The same where so many of the grader's labels are right."""
+    people = ["xy"[n % 2] for n in range(len(right))]
+    said = ["xy"[(n + (not agrees)) % 2] for n, agrees in enumerate(right)]
+    return graded(said, people, confidence, SCALE)
 
 
 def analysed(ratings: pd.DataFrame, **settings: object) -> Analysis:
-    units = None
-    return analyse(ratings, units, [SCALE], resamples=100, **settings)
+    return analyse(ratings, None, [SCALE], resamples=100, **settings)
 
 
 def routed(found: Analysis) -> pd.DataFrame:
@@ -52,7 +53,7 @@ def halves() -> pd.DataFrame:
     return study([True] * 150 + [True, False] * 75, [0.9] * 150 + [0.6] * 150)
 
 
-def test_the_sure_half_is_trusted(halves: pd.DataFrame) -> None:
+def test_the_sure_half_is_trusted(halves):
     rows = routed(analysed(halves))
     assert rows["estimate"].round(6).to_dict() == {
         "routing_cut": 0.9,
@@ -66,7 +67,7 @@ def test_the_sure_half_is_trusted(halves: pd.DataFrame) -> None:
     assert share["low"] < 0.5 < share["high"]
 
 
-def test_a_sentence_says_what_to_trust(halves: pd.DataFrame) -> None:
+def test_a_sentence_says_what_to_trust(halves):
     assert render_routing_text(analysed(halves)) == [
         "Routing, g on tone: trust labels with a confidence of 0.900 or more, and ask annotators "
         "about the rest. With 95% certainty, at least 95% of the trusted labels agree with most "
@@ -74,7 +75,7 @@ def test_a_sentence_says_what_to_trust(halves: pd.DataFrame) -> None:
     ]
 
 
-def test_with_too_few_units_it_is_said_how_many_more() -> None:
+def test_with_too_few_units_it_is_said_how_many_more():
     found = analysed(study([True] * 50, np.linspace(0.6, 0.9, 50).tolist()))
     rows = routed(found)
     assert rows.index.tolist() == ["routing_cut"]
@@ -88,7 +89,7 @@ def test_with_too_few_units_it_is_said_how_many_more() -> None:
     assert f"50 units: label about {more} more" in rows.loc["routing_cut", "note"]
 
 
-def test_a_grader_that_agrees_too_seldom_is_not_helped_by_labels() -> None:
+def test_a_grader_that_agrees_too_seldom_is_not_helped_by_labels():
     found = analysed(study([True, False] * 60, [0.9] * 120))
     assert render_routing_text(found) == [
         "Routing, g on tone: no cut can promise 95% agreement with 120 units. More than twenty "
@@ -97,9 +98,7 @@ def test_a_grader_that_agrees_too_seldom_is_not_helped_by_labels() -> None:
 
 
 @pytest.mark.slow
-def test_units_that_were_not_equally_likely_to_be_picked_have_no_promise(
-    halves: pd.DataFrame, tmp_path: Path
-) -> None:
+def test_units_that_were_not_equally_likely_to_be_picked_have_no_promise(halves, tmp_path):
     names = halves["unit_id"].unique()
     chances = np.where(np.arange(len(names)) % 2, 0.2, 1.0)
     units = pd.DataFrame({"unit_id": names, "inclusion_probability": chances})
@@ -112,7 +111,7 @@ def test_units_that_were_not_equally_likely_to_be_picked_have_no_promise(
     assert "because units were not equally likely" in (tmp_path / "report.md").read_text("utf-8")
 
 
-def test_every_look_has_its_share_of_the_error() -> None:
+def test_every_look_has_its_share_of_the_error():
     """60 units, none wrong: enough at .05, not at the .04 of a first look among any number."""
     ratings = study([True] * 60, [0.9] * 60)
     assert np.isnan(routed(analysed(ratings)).loc["routing_cut", "estimate"])
@@ -122,14 +121,14 @@ def test_every_look_has_its_share_of_the_error() -> None:
     assert render_routing_text(second) == []
 
 
-def test_a_cut_close_to_1_is_not_shown_as_1() -> None:
+def test_a_cut_close_to_1_is_not_shown_as_1():
     sure = [1 - 2e-5] * 100 + [1 - 3e-4] * 100
     found = analysed(study([True] * 100 + [False] * 100, sure))
     assert "a confidence of 0.99998 or more" in render_routing_text(found)[0]
 
 
 @pytest.mark.slow
-def test_the_report_names_the_rows_of_its_sentence(halves: pd.DataFrame, tmp_path) -> None:
+def test_the_report_names_the_rows_of_its_sentence(halves, tmp_path):
     found = analysed(halves)
     write_report(found, ReportContext("A study"), tmp_path)
     text = (tmp_path / "report.md").read_text("utf-8")
@@ -155,7 +154,7 @@ def cut_of(wrong: np.ndarray, units: int = 1, target: float = 0.95) -> float:
     return promised_cut(confidence, wrong, clusters, target, LEVEL).cut
 
 
-def test_the_fewest_units_that_pass_are_those_of_wilks() -> None:
+def test_the_fewest_units_that_pass_are_those_of_wilks():
     """Wilks (1941): 59, 93, 124, 153 and 181 runs for 95% of a population with 95% confidence, as
     0, 1, 2, 3 or 4 of them lie outside (tabulated by Guba, Makai & Pal 2003)."""
     for outside, runs in enumerate((59, 93, 124, 153, 181)):
@@ -165,7 +164,7 @@ def test_the_fewest_units_that_pass_are_those_of_wilks() -> None:
             assert test.passes(every, np.arange(n) < outside) is enough
 
 
-def test_units_alone_have_the_exact_binomial_p(rng: np.random.Generator) -> None:
+def test_units_alone_have_the_exact_binomial_p(rng):
     test = AboveCut(np.arange(80), 0.1, LEVEL)
     for _ in range(20):
         kept, wrong = rng.random(80) < 0.7, rng.random(80) < 0.05
@@ -175,9 +174,7 @@ def test_units_alone_have_the_exact_binomial_p(rng: np.random.Generator) -> None
 
 @pytest.mark.parametrize("clusters", [20, 40, 100, 400])
 @pytest.mark.parametrize("allowed", [0.05, 0.1])
-def test_a_bet_holds_its_level_where_clusters_are_wrong_together(
-    clusters: int, allowed: float
-) -> None:
+def test_a_bet_holds_its_level_where_clusters_are_wrong_together(clusters, allowed):
     """All three units of a cluster are wrong with the probability that is just allowed: by
     enumeration of how many clusters are."""
     test = AboveCut(np.repeat(np.arange(clusters), 3), allowed, LEVEL)
@@ -189,7 +186,7 @@ def test_a_bet_holds_its_level_where_clusters_are_wrong_together(
     assert not passes[-1]
 
 
-def test_a_fair_bet_gains_nothing_whatever_is_kept() -> None:
+def test_a_fair_bet_gains_nothing_whatever_is_kept():
     """One cluster keeps both units, one wrong, with probability a fifth, and else one right: at
     one wrong in six no more is allowed, and 1 becomes 1 on average."""
     test = AboveCut(np.array([0, 0]), 1 / 6, LEVEL)
@@ -199,7 +196,7 @@ def test_a_fair_bet_gains_nothing_whatever_is_kept() -> None:
     assert mean == pytest.approx(1.0)
 
 
-def test_the_p_of_clusters_by_hand() -> None:
+def test_the_p_of_clusters_by_hand():
     test = AboveCut(np.repeat(np.arange(50), 2), 0.1, LEVEL)
     kept = np.tile([True, False], 50)
     right = np.zeros(100, dtype=bool)
@@ -213,7 +210,7 @@ def test_the_p_of_clusters_by_hand() -> None:
     assert many.p(alone, ~alone) == pytest.approx(1 / (1 + stake / 0.9 * 0.1 / 2))
 
 
-def test_the_first_cut_that_cannot_be_ruled_out_ends_the_sequence() -> None:
+def test_the_first_cut_that_cannot_be_ruled_out_ends_the_sequence():
     """100 right, 30 wrong, 2,000 right: to trust all would pass, but is never reached."""
     wrong = np.zeros(2130, dtype=bool)
     assert cut_of(wrong) == pytest.approx(1 / 2130)  # all
@@ -226,7 +223,7 @@ def test_the_first_cut_that_cannot_be_ruled_out_ends_the_sequence() -> None:
     assert (1 - cut_of(few)) * 400 == pytest.approx(200, abs=20)
 
 
-def test_no_cut_is_tested_that_could_not_pass_or_keeps_under_a_quarter() -> None:
+def test_no_cut_is_tested_that_could_not_pass_or_keeps_under_a_quarter():
     """Two wrong among the surest ten: 59 units would fail by them, 250 of 1,000 do not."""
     wrong = np.arange(1000) < 2
     assert cut_of(wrong) == pytest.approx(0.001)
@@ -235,16 +232,14 @@ def test_no_cut_is_tested_that_could_not_pass_or_keeps_under_a_quarter() -> None
     assert math.isnan(cut_of(np.zeros(58, dtype=bool)))
 
 
-def test_units_of_a_cluster_are_worth_less_than_as_many_alone() -> None:
+def test_units_of_a_cluster_are_worth_less_than_as_many_alone():
     right = np.zeros(120, dtype=bool)
     assert not math.isnan(cut_of(right))
     assert math.isnan(cut_of(right, units=4))  # 30 clusters
     assert not math.isnan(cut_of(np.zeros(240, dtype=bool), units=4))
 
 
-def test_nothing_depends_on_the_order_of_units_or_on_names_of_clusters(
-    rng: np.random.Generator,
-) -> None:
+def test_nothing_depends_on_the_order_of_units_or_on_names_of_clusters(rng):
     confidence, clusters = rng.random(800), np.repeat(np.arange(200), 4)
     wrong = rng.random(800) < 0.1 * (1 - confidence)
     found = promised_cut(confidence, wrong, clusters, 0.9, LEVEL)
@@ -254,7 +249,7 @@ def test_nothing_depends_on_the_order_of_units_or_on_names_of_clusters(
     assert promised_cut(*moved, 0.9, LEVEL) == found
 
 
-def test_equal_confidences_have_one_cut() -> None:
+def test_equal_confidences_have_one_cut():
     right = np.zeros(100, dtype=bool)
     found = promised_cut(np.full(100, 0.9), right, np.arange(100), 0.95, LEVEL)
     assert found.cut == 0.9
@@ -262,14 +257,14 @@ def test_equal_confidences_have_one_cut() -> None:
 
 
 @pytest.mark.parametrize(("target", "level"), [(1.0, 0.05), (0.95, 0.0)])
-def test_nobody_can_promise_all_or_with_certainty(target: float, level: float) -> None:
+def test_nobody_can_promise_all_or_with_certainty(target, level):
     right = np.zeros(100, dtype=bool)
     found = promised_cut(np.linspace(0, 1, 100), right, np.arange(100), target, level)
     assert math.isnan(found.cut)
     assert found.growth == math.inf
 
 
-def test_how_many_more_would_do() -> None:
+def test_how_many_more_would_do():
     sure = np.linspace(1, 0, 40)
     perfect = promised_cut(sure, np.zeros(40, dtype=bool), np.arange(40), 0.95, LEVEL)
     assert 59 <= 40 * perfect.growth < 70
@@ -286,9 +281,7 @@ def test_how_many_more_would_do() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("clusters", "units"), [(60, 1), (60, 4)])
-def test_a_promise_is_broken_in_one_study_of_twenty_at_most(
-    clusters: int, units: int, rng: np.random.Generator
-) -> None:
+def test_a_promise_is_broken_in_one_study_of_twenty_at_most(clusters, units, rng):
     """Synthetic: every label is wrong as often as allowed, whatever the confidence."""
     broken = 0
     for _ in range(300):
@@ -297,3 +290,66 @@ def test_a_promise_is_broken_in_one_study_of_twenty_at_most(
         broken += not math.isnan(promised_cut(rng.random(len(of)), wrong, of, 0.9, LEVEL).cut)
     assert broken <= 300 * LEVEL + 2 * math.sqrt(300 * LEVEL * (1 - LEVEL))
     assert units > 1 or broken > 0  # or nothing was tried
+
+
+# --- The confidence filter: counts by hand, and who has one ---------------------------------------
+SIDES = Scale.from_rubric(load_rubric("stance"))
+
+
+def filtered(ratings: pd.DataFrame, scale: Scale = SIDES, **rule: float) -> pd.DataFrame:
+    found = analyse(ratings, None, [scale], resamples=200, **rule)
+    rows = found.results[found.results["statistic"].str.startswith("confidence_")]
+    return rows.set_index(["statistic", "at"])
+
+
+@pytest.fixture
+def surer_is_better() -> pd.DataFrame:
+    """100 units: sure of .95 on 60, all right; of .8 on 20, 16 right; of .6 on 20, 5 right.
+
+    Strength differs throughout (4 where people say 3): it collapses away. Among the unsure 40, ten
+    are unclear to people, and the grader calls five of those so.
+    """
+    people = ["3"] * 60 + ["1"] * 20 + ["1"] * 10 + ["U"] * 10
+    said = ["4"] * 60 + ["2"] * 16 + ["4"] * 4 + ["4"] * 10 + ["U"] * 5 + ["4"] * 5
+    return graded(said, people, [0.95] * 60 + [0.8] * 20 + [0.6] * 20, SIDES)
+
+
+def test_the_curve_is_what_counting_gives(surer_is_better):
+    rows = filtered(surer_is_better, confidence_cut=0.9)
+    for cut, kept, right in [(0.6, 100, 81), (0.8, 80, 76), (0.9, 60, 60), (0.95, 60, 60)]:
+        coverage = rows.loc[("confidence_coverage", repr(cut))]
+        agreement = rows.loc[("confidence_agreement", repr(cut))]
+        assert (coverage["estimate"], coverage["n_units"]) == (kept / 100, 100)
+        assert agreement["estimate"] == pytest.approx(right / kept)
+        assert agreement["n_units"] == kept
+        assert ("the declared cut" in agreement["note"]) is (cut == 0.9)
+    assert set(rows["subset"]) == {"all|collapsed"}
+
+
+def test_cuts_to_try_are_bounded_and_occur(rng):
+    confidence = rng.random(5000)
+    cuts = candidate_cuts(confidence, 0.9)
+    assert len(cuts) == 21
+    assert set(cuts) - {0.9} <= set(confidence)
+    kept = [(confidence >= cut).mean() for cut in cuts if cut != 0.9]
+    assert np.allclose(np.diff(kept), -0.05, atol=0.001)
+
+
+def test_without_coarser_categories_the_categories_themselves_count():
+    """No affirmative options either: units of one pattern must not be folded into one."""
+    plain = Scale("tone", ("x", "y"))
+    ratings = graded(["x"] * 60 + ["y"] * 60, ["x"] * 120, [0.9] * 60 + [0.6] * 60, plain)
+    rows = filtered(ratings, plain)
+    assert set(rows["subset"]) == {"all"}
+    assert rows.loc[("confidence_agreement", "0.6"), "estimate"] == 0.5
+    assert rows.loc[("confidence_agreement", "0.9"), "estimate"] == 1
+
+
+def test_hard_labels_have_no_such_rows(surer_is_better):
+    assert filtered(surer_is_better.drop(columns="probabilities")).empty
+
+
+def test_a_cut_or_target_outside_0_and_1_is_refused(surer_is_better):
+    for rule, must in (("confidence_cut", "be greater than 0"), ("confidence_target", "be less")):
+        with pytest.raises(InputError, match=f"{rule} is .*; it must {must}"):
+            filtered(surer_is_better, **{rule: 0.0 if "cut" in rule else 1.2})

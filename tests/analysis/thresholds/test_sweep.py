@@ -8,27 +8,41 @@ What is recommended, and whether the interval of a tuned threshold is honest (sy
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.metrics import cohen_kappa_score, f1_score, recall_score
+from sklearn.model_selection import GroupKFold
 
 from benchmarks import calibration as benchmark
-from evenhand.analysis.agreement import coefficients as c
+from evenhand.analysis import Scale, analyse
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.labels.combine import combine_readings, pair_verdicts
+from evenhand.analysis.labels.encoding import encode
+from evenhand.analysis.labels.matrix import LabelMatrix
+from evenhand.analysis.labels.scale import Tuning
+from evenhand.analysis.thresholds.rows import (
+    clusters_labelled,
+    judged_out_of_sample,
+    thresholds_in_force,
+)
 from evenhand.analysis.thresholds.sweep import (
     CURVE_POINTS,
     OBJECTIVES,
-    Candidates,
-    Outcomes,
     advise,
     calibrate,
     draws_needed,
     folds,
+    held_out_thresholds,
     held_out_verdicts,
     sweep,
     threshold_interval,
 )
+from evenhand.study.tables.ratings import validate_ratings
+from tests.analysis.make import ratings_of, rows_of
 
 
 def _objective(y: np.ndarray, verdict: np.ndarray, name: str) -> float:
@@ -46,7 +60,7 @@ def _objective(y: np.ndarray, verdict: np.ndarray, name: str) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OBJECTIVES)
-def test_sweep_is_exact_in_every_resample(rng: np.random.Generator, name: str) -> None:
+def test_sweep_is_exact_in_every_resample(rng, name):
     p = np.round(rng.random(40), 2)
     y = (rng.random(40) < p).astype(np.int8)
     clusters = np.repeat(np.arange(10), 4)
@@ -66,15 +80,7 @@ def test_sweep_is_exact_in_every_resample(rng: np.random.Generator, name: str) -
         assert found.curve.values[row] == pytest.approx(course)
 
 
-def test_the_kappa_of_the_sweep_is_that_of_everywhere_else(rng: np.random.Generator) -> None:
-    tables = rng.integers(0, 4, (500, 2, 2)).astype(float)
-    affirmed, others = tables.sum(axis=2).T
-    kappa = OBJECTIVES["kappa"](Outcomes(tables[:, 0, 0], tables[:, 1, 0], affirmed, others))
-    with np.errstate(invalid="ignore"):
-        assert kappa == pytest.approx(c.cohen_kappa(tables), nan_ok=True)
-
-
-def test_the_default_is_kept_where_it_is_as_good_as_any() -> None:
+def test_the_default_is_kept_where_it_is_as_good_as_any():
     p, y = np.array([0.1, 0.2, 0.8, 0.9] * 5), np.array([0, 0, 1, 1] * 5, dtype=np.int8)
     resamples = Resamples(np.ones(20), 50, np.random.default_rng(1))
     found = sweep(p, y, np.arange(20), resamples, 0.5)["kappa"]
@@ -82,7 +88,7 @@ def test_the_default_is_kept_where_it_is_as_good_as_any() -> None:
     assert found.tuned[0] == 1.0
 
 
-def test_the_interval_holds_every_threshold_with_the_same_verdicts() -> None:
+def test_the_interval_holds_every_threshold_with_the_same_verdicts():
     """Nothing lies between .2 and .8, and no verdict there is ever wrong: all are as good."""
     p, y = np.array([0.1, 0.2, 0.8, 0.9] * 10), np.array([0, 0, 1, 1] * 10, dtype=np.int8)
     resamples = Resamples(np.ones(40), 200, np.random.default_rng(1))
@@ -90,7 +96,7 @@ def test_the_interval_holds_every_threshold_with_the_same_verdicts() -> None:
     assert (found.low, found.high) == (0.2, 0.8)
 
 
-def test_the_curve_is_bounded_and_holds_the_default_and_the_best(rng: np.random.Generator) -> None:
+def test_the_curve_is_bounded_and_holds_the_default_and_the_best(rng):
     p = rng.random(300)
     y = (rng.random(300) < p).astype(np.int8)
     resamples = Resamples(np.ones(300), 20, np.random.default_rng(1))
@@ -102,7 +108,7 @@ def test_the_curve_is_bounded_and_holds_the_default_and_the_best(rng: np.random.
         assert not found.curve.complete
 
 
-def test_too_few_clusters_give_no_interval() -> None:
+def test_too_few_clusters_give_no_interval():
     p, y = np.array([0.1, 0.2, 0.8, 0.9]), np.array([0, 0, 1, 1], dtype=np.int8)
     resamples = Resamples(np.ones(4), 50, np.random.default_rng(1))
     found = threshold_interval(sweep(p, y, np.arange(4), resamples, 0.5)["kappa"], resamples, 4)
@@ -110,10 +116,8 @@ def test_too_few_clusters_give_no_interval() -> None:
     assert found.note == "too_few_clusters"
 
 
-def test_folds_are_those_of_scikit_learn(rng: np.random.Generator) -> None:
+def test_folds_are_those_of_scikit_learn(rng):
     """As even in size, whole in clusters, and ten of them."""
-    from sklearn.model_selection import GroupKFold
-
     clusters = rng.integers(0, 37, 300)
     own = folds(clusters)
     theirs = [len(test) for _, test in GroupKFold(10).split(clusters, groups=clusters)]
@@ -122,19 +126,7 @@ def test_folds_are_those_of_scikit_learn(rng: np.random.Generator) -> None:
     assert set(folds(np.zeros(5, dtype=np.intp))) == {0}
 
 
-def test_no_unit_has_a_say_in_its_own_threshold(rng: np.random.Generator) -> None:
-    """Turning the reference of one cluster round changes no verdict in its fold."""
-    p, clusters = rng.random(200), np.repeat(np.arange(50), 4)
-    reference = (rng.random(200) < p).astype(np.int8)
-    before = held_out_verdicts(p, reference, clusters, 0.5)
-    own = folds(clusters) == folds(clusters)[0]
-    turned = np.where(own, 1 - reference, reference).astype(np.int8)
-    after = held_out_verdicts(p, turned, clusters, 0.5)
-    assert all((before[name][own] == after[name][own]).all() for name in before)
-    assert any((before[name][~own] != after[name][~own]).any() for name in before)
-
-
-def test_units_without_a_reference_are_judged_and_not_tuned_on(rng: np.random.Generator) -> None:
+def test_units_without_a_reference_are_judged_and_not_tuned_on(rng):
     p, clusters = rng.random(100), np.arange(100)
     reference = (p >= 0.3).astype(np.int8)
     reference[::5] = -1
@@ -146,21 +138,9 @@ def test_units_without_a_reference_are_judged_and_not_tuned_on(rng: np.random.Ge
     assert (found[clear] == (p >= 0.3)[clear]).all()
 
 
-def test_a_single_cluster_cannot_be_held_out() -> None:
+def test_a_single_cluster_cannot_be_held_out():
     one = np.zeros(20, dtype=np.intp)
     assert held_out_verdicts(np.linspace(0, 1, 20), np.ones(20, dtype=np.int8), one, 0.5) == {}
-
-
-def test_candidates_count_what_lies_below() -> None:
-    affirmed = np.array([False, True, True])
-    found = Candidates.of(np.array([0.2, 0.9, 0.2]), affirmed, np.arange(3), 0.5)
-    below = zip(*(each.tolist() for each in found.below), strict=True)
-    assert dict(zip(found.thresholds.tolist(), below, strict=True)) == {
-        0.2: (0, 0),
-        0.5: (1, 1),
-        0.9: (1, 1),
-        1.0: (2, 1),
-    }
 
 
 def _interval(low: float, high: float) -> Interval:
@@ -173,6 +153,7 @@ BEATS_CHANCE, CHANCE = _interval(0.3, 0.5), _interval(-0.1, 0.1)
 @pytest.mark.parametrize(
     ("threshold", "gain", "tuned_kappa", "default_kappa", "clusters", "kind"),
     [
+        ((0.4, 0.6), (-0.1, 0.1), BEATS_CHANCE, BEATS_CHANCE, 250, "default"),
         ((0.05, 0.2), (0.01, 0.1), BEATS_CHANCE, BEATS_CHANCE, 250, "tuned"),
         ((0.05, 0.2), (0.01, 0.1), BEATS_CHANCE, CHANCE, 250, "tuned"),
         ((0.05, 0.2), (0.0, 0.1), BEATS_CHANCE, BEATS_CHANCE, 250, "default"),
@@ -183,14 +164,7 @@ BEATS_CHANCE, CHANCE = _interval(0.3, 0.5), _interval(-0.1, 0.1)
         ((0.9, 1.0), (0.1, 0.2), CHANCE, BEATS_CHANCE, 250, "default"),
     ],
 )
-def test_what_is_recommended(
-    threshold: tuple[float, float],
-    gain: tuple[float, float],
-    tuned_kappa: Interval,
-    default_kappa: Interval,
-    clusters: int,
-    kind: str,
-) -> None:
+def test_what_is_recommended(threshold, gain, tuned_kappa, default_kappa, clusters, kind):
     found = advise(
         _interval(*threshold), 0.5, _interval(*gain), tuned_kappa, default_kappa, clusters
     )
@@ -198,12 +172,7 @@ def test_what_is_recommended(
     assert (found.threshold == 0.5) == (kind != "tuned")
 
 
-def test_the_default_stays_where_nothing_is_better() -> None:
-    best = Interval(0.5, 0.4, 0.6)
-    assert advise(best, 0.5, CHANCE, BEATS_CHANCE, BEATS_CHANCE, 250).kind == "default"
-
-
-def test_a_share_of_draws_resolves_so_much() -> None:
+def test_a_share_of_draws_resolves_so_much():
     """By listing the shares: some step lies between the threshold and the nearer end."""
     for threshold in (0.05, 0.1, 0.25, 0.3, 0.5, 0.8, 0.9):
         enough = next(
@@ -212,7 +181,7 @@ def test_a_share_of_draws_resolves_so_much() -> None:
         assert draws_needed(threshold) == enough
 
 
-def test_a_threshold_tuned_on_noise_is_not_recommended(rng: np.random.Generator) -> None:
+def test_a_threshold_tuned_on_noise_is_not_recommended(rng):
     p, reference = rng.random(100), (rng.random(100) < 0.5).astype(np.int8)
     resamples = Resamples(np.ones(100), 300, np.random.default_rng(1))
     found = calibrate(p, reference, np.arange(100), resamples, 100, 0.5)["kappa"]
@@ -225,15 +194,13 @@ def test_a_threshold_tuned_on_noise_is_not_recommended(rng: np.random.Generator)
 
 
 @pytest.mark.slow
-def test_the_optimum_of_the_population_is_where_sampling_puts_it() -> None:
+def test_the_optimum_of_the_population_is_where_sampling_puts_it():
     """0.1 by construction, and by the kappa of a million units (not where half are affirmed)."""
     population = benchmark.Population("large", 2.0, 0.4, 1_000_000)
     p, y, clusters = benchmark.simulate(population, np.random.default_rng(2))
     resamples = Resamples(np.ones(len(p)), 1, np.random.default_rng(3))
     at = np.quantile(p, np.linspace(0, 1, 200))
     coarse = at[np.maximum(np.searchsorted(at, p, side="right") - 1, 0)]
-    from evenhand.analysis.thresholds.sweep import sweep
-
     found = sweep(coarse, y, clusters, resamples, 0.5)["kappa"].threshold[0]
     assert found == pytest.approx(0.1, abs=0.02)
     near = np.abs(p - 0.1) < 0.005
@@ -242,7 +209,7 @@ def test_the_optimum_of_the_population_is_where_sampling_puts_it() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["250 pairs", "250 pairs, steps of 0.05"])
-def test_the_interval_holds_the_optimum(name: str) -> None:
+def test_the_interval_holds_the_optimum(name):
     """40 of the benchmark's studies; it has 500 of each kind."""
     population = next(of for of in benchmark.POPULATIONS if of.name == name)
     found = benchmark.run_population(population, range(40), 200, benchmark.SEED)[population]
@@ -252,7 +219,311 @@ def test_the_interval_holds_the_optimum(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("objective", ["kappa", "agreement", "prevalence"])
-def test_a_grader_without_information_is_never_tuned(objective: str) -> None:
+def test_a_grader_without_information_is_never_tuned(objective):
     nothing = benchmark.Population("", 0.0, 0.3, 250, objective=objective)
     found = benchmark.run_population(nothing, range(30), 200, benchmark.SEED)[nothing]
     assert found.advice["default"] + found.advice["not_identifiable"] >= 29
+
+
+# --- The rows of tuned thresholds, and thresholds in force ----------------------------------------
+YES = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}))
+
+
+@pytest.fixture
+def tuned(rng: np.random.Generator) -> pd.DataFrame:
+    """A grader whose probabilities say yes from .1 up, two people, a grader with hard labels."""
+    truth = rng.random(300) < 0.4
+    p = np.where(truth, rng.uniform(0.1, 1.0, 300), rng.uniform(0.0, 0.12, 300))
+    flips = rng.random((300, 2)).T < 0.1
+    said = {"ann": truth != flips[0], "ben": truth != flips[1], "hard": truth, "prob": p >= 0.5}
+    labels = {who: np.where(yes, "y", "n") for who, yes in said.items()}
+    ratings = ratings_of(labels, ["hard", "prob"], {"prob": p})
+    return ratings.assign(unit_id=ratings["unit_id"].str.replace("u00", "u"))
+
+
+@pytest.mark.slow
+def test_threshold_rows(tuned):
+    results = analyse(tuned, None, [YES], resamples=300).results
+    rows = rows_of(results, "threshold").set_index(["rater_a", "at"])
+    assert set(rows.index) == {(who, at) for who in ("humans", "hard") for at in OBJECTIVES}
+    chosen = rows.loc[("hard", "kappa"), "estimate"]
+    assert 0.1 <= chosen <= 0.13
+    assert rows.loc[("hard", "kappa"), "low"] <= chosen <= rows.loc[("hard", "kappa"), "high"]
+    tied = tuned[tuned["rater_kind"] == "human"].groupby("unit_id")["label"].nunique().gt(1).sum()
+    assert f"{tied} tied units left out" in rows.loc[("humans", "kappa"), "note"]
+    assert rows.loc[("humans", "kappa"), "n_units"] == 300 - tied
+
+    at = rows_of(results, "cohen_kappa_at_threshold").set_index(["rater_a", "at"])
+    labels = tuned.pivot(index="unit_id", columns="rater_id", values="label")
+    p = tuned[tuned["rater_id"] == "prob"].set_index("unit_id")["p_positive"]
+    for threshold in (0.5, chosen):
+        expected = cohen_kappa_score(labels["hard"] == "y", p >= threshold)
+        assert at.loc[("hard", repr(float(threshold))), "estimate"] == pytest.approx(expected)
+    f1 = rows_of(results, "f1_at_threshold", "hard")
+    best = rows.loc[("hard", "f1"), "estimate"]
+    expected = [f1_score(labels["hard"] == "y", p >= at) for at in (0.5, best)]
+    assert f1.set_index("at")["estimate"].loc[["0.5", repr(float(best))]].tolist() == expected
+
+
+@pytest.mark.slow
+def test_tuning_is_judged_held_out(tuned):
+    """Against `hard` the right threshold is far from .5; any nine tenths of the data show it."""
+    results = analyse(tuned, None, [YES], resamples=300).results
+    gain = rows_of(results, "threshold_held_out_gain").set_index(["rater_a", "at"])
+    row = gain.loc[("hard", "kappa")]
+    assert 0.2 < row["low"] < row["estimate"] < row["high"]
+    assert row["note"] == "the tuned threshold wins held out"
+
+
+@pytest.mark.slow
+def test_a_reference_without_variation_has_no_threshold(tuned):
+    tuned.loc[tuned["rater_id"] == "hard", "label"] = "y"
+    results = analyse(tuned, None, [YES], resamples=50).results
+    rows = rows_of(results, "threshold", "hard")
+    assert rows["estimate"].isna().all()
+    assert (rows["note"] == "no_variation").all()
+
+
+@pytest.mark.slow
+def test_the_recommendation_stands_in_a_row(tuned):
+    results = analyse(tuned, None, [YES], resamples=300).results
+    rows = rows_of(results, "threshold_recommended").set_index(["rater_a", "at"])
+    row = rows.loc[("hard", "kappa")]
+    assert row["note"] == "tuned; wins held out"
+    assert 0.1 <= row["estimate"] <= 0.13
+    assert row["low"] <= row["estimate"] <= row["high"] < 0.5
+    few = tuned[tuned["unit_id"] < "u020"]
+    results = analyse(few, None, [YES], resamples=300).results
+    rows = rows_of(results, "threshold_recommended")
+    assert rows["note"].str.startswith("not_identifiable; fewer than 30 clusters").all()
+    assert (rows["estimate"] == 0.5).all()
+
+
+@pytest.mark.slow
+def test_the_ceiling_is_judged_with_thresholds_from_other_folds(tuned):
+    """Near the difference at the tuned threshold on all units, far above that at the default."""
+    results = analyse(tuned, None, [YES], resamples=300).results
+    ours = results[(results["rater_a"] == "humans") & (results["rater_b"] == "prob")]
+    rows = ours.set_index(["statistic", "subset", "at"])
+    held_out = rows.loc[("human_ceiling_difference_held_out", "all|binary", "kappa")]
+    at_default = rows.loc[("human_ceiling_difference", "all|binary", "")]
+    chosen = rows.loc[("threshold", "all|binary", "kappa"), "estimate"]
+    own = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}), thresholds={"prob": chosen})
+    retuned = analyse(tuned, None, [own], resamples=300).results
+    retuned = retuned[(retuned["rater_a"] == "humans") & (retuned["rater_b"] == "prob")]
+    in_sample = retuned.set_index(["statistic", "subset", "at"]).loc[
+        ("human_ceiling_difference", "all|binary", "")
+    ]
+    assert at_default["estimate"] + 0.1 < held_out["estimate"]
+    assert held_out["estimate"] == pytest.approx(in_sample["estimate"], abs=0.03)
+    assert held_out["low"] < held_out["estimate"] < held_out["high"]
+    kappa = rows.loc[("cohen_kappa_held_out", "all|binary", "kappa"), "estimate"]
+    people = results.set_index(["statistic", "rater_a", "rater_b", "subset"]).loc[
+        ("cohen_kappa", "humans", "", "all|binary"), "estimate"
+    ]
+    assert kappa - people == pytest.approx(held_out["estimate"])
+
+
+def test_the_curve_passes_through_the_figures_at_the_thresholds(tuned):
+    results = analyse(tuned, None, [YES], resamples=100).results
+    curve = rows_of(results, "threshold_curve_kappa").set_index("at")
+    assert set(curve["rater_a"]) == {"humans"}
+    assert 10 < len(curve) <= 47
+    at = rows_of(results, "cohen_kappa_at_threshold", "humans").set_index("at")
+    for column in ("estimate", "low", "high"):
+        assert curve.loc["0.5", column] == pytest.approx(at.loc["0.5", column])
+
+
+def test_one_person_is_a_reference_and_named(tuned):
+    results = analyse(tuned[tuned["rater_id"] != "ben"], None, [YES], resamples=50).results
+    rows = rows_of(results, "threshold", "humans")
+    assert (rows["n_units"] == 300).all()
+    assert rows["note"].str.contains("against the one person, ann").all()
+
+
+PAIRS = tuple(f"p{n:02d}" for n in range(60))
+TUNED_ON = frozenset(PAIRS[:40])
+
+
+def tuned_scale(threshold: float = 0.12, **about: object) -> Scale:
+    """The grader `g` with a threshold tuned on 40 of 60 pairs."""
+    tuning = {"clusters": TUNED_ON, "objective": "kappa", "reference": "humans", "instead_of": 0.5}
+    return replace(YES, thresholds={"g": threshold}, tunings={"g": Tuning(**(tuning | about))})
+
+
+@pytest.fixture
+def tables(rng: np.random.Generator) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """60 pairs of two responses: two people, a grader whose best threshold is about .1, and one
+    with hard labels that both people's labels have nothing to do with.
+    """
+    units = pd.DataFrame(
+        [
+            {"unit_id": f"{pair}|m|{side}", "cluster_id": pair, "subject": "m", "side": side}
+            for pair in PAIRS
+            for side in "ab"
+        ]
+    ).assign(topic=lambda frame: frame["cluster_id"].str[-1])
+    truth, n = rng.random(120) < 0.4, 120
+    p = np.where(truth, rng.uniform(0.08, 1.0, n), rng.uniform(0.0, 0.12, n))
+    said = {who: truth != (rng.random(n) < 0.1) for who in ("ann", "ben")}
+    said |= {"g": p >= 0.5, "hard": rng.random(n) < 0.5}
+    labels = {who: np.where(yes, "y", "n") for who, yes in said.items()}
+    ratings = ratings_of(labels, ["g", "hard"], {"g": p})
+    names = units["unit_id"].to_numpy()[ratings["unit_id"].str[1:].astype(int)]
+    return ratings.assign(rubric="tone", unit_id=names), units
+
+
+def matrix(tables: tuple[pd.DataFrame, pd.DataFrame], scale: Scale) -> LabelMatrix:
+    ratings, units = tables
+    return encode(combine_readings(validate_ratings(ratings), scale), scale, units)
+
+
+def test_verdicts_are_held_out_where_the_threshold_was_tuned_and_only_there(tables):
+    labels = matrix(tables, tuned_scale())
+    judged = judged_out_of_sample(labels)
+    g = labels.raters.index("g")
+    seen = labels.pair < 40
+    assert (judged.thresholds[~seen, g] == 0.12).all()
+    assert (judged.thresholds[seen, g] != 0.12).any()
+    assert (np.delete(judged.thresholds, g, 1) == np.delete(labels.thresholds, g, 1)).all()
+    assert (judged.codes == labels.codes).all()
+
+    # By hand: people's majority on the 40 pairs, each fold without its own.
+    people = labels.verdicts[:, :2].sum(axis=1)
+    majority = np.where(seen & (people != 1), people == 2, -1).astype(np.int8)
+    by_hand = held_out_thresholds(labels.positive[:, g], majority, labels.clusters, 0.5)["kappa"]
+    assert (judged.thresholds[seen, g] == by_hand[seen]).all()
+    verdicts = (labels.positive[:, g] >= np.where(seen, by_hand, 0.12)).astype(int)
+    assert (judged.verdicts[:, g] == verdicts).all()
+
+
+def test_no_label_has_a_say_in_the_verdict_on_its_own_pair(tables):
+    before = judged_out_of_sample(matrix(tables, tuned_scale()))
+    own = folds(before.clusters) == folds(before.clusters)[0]
+    ratings, units = tables
+    mine = {unit for unit, is_own in zip(sorted(units["unit_id"]), own, strict=True) if is_own}
+    turn = ratings["unit_id"].isin(mine) & ratings["rater_kind"].eq("human")
+    turned = ratings.assign(
+        label=ratings["label"].where(~turn, ratings["label"].map({"y": "n", "n": "y"}))
+    )
+    after = judged_out_of_sample(matrix((turned, units), tuned_scale()))
+    g = before.raters.index("g")
+    assert (before.thresholds[own, g] == after.thresholds[own, g]).all()
+    assert (before.thresholds[~own, g] != after.thresholds[~own, g]).any()
+
+
+def test_labels_that_came_later_have_no_say_either(tables):
+    """The pairs that a threshold was not tuned on are there to judge it, not to tune it anew."""
+    ratings, units = tables
+    later = ratings["unit_id"].str[:3].isin(PAIRS[40:]) & ratings["rater_kind"].eq("human")
+    turned = ratings.assign(label=ratings["label"].where(~later, "y"))
+    before, after = (
+        judged_out_of_sample(matrix((each, units), tuned_scale())) for each in (ratings, turned)
+    )
+    assert (before.thresholds == after.thresholds).all()
+
+
+def test_both_responses_of_a_pair_are_judged_alike(tables):
+    labels = judged_out_of_sample(matrix(tables, tuned_scale()))
+    g = labels.raters.index("g")
+    a, b = (labels.thresholds[labels.side == side, g] for side in (0, 1))
+    assert (a == b).all()
+    assert (pair_verdicts(labels).thresholds[:, g] == a).all()
+
+
+def test_a_threshold_tuned_to_a_rater_is_held_out_to_that_rater(tables):
+    to_people = judged_out_of_sample(matrix(tables, tuned_scale()))
+    to_hard = judged_out_of_sample(matrix(tables, tuned_scale(reference="hard")))
+    assert (to_people.thresholds != to_hard.thresholds).any()
+    # Where that rater does not count any more, people's majority takes the place.
+    ratings, units = tables
+    gone = (ratings[ratings["rater_id"] != "hard"], units)
+    left = judged_out_of_sample(matrix(gone, tuned_scale(reference="hard")))
+    g = to_people.raters.index("g")
+    assert (left.thresholds[:, left.raters.index("g")] == to_people.thresholds[:, g]).all()
+
+
+def test_what_is_tuned_on_has_a_probability_and_a_label_of_the_reference(tables):
+    ratings, units = tables
+    silent = ratings["rater_id"].eq("g") & ratings["unit_id"].str.startswith("p03")
+    nobody = ratings["rater_kind"].eq("human") & ratings["unit_id"].str.startswith("p05")
+    tied = ratings["rater_id"].eq("ann") & ratings["unit_id"].str.startswith("p07")
+    split = ratings["rater_id"].eq("ben") & ratings["unit_id"].str.startswith("p07")
+    some = ratings.assign(label=ratings["label"].mask(tied, "y").mask(split, "n"))
+    labels = matrix((some[~silent & ~nobody], units), YES)
+    g = labels.raters.index("g")
+    assert clusters_labelled(labels, g, "humans") == set(PAIRS) - {"p03", "p05"}
+    assert clusters_labelled(labels, g, "hard") == set(PAIRS) - {"p03"}
+
+
+def test_every_threshold_says_where_it_comes_from(tables):
+    declared = replace(YES, thresholds={"g": 0.12})
+    found = {
+        each.origin: each
+        for scale in (YES, declared, tuned_scale())
+        for each in thresholds_in_force(matrix(tables, scale))
+    }
+    assert {each.threshold for each in found.values()} == {0.5, 0.12}
+    assert [each.provenance for each in found.values()] == [
+        "default",
+        "declared",
+        "tuned on 40 pairs to match people by kappa",
+    ]
+    assert [each.note for each in found.values()][:2] == ["", ""]
+    assert found["tuned"].note == (
+        "tone: The threshold of g (0.12) was tuned on 40 pairs to match people by kappa. Its "
+        "verdicts on these pairs come from thresholds tuned on other pairs."
+    )
+
+
+@pytest.mark.slow
+def test_rows_on_other_clusters_speak_of_the_same_verdicts(tables):
+    """The sensitivity line differs in its intervals only."""
+    settings = {"resamples": 100, "sensitivity_cluster": "topic"}
+    rows = analyse(*tables, [tuned_scale()], **settings).results
+    mine = rows[(rows["rater_b"] == "g") & (rows["subset"] == "all|binary")]
+    mine = rows_of(mine, "human_ceiling_difference").set_index("at")
+    assert mine.loc["", "estimate"] == mine.loc["cluster=topic", "estimate"]
+    assert mine.loc["", "low"] != mine.loc["cluster=topic", "low"]
+
+
+@pytest.mark.slow
+def test_slices_are_judged_out_of_sample_too(tables):
+    """Where all pairs were tuned on, the slices' figures are not those in sample."""
+    everywhere = tuned_scale(clusters=frozenset(PAIRS))
+    found = []
+    for scale in (everywhere, replace(everywhere, tunings={})):
+        rows = analyse(*tables, [scale], resamples=50, slices=["topic"]).results
+        mine = rows[(rows["rater_b"] == "g") & rows["subset"].str.fullmatch(r"topic=\d\|binary")]
+        mine = mine[mine["statistic"].isin(["cohen_kappa", "observed_agreement"])]
+        found.append(mine.set_index(["statistic", "subset"])["estimate"])
+    assert len(found[0]) > 3
+    assert (found[0] - found[1]).abs().max() > 0
+
+
+@pytest.mark.slow
+def test_verdicts_are_audited_before_a_threshold_is_written_as_after(tables):
+    """So that writing it neither betters nor worsens the verdict that advised it."""
+    ratings, units = tables
+    hard_aside = ratings[ratings["rater_id"] != "hard"]
+    seen = hard_aside.assign(
+        # Easier where the topic is 0 to 4: a bias that is found at any threshold.
+        p_positive=hard_aside["p_positive"] ** np.where(hard_aside["unit_id"].str[2] < "5", 0.2, 1)
+    )
+    usual = analyse(seen, units, [YES], resamples=100, slices=["topic"]).results
+    written = tuned_scale(clusters=frozenset(PAIRS))
+    after = analyse(seen, units, [written], resamples=100, slices=["topic"]).results
+    audited = after[after["statistic"].str.startswith("bias_") & after["rater_b"].eq("g")]
+    audited = audited[audited["statistic"].str.contains("side|slice")]
+    place = ["statistic", "subset", "at"]
+    before = usual[usual["statistic"].str.contains("_held_out") & usual["rater_b"].eq("g")]
+    before = before.assign(statistic=before["statistic"].str.replace("_held_out", ""))
+    joined = audited.merge(before, on=place, suffixes=("", "_before"))
+    assert len(joined) == len(audited) >= 2 * 6
+    for figure in ("estimate", "low", "high", "n_units"):
+        pd.testing.assert_series_equal(
+            joined[figure], joined[f"{figure}_before"], check_names=False
+        )
+    plain = usual[usual["statistic"].eq("bias_slice") & usual["rater_b"].eq("g")]
+    own = before[before["statistic"].eq("bias_slice")]
+    assert (plain["estimate"].to_numpy() != own["estimate"].to_numpy()).any()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import beta
 from statsmodels.stats.inter_rater import cohens_kappa
 
 from benchmarks import drift
@@ -20,11 +21,12 @@ from evenhand.analysis.verdicts.drift import (
 )
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
 from evenhand.study.tables.ratings import validate_ratings
+from tests.analysis.make import ratings_of
 
 SCALE = Scale("r", ("no", "yes"), affirmative=frozenset({"yes"}))
 VERSIONS = Versions("before", "after")
 SETTINGS, RULE = AnalysisSettings(resamples=300), DecisionSettings()
-PEOPLE = ("ann", "ben")
+PEOPLE, GRADERS = ("ann", "ben"), ("before", "after")
 
 
 def said(units: int, keep: dict[str, float], prevalence: float = 0.5, seed: int = 3) -> dict:
@@ -36,19 +38,14 @@ def said(units: int, keep: dict[str, float], prevalence: float = 0.5, seed: int 
 
 def table(labels: dict) -> pd.DataFrame:
     """Ratings of labels by rater; None is no answer."""
-    rows = [
-        {
-            "unit_id": f"u{n:03}",
-            "rater_id": who,
-            "rater_kind": "human" if who in PEOPLE else "model",
-            "rubric": "r",
-            "label": "" if yes is None else ("yes" if yes else "no"),
-            "unscored_reason": "refused" if yes is None else "",
-        }
-        for who, given in labels.items()
-        for n, yes in enumerate(given)
-    ]
-    return validate_ratings(pd.DataFrame(rows))
+    words = {True: "yes", False: "no", None: ""}
+    given = {
+        who: [words[yes if yes is None else bool(yes)] for yes in own]
+        for who, own in labels.items()
+    }
+    ratings = ratings_of(given, GRADERS).assign(rubric="r")
+    ratings["unscored_reason"] = np.where(ratings["label"] == "", "refused", "")
+    return validate_ratings(ratings)
 
 
 def judged(labels: dict, units: pd.DataFrame | None = None, **rule: float) -> Drift:
@@ -62,7 +59,7 @@ def kappa(first: np.ndarray, second: np.ndarray) -> float:
 
 
 @pytest.mark.slow
-def test_the_change_and_its_bounds_are_those_of_another_implementation() -> None:
+def test_the_change_and_its_bounds_are_those_of_another_implementation():
     keep = dict.fromkeys(("ann", "ben", "before"), 0.9) | {"after": 0.75}
     labels = said(60, keep)
     rows = drift_rows(
@@ -78,22 +75,18 @@ def test_the_change_and_its_bounds_are_those_of_another_implementation() -> None
     without = np.array([change(np.delete(everywhere, n)) for n in everywhere])
     apart = 59 * (without.mean() - without)
     row = rows.get("drift", "before", "after")
-    assert row is not None
     assert row["estimate"] == pytest.approx(change(everywhere))
     # Where many labels changed the bound at the null is near that about the estimate.
     assert row["low"] == pytest.approx(row["estimate"] - reach(apart, LEVEL), abs=0.02)
     assert row["high"] == pytest.approx(row["estimate"] + reach(-apart, LEVEL), abs=0.02)
 
 
-GRADERS = ("before", "after")
-
-
-def test_few_clusters_do_not_show_that_a_grader_is_unchanged() -> None:
+def test_few_clusters_do_not_show_that_a_grader_is_unchanged():
     """Twenty clusters of three units, of the thirty that are needed, however wide the margin."""
     labels = said(60, dict.fromkeys((*PEOPLE, "before"), 0.99))
     labels["after"] = labels["before"]
     clusters = [f"c{n // 3}" for n in range(60)]
-    units = pd.DataFrame({"unit_id": [f"u{n:03}" for n in range(60)], "cluster_id": clusters})
+    units = pd.DataFrame({"unit_id": [f"u{n:05d}" for n in range(60)], "cluster_id": clusters})
     found = judged(labels, units, drift_margin=0.5)
     assert found.verdict == "cannot_tell"
     assert "20 clusters are too few to recommend on: label 10 more clusters" in found.sentence
@@ -101,7 +94,7 @@ def test_few_clusters_do_not_show_that_a_grader_is_unchanged() -> None:
 
 
 @pytest.mark.parametrize("weights", ["linear", "quadratic"])
-def test_on_an_ordered_scale_kappa_is_weighted(weights: str) -> None:
+def test_on_an_ordered_scale_kappa_is_weighted(weights):
     rng = np.random.default_rng(2)
     truth = rng.integers(0, 5, 80)
     codes = {
@@ -124,15 +117,13 @@ def test_on_an_ordered_scale_kappa_is_weighted(weights: str) -> None:
     assert row["low"] < row["estimate"] < row["high"]
 
 
-def test_beside_it_stand_the_agreement_of_both_and_the_change_of_the_rate() -> None:
+def test_beside_it_stand_the_agreement_of_both_and_the_change_of_the_rate():
     labels = said(120, dict.fromkeys((*PEOPLE, "before"), 0.9) | {"after": 0.8})
     given = table(labels)
     rows = drift_rows(paired_labels(given, None, SCALE, VERSIONS), VERSIONS, SETTINGS, RULE, 7)
     same = rows.get("observed_agreement", "before", "after")
-    assert same is not None
     assert same["estimate"] == np.mean(labels["before"] == labels["after"])
     rate = rows.get("rate_change", "before", "after", "all|binary")
-    assert rate is not None
     assert rate["estimate"] == pytest.approx(labels["after"].mean() - labels["before"].mean())
 
 
@@ -144,7 +135,7 @@ def test_beside_it_stand_the_agreement_of_both_and_the_change_of_the_rate() -> N
         (60, 0.98, "cannot_tell", "Label about"),
     ],
 )
-def test_a_verdict(units: int, after: float, verdict: str, says: str) -> None:
+def test_a_verdict(units, after, verdict, says):
     labels = said(units, dict.fromkeys((*PEOPLE, "before"), 0.95))
     noise = said(units, {"after": after}, seed=9)["after"]
     truth = said(units, {"truth": 1.0}, seed=9)["truth"]
@@ -154,14 +145,14 @@ def test_a_verdict(units: int, after: float, verdict: str, says: str) -> None:
     assert bool(found.more_clusters) == (verdict == "cannot_tell")
 
 
-def test_a_better_grader_has_changed_too() -> None:
+def test_a_better_grader_has_changed_too():
     labels = said(300, dict.fromkeys(PEOPLE, 0.97) | {"before": 0.7, "after": 0.97})
     found = judged(labels)
     assert found.verdict == "changed"
     assert "more than it did, by more than 0.1 kappa" in found.sentence
 
 
-def test_the_number_of_units_it_asks_for_decides() -> None:
+def test_the_number_of_units_it_asks_for_decides():
     """Advice on a grader that repeats itself; its bound is what may have changed unseen."""
 
     def repeated(units: int) -> Drift:
@@ -174,12 +165,10 @@ def test_the_number_of_units_it_asks_for_decides() -> None:
     assert repeated(50 + first.more_clusters + 5).verdict == "unchanged"
 
 
-def test_where_few_units_changed_their_share_bounds_the_change() -> None:
+def test_where_few_units_changed_their_share_bounds_the_change():
     """Of 100 units 2 changed for the worse, none for the better: at most 7.3% and 3.8% can do so,
     each worth 1 / .5 of kappa, as people say yes to half of the units.
     """
-    from scipy.stats import beta
-
     labels = said(100, dict.fromkeys((*PEOPLE, "before"), 0.95))
     people = (labels["ann"] == labels["ben"]) & (labels["ann"] == labels["before"])
     after = labels["before"].copy()
@@ -194,7 +183,7 @@ def test_where_few_units_changed_their_share_bounds_the_change() -> None:
     assert 0 < row["high"] < beta.ppf(1 - LEVEL, 1, 100) / apart
 
 
-def test_missing_answers_are_a_change_and_a_few_a_doubt() -> None:
+def test_missing_answers_are_a_change_and_a_few_a_doubt():
     labels = said(200, dict.fromkeys((*PEOPLE, "before"), 0.95))
     after = list(labels["before"])
     gone = judged(labels | {"after": [None] * 60 + after[60:]})
@@ -209,21 +198,21 @@ def test_missing_answers_are_a_change_and_a_few_a_doubt() -> None:
     )
 
 
-def test_a_grader_that_never_agreed_has_nothing_to_lose() -> None:
+def test_a_grader_that_never_agreed_has_nothing_to_lose():
     labels = said(400, dict.fromkeys(PEOPLE, 0.95) | {"before": 0.5})
     found = judged(labels | {"after": labels["before"]})
     assert found.verdict == "cannot_tell"
     assert "Below 0.1 it has too little agreement to lose." in found.sentence
 
 
-def test_nothing_but_one_label() -> None:
+def test_nothing_but_one_label():
     always = np.ones(100, dtype=bool)
     found = judged(dict.fromkeys((*PEOPLE, "before", "after"), always))
     assert (found.verdict, found.more_clusters) == ("cannot_tell", 0)
     assert "The change is undefined (no variation)." in found.sentence
 
 
-def test_few_labels_of_the_rarer_kind_decide_nothing() -> None:
+def test_few_labels_of_the_rarer_kind_decide_nothing():
     labels = said(300, dict.fromkeys((*PEOPLE, "before"), 0.999), prevalence=0.015)
     found = judged(labels | {"after": labels["before"]})
     assert found.verdict == "cannot_tell"
@@ -231,18 +220,18 @@ def test_few_labels_of_the_rarer_kind_decide_nothing() -> None:
     assert found.more_clusters > 100
 
 
-def test_too_few_shared_units() -> None:
+def test_too_few_shared_units():
     labels = said(20, dict.fromkeys((*PEOPLE, "before", "after"), 0.95))
     found = judged(labels)
     assert "People share fewer than 30 units with both versions." in found.sentence
     assert [row["statistic"] for row in found.rows] == ["drift_answered"]
 
 
-def test_clusters_count_as_one_each() -> None:
+def test_clusters_count_as_one_each():
     labels = said(50, dict.fromkeys((*PEOPLE, "before"), 0.95) | {"after": 0.8})
     alone = next(r for r in judged(labels).rows if r["statistic"] == "drift")
     four = {who: np.repeat(given, 4) for who, given in labels.items()}
-    ids = [f"u{n:03}" for n in range(200)]
+    ids = [f"u{n:05d}" for n in range(200)]
     units = pd.DataFrame({"unit_id": ids, "cluster_id": [str(n // 4) for n in range(200)]})
     found = judged(four, units)
     row = next(r for r in found.rows if r["statistic"] == "drift")
@@ -253,7 +242,7 @@ def test_clusters_count_as_one_each() -> None:
     assert "200 units in 50 clusters" in found.sentence
 
 
-def test_probabilities_are_read_at_one_threshold() -> None:
+def test_probabilities_are_read_at_one_threshold():
     """Both versions at the grader's: the same probabilities are the same verdicts."""
     labels = said(150, dict.fromkeys((*PEOPLE, "before"), 0.95))
     given = table(labels | {"after": labels["before"]})
@@ -269,7 +258,7 @@ def test_probabilities_are_read_at_one_threshold() -> None:
 
 
 @pytest.mark.slow
-def test_whole_clusters_that_fail_are_not_called_unchanged() -> None:
+def test_whole_clusters_that_fail_are_not_called_unchanged():
     """Of 30 studies whose grader lost the margin, by failing clusters of 30 or 2 units: within the
     level and three standard errors.
     """

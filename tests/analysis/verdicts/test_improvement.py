@@ -54,7 +54,7 @@ def chosen(found: LabelMatrix, names: Sequence[str], clusters: int = 120):
     return choose(OLD, names, [str(n) for n in range(clusters)], labels_of, RULE), asked
 
 
-def test_the_better_half_goes_on_to_more_clusters() -> None:
+def test_the_better_half_goes_on_to_more_clusters():
     shares = {OLD: 0.7, **{f"new{n:02}": 0.55 + 0.02 * n for n in range(7)}, "new07": 0.95}
     choice, asked = chosen(labels(shares), [name for name in shares if name != OLD])
     assert choice.best == "new07"
@@ -64,13 +64,13 @@ def test_the_better_half_goes_on_to_more_clusters() -> None:
     assert choice.gain > 0
 
 
-def test_where_none_is_better_than_the_old_one_none_is_chosen() -> None:
+def test_where_none_is_better_than_the_old_one_none_is_chosen():
     choice, _ = chosen(labels({OLD: 0.9, "new00": 0.6, "new01": 0.7}), ["new00", "new01"])
     assert choice.best == ""
     assert math.isnan(choice.gain)
 
 
-def test_a_grader_that_answers_only_what_is_easy_comes_last() -> None:
+def test_a_grader_that_answers_only_what_is_easy_comes_last():
     found = labels({OLD: 0.6, "new00": 1.0, "new01": 0.9})
     codes = found.codes.copy()
     codes[::4, found.raters.index("new00")] = -1
@@ -78,7 +78,7 @@ def test_a_grader_that_answers_only_what_is_easy_comes_last() -> None:
     assert choice.best == "new01"
 
 
-def test_a_score_is_the_mean_kappa_with_people() -> None:
+def test_a_score_is_the_mean_kappa_with_people():
     found = labels({OLD: 0.7})
     own, people = found.codes[:, found.raters.index(OLD)], found.codes[:, :PEOPLE]
     score = score_of(found, OLD)
@@ -88,7 +88,7 @@ def test_a_score_is_the_mean_kappa_with_people() -> None:
     assert math.isnan(score_of(found, "unknown").kappa)
 
 
-def test_a_gain_is_the_difference_of_the_mean_kappas_with_its_bounds_at_the_level() -> None:
+def test_a_gain_is_the_difference_of_the_mean_kappas_with_its_bounds_at_the_level():
     found = labels({OLD: 0.6, NEW: 0.9})
     gain = prove(found, OLD, NEW, RULE, look=1)
     own = {name: found.codes[:, found.raters.index(name)] for name in (OLD, NEW)}
@@ -106,7 +106,7 @@ def test_a_gain_is_the_difference_of_the_mean_kappas_with_its_bounds_at_the_leve
     assert (back.low, back.high) == pytest.approx((-gain.high, -gain.low), abs=1e-3)
 
 
-def test_each_further_reading_costs_level_until_none_is_left() -> None:
+def test_each_further_reading_costs_level_until_none_is_left():
     found, declared = labels({OLD: 0.6, NEW: 0.9}), RULE.model_copy(update={"looks": 1})
     first, third = (prove(found, OLD, NEW, RULE, look=look) for look in (1, 3))
     assert third.level < first.level
@@ -124,14 +124,14 @@ def test_each_further_reading_costs_level_until_none_is_left() -> None:
         (60, {"min_rarer": 50}, "a label other than the commonest"),
     ],
 )
-def test_better_needs_the_labels_that_a_verdict_needs(units: int, rule: dict, why: str) -> None:
+def test_better_needs_the_labels_that_a_verdict_needs(units, rule, why):
     found = labels({OLD: 0.5, NEW: 1.0}, units)
     gain = prove(found, OLD, NEW, RULE.model_copy(update=rule), look=1)
     assert gain.outcome == "not_shown"
     assert why in gain.sentence
 
 
-def test_better_needs_answers() -> None:
+def test_better_needs_answers():
     found = labels({OLD: 0.5, NEW: 1.0})
     codes = found.codes.copy()
     codes[::5, found.raters.index(NEW)] = -1
@@ -140,7 +140,7 @@ def test_better_needs_answers() -> None:
     assert "It answered 80% of the units, and 90% is needed." in gain.sentence
 
 
-def test_a_proof_is_likelier_the_larger_the_gain_and_the_more_clusters_it_has() -> None:
+def test_a_proof_is_likelier_the_larger_the_gain_and_the_more_clusters_it_has():
     large, small = labels({OLD: 0.6, NEW: 0.9}), labels({OLD: 0.75, NEW: 0.85})
     assert chance_of_proof(large, OLD, NEW, 200, 0.01125) > 0.99
     few = chance_of_proof(small, OLD, NEW, 30, 0.01125)
@@ -150,7 +150,7 @@ def test_a_proof_is_likelier_the_larger_the_gain_and_the_more_clusters_it_has() 
     assert chance_of_proof(large, OLD, NEW, 200, 0.0) == 0.0, "no level is left"
 
 
-def test_the_gain_that_a_proof_can_show_falls_with_the_root_of_the_clusters() -> None:
+def test_the_gain_that_a_proof_can_show_falls_with_the_root_of_the_clusters():
     found = labels({OLD: 0.7})
     few, many = (provable_gain(found, clusters, 0.01125) for clusters in (30, 120))
     assert few == pytest.approx(2 * many)
@@ -159,14 +159,14 @@ def test_the_gain_that_a_proof_can_show_falls_with_the_root_of_the_clusters() ->
     assert math.isnan(provable_gain(same, 30, 0.01125))
 
 
-def test_how_often_the_old_grader_is_wrong_is_bounded_above() -> None:
+def test_how_often_the_old_grader_is_wrong_is_bounded_above():
     found = labels({OLD: 0.97})
     wrong = (found.codes[:, :PEOPLE] != found.codes[:, [found.raters.index(OLD)]]).any(axis=1)
     assert wrong.mean() < most_errors(found, OLD) < wrong.mean() + 0.1
     assert math.isnan(most_errors(found, "unknown"))
 
 
-def test_the_content_of_a_proof_is_people_and_both_graders_and_nothing_else() -> None:
+def test_the_content_of_a_proof_is_people_and_both_graders_and_nothing_else():
     found = labels({OLD: 0.6, NEW: 0.9, "new01": 0.5})
     known = content_of(found, OLD, NEW)
 
@@ -184,9 +184,9 @@ def test_the_content_of_a_proof_is_people_and_both_graders_and_nothing_else() ->
 
 
 @pytest.mark.slow
-def test_the_best_of_many_that_are_alike_is_seldom_called_better() -> None:
+def test_the_best_of_many_that_are_alike_is_seldom_called_better():
     cell, tally = improving.Cell(120, 0.0), improving.Tally()
-    for run in range(60):
+    for run in range(40):
         tally.add(improving.study(cell, np.random.default_rng([1, run])))
     assert tally.better <= 4  # 1.5 are expected at most; 5 have a chance of 2%
     assert tally.on_choose / tally.met > 0.1, "the best on choose looks better than it is"

@@ -1,206 +1,183 @@
 """Verdicts come from bounds: what passes, what fails, and what cannot be told.
 
-A grader that fails in a part of the sample does not pass, and the sentence names the part.
+A grader that fails in a part of the sample does not pass, and the sentence names the part. What is
+plainly wrong with a grader is said, and whose labels it repeats.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.analysis import RESULTS_KEY, Scale, Verdict, analyse
+from evenhand.analysis import RESULTS_KEY, Analysis, Scale, Verdict, analyse
+from evenhand.analysis.bootstrap.influence import level_of_look
 from evenhand.analysis.planning.scenarios import ScaleScenario
 from evenhand.analysis.study_facts import StudyFacts
-from evenhand.study.settings.analysis import OrderedWeights
+from evenhand.analysis.verdicts.comparison import _furthest
+from evenhand.analysis.verdicts.evidence import IF_WRONG, NON_INFERIORITY, NON_INFERIORITY_PEOPLE
+from tests.analysis.make import (
+    analyse_labels,
+    assert_verdict,
+    coded_of,
+    noisy,
+    people_of,
+    ratings_of,
+    row_of,
+    verdict_on,
+)
 
 TWO = Scale("tone", ("1", "2"))
+BINARY = Scale("tone", ("1", "2"), affirmative=frozenset("2"))
+FIVE = Scale("tone", ("1", "2", "3", "4", "5"), "ordinal")
+ABC = Scale("best", ("A", "B", "C"))
 
 
-@pytest.fixture
-def verdict_on(
-    make_ratings: Callable, noisy: Callable, rng: np.random.Generator
-) -> Callable[..., Verdict]:
-    """The verdict on a grader that is right with `keep`, beside humans that are so with .85."""
-
-    def judge(grader: float | list[str], n: int = 400, humans: int = 3, **fields: object):
-        truth = (rng.random(n) < 0.3).astype(int)
-        labels = {f"h{k}": noisy(rng, truth, 2, 0.85) for k in range(humans)}
-        labels["g"] = grader if isinstance(grader, list) else noisy(rng, truth, 2, grader)
-        ratings = make_ratings(labels, ["g"])
-        found = analyse(ratings, None, [TWO], resamples=400, **fields)
-        assert len(found.verdicts) == 1
-        keys = set(found.results[list(RESULTS_KEY)].itertuples(index=False, name=None))
-        assert {tuple(key) for key in found.verdicts[0]["evidence"]} <= keys
-        return found.verdicts[0]
-
-    return judge
-
-
-def test_as_good_as_people(verdict_on: Callable) -> None:
-    verdict = verdict_on(0.92)
-    assert verdict["verdict"] == "may_stand_in"
-    assert verdict["grader"] == "g"
-    assert verdict["sentence"].startswith("g can replace a human rater on tone. It agrees")
-    assert "% CI +" in verdict["sentence"]
-    assert verdict["reason"] == "within the margin of 0.10"
-    assert "400 units" in verdict["sentence"]
-    assert "3 people" in verdict["sentence"]
+def beside_people(
+    rng: np.random.Generator,
+    grader: float | list[str],
+    n: int = 400,
+    people: int = 3,
+    **settings: object,
+) -> Verdict:
+    """The verdict on a grader that is right with this probability, or gives these labels, beside
+    people who are right with .85.
+    """
+    truth = (rng.random(n) < 0.3).astype(int)
+    labels = people_of(rng, truth, 0.85, people)
+    labels["g"] = grader if isinstance(grader, list) else noisy(rng, truth, 2, grader)
+    found = analyse_labels(labels, TWO, resamples=400, **settings)
+    keys = set(found.results[list(RESULTS_KEY)].itertuples(index=False, name=None))
+    (verdict,) = found.verdicts
+    assert {tuple(key) for key in verdict["evidence"]} <= keys
+    return verdict
 
 
-def test_far_below_people(verdict_on: Callable) -> None:
-    assert verdict_on(0.3)["verdict"] == "do_not_use"
+@pytest.mark.parametrize(
+    ("study", "code", "reason", "words"),
+    [
+        (
+            {"grader": 0.92},
+            "may_stand_in",
+            "within the margin of 0.10",
+            ["g can replace a human rater on tone. It agrees", "% CI +", "400 units", "3 people"],
+        ),
+        ({"grader": 0.3}, "do_not_use", None, []),
+        (
+            {"grader": 0.85, "n": 150, "margin": 0.1},
+            "cannot_tell",
+            "label about {more_clusters} more units",
+            ["Label about", "more units"],
+        ),
+        (
+            {"grader": 0.9, "people": 1},
+            "cannot_tell",
+            "only one person labelled",
+            ["Only one person labelled"],
+        ),
+    ],
+    ids=["as good as people", "far below people", "too few labels", "one person"],
+)
+def test_a_verdict_on_random_labels(rng, study, code, reason, words):
+    verdict = beside_people(rng, **study)
+    assert_verdict(verdict, code, *words)
+    assert reason is None or verdict["reason"] == reason.format(**verdict)
 
 
 @pytest.mark.parametrize("n", [20, 60, 400])
 @pytest.mark.parametrize("label", ["1", "2"])
-@pytest.mark.parametrize("humans", [1, 2, 3])
-def test_a_constant_grader_never_passes(
-    verdict_on: Callable, n: int, label: str, humans: int
-) -> None:
-    verdict = verdict_on([label] * n, n=n, humans=humans, margin=1.5)
+@pytest.mark.parametrize("people", [1, 2, 3])
+def test_a_constant_grader_never_passes(rng, n, label, people):
+    verdict = beside_people(rng, [label] * n, n, people, margin=1.5)
     assert verdict["verdict"] == ("do_not_use" if n >= 60 else "cannot_tell")
 
 
-@pytest.mark.parametrize("humans", ["ann", "ann ben"])
-def test_a_good_grader_that_met_one_kind_of_unit_is_not_refused(
-    humans: str, make_ratings: Callable
-) -> None:
-    """With few units, or few of the rarer kind, a grader that knows both may give one label."""
-    for people in ("1112", "1" * 38 + "22", "1" * 95 + "2" * 5):
-        labels = dict.fromkeys(humans.split(), people) | {"g": "1" * len(people)}
-        found = analyse(make_ratings(labels, ["g"]), None, [TWO], resamples=100)
-        (verdict,) = found.verdicts
-        assert verdict["verdict"] == "cannot_tell"
-        assert "no realistic number" not in verdict["sentence"].lower()
-
-
-def test_a_constant_grader_does_not_pass_where_people_hardly_vary(make_ratings: Callable) -> None:
+def test_nor_does_a_random_one_or_one_beside_people_who_hardly_vary(rng):
+    assert beside_people(rng, 0.0, margin=1.5)["verdict"] != "may_stand_in"
     people = {"ann": "1" * 99 + "2", "ben": "1" * 100, "g": "1" * 100}
-    found = analyse(make_ratings(people, ["g"]), None, [TWO], resamples=400, margin=1.0)
-    assert found.verdicts[0]["verdict"] != "may_stand_in"
+    assert verdict_on(people, TWO, resamples=400, margin=1.0)["verdict"] != "may_stand_in"
 
 
-def test_a_random_grader_never_passes(verdict_on: Callable) -> None:
-    assert verdict_on(0.0, margin=1.5)["verdict"] != "may_stand_in"
+@pytest.mark.parametrize("people", ["ann", "ann ben"])
+@pytest.mark.parametrize("given", ["1112", "1" * 38 + "22", "1" * 95 + "2" * 5])
+def test_a_good_grader_that_met_one_kind_of_unit_is_not_refused(people, given):
+    """With few units, or few of the rarer kind, a grader that knows both may give one label."""
+    labels = dict.fromkeys(people.split(), given) | {"g": "1" * len(given)}
+    verdict = verdict_on(labels, TWO, resamples=100)
+    assert_verdict(verdict, "cannot_tell")
+    assert "no realistic number" not in verdict["sentence"].lower()
 
 
-def test_too_few_labels_say_how_many_more(verdict_on: Callable) -> None:
-    verdict = verdict_on(0.85, n=150, margin=0.1)
-    assert verdict["verdict"] == "cannot_tell"
-    assert "Label about" in verdict["sentence"]
-    assert "more units" in verdict["sentence"]
-    assert verdict["reason"] == f"label about {verdict['more_clusters']} more units"
-
-
-def test_perfect_agreement_on_few_clusters_is_not_enough(make_ratings: Callable) -> None:
-    labels = {"ann": "12" * 20, "ben": "12" * 20, "g": "12" * 20}
-    ratings = make_ratings(labels, ["g"])
+def test_perfect_agreement_on_few_clusters_is_not_enough():
+    ratings = ratings_of({"ann": "12" * 20, "ben": "12" * 20, "g": "12" * 20})
     units = ratings[["unit_id"]].drop_duplicates()
     units = units.assign(cluster_id=[f"c{n // 4}" for n in range(len(units))])
-    verdict = analyse(ratings, units, [TWO], resamples=200).verdicts[0]
-    assert verdict["verdict"] == "cannot_tell"
+    (verdict,) = analyse(ratings, units, [TWO], resamples=200).verdicts
     # A grader at the margin errs in 1 of 20, so that ten without an error are what it mostly shows.
-    assert "Its agreement could lie more than the margin below people's" in verdict["sentence"]
+    words = "Its agreement could lie more than the margin below people's"
+    assert_verdict(verdict, "cannot_tell", words)
     assert verdict["more_clusters"] <= 100
 
 
-def test_one_person_is_no_ceiling(verdict_on: Callable) -> None:
-    verdict = verdict_on(0.9, humans=1)
-    assert verdict["verdict"] == "cannot_tell"
-    assert "Only one person labelled" in verdict["sentence"]
-    assert verdict["reason"] == "only one person labelled"
-
-
-def test_a_grader_without_people(make_ratings: Callable) -> None:
-    verdict = analyse(make_ratings({"g": "12" * 40}, ["g"]), None, [TWO], resamples=100).verdicts[0]
-    assert verdict["verdict"] == "cannot_tell"
-    assert "No person has labelled" in verdict["sentence"]
+def test_where_nothing_can_be_said_nothing_is_said_to_hold():
+    alone = verdict_on({"g": "12" * 40}, TWO, resamples=100)
+    assert_verdict(alone, "cannot_tell", "No person has labelled")
+    constant = verdict_on({"ann": "1" * 50, "ben": "1" * 50, "g": "1" * 50}, TWO)
+    assert_verdict(constant, "cannot_tell")
+    assert "Not known" not in constant["sentence"]
 
 
 @pytest.mark.parametrize("absent", [False, True])
 @pytest.mark.parametrize(
-    ("units", "unscored", "verdict", "sentence"),
+    ("unscored", "code", "words"),
     [
-        (400, 80, "do_not_use", "no answer on 20% of 400 units"),
-        (400, 40, "cannot_tell", "answered 90.0% of what was put to it"),
-        (400, 16, "may_stand_in", "no answer on 4% of units"),
+        (80, "do_not_use", "no answer on 20% of 400 units"),
+        (40, "cannot_tell", "answered 90.0% of what was put to it"),
+        (16, "may_stand_in", "no answer on 4% of units"),
     ],
 )
-def test_coverage(
-    make_ratings: Callable,
-    noisy: Callable,
-    rng: np.random.Generator,
-    absent: bool,
-    units: int,
-    unscored: int,
-    verdict: str,
-    sentence: str,
-) -> None:
+def test_coverage(rng, absent, unscored, code, words):
     """A row that is missing is no more an answer than an empty one."""
-    truth = rng.integers(0, 2, units)
-    labels = {f"h{k}": noisy(rng, truth, 2, 0.85) for k in range(3)}
-    grader = noisy(rng, truth, 2, 0.97)
-    grader[:unscored] = [""] * unscored
-    ratings = make_ratings({**labels, "g": grader}, ["g"])
-    if absent:
-        ratings = ratings[(ratings["rater_id"] != "g") | (ratings["label"] != "")]
-    found = analyse(ratings, None, [TWO], resamples=200).verdicts[0]
-    assert found["verdict"] == verdict
-    assert sentence in found["sentence"]
-    assert ("absent" in found["sentence"]) == absent
+    truth = rng.integers(0, 2, 400)
+    labels = people_of(rng, truth, 0.85) | {"g": noisy(rng, truth, 2, 0.97)}
+    labels["g"][:unscored] = ["-" if absent else ""] * unscored
+    verdict = verdict_on(labels, TWO, resamples=200)
+    assert_verdict(verdict, code, words)
+    assert ("absent" in verdict["sentence"]) == absent
 
 
-def test_labels_that_pass_do_not_speak_for_binary_verdicts(
-    make_ratings: Callable, noisy: Callable, rng: np.random.Generator
-) -> None:
+def test_labels_that_pass_do_not_speak_for_binary_verdicts(rng):
     """A grader that labels as people do, with probabilities far too low for the threshold."""
     truth = (rng.random(400) < 0.4).astype(int)
-    labels = {f"h{k}": noisy(rng, truth, 2, 0.85) for k in range(3)}
-    labels["g"] = noisy(rng, truth, 2, 0.9)
-    ratings = make_ratings(labels, ["g"])
-    p = np.where(ratings["label"] == "2", 0.2, 0.1)
-    ratings["p_positive"] = np.where(ratings["rater_kind"] == "model", p, np.nan)
-    scale = Scale("tone", ("1", "2"), affirmative=frozenset("2"))
-    verdict = analyse(ratings, None, [scale], resamples=400).verdicts[0]
-    assert verdict["verdict"] == "may_stand_in"
-    assert "This does not hold for its binary verdicts (difference -" in verdict["sentence"]
+    labels = people_of(rng, truth, 0.85) | {"g": noisy(rng, truth, 2, 0.9)}
+    stated = {"g": [0.1 * int(label) for label in labels["g"]]}
+    ratings = ratings_of(labels, positive=stated)
+    (verdict,) = analyse(ratings, None, [BINARY], resamples=400).verdicts
+    words = "This does not hold for its binary verdicts (difference -"
+    assert_verdict(verdict, "may_stand_in", words)
     assert verdict["holds_for"] == "labels"
     assert verdict["reason"] == "labels only: its binary verdicts fall short"
 
 
 @pytest.mark.parametrize("look", [0, 15])
-def test_no_sentence_has_a_bound_that_does_not_exist(
-    make_ratings: Callable, rng: np.random.Generator, look: int
-) -> None:
+def test_no_sentence_has_a_bound_that_does_not_exist(rng, look):
     """A constant label with probabilities that another threshold may read better, at a look for
     which no level is left, or hardly any.
     """
     truth = rng.random(36) < 0.4
     people = {f"h{k}": np.where(truth ^ (rng.random(36) < 0.06), "2", "1") for k in range(3)}
-    ratings = make_ratings({**people, "g": "1" * 36}, ["g"])
     p = np.clip(0.1 + 0.25 * truth + rng.normal(0, 0.1, 36), 0, 0.49)
-    ratings["p_positive"] = np.where(ratings["rater_kind"] == "model", np.tile(p, 4), np.nan)
-    scale = Scale("tone", ("1", "2"), affirmative=frozenset("2"))
+    ratings = ratings_of({**people, "g": "1" * 36}, positive={"g": p})
     facts = StudyFacts(looks={"tone": look})
-    verdict = analyse(ratings, None, [scale], resamples=200, facts=facts).verdicts[0]
-    assert verdict["verdict"] == "cannot_tell"
-    assert "—" not in verdict["sentence"]
-    assert "100% CI" not in verdict["sentence"]
+    (verdict,) = analyse(ratings, None, [BINARY], resamples=200, facts=facts).verdicts
+    assert_verdict(verdict, "cannot_tell")
+    assert not [each for each in ("—", "100% CI") if each in verdict["sentence"]]
     assert ("make a report when you want a verdict" in verdict["sentence"]) == (look == 0)
 
 
-def test_where_nothing_can_be_said_nothing_is_said_to_hold(make_ratings: Callable) -> None:
-    found = analyse(
-        make_ratings({"ann": "1" * 50, "ben": "1" * 50, "g": "1" * 50}, ["g"]), None, [TWO]
-    )
-    assert found.verdicts[0]["verdict"] == "cannot_tell"
-    assert "Not known" not in found.verdicts[0]["sentence"]
-
-
-def test_a_difference_of_nothing_has_no_side(make_ratings: Callable) -> None:
+def test_a_difference_of_nothing_has_no_side():
     """Each of the three is wrong on ten units of their own, so all kappas are alike."""
 
     def wrong_from(start: int) -> str:
@@ -208,117 +185,312 @@ def test_a_difference_of_nothing_has_no_side(make_ratings: Callable) -> None:
         return "".join("12"[(unit >= 50) ^ (unit in flipped)] for unit in range(100))
 
     labels = {"ann": wrong_from(0), "ben": wrong_from(5), "g": wrong_from(10)}
-    found = analyse(make_ratings(labels, ["g"]), None, [TWO], resamples=200)
-    assert "difference 0.00," in found.verdicts[0]["sentence"]
+    assert "difference 0.00," in verdict_on(labels, TWO, resamples=200)["sentence"]
 
 
-def test_people_who_may_hardly_agree_are_asked_for_more_labels(
-    make_ratings: Callable, noisy: Callable, rng: np.random.Generator
-) -> None:
-    truth = rng.integers(0, 2, 40)
-    labels = {f"h{k}": noisy(rng, truth, 2, 0.5) for k in range(3)} | {"g": "12" * 20}
-    found = analyse(make_ratings(labels, ["g"]), None, [TWO], resamples=100).verdicts[0]
-    assert found["verdict"] == "cannot_tell"
-    assert "not clear that people agree" in found["sentence"]
-    assert found["more_clusters"] > 0
+def test_people_who_may_hardly_agree_are_asked_for_more_labels(rng):
+    labels = people_of(rng, rng.integers(0, 2, 40), 0.5) | {"g": "12" * 20}
+    verdict = verdict_on(labels, TWO, resamples=100)
+    assert_verdict(verdict, "cannot_tell", "not clear that people agree")
+    assert verdict["more_clusters"] > 0
 
 
 @pytest.mark.slow
-def test_nobody_is_told_off_beside_people_who_hardly_agree(
-    make_ratings: Callable, noisy: Callable, rng: np.random.Generator
-) -> None:
-    truth = rng.integers(0, 2, 900)
-    labels = {f"h{k}": noisy(rng, truth, 2, 0.2) for k in range(3)}
+def test_nobody_is_told_off_beside_people_who_hardly_agree(rng):
+    labels = people_of(rng, rng.integers(0, 2, 900), 0.2)
     labels["g"] = noisy(rng, rng.integers(0, 2, 900), 2, 0.5)
-    found = analyse(make_ratings(labels, ["g"]), None, [TWO], resamples=100, margin=0.01).verdicts[
-        0
-    ]
-    assert found["verdict"] == "cannot_tell"
-    assert "People hardly agree" in found["sentence"]
+    verdict = verdict_on(labels, TWO, resamples=100, margin=0.01)
+    assert_verdict(verdict, "cannot_tell", "People hardly agree")
 
 
 @pytest.mark.parametrize(("ordered", "least"), [("linear", "0.17"), ("quadratic", "0.31")])
-def test_people_must_agree_as_much_on_a_scale_as_on_two_categories(
-    make_ratings: Callable, rng: np.random.Generator, ordered: OrderedWeights, least: str
-) -> None:
+def test_people_must_agree_as_much_on_a_scale_as_on_two_categories(rng, ordered, least):
     raters = ScaleScenario(1, 5, 0.15, 3.0).draw(rng, (1, 300), 3, graders=1)[:, 0]
     labels = dict(zip(("h0", "h1", "h2", "g"), raters, strict=True))
     scale = Scale("r", ("0", "1", "2", "3", "4"), "ordinal")
-    ratings = make_ratings(labels, ["g"])
-    found = analyse(ratings, None, [scale], resamples=10, ordered=ordered).verdicts[0]
-    assert f"{least} is needed" in found["sentence"]
+    verdict = verdict_on(labels, scale, resamples=10, ordered=ordered)
+    assert f"{least} is needed" in verdict["sentence"]
 
 
-@pytest.fixture
-def judged(make_ratings: Callable, noisy: Callable, rng: np.random.Generator) -> Callable:
-    """The verdict on a grader that is inverted on the first units, the slice `rare`."""
-
-    def judge(
-        n: int, inverted: int, of_slice: int, slices: tuple[str, ...], **fields: float
-    ) -> Verdict:
-        truth = rng.integers(0, 2, n)
-        labels = {f"h{k}": noisy(rng, truth, 2, 0.85) for k in range(3)}
-        seen = np.where(np.arange(n) < inverted, 1 - truth, truth)
-        ratings = make_ratings(labels | {"g": noisy(rng, seen, 2, 0.93)}, ["g"])
-        names = ratings["unit_id"].drop_duplicates()
-        where = np.where(np.arange(n) < of_slice, "rare", "usual")
-        units = pd.DataFrame({"unit_id": names, "cluster_id": names, "slice": where})
-        found = analyse(ratings, units, [TWO], resamples=200, slices=slices, **fields)
-        return found.verdicts[0]
-
-    return judge
+# --- Parts of the sample -------------------------------------------------------------------------
 
 
-def test_a_failing_part_fails(judged: Callable) -> None:
-    verdict = judged(1000, 50, 50, ("slice",))
-    assert verdict["verdict"] == "only_with_correction"
-    assert "not for slice=rare" in verdict["sentence"]
-    assert "every part" not in verdict["limits"]
-    assert verdict["reason"] == "falls short for slice=rare"
+def in_parts(labels: dict, column: str, parts: object, **more: object) -> Verdict:
+    """The verdict on `g` where each unit has its part in this column."""
+    ratings = ratings_of(labels)
+    names = ratings["unit_id"].drop_duplicates()
+    units = pd.DataFrame({"unit_id": names, "cluster_id": names, column: parts})
+    (verdict,) = analyse(ratings, units, [TWO], **more).verdicts
+    return verdict
 
 
-def test_labels_are_not_promised_to_help_who_fails_in_a_part(judged: Callable) -> None:
-    """On the whole it lies within the margin by its estimate, and may or may not be below."""
-    verdict = judged(1000, 80, 80, ("slice",), margin=0.08, min_information=1)
-    assert verdict["verdict"] == "cannot_tell"
-    assert "Its agreement could lie more than the margin below" in verdict["sentence"]
-    assert "It would probably fail: label about" in verdict["sentence"]
-    assert not verdict["promising"]
-
-
-def test_nothing_is_known_of_parts_that_nobody_looked_at(judged: Callable) -> None:
-    verdict = judged(1000, 50, 50, ())
-    assert verdict["verdict"] == "may_stand_in"
-    assert "nor in every part of the sample" in verdict["limits"]
-
-
-def test_parts_that_are_looked_at_and_fine_are_named(judged: Callable) -> None:
-    verdict = judged(1000, 0, 400, ("slice",))
-    assert verdict["verdict"] == "may_stand_in"
-    assert "holds in each part looked at (slice=rare, slice=usual)" in verdict["sentence"]
-
-
-def test_a_part_that_is_too_small_is_not_known(judged: Callable) -> None:
-    verdict = judged(600, 12, 12, ("slice",))
-    assert verdict["verdict"] == "may_stand_in"
-    assert (
-        "within the margin in slice=usual; too few labels to tell in 1 of 2" in verdict["sentence"]
-    )
+@pytest.mark.parametrize(
+    ("n", "inverted", "rare", "settings", "code", "words"),
+    [
+        (1000, 50, 50, {}, "only_with_correction", ["not for slice=rare"]),
+        # On the whole it lies within the margin by its estimate, and may or may not be below.
+        (
+            *(1000, 80, 80, {"margin": 0.08, "min_information": 1}, "cannot_tell"),
+            [
+                "Its agreement could lie more than the margin below",
+                "It would probably fail: label about",
+            ],
+        ),
+        (1000, 50, 50, {"slices": ()}, "may_stand_in", []),
+        (
+            *(1000, 0, 400, {}, "may_stand_in"),
+            ["holds in each part looked at (slice=rare, slice=usual)"],
+        ),
+        (
+            *(600, 12, 12, {}, "may_stand_in"),
+            ["within the margin in slice=usual; too few labels to tell in 1 of 2"],
+        ),
+    ],
+    ids=[
+        "a failing part fails",
+        "labels are not promised to help who fails in a part",
+        "nothing is known of parts that nobody looked at",
+        "parts that are looked at and fine are named",
+        "a part that is too small is not known",
+    ],
+)
+def test_a_grader_that_is_inverted_on_the_first_units(
+    rng, n, inverted, rare, settings, code, words
+):
+    truth = rng.integers(0, 2, n)
+    labels = people_of(rng, truth, 0.85)
+    labels["g"] = noisy(rng, np.where(np.arange(n) < inverted, 1 - truth, truth), 2, 0.93)
+    where = np.where(np.arange(n) < rare, "rare", "usual")
+    asked = {"resamples": 200, "slices": ("slice",), **settings}
+    verdict = in_parts(labels, "slice", where, **asked)
+    assert_verdict(verdict, code, *words)
+    assert ("nor in every part of the sample" in verdict["limits"]) == (asked["slices"] == ())
+    if code == "only_with_correction":
+        assert verdict["reason"] == "falls short for slice=rare"
+    assert code != "cannot_tell" or not verdict["promising"]
 
 
 @pytest.mark.thorough
-def test_good_grader_are_seldom_said_to_fail_in_a_part(
-    make_ratings: Callable, noisy: Callable
-) -> None:
+def test_good_grader_are_seldom_said_to_fail_in_a_part():
     """Synthetic: 8 parts of 40 units, as good as people; a false alarm in 2.5% at most."""
     alarms = 0
     for seed in range(40):
         rng = np.random.default_rng(seed)
         truth = (rng.random(320) < 0.3).astype(int)
-        labels = {f"h{k}": noisy(rng, truth, 2, 0.7) for k in range(3)}
-        ratings = make_ratings(labels | {"g": noisy(rng, truth, 2, 0.7)}, ["g"])
-        names = ratings["unit_id"].drop_duplicates()
-        units = pd.DataFrame({"unit_id": names, "part": [f"p{n % 8}" for n in range(320)]})
-        verdict = analyse(ratings, units, [TWO], resamples=10, slices=("part",)).verdicts[0]
+        labels = people_of(rng, truth, 0.7) | {"g": noisy(rng, truth, 2, 0.7)}
+        parts = [f"p{n % 8}" for n in range(320)]
+        verdict = in_parts(labels, "part", parts, resamples=10, slices=("part",))
         alarms += "not for part" in verdict["sentence"]
     assert alarms <= 4  # more than 4 of 40 at 2.5% happen once in 300
+
+
+def test_good_on_one_side_only(rng):
+    n, truth = 300, rng.integers(0, 2, 300)
+    labels = people_of(rng, truth, 0.85)
+    seen = np.where(np.arange(n) % 2 == 0, truth, rng.integers(0, 2, n))
+    ratings = ratings_of(labels | {"g": noisy(rng, seen, 2, 0.97)})
+    units = pd.DataFrame({"unit_id": ratings["unit_id"].unique(), "side": list("ab") * (n // 2)})
+    units["cluster_id"] = [f"p{k // 2}" for k in range(n)]
+    (verdict,) = analyse(ratings, units, [TWO], resamples=100).verdicts
+    assert "within the margin in side=a" in verdict["sentence"]
+    assert verdict["verdict"] != "may_stand_in"
+
+
+# --- Plain faults, and copies --------------------------------------------------------------------
+
+
+@pytest.fixture
+def truth(rng: np.random.Generator) -> np.ndarray:
+    return rng.integers(0, 5, 300)
+
+
+@pytest.fixture
+def people(rng: np.random.Generator, truth: np.ndarray) -> dict[str, list[str]]:
+    """Three people on a scale of five."""
+    return people_of(rng, truth, 0.8, q=5)
+
+
+@pytest.mark.parametrize(
+    ("seen", "words"),
+    [
+        (lambda truth: 4 - truth, "looks inverted"),
+        (lambda truth: np.minimum(truth + 2, 4), ""),
+        (lambda truth: np.where(np.arange(300) < 3, truth, 2), "answers 3 on 99%"),
+    ],
+)
+def test_plain_faults(truth, people, seen, words):
+    grader = [FIVE.categories[code] for code in seen(truth)]
+    verdict = verdict_on(people | {"g": grader}, FIVE, resamples=100)
+    assert verdict["verdict"] in ("do_not_use", "only_with_correction")
+    assert words in verdict["sentence"]
+
+
+def test_one_category_too_high(rng):
+    truth = rng.integers(0, 4, 300) // 2 + 1  # 2 and 3 of five
+    labels = {f"h{k}": [FIVE.categories[t] for t in truth] for k in range(3)}
+    for each in labels.values():
+        for at in rng.integers(0, 300, 30):
+            each[at] = FIVE.categories[rng.integers(1, 3)]
+    labels["g"] = [FIVE.categories[t + 1] for t in truth]
+    verdict = verdict_on(labels, FIVE, resamples=100)
+    assert verdict["verdict"] in ("do_not_use", "only_with_correction")
+    assert "one category too high" in verdict["sentence"]
+
+
+def test_exchanged_categories(rng):
+    truth = rng.integers(0, 3, 300)
+    given = people_of(rng, truth, 0.8, q=3) | {"g": np.array(["2", "1", "3"])[truth]}
+    labels = {who: ["ABC"[int(label) - 1] for label in own] for who, own in given.items()}
+    verdict = verdict_on(labels, ABC, resamples=100)
+    assert "exchange categories: read A as B, B as A" in verdict["sentence"]
+
+
+def test_a_copy_of_a_person_is_not_set_beside_that_person(people):
+    found = analyse_labels(people | {"g": people["h1"]}, FIVE, resamples=100)
+    (verdict,) = found.verdicts
+    assert "Its labels are those of h1 on 100% of units" in verdict["sentence"]
+    assert ", two people)" in verdict["sentence"]
+    rows = found.results.query("rater_a == 'humans' and rater_b == 'g' and subset == 'all'")
+    assert rows.set_index("statistic").loc["weighted_kappa_quadratic", "estimate"] < 0.95
+
+
+def test_a_copy_of_one_of_two_leaves_nobody_to_compare_with(people):
+    labels = {"h0": people["h0"], "h1": people["h1"], "g": people["h1"]}
+    verdict = verdict_on(labels, FIVE, resamples=100)
+    assert_verdict(verdict, "cannot_tell", "only one other person labelled")
+
+
+def test_two_graders_with_the_same_labels(truth, people):
+    grader = [FIVE.categories[code] for code in truth]
+    found = analyse_labels(people | {"g": grader, "k": grader}, FIVE, ["g", "k"], resamples=100)
+    one, other = found.verdicts
+    assert "Every label is the same as that of g." in other["sentence"]
+    assert one["verdict"] == other["verdict"]
+
+
+def test_two_who_are_nearly_always_right_are_no_copies(rng, truth):
+    labels = people_of(rng, truth, 0.97, q=5) | {"g": noisy(rng, truth, 5, 0.99)}
+    assert "labels are those of" not in verdict_on(labels, FIVE, resamples=100)["sentence"]
+
+
+def test_people_who_are_alike_hide_a_copy_of_both_and_are_named(people):
+    """Who copied whom, or whether both are right, cannot be told: it decides nothing."""
+    labels = people | {"h3": people["h1"], "g": people["h1"]}
+    found = analyse_labels(labels, FIVE, resamples=100)
+    (note,) = found.notes
+    assert note.startswith("tone: h1 and h3 gave the same label on every unit that they share.")
+    assert "labels are those of" not in found.verdicts[0]["sentence"]
+
+
+@pytest.mark.parametrize(("units", "rarer"), [(300, 4), (29, 29)])
+def test_people_who_are_alike_by_the_nature_of_it_are_not_named(units, rarer):
+    same = ["3", *["2"] * (rarer - 1), *["1"] * (units - rarer)]
+    labels = {"h0": same, "h1": same, "h2": ["1"] * units, "g": same}
+    assert not analyse_labels(labels, FIVE, resamples=100).notes
+
+
+# --- What answers that a grader did not give could change -----------------------------------------
+@pytest.fixture
+def labels(rng: np.random.Generator) -> dict[str, list[str]]:
+    """Three annotators and a grader that is right a little less often than they."""
+    truth = rng.integers(0, 2, 400)
+    people = people_of(rng, truth, 0.93)
+    return {**people, "g": noisy(rng, truth, 2, 0.91), "truth": [str(n + 1) for n in truth]}
+
+
+def without_half_of_its_errors(labels: Mapping[str, list[str]]) -> list[str]:
+    """The grader's labels, every other wrong one left out."""
+    pairs = zip(labels["g"], labels["truth"], strict=True)
+    wrong = [n for n, (own, true) in enumerate(pairs) if own != true]
+    left_out = set(wrong[::2])
+    return ["" if n in left_out else own for n, own in enumerate(labels["g"])]
+
+
+def judged(labels: Mapping[str, list[str]], **more: object) -> Analysis:
+    graders = [name for name in labels if name.startswith("g")]
+    given = {name: own for name, own in labels.items() if name != "truth"}
+    return analyse_labels(given, TWO, graders, resamples=100, **more)
+
+
+def test_a_pass_that_rests_on_missing_answers_says_so(labels):
+    found = judged({**labels, "g": without_half_of_its_errors(labels)})
+    (verdict,) = found.verdicts
+    worst = row_of(found, IF_WRONG, "humans", "g", at="")
+    assert worst["low"] <= -0.1 < row_of(found, NON_INFERIORITY, "humans", "g", at="")["low"]
+    words = "It would not pass if every missing answer were wrong (difference -"
+    assert_verdict(verdict, "may_stand_in", words, f"{worst['n_units']} units")
+    assert verdict["reason"] == "within the margin of 0.10; not if missing answers were wrong"
+    assert ["tone", IF_WRONG, "humans", "g", "all", ""] in verdict["evidence"]
+
+
+@pytest.mark.parametrize("scope", ["these", "like_these"])
+def test_the_worst_case_is_that_of_the_same_labels_given_wrong(labels, scope):
+    """As a second implementation: the label that fewer annotators gave, written into the table."""
+    answered = without_half_of_its_errors(labels)
+    people = zip(*(labels[f"h{k}"] for k in range(3)), strict=True)
+    other = ["2" if given.count("1") > 1 else "1" for given in people]
+    filled = [own or wrong for own, wrong in zip(answered, other, strict=True)]
+    found = judged({**labels, "g": answered}, scope=scope)
+    given = judged({**labels, "g": filled}, scope=scope)
+    deciding = NON_INFERIORITY if scope == "these" else NON_INFERIORITY_PEOPLE
+    worst, same = (
+        row_of(found, IF_WRONG, "humans", "g", at=""),
+        row_of(given, deciding, "humans", "g", at=""),
+    )
+    for end in ("n_units", "estimate", "low", "high"):
+        assert worst[end] == pytest.approx(same[end], abs=1e-12), end
+    assert not any(row["statistic"] == IF_WRONG for row in given.rows), "nothing is missing there"
+    assert "missing answer" not in given.verdicts[0]["sentence"]
+
+
+def test_a_pass_that_survives_says_so(labels):
+    found = judged({**labels, "g": ["", *labels["truth"][1:]]})
+    (verdict,) = found.verdicts
+    words = "It would pass even if every missing answer were wrong (difference"
+    assert words in verdict["sentence"]
+    assert verdict["reason"] == "within the margin of 0.10"
+
+
+def test_it_spends_no_level(labels):
+    found = judged({**labels, "g": without_half_of_its_errors(labels)})
+    for statistic in (NON_INFERIORITY, IF_WRONG):
+        (level,) = {row["deciding"] for row in found.rows if row["statistic"] == statistic}
+        assert (level.comparisons, level.alpha) == (1, level_of_look(1))
+
+
+def test_it_is_there_at_a_threshold_chosen_on_other_units(labels, rng):
+    truth = np.array(labels["truth"]) == "2"
+    p = np.clip(0.1 + 0.2 * truth + rng.normal(0, 0.05, 400), 0, 0.49)
+    people = {name: labels[name] for name in ("h0", "h1", "h2")}
+    ratings = ratings_of(people | {"g": ["-"] * 8 + ["1"] * 392}, positive={"g": p})
+    found = analyse(ratings, None, [BINARY], resamples=100)
+    (verdict,) = found.verdicts
+    assert verdict["verdict"] == "may_stand_in_at_threshold"
+    worst = row_of(found, IF_WRONG, "humans", "g", at="held_out")
+    assert worst["n_units"] == 400
+    assert f"were wrong (difference {worst['estimate']:+.2f}" in verdict["sentence"]
+
+
+@pytest.mark.parametrize(
+    ("level", "furthest"),
+    [
+        # The one that fewest chose; of two that nobody chose the one that is commoner elsewhere.
+        ("nominal", [2, 0, 2, 1]),
+        # The further end; from the middle the one nearer to what is said elsewhere.
+        ("ordinal", [2, 0, 2, 2]),
+    ],
+)
+def test_a_wrong_answer_is_the_furthest_from_the_unit_s_annotators(level, furthest):
+    said = [[0, 0], [2, 1], [1, 1], [2, 0], [2, 2], [2, 2]]
+    view = coded_of(np.array([[*own, -1] for own in said]), level)
+    units = np.array([True] * 4 + [False] * 2)
+    assert _furthest(view, [0, 1], units, np.ones(6)).tolist() == furthest
+
+
+def test_a_unit_without_an_annotator_is_no_missing_answer():
+    """Nor is one that was never put to the grader."""
+    people = {f"h{k}": "12" * 30 + " " * 4 for k in range(3)}
+    ratings = ratings_of({**people, "g": "12" * 30 + "  11"})
+    ratings = ratings[ratings["label"].str.strip() != ""]
+    found = analyse(ratings, None, [TWO], resamples=100)
+    assert not any(row["statistic"] == IF_WRONG for row in found.rows)

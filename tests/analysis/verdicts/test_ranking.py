@@ -5,48 +5,55 @@ Whom to use, or what to label first: a sentence that keeps every condition of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.analysis import DecisionSettings, Scale, StudyFacts, analyse, rank_graders
+from evenhand.analysis import Analysis, DecisionSettings, Scale, StudyFacts, analyse, rank_graders
+from evenhand.analysis.bootstrap.influence import ALPHA, level_of_look
 from evenhand.analysis.bootstrap.intervals import Deciding, Interval
+from evenhand.analysis.bootstrap.significance import holm
+from evenhand.analysis.labels.combine import combine_readings
+from evenhand.analysis.labels.encoding import encode
 from evenhand.analysis.notes import Code, Remark
-from evenhand.analysis.results import ResultRows, key_of
+from evenhand.analysis.one_rubric import judge_across_rubrics
+from evenhand.analysis.report.sections import methods
+from evenhand.analysis.report.sections.methods import methods_text
+from evenhand.analysis.report.source import ReportContext, Source
+from evenhand.analysis.results import ResultRow, ResultRows, key_of
+from evenhand.analysis.verdicts.evidence import NON_INFERIORITY
+from evenhand.analysis.verdicts.judge import judge_graders
 from evenhand.analysis.verdicts.ranking import Candidate, recommend, recommendations
 from evenhand.analysis.verdicts.wording import JUDGEMENTS
+from evenhand.study.tables.ratings import validate_ratings
+from tests.analysis.make import analyse_labels, assert_verdict, noisy, people_of, ratings_of
 from tests.ratings_files import read_ratings
 
 TWO = Scale("tone", ("1", "2"), affirmative=frozenset({"1"}))
 
 
 @pytest.fixture
-def ranked(make_ratings: Callable, noisy: Callable, rng: np.random.Generator) -> Callable:
+def ranked(rng: np.random.Generator) -> Callable[..., Sequence[Candidate]]:
     """The ranking of graders given by how often they are right, beside three people at .85."""
 
     def rank(graders: dict[str, float], prices: dict[str, float], n: int = 400):
         truth = (rng.random(n) < 0.4).astype(int)
-        labels = {f"h{k}": noisy(rng, truth, 2, 0.85) for k in range(3)}
+        labels = people_of(rng, truth, 0.85)
         labels |= {name: noisy(rng, truth, 2, keep) for name, keep in graders.items()}
-        found = analyse(
-            make_ratings(labels, list(graders)),
-            None,
-            [TWO],
-            resamples=400,
-            facts=StudyFacts(prices={("tone", name): usd for name, usd in prices.items()}),
-        )
+        facts = StudyFacts(prices={("tone", name): usd for name, usd in prices.items()})
+        found = analyse_labels(labels, TWO, list(graders), resamples=400, facts=facts)
         return rank_graders(found.results, found.verdicts)["tone"]
 
     return rank
 
 
 @pytest.mark.slow
-def test_the_cheapest_of_those_that_pass_leads(ranked: Callable) -> None:
+def test_the_cheapest_of_those_that_pass_leads(ranked):
     graders = {"dear": 0.95, "cheap": 0.92, "poor": 0.2}
     found = ranked(graders, {"dear": 30.0, "cheap": 2.0, "poor": 0.1})
     assert [each.verdict["grader"] for each in found] == ["cheap", "dear", "poor"]
@@ -55,7 +62,7 @@ def test_the_cheapest_of_those_that_pass_leads(ranked: Callable) -> None:
 
 
 @pytest.mark.slow
-def test_the_front_of_agreement_against_price(ranked: Callable) -> None:
+def test_the_front_of_agreement_against_price(ranked):
     graders = {"best": 0.95, "worse_and_dearer": 0.6, "poor_and_cheapest": 0.3, "free": 0.5}
     prices = {"best": 5.0, "worse_and_dearer": 9.0, "poor_and_cheapest": 1.0}
     front = {each.verdict["grader"]: each.best_buy for each in ranked(graders, prices)}
@@ -67,20 +74,15 @@ def test_the_front_of_agreement_against_price(ranked: Callable) -> None:
     }
 
 
-def test_one_that_falls_short_but_knows_something_needs_correction(ranked: Callable) -> None:
+def test_one_that_falls_short_but_knows_something_needs_correction(ranked):
     (found,) = ranked({"middling": 0.68}, {}, n=1200)
-    assert found.verdict["verdict"] == "only_with_correction"
-    assert "Do not use single labels in place of people" in found.verdict["sentence"]
+    assert_verdict(
+        found.verdict, "only_with_correction", "Do not use single labels in place of people"
+    )
 
 
-def test_a_threshold_that_wins_elsewhere_is_named(
-    make_ratings: Callable, noisy: Callable, rng: np.random.Generator
-) -> None:
+def test_a_threshold_that_wins_elsewhere_is_named(rng):
     """Rows of a tuned threshold and of the difference at it, as calibration gives them."""
-    from evenhand.analysis.labels.combine import combine_readings
-    from evenhand.analysis.labels.encoding import encode
-    from evenhand.analysis.verdicts.judge import judge_graders
-    from evenhand.study.tables.ratings import validate_ratings
 
     def at_held_out(low: float) -> Iterator[tuple[str, Interval, Deciding]]:
         level = Deciding(0.02, 1, 2, 0.0025)
@@ -93,9 +95,9 @@ def test_a_threshold_that_wins_elsewhere_is_named(
         yield "chance_within_margin", Interval.point(0.99), level
 
     truth = (rng.random(400) < 0.4).astype(int)
-    labels = {f"h{k}": noisy(rng, truth, 2, 0.85) for k in range(3)}
+    labels = people_of(rng, truth, 0.85)
     labels["g"] = noisy(rng, truth, 2, 0.55)
-    ratings = make_ratings(labels, ["g"])
+    ratings = ratings_of(labels)
     found = analyse(ratings, None, [TWO], resamples=300)
     assert found.verdicts[0]["verdict"] != "may_stand_in"
     rows = ResultRows("tone", {key_of(row): row for row in found.rows})
@@ -113,12 +115,10 @@ def test_a_threshold_that_wins_elsewhere_is_named(
         return dict(judge_graders(rows, matrix, rule=rule, cluster_noun="unit")[0])
 
     passed = judged("tuned", -0.05)
-    assert passed["verdict"] == "may_stand_in_at_threshold"
-    assert "at threshold 0.12" in passed["sentence"]
+    assert_verdict(passed, "may_stand_in_at_threshold", "at threshold 0.12")
     assert judged("default", -0.05)["verdict"] != "may_stand_in_at_threshold"
     undecided = judged("tuned", -0.15)
-    assert undecided["verdict"] == "cannot_tell"
-    assert "With thresholds chosen on other units" in undecided["sentence"]
+    assert_verdict(undecided, "cannot_tell", "With thresholds chosen on other units")
 
 
 @pytest.mark.slow
@@ -130,7 +130,7 @@ def test_a_threshold_that_wins_elsewhere_is_named(
         "llmbar.csv",
     ],
 )
-def test_constant_and_random_graders_are_never_recommended(shared_data: Path, file: str) -> None:
+def test_constant_and_random_graders_are_never_recommended(shared_data, file):
     """On every real data set at hand: each constant category, and random labels at two rates."""
     ratings, _ = read_ratings(shared_data / "real" / file)
     people = ratings[ratings["rater_kind"] == "human"]
@@ -146,37 +146,21 @@ def test_constant_and_random_graders_are_never_recommended(shared_data: Path, fi
         "random, even": rng.choice(categories, len(units)).tolist(),
         "random, as people": rng.choice(categories, len(units), p=shares).tolist(),
     }
-    made = [
-        pd.DataFrame({"unit_id": units, "label": given}).assign(
-            rater_id=name, rater_kind="model", rubric="r"
-        )
-        for name, given in graders.items()
-    ]
-    given = people[["unit_id", "rater_id", "rater_kind", "label"]].assign(rubric="r")
-    both = pd.concat([given, *made], ignore_index=True)
+    made = pd.DataFrame(graders, index=pd.Index(units, name="unit_id")).reset_index()
+    made = made.melt("unit_id", var_name="rater_id", value_name="label").assign(rater_kind="model")
+    given = people[["unit_id", "rater_id", "rater_kind", "label"]]
+    both = pd.concat([given, made], ignore_index=True).assign(rubric="r")
     found = analyse(both, None, [Scale("r", categories)], resamples=300)
     assert len(found.verdicts) == len(graders)
     assert {each["verdict"] for each in found.verdicts} <= set(JUDGEMENTS[3:])
 
 
-def test_prices_stand_among_the_results(ranked: Callable) -> None:
-    (found,) = ranked({"g": 0.9}, {"g": 4.5})
-    assert found.price is not None
-    assert (found.price["estimate"], found.price["n_units"]) == (4.5, 400)
-
-
-def test_where_people_differ_more_than_the_grader_does_with_them_the_rubric_is_first(
-    make_ratings: Callable, noisy: Callable, rng: np.random.Generator
-) -> None:
+def test_where_people_differ_more_than_the_grader_does_with_them_the_rubric_is_first(rng):
     """People may agree too little to judge the grader, which agrees with all of them better."""
     truth = (rng.random(90) < 0.5).astype(int)
-    people = {f"h{k}": noisy(rng, truth, 2, 0.77) for k in range(3)}
-    found = analyse(
-        make_ratings({**people, "g": noisy(rng, truth, 2, 1.0)}, ["g"]),
-        None,
-        [TWO],
-        resamples=400,
-        min_people_kappa=0.6,
+    people = people_of(rng, truth, 0.77)
+    found = analyse_labels(
+        {**people, "g": noisy(rng, truth, 2, 1.0)}, TWO, resamples=400, min_people_kappa=0.6
     )
     ranking = rank_graders(found.results, found.verdicts)
     (candidate,) = ranking["tone"]
@@ -187,7 +171,7 @@ def test_where_people_differ_more_than_the_grader_does_with_them_the_rubric_is_f
     assert "Make the wording of tone clearer before looking for a better grader" in advice.sentence
 
 
-def test_a_grader_that_passes_or_is_worse_is_not_limited_by_people(ranked: Callable) -> None:
+def test_a_grader_that_passes_or_is_worse_is_not_limited_by_people(ranked):
     found = ranked({"best": 0.95, "poor": 0.2}, {})
     assert [each.limit for each in found] == ["", ""]
 
@@ -259,11 +243,163 @@ PASS, AT = "may_stand_in", "may_stand_in_at_threshold"
         ([candidate("bad", "do_not_use")], "No grader for r. The closest is bad: a reason."),
     ],
 )
-def test_a_recommendation_keeps_the_conditions(ranked: list[Candidate], said: str) -> None:
+def test_a_recommendation_keeps_the_conditions(ranked, said):
     found = recommend(ranked, "r")
-    assert found is not None
     assert found.sentence == said
 
 
-def test_without_graders_there_is_none() -> None:
-    assert recommend([], "r") is None
+# --- The error of a wrong pass over several rubrics: Holm's procedure -----------------------------
+@dataclass
+class OfGraders:
+    """A rubric whose graders pass where their p is at most the error; stands in for an analysis."""
+
+    p: Sequence[float]
+    error: float = ALPHA
+    judging: bool = True
+    verdicts: list[dict] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.verdicts = [{"grader": str(n), "sentence": ""} for n in range(len(self.p))]
+
+    def judge(self, error: float) -> None:
+        self.error = error
+
+    @property
+    def passing(self) -> set[str]:
+        return {str(n) for n, p in enumerate(self.p) if p <= self.error}
+
+
+def test_with_one_grader_each_it_is_holm_s_procedure(rng):
+    for _ in range(300):
+        p = rng.beta(0.4, 8.0, rng.integers(2, 7))
+        found = [OfGraders([each]) for each in p]
+        judge_across_rubrics(found)
+        assert [bool(each.passing) for each in found] == (holm(p) <= ALPHA).tolist()
+
+
+def by_closed_testing(p: Sequence[Sequence[float]]) -> list[set[str]]:
+    """What is rejected where every intersection of hypotheses is tested by Bonferroni over the
+    rubrics in it, each by its smallest p (Marcus, Peritz & Gabriel 1976).
+    """
+    names = [(rubric, n) for rubric, own in enumerate(p) for n in range(len(own))]
+    kept: set[tuple[int, int]] = set()
+    for chosen in product([False, True], repeat=len(names)):
+        inside = [name for name, is_in in zip(names, chosen, strict=True) if is_in]
+        rubrics = {rubric for rubric, _ in inside}
+        if inside and min(p[r][n] for r, n in inside) > ALPHA / len(rubrics):
+            kept |= set(inside)
+    return [{str(n) for n in range(len(own)) if (r, n) not in kept} for r, own in enumerate(p)]
+
+
+def test_with_several_graders_nothing_passes_that_a_closed_test_keeps(rng):
+    """Bounds hold for all graders of a rubric at once, so each p counts once for a rubric."""
+    for _ in range(150):
+        p = [rng.beta(0.3, 8.0, rng.integers(1, 3)) for _ in range(rng.integers(2, 5))]
+        found = [OfGraders(each) for each in p]
+        judge_across_rubrics(found)
+        assert all(
+            own.passing <= closed for own, closed in zip(found, by_closed_testing(p), strict=True)
+        )
+
+
+SCALES = [Scale(name, ("1", "2")) for name in ("clear", "close", "poor")]
+
+
+@pytest.fixture
+def ratings(rng: np.random.Generator) -> pd.DataFrame:
+    """Three rubrics on which the grader is clearly good, nearly as good, and useless."""
+
+    def of(scale: Scale, units: int, keep: float) -> pd.DataFrame:
+        truth = rng.integers(0, 2, units)
+        labels = people_of(rng, truth, 0.9)
+        labels["g"] = noisy(rng, truth, 2, keep)
+        return ratings_of(labels).assign(rubric=scale.name)
+
+    sizes = ((600, 0.97), (300, 0.9), (200, 0.3))
+    return pd.concat([of(scale, *size) for scale, size in zip(SCALES, sizes, strict=True)])
+
+
+def judged(ratings: pd.DataFrame, names: str, **more: object) -> Analysis:
+    scales = [each for each in SCALES if each.name in names.split()]
+    own = ratings[ratings["rubric"].isin(names.split())]
+    return analyse(own, None, scales, resamples=50, **more)
+
+
+def deciding(found: Analysis) -> Mapping[str, ResultRow]:
+    return {row["rubric"]: row for row in found.rows if row["statistic"] == NON_INFERIORITY}
+
+
+def verdicts(found: Analysis) -> dict[str, str]:
+    return {each["rubric"]: each["verdict"] for each in found.verdicts}
+
+
+@pytest.mark.slow
+def test_rubrics_that_do_not_survive_are_inconclusive(ratings):
+    alone = deciding(judged(ratings, "close"))["close"]
+    neither = judged(ratings, "close poor", across_rubrics="holm", margin=0.001)
+    half = deciding(neither)["close"]
+    assert half["deciding"].alpha == level_of_look(1, 0, ALPHA / 2)
+    margin = -(alone["low"] + half["low"]) / 2
+    assert half["low"] < -margin < alone["low"], "it passes at one level and not at the other"
+
+    plain = judged(ratings, "clear close poor", margin=margin)
+    assert verdicts(plain)["close"] == "may_stand_in"
+    assert {row["deciding"].alpha for row in deciding(plain).values()} == {level_of_look(1)}
+
+    # The clear one passes at half of the error, so that the close one has it whole.
+    both = judged(ratings, "clear close", margin=margin, across_rubrics="holm")
+    assert verdicts(both) == {"clear": "may_stand_in", "close": "may_stand_in"}
+    assert deciding(both)["close"]["low"] == alone["low"]
+
+    # The poor one does not pass, so that two count once the clear one has passed at a third.
+    every = judged(ratings, "clear close poor", margin=margin, across_rubrics="holm")
+    assert verdicts(every)["clear"] == "may_stand_in"
+    assert verdicts(every)["close"] == "cannot_tell"
+    row, sentence = deciding(every)["close"], every.verdicts[1]["sentence"]
+    assert (row["low"], row["deciding"].alpha) == (half["low"], half["deciding"].alpha)
+    assert "98.8% CI" in sentence
+    assert "At the level of one rubric it would pass. Over 3 rubrics together (Holm)" in sentence
+    assert "(Holm)" not in every.verdicts[0]["sentence"] + every.verdicts[2]["sentence"]
+    keys = ["rubric", "statistic", "rater_a", "rater_b", "subset", "at"]
+    order = every.results[keys].merge(plain.results[keys].reset_index(), on=keys)["index"]
+    assert order.is_monotonic_increasing, "rows stay in their places"
+
+
+@pytest.mark.slow
+def test_a_verdict_against_a_reference_is_held_to_it_too(ratings):
+    bars = {"reference": "h0", "reference_kappa": 0.99}
+    found = judged(ratings, "close poor", across_rubrics="holm", **bars)
+    levels = {
+        row["rubric"]: row["deciding"].alpha
+        for row in found.rows
+        if row["statistic"] == "reference_kappa"
+    }
+    assert set(levels.values()) == {level_of_look(1, 0, ALPHA / 2)}
+
+
+def test_one_rubric_is_judged_as_without(ratings):
+    found = judged(ratings, "close", across_rubrics="holm")
+    assert deciding(found)["close"]["deciding"].alpha == level_of_look(1)
+    assert "error held over all rubrics together (Holm)" in found.rule
+
+
+@pytest.mark.parametrize(
+    ("across", "said", "cited"),
+    [
+        ("none", "at most 2.5% for each rubric", "a family-wise error of 2.5% for each rubric"),
+        (
+            "holm",
+            "at most 2.5% for all rubrics together",
+            "a family-wise error of 2.5% over rubrics by Holm's procedure (Holm 1979)",
+        ),
+    ],
+)
+def test_methods_say_what_the_level_is_of(ratings, across, said, cited):
+    found = judged(ratings, "close", across_rubrics=across)
+    source = Source.of(found, ReportContext("study"))
+    paragraph, about = methods_text(source), " ".join(methods.section(source).about)
+    assert said in about
+    assert "flat prior" in about
+    assert cited in paragraph.text
+    assert "assume a flat prior" in paragraph.text
+    assert ("holm1979" in paragraph.bibtex) == (across == "holm")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,19 +14,36 @@ from statsmodels.stats.proportion import proportion_confint
 from evenhand.analysis import RESULTS_KEY, Analysis, Scale, analyse
 from evenhand.analysis.bootstrap.influence import level_of_look
 from evenhand.errors import InputError
+from tests.analysis.make import (
+    analyse_labels,
+    assert_verdict,
+    noisy,
+    people_of,
+    ratings_of,
+    row_of,
+    rows_of,
+    verdict_on,
+)
 
 TWO = Scale("tone", ("1", "2"), affirmative=frozenset({"2"}))
 
 
+EXPERT = {"resamples": 50, "reference": "expert"}
+
+
+def experts(truth: np.ndarray) -> dict[str, list[str]]:
+    """The labels of an expert, which are right."""
+    return {"expert": [TWO.categories[code] for code in truth]}
+
+
 @pytest.fixture
-def judged(make_ratings: Callable, noisy: Callable, rng: np.random.Generator) -> Callable:
-    """A grader that is right with `keep` beside one expert whose labels are right."""
+def judged(rng: np.random.Generator) -> Callable[..., Analysis]:
+    """A grader that is right with `keep` beside the expert."""
 
     def judge(keep: float, n: int = 400, **settings: object) -> Analysis:
         truth = (rng.random(n) < 0.4).astype(int)
-        labels = {"expert": [TWO.categories[code] for code in truth]}
-        ratings = make_ratings(labels | {"g": noisy(rng, truth, 2, keep)}, ["g"])
-        return analyse(ratings, None, [TWO], resamples=50, reference="expert", **settings)
+        labels = experts(truth) | {"g": noisy(rng, truth, 2, keep)}
+        return analyse_labels(labels, TWO, **EXPERT, **settings)
 
     return judge
 
@@ -41,71 +57,57 @@ def judged(make_ratings: Callable, noisy: Callable, rng: np.random.Generator) ->
         (0.95, 25, "cannot_tell"),
     ],
 )
-def test_verdicts(judged: Callable, keep: float, n: int, verdict: str) -> None:
+def test_verdicts(judged, keep, n, verdict):
     found = judged(keep, n).verdicts[0]
     assert found["verdict"] == verdict
     assert "replace" not in found["sentence"].replace("not say that it can replace", "")
     assert (found["more_clusters"] > 0) == (verdict == "cannot_tell" and n == 400)
 
 
-def test_too_unequal_clusters_are_a_reason(
-    make_ratings: Callable, noisy: Callable, rng: np.random.Generator
-) -> None:
+def test_too_unequal_clusters_are_a_reason(rng):
     """Three clusters of 90 units among 40: no more than a few say anything of other clusters."""
     sizes = [90, 90, 90, *[1] * 40]
     truth = rng.integers(0, 2, sum(sizes))
-    labels = {"expert": [TWO.categories[code] for code in truth]}
-    ratings = make_ratings(labels | {"g": noisy(rng, truth, 2, 0.99)}, ["g"])
-    names = [f"c{n}" for n, size in enumerate(sizes) for _ in range(size)]
-    units = pd.DataFrame({"unit_id": ratings["unit_id"].unique(), "cluster_id": names})
-    (verdict,) = analyse(ratings, units, [TWO], resamples=50, reference="expert").verdicts
-    assert verdict["verdict"] == "cannot_tell"
-    assert "differ so much in size that they say no more than" in verdict["sentence"]
+    ratings = ratings_of(experts(truth) | {"g": noisy(rng, truth, 2, 0.99)})
+    units = pd.DataFrame({"unit_id": ratings["unit_id"].unique()})
+    units["cluster_id"] = np.repeat([f"c{n}" for n in range(len(sizes))], sizes)
+    (verdict,) = analyse(ratings, units, [TWO], **EXPERT).verdicts
+    words = "differ so much in size that they say no more than"
+    assert_verdict(verdict, "cannot_tell", words)
 
 
-def test_who_answers_too_rarely_is_not_promising(
-    make_ratings: Callable, noisy: Callable, rng: np.random.Generator
-) -> None:
+def test_who_answers_too_rarely_is_not_promising(rng):
     truth = rng.integers(0, 2, 60)
-    labels = {"expert": [TWO.categories[code] for code in truth]}
     given = noisy(rng, truth, 2, 0.99)
-    given = ["" if n % 8 == 0 else label for n, label in enumerate(given)]  # 87%, of 90% needed
-    ratings = make_ratings(labels | {"g": given}, ["g"])
-    (verdict,) = analyse(ratings, None, [TWO], resamples=50, reference="expert").verdicts
+    given[::8] = [""] * len(given[::8])  # it answers 87%, of 90% needed
+    verdict = verdict_on(experts(truth) | {"g": given}, TWO, **EXPERT)
     assert (verdict["verdict"], verdict["promising"]) == ("cannot_tell", False)
 
 
-def test_bars_are_declared(judged: Callable) -> None:
+def test_bars_are_declared(judged):
     assert judged(0.7, reference_kappa=0.3).verdicts[0]["verdict"] == "cannot_tell"
     bars = {"reference_kappa": 0.3, "reference_sensitivity": 0.5, "reference_specificity": 0.5}
     assert judged(0.7, **bars).verdicts[0]["verdict"] == "agrees_with_reference"
 
 
-def test_one_expert_without_a_reference_is_told_how_to_get_an_answer(
-    make_ratings: Callable, noisy: Callable, rng: np.random.Generator
-) -> None:
+def test_one_expert_without_a_reference_is_told_how_to_get_an_answer(rng):
     truth = rng.integers(0, 2, 100)
-    labels = {"expert": [TWO.categories[code] for code in truth]}
-    ratings = make_ratings(labels | {"g": noisy(rng, truth, 2, 0.9)}, ["g"])
-    verdict = analyse(ratings, None, [TWO], resamples=50).verdicts[0]
-    assert verdict["verdict"] == "cannot_tell"
-    assert "--reference" in verdict["sentence"]
+    labels = experts(truth)
+    verdict = verdict_on(labels | {"g": noisy(rng, truth, 2, 0.9)}, TWO, resamples=50)
+    assert_verdict(verdict, "cannot_tell", "--reference")
 
 
-def test_figures_are_those_of_other_libraries(judged: Callable) -> None:
+def test_figures_are_those_of_other_libraries(judged):
     found = judged(0.8)
-    rows = found.results.set_index(["statistic", "rater_a", "rater_b"])
-    cells = found.results.query("statistic == 'confusion' and subset == 'all'")
-    cells = cells[cells["rater_a"] == "expert"]
-    table = cells.set_index("at")["estimate"]
+    table = rows_of(found, "confusion", "expert", subset="all").set_index("at")["estimate"]
     n = np.array([[table.get(f"{a}>{b}", 0) for b in "12"] for a in "12"])
-    kappa = rows.loc[("reference_kappa", "expert", "g")]
+    kappa = row_of(found, "reference_kappa")
     theirs = cohens_kappa(n)
     assert kappa["estimate"] == pytest.approx(theirs.kappa)
     # A one-sided bound, by the large-sample standard error about the estimate.
     low = theirs.kappa + ndtri(level_of_look(1)) * theirs.std_kappa
     assert kappa["low"] == pytest.approx(low, abs=0.015)
-    sensitivity = rows.loc[("reference_sensitivity", "expert", "g")]
+    sensitivity = row_of(found, "reference_sensitivity")
     hits, whole = n[1, 1], n[1].sum()
     low, high = proportion_confint(hits, whole, alpha=2 * level_of_look(1), method="beta")
     assert (sensitivity["estimate"], sensitivity["low"], sensitivity["high"]) == pytest.approx(
@@ -113,64 +115,51 @@ def test_figures_are_those_of_other_libraries(judged: Callable) -> None:
     )
 
 
-def test_people_who_are_not_the_reference_do_not_count(
-    make_ratings: Callable, noisy: Callable, rng: np.random.Generator
-) -> None:
+def test_people_who_are_not_the_reference_do_not_count(rng):
     truth = rng.integers(0, 2, 300)
-    labels = {"expert": [TWO.categories[code] for code in truth]}
-    labels |= {f"h{k}": noisy(rng, truth, 2, 0.1) for k in range(2)}
-    ratings = make_ratings(labels | {"g": noisy(rng, truth, 2, 0.95)}, ["g"])
-    found = analyse(ratings, None, [TWO], resamples=50, reference="expert")
+    labels = experts(truth) | people_of(rng, truth, 0.1, 2) | {"g": noisy(rng, truth, 2, 0.95)}
+    found = analyse_labels(labels, TWO, **EXPERT)
     assert found.verdicts[0]["verdict"] == "agrees_with_reference"
     assert "kappa with expert above 0.6" in found.rule
 
 
-def test_an_adjudicated_consensus_may_be_the_reference(
-    make_ratings: Callable, noisy: Callable, rng: np.random.Generator
-) -> None:
+def test_an_adjudicated_consensus_may_be_the_reference(rng):
     truth = rng.integers(0, 2, 300)
-    labels = {"ann": noisy(rng, truth, 2, 0.8), "ben": noisy(rng, truth, 2, 0.8)}
-    labels |= {"settled": [TWO.categories[code] for code in truth]}
-    ratings = make_ratings(labels | {"g": noisy(rng, truth, 2, 0.95)}, ["g"])
-    ratings.loc[ratings["rater_id"] == "settled", "rater_kind"] = "adjudicator"
-    found = analyse(ratings, None, [TWO], resamples=50, reference="settled")
-    assert found.verdicts[0]["verdict"] == "agrees_with_reference"
+    labels = experts(truth) | people_of(rng, truth, 0.8, 2) | {"g": noisy(rng, truth, 2, 0.95)}
+    ratings = ratings_of(labels)
+    ratings.loc[ratings["rater_id"] == "expert", "rater_kind"] = "adjudicator"
+    (verdict,) = analyse(ratings, None, [TWO], **EXPERT).verdicts
+    assert verdict["verdict"] == "agrees_with_reference"
 
 
-def test_absent_answers_are_no_agreement(judged: Callable, make_ratings: Callable) -> None:
+def test_absent_answers_are_no_agreement():
     labels = {"expert": "12" * 100, "g": "12" * 60 + "-" * 80}
-    found = analyse(make_ratings(labels, ["g"]), None, [TWO], resamples=50, reference="expert")
-    assert found.verdicts[0]["verdict"] == "disagrees_with_reference"
-    assert "no answer on 40% of 200 units" in found.verdicts[0]["sentence"]
+    verdict = verdict_on(labels, TWO, **EXPERT)
+    assert_verdict(verdict, "disagrees_with_reference", "no answer on 40% of 200 units")
 
 
 @pytest.mark.parametrize("reference", ["nobody", "g"])
-def test_who_is_no_person_is_no_reference(make_ratings: Callable, reference: str) -> None:
-    ratings = make_ratings({"expert": "12" * 20, "g": "12" * 20}, ["g"])
+def test_who_is_no_person_is_no_reference(reference):
+    labels = {"expert": "12" * 20, "g": "12" * 20}
     with pytest.raises(InputError, match="no person or adjudicator here; there are expert"):
-        analyse(ratings, None, [TWO], resamples=50, reference=reference)
+        analyse_labels(labels, TWO, resamples=50, reference=reference)
 
 
 @pytest.mark.thorough
-def test_false_passes_are_as_rare_as_said(make_ratings: Callable) -> None:
+def test_false_passes_are_as_rare_as_said():
     """Synthetic: a grader exactly at the bars passes in 2% of studies of 60 units at most."""
     passed, scale = 0, Scale("tone", ("1", "2"))
     for seed in range(60):
         rng = np.random.default_rng(seed)
         truth = rng.integers(0, 2, 60)
         wrong = rng.random(60) < 0.2  # kappa .6
-        labels = {
-            "expert": [scale.categories[code] for code in truth],
-            "g": [scale.categories[code] for code in truth ^ wrong],
-        }
-        found = analyse(
-            make_ratings(labels, ["g"]), None, [scale], resamples=10, reference="expert"
-        )
+        labels = experts(truth) | {"g": experts(truth ^ wrong)["expert"]}
+        found = analyse_labels(labels, scale, resamples=10, reference="expert")
         passed += found.verdicts[0]["verdict"] == "agrees_with_reference"
     assert passed <= 4  # more than 4 of 60 at 2% happen once in 100
 
 
-def test_real_labels_of_one_expert_get_an_answer(shared_data: Path) -> None:
+def test_real_labels_of_one_expert_get_an_answer(shared_data):
     """LLMBar (Zeng et al. 2024): a strong grader agrees with the gold labels, weak ones do not."""
     table = pd.read_csv(shared_data / "real" / "llmbar.csv", dtype=str).fillna("")
     graders = ["GPT-4/Vanilla", "ChatGPT/Vanilla", "Falcon/Vanilla"]
@@ -183,19 +172,13 @@ def test_real_labels_of_one_expert_get_an_answer(shared_data: Path) -> None:
     assert verdicts["GPT-4/Vanilla"] != "disagrees_with_reference"
 
 
-def test_at_a_threshold_it_says_so_everywhere(
-    make_ratings: Callable, rng: np.random.Generator
-) -> None:
+def test_at_a_threshold_it_says_so_everywhere(rng):
     """Good only at another threshold: the cell's kappa is that of the verdicts there."""
     truth = rng.random(600) < 0.4
-    labels = {"expert": np.where(truth, "2", "1").tolist(), "g": ["1"] * 600}
-    ratings = make_ratings(labels, ["g"])
     p = np.clip(np.where(truth, 0.35, 0.15) + rng.normal(0, 0.02, 600), 0, 1)
-    own = ratings["rater_id"] == "g"
-    ratings.loc[own, "p_positive"] = p
-    ratings.loc[own, "label"] = ""
-    scale = Scale("tone", ("1", "2"), affirmative=frozenset("2"))
-    found = analyse(ratings, None, [scale], resamples=100, reference="expert")
+    labels = experts(truth.astype(int)) | {"g": [""] * 600}
+    ratings = ratings_of(labels, positive={"g": p})
+    found = analyse(ratings, None, [TWO], resamples=100, reference="expert")
     (verdict,) = found.verdicts
     assert verdict["verdict"] == "agrees_with_reference"
     assert verdict["holds_for"] == "binary"

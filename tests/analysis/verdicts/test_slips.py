@@ -5,7 +5,7 @@ All studies here are synthetic.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -17,32 +17,36 @@ from evenhand.analysis.bootstrap.influence import level_of_look
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.planning.more_clusters import REALISTIC
 from evenhand.analysis.verdicts.comparison import Beside, readings_of
+from tests.analysis.make import assert_verdict, matrix_of, ratings_of, verdict_on
 
 TWO = Scale("tone", ("1", "2"))
 QUICK = 10
 """Resamples, which no bound of a verdict uses."""
 
 
-@pytest.fixture
-def judged(make_ratings: Callable) -> Callable[..., Verdict]:
+def judged(
+    labels: Mapping[str, Sequence[str]],
+    scale: Scale = TWO,
+    clusters: Sequence[int] | None = None,
+    look: int = 1,
+    **settings: object,
+) -> Verdict:
     """The verdict on `g` beside people; `clusters` (units,) names the cluster of each unit."""
+    units = None
+    if clusters is not None:
+        names = [f"u{n:05d}" for n in range(len(clusters))]
+        units = pd.DataFrame({"unit_id": names, "cluster_id": [f"c{n}" for n in clusters]})
+    facts = StudyFacts(looks={scale.name: look})
+    asked = {"facts": facts, "resamples": QUICK, **settings}
+    (verdict,) = analyse(ratings_of(labels), units, [scale], **asked).verdicts
+    return verdict
 
-    def judge(
-        labels: Mapping[str, Sequence[str]],
-        scale: Scale = TWO,
-        clusters: Sequence[int] | None = None,
-        look: int = 1,
-        **fields: object,
-    ) -> Verdict:
-        ratings, units = make_ratings(labels, ["g"]), None
-        if clusters is not None:
-            names = [f"u{n:05d}" for n in range(len(clusters))]
-            units = pd.DataFrame({"unit_id": names, "cluster_id": [f"c{n}" for n in clusters]})
-        facts = StudyFacts(looks={scale.name: look})
-        found = analyse(ratings, units, [scale], facts=facts, resamples=QUICK, **fields)
-        return found.verdicts[0]
 
-    return judge
+def right_people(
+    rng: np.random.Generator, truth: np.ndarray, right: float, people: int = 3, q: int = 2
+) -> dict[str, list[str]]:
+    """Labels of people who are right so often, and else say any other."""
+    return {f"h{k}": noisy_labels(rng, truth, right, q) for k in range(people)}
 
 
 def flipped(labels: str, *units: int) -> str:
@@ -64,7 +68,7 @@ def noisy_labels(
 
 
 @pytest.mark.parametrize("slips", [0, 1, 2])
-def test_no_slip_of_a_person_lets_a_grader_pass(judged: Callable, slips: int) -> None:
+def test_no_slip_of_a_person_lets_a_grader_pass(slips):
     """Thirty units tell too little of a grader, however they come out for a person."""
     truth = "12" * 15
     people = {"ann": flipped(truth, *range(slips)), "ben": truth, "cem": truth}
@@ -72,7 +76,7 @@ def test_no_slip_of_a_person_lets_a_grader_pass(judged: Callable, slips: int) ->
     assert verdict["verdict"] == "cannot_tell"
 
 
-def test_where_people_agree_more_labels_let_a_good_grader_pass(judged: Callable) -> None:
+def test_where_people_agree_more_labels_let_a_good_grader_pass():
     """Of a grader at the margin 1 in 20 labels is wrong: one wrong of 100 is within its reach at
     the level of a look, two of 200 are not.
     """
@@ -99,10 +103,8 @@ PASSES_AT = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("units", "right", "least"), PASSES_AT)
-def test_a_good_grader_passes_with_the_labels_that_people_have(
-    judged: Callable, units: int, right: float, least: float
-) -> None:
-    rng, passed, studies = np.random.default_rng(31), 0, 60
+def test_a_good_grader_passes_with_the_labels_that_people_have(units, right, least):
+    rng, passed, studies = np.random.default_rng(31), 0, 40
     for _ in range(studies):
         truth = rng.integers(0, 2, units)
         labels = {name: noisy_labels(rng, truth, right) for name in ("ann", "ben", "cem", "g")}
@@ -112,7 +114,7 @@ def test_a_good_grader_passes_with_the_labels_that_people_have(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("wrong", [0.0, 0.01, 0.02])
-def test_who_passes_still_passes_with_more_of_the_same(judged: Callable, wrong: float) -> None:
+def test_who_passes_still_passes_with_more_of_the_same(wrong):
     passed = []
     for n in (60, 120, 240, 480):
         truth = "12" * (n // 2)
@@ -134,7 +136,7 @@ def failing_clusters(rng: np.random.Generator, clusters: int) -> tuple[np.ndarra
     sizes = np.where(np.arange(clusters) < 0.15 * clusters, 30, 2)
     of = np.repeat(np.arange(clusters), sizes)
     truth = rng.integers(0, 2, len(of))
-    labels = {f"h{k}": noisy_labels(rng, truth, 0.95) for k in range(3)}
+    labels = right_people(rng, truth, 0.95)
     fails = (rng.random(clusters) < 0.1 / 0.81)[of]
     own = np.where(fails, rng.integers(0, 2, len(of)), truth)
     labels["g"] = [
@@ -144,27 +146,24 @@ def failing_clusters(rng: np.random.Generator, clusters: int) -> tuple[np.ndarra
     return of, labels
 
 
-def test_unequal_clusters_count_for_what_they_are_worth(
-    judged: Callable, rng: np.random.Generator
-) -> None:
+def test_unequal_clusters_count_for_what_they_are_worth(rng):
     """Six clusters of 30 and 34 of 2 are worth (sum of sizes)^2 / sum of squares, 11.1."""
     of, labels = failing_clusters(rng, 40)
     good = noisy_labels(rng, np.array([int(each) - 1 for each in labels["h0"]]), 0.99)
     found = judged({**labels, "g": good}, clusters=of)
-    assert found["verdict"] == "cannot_tell"
-    assert "no more than 12 of equal size, and 30 are needed" in found["sentence"]
+    assert_verdict(found, "cannot_tell", "no more than 12 of equal size, and 30 are needed")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("studies", [60, pytest.param(200, marks=pytest.mark.thorough)])
-def test_whole_clusters_that_fail_do_not_slip_through(make_matrix: Callable, studies: int) -> None:
+def test_whole_clusters_that_fail_do_not_slip_through(studies):
     """False passes of a grader at the margin, in studies of 120 such clusters: within the level
     and three standard errors.
     """
     rng, passed = np.random.default_rng(28), 0
     for _ in range(studies):
         of, labels = failing_clusters(rng, 120)
-        matrix = make_matrix(labels, TWO, ["g"], of)
+        matrix = matrix_of(labels, TWO, ["g"], of)
         left_out = Resamples(np.ones(120), 0, np.random.default_rng(0)).left_out(matrix.clusters)
         (reading,) = readings_of(matrix)
         found = Beside(left_out, 0.1).compared(reading, to_beat=0.0)
@@ -178,9 +177,7 @@ def test_whole_clusters_that_fail_do_not_slip_through(make_matrix: Callable, stu
 
 
 @pytest.mark.slow
-def test_a_crowd_of_whom_each_labelled_a_little_is_decided(
-    make_ratings: Callable, rng: np.random.Generator
-) -> None:
+def test_a_crowd_of_whom_each_labelled_a_little_is_decided(rng):
     """Twenty people, each unit by three of them: hardly two share thirty units."""
     n, people = 1000, 20
     truth = rng.integers(0, 2, n)
@@ -189,10 +186,10 @@ def test_a_crowd_of_whom_each_labelled_a_little_is_decided(
     for k, own in enumerate(labels.values()):
         own[:] = [label if k in by else "-" for label, by in zip(own, chosen.tolist(), strict=True)]
     labels["g"] = noisy_labels(rng, truth, 0.95)
-    found = analyse(make_ratings(labels, ["g"]), None, [TWO], resamples=QUICK).verdicts[0]
+    found = verdict_on(labels, TWO, resamples=QUICK)
     assert found["verdict"] == "may_stand_in"
     labels["g"] = noisy_labels(rng, truth, 0.65)
-    found = analyse(make_ratings(labels, ["g"]), None, [TWO], resamples=QUICK).verdicts[0]
+    found = verdict_on(labels, TWO, resamples=QUICK)
     assert found["verdict"] in ("do_not_use", "only_with_correction")
 
 
@@ -200,7 +197,7 @@ def test_a_crowd_of_whom_each_labelled_a_little_is_decided(
 
 
 @pytest.mark.slow
-def test_the_second_look_has_the_firsts_level(judged: Callable) -> None:
+def test_the_second_look_has_the_firsts_level():
     """Two looks are the usual plan; a third one has what was kept."""
     truth = "12" * 60
     labels = {"ann": truth, "ben": flipped(truth, 1, 2), "cem": truth, "g": flipped(truth, 7, 8)}
@@ -214,7 +211,7 @@ def test_the_second_look_has_the_firsts_level(judged: Callable) -> None:
     assert 0.025 * 0.9 < 2 * level_of_look(1) < 0.025
 
 
-def test_what_a_further_look_costs_is_said_with_the_advice(judged: Callable) -> None:
+def test_what_a_further_look_costs_is_said_with_the_advice():
     truth = "12" * 30
     labels = {"ann": truth, "ben": truth, "cem": truth, "g": flipped(truth, 7)}
     assert "costs no more than the first" in judged(labels, look=1)["sentence"]
@@ -225,39 +222,32 @@ def test_what_a_further_look_costs_is_said_with_the_advice(judged: Callable) -> 
 
 
 @pytest.mark.parametrize("changed", [0, 2])
-def test_a_copy_of_a_person_never_passes(
-    judged: Callable, rng: np.random.Generator, changed: int
-) -> None:
+def test_a_copy_of_a_person_never_passes(rng, changed):
     truth = rng.integers(0, 2, 400)
     people = {name: noisy_labels(rng, truth, 0.95) for name in ("ann", "ben", "cem")}
     copy = flipped("".join(people["ann"]), *range(changed))
     found = judged({**people, "g": copy})
-    assert found["verdict"] == "cannot_tell"
-    assert "a copy of a person's labels cannot show" in found["sentence"]
+    assert_verdict(found, "cannot_tell", "a copy of a person's labels cannot show")
     assert judged({**people, "g": noisy_labels(rng, truth, 0.97)})["verdict"] == "may_stand_in"
 
 
-def test_a_margin_of_more_than_a_quarter_of_peoples_kappa_becomes_a_share(
-    judged: Callable, rng: np.random.Generator
-) -> None:
+def test_a_margin_of_more_than_a_quarter_of_peoples_kappa_becomes_a_share(rng):
     """Where people have a kappa of .3, a grader .1 below them has lost a third of it."""
     truth = rng.integers(0, 2, 900)
-    labels = {f"h{k}": noisy_labels(rng, truth, 0.77) for k in range(3)}
+    labels = right_people(rng, truth, 0.77)
     found = judged({**labels, "g": noisy_labels(rng, truth, 0.8)}, look=1)
     assert "25% of people's kappa" in found["sentence"]
-    labels = {f"h{k}": noisy_labels(rng, truth, 0.95) for k in range(3)}
+    labels = right_people(rng, truth, 0.95)
     found = judged({**labels, "g": noisy_labels(rng, truth, 0.95)}, look=1)
     assert "margin 0.10;" in found["sentence"]
 
 
 @pytest.mark.slow
-def test_seventeen_categories_are_not_refused_for_peoples_agreement(
-    judged: Callable, rng: np.random.Generator
-) -> None:
+def test_seventeen_categories_are_not_refused_for_peoples_agreement(rng):
     """Eight people with a kappa of .18 share far more than chance would bring."""
     scale = Scale("topic", tuple(str(1 + n) for n in range(17)))
     truth = rng.integers(0, 17, 500)
-    labels = {f"h{k}": noisy_labels(rng, truth, 0.46, 17) for k in range(8)}
+    labels = right_people(rng, truth, 0.46, 8, 17)
     found = judged({**labels, "g": noisy_labels(rng, truth, 0.9, 17)}, scale)
     assert found["verdict"] == "may_stand_in"
     assert "eople hardly agree" not in found["sentence"]
@@ -268,13 +258,11 @@ def test_seventeen_categories_are_not_refused_for_peoples_agreement(
 
 
 @pytest.mark.parametrize(("n", "right"), [(40, 0.85), (40, 0.95), (100, 0.85), (100, 0.9)])
-def test_cannot_tell_says_how_likely_and_what_would_settle_it(
-    judged: Callable, n: int, right: float
-) -> None:
+def test_cannot_tell_says_how_likely_and_what_would_settle_it(n, right):
     """The advice is a number below ten times the labels at hand, or another way, or none."""
     rng = np.random.default_rng([n, round(100 * right)])
     truth = rng.integers(0, 2, n)
-    labels = {f"h{k}": noisy_labels(rng, truth, 0.9) for k in range(3)}
+    labels = right_people(rng, truth, 0.9)
     found = judged({**labels, "g": noisy_labels(rng, truth, right)})
     assert found["verdict"] == "cannot_tell"
     assert 0 < found["chance"] < 1
@@ -287,11 +275,9 @@ def test_cannot_tell_says_how_likely_and_what_would_settle_it(
         assert "Label about" not in found["sentence"]
 
 
-def test_the_chance_is_higher_for_the_better_grader(
-    judged: Callable, rng: np.random.Generator
-) -> None:
+def test_the_chance_is_higher_for_the_better_grader(rng):
     truth = rng.integers(0, 2, 200)
-    labels = {f"h{k}": noisy_labels(rng, truth, 0.9) for k in range(3)}
+    labels = right_people(rng, truth, 0.9)
     chances = [
         judged({**labels, "g": noisy_labels(rng, truth, right)})["chance"]
         for right in (0.7, 0.85, 0.97)
@@ -301,22 +287,16 @@ def test_the_chance_is_higher_for_the_better_grader(
     assert chances[-1] > 0.95
 
 
-def test_people_who_do_not_agree_are_told_to_mend_the_rubric(
-    judged: Callable, rng: np.random.Generator
-) -> None:
+def test_people_who_do_not_agree_are_told_to_mend_the_rubric(rng):
     truth = rng.integers(0, 2, 300)
-    labels = {f"h{k}": noisy_labels(rng, truth, 0.5) for k in range(3)}
-    found = judged({**labels, "g": noisy_labels(rng, truth, 0.5)})
-    assert found["verdict"] == "cannot_tell"
-    assert found["next"] == {"kind": "rubric", "number": 0}
+    labels = right_people(rng, truth, 0.5) | {"g": noisy_labels(rng, truth, 0.5)}
+    found = judged(labels)
+    assert (found["verdict"], found["next"]) == ("cannot_tell", {"kind": "rubric", "number": 0})
 
 
-def test_a_verdict_that_is_given_needs_no_next_step(
-    judged: Callable, rng: np.random.Generator
-) -> None:
+def test_a_verdict_that_is_given_needs_no_next_step(rng):
     truth = rng.integers(0, 2, 400)
-    labels = {f"h{k}": noisy_labels(rng, truth, 0.93) for k in range(3)}
-    found = judged({**labels, "g": noisy_labels(rng, truth, 0.96)})
-    assert found["verdict"] == "may_stand_in"
-    assert found["next"] is None
+    labels = right_people(rng, truth, 0.93) | {"g": noisy_labels(rng, truth, 0.96)}
+    found = judged(labels)
+    assert (found["verdict"], found["next"]) == ("may_stand_in", None)
     assert found["chance"] > 0.98

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.analysis.bias import Finding
-from evenhand.analysis.bootstrap.intervals import Deciding
+from evenhand.analysis.bootstrap.intervals import Deciding, Interval
 from evenhand.analysis.injection import Attack, Outcome
 from evenhand.analysis.notes import Remark
 from evenhand.analysis.report.figures import ResultsIndex
-from evenhand.analysis.results import ResultRow
+from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.statistics import limit_shown
 from evenhand.analysis.verdicts import drift, reference, wording
 from evenhand.analysis.verdicts.case import Answers, Bounds, Case, People, Tuned, View
@@ -27,6 +27,7 @@ from evenhand.analysis.verdicts.ranking import Candidate, recommend
 from evenhand.analysis.verdicts.wording import PASSES
 from evenhand.reporting.gate.requirement import CheckedClause, parse_requirement
 from evenhand.study.settings.analysis import DecisionSettings
+from tests.analysis.make import assert_verdict
 
 HEADS = {
     "may_stand_in": "g can replace ",
@@ -39,23 +40,10 @@ NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
 def row(statistic: str, low: float, estimate: float, high: float, **more: object) -> ResultRow:
-    filled = {
-        "rubric": "r",
-        "statistic": statistic,
-        "rater_a": "humans",
-        "rater_b": "g",
-        "subset": "all",
-        "at": "",
-        "n_units": 200,
-        "n_clusters": 100,
-        "estimate": estimate,
-        "low": low,
-        "high": high,
-        "note": "",
-        "remarks": (),
-        "deciding": None,
-    }
-    return filled | more  # type: ignore[return-value]
+    rows, raters = ResultRows("r"), {"rater_a": "humans", "rater_b": "g"}
+    rows.add(statistic, Interval(estimate, low, high), (200, 100), **raters, subset="all")
+    (found,) = rows.rows.values()
+    return found | more  # type: ignore[return-value]
 
 
 @st.composite
@@ -168,7 +156,7 @@ PLAIN = {
 
 
 @pytest.mark.parametrize("judgement", PLAIN)
-def test_each_verdict_says_one_thing(judgement: str) -> None:
+def test_each_verdict_says_one_thing(judgement):
     verdict = judged(*PLAIN[judgement])
     assert verdict["verdict"] == judgement
     assert_one_thing(verdict)
@@ -180,7 +168,7 @@ def judged(decided: Bounds, tuned: Tuned | None = None, **rule: object) -> Verdi
     return _judge(sound(Case(*about, View(), tuned or Tuned(), baselines=BASELINES), decided))
 
 
-def test_what_the_interval_shows_is_said_first() -> None:
+def test_what_the_interval_shows_is_said_first():
     """It is clear that the grader agrees less than people do; only the margin is open."""
     verdict = judged(between(-0.32, -0.05))
     assert verdict["verdict"] == "cannot_tell"
@@ -199,12 +187,12 @@ def test_what_the_interval_shows_is_said_first() -> None:
         (-0.32, -0.05, {"min_rarer": 51}),
     ],
 )
-def test_what_is_not_shown_is_not_said(low: float, high: float, more: dict) -> None:
+def test_what_is_not_shown_is_not_said(low, high, more):
     sentence = judged(between(low, high), **more)["sentence"]
     assert sentence.startswith("We cannot tell yet whether g can replace ")
 
 
-def test_a_difference_smaller_than_two_decimals_is_no_zero() -> None:
+def test_a_difference_smaller_than_two_decimals_is_no_zero():
     assert "by at least 0.002 kappa" in judged(between(-0.2, -0.002))["sentence"]
 
 
@@ -218,20 +206,17 @@ def test_a_difference_smaller_than_two_decimals_is_no_zero() -> None:
         (-0.06, 0.004, "may_stand_in", "-0.06 to +0.004", 0.1),
     ],
 )
-def test_a_bound_is_printed_on_its_side_of_the_margin(
-    low: float, high: float, verdict: str, interval: str, margin: float
-) -> None:
+def test_a_bound_is_printed_on_its_side_of_the_margin(low, high, verdict, interval, margin):
     """The sentence, the cell and the row of the report have the same decimals."""
     decided = between(low, high)
     row = decided.difference | {"deciding": replace(LEVEL, margin=margin)}
     found = judged(replace(decided, difference=row))
-    assert found["verdict"] == verdict
-    assert f"96% CI {interval}; margin {limit_shown(margin, -low)};" in found["sentence"]
+    assert_verdict(found, verdict, f"96% CI {interval}; margin {limit_shown(margin, -low)};")
     (figure,) = ResultsIndex([row]).by_subset("r", "non_inferiority")["all"]
     assert figure.interval == f"[{interval.replace(' to ', ', ')}]"
 
 
-def test_other_verdicts_print_a_bound_on_its_side_of_the_limit_too() -> None:
+def test_other_verdicts_print_a_bound_on_its_side_of_the_limit_too():
     """A baseline with its drift margin, a reference with its bar, a rule with its number, the
     attacks of an audit and the share of answers with what is allowed.
     """
@@ -254,7 +239,7 @@ def test_other_verdicts_print_a_bound_on_its_side_of_the_limit_too() -> None:
     assert "That is 89.98% at worst, and 90% is needed" in told.sentence
 
 
-def test_a_bound_that_does_not_exist_is_not_printed() -> None:
+def test_a_bound_that_does_not_exist_is_not_printed():
     """No level is left for this look, so that the tuned verdicts have an estimate alone."""
     nan = float("nan")
     decided = between(nan, nan)
@@ -272,7 +257,7 @@ def test_a_bound_that_does_not_exist_is_not_printed() -> None:
 @pytest.mark.slow
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(case=cases())
-def test_sentence_cell_and_recommendation_say_one_thing(case: Case) -> None:
+def test_sentence_cell_and_recommendation_say_one_thing(case):
     verdict = _judge(case)
     assert_one_thing(verdict)
     more = re.findall(r"abel (?:about )?(\d+) more", verdict["sentence"])
@@ -298,7 +283,6 @@ def assert_one_thing(verdict: Verdict) -> None:
         assert any(abs(number - each) <= 0.0051 for each in said), (reason, sentence)
 
     found = recommend([Candidate(verdict, None, None, None, None, None)], "r")
-    assert found is not None
     assert found.sentence.startswith("Use g for r") == passes
     assert ("No grader" in found.sentence) == (not passes)
     if not passes:
