@@ -12,6 +12,7 @@ from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure, defined
 from evenhand.analysis.report.source import (
     GROUPS,
     READINGS,
+    Column,
     Layers,
     RubricFigures,
     rater_title,
@@ -271,10 +272,16 @@ def price_front(figures: RubricFigures) -> list[Chart]:
         grader = each.verdict["grader"]
         about = {"price": price.bounds[1], "price_row": price.line, "front": each.best_buy}
         values.append(difference.datum(grader=charts.short(grader), **about))
-        on = [difference if difference.subset == subset else None for subset in READINGS]
-        rows.append((grader, [price, *on]))
-    readings = (written("chart.price_difference_on", reading=each) for each in READINGS.values())
-    columns = [entry_for(PRICE).label, *readings]
+        rows.append((grader, difference))
+    of_price = {"statistic": PRICE, "rater_a": "", "subset": ALL, "at": ""}
+    columns: list[tuple[str, Column]] = [(entry_for(PRICE).label, of_price)]
+    columns += [
+        (
+            written("chart.price_difference_on", reading=reading),
+            lambda key, on=subset: figures.by_key(key) if key.subset == on else None,
+        )
+        for subset, reading in READINGS.items()
+    ]
     unpriced = _names([each for each in ranked if each not in priced])
     return figures.chart(
         written("chart.price"),

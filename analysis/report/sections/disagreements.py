@@ -12,7 +12,6 @@ from evenhand.analysis.people.disagreements import GraderDisagreement
 from evenhand.analysis.report.blocks import (
     Link,
     ReportSection,
-    Table,
     UnitsToRead,
     UnitToRead,
 )
@@ -21,7 +20,6 @@ from evenhand.analysis.report.source import (
     ReportContext,
     RubricFigures,
     Source,
-    crossed,
     listed,
 )
 from evenhand.analysis.statistics import entry_for
@@ -38,34 +36,39 @@ Texts = tuple[tuple[str, str], ...]
 """(what it is, text) each."""
 
 
-def section(source: Source) -> ReportSection | None:
-    """A handful of units for each rubric, folded, and the number of disagreements sorted as each
+def with_page(source: Source, section: ReportSection | None) -> ReportSection | None:
+    """Add a link to the page of all disagreements, where there is one."""
+    if section is None or not has_page(source.analysis.disagreements, source.context):
+        return section
+    link = Link(written("disagreement.link"), PAGE)
+    return replace(section, blocks=(link, *section.blocks))
+
+
+def layers(figures: RubricFigures) -> Layers:
+    """A handful of units, folded, and the number of disagreements that the lead sorted as each
     kind.
     """
-    told = has_page(source.analysis.disagreements, source.context)
-    about = [] if told else [written("disagreement.no_texts")]
-    found = source.section(
-        "disagreements",
-        written("disagreement.title"),
-        _layers,
-        about=[written("disagreement.about"), *about],
-        otherwise=written("disagreement.none"),
-    )
-    if found is None or not told:
-        return found
-    link = Link(written("disagreement.link"), PAGE)
-    return replace(found, blocks=(link, *found.blocks))
-
-
-def _layers(figures: RubricFigures) -> Layers:
-    own = [each for each in figures.analysis.disagreements if each.rubric == figures.rubric]
+    every = figures.analysis.disagreements
+    own = [each for each in every if each.rubric == figures.rubric]
     units = tuple(_to_read(figures, each) for each in _widest(figures, own))
     to_read = [UnitsToRead(written("disagreement.widest"), units)] if units else []
     graders = figures.by_agreement(dict.fromkeys(each.grader for each in own))
     named = listed([[grader] for grader in graders])
+    found = figures.select("disagreement_sorted")
+    by_grader = {figure.grader: figure for figure in found}
+    kinds = sorted({figure.at for figure in found})
+    sums = figures.table(
+        written("disagreement.sums"),
+        "Grader",
+        [(kind_title(kind), {"at": kind}) for kind in kinds],
+        [(grader, by_grader[grader]) for grader in figures.by_agreement(by_grader)],
+        count=written("disagreement.sorted_units"),
+    )
+    no_texts = [] if has_page(every, figures.context) else [written("disagreement.no_texts")]
     return Layers(
         answers=[in_pieces("report.disagreements", graders=named)] if own else [],
-        folded=[*to_read, *_sums(figures)],
+        folded=[*to_read, *sums],
+        about=no_texts,
     )
 
 
@@ -78,20 +81,6 @@ def _widest(figures: RubricFigures, own: list[GraderDisagreement]) -> list[Grade
     for each in widest_first(known):
         units.setdefault(each.unit_id, each)
     return list(units.values())[:_SHOWN]
-
-
-def _sums(figures: RubricFigures) -> list[Table]:
-    """Count each grader's disagreements by the kind that the lead sorted them into."""
-    found = figures.select("disagreement_sorted")
-    kinds = sorted({figure.at for figure in found})
-    by_grader = crossed(found, lambda each: each.raters[1], lambda each: each.at, kinds)
-    return figures.table(
-        written("disagreement.sums"),
-        "Grader",
-        list(map(kind_title, kinds)),
-        [(grader, by_grader[grader]) for grader in figures.by_agreement(by_grader)],
-        count=written("disagreement.sorted_units"),
-    )
 
 
 def _to_read(figures: RubricFigures, found: GraderDisagreement) -> UnitToRead:

@@ -13,7 +13,7 @@ from itertools import chain, zip_longest
 from evenhand.analysis.bias.position import by_orders
 from evenhand.analysis.labels.matrix import listed
 from evenhand.analysis.report import blocks
-from evenhand.analysis.report.source import RubricFigures, Source, labels
+from evenhand.analysis.report.source import RubricFigures, Source
 from evenhand.analysis.report.tables import FigureRow, make_table, tex
 from evenhand.analysis.statistics import entry_for, statistics
 from evenhand.analysis.usage import COST
@@ -80,7 +80,7 @@ def _usage(source: Source) -> list[blocks.Table]:
         rows.append((figures.title, None))
         rows += [(figure.raters[1], [figure]) for figure in figures.select(COST)]
     what, attempts = written("methods.usage"), written("methods.attempts")
-    return make_table(what, "Grader", labels([COST]), rows, count=attempts)
+    return make_table(what, "Grader", [entry_for(COST).label], rows, count=attempts)
 
 
 def _statistics(source: Source) -> tuple[tuple[str, str], ...]:

@@ -9,8 +9,14 @@ from typing import Literal
 
 from evenhand.analysis.report import blocks, charts
 from evenhand.analysis.report.figures import ALL_BINARY, Figure, defined, shown
-from evenhand.analysis.report.source import Layers, RubricFigures, Source, labels, sentences
-from evenhand.analysis.report.tables import FigureRow
+from evenhand.analysis.report.source import (
+    Layers,
+    RubricFigures,
+    Source,
+    TableRow,
+    rows_of,
+    sentences,
+)
 from evenhand.analysis.results import from_to
 from evenhand.analysis.statistics import entry_for
 from evenhand.texts import DASH, in_pieces, written
@@ -26,24 +32,21 @@ _STEPS = [0.05, 0.15, 0.3, 0.5, 0.75]
 _MOST_PARTS = 40
 
 
-def section(source: Source) -> blocks.ReportSection | None:
-    """Rates and their order for every rubric that people labelled and a grader graded."""
-    found = source.section(
-        "corrected-rates",
-        written("rates.title"),
-        _layers,
-        about=[written("rates.about")],
-        otherwise=written("rates.none"),
-    )
+def with_every_rubric(
+    source: Source, section: blocks.ReportSection | None
+) -> blocks.ReportSection | None:
+    """Add a table of all rubrics to the section; one of many subjects is folded."""
     table = _every_rubric(source)
-    if found is None or table is None:
-        return found
+    if section is None or table is None:
+        return section
     if len(table.rows) > charts.MAX_LISTED:
-        return replace(found, parts=(blocks.Part(table.caption, "", folded=(table,)), *found.parts))
-    return replace(found, blocks=(table,))
+        part = blocks.Part(table.caption, "", folded=(table,))
+        return replace(section, parts=(part, *section.parts))
+    return replace(section, blocks=(table,))
 
 
-def _layers(figures: RubricFigures) -> Layers:
+def layers(figures: RubricFigures) -> Layers:
+    """Rates and their order on a rubric that people labelled and a grader graded."""
     raw = figures.select("rate_raw", ALL_BINARY)
     graders = list(dict.fromkeys(figure.raters[1] for figure in raw))
     if not graders:
@@ -51,26 +54,49 @@ def _layers(figures: RubricFigures) -> Layers:
     # People's own rates are the same whoever graded the units.
     own = [grader for grader in graders if _kind(figures, grader) == "own"]
     compared = [grader for grader in graders if grader not in own[1:]]
-    errors = [(each, [_at(figures, name, each).get("") for name in _ERRORS]) for each in graders]
-    ranks: list[FigureRow] = []
-    for grader in graders:
-        ranks.append((grader, None))
-        ranks += [(subject, [rank]) for subject, rank in _at(figures, _RANKS, grader).items()]
+
+    def subject(figure: Figure) -> str:
+        return figure.at or written("rates.all_units")
+
+    def heading(figure: Figure) -> str:
+        return _heading(figures, figure.raters[1])
+
+    people = (entry_for("rate_human").label, {"statistic": "rate_human", "rater_b": ""})
+    columns = [_RATES[0], people, *_RATES[1:]]
+    differences: list[TableRow] = []
+    for grader in compared:
+        differences.append((_heading(figures, grader), None))
+        for first, second, figure in _pairs(figures, grader):
+            title = written("rates.difference", first=first, second=second)
+            differences.append((title, figure))
+    one, other = figures.analysis.settings.sides
+    by_side = [figure for grader in compared for figure in _by_side(figures, grader)]
+    sides = rows_of(by_side, subject, heading)
+    ranked = [each for grader in graders for each in _of(figures, _RANKS, grader)]
+    ranks = rows_of(ranked, lambda each: each.at, lambda each: each.raters[1])
+    who = [(grader, ("humans", grader)) for grader in graders]
     said = tuple(_sentences(figures, graders, compared))
     return Layers(
         answers=[_answer(figures, graders)],
         folded=[
-            *_rates(figures, graders),
-            *_differences(figures, compared),
-            *_sides(figures, compared),
+            *figures.table(
+                written("rates.caption"), "Subject", columns,
+                rows_of(raw, subject, lambda each: each.raters[1]),
+            ),
+            *figures.table(
+                written("rates.differences"), "Subjects", [_DIFFERENCE], differences,
+                count="", drawn=True,
+            ),
+            *figures.table(
+                written("rates.sides", first=one, second=other), "Subject", [_SIDES], sides,
+                count="Pairs", drawn=True,
+            ),
             *_parts(figures, compared),
-            *figures.table(written("rates.errors"), "Grader", labels(_ERRORS), errors, count=""),
+            *figures.panel(written("rates.errors"), "Grader", _ERRORS, who, ALL_BINARY, count=""),
             *([blocks.Items(written("rates.what"), said)] if said else []),
         ],
-        appendix=figures.table(
-            written("rates.ranks"), "Subject", labels([_RANKS]), ranks, count=""
-        ),
-    )
+        appendix=figures.table(written("rates.ranks"), "Subject", [_RANKS], ranks, count=""),
+    )  # fmt: skip
 
 
 def _every_rubric(source: Source) -> blocks.Table | None:
@@ -174,23 +200,14 @@ def _answer(figures: RubricFigures, graders: list[str]) -> list[object]:
     return in_pieces("report.rates_nothing")
 
 
+def _of(figures: RubricFigures, statistic: str, grader: str) -> list[Figure]:
+    """A grader's figures of one statistic, in the order of the table."""
+    return figures.between(statistic, "humans", grader, ALL_BINARY)
+
+
 def _at(figures: RubricFigures, statistic: str, grader: str) -> dict[str, Figure]:
     """A grader's figures of one statistic, by their `at`."""
-    found = figures.select(statistic, ALL_BINARY)
-    return {figure.at: figure for figure in found if figure.raters == ("humans", grader)}
-
-
-def _rates(figures: RubricFigures, graders: list[str]) -> list[blocks.Table]:
-    people = _at(figures, "rate_human", "")
-    rows: list[FigureRow] = []
-    for grader in graders:
-        rows.append((grader, None))
-        raw, *corrected = (_at(figures, name, grader) for name in _RATES)
-        for subject, rate in raw.items():
-            found = [rate, people.get(subject), *(column.get(subject) for column in corrected)]
-            rows.append((subject or written("rates.all_units"), found))
-    columns = labels(["rate_raw", "rate_human", *_RATES[1:]])
-    return figures.table(written("rates.caption"), "Subject", columns, rows)
+    return {figure.at: figure for figure in _of(figures, statistic, grader)}
 
 
 def _pairs(figures: RubricFigures, grader: str) -> list[tuple[str, str, Figure]]:
@@ -200,32 +217,8 @@ def _pairs(figures: RubricFigures, grader: str) -> list[tuple[str, str, Figure]]
     return [(first, second, figure) for first, second, figure in pairs if figure]
 
 
-def _differences(figures: RubricFigures, graders: list[str]) -> list[blocks.Table]:
-    rows: list[FigureRow] = []
-    for grader in graders:
-        rows.append((_heading(figures, grader), None))
-        for first, second, figure in _pairs(figures, grader):
-            rows.append((written("rates.difference", first=first, second=second), [figure]))
-    label = entry_for(_DIFFERENCE).label
-    what = written("rates.differences")
-    return figures.table(what, "Subjects", [label], rows, count="", drawn=label)
-
-
 def _heading(figures: RubricFigures, grader: str) -> str:
     return written("rates.own") if _kind(figures, grader) == "own" else grader
-
-
-def _sides(figures: RubricFigures, graders: list[str]) -> list[blocks.Table]:
-    """The difference between the two sides of the pairs, for every subject."""
-    rows: list[FigureRow] = []
-    for grader in graders:
-        rows.append((_heading(figures, grader), None))
-        for figure in _by_side(figures, grader):
-            rows.append((figure.at or written("rates.all_units"), [figure]))
-    label = entry_for(_SIDES).label
-    first, second = figures.analysis.settings.sides
-    what = written("rates.sides", first=first, second=second)
-    return figures.table(what, "Subject", [label], rows, count="Pairs", drawn=label)
 
 
 def _by_side(figures: RubricFigures, grader: str) -> list[Figure]:
@@ -281,20 +274,15 @@ def _one_sided(figures: RubricFigures, graders: list[str]) -> Iterator[str]:
 
 def _parts(figures: RubricFigures, graders: list[str]) -> list[blocks.Block]:
     """The rates by PPI++ in every part of the sample, then those of the answers on each side."""
-    every = {
-        part: {
-            (each.raters[1], each.at): each.without("labelled_by_people").without("peoples_own")
-            for each in found
-        }
-        for part, found in figures.parts(_statistic(figures)).items()
-    }
     of_answers = _of_answers(figures)
-    both = {part: every[part] for part in every if part.partition("=")[0] not in of_answers}
-    sides = {part: found for part, found in every.items() if part not in both}
-    return [
-        *_parts_of(figures, graders, both, "parts"),
-        *_parts_of(figures, graders, sides, "parts_by_side"),
-    ]
+    parts: dict[str, dict[str, list[Figure]]] = {"parts": {}, "parts_by_side": {}}
+    for part, found in figures.parts(_statistic(figures)).items():
+        what = "parts_by_side" if part.partition("=")[0] in of_answers else "parts"
+        parts[what][part] = [
+            each.without("labelled_by_people").without("peoples_own") for each in found
+        ]
+    blocks_of = (_parts_of(figures, graders, found, what) for what, found in parts.items())
+    return [*chain.from_iterable(blocks_of)]
 
 
 def _of_answers(figures: RubricFigures) -> set[str]:
@@ -306,30 +294,30 @@ def _of_answers(figures: RubricFigures) -> set[str]:
 
 
 def _parts_of(
-    figures: RubricFigures,
-    graders: list[str],
-    found: dict[str, dict[tuple[str, str], Figure]],
-    what: Literal["parts", "parts_by_side"],
+    figures: RubricFigures, graders: list[str], parts: Mapping[str, Sequence[Figure]], what: str
 ) -> Sequence[blocks.Block]:
     """A column for each subject; drawn for the first grader."""
-    subjects = list(dict.fromkeys(at for by_subject in found.values() for _, at in by_subject))
+    known = {each.key: each for found in parts.values() for each in found}
+    subjects = list(dict.fromkeys(each.at for each in known.values()))
     if not subjects:
         return []
     tables: list[blocks.Table] = []
     kinds = {_kind(figures, grader) for grader in graders}
     named = what if "corrected" in kinds else _PLAIN[what]
     if len(subjects) <= charts.MAX_LISTED:  # of more, the rates are in results.csv alone
-        rows: list[FigureRow] = []
+        columns = [
+            (at or written("rates.all_units"), lambda key, at=at: known.get(key._replace(at=at)))
+            for at in subjects
+        ]
+        rows: list[TableRow] = []
         for grader in graders:
             rows.append((_heading(figures, grader), None))
-            for part, of_part in found.items():
-                rows.append((part, [of_part.get((grader, subject)) for subject in subjects]))
-        heads = [subject or written("rates.all_units") for subject in subjects]
-        tables = figures.table(written(f"rates.{named}"), "Part", heads, rows, count="")
+            rows += [(part, found[0].key._replace(rater_b=grader)) for part, found in parts.items()]
+        tables = figures.table(written(f"rates.{named}"), "Part", columns, rows, count="")
     for grader in figures.by_agreement(graders, ALL_BINARY):
         own = {
-            part: {at: figure for (by, at), figure in of_part.items() if by == grader}
-            for part, of_part in found.items()
+            part: {each.at: each for each in found if each.raters[1] == grader}
+            for part, found in parts.items()
         }
         what_drawn = written(f"chart.rates_by_{named}")
         if drawn := _rates_by_part(figures, _by(figures, grader), own, tables, what_drawn):

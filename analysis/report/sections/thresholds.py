@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING
 from evenhand.analysis.notes import Code
 from evenhand.analysis.report import charts
 from evenhand.analysis.report.blocks import Chart, Items, Table, traced
-from evenhand.analysis.report.figures import ALL_BINARY, Figure, shown
+from evenhand.analysis.report.figures import ALL_BINARY, Figure, Key, shown
 from evenhand.analysis.report.source import (
+    Column,
     Layers,
     ReportContext,
     RubricFigures,
     Source,
-    labels,
     listed,
     reference_title,
+    rows_of,
     sentences,
 )
-from evenhand.analysis.report.tables import FigureRow
 from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.thresholds.rows import AT_THRESHOLD, CURVE, IN_FORCE
 from evenhand.analysis.thresholds.sweep import OBJECTIVES
@@ -45,6 +45,7 @@ _COLUMNS = [
 ]
 _KINDS: tuple[Code, ...] = ("tuned", "default", "not_identifiable")
 """Kinds of recommendations, each with its words over a panel."""
+_CHOSEN = ("threshold", "threshold_recommended")
 _BEST, _DEFAULT = "best", "default"
 _STEPS = "step-before"
 """A threshold gives the verdicts of the next probability above it, so the curve has steps."""
@@ -113,23 +114,24 @@ def _advised(figures: RubricFigures, objective: str) -> list[Figure]:
 
 def _tuned(figures: RubricFigures, objectives: Sequence[str], what: str = "caption") -> list[Table]:
     """Tabulate tuned thresholds, each between the value at the default and its own."""
-    tuned = figures.select("threshold", ALL_BINARY)
-    rows: list[FigureRow] = []
-    for raters in dict.fromkeys(figure.raters for figure in tuned):
-        rows.append((_matched(*raters), None))
-        default = figures.default_threshold(raters)
-        for each in tuned:
-            if each.raters == raters and each.at in objectives:
-                name = AT_THRESHOLD.get(each.at, "")
-                at_default, at_tuned = (
-                    figures.get(name, *raters, ALL_BINARY, at)
-                    for at in (default, repr(each.bounds[1]))
-                )
-                gain = figures.get("threshold_held_out_gain", *raters, ALL_BINARY, each.at)
-                rows.append((_TITLES[each.at], [at_default, each, at_tuned, gain]))
-    return figures.table(
-        written(f"thresholds.{what}"), written("thresholds.tuned_to"), _COLUMNS, rows
+
+    def value_at(key: Key, at: str) -> Figure | None:
+        return figures.by_key(key._replace(statistic=AT_THRESHOLD.get(key.at, ""), at=at))
+
+    cells: tuple[Column, ...] = (
+        lambda key: value_at(key, figures.default_threshold((key.rater_a, key.rater_b))),
+        {},
+        lambda key: value_at(key, repr(tuned[key].bounds[1])),
+        "threshold_held_out_gain",
     )
+    found = figures.select("threshold", ALL_BINARY)
+    tuned = {figure.key: figure for figure in found if figure.at in objectives}
+    rows = rows_of(
+        tuned.values(), lambda each: _TITLES[each.at], lambda each: _matched(*each.raters)
+    )
+    columns = zip(_COLUMNS, cells, strict=True)
+    tuned_to = written("thresholds.tuned_to")
+    return figures.table(written(f"thresholds.{what}"), tuned_to, columns, rows)
 
 
 def _matched(reference: str, grader: str) -> str:
@@ -189,36 +191,34 @@ def threshold_curves(figures: RubricFigures) -> list[Chart]:
     """The course of kappa over the thresholds, a panel for each grader, with the best and its
     interval, and the one to use; empty where no grader's probabilities meet a reference.
     """
-    found = figures.select(CURVE, ALL_BINARY)
-    graders = figures.in_order(found)
+    graders = figures.in_order(figures.select(CURVE, ALL_BINARY))
     values: list[charts.Datum] = []
-    rows: list[FigureRow] = []
+    curves: list[Figure] = []
     advice: dict[str, str] = {}
     for raters in graders[: charts.MAX_LISTED]:
-        curve = [figure for figure in found if figure.raters == raters]
-        best, advised = figures.row(
-            ("threshold", "threshold_recommended"), raters, ALL_BINARY, "kappa"
-        )
+        best, advised = figures.row(_CHOSEN, raters, ALL_BINARY, MAIN)
         if best is None or advised is None:
             continue
+        curve = figures.between(CURVE, *raters, ALL_BINARY)
         default = figures.default_threshold(raters)
-        text = _advice(advised)
+        text = advice[raters[1]] = _advice(advised)
         panel = {"grader": charts.short(raters[1])}
         values += [_point(figure, default, best, advised) | panel for figure in curve]
         values += [best.datum(kind="interval", **panel)]
         values += [advised.datum(kind="advice", text=text, **panel)]
-        advice[raters[1]] = text
-        rows.append((raters[1], None))
-        for figure in curve:
-            marks = [
-                each if float(figure.at) == each.bounds[1] else None for each in (best, advised)
-            ]
-            rows.append((shown(float(figure.at), "threshold"), [figure, *marks]))
+        curves += curve
     if not values:
         return []
+
+    def chosen(key: Key, name: str) -> Figure | None:
+        figure = figures.by_key(key._replace(statistic=name, at=MAIN))
+        return figure if figure and float(key.at) == figure.bounds[1] else None
+
+    columns: list[str | tuple[str, Column]] = [CURVE]
+    columns += [(entry_for(n).label, lambda key, n=n: chosen(key, n)) for n in _CHOSEN]
+    rows = rows_of(curves, lambda e: shown(float(e.at), "threshold"), lambda e: e.grader)
     names = {"statistic": entry_for(CURVE).label, "reference": reference_title(graders[0][0])}
     label = written("chart.threshold_label", **names)
-    columns = labels([CURVE, "threshold", "threshold_recommended"])
     what = written("chart.threshold_table", **names)
     said = _marks(values)
     every = "; ".join(
@@ -312,39 +312,35 @@ def reliability_diagrams(figures: RubricFigures) -> list[Chart]:
     the band of a calibrated grader's curve; a panel for each grader, empty where no grader's
     probabilities meet a reference.
     """
-    shares = figures.select(_SHARE, ALL_BINARY)
-    graders = figures.in_order(shares)
+    graders = figures.in_order(figures.select(_SHARE, ALL_BINARY))
     drawn = graders[: charts.MAX_LISTED]
     if not drawn:
         return []
-    rows: list[FigureRow] = []
     values: list[charts.Datum] = []
-    with_figure = set()
+    shares: list[Figure] = []
     for raters in drawn:
-        rows.append((raters[1], None))
-        for share in shares:
-            stated = figures.get(_STATED, *share.raters, ALL_BINARY, share.at)
-            if share.raters == raters and stated is not None:
-                rows.append((shown(stated.bounds[1], "threshold"), [stated, share]))
-                with_figure.add(raters[1])
-                values.append(
-                    share.datum(
-                        grader=charts.short(raters[1]),
-                        units=share.n_units,
-                        stated=stated.bounds[1],
-                        stated_row=stated.line,
-                        stated_low=stated.bounds[0],
-                        stated_high=stated.bounds[2],
-                    )
-                )
+        for share in figures.between(_SHARE, *raters, ALL_BINARY):
+            if stated := figures.by_key(share.key._replace(statistic=_STATED)):
+                low, middle, high = stated.bounds
+                names = ("stated", "stated_row", "stated_low", "stated_high")
+                about = dict(zip(names, (middle, stated.line, low, high), strict=True))
+                grader = charts.short(raters[1])
+                values.append(share.datum(grader=grader, units=share.n_units, **about))
+                shares.append(share)
+
+    def probability(share: Figure) -> str:
+        stated = figures.by_key(share.key._replace(statistic=_STATED))
+        return shown(stated.bounds[1], "threshold") if stated else ""
+
+    with_figure = {share.grader for share in shares}
     whom = reference_title(drawn[0][0])
     seen = [charts.short(name) for _, name in drawn if name in with_figure]
-    columns = labels([_STATED, _SHARE])
+    rows = rows_of(shares, probability, lambda each: each.grader)
     return figures.chart(
         written("chart.reliability"),
         written("chart.reliability_alt", reference=whom, graders=", ".join(seen)),
         charts.chart_spec(values, _panels(values, whom)),
-        figures.table(written("chart.reliability_table"), "Probability", columns, rows),
+        figures.table(written("chart.reliability_table"), "Probability", [_STATED, _SHARE], rows),
         charts.joined(
             written("chart.reliability_note"),
             charts.left_out([name for _, name in graders], with_figure),
