@@ -148,6 +148,12 @@ class Items:
     kind: Literal["items"] = "items"
 
 
+def items(title: str, sentences: Iterable[str]) -> list[Items]:
+    """Return sentences as a list under a title; nothing if there are none."""
+    listed = tuple(sentences)
+    return [Items(title, listed)] if listed else []
+
+
 @dataclass(frozen=True)
 class Quotable:
     """A text to paste elsewhere, the same for LaTeX, and its references as BibTeX."""

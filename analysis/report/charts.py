@@ -228,11 +228,6 @@ def _listed(names: Sequence[str]) -> str:
     return written("chart.and_more", names=first, more=more) if more > 0 else first
 
 
-def joined(*sentences: str) -> str:
-    """A note: its sentences in a row, empty ones left out."""
-    return " ".join(filter(None, sentences))
-
-
 def bounds_of(data: Iterable[Datum]) -> list[float | None]:
     """Return all bounds and estimates of the data."""
     return [datum[name] for datum in data for name in ("low", "estimate", "high")]

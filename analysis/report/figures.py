@@ -75,6 +75,11 @@ class Figure:
     def at(self) -> str:
         return self.key.at
 
+    @property
+    def text(self) -> str:
+        """The estimate, with its interval if it has one."""
+        return f"{self.estimate} {self.interval}".strip()
+
     def says(self, code: Code) -> bool:
         """Return True if one of its remarks has this code."""
         return says(self.remarks, code)
@@ -163,6 +168,11 @@ def _figure(row: ResultRow, line: int) -> Figure:
         reason=reason,
         remarks=remarks,
     )
+
+
+def lines_of(figures: Iterable[Figure | None]) -> str:
+    """Return the rows of results.csv of figures, one after the other."""
+    return ", ".join(str(figure.line) for figure in figures if figure)
 
 
 def defined(figures: Iterable[Figure | None]) -> list[Figure]:

@@ -19,6 +19,7 @@ from evenhand.analysis.report.blocks import (
     ReportSection,
     Table,
 )
+from evenhand.analysis.report.charts import Datum, chart_spec
 from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure, Key, ResultsIndex
 from evenhand.analysis.report.tables import make_table
 from evenhand.analysis.results import BASELINES
@@ -507,7 +508,14 @@ class RubricFigures:
         return self.table(what, stub, statistics, rows, **look)
 
     def chart(
-        self, what: str, alt: str, spec: Mapping[str, Any], data: Iterable[Table], note: str
+        self,
+        what: str,
+        alt: str,
+        values: Sequence[Datum],
+        drawing: Mapping[str, Any],
+        data: Iterable[Table],
+        *notes: str,
     ) -> list[Chart]:
-        """Make a chart on the rubric."""
+        """Draw values on the rubric; the note is made of those `notes` that are not empty."""
+        spec, note = chart_spec(values, drawing), " ".join(filter(None, notes))
         return [Chart(self.caption(what), alt, spec, tuple(data), note)]

@@ -19,8 +19,8 @@ from evenhand.analysis.injection import (
     named,
 )
 from evenhand.analysis.labels.matrix import BINARY
-from evenhand.analysis.report.blocks import Block, Items, traced
-from evenhand.analysis.report.figures import Figure, Key
+from evenhand.analysis.report.blocks import Items, items, traced
+from evenhand.analysis.report.figures import Figure, Key, lines_of
 from evenhand.analysis.report.source import (
     Layers,
     RubricFigures,
@@ -84,7 +84,7 @@ def bias_layers(figures: RubricFigures) -> Layers:
     )
     screened = figures.everywhere(*SCREENED)
     by_part = distinct(screened, "subset", lambda each: each.removesuffix(BINARY))
-    graders = dict.fromkeys(figure.raters[1] for figure in screened)
+    graders = dict.fromkeys(figure.grader for figure in screened)
     of_graders = [(grader, {"rater_b": grader}) for grader in graders]
     return Layers(
         answers=[_biases(figures, own)] if own else [],
@@ -129,7 +129,7 @@ def _asked(figure: Figure) -> str:
     return f"{_heading(figure)}: {entry_for(figure.statistic).name.lower()}"
 
 
-def _found(figures: RubricFigures, own: list[Finding]) -> list[Block]:
+def _found(figures: RubricFigures, own: list[Finding]) -> list[Items]:
     """Return sentences on the biases found, and on the rest: the planned questions, and one
     sentence per grader on the parts of the sample.
     """
@@ -143,14 +143,13 @@ def _found(figures: RubricFigures, own: list[Finding]) -> list[Block]:
     by_grader = sorted(screened, key=lambda each: each.grader)
     for _, of_grader in groupby(by_grader, key=lambda each: each.grader):
         rest += filter(None, [screening_sentence(list(of_grader))])
-    titled = {written("bias_section.found"): shown, written("bias_section.rest"): rest}
-    return [Items(title, tuple(lines)) for title, lines in titled.items() if lines]
+    found = items(written("bias_section.found"), shown)
+    return [*found, *items(written("bias_section.rest"), rest)]
 
 
 def _traced(figures: RubricFigures, finding: Finding) -> str:
     """The sentence, marked where it lies beyond the bound, with the rows that it was read off."""
-    found = [figures.by_key(key_of(row)) for row in finding.rows]
-    lines = ", ".join(str(figure.line) for figure in found if figure)
+    lines = lines_of(figures.by_key(key_of(row)) for row in finding.rows)
     said = finding.sentence
     if finding.beyond(BOUND):
         said = written("bias_section.beyond", sentence=said, bound=BOUND)
@@ -159,7 +158,7 @@ def _traced(figures: RubricFigures, finding: Finding) -> str:
 
 def _heading(figure: Figure) -> str:
     """Name the grader of a row, the part of the sample and the sides."""
-    grader = figure.raters[1] or figure.raters[0]
+    grader = figure.grader or figure.rater
     part = figure.subset.removesuffix(BINARY)
     first, _, second = figure.at.partition(">")
     sides = written("direction.sides", first=first, second=second) if second else first
@@ -178,7 +177,7 @@ def injection_layers(figures: RubricFigures) -> Layers:
         return Layers()
     lines = []
     for audit in own:
-        rows = ", ".join(str(_figure(figures, row).line) for row in audit.rows(bounds))
+        rows = lines_of(figures.by_key(key_of(row)) for row in audit.rows(bounds))
         lines.append(traced(audit.sentence(bounds), rows))
     attacks = figures.table(
         written("injection.caption"),
@@ -189,7 +188,7 @@ def injection_layers(figures: RubricFigures) -> Layers:
     )
     return Layers(
         answers=[_worst(figures, each) for each in own],
-        folded=[Items(written("injection.found"), tuple(lines)), *attacks],
+        folded=[*items(written("injection.found"), lines), *attacks],
     )
 
 
@@ -204,4 +203,4 @@ def _worst(figures: RubricFigures, audit: Audit) -> list[object]:
 
 def _attack(figure: Figure) -> str:
     attack = _PLACEBOS.get(figure.at) or named(figure.at)
-    return written("injection.row", grader=figure.raters[0], attack=attack)
+    return written("injection.row", grader=figure.rater, attack=attack)

@@ -67,9 +67,9 @@ def _answer(figures: RubricFigures) -> list[object]:
     if not graders:
         return sentences(said, in_pieces("report.ceiling_no_grader"))
     best, worst = graders[0], graders[-1]
-    about = {"best": best, "first": best.raters[1], "worst": worst, "last": worst.raters[1]}
+    about = {"best": best, "first": best.grader, "worst": worst, "last": worst.grader}
     if best is worst:
-        one = in_pieces("report.ceiling_grader", name=best.raters[1], best=best)
+        one = in_pieces("report.ceiling_grader", name=best.grader, best=best)
         return sentences(said, one)
     return sentences(said, in_pieces("report.ceiling_graders", **about))
 
@@ -77,7 +77,7 @@ def _answer(figures: RubricFigures) -> list[object]:
 def _table(figures: RubricFigures, subset: str) -> list[Table]:
     """Annotators with one another, each grader with them, and the baselines."""
     people = figures.select(figures.usual(subset), subset)
-    if not any(figure.raters[0] == "humans" for figure in people):
+    if not any(figure.rater == "humans" for figure in people):
         return []
     statistics = [*_PANEL, figures.alphas(subset)[0], *OF_NUMBERS, CEILING]
     who = [(GROUPS["humans"], ("humans", ""))]
@@ -119,13 +119,17 @@ def forest(
     fewer = any(datum["ceiling"] is not None and datum["ceiling_low"] is None for datum in values)
     hollow = any(datum["kind"] == "baseline" for datum in values)
     graders = list(dict.fromkeys(g for each in readings for g in figures.graders(each)))
-    note = charts.joined(
+    return figures.chart(
+        caption,
+        alt,
+        values,
+        _panels(values),
+        data,
         written("chart.forest_band") if people else "",
         written("chart.forest_fewer") if fewer else "",
         written("chart.forest_baselines") if hollow else "",
         charts.left_out(graders, {str(datum["rater"]) for datum in values}),
     )
-    return figures.chart(caption, alt, _panels(values), data, note)
 
 
 def _drawn(values: list[charts.Datum]) -> list[tuple[object, ...]]:
@@ -148,7 +152,7 @@ def _reading(figures: RubricFigures, subset: str) -> list[charts.Datum]:
             rater=name,
             who=charts.short(rater_title(name)) if name else None,
             reading=f"{entry_for(kappa).label} {READINGS[subset]}",
-            label=f"{figure.estimate} {figure.interval}".strip(),
+            label=figure.text,
             **_ceiling(figures, figure, people),
         )
         for kind, figure, name in [(_PEOPLE, people, ""), *found]
@@ -189,7 +193,7 @@ def _panels(values: list[charts.Datum]) -> charts.Spec:
         }
         for reading in readings
     ]
-    return charts.chart_spec(values, {"vconcat": panels, "resolve": {"scale": {"x": "shared"}}})
+    return {"vconcat": panels, "resolve": {"scale": {"x": "shared"}}}
 
 
 def _rows(values: list[charts.Datum], x: charts.Spec) -> list[charts.Spec]:
@@ -286,13 +290,12 @@ def price_front(figures: RubricFigures) -> list[Chart]:
     return figures.chart(
         written("chart.price"),
         written("chart.price_alt", graders=", ".join(map(charts.short, _names(drawn)))),
+        values,
         _front(values, -figures.analysis.settings.margin),
         figures.table(written("chart.price_table"), "Grader", columns, rows, count=""),
-        charts.joined(
-            written("chart.price_note"),
-            charts.left_out(_names(priced), _names(drawn)),
-            written("chart.price_missing", graders=", ".join(unpriced)) if unpriced else "",
-        ),
+        written("chart.price_note"),
+        charts.left_out(_names(priced), _names(drawn)),
+        written("chart.price_missing", graders=", ".join(unpriced)) if unpriced else "",
     )
 
 
@@ -329,4 +332,4 @@ def _front(values: list[charts.Datum], margin: float) -> charts.Spec:
         charts.layer("rule", price | charts.span("y", y) | {"color": told_apart["color"]}),
         charts.layer("point", price | estimate | told_apart, filled=True, size=80, opacity=1),
     ]
-    return charts.chart_spec(values, {"width": 320, "height": 240, "layer": layers})
+    return {"width": 320, "height": 240, "layer": layers}

@@ -12,8 +12,8 @@ from evenhand.analysis.distributions import MOST_PEOPLE, RIGHT_SHARES
 from evenhand.analysis.labels.matrix import BINARY, COLLAPSED, UNCLEAR
 from evenhand.analysis.notes import Remark
 from evenhand.analysis.people.clarity import ALPHA, CLEAR_AGREEMENT, DIFFERENCE, FILLED, moved
-from evenhand.analysis.report.blocks import Block, Items, Table, traced
-from evenhand.analysis.report.figures import ALL, Figure, Key, defined, shown
+from evenhand.analysis.report.blocks import Block, Table, items, traced
+from evenhand.analysis.report.figures import ALL, Figure, Key, defined, lines_of, shown
 from evenhand.analysis.report.sections.published import with_published
 from evenhand.analysis.report.source import (
     READINGS,
@@ -59,7 +59,7 @@ def clarity_layers(figures: RubricFigures) -> Layers:
             about = in_pieces("report.clear_best", grader=best[0].raters[1], share=best[0])
             answer = sentences(answer, about)
     sure = [(head, {"statistic": "mean_confidence", "at": at}) for at, head in _SURE.items()]
-    rows = rows_of(agreement, lambda each: each.raters[1])
+    rows = rows_of(agreement, lambda each: each.grader)
     what = written("clarity.graders")
     graders = figures.table(what, "Grader", [CLEAR_AGREEMENT, *sure], rows, count="")
     quoted = {
@@ -85,16 +85,15 @@ def distribution_layers(figures: RubricFigures) -> Layers:
     appendix: list[Block] = []
     for subset, reading in READINGS.items():
         found = figures.select(named.SQUARED, subset)
-        raters = [each.raters[1] for each in found if each.raters[1]]
+        raters = [each.grader for each in found if each.grader]
         who = [(written("distributions.others"), ("humans", ""))]
         who += [(rater_title(each), ("humans", each)) for each in raters]
         what = written("distributions.distances", reading=reading)
         folded += figures.panel(what, "Who", _DISTANCE, who, subset)
         graders = [rater for rater in raters if rater not in BASELINES]
         said = [_several(figures, subset), *(_closeness(figures, subset, each) for each in graders)]
-        if known := tuple(filter(None, said)):
-            title = written("distributions.what", reading=reading)
-            folded.append(Items(figures.caption(title), known))
+        title = figures.caption(written("distributions.what", reading=reading))
+        folded += items(title, filter(None, said))
         appendix += _right_answers(figures, subset, raters)
     return Layers(answers=_nearest(figures), folded=folded, appendix=appendix)
 
@@ -102,11 +101,11 @@ def distribution_layers(figures: RubricFigures) -> Layers:
 def _nearest(figures: RubricFigures) -> list[list[object]]:
     """The grader nearest to people's shares, and its distance from what other people reach."""
     found = figures.select(named.TOTAL_VARIATION)
-    graders = [each for each in found if each.raters[1] and each.raters[1] not in BASELINES]
+    graders = [each for each in found if each.grader and each.grader not in BASELINES]
     if not (near := defined(graders)):
         return []
     best = near[-1]
-    said = in_pieces("report.shares", grader=best.raters[1], distance=best)
+    said = in_pieces("report.shares", grader=best.grader, distance=best)
     excess = figures.get(named.EXCESS, *best.raters)
     return [sentences(said, in_pieces("report.shares_excess", excess=excess) if excess else [])]
 
@@ -157,7 +156,7 @@ def _closeness(figures: RubricFigures, subset: str, grader: str) -> str:
     about = written(
         "distributions.figures",
         distance=own.estimate,
-        difference=f"{excess.estimate} {excess.interval}",
+        difference=excess.text,
         lines=f"{own.line}, {excess.line}",
     )
     said = written(f"distributions.{found}", grader=grader, figures=about)
@@ -165,8 +164,7 @@ def _closeness(figures: RubricFigures, subset: str, grader: str) -> str:
         return said
     if worth.says("people_or_more"):
         return f"{said} {written('distributions.worth_most', most=MOST_PEOPLE)}"
-    annotators = f"{worth.estimate} {worth.interval}".rstrip()
-    return f"{said} {written('distributions.worth', annotators=annotators)}"
+    return f"{said} {written('distributions.worth', annotators=worth.text)}"
 
 
 # Confidence filter
@@ -184,19 +182,19 @@ def confidence_layers(figures: RubricFigures) -> Layers:
     )  # fmt: skip
     said = [
         traced(
-            written("naming.about", whom=cut.raters[1], what=text),
-            ", ".join(str(each.line) for each in (cut, *_above(figures, cut))),
+            written("naming.about", whom=cut.grader, what=text),
+            lines_of([cut, *_above(figures, cut)]),
         )
         for cut, text in routes
     ]
-    promises = [Items(figures.caption(written("confidence.what")), tuple(said))] if said else []
+    promises = items(figures.caption(written("confidence.what")), said)
     rows = rows_of(found, lambda each: shown(float(each.at), routing.CUT), _grader)
     every_cut = figures.table(written("confidence.curve"), "Cut", _CURVE, rows, count="")
     return Layers(answers=_promised(figures), folded=[*at_cut, *promises, *every_cut])
 
 
 def _grader(figure: Figure) -> str:
-    return figure.raters[1]
+    return figure.grader
 
 
 def _promised(figures: RubricFigures) -> list[list[object]]:
@@ -204,7 +202,7 @@ def _promised(figures: RubricFigures) -> list[list[object]]:
     said, without = [], []
     for cut in figures.everywhere(routing.CUT):
         share, agreement, *_ = [*_above(figures, cut), None, None]
-        grader = cut.raters[1]
+        grader = cut.grader
         if share and agreement:
             about = {"grader": grader, "cut": cut, "share": share, "agreement": agreement}
             said.append(in_pieces("report.cut", **about))
@@ -220,7 +218,7 @@ def render_routing_text(analysis: Analysis) -> list[str]:
     return [
         written(
             "confidence.routing_on" if figures.rubric else "confidence.routing",
-            grader=cut.raters[1], rubric=figures.rubric, said=text,
+            grader=cut.grader, rubric=figures.rubric, said=text,
         )
         for figures in Source.of(analysis, ReportContext("")).rubrics
         for cut, text in _routes(figures)
@@ -286,15 +284,15 @@ def stability_layers(figures: RubricFigures) -> Layers:
         rows: list[TableRow] = []
         for each in whole:
             if each.at == column and each.interval:
-                people = each.raters[0] == "humans"
-                reader = written("stability.majority") if people else each.raters[0]
+                people = each.rater == "humans"
+                reader = written("stability.majority") if people else each.rater
                 rows.append((written("stability.labelled_by", rater=reader), None))
                 rows += [(_place(one), each.key._replace(subset=one)) for one in subsets]
         what = written("stability.answers", column=column)
         answers += table(what, written("stability.whose"), rows)
     # Once is enough, and they fit any column.
     answers = with_published(answers, figures, {kappa: "stability_kappa", spread: SPREAD})
-    reworded = rows_of((e for e in whole if e.at == REWORDED), lambda e: rater_title(e.raters[0]))
+    reworded = rows_of((e for e in whole if e.at == REWORDED), lambda e: rater_title(e.rater))
     graders = table(written("stability.graders"), "Rater", reworded)
     return Layers(answers=_least_stable(found), folded=[*answers, *graders])
 
@@ -306,11 +304,11 @@ def _least_stable(found: Sequence[Figure]) -> list[list[object]]:
     known = [each for each in defined(found) if each.interval]
     by_rubric = [each for each in known if each.at == REWORDED]
     of_subjects = [each for each in known if each.at != REWORDED and each.subset != ALL]
-    by_question = [each for each in of_subjects if each.raters[0] == "humans"] or of_subjects
+    by_question = [each for each in of_subjects if each.rater == "humans"] or of_subjects
     said: list[list[object]] = []
     if by_rubric:
         least = by_rubric[-1]
-        rater = rater_title(least.raters[0])
+        rater = rater_title(least.rater)
         said.append(in_pieces("report.reworded", rater=rater, kappa=least))
     if by_question:
         least = by_question[-1]

@@ -78,7 +78,7 @@ def _usage(source: Source) -> list[blocks.Table]:
     rows: list[FigureRow] = []
     for figures in source.rubrics:
         rows.append((figures.title, None))
-        rows += [(figure.raters[1], [figure]) for figure in figures.select(COST)]
+        rows += [(figure.grader, [figure]) for figure in figures.select(COST)]
     what, attempts = written("methods.usage"), written("methods.attempts")
     return make_table(what, "Grader", [entry_for(COST).label], rows, count=attempts)
 

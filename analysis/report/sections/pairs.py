@@ -103,7 +103,7 @@ def _short_in_parts(figures: RubricFigures) -> Iterator[list[object]]:
         parts = [
             [f"{figure.subset.removesuffix(BINARY)} (", figure, ")"]
             for figure in found
-            if figure.raters[1] == verdict["grader"]
+            if figure.grader == verdict["grader"]
             and figure.subset.removesuffix(BINARY) in failing
             and figure.bounds[2] < 0
         ]
@@ -116,13 +116,13 @@ def _short_in_parts(figures: RubricFigures) -> Iterator[list[object]]:
 def _on_pairs(figures: RubricFigures) -> list[Table]:
     """The verdict on a pair, where raters labelled its two responses."""
     found = figures.select(_ON_PAIRS[0], ALL_BINARY)
-    with_people = [figure for figure in found if figure.raters[0] == "humans"]
-    single = [figure for figure in found if figure.raters[0] != "humans" and figure.raters[1]]
+    with_people = [figure for figure in found if figure.rater == "humans"]
+    single = [figure for figure in found if figure.rater != "humans" and figure.grader]
     rows = [
         (written("pairs.of_raters"), None),
         *rows_of(single, lambda each: pair_title(each.raters)),
         (written("pairs.with_annotators"), None),
-        *rows_of(with_people, lambda each: each.raters[1]),
+        *rows_of(with_people, lambda each: each.grader),
     ]
     return figures.table(written("pairs.on_pairs"), "Raters", _ON_PAIRS, rows)
 
@@ -147,7 +147,8 @@ def _heat_map(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
     return figures.chart(
         written("chart.heat_map", statistic=label),
         written("chart.heat_map_alt", **about),
-        charts.chart_spec(values, {"width": {"step": 50}, "height": {"step": 30}} | grid),
+        values,
+        {"width": {"step": 50}, "height": {"step": 30}} | grid,
         data,
         written("chart.heat_map_note", dash=DASH) if undefined else "",
     )
@@ -194,12 +195,11 @@ def _confusions(figures: RubricFigures) -> list[Chart]:
     return figures.chart(
         written("chart.confusion"),
         written("chart.confusion_alt", graders=", ".join(map(charts.short, drawn))),
-        charts.chart_spec(values, {"facet": charts.one_for_each("grader", values), "spec": panel}),
+        values,
+        {"facet": charts.one_for_each("grader", values), "spec": panel},
         tables,
-        charts.joined(
-            written("chart.confusion_note"),
-            charts.left_out(graders, {figure.grader for *_, figure in found}),
-        ),
+        written("chart.confusion_note"),
+        charts.left_out(graders, {figure.grader for *_, figure in found}),
     )
 
 
@@ -228,34 +228,33 @@ def _slice_plot(
     figures: RubricFigures, column: str, found: list[Figure], data: list[Table]
 ) -> list[Chart]:
     """`slice_difference` with its interval, for every value of a column and every grader."""
-    graders = figures.by_agreement(dict.fromkeys(figure.raters[1] for figure in found))
+    graders = figures.by_agreement(dict.fromkeys(figure.grader for figure in found))
     parts = list(dict.fromkeys(_value(figure.subset) for figure in found))
     known = [
         figure
         for figure in found
-        if figure.raters[1] in graders[: len(charts.SHAPES)]
+        if figure.grader in graders[: len(charts.SHAPES)]
         and _value(figure.subset) in parts[:_MOST_VALUES]
         and not figure.reason
     ]
     if not known:
         return []
     values = [
-        each.datum(value=charts.short(_value(each.subset)), grader=charts.short(each.raters[1]))
+        each.datum(value=charts.short(_value(each.subset)), grader=charts.short(each.grader))
         for each in known
     ]
-    drawn = [name for name in graders if any(name == each.raters[1] for each in known)]
+    drawn = [name for name in graders if any(name == each.grader for each in known)]
     names = [charts.short(name) for name in drawn]
     with_figure = {_value(figure.subset) for figure in known}
     return figures.chart(
         written("chart.parts", column=column),
         written("chart.parts_alt", column=column, graders=", ".join(names)),
-        charts.chart_spec(values, _drawing(values, column, names)),
+        values,
+        _drawing(values, column, names),
         data,
-        charts.joined(
-            written("chart.parts_note"),
-            charts.left_out(graders, drawn, most=len(charts.SHAPES)),
-            charts.left_out(parts, with_figure, "values", _MOST_VALUES),
-        ),
+        written("chart.parts_note"),
+        charts.left_out(graders, drawn, most=len(charts.SHAPES)),
+        charts.left_out(parts, with_figure, "values", _MOST_VALUES),
     )
 
 
@@ -301,14 +300,14 @@ def group_layers(figures: RubricFigures) -> Layers:
             written("groups.caption", column=column),
             "Grader",
             [(_value(subset), {"subset": subset}) for subset in subsets],
-            rows_of(graders, lambda each: each.raters[1]),
+            rows_of(graders, lambda each: each.grader),
             count="",
         )
         rows = [
             row
             for each in graders
             for row in (
-                (each.raters[1], None),
+                (each.grader, None),
                 *((_value(subset), each.key._replace(subset=subset)) for subset in subsets),
             )
         ]
@@ -324,7 +323,7 @@ def _worst(figures: RubricFigures, binary: bool) -> list[list[object]]:
     if not known:
         return []
     worst = min(known, key=lambda each: each.bounds[1])
-    group, grader = worst.subset.removesuffix(BINARY), worst.raters[1]
+    group, grader = worst.subset.removesuffix(BINARY), worst.grader
     return [in_pieces("report.group", grader=grader, group=group, difference=worst)]
 
 

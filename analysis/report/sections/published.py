@@ -163,8 +163,8 @@ def published_rows(source: Source) -> list[Mapping[str, object]]:
             "published": each.value,
             "unit": each.unit,
             "published_number": each.in_ours,
-            "rater_a": figure.raters[0] if figure else "",
-            "rater_b": figure.raters[1] if figure else "",
+            "rater_a": figure.rater if figure else "",
+            "rater_b": figure.grader if figure else "",
             "statistic_here": figure.statistic if figure else "",
             "subset": figure.subset if figure else each.subset,
             "at": figure.at if figure else each.at,
@@ -247,7 +247,7 @@ def _whose(each: PublishedFigure, figure: Figure) -> str:
             "reproduction.answers_of",
             subject=subject,
             column=figure.at,
-            rater=rater_title(figure.raters[0]),
+            rater=rater_title(figure.rater),
         )
     first, second = figure.raters
     whose = pair_title((first, second)) if second else rater_title(first)

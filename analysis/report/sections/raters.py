@@ -40,7 +40,7 @@ def layers(figures: RubricFigures) -> Layers:
     """Labels given, shares of the categories, coverage, and the bounds due to missing grades."""
     shares = [each for subset in READINGS for each in figures.select("prevalence", subset)]
     numbers = figures.select(_MEAN)
-    coverage = {figure.raters[1]: figure for figure in figures.select(COVERAGE)}
+    coverage = {figure.grader: figure for figure in figures.select(COVERAGE)}
     affirmed = (ALL_BINARY, AFFIRMATIVE)
     places = dict.fromkeys((figure.subset, figure.at) for figure in shares)
     of_shares = [
@@ -65,8 +65,8 @@ def layers(figures: RubricFigures) -> Layers:
             count=written("raters.labelled_units"),
         )
     ]
-    known = {figure.raters[0] for figure in (*shares, *numbers)}
-    workers = dict.fromkeys(each.raters[0] for name in _WORK for each in figures.select(name))
+    known = {figure.rater for figure in (*shares, *numbers)}
+    workers = dict.fromkeys(each.rater for name in _WORK for each in figures.select(name))
     who = [(rater, (rater, "")) for rater in workers]
     return Layers(
         answers=_answer(figures, labelled=bool(tables)),
@@ -85,16 +85,16 @@ def _answer(figures: RubricFigures, *, labelled: bool) -> list[list[object]]:
     said: list[list[object]] = []
     if people := defined(figures.select(_WORK[0])):
         high, low = people[0], people[-1]
-        about = {"low": low, "first": low.raters[0], "high": high, "last": high.raters[0]}
+        about = {"low": low, "first": low.rater, "high": high, "last": high.rater}
         numbers = figures.select(_MEAN)
         said.append(in_pieces("report.people_numbers" if numbers else "report.people", **about))
     elif labelled:
         said.append(in_pieces("report.pair_none"))
     graders = set(figures.graders())
-    if scored := defined(e for e in figures.select(COVERAGE) if e.raters[1] in graders):
+    if scored := defined(e for e in figures.select(COVERAGE) if e.grader in graders):
         least = scored[-1]
         if least.bounds[1] < 1:
-            said.append(in_pieces("report.coverage", grader=least.raters[1], share=least))
+            said.append(in_pieces("report.coverage", grader=least.grader, share=least))
         else:
             said.append(in_pieces("report.coverage_all"))
     return [sentences(*said)]
@@ -106,7 +106,7 @@ def _sensitivity(figures: RubricFigures) -> Sequence[Block]:
     rows: list[TableRow] = []
     for subset, found in by_reading.items():
         rows.append((written("raters.with_annotators", reading=READINGS[subset]), None))
-        rows += rows_of((e for e in found if e.says("unscored")), lambda e: e.raters[1])
+        rows += rows_of((e for e in found if e.says("unscored")), lambda e: e.grader)
     tables = figures.table(written("raters.sensitivity"), "Grader", _UNSCORED, rows)
     if any(by_reading.values()) and not tables:
         return [Paragraph(written("raters.none_unscored"))]
@@ -118,13 +118,13 @@ def _exclusions(figures: RubricFigures) -> list[Block]:
     rows: list[TableRow] = []
     for main, everyone in _WITH_EXCLUDED.items():
         found = figures.select(figures.usual(main), everyone)
-        compared = [figure for figure in found if figure.raters[0] == "humans"]
+        compared = [figure for figure in found if figure.rater == "humans"]
         for title, subset in (("without", main), ("with", everyone)):
             binary = subset.endswith(BINARY)
             name = written(f"exclusions.{title}_binary" if binary else f"exclusions.{title}")
             rows.append((name, None))
             rows += [
-                (rater_title(each.raters[1] or "humans"), each.key._replace(subset=subset))
+                (rater_title(each.grader or "humans"), each.key._replace(subset=subset))
                 for each in compared
             ]
     tables = figures.table(written("exclusions.caption"), "Rater", _EXCLUSION_PANEL, rows)
@@ -137,7 +137,7 @@ def _distribution(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
     """
     shares = figures.select("prevalence")
     categories = list(dict.fromkeys(figure.at for figure in shares))
-    raters = figures.graders_last(figure.raters[0] for figure in shares)
+    raters = figures.graders_last(figure.rater for figure in shares)
     drawn = raters[:_MOST]
     if not 2 <= len(categories) <= len(charts.HEAT):
         return []
@@ -147,7 +147,8 @@ def _distribution(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
     return figures.chart(
         written("chart.shares"),
         written("chart.shares_alt", raters=who, categories=", ".join(categories)),
-        charts.chart_spec(values, _drawing(categories)),
+        values,
+        _drawing(categories),
         data,
         charts.left_out(raters, [rater for rater in drawn if bars[rater]], "raters", _MOST),
     )
@@ -159,7 +160,7 @@ def _bar(shares: Iterable[Figure], rater: str) -> list[charts.Datum]:
     start = 0.0
     for figure in shares:
         share = figure.bounds[1]
-        if figure.raters[0] == rater and not math.isnan(share):
+        if figure.rater == rater and not math.isnan(share):
             end = start + share
             place = {"from": start, "to": end, "middle": (start + end) / 2}
             text = figure.at if share >= _LEGIBLE else ""

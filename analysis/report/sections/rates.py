@@ -48,7 +48,7 @@ def with_every_rubric(
 def layers(figures: RubricFigures) -> Layers:
     """Rates and their order on a rubric that people labelled and a grader graded."""
     raw = figures.select("rate_raw", ALL_BINARY)
-    graders = list(dict.fromkeys(figure.raters[1] for figure in raw))
+    graders = list(dict.fromkeys(figure.grader for figure in raw))
     if not graders:
         return Layers()
     # People's own rates are the same whoever graded the units.
@@ -59,7 +59,7 @@ def layers(figures: RubricFigures) -> Layers:
         return figure.at or written("rates.all_units")
 
     def heading(figure: Figure) -> str:
-        return _heading(figures, figure.raters[1])
+        return _heading(figures, figure.grader)
 
     people = (entry_for("rate_human").label, {"statistic": "rate_human", "rater_b": ""})
     columns = [_RATES[0], people, *_RATES[1:]]
@@ -73,7 +73,7 @@ def layers(figures: RubricFigures) -> Layers:
     by_side = [figure for grader in compared for figure in _by_side(figures, grader)]
     sides = rows_of(by_side, subject, heading)
     ranked = [each for grader in graders for each in _of(figures, _RANKS, grader)]
-    ranks = rows_of(ranked, lambda each: each.at, lambda each: each.raters[1])
+    ranks = rows_of(ranked, lambda each: each.at, lambda each: each.grader)
     who = [(grader, ("humans", grader)) for grader in graders]
     said = tuple(_sentences(figures, graders, compared))
     return Layers(
@@ -81,7 +81,7 @@ def layers(figures: RubricFigures) -> Layers:
         folded=[
             *figures.table(
                 written("rates.caption"), "Subject", columns,
-                rows_of(raw, subject, lambda each: each.raters[1]),
+                rows_of(raw, subject, lambda each: each.grader),
             ),
             *figures.table(
                 written("rates.differences"), "Subjects", [_DIFFERENCE], differences,
@@ -173,7 +173,7 @@ def _by(figures: RubricFigures, grader: str) -> str:
 def _best(figures: RubricFigures) -> str:
     """The grader that agrees with people most among those with two subjects' rates."""
     found = figures.select(_statistic(figures), ALL_BINARY)
-    graders = [figure.raters[1] for figure in found if figure.at and not figure.reason]
+    graders = [figure.grader for figure in found if figure.at and not figure.reason]
     return next(iter(figures.by_agreement(dict.fromkeys(graders), ALL_BINARY)), "")
 
 
@@ -316,7 +316,7 @@ def _parts_of(
         tables = figures.table(written(f"rates.{named}"), "Part", columns, rows, count="")
     for grader in figures.by_agreement(graders, ALL_BINARY):
         own = {
-            part: {each.at: each for each in found if each.raters[1] == grader}
+            part: {each.at: each for each in found if each.grader == grader}
             for part, found in parts.items()
         }
         what_drawn = written(f"chart.rates_by_{named}")
@@ -375,18 +375,18 @@ def _rates_by_part(
     about = {"subjects": ", ".join(heads), "parts": ", ".join(drawn)}
     few = any(figure.says("few_labelled") for *_, figure in found)
     undefined = any(figure.reason for *_, figure in found)
-    note = charts.joined(
+    return figures.chart(
+        what,
+        written("chart.rates_by_part_alt", by=by, **about),
+        values,
+        {"vconcat": panels},
+        data,
         written("chart.rates_by_part_note", by=by),
         written("chart.few_labelled") if few else "",
         written("chart.heat_map_note", dash=DASH) if undefined else "",
         charts.left_out(list(every), subjects, "subjects"),
-        *(
-            charts.left_out(of_column, drawn, "values", _MOST_PARTS)
-            for of_column in columns.values()
-        ),
+        *(charts.left_out(same, drawn, "values", _MOST_PARTS) for same in columns.values()),
     )
-    alt = written("chart.rates_by_part_alt", by=by, **about)
-    return figures.chart(what, alt, charts.chart_spec(values, {"vconcat": panels}), data, note)
 
 
 # Sentences

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.report import charts
-from evenhand.analysis.report.blocks import Block, Chart, Items, Table
+from evenhand.analysis.report.blocks import Chart, Items, Table, items
 from evenhand.analysis.report.figures import ALL_BINARY, Figure, defined
 from evenhand.analysis.report.sections.published import beside_published
 from evenhand.analysis.report.source import (
@@ -42,7 +42,7 @@ _APART = ("subject", "group")
 def overall_layers(figures: RubricFigures) -> Layers:
     """Scores and correlations of a rubric that has subjects."""
     scores = figures.select("subject_score", ALL_BINARY)
-    columns = _by_raters(dict.fromkeys(figure.raters[0] for figure in scores))
+    columns = _by_raters(dict.fromkeys(figure.rater for figure in scores))
     rows = sorted(distinct(scores, "at"))
     table = figures.table(written("overall.caption"), "Subject", columns, rows, count="")
     drawn = _scores(figures, table) or table
@@ -67,9 +67,9 @@ def _by_raters(raters: Iterable[str]) -> list[tuple[str, Column]]:
 def _alike_overall(figures: RubricFigures) -> list[object]:
     """The graders whose scores correlate best and worst with people's."""
     found = figures.select(_CORRELATIONS[0], ALL_BINARY)
-    alike = defined(figure for figure in found if figure.raters[0] == "humans")
+    alike = defined(figure for figure in found if figure.rater == "humans")
     if not alike:
-        scored = {each.raters[0] for each in figures.select("subject_score", ALL_BINARY)}
+        scored = {each.rater for each in figures.select("subject_score", ALL_BINARY)}
         graders = defined(found)
         if "humans" in scored or not graders:
             return in_pieces("report.scores_unknown")
@@ -77,8 +77,8 @@ def _alike_overall(figures: RubricFigures) -> list[object]:
         about = {"first": first, "second": second, "rho": graders[0]}
         return in_pieces("report.scores_of_graders", **about)
     best, worst = alike[0], alike[-1]
-    said = in_pieces("report.scores", grader=best.raters[1], rho=best)
-    least = in_pieces("report.scores_least", grader=worst.raters[1], rho=worst)
+    said = in_pieces("report.scores", grader=best.grader, rho=best)
+    least = in_pieces("report.scores_least", grader=worst.grader, rho=worst)
     return said if worst is best else sentences(said, least)
 
 
@@ -87,8 +87,8 @@ def _scores(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
     of people's scores; empty where people or graders scored no subject.
     """
     scores = figures.select("subject_score", ALL_BINARY)
-    people = {figure.at: figure for figure in scores if figure.raters[0] == "humans"}
-    by_grader = {(figure.raters[0], figure.at): figure for figure in scores}
+    people = {figure.at: figure for figure in scores if figure.rater == "humans"}
+    by_grader = {(figure.rater, figure.at): figure for figure in scores}
     graders = figures.by_agreement(
         dict.fromkeys(name for name, _ in by_grader if name != "humans"), ALL_BINARY
     )
@@ -111,13 +111,12 @@ def _scores(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
     return figures.chart(
         written("chart.scores"),
         written("chart.scores_alt", subjects=", ".join(names)),
-        charts.chart_spec(values, _panels(values, names)),
+        values,
+        _panels(values, names),
         data,
-        charts.joined(
-            written("chart.scores_note"),
-            charts.left_out(graders, drawn),
-            charts.left_out(known, drawn, "subjects"),
-        ),
+        written("chart.scores_note"),
+        charts.left_out(graders, drawn),
+        charts.left_out(known, drawn, "subjects"),
     )
 
 
@@ -151,12 +150,12 @@ def _panels(values: list[charts.Datum], names: list[str]) -> charts.Spec:
 
 def preference_layers(figures: RubricFigures) -> Layers:
     """Win rates and strengths by annotators and by every grader."""
-    rates = dict.fromkeys(figure.raters[0] for figure in figures.select("win_rate"))
+    rates = dict.fromkeys(figure.rater for figure in figures.select("win_rate"))
     graders = figures.by_agreement([name for name in rates if name != "humans"])
     raters = ["humans", *graders]
     rows: list[TableRow] = []
     for statistic in ("win_rate", "strength"):
-        found = (each for each in figures.select(statistic) if each.raters[0] in raters)
+        found = (each for each in figures.select(statistic) if each.rater in raters)
         by_subject = sorted(distinct(found, "at"))
         rows += [(entry_for(statistic).name, None), *by_subject]
     what = written("preference.caption")
@@ -224,7 +223,7 @@ def direction_layers(figures: RubricFigures) -> Layers:
     latest = {figure.subset: _sides(figure, *_part(figure)) for figure in others}
     by_part = rows_of(
         others,
-        lambda each: rater_title(each.raters[0]),
+        lambda each: rater_title(each.rater),
         lambda each: latest[each.subset],
         by="subset",
     )
@@ -246,9 +245,9 @@ def _favoured(net: list[Figure]) -> list[list[object]]:
     grader; or the widest.
     """
     known = [figure for figure in net if figure.interval]
-    raters = [figure.raters[0] for figure in known]
+    raters = [figure.rater for figure in known]
     rater = "humans" if "humans" in raters else next(iter(raters), "")
-    by_rater = [figure for figure in known if figure.raters[0] == rater]
+    by_rater = [figure for figure in known if figure.rater == rater]
     own = [figure for figure in by_rater if _part(figure)[0] == "subject"] or by_rater
     if not own:
         return [in_pieces("report.direction_unknown")] if net else []
@@ -277,21 +276,19 @@ def _favoured_first(figure: Figure) -> tuple[str, str]:
     return (first, second) if figure.bounds[1] > 0 else (second, first)
 
 
-def _sentences(net: list[Figure]) -> list[Block]:
+def _sentences(net: list[Figure]) -> list[Items]:
     """Return a sentence for every subject by people's labels, or by graders' where people labelled
     none.
     """
     own = [figure for figure in net if _part(figure)[0] == "subject"]
-    people = [figure for figure in own if figure.raters[0] == "humans"]
-    said = tuple(_sentence(figure) for figure in people or own)
-    return [Items(written("direction.what"), said)] if said else []
+    people = [figure for figure in own if figure.rater == "humans"]
+    return items(written("direction.what"), map(_sentence, people or own))
 
 
 def _sentence(figure: Figure) -> str:
     low, _, high = figure.bounds
-    who = {"rater": rater_title(figure.raters[0]), "subject": _value(figure)}
-    net = f"{figure.estimate} {figure.interval}".strip()
-    figures = written("direction.figures", net=net, units=figure.n_units, line=figure.line)
+    who = {"rater": rater_title(figure.rater), "subject": _value(figure)}
+    figures = written("direction.figures", net=figure.text, units=figure.n_units, line=figure.line)
     if math.isnan(low):
         return written("direction.open", **who, figures=figures)
     if low <= 0 <= high:
@@ -311,7 +308,7 @@ def _by_rater(
     latest = {figure.subset: figure for figure in own}
     rows: list[TableRow] = [(_sides(own[0]), None)] if column == "subject" and own else []
     rows += rows_of(latest.values(), title)
-    columns = _by_raters(dict.fromkeys(figure.raters[0] for figure in own))
+    columns = _by_raters(dict.fromkeys(figure.rater for figure in own))
     what = written("direction.by_column", column=column)
     return figures.table(what, column.title(), columns, rows)
 

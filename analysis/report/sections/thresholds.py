@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from evenhand.analysis.notes import Code
 from evenhand.analysis.report import charts
-from evenhand.analysis.report.blocks import Chart, Items, Table, traced
-from evenhand.analysis.report.figures import ALL_BINARY, Figure, Key, shown
+from evenhand.analysis.report.blocks import Chart, Table, items, traced
+from evenhand.analysis.report.figures import ALL_BINARY, Figure, Key, lines_of, shown
 from evenhand.analysis.report.source import (
     Column,
     Layers,
@@ -61,7 +61,7 @@ def layers(figures: RubricFigures) -> Layers:
     return Layers(
         answers=_answer(figures, found),
         folded=[
-            *([Items(written("thresholds.what"), lines)] if lines else []),
+            *items(written("thresholds.what"), lines),
             *threshold_curves(figures),
             *_tuned(figures, [MAIN]),
             *figures.panel(written("thresholds.errors"), "Grader", _QUALITY, who, ALL_BINARY),
@@ -73,18 +73,18 @@ def layers(figures: RubricFigures) -> Layers:
 
 def _answer(figures: RubricFigures, found: Sequence[Figure]) -> list[list[object]]:
     """Name the threshold to use for each grader, preferably tuned to people."""
-    by_people = [each for each in found if each.raters[0] == "humans"] or found
+    by_people = [each for each in found if each.rater == "humans"] or found
     said: list[list[object]] = []
     kept: dict[str, list[Figure]] = {}
     for advised in by_people:
-        grader, (_, gain) = advised.raters[1], _evidence(figures, advised)
+        grader, (_, gain) = advised.grader, _evidence(figures, advised)
         if advised.says("tuned") and gain:
             about = {"grader": grader, "threshold": advised, "gain": gain}
             said.append(in_pieces("report.threshold_tuned", **about))
         else:
             kept.setdefault(advised.estimate, []).append(advised)
     for same in kept.values():
-        graders = listed([[each.raters[1]] for each in same])
+        graders = listed([[each.grader] for each in same])
         default = replace(same[0], interval="")  # which is of the best threshold
         said.append(in_pieces("report.threshold_kept", threshold=default, graders=graders))
     return [sentences(*said)]
@@ -146,8 +146,7 @@ def _evidence(figures: RubricFigures, advised: Figure) -> list[Figure | None]:
 
 def _traced(figures: RubricFigures, advised: Figure) -> str:
     """The sentence with the rows that it was read off."""
-    rows = [advised, *_evidence(figures, advised)]
-    lines = ", ".join(str(figure.line) for figure in rows if figure)
+    lines = lines_of([advised, *_evidence(figures, advised)])
     return traced(_sentence(figures, advised), lines)
 
 
@@ -157,8 +156,8 @@ def _sentence(figures: RubricFigures, advised: Figure) -> str:
     at = figures.default_threshold(advised.raters)
     default = shown(float(at), "threshold") if at else written("thresholds.default")
     tuned, gain = _evidence(figures, advised)
-    best = f"{tuned.estimate} {tuned.interval}".strip() if tuned else ""
-    won = f"{gain.estimate} {gain.interval}".strip() if gain else ""
+    best = tuned.text if tuned else ""
+    won = gain.text if gain else ""
     why = reason.words
     if kind.code == "tuned":
         answer = "use"
@@ -228,9 +227,11 @@ def threshold_curves(figures: RubricFigures) -> list[Chart]:
     return figures.chart(
         written("chart.threshold", **names),
         written("chart.threshold_alt", label=label, marks=said, advice=every),
-        charts.chart_spec(values, _curves(values, label)),
+        values,
+        _curves(values, label),
         figures.table(what, "Threshold", columns, rows, count=""),
-        charts.joined(said, charts.left_out([name for _, name in graders], advice)),
+        said,
+        charts.left_out([name for _, name in graders], advice),
     )
 
 
@@ -255,7 +256,7 @@ def _marks(values: Sequence[charts.Datum]) -> str:
         said.append(written("chart.threshold_best_interval" if strip else "chart.threshold_best"))
     if any(datum.get("used") and datum.get("mark") for datum in values):
         said.append(written("chart.threshold_used"))
-    return charts.joined(*said)
+    return " ".join(said)
 
 
 def _curves(values: Sequence[charts.Datum], label: str) -> charts.Spec:
@@ -339,12 +340,11 @@ def reliability_diagrams(figures: RubricFigures) -> list[Chart]:
     return figures.chart(
         written("chart.reliability"),
         written("chart.reliability_alt", reference=whom, graders=", ".join(seen)),
-        charts.chart_spec(values, _panels(values, whom)),
+        values,
+        _panels(values, whom),
         figures.table(written("chart.reliability_table"), "Probability", [_STATED, _SHARE], rows),
-        charts.joined(
-            written("chart.reliability_note"),
-            charts.left_out([name for _, name in graders], with_figure),
-        ),
+        written("chart.reliability_note"),
+        charts.left_out([name for _, name in graders], with_figure),
     )
 
 

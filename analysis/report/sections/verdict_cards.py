@@ -102,7 +102,7 @@ def _card(source: Source, verdict: Verdict) -> blocks.Card:
 
 
 def _evidence(figure: Figure) -> tuple[str, blocks.Cell]:
-    other = rater_title(figure.raters[1])
+    other = rater_title(figure.grader)
     parts = [other] if other.startswith("Baseline") else []
     parts.append(entry_for(figure.statistic).label)
     if figure.subset == ALL_BINARY:
