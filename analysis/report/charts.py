@@ -163,6 +163,11 @@ def panel_for_each_grader(
     return {"facet": one_for_each("grader", data), "spec": panel}
 
 
+def panel(name: str, value: str, **size: Any) -> Spec:
+    """Return the frame of a panel of the data with one value of a field, which is its title."""
+    return {"title": value, "transform": [{"filter": {"field": name, "equal": value}}]} | size
+
+
 def one_for_each(name: str, data: Sequence[Datum]) -> Spec:
     """Panels by a field, in the order of the data: by default Vega-Lite would sort them by name.
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Sequence
+from functools import partial
 
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.report import charts
 from evenhand.analysis.report.blocks import Chart, Table
-from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure, defined
+from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure, Key, defined
 from evenhand.analysis.report.source import (
     GROUPS,
     READINGS,
@@ -184,13 +185,8 @@ def _panels(values: list[charts.Datum]) -> charts.Spec:
     bounds = (datum[name] for datum in values for name in drawn)
     x = charts.through_zero(bounds, written("chart.forest_axis"))
     panels = [
-        {
-            "title": reading,
-            "transform": [{"filter": {"field": "reading", "equal": reading}}],
-            "width": _WIDE,
-            "height": {"step": 36},
-            "layer": _rows([datum for datum in values if datum["reading"] == reading], x),
-        }
+        charts.panel("reading", reading, width=_WIDE, height={"step": 36})
+        | {"layer": _rows([datum for datum in values if datum["reading"] == reading], x)}
         for reading in readings
     ]
     return {"vconcat": panels, "resolve": {"scale": {"x": "shared"}}}
@@ -278,11 +274,15 @@ def price_front(figures: RubricFigures) -> list[Chart]:
         values.append(difference.datum(grader=charts.short(grader), **about))
         rows.append((grader, difference))
     of_price = {"statistic": PRICE, "rater_a": "", "subset": ALL, "at": ""}
+
+    def on_reading(key: Key, *, subset: str) -> Figure | None:
+        return figures.by_key(key) if key.subset == subset else None
+
     columns: list[tuple[str, Column]] = [(entry_for(PRICE).label, of_price)]
     columns += [
         (
             written("chart.price_difference_on", reading=reading),
-            lambda key, on=subset: figures.by_key(key) if key.subset == on else None,
+            partial(on_reading, subset=subset),
         )
         for subset, reading in READINGS.items()
     ]

@@ -6,15 +6,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from evenhand.analysis.people.disagreements import GraderDisagreement
 from evenhand.analysis.report.blocks import (
+    Cell,
+    DisagreedUnit,
     Link,
+    Opponent,
+    Person,
     ReportSection,
+    Texts,
     UnitsToRead,
-    UnitToRead,
 )
+from evenhand.analysis.report.figures import Figure
 from evenhand.analysis.report.source import (
     Layers,
     ReportContext,
@@ -32,8 +36,6 @@ PAGE = "disagreements.html"
 NOT_SORTED = ""
 KINDS = ("grader_wrong", "people_wrong", "rubric_unclear")
 """Kinds that the lead may sort a disagreement as."""
-Texts = tuple[tuple[str, str], ...]
-"""(what it is, text) each."""
 
 
 def with_page(source: Source, section: ReportSection | None) -> ReportSection | None:
@@ -50,7 +52,10 @@ def layers(figures: RubricFigures) -> Layers:
     """
     every = figures.analysis.disagreements
     own = [each for each in every if each.rubric == figures.rubric]
-    units = tuple(_to_read(figures, each) for each in _widest(figures, own))
+    units = tuple(
+        (_unit([each], figures.context), _evidence(figures.by_key(each.key)))
+        for each in _widest(figures, own)
+    )
     to_read = [UnitsToRead(written("disagreement.widest"), units)] if units else []
     graders = figures.by_agreement(dict.fromkeys(each.grader for each in own))
     named = listed([[grader] for grader in graders])
@@ -83,22 +88,10 @@ def _widest(figures: RubricFigures, own: list[GraderDisagreement]) -> list[Grade
     return list(units.values())[:_SHOWN]
 
 
-def _to_read(figures: RubricFigures, found: GraderDisagreement) -> UnitToRead:
-    context, unit = figures.context, (found.rubric, found.unit_id)
-    names = context.label_names.get(found.rubric, {})
-    figure = figures.by_key(found.key) if found.key else None
-    shown = []
-    if figure is not None:
-        shown = [(entry_for(figure.statistic).label, replace(figure.cell, interval="", aside=""))]
-    return UnitToRead(
-        unit=found.unit_id,
-        grader=found.grader,
-        label=found.label,
-        name=names.get(found.label, ""),
-        people=tuple(_people(found, context)),
-        columns=side_by_side(context.texts.get(unit, {})),
-        figures=tuple(shown),
-    )
+def _evidence(figure: Figure | None) -> tuple[tuple[str, Cell], ...]:
+    if figure is None:
+        return ()
+    return ((entry_for(figure.statistic).label, replace(figure.cell, interval="", aside="")),)
 
 
 def _people(found: GraderDisagreement, context: ReportContext) -> list[Person]:
@@ -111,44 +104,6 @@ def _people(found: GraderDisagreement, context: ReportContext) -> list[Person]:
 
 
 # The page
-
-
-class Person(NamedTuple):
-    """A person's label of a unit: the label, its name, and the reason, if given."""
-
-    rater: str
-    label: str
-    name: str
-    reason: str
-
-
-@dataclass(frozen=True)
-class Opponent:
-    """A grader that gave another label: its replies, and how the lead sorted it (`kind`)."""
-
-    grader: str
-    label: str
-    name: str
-    replies: Sequence[str]
-    kind: str
-    sorted: str
-    note: str
-
-
-@dataclass(frozen=True)
-class DisagreedUnit:
-    """A unit, the people who labelled it, and the graders that differ. `columns` are its texts,
-    those of a pair's two sides in two; `marked` has those in which people marked words, in pieces.
-    """
-
-    rubric: str
-    title: str
-    unit: str
-    parts: Texts
-    people: Sequence[Person]
-    graders: Sequence[Opponent]
-    columns: Sequence[Texts]
-    marked: Mapping[str, Sequence[tuple[str, tuple[str, ...]]]]
 
 
 @dataclass(frozen=True)

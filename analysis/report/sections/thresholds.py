@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from evenhand.analysis.notes import Code
@@ -209,12 +210,12 @@ def threshold_curves(figures: RubricFigures) -> list[Chart]:
     if not values:
         return []
 
-    def chosen(key: Key, name: str) -> Figure | None:
+    def chosen(key: Key, *, name: str) -> Figure | None:
         figure = figures.by_key(key._replace(statistic=name, at=MAIN))
         return figure if figure and float(key.at) == figure.bounds[1] else None
 
     columns: list[str | tuple[str, Column]] = [CURVE]
-    columns += [(entry_for(n).label, lambda key, n=n: chosen(key, n)) for n in _CHOSEN]
+    columns += [(entry_for(n).label, partial(chosen, name=n)) for n in _CHOSEN]
     rows = rows_of(curves, lambda e: shown(float(e.at), "threshold"), lambda e: e.grader)
     names = {"statistic": entry_for(CURVE).label, "reference": reference_title(graders[0][0])}
     label = written("chart.threshold_label", **names)
