@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evenhand.analysis.bias import BOUND
 from evenhand.analysis.distributions import MIN_PEOPLE
-from evenhand.analysis.report.blocks import Answer, Block, Chart, ReportSection, Table
+from evenhand.analysis.report.blocks import Answer, Block, Chart, Part, ReportSection, Table
+from evenhand.analysis.report.figures import Figure
 from evenhand.analysis.report.sections import (
     audits,
     ceiling,
@@ -46,7 +47,7 @@ class Topic(NamedTuple):
     room: str
     layers: Callable[[RubricFigures], Layers]
     fields: Callable[[Source], Mapping[str, object]] = lambda source: {}
-    finished: Callable[[Source, Section], Section] = lambda source, section: section
+    finished: Callable[[Source, ReportSection], ReportSection] = lambda source, section: section
 
 
 TOPICS = {
@@ -93,27 +94,53 @@ def sections_of(analysis: Analysis, context: ReportContext) -> list[ReportSectio
     """
     source = Source.of(analysis, context)
     sections = list(filter(None, (section_of(source, each) for each in SECTIONS)))
-    return _named([*(replace(each, appendix=()) for each in sections), *_appendix(sections)])
+    appendix = tuple(part for section in sections for part in section.appendix)
+    if appendix:
+        said = (Answer((written("report.appendix"),)),)
+        last = ReportSection("appendix", written("page.appendix"), answers=said, parts=appendix)
+        return _named([*(replace(each, appendix=()) for each in sections), last])
+    return _named(sections)
 
 
 def section_of(source: Source, section: str | Callable[[Source], Section]) -> Section:
-    """Build a section: a topic by its anchor, or what is written by a function of its own."""
+    """Build a section: a topic by its anchor, or what is written by a function of its own.
+
+    An answer that is the same on all rubrics is given once. Without content a topic's section has
+    the reason, or is left out.
+    """
     if not isinstance(section, str):
         return section(source)
-    room, layers, fields, finished = TOPICS[section]
+    room, layers_of, fields, finished = TOPICS[section]
     known, title = texts(), written(f"{room}.title")
     about = [written(f"{room}.about", **fields(source))] if f"{room}.about" in known else []
-    otherwise = written(f"{room}.none") if f"{room}.none" in known else ""
-    made = source.section(section, title, layers, about=about, otherwise=otherwise)
+    answers: list[Answer] = []
+    parts, appendix = [], []
+    for figures in source.rubrics:
+        layers, name = layers_of(figures), figures.title
+        about += layers.about
+        answers += [
+            Answer(tuple(p.cell if isinstance(p, Figure) else str(p) for p in pieces), name)
+            for pieces in layers.answers
+            if pieces
+        ]
+        if layers.open or layers.folded:
+            folded = written("report.folded", rubric=name)
+            parts.append(Part(folded, name, tuple(layers.open), tuple(layers.folded)))
+        if layers.appendix:
+            later = written("naming.about", whom=title, what=name)
+            appendix.append(Part(later, name, folded=tuple(layers.appendix)))
+    if not (answers or parts):
+        if f"{room}.none" not in known:
+            return None
+        said = (Answer((written(f"{room}.none"),)),)
+        return finished(source, ReportSection(section, title, answers=said))
+    if len(answers) > 1 and len({each.pieces for each in answers}) == 1:
+        answers = [Answer(answers[0].pieces)]
+    explained = tuple(dict.fromkeys(about))
+    made = ReportSection(
+        section, title, (), tuple(answers), tuple(parts), explained, tuple(appendix)
+    )
     return finished(source, made)
-
-
-def _appendix(sections: Sequence[ReportSection]) -> list[ReportSection]:
-    """Collect the appendices of all sections into one; empty where there is none."""
-    parts = tuple(part for section in sections for part in section.appendix)
-    said = (Answer((written("report.appendix"),)),)
-    title = written("page.appendix")
-    return [ReportSection("appendix", title, answers=said, parts=parts)] if parts else []
 
 
 def _named(sections: Sequence[ReportSection]) -> list[ReportSection]:

@@ -12,11 +12,8 @@ from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.report.blocks import (
     SYNTHETIC,
-    Answer,
     Block,
     Chart,
-    Part,
-    ReportSection,
     Table,
 )
 from evenhand.analysis.report.charts import Datum, chart_spec
@@ -234,47 +231,6 @@ class Source:
         """The figures of every rubric, in the order of the table."""
         return [self.on(rubric) for rubric in self.figures.rubrics]
 
-    def section(
-        self,
-        anchor: str,
-        title: str,
-        layers_of: Callable[[RubricFigures], Layers],
-        *,
-        about: Sequence[str] = (),
-        otherwise: str = "",
-    ) -> ReportSection | None:
-        """Build a section from the content on every rubric, by depth; `about` explains how to read
-        it.
-
-        An answer that is the same on all rubrics is given once. If there is no content, `otherwise`
-        is shown as the reason; without it the section is left out.
-        """
-        answers: list[Answer] = []
-        parts, appendix = [], []
-        explained = dict.fromkeys(about)
-        for figures in self.rubrics:
-            found, name = layers_of(figures), figures.title
-            explained |= dict.fromkeys(found.about)
-            answers += [
-                Answer(tuple(p.cell if isinstance(p, Figure) else str(p) for p in pieces), name)
-                for pieces in found.answers
-                if pieces
-            ]
-            if found.open or found.folded:
-                folded = written("report.folded", rubric=name)
-                parts.append(Part(folded, name, tuple(found.open), tuple(found.folded)))
-            if found.appendix:
-                later = written("naming.about", whom=title, what=name)
-                appendix.append(Part(later, name, folded=tuple(found.appendix)))
-        if not (answers or parts):
-            said = (Answer((otherwise,)),)
-            return ReportSection(anchor, title, answers=said) if otherwise else None
-        if len(answers) > 1 and len({each.pieces for each in answers}) == 1:
-            answers = [Answer(answers[0].pieces)]
-        return ReportSection(
-            anchor, title, (), tuple(answers), tuple(parts), tuple(explained), tuple(appendix)
-        )
-
     @property
     def notes(self) -> tuple[str, ...]:
         """Warnings of the study and of the analysis."""
@@ -315,23 +271,15 @@ class RubricFigures:
         """The name of the rubric for headings."""
         return self.context.title_of(self.rubric)
 
-    def get(
-        self,
-        statistic: str,
-        rater_a: str,
-        rater_b: str = "",
-        subset: str = ALL,
-        at: str = "",
-    ) -> Figure | None:
-        """The figure with this key."""
-        key = (self.rubric, statistic, rater_a, rater_b, subset, at)
-        return self.source.figures.by_key(key)
-
     def key(
         self, statistic: str, rater_a: str, rater_b: str = "", subset: str = ALL, at: str = ""
     ) -> Key:
         """Return the key of a row of the rubric."""
         return Key(self.rubric, statistic, rater_a, rater_b, subset, at)
+
+    def get(self, statistic: str, rater_a: str, *others: str, **parts: str) -> Figure | None:
+        """The figure with this key (see `key`)."""
+        return self.by_key(self.key(statistic, rater_a, *others, **parts))
 
     def by_key(self, key: tuple[str, ...]) -> Figure | None:
         """The figure with this key, which names the rubric as well."""
@@ -479,20 +427,21 @@ class RubricFigures:
 
         A column is a statistic under its own label, or a heading with what its cells show.
         """
+
+        def cell(column: Column, key: Key) -> Figure | None:
+            if callable(column):
+                return column(key)
+            parts = {"statistic": column} if isinstance(column, str) else column
+            return self.by_key(key._replace(**parts))
+
         named = [
             (entry_for(each).label, each) if isinstance(each, str) else each for each in columns
         ]
         found = []
         for title, place in rows:
             key = place.key if isinstance(place, Figure) else place
-            found.append((title, key and [self._cell(column, key) for _, column in named]))
+            found.append((title, key and [cell(column, key) for _, column in named]))
         return make_table(self.caption(what), stub, [head for head, _ in named], found, **look)
-
-    def _cell(self, column: Column, key: Key) -> Figure | None:
-        if callable(column):
-            return column(key)
-        parts = {"statistic": column} if isinstance(column, str) else column
-        return self.by_key(key._replace(**parts))
 
     def panel(
         self,
@@ -504,7 +453,7 @@ class RubricFigures:
         **look: Any,
     ) -> list[Table]:
         """Make a table of statistics, a column each, by two raters or a group (title, raters)."""
-        rows = [(title, Key(self.rubric, "", *pair, subset)) for title, pair in raters]
+        rows = [(title, self.key("", *pair, subset)) for title, pair in raters]
         return self.table(what, stub, statistics, rows, **look)
 
     def chart(

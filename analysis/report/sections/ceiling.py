@@ -44,7 +44,15 @@ _ABOVE = -12
 
 def layers(figures: RubricFigures) -> Layers:
     """Graders and baselines compared with annotators."""
-    tables = [table for subset in READINGS for table in _table(figures, subset)]
+    tables: list[Table] = []
+    for subset, reading in READINGS.items():
+        if any(each.rater == "humans" for each in figures.select(figures.usual(subset), subset)):
+            statistics = [*_PANEL, figures.alphas(subset)[0], *OF_NUMBERS, CEILING]
+            who = [(GROUPS["humans"], ("humans", ""))]
+            who += [(name, ("humans", name)) for name in figures.graders(subset)]
+            who += [(rater_title(name), ("humans", name)) for name in BASELINES]
+            what = written("ceiling.caption", reading=reading)
+            tables += figures.panel(what, "Rater", statistics, who, subset)
     drawn, prices = forest(figures, tables), price_front(figures)
     return Layers(
         answers=[_answer(figures)] if tables else [],
@@ -73,19 +81,6 @@ def _answer(figures: RubricFigures) -> list[object]:
         one = in_pieces("report.ceiling_grader", name=best.grader, best=best)
         return sentences(said, one)
     return sentences(said, in_pieces("report.ceiling_graders", **about))
-
-
-def _table(figures: RubricFigures, subset: str) -> list[Table]:
-    """Annotators with one another, each grader with them, and the baselines."""
-    people = figures.select(figures.usual(subset), subset)
-    if not any(figure.rater == "humans" for figure in people):
-        return []
-    statistics = [*_PANEL, figures.alphas(subset)[0], *OF_NUMBERS, CEILING]
-    who = [(GROUPS["humans"], ("humans", ""))]
-    who += [(name, ("humans", name)) for name in figures.graders(subset)]
-    who += [(rater_title(name), ("humans", name)) for name in BASELINES]
-    what = written("ceiling.caption", reading=READINGS[subset])
-    return figures.panel(what, "Rater", statistics, who, subset)
 
 
 # Forest plot

@@ -10,7 +10,6 @@ from evenhand.analysis import distributions as named
 from evenhand.analysis.agreement.stability import REWORDED, SPREAD, STABILITY
 from evenhand.analysis.distributions import MOST_PEOPLE, RIGHT_SHARES
 from evenhand.analysis.labels.matrix import BINARY, COLLAPSED, UNCLEAR
-from evenhand.analysis.notes import Remark
 from evenhand.analysis.people.clarity import ALPHA, CLEAR_AGREEMENT, DIFFERENCE, FILLED, moved
 from evenhand.analysis.report.blocks import Block, Table, items, traced
 from evenhand.analysis.report.figures import ALL, Figure, Key, defined, lines_of, shown
@@ -91,7 +90,13 @@ def distribution_layers(figures: RubricFigures) -> Layers:
         what = written("distributions.distances", reading=reading)
         folded += figures.panel(what, "Who", _DISTANCE, who, subset)
         graders = [rater for rater in raters if rater not in BASELINES]
-        said = [_several(figures, subset), *(_closeness(figures, subset, each) for each in graders)]
+        said = []
+        # On how many units several answers are right, at the middle cut-off.
+        at = f"{RIGHT_SHARES[len(RIGHT_SHARES) // 2]:g}"
+        if several := figures.get(named.SEVERAL, "humans", "", subset, at):
+            units, line = several.bounds[1], several.line
+            said.append(written("distributions.several", units=units, share=float(at), line=line))
+        said += [_closeness(figures, subset, each) for each in graders]
         title = figures.caption(written("distributions.what", reading=reading))
         folded += items(title, filter(None, said))
         appendix += _right_answers(figures, subset, raters)
@@ -130,18 +135,6 @@ def _right_answers(figures: RubricFigures, subset: str, raters: list[str]) -> li
         [(entry_for(named.FORCED).label, forced), *at_shares],
         [(title, figures.key(name, "humans", rater, subset)) for title, name, rater in places],
     )
-
-
-def _several(figures: RubricFigures, subset: str) -> str:
-    """State on how many units several answers are right, at the middle cut-off; empty where
-    unknown.
-    """
-    at = f"{RIGHT_SHARES[len(RIGHT_SHARES) // 2]:g}"
-    several = figures.get(named.SEVERAL, "humans", "", subset, at)
-    if several is None:
-        return ""
-    units, line = several.bounds[1], several.line
-    return written("distributions.several", units=units, share=float(at), line=line)
 
 
 def _closeness(figures: RubricFigures, subset: str, grader: str) -> str:
@@ -236,28 +229,22 @@ def _routes(figures: RubricFigures) -> Iterator[tuple[Figure, str]]:
     for cut in figures.everywhere(routing.CUT):
         target = f"{100 * float(cut.at):g}%"
         if above := _above(figures, cut):
-            yield cut, _route(cut, target, *above)
+            share, agreement = (each.bounds[1] for each in above)
+            below = 1.0 - cut.bounds[1]
+            places = max(3, math.ceil(-math.log10(below))) if below > 0 else 3  # 0.99996 is not 1
+            yield cut, written(
+                "confidence.trust",
+                cut=f"{cut.bounds[1]:.{places}f}", certainty=1 - routing.ERROR, target=target,
+                agreement=agreement, share=share,
+            )  # fmt: skip
+        elif cut.reason and cut.reason.code == "unequal_chances":
+            yield cut, written("confidence.unequal", target=target)
         elif cut.reason and cut.reason.code != "no_level":
-            yield cut, _no_route(cut.reason, target)
-
-
-def _no_route(reason: Remark, target: str) -> str:
-    if reason.code == "unequal_chances":
-        return written("confidence.unequal", target=target)
-    units, *more = reason.detail
-    if not more:
-        return written("confidence.out_of_reach", target=target, units=units)
-    return written("confidence.label_more", target=target, units=units, more=more[0])
-
-
-def _route(cut: Figure, target: str, share: Figure, agreement: Figure) -> str:
-    below = 1.0 - cut.bounds[1]
-    places = max(3, math.ceil(-math.log10(below))) if below > 0 else 3  # 0.99996 is not 1
-    return written(
-        "confidence.trust",
-        cut=f"{cut.bounds[1]:.{places}f}", certainty=1 - routing.ERROR, target=target,
-        agreement=agreement.bounds[1], share=share.bounds[1],
-    )  # fmt: skip
+            units, *more = cut.reason.detail
+            yield cut, written(
+                "confidence.label_more" if more else "confidence.out_of_reach",
+                target=target, units=units, more=more and more[0],
+            )  # fmt: skip
 
 
 # Other wordings: do labels stay the same when a question, or the rubric, is worded differently?

@@ -38,9 +38,9 @@ KINDS = ("grader_wrong", "people_wrong", "rubric_unclear")
 """Kinds that the lead may sort a disagreement as."""
 
 
-def with_page(source: Source, section: ReportSection | None) -> ReportSection | None:
+def with_page(source: Source, section: ReportSection) -> ReportSection:
     """Add a link to the page of all disagreements, where there is one."""
-    if section is None or not has_page(source.analysis.disagreements, source.context):
+    if not has_page(source.analysis.disagreements, source.context):
         return section
     link = Link(written("disagreement.link"), PAGE)
     return replace(section, blocks=(link, *section.blocks))
@@ -134,12 +134,15 @@ def page_of(found: Sequence[GraderDisagreement], context: ReportContext) -> Disa
         for key, own in by_unit.items()
         if key[0] == rubric
     ]
+    parts: dict[str, set[str]] = {}
+    for column, value in (part for each in found for part in each.parts.items()):
+        parts.setdefault(column, set()).add(value)
     kinds = {each.kind: each.sorted for unit in units for each in unit.graders if each.kind}
     return DisagreementsPage(
         units=units,
         rubrics=[(rubric, context.title_of(rubric)) for rubric in rubrics],
         graders=sorted({each.grader for each in found}),
-        parts=_values(each.parts for each in found),
+        parts={name: sorted(values) for name, values in parts.items() if len(values) > 1},
         kinds=[*sorted(kinds.items()), (NOT_SORTED, written("disagreement.not_sorted"))]
         if kinds
         else [],
@@ -217,12 +220,3 @@ def kind_title(kind: str) -> str:
     'Rubric unclear'
     """
     return written(f"disagreement.kind_{kind}")
-
-
-def _values(parts: Iterable[Mapping[str, str]]) -> dict[str, list[str]]:
-    """The values of each units column that tells units apart."""
-    found: dict[str, set[str]] = {}
-    for each in parts:
-        for column, value in each.items():
-            found.setdefault(column, set()).add(value)
-    return {column: sorted(values) for column, values in found.items() if len(values) > 1}

@@ -34,12 +34,10 @@ _STEPS = [0.05, 0.15, 0.3, 0.5, 0.75]
 _MOST_PARTS = 40
 
 
-def with_every_rubric(
-    source: Source, section: blocks.ReportSection | None
-) -> blocks.ReportSection | None:
+def with_every_rubric(source: Source, section: blocks.ReportSection) -> blocks.ReportSection:
     """Add a table of all rubrics to the section; one of many subjects is folded."""
     table = _every_rubric(source)
-    if section is None or table is None:
+    if table is None:
         return section
     if len(table.rows) > charts.MAX_LISTED:
         part = blocks.Part(table.caption, "", folded=(table,))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.report import charts
-from evenhand.analysis.report.blocks import Chart, Items, Table, items
+from evenhand.analysis.report.blocks import Chart, Table, items
 from evenhand.analysis.report.figures import ALL_BINARY, Figure, defined
 from evenhand.analysis.report.sections.published import beside_published
 from evenhand.analysis.report.source import (
@@ -219,6 +219,8 @@ def direction_layers(figures: RubricFigures) -> Layers:
     option favours a side and no unit is one side of a pair.
     """
     net = figures.everywhere(_NET)
+    of_subjects = [figure for figure in net if _part(figure)[0] == "subject"]
+    people = [figure for figure in of_subjects if figure.rater == "humans"]
     others = [figure for figure in net if _part(figure)[0] not in _APART]
     latest = {figure.subset: _sides(figure, *_part(figure)) for figure in others}
     by_part = rows_of(
@@ -231,7 +233,7 @@ def direction_layers(figures: RubricFigures) -> Layers:
     return Layers(
         answers=_favoured(net),
         folded=[
-            *_sentences(net),
+            *items(written("direction.what"), map(_sentence, people or of_subjects)),
             *_by_rater(figures, net, "subject", _value),
             *figures.table(written("direction.by_rater"), "Rater", [_NET], by_part),
         ],
@@ -276,16 +278,8 @@ def _favoured_first(figure: Figure) -> tuple[str, str]:
     return (first, second) if figure.bounds[1] > 0 else (second, first)
 
 
-def _sentences(net: list[Figure]) -> list[Items]:
-    """Return a sentence for every subject by people's labels, or by graders' where people labelled
-    none.
-    """
-    own = [figure for figure in net if _part(figure)[0] == "subject"]
-    people = [figure for figure in own if figure.rater == "humans"]
-    return items(written("direction.what"), map(_sentence, people or own))
-
-
 def _sentence(figure: Figure) -> str:
+    """Say which side a rater favours on a subject, if any."""
     low, _, high = figure.bounds
     who = {"rater": rater_title(figure.rater), "subject": _value(figure)}
     figures = written("direction.figures", net=figure.text, units=figure.n_units, line=figure.line)

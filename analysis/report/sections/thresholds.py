@@ -56,7 +56,10 @@ _STATED, _SHARE = "reliability_probability", "reliability"
 def layers(figures: RubricFigures) -> Layers:
     """Tuned thresholds of a rubric that has graders with probabilities."""
     found = _advised(figures, MAIN)
-    lines = tuple(_traced(figures, figure) for figure in found)
+    lines = (
+        traced(_sentence(figures, each), lines_of([each, *_evidence(figures, each)]))
+        for each in found
+    )
     scored = figures.select("brier", ALL_BINARY)
     who = [(_matched(*each.raters), each.raters) for each in scored]
     return Layers(
@@ -145,12 +148,6 @@ def _evidence(figures: RubricFigures, advised: Figure) -> list[Figure | None]:
     return figures.row(names, advised.raters, ALL_BINARY, advised.at)
 
 
-def _traced(figures: RubricFigures, advised: Figure) -> str:
-    """The sentence with the rows that it was read off."""
-    lines = lines_of([advised, *_evidence(figures, advised)])
-    return traced(_sentence(figures, advised), lines)
-
-
 def _sentence(figures: RubricFigures, advised: Figure) -> str:
     """State which threshold to use, in plain words, with the figures behind the advice."""
     kind, reason, *others = advised.remarks
@@ -201,9 +198,17 @@ def threshold_curves(figures: RubricFigures) -> list[Chart]:
             continue
         curve = figures.between(CURVE, *raters, ALL_BINARY)
         default = figures.default_threshold(raters)
-        text = advice[raters[1]] = _advice(advised)
+        kind = next(each for each in _KINDS if advised.says(each))
+        text = advice[raters[1]] = written(
+            f"chart.advice_{kind}", estimate=advised.estimate, interval=advised.interval
+        )
         panel = {"grader": charts.short(raters[1])}
-        values += [_point(figure, default, best, advised) | panel for figure in curve]
+        for point in curve:
+            at = float(point.at)
+            mark = _BEST if at == best.bounds[1] else ""
+            mark = _DEFAULT if point.at == default else mark
+            used = at == advised.bounds[1]
+            values.append(point.datum(kind="curve", at=at, mark=mark, used=used, **panel))
         values += [best.datum(kind="interval", **panel)]
         values += [advised.datum(kind="advice", text=text, **panel)]
         curves += curve
@@ -234,18 +239,6 @@ def threshold_curves(figures: RubricFigures) -> list[Chart]:
         said,
         charts.left_out([name for _, name in graders], advice),
     )
-
-
-def _advice(advised: Figure) -> str:
-    kind = next(each for each in _KINDS if advised.says(each))
-    return written(f"chart.advice_{kind}", estimate=advised.estimate, interval=advised.interval)
-
-
-def _point(figure: Figure, default: str, best: Figure, advised: Figure) -> charts.Datum:
-    """A point of the curve, and whether it is marked."""
-    at = float(figure.at)
-    mark = _DEFAULT if figure.at == default else _BEST if at == best.bounds[1] else ""
-    return figure.datum(kind="curve", at=at, mark=mark, used=at == advised.bounds[1])
 
 
 def _marks(values: Sequence[charts.Datum]) -> str:
