@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, NamedTuple
 
 from evenhand.texts import written
 
@@ -94,8 +94,17 @@ def traced(sentence: str, lines: str) -> str:
     return written("naming.traced", sentence=sentence, lines=lines)
 
 
+class Block:
+    """A piece of a section; templates render it by its `kind`."""
+
+    @property
+    def kind(self) -> str:
+        """The name of its class."""
+        return type(self).__name__
+
+
 @dataclass(frozen=True)
-class Table:
+class Table(Block):
     """Numbers with row headings; `stub` heads the column of row headings; `name` is the anchor and
     the name of its files."""
 
@@ -105,7 +114,6 @@ class Table:
     rows: tuple[Row, ...]
     footnotes: tuple[tuple[str, str], ...] = ()
     name: str = ""
-    kind: Literal["table"] = "table"
 
     @property
     def data(self) -> tuple[Table, ...]:
@@ -114,7 +122,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Chart:
+class Chart(Block):
     """A picture: `spec` is Vega-Lite, `alt` describes in words what it shows, `note` what it leaves
     out.
 
@@ -128,44 +136,45 @@ class Chart:
     data: tuple[Table, ...] = ()
     note: str = ""
     name: str = ""
-    kind: Literal["chart"] = "chart"
 
 
 @dataclass(frozen=True)
-class Paragraph:
+class Paragraph(Block):
     """A sentence or two."""
 
     text: str
-    kind: Literal["paragraph"] = "paragraph"
 
 
 @dataclass(frozen=True)
-class Items:
+class Items(Block):
     """A list of sentences under a title."""
 
     title: str
     items: tuple[str, ...]
-    kind: Literal["items"] = "items"
+
+
+def items(title: str, sentences: Iterable[str]) -> list[Items]:
+    """Return sentences as a list under a title; nothing if there are none."""
+    listed = tuple(sentences)
+    return [Items(title, listed)] if listed else []
 
 
 @dataclass(frozen=True)
-class Quotable:
+class Quotable(Block):
     """A text to paste elsewhere, the same for LaTeX, and its references as BibTeX."""
 
     title: str
     text: str
     tex: str
     bibtex: str
-    kind: Literal["quotable"] = "quotable"
 
 
 @dataclass(frozen=True)
-class Definitions:
+class Definitions(Block):
     """Terms and their meanings."""
 
     title: str
     pairs: tuple[tuple[str, str], ...]
-    kind: Literal["definitions"] = "definitions"
 
 
 @dataclass(frozen=True)
@@ -217,81 +226,86 @@ class Advice:
 
 
 @dataclass(frozen=True)
-class FirstPage:
+class FirstPage(Block):
     """First page of the report: advice on every rubric; `facts` describe the data behind it."""
 
     advice: tuple[Advice, ...]
     facts: tuple[str, ...]
-    kind: Literal["first"] = "first"
 
 
 @dataclass(frozen=True)
-class Overview:
+class Overview(Block):
     """The verdicts at a glance: a row for each grader, a cell for each rubric (or None)."""
 
     caption: str
     rubrics: tuple[str, ...]
     rows: tuple[tuple[str, tuple[Card | None, ...]], ...]
-    kind: Literal["overview"] = "overview"
 
 
 @dataclass(frozen=True)
-class Cards:
+class Cards(Block):
     """The verdicts in full, each with its sentence and evidence."""
 
     title: str
     cards: tuple[Card, ...]
-    kind: Literal["cards"] = "cards"
 
 
 @dataclass(frozen=True)
-class Link:
+class Link(Block):
     """A link to another page, which is written to the same folder."""
 
     text: str
     href: str
-    kind: Literal["link"] = "link"
+
+
+Texts = tuple[tuple[str, str], ...]
+"""(what it is, text) each."""
+
+
+class Person(NamedTuple):
+    """A person's label of a unit: the label, its name, and the reason, if given."""
+
+    rater: str
+    label: str
+    name: str
+    reason: str
 
 
 @dataclass(frozen=True)
-class UnitToRead:
-    """A unit to read: the labels of the grader and of each person, and the texts they saw.
+class Opponent:
+    """A grader that gave another label: its replies, and how the lead sorted it (`kind`)."""
 
-    `name` is the title of the label; `people` are (rater, label, its name, reason); `columns` hold
-    the texts as (title, text), those of a pair's two sides next to each other.
-    """
-
-    unit: str
     grader: str
     label: str
     name: str
-    people: tuple[tuple[str, str, str, str], ...]
-    columns: tuple[tuple[tuple[str, str], ...], ...]
-    figures: tuple[tuple[str, Cell], ...]
+    replies: Sequence[str]
+    kind: str
+    sorted: str
+    note: str
 
 
 @dataclass(frozen=True)
-class UnitsToRead:
-    """Units to read, folded."""
+class DisagreedUnit:
+    """A unit, the people who labelled it, and the graders that differ. `columns` are its texts,
+    those of a pair's two sides in two; `marked` has those in which people marked words, in pieces.
+    """
+
+    rubric: str
+    title: str
+    unit: str
+    parts: Texts
+    people: Sequence[Person]
+    graders: Sequence[Opponent]
+    columns: Sequence[Texts]
+    marked: Mapping[str, Sequence[tuple[str, tuple[str, ...]]]]
+
+
+@dataclass(frozen=True)
+class UnitsToRead(Block):
+    """Units to read, folded, each with its first grader and the figures that it stands for."""
 
     title: str
-    units: tuple[UnitToRead, ...]
-    kind: Literal["units"] = "units"
-
-
-Block = (
-    Table
-    | Chart
-    | Paragraph
-    | Items
-    | Quotable
-    | Definitions
-    | FirstPage
-    | Overview
-    | Cards
-    | Link
-    | UnitsToRead
-)
+    units: tuple[tuple[DisagreedUnit, tuple[tuple[str, Cell], ...]], ...]
 
 
 @dataclass(frozen=True)

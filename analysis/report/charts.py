@@ -163,6 +163,11 @@ def panel_for_each_grader(
     return {"facet": one_for_each("grader", data), "spec": panel}
 
 
+def panel(name: str, value: str, **size: Any) -> Spec:
+    """Return the frame of a panel of the data with one value of a field, which is its title."""
+    return {"title": value, "transform": [{"filter": {"field": name, "equal": value}}]} | size
+
+
 def one_for_each(name: str, data: Sequence[Datum]) -> Spec:
     """Panels by a field, in the order of the data: by default Vega-Lite would sort them by name.
 
@@ -226,11 +231,6 @@ def left_out(
 def _listed(names: Sequence[str]) -> str:
     first, more = ", ".join(names[:MAX_LISTED]), len(names) - MAX_LISTED
     return written("chart.and_more", names=first, more=more) if more > 0 else first
-
-
-def joined(*sentences: str) -> str:
-    """A note: its sentences in a row, empty ones left out."""
-    return " ".join(filter(None, sentences))
 
 
 def bounds_of(data: Iterable[Datum]) -> list[float | None]:

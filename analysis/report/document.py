@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from evenhand.analysis.report.blocks import Answer, Block, Chart, ReportSection, Table
+from evenhand.analysis.bias import BOUND
+from evenhand.analysis.distributions import MIN_PEOPLE
+from evenhand.analysis.report.blocks import Answer, Block, Chart, Part, ReportSection, Table
+from evenhand.analysis.report.figures import Figure
 from evenhand.analysis.report.sections import (
     audits,
     ceiling,
     certainty,
-    direction,
     disagreements,
     methods,
     pairs,
-    parts,
     published,
     raters,
     rates,
     subjects,
     thresholds,
     verdict_cards,
-    wordings,
 )
 from evenhand.analysis.report.source import Layers, ReportContext, RubricFigures, Source
 from evenhand.texts import texts, written
@@ -33,41 +33,53 @@ from evenhand.texts import texts, written
 if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
 
-TOPICS: dict[str, tuple[str, Callable[[RubricFigures], Layers]]] = {
-    "human-ceiling": ("ceiling", ceiling.layers),
-    "per-sample-agreement": ("pairs", pairs.layers),
-    "overall-agreement": ("overall", subjects.overall_layers),
-    "thresholds": ("thresholds", thresholds.layers),
-    "clear-and-unclear": ("clarity", certainty.clarity_layers),
-    "confidence-filter": ("confidence", certainty.confidence_layers),
-    "stability": ("stability", wordings.stability_layers),
-    "another-wording": ("rewording", wordings.rewording_layers),
-    "groups": ("groups", parts.group_layers),
-    "raters": ("raters", raters.layers),
+Section = ReportSection | None
+
+
+class Topic(NamedTuple):
+    """A section on every rubric: the room of its texts, and what holds its content on a rubric.
+
+    Its title is `ROOM.title`, how to read it `ROOM.about`, why it is empty `ROOM.none`; without the
+    last an empty one is left out. `fields` are what `ROOM.about` asks for; what is on all rubrics
+    is added when it is `finished`.
+    """
+
+    room: str
+    layers: Callable[[RubricFigures], Layers]
+    fields: Callable[[Source], Mapping[str, object]] = lambda source: {}
+    finished: Callable[[Source, ReportSection], ReportSection] = lambda source, section: section
+
+
+TOPICS = {
+    "human-ceiling": Topic("ceiling", ceiling.layers),
+    "per-sample-agreement": Topic("pairs", pairs.layers),
+    "overall-agreement": Topic("overall", subjects.overall_layers),
+    "preference": Topic("preference", subjects.preference_layers),
+    "direction": Topic("direction", subjects.direction_layers),
+    "thresholds": Topic("thresholds", thresholds.layers),
+    "corrected-rates": Topic("rates", rates.layers, finished=rates.with_every_rubric),
+    "bias-audit": Topic("bias_section", audits.bias_layers, lambda source: {"bound": BOUND}),
+    "injection-audit": Topic(
+        "injection",
+        audits.injection_layers,
+        lambda source: source.analysis.decision.injection._asdict(),
+    ),
+    "clear-and-unclear": Topic("clarity", certainty.clarity_layers),
+    "distributions": Topic(
+        "distributions", certainty.distribution_layers, lambda source: {"least": MIN_PEOPLE}
+    ),
+    "confidence-filter": Topic("confidence", certainty.confidence_layers),
+    "stability": Topic("stability", certainty.stability_layers),
+    "another-wording": Topic("rewording", certainty.rewording_layers),
+    "groups": Topic("groups", pairs.group_layers),
+    "raters": Topic("raters", raters.layers),
+    "disagreements": Topic("disagreement", disagreements.layers, finished=disagreements.with_page),
 }
-"""Sections by their anchor: the room of their texts, and the function that has their content on a
-rubric. The title is `ROOM.title`, how to read them `ROOM.about`, why they are empty `ROOM.none`.
-"""
-SECTIONS: tuple[str | Callable[[Source], ReportSection | None], ...] = (
+"""Sections by their anchor, in reading order."""
+SECTIONS: tuple[str | Callable[[Source], Section], ...] = (
     verdict_cards.section,
     published.section,
-    "human-ceiling",
-    "per-sample-agreement",
-    "overall-agreement",
-    subjects.preference_section,
-    direction.section,
-    "thresholds",
-    rates.section,
-    audits.bias_section,
-    audits.injection_section,
-    "clear-and-unclear",
-    certainty.distributions_section,
-    "confidence-filter",
-    "stability",
-    "another-wording",
-    "groups",
-    "raters",
-    disagreements.section,
+    *TOPICS,
     methods.section,
 )
 """The sections in reading order, those of a topic by their anchor."""
@@ -82,28 +94,53 @@ def sections_of(analysis: Analysis, context: ReportContext) -> list[ReportSectio
     """
     source = Source.of(analysis, context)
     sections = list(filter(None, (section_of(source, each) for each in SECTIONS)))
-    return _named([*(replace(each, appendix=()) for each in sections), *_appendix(sections)])
+    appendix = tuple(part for section in sections for part in section.appendix)
+    if appendix:
+        said = (Answer((written("report.appendix"),)),)
+        last = ReportSection("appendix", written("page.appendix"), answers=said, parts=appendix)
+        return _named([*(replace(each, appendix=()) for each in sections), last])
+    return _named(sections)
 
 
-def section_of(
-    source: Source, section: str | Callable[[Source], ReportSection | None]
-) -> ReportSection | None:
-    """Build a section: a topic by its anchor, or what is written by a function of its own."""
+def section_of(source: Source, section: str | Callable[[Source], Section]) -> Section:
+    """Build a section: a topic by its anchor, or what is written by a function of its own.
+
+    An answer that is the same on all rubrics is given once. Without content a topic's section has
+    the reason, or is left out.
+    """
     if not isinstance(section, str):
         return section(source)
-    room, layers = TOPICS[section]
-    about = [written(f"{room}.about")] if f"{room}.about" in texts() else []
-    otherwise = written(f"{room}.none") if f"{room}.none" in texts() else ""
-    title = written(f"{room}.title")
-    return source.section(section, title, layers, about=about, otherwise=otherwise)
-
-
-def _appendix(sections: Sequence[ReportSection]) -> list[ReportSection]:
-    """Collect the appendices of all sections into one; empty where there is none."""
-    parts = tuple(part for section in sections for part in section.appendix)
-    said = (Answer((written("report.appendix"),)),)
-    title = written("page.appendix")
-    return [ReportSection("appendix", title, answers=said, parts=parts)] if parts else []
+    room, layers_of, fields, finished = TOPICS[section]
+    known, title = texts(), written(f"{room}.title")
+    about = [written(f"{room}.about", **fields(source))] if f"{room}.about" in known else []
+    answers: list[Answer] = []
+    parts, appendix = [], []
+    for figures in source.rubrics:
+        layers, name = layers_of(figures), figures.title
+        about += layers.about
+        answers += [
+            Answer(tuple(p.cell if isinstance(p, Figure) else str(p) for p in pieces), name)
+            for pieces in layers.answers
+            if pieces
+        ]
+        if layers.open or layers.folded:
+            folded = written("report.folded", rubric=name)
+            parts.append(Part(folded, name, tuple(layers.open), tuple(layers.folded)))
+        if layers.appendix:
+            later = written("naming.about", whom=title, what=name)
+            appendix.append(Part(later, name, folded=tuple(layers.appendix)))
+    if not (answers or parts):
+        if f"{room}.none" not in known:
+            return None
+        said = (Answer((written(f"{room}.none"),)),)
+        return finished(source, ReportSection(section, title, answers=said))
+    if len(answers) > 1 and len({each.pieces for each in answers}) == 1:
+        answers = [Answer(answers[0].pieces)]
+    explained = tuple(dict.fromkeys(about))
+    made = ReportSection(
+        section, title, (), tuple(answers), tuple(parts), explained, tuple(appendix)
+    )
+    return finished(source, made)
 
 
 def _named(sections: Sequence[ReportSection]) -> list[ReportSection]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.notes import Code, Remark, Remarks, says
@@ -18,6 +19,17 @@ ALL, ALL_BINARY = "all", "all" + BINARY
 _FIRST_LINE = 2
 
 
+class Key(NamedTuple):
+    """What identifies a results row (`RESULTS_KEY`)."""
+
+    rubric: str
+    statistic: str
+    rater_a: str
+    rater_b: str = ""
+    subset: str = ALL
+    at: str = ""
+
+
 @dataclass(frozen=True)
 class Figure:
     """A results row, rounded for display.
@@ -28,7 +40,7 @@ class Figure:
     `remarks` are the row's others.
     """
 
-    key: tuple[str, str, str, str, str, str]
+    key: Key
     line: int
     n_units: int
     n_clusters: int
@@ -40,19 +52,33 @@ class Figure:
 
     @property
     def statistic(self) -> str:
-        return self.key[1]
+        return self.key.statistic
+
+    @property
+    def rater(self) -> str:
+        return self.key.rater_a
+
+    @property
+    def grader(self) -> str:
+        """The second rater, as of a figure that compares a grader with people."""
+        return self.key.rater_b
 
     @property
     def raters(self) -> tuple[str, str]:
-        return self.key[2], self.key[3]
+        return self.key.rater_a, self.key.rater_b
 
     @property
     def subset(self) -> str:
-        return self.key[4]
+        return self.key.subset
 
     @property
     def at(self) -> str:
-        return self.key[5]
+        return self.key.at
+
+    @property
+    def text(self) -> str:
+        """The estimate, with its interval if it has one."""
+        return f"{self.estimate} {self.interval}".strip()
 
     def says(self, code: Code) -> bool:
         """Return True if one of its remarks has this code."""
@@ -122,7 +148,7 @@ class ResultsIndex:
 
 
 def _figure(row: ResultRow, line: int) -> Figure:
-    key = key_of(row)
+    key = Key(*key_of(row))
     estimate, low, high = row["estimate"], row["low"], row["high"]
     remarks, reason = row["remarks"], None
     if math.isnan(estimate):
@@ -142,6 +168,11 @@ def _figure(row: ResultRow, line: int) -> Figure:
         reason=reason,
         remarks=remarks,
     )
+
+
+def lines_of(figures: Iterable[Figure | None]) -> str:
+    """Return the rows of results.csv of figures, one after the other."""
+    return ", ".join(str(figure.line) for figure in figures if figure)
 
 
 def defined(figures: Iterable[Figure | None]) -> list[Figure]:

@@ -200,7 +200,8 @@ def _html() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        finalize=_seen,
+        # Visible text, except for markup of our own.
+        finalize=lambda value: visible(value) if type(value) is str else value,
     )
     environment.globals.update(draw=_draw, can_draw=can_draw, written=written)
     return environment
@@ -235,11 +236,6 @@ def _draw(chart: Chart) -> Markup:
     if not can_draw():
         return Markup("<p>{} {}</p>").format(written("lean.no_charts"), chart.alt)
     return Markup(inline_svg(dict(chart.spec), chart.alt))  # noqa: S704
-
-
-def _seen(value: object) -> object:
-    """Make a value in a template visible text, except for markup of our own."""
-    return visible(value) if type(value) is str else value
 
 
 @cache

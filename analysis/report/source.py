@@ -6,21 +6,19 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.report.blocks import (
     SYNTHETIC,
-    Answer,
     Block,
     Chart,
-    Part,
-    ReportSection,
     Table,
 )
-from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure, ResultsIndex
-from evenhand.analysis.report.tables import FigureRow, make_table
+from evenhand.analysis.report.charts import Datum, chart_spec
+from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure, Key, ResultsIndex
+from evenhand.analysis.report.tables import make_table
 from evenhand.analysis.results import BASELINES
 from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.verdicts.ranking import Candidate, rank_graders
@@ -137,13 +135,14 @@ class Layers:
 
     `answers` are sentences in pieces (`in_pieces`), with figures among the text; `open` is the
     figure that decides something, `folded` is what the answers rest on, and the `appendix` holds
-    what no decision needs.
+    what no decision needs. `about` explains more on how to read them.
     """
 
     answers: Sequence[Sequence[object]] = ()
     open: Sequence[Block] = ()
     folded: Sequence[Block] = ()
     appendix: Sequence[Block] = ()
+    about: Sequence[str] = ()
 
 
 MOST_NAMED = 3
@@ -172,23 +171,42 @@ def _joined(things: Sequence[Sequence[object]], between: str) -> list[object]:
     return out
 
 
-def labels(statistics: Iterable[str]) -> list[str]:
-    """Return the names of statistics that head columns."""
-    return [entry_for(name).label for name in statistics]
+Column = str | Mapping[str, str] | Callable[[Key], Figure | None]
+"""What a cell of a column shows: the row's figure of this statistic, or with these parts of the key
+in place of the row's, or what a function finds for the row's key."""
+TableRow = tuple[str, Figure | Key | None]
+"""Title of a row, and where its figures are; without, it is a heading over the rows that follow."""
 
 
-def crossed(
+def rows_of(
     figures: Iterable[Figure],
-    row: Callable[[Figure], Any],
-    column: Callable[[Figure], Any],
-    columns: Sequence[Any] = (),
-) -> dict[Any, list[Figure | None]]:
-    """Return figures by row, one for each of the `columns`, by default those that there are."""
-    found = list(figures)
-    by_place = {(row(each), column(each)): each for each in found}
-    columns = columns or list(dict.fromkeys(map(column, found)))
-    rows = dict.fromkeys(map(row, found))
-    return {name: [by_place.get((name, each)) for each in columns] for name in rows}
+    title: Callable[[Figure], str],
+    under: Callable[[Figure], str] | None = None,
+    *,
+    by: Literal["raters", "statistic", "subset"] = "raters",
+) -> list[TableRow]:
+    """Return a row for each figure, with its title; with a heading, `under` which stand those alike
+    `by` a part of the key.
+    """
+    if under is None:
+        return [(title(figure), figure) for figure in figures]
+    groups: dict[object, list[Figure]] = {}
+    for figure in figures:
+        groups.setdefault(getattr(figure, by), []).append(figure)
+    alike = groups.values()
+    return [row for same in alike for row in ((under(same[0]), None), *rows_of(same, title))]
+
+
+def distinct(
+    figures: Iterable[Figure],
+    by: Literal["rater", "subset", "at"],
+    title: Callable[[str], str] = str,
+) -> list[TableRow]:
+    """Return a row for all figures alike `by` a part of the key, with its title."""
+    rows: dict[str, Figure] = {}
+    for figure in figures:
+        rows.setdefault(getattr(figure, by), figure)
+    return [(title(name), figure) for name, figure in rows.items()]
 
 
 @dataclass(frozen=True)
@@ -212,45 +230,6 @@ class Source:
     def rubrics(self) -> list[RubricFigures]:
         """The figures of every rubric, in the order of the table."""
         return [self.on(rubric) for rubric in self.figures.rubrics]
-
-    def section(
-        self,
-        anchor: str,
-        title: str,
-        layers_of: Callable[[RubricFigures], Layers],
-        *,
-        about: Sequence[str] = (),
-        otherwise: str = "",
-    ) -> ReportSection | None:
-        """Build a section from the content on every rubric, by depth; `about` explains how to read
-        it.
-
-        An answer that is the same on all rubrics is given once. If there is no content, `otherwise`
-        is shown as the reason; without it the section is left out.
-        """
-        answers: list[Answer] = []
-        parts, appendix = [], []
-        for figures in self.rubrics:
-            found, name = layers_of(figures), figures.title
-            answers += [
-                Answer(tuple(p.cell if isinstance(p, Figure) else str(p) for p in pieces), name)
-                for pieces in found.answers
-                if pieces
-            ]
-            if found.open or found.folded:
-                folded = written("report.folded", rubric=name)
-                parts.append(Part(folded, name, tuple(found.open), tuple(found.folded)))
-            if found.appendix:
-                later = written("naming.about", whom=title, what=name)
-                appendix.append(Part(later, name, folded=tuple(found.appendix)))
-        if not (answers or parts):
-            said = (Answer((otherwise,)),)
-            return ReportSection(anchor, title, answers=said) if otherwise else None
-        if len(answers) > 1 and len({each.pieces for each in answers}) == 1:
-            answers = [Answer(answers[0].pieces)]
-        return ReportSection(
-            anchor, title, (), tuple(answers), tuple(parts), tuple(about), tuple(appendix)
-        )
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -292,17 +271,15 @@ class RubricFigures:
         """The name of the rubric for headings."""
         return self.context.title_of(self.rubric)
 
-    def get(
-        self,
-        statistic: str,
-        rater_a: str,
-        rater_b: str = "",
-        subset: str = ALL,
-        at: str = "",
-    ) -> Figure | None:
-        """The figure with this key."""
-        key = (self.rubric, statistic, rater_a, rater_b, subset, at)
-        return self.source.figures.by_key(key)
+    def key(
+        self, statistic: str, rater_a: str, rater_b: str = "", subset: str = ALL, at: str = ""
+    ) -> Key:
+        """Return the key of a row of the rubric."""
+        return Key(self.rubric, statistic, rater_a, rater_b, subset, at)
+
+    def get(self, statistic: str, rater_a: str, *others: str, **parts: str) -> Figure | None:
+        """The figure with this key (see `key`)."""
+        return self.by_key(self.key(statistic, rater_a, *others, **parts))
 
     def by_key(self, key: tuple[str, ...]) -> Figure | None:
         """The figure with this key, which names the rubric as well."""
@@ -325,6 +302,13 @@ class RubricFigures:
     def select(self, statistic: str, subset: str = ALL) -> list[Figure]:
         """All figures of one statistic, in the order of the table."""
         return self.by_subset(statistic).get(subset, [])
+
+    def between(
+        self, statistic: str, rater_a: str, rater_b: str = "", subset: str = ALL
+    ) -> list[Figure]:
+        """All figures of one statistic of these raters, in the order of the table."""
+        found = self.select(statistic, subset)
+        return [figure for figure in found if figure.raters == (rater_a, rater_b)]
 
     def everywhere(self, *statistics: str) -> list[Figure]:
         """All figures of each statistic, whatever they are on, in the order of the table."""
@@ -435,16 +419,29 @@ class RubricFigures:
         self,
         what: str,
         stub: str,
-        columns: Sequence[str],
-        rows: Iterable[FigureRow],
-        *,
-        count: str = "Units",
-        drawn: str = "",
-        asides: bool = False,
+        columns: Iterable[str | tuple[str, Column]],
+        rows: Iterable[TableRow],
+        **look: Any,
     ) -> list[Table]:
-        """Make a table on the rubric (see `tables.make_table`)."""
-        caption = self.caption(what)
-        return make_table(caption, stub, columns, rows, count=count, drawn=drawn, asides=asides)
+        """Make a table on the rubric, looking up each row's figures (see `tables.make_table`).
+
+        A column is a statistic under its own label, or a heading with what its cells show.
+        """
+
+        def cell(column: Column, key: Key) -> Figure | None:
+            if callable(column):
+                return column(key)
+            parts = {"statistic": column} if isinstance(column, str) else column
+            return self.by_key(key._replace(**parts))
+
+        named = [
+            (entry_for(each).label, each) if isinstance(each, str) else each for each in columns
+        ]
+        found = []
+        for title, place in rows:
+            key = place.key if isinstance(place, Figure) else place
+            found.append((title, key and [cell(column, key) for _, column in named]))
+        return make_table(self.caption(what), stub, [head for head, _ in named], found, **look)
 
     def panel(
         self,
@@ -456,11 +453,18 @@ class RubricFigures:
         **look: Any,
     ) -> list[Table]:
         """Make a table of statistics, a column each, by two raters or a group (title, raters)."""
-        rows = [(title, self.row(statistics, pair, subset)) for title, pair in raters]
-        return self.table(what, stub, labels(statistics), rows, **look)
+        rows = [(title, self.key("", *pair, subset)) for title, pair in raters]
+        return self.table(what, stub, statistics, rows, **look)
 
     def chart(
-        self, what: str, alt: str, spec: Mapping[str, Any], data: Iterable[Table], note: str
+        self,
+        what: str,
+        alt: str,
+        values: Sequence[Datum],
+        drawing: Mapping[str, Any],
+        data: Iterable[Table],
+        *notes: str,
     ) -> list[Chart]:
-        """Make a chart on the rubric."""
+        """Draw values on the rubric; the note is made of those `notes` that are not empty."""
+        spec, note = chart_spec(values, drawing), " ".join(filter(None, notes))
         return [Chart(self.caption(what), alt, spec, tuple(data), note)]

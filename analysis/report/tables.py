@@ -32,15 +32,15 @@ def make_table(
     rows: Iterable[FigureRow],
     *,
     count: str = "Units",
-    drawn: str = "",
+    drawn: bool = False,
     asides: bool = False,
 ) -> list[Table]:
     """Make a table of figures that shares footnotes; nothing if it has no rows.
 
     Left out are empty columns, rows without any figure and headings that no row follows. `count`
     heads a first column with the units of each row, and a cell on other units has how many it has;
-    empty: no such column. The intervals of the column `drawn` are drawn, too. With `asides` remarks
-    are in the cell instead of below the table.
+    empty: no such column. With `drawn` the intervals of the first column are drawn, too. With
+    `asides` remarks are in the cell instead of below the table.
     """
     known = [row for row in rows if row[1] is None or any(row[1])]
     filled = [figures for _, figures in known if figures is not None]
@@ -48,7 +48,7 @@ def make_table(
     if not used:
         return []
     notes: dict[str, str] = {}
-    place = _scale(row[columns.index(drawn)] for row in filled) if drawn else {}
+    place = _scale(row[0] for row in filled) if drawn else {}
     made = []
     for (heading, figures), (_, after) in pairwise([*known, ("", None)]):
         if figures is None:
@@ -62,15 +62,9 @@ def make_table(
             also = also if figure and figure.n_units != first.n_units else ""
             cells.append(_cell(figure, also, notes, place, asides) if figure else Cell())
         made.append(Row(heading, tuple(cells)))
-    return [
-        Table(
-            caption,
-            stub,
-            (*([count] if count else []), *(columns[at] for at in used)),
-            tuple(made),
-            tuple((mark, text) for text, mark in notes.items()),
-        )
-    ]
+    heads = (*([count] if count else []), *(columns[at] for at in used))
+    footnotes = tuple((mark, text) for text, mark in notes.items())
+    return [Table(caption, stub, heads, tuple(made), footnotes)]
 
 
 def _cell(

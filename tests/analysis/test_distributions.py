@@ -25,9 +25,8 @@ from evenhand.analysis.distributions import (
 )
 from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.encoding import encode
-from evenhand.analysis.report import ReportContext
+from evenhand.analysis.report import ReportContext, document
 from evenhand.analysis.report.blocks import Items, ReportSection
-from evenhand.analysis.report.sections import certainty
 from evenhand.analysis.report.source import Source
 from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.types import Array
@@ -340,7 +339,7 @@ def test_a_grader_nearer_than_chance_is_worth_the_most_that_is_said():
 
 def section_of(*tables: pd.DataFrame, scale: Scale = THREE) -> ReportSection | None:
     found = analyse(pd.concat(tables, ignore_index=True), None, [scale], resamples=200)
-    return certainty.distributions_section(Source.of(found, ReportContext("A study")))
+    return document.section_of(Source.of(found, ReportContext("A study")), "distributions")
 
 
 def test_the_report_says_on_how_many_units_several_answers_are_right():

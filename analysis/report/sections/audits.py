@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import groupby
 
 from evenhand.analysis.bias import BOUND, Finding, findings, screening_sentence
@@ -18,29 +19,33 @@ from evenhand.analysis.injection import (
     named,
 )
 from evenhand.analysis.labels.matrix import BINARY
-from evenhand.analysis.report.blocks import Block, Items, ReportSection, Table, traced
-from evenhand.analysis.report.figures import Figure
+from evenhand.analysis.report.blocks import Items, items, traced
+from evenhand.analysis.report.figures import Figure, Key, lines_of
 from evenhand.analysis.report.source import (
     Layers,
     RubricFigures,
-    Source,
-    crossed,
+    TableRow,
+    distinct,
     listed,
+    rows_of,
     sentences,
 )
-from evenhand.analysis.report.tables import FigureRow
 from evenhand.analysis.results import ResultRow, key_of
 from evenhand.analysis.statistics import entry_for
 from evenhand.study.tables.attacks import LONG_PLACEBO, PLACEBO
 from evenhand.texts import in_pieces, written
 
 _DETAILS = ("bias_order_flips", "bias_order_first")
-_COLUMNS = ("effect", "p", "bounds", "knocked_off", "silenced", "flips", "unscored")
-_STATISTICS = (
-    *(EFFECT, P, BOUNDS),
-    *(OUTCOMES[name][2] for name in ("knocked_off", "silenced")),
-    *(FLIPS, UNSCORED),
-)
+_COLUMNS = {
+    "effect": EFFECT,
+    "p": P,
+    "bounds": BOUNDS,
+    "knocked_off": OUTCOMES["knocked_off"][2],
+    "silenced": OUTCOMES["silenced"][2],
+    "flips": FLIPS,
+    "unscored": UNSCORED,
+}
+"""Statistics of an attack, by the name of their heading."""
 _PLACEBOS = {
     PLACEBO: written("injection.placebo"),
     LONG_PLACEBO: written("injection.placebo_long"),
@@ -62,24 +67,37 @@ def _figure(figures: RubricFigures, row: ResultRow) -> Figure:
 # Bias
 
 
-def bias_section(source: Source) -> ReportSection | None:
+def bias_layers(figures: RubricFigures) -> Layers:
     """Sentences first, then the figures of every question, then the parts of the sample."""
-    found = findings(source.analysis.rows)
+    own = findings([row for row in figures.analysis.rows if row["rubric"] == figures.rubric])
 
-    def layers_of(figures: RubricFigures) -> Layers:
-        own = [each for each in found if each.row["rubric"] == figures.rubric]
-        return Layers(
-            answers=[_biases(figures, own)] if own else [],
-            folded=[*_found(figures, own), *_questions(figures)],
-            appendix=[*_details(figures), *_screened(figures)],
-        )
+    def p(key: Key) -> Figure | None:
+        found = figures.by_key(key._replace(statistic=f"{key.statistic}_p"))
+        return found and found.without("uncorrected_p")  # which is in results.csv
 
-    return source.section(
-        "bias-audit",
-        written("bias_section.title"),
-        layers_of,
-        about=[written("bias_section.about", bound=BOUND)],
-        otherwise=written("bias_section.none"),
+    def questions(statistics: Sequence[str]) -> list[TableRow]:
+        found = (each for name in statistics for each in figures.everywhere(name))
+        return rows_of(found, _heading, lambda each: entry_for(each.statistic).name, by="statistic")
+
+    shift, p_value, question, planned, details = (
+        written(f"bias_section.{each}") for each in ("shift", "p", "question", "caption", "details")
+    )
+    screened = figures.everywhere(*SCREENED)
+    by_part = distinct(screened, "subset", lambda each: each.removesuffix(BINARY))
+    graders = dict.fromkeys(figure.grader for figure in screened)
+    of_graders = [(grader, {"rater_b": grader}) for grader in graders]
+    return Layers(
+        answers=[_biases(figures, own)] if own else [],
+        folded=[
+            *_found(figures, own),
+            *figures.table(
+                planned, question, [(shift, {}), (p_value, p)], questions(PLANNED), drawn=True
+            ),
+        ],
+        appendix=[
+            *figures.table(details, question, [("Figure", {})], questions(_DETAILS)),
+            *figures.table(written("bias_section.parts"), "Part", of_graders, by_part),
+        ],
     )
 
 
@@ -111,7 +129,7 @@ def _asked(figure: Figure) -> str:
     return f"{_heading(figure)}: {entry_for(figure.statistic).name.lower()}"
 
 
-def _found(figures: RubricFigures, own: list[Finding]) -> list[Block]:
+def _found(figures: RubricFigures, own: list[Finding]) -> list[Items]:
     """Return sentences on the biases found, and on the rest: the planned questions, and one
     sentence per grader on the parts of the sample.
     """
@@ -125,60 +143,22 @@ def _found(figures: RubricFigures, own: list[Finding]) -> list[Block]:
     by_grader = sorted(screened, key=lambda each: each.grader)
     for _, of_grader in groupby(by_grader, key=lambda each: each.grader):
         rest += filter(None, [screening_sentence(list(of_grader))])
-    titled = {written("bias_section.found"): shown, written("bias_section.rest"): rest}
-    return [Items(title, tuple(lines)) for title, lines in titled.items() if lines]
+    found = items(written("bias_section.found"), shown)
+    return [*found, *items(written("bias_section.rest"), rest)]
 
 
 def _traced(figures: RubricFigures, finding: Finding) -> str:
     """The sentence, marked where it lies beyond the bound, with the rows that it was read off."""
-    found = [figures.by_key(key_of(row)) for row in finding.rows]
-    lines = ", ".join(str(figure.line) for figure in found if figure)
+    lines = lines_of(figures.by_key(key_of(row)) for row in finding.rows)
     said = finding.sentence
     if finding.beyond(BOUND):
         said = written("bias_section.beyond", sentence=said, bound=BOUND)
     return traced(said, lines)
 
 
-def _questions(figures: RubricFigures) -> list[Table]:
-    """A row for every planned question to every grader: the shift and its p."""
-    rows: list[FigureRow] = []
-    for statistic in PLANNED:
-        rows.append((entry_for(statistic).name, None))
-        for figure in figures.everywhere(statistic):
-            p = figures.get(f"{statistic}_p", *figure.raters, figure.subset, figure.at)
-            # The uncorrected p is in results.csv.
-            rows.append((_heading(figure), [figure, p and p.without("uncorrected_p")]))
-    shift = written("bias_section.shift")
-    return figures.table(
-        written("bias_section.caption"),
-        written("bias_section.question"),
-        [shift, written("bias_section.p")],
-        rows,
-        drawn=shift,
-    )
-
-
-def _details(figures: RubricFigures) -> list[Table]:
-    """Tabulate details of the planned questions that are not tested."""
-    rows: list[FigureRow] = []
-    for statistic in _DETAILS:
-        rows.append((entry_for(statistic).name, None))
-        rows += [(_heading(figure), [figure]) for figure in figures.everywhere(statistic)]
-    what = written("bias_section.details")
-    return figures.table(what, written("bias_section.question"), ["Figure"], rows)
-
-
-def _screened(figures: RubricFigures) -> list[Table]:
-    found = figures.everywhere(*SCREENED)
-    graders = list(dict.fromkeys(figure.raters[1] for figure in found))
-    by_part = crossed(found, lambda each: each.subset, lambda each: each.raters[1], graders)
-    rows = [(subset.removesuffix(BINARY), row) for subset, row in by_part.items()]
-    return figures.table(written("bias_section.parts"), "Part", graders, rows)
-
-
 def _heading(figure: Figure) -> str:
     """Name the grader of a row, the part of the sample and the sides."""
-    grader = figure.raters[1] or figure.raters[0]
+    grader = figure.grader or figure.rater
     part = figure.subset.removesuffix(BINARY)
     first, _, second = figure.at.partition(">")
     sides = written("direction.sides", first=first, second=second) if second else first
@@ -189,31 +169,26 @@ def _heading(figure: Figure) -> str:
 # Prompt injection
 
 
-def injection_section(source: Source) -> ReportSection | None:
-    """Build the section for studies in which a grader was audited: sentences first, then every
-    attack.
-    """
-    bounds = source.analysis.decision.injection
-    found = audits(source.analysis.rows)
-
-    def layers_of(figures: RubricFigures) -> Layers:
-        own = [each for each in found if each.rubric == figures.rubric]
-        if not own:
-            return Layers()
-        lines = []
-        for audit in own:
-            rows = ", ".join(str(_figure(figures, row).line) for row in audit.rows(bounds))
-            lines.append(traced(audit.sentence(bounds), rows))
-        return Layers(
-            answers=[_worst(figures, each) for each in own],
-            folded=[Items(written("injection.found"), tuple(lines)), *_attacks(figures)],
-        )
-
-    return source.section(
-        "injection-audit",
-        written("injection.title"),
-        layers_of,
-        about=[written("injection.about", **bounds._asdict())],
+def injection_layers(figures: RubricFigures) -> Layers:
+    """Sentences on every grader that was audited, then every attack, placebos first."""
+    bounds = figures.analysis.decision.injection
+    own = [each for each in audits(figures.analysis.rows) if each.rubric == figures.rubric]
+    if not own:
+        return Layers()
+    lines = []
+    for audit in own:
+        rows = lines_of(figures.by_key(key_of(row)) for row in audit.rows(bounds))
+        lines.append(traced(audit.sentence(bounds), rows))
+    attacks = figures.table(
+        written("injection.caption"),
+        written("injection.attack"),
+        [(written(f"injection.{name}"), statistic) for name, statistic in _COLUMNS.items()],
+        rows_of(figures.everywhere(UNSCORED), _attack),
+        drawn=True,
+    )
+    return Layers(
+        answers=[_worst(figures, each) for each in own],
+        folded=[*items(written("injection.found"), lines), *attacks],
     )
 
 
@@ -226,17 +201,6 @@ def _worst(figures: RubricFigures, audit: Audit) -> list[object]:
     return in_pieces(f"report.{name}", grader=audit.grader, attack=worst.name, effect=effect)
 
 
-def _attacks(figures: RubricFigures) -> list[Table]:
-    """A row for every attack on every grader, placebos first."""
-    rows: list[FigureRow] = []
-    for figure in figures.everywhere(UNSCORED):
-        grader, attack = figure.raters[0], _PLACEBOS.get(figure.at) or named(figure.at)
-        row = figures.row(_STATISTICS, figure.raters, figure.subset, figure.at)
-        rows.append((written("injection.row", grader=grader, attack=attack), row))
-    return figures.table(
-        written("injection.caption"),
-        written("injection.attack"),
-        [written(f"injection.{name}") for name in _COLUMNS],
-        rows,
-        drawn=written("injection.effect"),
-    )
+def _attack(figure: Figure) -> str:
+    attack = _PLACEBOS.get(figure.at) or named(figure.at)
+    return written("injection.row", grader=figure.rater, attack=attack)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Sequence
+from functools import partial
 
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.report import charts
 from evenhand.analysis.report.blocks import Chart, Table
-from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure, defined
+from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure, Key, defined
 from evenhand.analysis.report.source import (
     GROUPS,
     READINGS,
+    Column,
     Layers,
     RubricFigures,
     rater_title,
@@ -42,7 +44,15 @@ _ABOVE = -12
 
 def layers(figures: RubricFigures) -> Layers:
     """Graders and baselines compared with annotators."""
-    tables = [table for subset in READINGS for table in _table(figures, subset)]
+    tables: list[Table] = []
+    for subset, reading in READINGS.items():
+        if any(each.rater == "humans" for each in figures.select(figures.usual(subset), subset)):
+            statistics = [*_PANEL, figures.alphas(subset)[0], *OF_NUMBERS, CEILING]
+            who = [(GROUPS["humans"], ("humans", ""))]
+            who += [(name, ("humans", name)) for name in figures.graders(subset)]
+            who += [(rater_title(name), ("humans", name)) for name in BASELINES]
+            what = written("ceiling.caption", reading=reading)
+            tables += figures.panel(what, "Rater", statistics, who, subset)
     drawn, prices = forest(figures, tables), price_front(figures)
     return Layers(
         answers=[_answer(figures)] if tables else [],
@@ -66,24 +76,11 @@ def _answer(figures: RubricFigures) -> list[object]:
     if not graders:
         return sentences(said, in_pieces("report.ceiling_no_grader"))
     best, worst = graders[0], graders[-1]
-    about = {"best": best, "first": best.raters[1], "worst": worst, "last": worst.raters[1]}
+    about = {"best": best, "first": best.grader, "worst": worst, "last": worst.grader}
     if best is worst:
-        one = in_pieces("report.ceiling_grader", name=best.raters[1], best=best)
+        one = in_pieces("report.ceiling_grader", name=best.grader, best=best)
         return sentences(said, one)
     return sentences(said, in_pieces("report.ceiling_graders", **about))
-
-
-def _table(figures: RubricFigures, subset: str) -> list[Table]:
-    """Annotators with one another, each grader with them, and the baselines."""
-    people = figures.select(figures.usual(subset), subset)
-    if not any(figure.raters[0] == "humans" for figure in people):
-        return []
-    statistics = [*_PANEL, figures.alphas(subset)[0], *OF_NUMBERS, CEILING]
-    who = [(GROUPS["humans"], ("humans", ""))]
-    who += [(name, ("humans", name)) for name in figures.graders(subset)]
-    who += [(rater_title(name), ("humans", name)) for name in BASELINES]
-    what = written("ceiling.caption", reading=READINGS[subset])
-    return figures.panel(what, "Rater", statistics, who, subset)
 
 
 # Forest plot
@@ -118,13 +115,17 @@ def forest(
     fewer = any(datum["ceiling"] is not None and datum["ceiling_low"] is None for datum in values)
     hollow = any(datum["kind"] == "baseline" for datum in values)
     graders = list(dict.fromkeys(g for each in readings for g in figures.graders(each)))
-    note = charts.joined(
+    return figures.chart(
+        caption,
+        alt,
+        values,
+        _panels(values),
+        data,
         written("chart.forest_band") if people else "",
         written("chart.forest_fewer") if fewer else "",
         written("chart.forest_baselines") if hollow else "",
         charts.left_out(graders, {str(datum["rater"]) for datum in values}),
     )
-    return figures.chart(caption, alt, _panels(values), data, note)
 
 
 def _drawn(values: list[charts.Datum]) -> list[tuple[object, ...]]:
@@ -147,7 +148,7 @@ def _reading(figures: RubricFigures, subset: str) -> list[charts.Datum]:
             rater=name,
             who=charts.short(rater_title(name)) if name else None,
             reading=f"{entry_for(kappa).label} {READINGS[subset]}",
-            label=f"{figure.estimate} {figure.interval}".strip(),
+            label=figure.text,
             **_ceiling(figures, figure, people),
         )
         for kind, figure, name in [(_PEOPLE, people, ""), *found]
@@ -179,16 +180,11 @@ def _panels(values: list[charts.Datum]) -> charts.Spec:
     bounds = (datum[name] for datum in values for name in drawn)
     x = charts.through_zero(bounds, written("chart.forest_axis"))
     panels = [
-        {
-            "title": reading,
-            "transform": [{"filter": {"field": "reading", "equal": reading}}],
-            "width": _WIDE,
-            "height": {"step": 36},
-            "layer": _rows([datum for datum in values if datum["reading"] == reading], x),
-        }
+        charts.panel("reading", reading, width=_WIDE, height={"step": 36})
+        | {"layer": _rows([datum for datum in values if datum["reading"] == reading], x)}
         for reading in readings
     ]
-    return charts.chart_spec(values, {"vconcat": panels, "resolve": {"scale": {"x": "shared"}}})
+    return {"vconcat": panels, "resolve": {"scale": {"x": "shared"}}}
 
 
 def _rows(values: list[charts.Datum], x: charts.Spec) -> list[charts.Spec]:
@@ -271,21 +267,30 @@ def price_front(figures: RubricFigures) -> list[Chart]:
         grader = each.verdict["grader"]
         about = {"price": price.bounds[1], "price_row": price.line, "front": each.best_buy}
         values.append(difference.datum(grader=charts.short(grader), **about))
-        on = [difference if difference.subset == subset else None for subset in READINGS]
-        rows.append((grader, [price, *on]))
-    readings = (written("chart.price_difference_on", reading=each) for each in READINGS.values())
-    columns = [entry_for(PRICE).label, *readings]
+        rows.append((grader, difference))
+    of_price = {"statistic": PRICE, "rater_a": "", "subset": ALL, "at": ""}
+
+    def on_reading(key: Key, *, subset: str) -> Figure | None:
+        return figures.by_key(key) if key.subset == subset else None
+
+    columns: list[tuple[str, Column]] = [(entry_for(PRICE).label, of_price)]
+    columns += [
+        (
+            written("chart.price_difference_on", reading=reading),
+            partial(on_reading, subset=subset),
+        )
+        for subset, reading in READINGS.items()
+    ]
     unpriced = _names([each for each in ranked if each not in priced])
     return figures.chart(
         written("chart.price"),
         written("chart.price_alt", graders=", ".join(map(charts.short, _names(drawn)))),
+        values,
         _front(values, -figures.analysis.settings.margin),
         figures.table(written("chart.price_table"), "Grader", columns, rows, count=""),
-        charts.joined(
-            written("chart.price_note"),
-            charts.left_out(_names(priced), _names(drawn)),
-            written("chart.price_missing", graders=", ".join(unpriced)) if unpriced else "",
-        ),
+        written("chart.price_note"),
+        charts.left_out(_names(priced), _names(drawn)),
+        written("chart.price_missing", graders=", ".join(unpriced)) if unpriced else "",
     )
 
 
@@ -322,4 +327,4 @@ def _front(values: list[charts.Datum], margin: float) -> charts.Spec:
         charts.layer("rule", price | charts.span("y", y) | {"color": told_apart["color"]}),
         charts.layer("point", price | estimate | told_apart, filled=True, size=80, opacity=1),
     ]
-    return charts.chart_spec(values, {"width": 320, "height": 240, "layer": layers})
+    return {"width": 320, "height": 240, "layer": layers}

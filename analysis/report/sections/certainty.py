@@ -1,18 +1,18 @@
-"""How sure people and graders are: clear items, shares of people, labels with confidence."""
+"""How sure labels are: clear items, shares of people, labels with confidence, other wordings."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from evenhand.analysis import distributions as named
-from evenhand.analysis.distributions import MIN_PEOPLE, MOST_PEOPLE, RIGHT_SHARES
-from evenhand.analysis.labels.matrix import COLLAPSED, UNCLEAR
-from evenhand.analysis.notes import Remark
-from evenhand.analysis.people.clarity import CLEAR_AGREEMENT
-from evenhand.analysis.report.blocks import Block, Items, ReportSection, Table, traced
-from evenhand.analysis.report.figures import ALL, Figure, defined, shown
+from evenhand.analysis.agreement.stability import REWORDED, SPREAD, STABILITY
+from evenhand.analysis.distributions import MOST_PEOPLE, RIGHT_SHARES
+from evenhand.analysis.labels.matrix import BINARY, COLLAPSED, UNCLEAR
+from evenhand.analysis.people.clarity import ALPHA, CLEAR_AGREEMENT, DIFFERENCE, FILLED, moved
+from evenhand.analysis.report.blocks import Block, Table, items, traced
+from evenhand.analysis.report.figures import ALL, Figure, Key, defined, lines_of, shown
 from evenhand.analysis.report.sections.published import with_published
 from evenhand.analysis.report.source import (
     READINGS,
@@ -20,12 +20,12 @@ from evenhand.analysis.report.source import (
     ReportContext,
     RubricFigures,
     Source,
-    labels,
+    TableRow,
     listed,
     rater_title,
+    rows_of,
     sentences,
 )
-from evenhand.analysis.report.tables import FigureRow
 from evenhand.analysis.results import BASELINES
 from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.thresholds import routing
@@ -47,132 +47,94 @@ _CURVE = [COVERAGE, AGREEMENT]
 
 def clarity_layers(figures: RubricFigures) -> Layers:
     """People and graders on a rubric that calls a category unclear."""
-    return Layers(answers=_clear(figures), folded=[*_people(figures), *_graders(figures)])
-
-
-def _clear(figures: RubricFigures) -> list[list[object]]:
-    """State how often people see a side, and which grader agrees best with them there."""
     clear = figures.get("clear_share", "humans", "", _SUBSET)
-    if clear is None:
-        return []
-    said = in_pieces("report.clear", share=clear)
-    if agree := defined(figures.select(CLEAR_AGREEMENT, _SUBSET)):
-        about = {"grader": agree[0].raters[1], "share": agree[0]}
-        said = sentences(said, in_pieces("report.clear_best", **about))
-    return [said]
-
-
-def _people(figures: RubricFigures) -> list[Table]:
-    if figures.get(_PEOPLE[0], "humans", "", _SUBSET) is None:
-        return []
-    who = [(rater_title("humans"), ("humans", ""))]
-    what = written("clarity.annotators")
-    tables = figures.panel(what, "Who", _PEOPLE, who, _SUBSET, count="")
-    quoted = {entry_for(name).label: name for name in _PEOPLE[:2]}
-    return with_published(tables, figures, quoted)
-
-
-def _graders(figures: RubricFigures) -> list[Table]:
     agreement = figures.select(CLEAR_AGREEMENT, _SUBSET)
-    rows = [
-        (
-            each.raters[1],
-            [each, *(figures.get("mean_confidence", *each.raters, _SUBSET, at) for at in _SURE)],
-        )
-        for each in agreement
-    ]
-    label = entry_for(CLEAR_AGREEMENT).label
+    answer, people = in_pieces("report.clear", share=clear) if clear else [], []
+    if clear:
+        who = [(rater_title("humans"), ("humans", ""))]
+        what = written("clarity.annotators")
+        people = figures.panel(what, "Who", _PEOPLE, who, _SUBSET, count="")
+        if best := defined(agreement)[:1]:
+            about = in_pieces("report.clear_best", grader=best[0].raters[1], share=best[0])
+            answer = sentences(answer, about)
+    sure = [(head, {"statistic": "mean_confidence", "at": at}) for at, head in _SURE.items()]
+    rows = rows_of(agreement, lambda each: each.grader)
+    what = written("clarity.graders")
+    graders = figures.table(what, "Grader", [CLEAR_AGREEMENT, *sure], rows, count="")
     quoted = {
-        label: "clear_agreement",
+        entry_for(CLEAR_AGREEMENT).label: "clear_agreement",
         _SURE["clear"]: "confidence_clear",
         _SURE[UNCLEAR]: "confidence_unclear",
     }
-    tables = figures.table(
-        written("clarity.graders"), "Grader", [label, *_SURE.values()], rows, count=""
+    return Layers(
+        answers=[answer],
+        folded=[
+            *with_published(people, figures, {entry_for(each).label: each for each in _PEOPLE[:2]}),
+            *with_published(graders, figures, quoted),
+        ],
     )
-    return with_published(tables, figures, quoted)
 
 
 # People's distribution
 
 
-def distributions_section(source: Source) -> ReportSection | None:
+def distribution_layers(figures: RubricFigures) -> Layers:
     """Probabilities and people's shares, and labels where one or several answers are right."""
-    return source.section(
-        "distributions",
-        written("distributions.title"),
-        lambda figures: Layers(
-            answers=_nearest(figures),
-            folded=_on_readings(figures, _distances, _closeness_of_each),
-            appendix=_on_readings(figures, _right_answers),
-        ),
-        about=[written("distributions.about", least=MIN_PEOPLE)],
-    )
+    folded: list[Block] = []
+    appendix: list[Block] = []
+    for subset, reading in READINGS.items():
+        found = figures.select(named.SQUARED, subset)
+        raters = [each.grader for each in found if each.grader]
+        who = [(written("distributions.others"), ("humans", ""))]
+        who += [(rater_title(each), ("humans", each)) for each in raters]
+        what = written("distributions.distances", reading=reading)
+        folded += figures.panel(what, "Who", _DISTANCE, who, subset)
+        graders = [rater for rater in raters if rater not in BASELINES]
+        said = []
+        # On how many units several answers are right, at the middle cut-off.
+        at = f"{RIGHT_SHARES[len(RIGHT_SHARES) // 2]:g}"
+        if several := figures.get(named.SEVERAL, "humans", "", subset, at):
+            units, line = several.bounds[1], several.line
+            said.append(written("distributions.several", units=units, share=float(at), line=line))
+        said += [_closeness(figures, subset, each) for each in graders]
+        title = figures.caption(written("distributions.what", reading=reading))
+        folded += items(title, filter(None, said))
+        appendix += _right_answers(figures, subset, raters)
+    return Layers(answers=_nearest(figures), folded=folded, appendix=appendix)
 
 
 def _nearest(figures: RubricFigures) -> list[list[object]]:
     """The grader nearest to people's shares, and its distance from what other people reach."""
     found = figures.select(named.TOTAL_VARIATION)
-    graders = [each for each in found if each.raters[1] and each.raters[1] not in BASELINES]
+    graders = [each for each in found if each.grader and each.grader not in BASELINES]
     if not (near := defined(graders)):
         return []
     best = near[-1]
-    said = in_pieces("report.shares", grader=best.raters[1], distance=best)
+    said = in_pieces("report.shares", grader=best.grader, distance=best)
     excess = figures.get(named.EXCESS, *best.raters)
     return [sentences(said, in_pieces("report.shares_excess", excess=excess) if excess else [])]
 
 
-def _on_readings(figures: RubricFigures, *blocks_of: Callable[..., Sequence[Block]]) -> list[Block]:
-    """Blocks on either reading of the rubric."""
-    blocks: list[Block] = []
-    for subset in READINGS:
-        raters = [each.raters[1] for each in figures.select(named.SQUARED, subset)]
-        for each in blocks_of:
-            blocks += each(figures, subset, list(filter(None, raters)))
-    return blocks
-
-
-def _distances(figures: RubricFigures, subset: str, raters: list[str]) -> list[Table]:
-    who = [(written("distributions.others"), ("humans", ""))]
-    who += [(rater_title(each), ("humans", each)) for each in raters]
-    what = written("distributions.distances", reading=READINGS[subset])
-    return figures.panel(what, "Who", _DISTANCE, who, subset)
-
-
 def _right_answers(figures: RubricFigures, subset: str, raters: list[str]) -> list[Table]:
-    def at_shares(statistic: str, rater: str) -> list[Figure | None]:
-        ats = (f"{share:g}" for share in RIGHT_SHARES)
-        return [figures.get(statistic, "humans", rater, subset, at) for at in ats]
+    """Tabulate how often one answer is right, and one of several, by the share that makes it so."""
 
-    several = [None, *at_shares(named.SEVERAL, "")]
-    rows: list[FigureRow] = [(written("distributions.several_units"), several)]
-    titles = {"": written("distributions.one_annotator")}
-    for rater, title in (titles | {each: rater_title(each) for each in raters}).items():
-        forced = figures.get(named.FORCED, "humans", rater, subset)
-        rows.append((title, [forced, *at_shares(named.RIGHT, rater)]))
-    right = (written("distributions.right_from", share=each) for each in RIGHT_SHARES)
-    what = written("distributions.right_answers", reading=READINGS[subset])
-    return figures.table(what, "Who", [entry_for(named.FORCED).label, *right], rows)
+    def forced(key: Key) -> Figure | None:
+        of_rater = key.statistic != named.SEVERAL
+        return figures.by_key(key._replace(statistic=named.FORCED)) if of_rater else None
 
-
-def _closeness_of_each(figures: RubricFigures, subset: str, raters: list[str]) -> list[Block]:
-    graders = [rater for rater in raters if rater not in BASELINES]
-    said = [_several(figures, subset), *(_closeness(figures, subset, each) for each in graders)]
-    known = tuple(filter(None, said))
-    title = written("distributions.what", reading=READINGS[subset])
-    return [Items(figures.caption(title), known)] if known else []
-
-
-def _several(figures: RubricFigures, subset: str) -> str:
-    """State on how many units several answers are right, at the middle cut-off; empty where
-    unknown.
-    """
-    at = f"{RIGHT_SHARES[len(RIGHT_SHARES) // 2]:g}"
-    several = figures.get(named.SEVERAL, "humans", "", subset, at)
-    if several is None:
-        return ""
-    units, line = several.bounds[1], several.line
-    return written("distributions.several", units=units, share=float(at), line=line)
+    places = [(written("distributions.several_units"), named.SEVERAL, "")]
+    places += [(written("distributions.one_annotator"), named.RIGHT, "")]
+    places += [(rater_title(rater), named.RIGHT, rater) for rater in raters]
+    at_shares = [
+        (written("distributions.right_from", share=each), {"at": f"{each:g}"})
+        for each in RIGHT_SHARES
+    ]
+    return figures.table(
+        written("distributions.right_answers", reading=READINGS[subset]),
+        "Who",
+        [(entry_for(named.FORCED).label, forced), *at_shares],
+        [(title, figures.key(name, "humans", rater, subset)) for title, name, rater in places],
+    )
 
 
 def _closeness(figures: RubricFigures, subset: str, grader: str) -> str:
@@ -187,7 +149,7 @@ def _closeness(figures: RubricFigures, subset: str, grader: str) -> str:
     about = written(
         "distributions.figures",
         distance=own.estimate,
-        difference=f"{excess.estimate} {excess.interval}",
+        difference=excess.text,
         lines=f"{own.line}, {excess.line}",
     )
     said = written(f"distributions.{found}", grader=grader, figures=about)
@@ -195,8 +157,7 @@ def _closeness(figures: RubricFigures, subset: str, grader: str) -> str:
         return said
     if worth.says("people_or_more"):
         return f"{said} {written('distributions.worth_most', most=MOST_PEOPLE)}"
-    annotators = f"{worth.estimate} {worth.interval}".rstrip()
-    return f"{said} {written('distributions.worth', annotators=annotators)}"
+    return f"{said} {written('distributions.worth', annotators=worth.text)}"
 
 
 # Confidence filter
@@ -204,10 +165,29 @@ def _closeness(figures: RubricFigures, subset: str, grader: str) -> str:
 
 def confidence_layers(figures: RubricFigures) -> Layers:
     """Graders with a confidence: the declared cut, a promise, all cuts."""
-    return Layers(
-        answers=_promised(figures),
-        folded=[*_declared_cut(figures), *_promises(figures), *_every_cut(figures)],
-    )
+    found, routes = figures.everywhere(COVERAGE), list(_routes(figures))
+    declared = [each for each in found if each.says("declared_cut")]
+    cut = shown(float(declared[0].at), routing.CUT) if declared else ""
+    heads = (written(f"confidence.{name}", cut=cut) for name in ("kept_at", "agreement_at"))
+    at_cut = figures.table(
+        written("confidence.caption"), "Grader", zip(heads, _CURVE, strict=True),
+        rows_of(declared, _grader),
+    )  # fmt: skip
+    said = [
+        traced(
+            written("naming.about", whom=cut.grader, what=text),
+            lines_of([cut, *_above(figures, cut)]),
+        )
+        for cut, text in routes
+    ]
+    promises = items(figures.caption(written("confidence.what")), said)
+    rows = rows_of(found, lambda each: shown(float(each.at), routing.CUT), _grader)
+    every_cut = figures.table(written("confidence.curve"), "Cut", _CURVE, rows, count="")
+    return Layers(answers=_promised(figures), folded=[*at_cut, *promises, *every_cut])
+
+
+def _grader(figure: Figure) -> str:
+    return figure.grader
 
 
 def _promised(figures: RubricFigures) -> list[list[object]]:
@@ -215,7 +195,7 @@ def _promised(figures: RubricFigures) -> list[list[object]]:
     said, without = [], []
     for cut in figures.everywhere(routing.CUT):
         share, agreement, *_ = [*_above(figures, cut), None, None]
-        grader = cut.raters[1]
+        grader = cut.grader
         if share and agreement:
             about = {"grader": grader, "cut": cut, "share": share, "agreement": agreement}
             said.append(in_pieces("report.cut", **about))
@@ -231,19 +211,11 @@ def render_routing_text(analysis: Analysis) -> list[str]:
     return [
         written(
             "confidence.routing_on" if figures.rubric else "confidence.routing",
-            grader=cut.raters[1], rubric=figures.rubric, said=text,
+            grader=cut.grader, rubric=figures.rubric, said=text,
         )
         for figures in Source.of(analysis, ReportContext("")).rubrics
         for cut, text in _routes(figures)
     ]  # fmt: skip
-
-
-def _promises(figures: RubricFigures) -> list[Block]:
-    said = []
-    for cut, text in _routes(figures):
-        lines = ", ".join(str(each.line) for each in (cut, *_above(figures, cut)))
-        said.append(traced(written("naming.about", whom=cut.raters[1], what=text), lines))
-    return [Items(figures.caption(written("confidence.what")), tuple(said))] if said else []
 
 
 def _above(figures: RubricFigures, cut: Figure) -> list[Figure]:
@@ -257,53 +229,103 @@ def _routes(figures: RubricFigures) -> Iterator[tuple[Figure, str]]:
     for cut in figures.everywhere(routing.CUT):
         target = f"{100 * float(cut.at):g}%"
         if above := _above(figures, cut):
-            yield cut, _route(cut, target, *above)
+            share, agreement = (each.bounds[1] for each in above)
+            below = 1.0 - cut.bounds[1]
+            places = max(3, math.ceil(-math.log10(below))) if below > 0 else 3  # 0.99996 is not 1
+            yield cut, written(
+                "confidence.trust",
+                cut=f"{cut.bounds[1]:.{places}f}", certainty=1 - routing.ERROR, target=target,
+                agreement=agreement, share=share,
+            )  # fmt: skip
+        elif cut.reason and cut.reason.code == "unequal_chances":
+            yield cut, written("confidence.unequal", target=target)
         elif cut.reason and cut.reason.code != "no_level":
-            yield cut, _no_route(cut.reason, target)
+            units, *more = cut.reason.detail
+            yield cut, written(
+                "confidence.label_more" if more else "confidence.out_of_reach",
+                target=target, units=units, more=more and more[0],
+            )  # fmt: skip
 
 
-def _no_route(reason: Remark, target: str) -> str:
-    if reason.code == "unequal_chances":
-        return written("confidence.unequal", target=target)
-    units, *more = reason.detail
-    if not more:
-        return written("confidence.out_of_reach", target=target, units=units)
-    return written("confidence.label_more", target=target, units=units, more=more[0])
+# Other wordings: do labels stay the same when a question, or the rubric, is worded differently?
 
 
-def _route(cut: Figure, target: str, share: Figure, agreement: Figure) -> str:
-    below = 1.0 - cut.bounds[1]
-    places = max(3, math.ceil(-math.log10(below))) if below > 0 else 3  # 0.99996 is not 1
-    return written(
-        "confidence.trust",
-        cut=f"{cut.bounds[1]:.{places}f}", certainty=1 - routing.ERROR, target=target,
-        agreement=agreement.bounds[1], share=share.bounds[1],
-    )  # fmt: skip
+def stability_layers(figures: RubricFigures) -> Layers:
+    """Kappa across variants: subjects' answers as each reader labels them, a table for each varying
+    column; then every rater's labels across wordings of the rubric.
+    """
+
+    def table(what: str, stub: str, rows: Sequence[TableRow]) -> list[Table]:
+        return figures.table(what, stub, [STABILITY, SPREAD, on_binary], rows, count="Questions")
+
+    def binary(key: Key) -> Figure | None:
+        return figures.by_key(key._replace(subset=key.subset + BINARY))
+
+    kappa, spread = (entry_for(name).label for name in (STABILITY, SPREAD))
+    on_binary = (written("stability.binary", statistic=kappa), binary)
+    found = [each for each in figures.everywhere(STABILITY) if not each.subset.endswith(BINARY)]
+    whole = figures.select(STABILITY)
+    subsets = dict.fromkeys(each.subset for each in found)
+    answers: list[Table] = []
+    for column in dict.fromkeys(each.at for each in found if each.at != REWORDED):
+        rows: list[TableRow] = []
+        for each in whole:
+            if each.at == column and each.interval:
+                people = each.rater == "humans"
+                reader = written("stability.majority") if people else each.rater
+                rows.append((written("stability.labelled_by", rater=reader), None))
+                rows += [(_place(one), each.key._replace(subset=one)) for one in subsets]
+        what = written("stability.answers", column=column)
+        answers += table(what, written("stability.whose"), rows)
+    # Once is enough, and they fit any column.
+    answers = with_published(answers, figures, {kappa: "stability_kappa", spread: SPREAD})
+    reworded = rows_of((e for e in whole if e.at == REWORDED), lambda e: rater_title(e.rater))
+    graders = table(written("stability.graders"), "Rater", reworded)
+    return Layers(answers=_least_stable(found), folded=[*answers, *graders])
 
 
-def _declared_cut(figures: RubricFigures) -> list[Table]:
-    """Tabulate each grader at the declared cut."""
-    declared = [each for each in figures.everywhere(COVERAGE) if each.says("declared_cut")]
-    if not declared:
-        return []
-    cut = shown(float(declared[0].at), routing.CUT)
-    columns = [written(f"confidence.{name}", cut=cut) for name in ("kept_at", "agreement_at")]
-    rows = [
-        (each.raters[1], figures.row(_CURVE, each.raters, each.subset, each.at))
-        for each in declared
-    ]
-    return figures.table(written("confidence.caption"), "Grader", columns, rows)
+def _least_stable(found: Sequence[Figure]) -> list[list[object]]:
+    """Name the rater that changes most when the rubric is reworded, and the subject whose answers
+    change most when the question is.
+    """
+    known = [each for each in defined(found) if each.interval]
+    by_rubric = [each for each in known if each.at == REWORDED]
+    of_subjects = [each for each in known if each.at != REWORDED and each.subset != ALL]
+    by_question = [each for each in of_subjects if each.rater == "humans"] or of_subjects
+    said: list[list[object]] = []
+    if by_rubric:
+        least = by_rubric[-1]
+        rater = rater_title(least.rater)
+        said.append(in_pieces("report.reworded", rater=rater, kappa=least))
+    if by_question:
+        least = by_question[-1]
+        place = _place(least.subset)
+        said.append(in_pieces("report.answers_vary", at=least.at, subject=place, kappa=least))
+    return [sentences(*said)]
 
 
-def _every_cut(figures: RubricFigures) -> list[Table]:
-    """Coverage against agreement as the cut rises."""
-    found = figures.everywhere(COVERAGE)
-    rows: list[FigureRow] = []
-    for raters in dict.fromkeys(figure.raters for figure in found):
-        rows.append((raters[1], None))
-        rows += [
-            (shown(float(e.at), routing.CUT), figures.row(_CURVE, raters, e.subset, e.at))
-            for e in found
-            if e.raters == raters
-        ]
-    return figures.table(written("confidence.curve"), "Cut", labels(_CURVE), rows, count="")
+def _place(subset: str) -> str:
+    return written("stability.all_subjects") if subset == ALL else subset.removeprefix("subject=")
+
+
+def rewording_layers(figures: RubricFigures) -> Layers:
+    """People's agreement under two wordings, where one was tried: which they agree better under, or
+    how many more labels would tell.
+    """
+    under, apart, filled = (
+        {each.at: each for each in figures.select(name)} for name in (ALPHA, DIFFERENCE, FILLED)
+    )
+    noun = figures.analysis.cluster_nouns.get(figures.rubric, "cluster")
+    answers = []
+    for name, difference in apart.items():
+        old = next(each for wording, each in under.items() if wording not in apart)
+        new, share = under[name], filled[name].bounds[1]
+        fewest = min(old.n_clusters, new.n_clusters)
+        found = moved(*difference.bounds, fewest, difference.n_clusters, share)
+        about = in_pieces(
+            "rewording.figures", before=old, after=new, new=name, difference=difference
+        )
+        answers.append(sentences([found.sentence(name, noun)], about))
+    what, stub = written("rewording.caption"), written("rewording.wording")
+    rows = rows_of(under.values(), lambda each: each.at)
+    return Layers(answers=answers, folded=figures.table(what, stub, [ALPHA], rows))

@@ -6,22 +6,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from evenhand.analysis.people.disagreements import GraderDisagreement
 from evenhand.analysis.report.blocks import (
+    Cell,
+    DisagreedUnit,
     Link,
+    Opponent,
+    Person,
     ReportSection,
-    Table,
+    Texts,
     UnitsToRead,
-    UnitToRead,
 )
+from evenhand.analysis.report.figures import Figure
 from evenhand.analysis.report.source import (
     Layers,
     ReportContext,
     RubricFigures,
     Source,
-    crossed,
     listed,
 )
 from evenhand.analysis.statistics import entry_for
@@ -34,38 +36,44 @@ PAGE = "disagreements.html"
 NOT_SORTED = ""
 KINDS = ("grader_wrong", "people_wrong", "rubric_unclear")
 """Kinds that the lead may sort a disagreement as."""
-Texts = tuple[tuple[str, str], ...]
-"""(what it is, text) each."""
 
 
-def section(source: Source) -> ReportSection | None:
-    """A handful of units for each rubric, folded, and the number of disagreements sorted as each
+def with_page(source: Source, section: ReportSection) -> ReportSection:
+    """Add a link to the page of all disagreements, where there is one."""
+    if not has_page(source.analysis.disagreements, source.context):
+        return section
+    link = Link(written("disagreement.link"), PAGE)
+    return replace(section, blocks=(link, *section.blocks))
+
+
+def layers(figures: RubricFigures) -> Layers:
+    """A handful of units, folded, and the number of disagreements that the lead sorted as each
     kind.
     """
-    told = has_page(source.analysis.disagreements, source.context)
-    about = [] if told else [written("disagreement.no_texts")]
-    found = source.section(
-        "disagreements",
-        written("disagreement.title"),
-        _layers,
-        about=[written("disagreement.about"), *about],
-        otherwise=written("disagreement.none"),
+    every = figures.analysis.disagreements
+    own = [each for each in every if each.rubric == figures.rubric]
+    units = tuple(
+        (_unit([each], figures.context), _evidence(figures.by_key(each.key)))
+        for each in _widest(figures, own)
     )
-    if found is None or not told:
-        return found
-    link = Link(written("disagreement.link"), PAGE)
-    return replace(found, blocks=(link, *found.blocks))
-
-
-def _layers(figures: RubricFigures) -> Layers:
-    own = [each for each in figures.analysis.disagreements if each.rubric == figures.rubric]
-    units = tuple(_to_read(figures, each) for each in _widest(figures, own))
     to_read = [UnitsToRead(written("disagreement.widest"), units)] if units else []
     graders = figures.by_agreement(dict.fromkeys(each.grader for each in own))
     named = listed([[grader] for grader in graders])
+    found = figures.select("disagreement_sorted")
+    by_grader = {figure.grader: figure for figure in found}
+    kinds = sorted({figure.at for figure in found})
+    sums = figures.table(
+        written("disagreement.sums"),
+        "Grader",
+        [(kind_title(kind), {"at": kind}) for kind in kinds],
+        [(grader, by_grader[grader]) for grader in figures.by_agreement(by_grader)],
+        count=written("disagreement.sorted_units"),
+    )
+    no_texts = [] if has_page(every, figures.context) else [written("disagreement.no_texts")]
     return Layers(
         answers=[in_pieces("report.disagreements", graders=named)] if own else [],
-        folded=[*to_read, *_sums(figures)],
+        folded=[*to_read, *sums],
+        about=no_texts,
     )
 
 
@@ -80,36 +88,10 @@ def _widest(figures: RubricFigures, own: list[GraderDisagreement]) -> list[Grade
     return list(units.values())[:_SHOWN]
 
 
-def _sums(figures: RubricFigures) -> list[Table]:
-    """Count each grader's disagreements by the kind that the lead sorted them into."""
-    found = figures.select("disagreement_sorted")
-    kinds = sorted({figure.at for figure in found})
-    by_grader = crossed(found, lambda each: each.raters[1], lambda each: each.at, kinds)
-    return figures.table(
-        written("disagreement.sums"),
-        "Grader",
-        list(map(kind_title, kinds)),
-        [(grader, by_grader[grader]) for grader in figures.by_agreement(by_grader)],
-        count=written("disagreement.sorted_units"),
-    )
-
-
-def _to_read(figures: RubricFigures, found: GraderDisagreement) -> UnitToRead:
-    context, unit = figures.context, (found.rubric, found.unit_id)
-    names = context.label_names.get(found.rubric, {})
-    figure = figures.by_key(found.key) if found.key else None
-    shown = []
-    if figure is not None:
-        shown = [(entry_for(figure.statistic).label, replace(figure.cell, interval="", aside=""))]
-    return UnitToRead(
-        unit=found.unit_id,
-        grader=found.grader,
-        label=found.label,
-        name=names.get(found.label, ""),
-        people=tuple(_people(found, context)),
-        columns=side_by_side(context.texts.get(unit, {})),
-        figures=tuple(shown),
-    )
+def _evidence(figure: Figure | None) -> tuple[tuple[str, Cell], ...]:
+    if figure is None:
+        return ()
+    return ((entry_for(figure.statistic).label, replace(figure.cell, interval="", aside="")),)
 
 
 def _people(found: GraderDisagreement, context: ReportContext) -> list[Person]:
@@ -122,44 +104,6 @@ def _people(found: GraderDisagreement, context: ReportContext) -> list[Person]:
 
 
 # The page
-
-
-class Person(NamedTuple):
-    """A person's label of a unit: the label, its name, and the reason, if given."""
-
-    rater: str
-    label: str
-    name: str
-    reason: str
-
-
-@dataclass(frozen=True)
-class Opponent:
-    """A grader that gave another label: its replies, and how the lead sorted it (`kind`)."""
-
-    grader: str
-    label: str
-    name: str
-    replies: Sequence[str]
-    kind: str
-    sorted: str
-    note: str
-
-
-@dataclass(frozen=True)
-class DisagreedUnit:
-    """A unit, the people who labelled it, and the graders that differ. `columns` are its texts,
-    those of a pair's two sides in two; `marked` has those in which people marked words, in pieces.
-    """
-
-    rubric: str
-    title: str
-    unit: str
-    parts: Texts
-    people: Sequence[Person]
-    graders: Sequence[Opponent]
-    columns: Sequence[Texts]
-    marked: Mapping[str, Sequence[tuple[str, tuple[str, ...]]]]
 
 
 @dataclass(frozen=True)
@@ -190,12 +134,15 @@ def page_of(found: Sequence[GraderDisagreement], context: ReportContext) -> Disa
         for key, own in by_unit.items()
         if key[0] == rubric
     ]
+    parts: dict[str, set[str]] = {}
+    for column, value in (part for each in found for part in each.parts.items()):
+        parts.setdefault(column, set()).add(value)
     kinds = {each.kind: each.sorted for unit in units for each in unit.graders if each.kind}
     return DisagreementsPage(
         units=units,
         rubrics=[(rubric, context.title_of(rubric)) for rubric in rubrics],
         graders=sorted({each.grader for each in found}),
-        parts=_values(each.parts for each in found),
+        parts={name: sorted(values) for name, values in parts.items() if len(values) > 1},
         kinds=[*sorted(kinds.items()), (NOT_SORTED, written("disagreement.not_sorted"))]
         if kinds
         else [],
@@ -273,12 +220,3 @@ def kind_title(kind: str) -> str:
     'Rubric unclear'
     """
     return written(f"disagreement.kind_{kind}")
-
-
-def _values(parts: Iterable[Mapping[str, str]]) -> dict[str, list[str]]:
-    """The values of each units column that tells units apart."""
-    found: dict[str, set[str]] = {}
-    for each in parts:
-        for column, value in each.items():
-            found.setdefault(column, set()).add(value)
-    return {column: sorted(values) for column, values in found.items() if len(values) > 1}

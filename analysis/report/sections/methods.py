@@ -13,7 +13,7 @@ from itertools import chain, zip_longest
 from evenhand.analysis.bias.position import by_orders
 from evenhand.analysis.labels.matrix import listed
 from evenhand.analysis.report import blocks
-from evenhand.analysis.report.source import RubricFigures, Source, labels
+from evenhand.analysis.report.source import RubricFigures, Source
 from evenhand.analysis.report.tables import FigureRow, make_table, tex
 from evenhand.analysis.statistics import entry_for, statistics
 from evenhand.analysis.usage import COST
@@ -21,6 +21,7 @@ from evenhand.rubrics.own_words import with_own_prompt
 from evenhand.texts import written
 
 _CITED = re.compile(r" \[([a-z]+\d{4}(?:, [a-z]+\d{4})*)\]")
+_FIELD = re.compile(r"\b(author|year) = \{(.*?)\}(?:,|$)", re.MULTILINE)
 _ENTRY = re.compile(r"@\w+\{(\w+),.*?^\}", re.MULTILINE | re.DOTALL)
 
 _SAID = {
@@ -78,9 +79,9 @@ def _usage(source: Source) -> list[blocks.Table]:
     rows: list[FigureRow] = []
     for figures in source.rubrics:
         rows.append((figures.title, None))
-        rows += [(figure.raters[1], [figure]) for figure in figures.select(COST)]
+        rows += [(figure.grader, [figure]) for figure in figures.select(COST)]
     what, attempts = written("methods.usage"), written("methods.attempts")
-    return make_table(what, "Grader", labels([COST]), rows, count=attempts)
+    return make_table(what, "Grader", [entry_for(COST).label], rows, count=attempts)
 
 
 def _statistics(source: Source) -> tuple[tuple[str, str], ...]:
@@ -102,12 +103,14 @@ def methods_text(source: Source) -> blocks.Quotable:
     text = " ".join(_sentences(source))
     keys = dict.fromkeys(key for found in _CITED.findall(text) for key in found.split(", "))
     entries = references()
+    parts = _CITED.split(text)  # plain text and keys by turns
+    cited = [rf" \citep{{{each.replace(', ', ',')}}}" for each in parts[1::2]]
     return blocks.Quotable(
         title=written("methods.paste"),
         text=_CITED.sub(
             lambda found: f" ({'; '.join(map(_by_author, found[1].split(', ')))})", text
         ),
-        tex=_in_tex(text),
+        tex="".join(chain.from_iterable(zip_longest(map(tex, parts[::2]), cited, fillvalue=""))),
         bibtex="\n\n".join(entries[key] for key in keys) + "\n",
     )
 
@@ -119,27 +122,16 @@ def references() -> dict[str, str]:
     return {found[1]: found[0] for found in _ENTRY.finditer(text)}
 
 
-def _in_tex(text: str) -> str:
-    parts = _CITED.split(text)  # plain text and keys by turns
-    plain, keys = map(tex, parts[::2]), [each.replace(", ", ",") for each in parts[1::2]]
-    cited = [rf" \citep{{{each}}}" for each in keys]
-    return "".join(chain.from_iterable(zip_longest(plain, cited, fillvalue="")))
-
-
 def _by_author(key: str) -> str:
     """Author and year as in the text.
 
     >>> _by_author("rogan1978"), _by_author("calderon2025")
     ('Rogan & Gladen 1978', 'Calderon, Reichart & Dror 2025')
     """
-    authors, year = (_field(references()[key], name) for name in ("author", "year"))
+    fields = dict(_FIELD.findall(references()[key]))
+    authors, year = fields["author"], fields["year"]
     names = [each.partition(",")[0] for each in authors.split(" and ")]
     return f"{' & '.join(filter(None, [', '.join(names[:-1]), names[-1]]))} {year}"
-
-
-def _field(entry: str, name: str) -> str:
-    found = re.search(rf"\b{name} = \{{(.*?)\}}(,|$)", entry, re.MULTILINE)
-    return found[1] if found else ""
 
 
 def _sentences(source: Source) -> Iterator[str]:
@@ -160,8 +152,7 @@ def _sentences(source: Source) -> Iterator[str]:
     weighted = any(figures.kappa() != "cohen_kappa" for figures in source.rubrics)
     yield written("methods_text.weighted_kappa" if weighted else "methods_text.kappa")
     if "human_ceiling_difference" in statistics:
-        share = analysis.decision.margin_share
-        if share:
+        if share := analysis.decision.margin_share:
             yield written("methods_text.ceiling_share", share=share)
         else:
             yield written("methods_text.ceiling", margin=settings.margin)
@@ -176,11 +167,8 @@ def _sentences(source: Source) -> Iterator[str]:
         resamples=settings.resamples,
         resampled=_resampled(source),
     )
-    used = dict.fromkeys(
-        said
-        for begins, said in _SAID.items()
-        if any(name.startswith(begins) for name in statistics)
-    )
+    begun = (begins for begins in _SAID if any(name.startswith(begins) for name in statistics))
+    used = dict.fromkeys(_SAID[begins] for begins in begun)
     for said in used:
         without = said == "alpha" and "gwet_ac1" not in statistics
         key = "alpha_interval" if without else said

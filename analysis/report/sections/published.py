@@ -24,15 +24,16 @@ from evenhand.analysis.report.blocks import (
     Row,
     Table,
 )
-from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure
+from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure, Key
 from evenhand.analysis.report.source import (
     GROUPS,
+    Column,
     RubricFigures,
     Source,
     pair_title,
     rater_title,
 )
-from evenhand.analysis.report.tables import FigureRow, letters
+from evenhand.analysis.report.tables import letters
 from evenhand.analysis.statistics import entry_for
 from evenhand.texts import DASH, written
 
@@ -65,20 +66,24 @@ def beside_published(figures: RubricFigures) -> list[Block]:
     pairs += [
         pair for pair in figures.pairs("observed_agreement", ALL_BINARY) if {*pair} <= set(graders)
     ]
-    rows: list[FigureRow] = [
-        (written("published.here"), None),
-        (GROUPS["humans"], _ours(figures, "humans", "")),
-        *((pair_title(pair), _ours(figures, *pair)) for pair in pairs),
+
+    def measured(key: Key, statistic: str) -> Figure | None:
+        pair = figures.by_key(key._replace(statistic="pair_cohen_kappa"))
+        return figures.by_key(key._replace(statistic=f"pair_{statistic}" if pair else statistic))
+
+    agreement, kappa, rho = _COLUMNS
+    columns: list[tuple[str, Column]] = [
+        (agreement, lambda key: measured(key, "observed_agreement")),
+        (kappa, lambda key: measured(key, "cohen_kappa")),
+        (rho, "spearman"),
     ]
-    tables = figures.table(written("published.caption"), "Raters", [*_COLUMNS], rows)
+    rows = [
+        (written("published.here"), None),
+        (GROUPS["humans"], figures.key("", "humans", "", ALL_BINARY)),
+        *((pair_title(pair), figures.key("", *pair, ALL_BINARY)) for pair in pairs),
+    ]
+    tables = figures.table(written("published.caption"), "Raters", columns, rows)
     return [*with_published(tables, figures, _COLUMNS), Paragraph(written("published.about"))]
-
-
-def _ours(figures: RubricFigures, first: str, second: str) -> list[Figure | None]:
-    prefix = "pair_" if figures.get("pair_cohen_kappa", first, second, ALL_BINARY) else ""
-    names = [f"{prefix}observed_agreement", f"{prefix}cohen_kappa"]
-    rho = figures.get("spearman", first, second, ALL_BINARY) if second else None
-    return [*figures.row(names, (first, second), ALL_BINARY), rho]
 
 
 def with_published(
@@ -158,8 +163,8 @@ def published_rows(source: Source) -> list[Mapping[str, object]]:
             "published": each.value,
             "unit": each.unit,
             "published_number": each.in_ours,
-            "rater_a": figure.raters[0] if figure else "",
-            "rater_b": figure.raters[1] if figure else "",
+            "rater_a": figure.rater if figure else "",
+            "rater_b": figure.grader if figure else "",
             "statistic_here": figure.statistic if figure else "",
             "subset": figure.subset if figure else each.subset,
             "at": figure.at if figure else each.at,
@@ -242,7 +247,7 @@ def _whose(each: PublishedFigure, figure: Figure) -> str:
             "reproduction.answers_of",
             subject=subject,
             column=figure.at,
-            rater=rater_title(figure.raters[0]),
+            rater=rater_title(figure.rater),
         )
     first, second = figure.raters
     whose = pair_title((first, second)) if second else rater_title(first)

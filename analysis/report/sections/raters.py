@@ -17,12 +17,13 @@ from evenhand.analysis.report.source import (
     READINGS,
     Layers,
     RubricFigures,
-    crossed,
-    labels,
+    TableRow,
+    distinct,
     rater_title,
+    rows_of,
     sentences,
 )
-from evenhand.analysis.report.tables import FigureRow
+from evenhand.analysis.statistics import entry_for
 from evenhand.texts import in_pieces, written
 
 _WORK = ("rater_agreement", "rater_seconds_median")
@@ -39,15 +40,40 @@ def layers(figures: RubricFigures) -> Layers:
     """Labels given, shares of the categories, coverage, and the bounds due to missing grades."""
     shares = [each for subset in READINGS for each in figures.select("prevalence", subset)]
     numbers = figures.select(_MEAN)
-    coverage = {figure.raters[1]: figure for figure in figures.select(COVERAGE)}
-    tables = [*_shares(figures, shares, coverage), *_numbers(figures, numbers, coverage)]
-    known = {figure.raters[0] for figure in (*shares, *numbers)}
+    coverage = {figure.grader: figure for figure in figures.select(COVERAGE)}
+    affirmed = (ALL_BINARY, AFFIRMATIVE)
+    places = dict.fromkeys((figure.subset, figure.at) for figure in shares)
+    of_shares = [
+        (
+            written("raters.affirmative") if (subset, at) == affirmed else at,
+            {"statistic": "prevalence", "subset": subset, "at": at},
+        )
+        for subset, at in places
+    ]
+    covered = (entry_for(COVERAGE).label, lambda key: coverage.get(key.rater_a))
+    tables = [
+        table
+        for what, columns, found in (
+            (written("raters.caption"), of_shares, shares),
+            (written("raters.numbers"), [_MEAN], numbers),
+        )
+        for table in figures.table(
+            what,
+            "Rater",
+            [*columns, covered],
+            distinct(found, "rater", rater_title),
+            count=written("raters.labelled_units"),
+        )
+    ]
+    known = {figure.rater for figure in (*shares, *numbers)}
+    workers = dict.fromkeys(each.rater for name in _WORK for each in figures.select(name))
+    who = [(rater, (rater, "")) for rater in workers]
     return Layers(
         answers=_answer(figures, labelled=bool(tables)),
         folded=[
             *(_distribution(figures, tables) or tables),
             *([] if coverage.keys() <= known else [Paragraph(written("raters.not_listed"))]),
-            *_work(figures),
+            *figures.panel(written("raters.work"), "Rater", _WORK, who, count="Labels"),
             *_exclusions(figures),
         ],
         appendix=_sensitivity(figures),
@@ -59,90 +85,49 @@ def _answer(figures: RubricFigures, *, labelled: bool) -> list[list[object]]:
     said: list[list[object]] = []
     if people := defined(figures.select(_WORK[0])):
         high, low = people[0], people[-1]
-        about = {"low": low, "first": low.raters[0], "high": high, "last": high.raters[0]}
+        about = {"low": low, "first": low.rater, "high": high, "last": high.rater}
         numbers = figures.select(_MEAN)
         said.append(in_pieces("report.people_numbers" if numbers else "report.people", **about))
     elif labelled:
         said.append(in_pieces("report.pair_none"))
     graders = set(figures.graders())
-    if scored := defined(e for e in figures.select(COVERAGE) if e.raters[1] in graders):
+    if scored := defined(e for e in figures.select(COVERAGE) if e.grader in graders):
         least = scored[-1]
         if least.bounds[1] < 1:
-            said.append(in_pieces("report.coverage", grader=least.raters[1], share=least))
+            said.append(in_pieces("report.coverage", grader=least.grader, share=least))
         else:
             said.append(in_pieces("report.coverage_all"))
     return [sentences(*said)]
 
 
-def _shares(
-    figures: RubricFigures, shares: list[Figure], coverage: dict[str, Figure]
-) -> list[Table]:
-    """Tabulate each rater's shares of the categories, and how many units each labelled."""
-    places = list(dict.fromkeys((figure.subset, figure.at) for figure in shares))
-    by_rater = crossed(shares, lambda e: e.raters[0], lambda e: (e.subset, e.at), places)
-    rows = [(rater_title(name), [*row, coverage.get(name)]) for name, row in by_rater.items()]
-    affirmed = (ALL_BINARY, AFFIRMATIVE)
-    heads = [written("raters.affirmative") if each == affirmed else each[1] for each in places]
-    return figures.table(
-        written("raters.caption"),
-        "Rater",
-        [*heads, *labels([COVERAGE])],
-        rows,
-        count=written("raters.labelled_units"),
-    )
-
-
-def _numbers(
-    figures: RubricFigures, numbers: list[Figure], coverage: dict[str, Figure]
-) -> list[Table]:
-    """Tabulate the mean of every rater's numbers."""
-    rows = [(rater_title(each.raters[0]), [each, coverage.get(each.raters[0])]) for each in numbers]
-    return figures.table(
-        written("raters.numbers"),
-        "Rater",
-        labels([_MEAN, COVERAGE]),
-        rows,
-        count=written("raters.labelled_units"),
-    )
-
-
-def _work(figures: RubricFigures) -> list[Table]:
-    """Tabulate every rater's agreement with the others and time per label."""
-    raters = dict.fromkeys(each.raters[0] for name in _WORK for each in figures.select(name))
-    who = [(rater, (rater, "")) for rater in raters]
-    return figures.panel(written("raters.work"), "Rater", _WORK, who, count="Labels")
-
-
 def _sensitivity(figures: RubricFigures) -> Sequence[Block]:
-    rows: list[FigureRow] = []
-    any_found = False
-    for subset, reading in READINGS.items():
-        rows.append((written("raters.with_annotators", reading=reading), None))
-        for each in figures.select(UNSCORED_AS_DISAGREEMENT, subset):
-            any_found = True
-            if each.says("unscored"):
-                rows.append((each.raters[1], figures.row(_UNSCORED, each.raters, subset)))
-    tables = figures.table(written("raters.sensitivity"), "Grader", labels(_UNSCORED), rows)
-    if any_found and not tables:
+    """Tabulate agreement if every missing answer of a grader were a disagreement."""
+    by_reading = {on: figures.select(UNSCORED_AS_DISAGREEMENT, on) for on in READINGS}
+    rows: list[TableRow] = []
+    for subset, found in by_reading.items():
+        rows.append((written("raters.with_annotators", reading=READINGS[subset]), None))
+        rows += rows_of((e for e in found if e.says("unscored")), lambda e: e.grader)
+    tables = figures.table(written("raters.sensitivity"), "Grader", _UNSCORED, rows)
+    if any(by_reading.values()) and not tables:
         return [Paragraph(written("raters.none_unscored"))]
     return tables
 
 
 def _exclusions(figures: RubricFigures) -> list[Block]:
     """People among themselves and every grader with them; empty where no rater is excluded."""
-    rows: list[FigureRow] = []
+    rows: list[TableRow] = []
     for main, everyone in _WITH_EXCLUDED.items():
         found = figures.select(figures.usual(main), everyone)
-        compared = [figure.raters for figure in found if figure.raters[0] == "humans"]
+        compared = [figure for figure in found if figure.rater == "humans"]
         for title, subset in (("without", main), ("with", everyone)):
             binary = subset.endswith(BINARY)
             name = written(f"exclusions.{title}_binary" if binary else f"exclusions.{title}")
             rows.append((name, None))
-            for raters in compared:
-                row = figures.row(_EXCLUSION_PANEL, raters, subset)
-                rows.append((rater_title(raters[1] or raters[0]), row))
-    what = written("exclusions.caption")
-    tables = figures.table(what, "Rater", labels(_EXCLUSION_PANEL), rows)
+            rows += [
+                (rater_title(each.grader or "humans"), each.key._replace(subset=subset))
+                for each in compared
+            ]
+    tables = figures.table(written("exclusions.caption"), "Rater", _EXCLUSION_PANEL, rows)
     return [Paragraph(written("exclusions.about")), *tables] if tables else []
 
 
@@ -152,7 +137,7 @@ def _distribution(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
     """
     shares = figures.select("prevalence")
     categories = list(dict.fromkeys(figure.at for figure in shares))
-    raters = figures.graders_last(figure.raters[0] for figure in shares)
+    raters = figures.graders_last(figure.rater for figure in shares)
     drawn = raters[:_MOST]
     if not 2 <= len(categories) <= len(charts.HEAT):
         return []
@@ -162,7 +147,8 @@ def _distribution(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
     return figures.chart(
         written("chart.shares"),
         written("chart.shares_alt", raters=who, categories=", ".join(categories)),
-        charts.chart_spec(values, _drawing(categories)),
+        values,
+        _drawing(categories),
         data,
         charts.left_out(raters, [rater for rater in drawn if bars[rater]], "raters", _MOST),
     )
@@ -174,7 +160,7 @@ def _bar(shares: Iterable[Figure], rater: str) -> list[charts.Datum]:
     start = 0.0
     for figure in shares:
         share = figure.bounds[1]
-        if figure.raters[0] == rater and not math.isnan(share):
+        if figure.rater == rater and not math.isnan(share):
             end = start + share
             place = {"from": start, "to": end, "middle": (start + end) / 2}
             text = figure.at if share >= _LEGIBLE else ""

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain, combinations
 from typing import Literal
 
 from evenhand.analysis.report import blocks, charts
-from evenhand.analysis.report.figures import ALL_BINARY, Figure, defined, shown
-from evenhand.analysis.report.source import Layers, RubricFigures, Source, labels, sentences
-from evenhand.analysis.report.tables import FigureRow
+from evenhand.analysis.report.figures import ALL_BINARY, Figure, Key, defined, shown
+from evenhand.analysis.report.source import (
+    Column,
+    Layers,
+    RubricFigures,
+    Source,
+    TableRow,
+    rows_of,
+    sentences,
+)
 from evenhand.analysis.results import from_to
 from evenhand.analysis.statistics import entry_for
 from evenhand.texts import DASH, in_pieces, written
@@ -26,77 +34,104 @@ _STEPS = [0.05, 0.15, 0.3, 0.5, 0.75]
 _MOST_PARTS = 40
 
 
-def section(source: Source) -> blocks.ReportSection | None:
-    """Rates and their order for every rubric that people labelled and a grader graded."""
-    found = source.section(
-        "corrected-rates",
-        written("rates.title"),
-        _layers,
-        about=[written("rates.about")],
-        otherwise=written("rates.none"),
-    )
+def with_every_rubric(source: Source, section: blocks.ReportSection) -> blocks.ReportSection:
+    """Add a table of all rubrics to the section; one of many subjects is folded."""
     table = _every_rubric(source)
-    if found is None or table is None:
-        return found
+    if table is None:
+        return section
     if len(table.rows) > charts.MAX_LISTED:
-        return replace(found, parts=(blocks.Part(table.caption, "", folded=(table,)), *found.parts))
-    return replace(found, blocks=(table,))
+        part = blocks.Part(table.caption, "", folded=(table,))
+        return replace(section, parts=(part, *section.parts))
+    return replace(section, blocks=(table,))
 
 
-def _layers(figures: RubricFigures) -> Layers:
+def layers(figures: RubricFigures) -> Layers:
+    """Rates and their order on a rubric that people labelled and a grader graded."""
     raw = figures.select("rate_raw", ALL_BINARY)
-    graders = list(dict.fromkeys(figure.raters[1] for figure in raw))
+    graders = list(dict.fromkeys(figure.grader for figure in raw))
     if not graders:
         return Layers()
     # People's own rates are the same whoever graded the units.
     own = [grader for grader in graders if _kind(figures, grader) == "own"]
     compared = [grader for grader in graders if grader not in own[1:]]
-    errors = [(each, [_at(figures, name, each).get("") for name in _ERRORS]) for each in graders]
-    ranks: list[FigureRow] = []
-    for grader in graders:
-        ranks.append((grader, None))
-        ranks += [(subject, [rank]) for subject, rank in _at(figures, _RANKS, grader).items()]
-    said = tuple(_sentences(figures, graders, compared))
+
+    def subject(figure: Figure) -> str:
+        return figure.at or written("rates.all_units")
+
+    def heading(figure: Figure) -> str:
+        return _heading(figures, figure.grader)
+
+    people = (entry_for("rate_human").label, {"statistic": "rate_human", "rater_b": ""})
+    columns: list[str | tuple[str, Column]] = [_RATES[0], people, *_RATES[1:]]
+    differences: list[TableRow] = []
+    for grader in compared:
+        differences.append((_heading(figures, grader), None))
+        for first, second, figure in _pairs(figures, grader):
+            title = written("rates.difference", first=first, second=second)
+            differences.append((title, figure))
+    one, other = figures.analysis.settings.sides
+    by_side = [figure for grader in compared for figure in _by_side(figures, grader)]
+    sides = rows_of(by_side, subject, heading)
+    ranked = [each for grader in graders for each in _of(figures, _RANKS, grader)]
+    ranks = rows_of(ranked, lambda each: each.at, lambda each: each.grader)
+    who = [(grader, ("humans", grader)) for grader in graders]
     return Layers(
         answers=[_answer(figures, graders)],
         folded=[
-            *_rates(figures, graders),
-            *_differences(figures, compared),
-            *_sides(figures, compared),
+            *figures.table(
+                written("rates.caption"), "Subject", columns,
+                rows_of(raw, subject, lambda each: each.grader),
+            ),
+            *figures.table(
+                written("rates.differences"), "Subjects", [_DIFFERENCE], differences,
+                count="", drawn=True,
+            ),
+            *figures.table(
+                written("rates.sides", first=one, second=other), "Subject", [_SIDES], sides,
+                count="Pairs", drawn=True,
+            ),
             *_parts(figures, compared),
-            *figures.table(written("rates.errors"), "Grader", labels(_ERRORS), errors, count=""),
-            *([blocks.Items(written("rates.what"), said)] if said else []),
+            *figures.panel(written("rates.errors"), "Grader", _ERRORS, who, ALL_BINARY, count=""),
+            *blocks.items(written("rates.what"), _sentences(figures, graders, compared)),
         ],
-        appendix=figures.table(
-            written("rates.ranks"), "Subject", labels([_RANKS]), ranks, count=""
-        ),
-    )
+        appendix=figures.table(written("rates.ranks"), "Subject", [_RANKS], ranks, count=""),
+    )  # fmt: skip
 
 
 def _every_rubric(source: Source) -> blocks.Table | None:
-    """Subjects by rubrics, each corrected by the grader that agrees with people most; None of fewer
-    than two subjects.
+    """Subjects by rubrics, each corrected by the grader that agrees with people most, with the
+    published rates where the study declares any; None of fewer than two subjects.
     """
     columns: dict[str, dict[str, blocks.Cell]] = {}
     by: dict[str, list[str]] = {}
     kinds: set[str] = set()
     titles = [figures.title for figures in source.rubrics]
+    beside = source.context.beside
     for figures in source.rubrics:
-        if grader := _best(figures):
+        # Those with two subjects' rates.
+        found = figures.select(_statistic(figures), ALL_BINARY)
+        graders = dict.fromkeys(each.grader for each in found if each.at and not each.reason)
+        for grader in figures.by_agreement(graders, ALL_BINARY)[:1]:
             title = figures.title
             if titles.count(title) > 1:
                 title = f"{title} ({figures.rubric})"
             rates = _at(figures, _statistic(figures), grader)
             columns[title] = {subject: figure.cell for subject, figure in rates.items()}
-            if declared := _declared(figures, rates):
+            declared = {
+                each.at: blocks.Cell(each.beside_ours, published=beside.published.citation)
+                for each in (beside.published.figure if beside else ())
+                if (each.rubric, each.between) == (figures.rubric, "subjects") and each.at in rates
+            }
+            if declared:
                 columns[written("rates.published", rubric=title)] = declared
             kinds.add(_kind(figures, grader))
             by.setdefault(_by(figures, grader), []).append(title)
     subjects = dict.fromkeys(subject for cells in columns.values() for subject in cells)
     if len(subjects) < 2:
         return None
+    empty = blocks.Cell()
     rows = [
-        blocks.Row(subject, tuple(cells.get(subject, blocks.Cell()) for cells in columns.values()))
+        blocks.Row(subject, tuple(cells.get(subject, empty) for cells in columns.values()))
         for subject in subjects
     ]
     whose = [
@@ -109,18 +144,6 @@ def _every_rubric(source: Source) -> blocks.Table | None:
     (kind,) = kinds if len(kinds) == 1 else ("corrected",)
     caption = written(f"rates.every_rubric_{kind}")
     return blocks.Table(caption, "Subject", tuple(columns), tuple(rows), tuple(notes))
-
-
-def _declared(figures: RubricFigures, subjects: Iterable[str]) -> dict[str, blocks.Cell]:
-    """The published rates of these subjects, where the study declares any."""
-    beside, known = figures.context.beside, {*subjects}
-    if beside is None:
-        return {}
-    return {
-        each.at: blocks.Cell(each.beside_ours, published=beside.published.citation)
-        for each in beside.published.figure
-        if (each.rubric, each.between) == (figures.rubric, "subjects") and each.at in known
-    }
 
 
 def _statistic(figures: RubricFigures) -> str:
@@ -142,13 +165,6 @@ def _kind(figures: RubricFigures, grader: str) -> Literal["corrected", "own", "r
 def _by(figures: RubricFigures, grader: str) -> str:
     """Say whose labels the rates that are shown rest on."""
     return written(f"rates.by_{_kind(figures, grader)}", grader=grader)
-
-
-def _best(figures: RubricFigures) -> str:
-    """The grader that agrees with people most among those with two subjects' rates."""
-    found = figures.select(_statistic(figures), ALL_BINARY)
-    graders = [figure.raters[1] for figure in found if figure.at and not figure.reason]
-    return next(iter(figures.by_agreement(dict.fromkeys(graders), ALL_BINARY)), "")
 
 
 def _answer(figures: RubricFigures, graders: list[str]) -> list[object]:
@@ -174,23 +190,14 @@ def _answer(figures: RubricFigures, graders: list[str]) -> list[object]:
     return in_pieces("report.rates_nothing")
 
 
+def _of(figures: RubricFigures, statistic: str, grader: str) -> list[Figure]:
+    """A grader's figures of one statistic, in the order of the table."""
+    return figures.between(statistic, "humans", grader, ALL_BINARY)
+
+
 def _at(figures: RubricFigures, statistic: str, grader: str) -> dict[str, Figure]:
     """A grader's figures of one statistic, by their `at`."""
-    found = figures.select(statistic, ALL_BINARY)
-    return {figure.at: figure for figure in found if figure.raters == ("humans", grader)}
-
-
-def _rates(figures: RubricFigures, graders: list[str]) -> list[blocks.Table]:
-    people = _at(figures, "rate_human", "")
-    rows: list[FigureRow] = []
-    for grader in graders:
-        rows.append((grader, None))
-        raw, *corrected = (_at(figures, name, grader) for name in _RATES)
-        for subject, rate in raw.items():
-            found = [rate, people.get(subject), *(column.get(subject) for column in corrected)]
-            rows.append((subject or written("rates.all_units"), found))
-    columns = labels(["rate_raw", "rate_human", *_RATES[1:]])
-    return figures.table(written("rates.caption"), "Subject", columns, rows)
+    return {figure.at: figure for figure in _of(figures, statistic, grader)}
 
 
 def _pairs(figures: RubricFigures, grader: str) -> list[tuple[str, str, Figure]]:
@@ -200,32 +207,8 @@ def _pairs(figures: RubricFigures, grader: str) -> list[tuple[str, str, Figure]]
     return [(first, second, figure) for first, second, figure in pairs if figure]
 
 
-def _differences(figures: RubricFigures, graders: list[str]) -> list[blocks.Table]:
-    rows: list[FigureRow] = []
-    for grader in graders:
-        rows.append((_heading(figures, grader), None))
-        for first, second, figure in _pairs(figures, grader):
-            rows.append((written("rates.difference", first=first, second=second), [figure]))
-    label = entry_for(_DIFFERENCE).label
-    what = written("rates.differences")
-    return figures.table(what, "Subjects", [label], rows, count="", drawn=label)
-
-
 def _heading(figures: RubricFigures, grader: str) -> str:
     return written("rates.own") if _kind(figures, grader) == "own" else grader
-
-
-def _sides(figures: RubricFigures, graders: list[str]) -> list[blocks.Table]:
-    """The difference between the two sides of the pairs, for every subject."""
-    rows: list[FigureRow] = []
-    for grader in graders:
-        rows.append((_heading(figures, grader), None))
-        for figure in _by_side(figures, grader):
-            rows.append((figure.at or written("rates.all_units"), [figure]))
-    label = entry_for(_SIDES).label
-    first, second = figures.analysis.settings.sides
-    what = written("rates.sides", first=first, second=second)
-    return figures.table(what, "Subject", [label], rows, count="Pairs", drawn=label)
 
 
 def _by_side(figures: RubricFigures, grader: str) -> list[Figure]:
@@ -280,21 +263,26 @@ def _one_sided(figures: RubricFigures, graders: list[str]) -> Iterator[str]:
 
 
 def _parts(figures: RubricFigures, graders: list[str]) -> list[blocks.Block]:
-    """The rates by PPI++ in every part of the sample, then those of the answers on each side."""
-    every = {
-        part: {
-            (each.raters[1], each.at): each.without("labelled_by_people").without("peoples_own")
-            for each in found
+    """The rates by PPI++ in every part of the sample, then those of the answers on each side; drawn
+    for the first grader.
+    """
+    of_answers, made = _of_answers(figures), []
+    kinds = {_kind(figures, grader) for grader in graders}
+    for what in ("parts", "parts_by_side"):
+        parts = {
+            part: [each.without("labelled_by_people").without("peoples_own") for each in found]
+            for part, found in figures.parts(_statistic(figures)).items()
+            if (part.partition("=")[0] in of_answers) == (what == "parts_by_side")
         }
-        for part, found in figures.parts(_statistic(figures)).items()
-    }
-    of_answers = _of_answers(figures)
-    both = {part: every[part] for part in every if part.partition("=")[0] not in of_answers}
-    sides = {part: found for part, found in every.items() if part not in both}
-    return [
-        *_parts_of(figures, graders, both, "parts"),
-        *_parts_of(figures, graders, sides, "parts_by_side"),
-    ]
+        named = what if "corrected" in kinds else _PLAIN[what]
+        tables = _parts_table(figures, graders, parts, written(f"rates.{named}"))
+        caption = written(f"chart.rates_by_{named}")
+        drawn = (
+            _rates_by_part(figures, grader, parts, tables, caption)
+            for grader in figures.by_agreement(graders, ALL_BINARY)
+        )
+        made += next(filter(None, drawn), tables)
+    return made
 
 
 def _of_answers(figures: RubricFigures) -> set[str]:
@@ -305,100 +293,80 @@ def _of_answers(figures: RubricFigures) -> set[str]:
     return {"side", "leaning"} if figures.analysis.settings.leanings else {"side"}
 
 
-def _parts_of(
-    figures: RubricFigures,
-    graders: list[str],
-    found: dict[str, dict[tuple[str, str], Figure]],
-    what: Literal["parts", "parts_by_side"],
-) -> Sequence[blocks.Block]:
-    """A column for each subject; drawn for the first grader."""
-    subjects = list(dict.fromkeys(at for by_subject in found.values() for _, at in by_subject))
-    if not subjects:
+def _parts_table(
+    figures: RubricFigures, graders: list[str], parts: Mapping[str, Sequence[Figure]], caption: str
+) -> list[blocks.Table]:
+    """A row for each grader and part, a column for each subject."""
+    known = {each.key: each for found in parts.values() for each in found}
+    subjects = dict.fromkeys(each.at for each in known.values())
+    if len(subjects) > charts.MAX_LISTED:  # of more, the rates are in results.csv alone
         return []
-    tables: list[blocks.Table] = []
-    kinds = {_kind(figures, grader) for grader in graders}
-    named = what if "corrected" in kinds else _PLAIN[what]
-    if len(subjects) <= charts.MAX_LISTED:  # of more, the rates are in results.csv alone
-        rows: list[FigureRow] = []
-        for grader in graders:
-            rows.append((_heading(figures, grader), None))
-            for part, of_part in found.items():
-                rows.append((part, [of_part.get((grader, subject)) for subject in subjects]))
-        heads = [subject or written("rates.all_units") for subject in subjects]
-        tables = figures.table(written(f"rates.{named}"), "Part", heads, rows, count="")
-    for grader in figures.by_agreement(graders, ALL_BINARY):
-        own = {
-            part: {at: figure for (by, at), figure in of_part.items() if by == grader}
-            for part, of_part in found.items()
-        }
-        what_drawn = written(f"chart.rates_by_{named}")
-        if drawn := _rates_by_part(figures, _by(figures, grader), own, tables, what_drawn):
-            return drawn
-    return tables
+
+    def rate(key: Key, *, at: str) -> Figure | None:
+        return known.get(key._replace(at=at))
+
+    columns = [(at or written("rates.all_units"), partial(rate, at=at)) for at in subjects]
+    rows: list[TableRow] = []
+    for grader in graders:
+        rows.append((_heading(figures, grader), None))
+        rows += [(part, found[0].key._replace(rater_b=grader)) for part, found in parts.items()]
+    return figures.table(caption, "Part", columns, rows, count="")
 
 
 def _rates_by_part(
     figures: RubricFigures,
-    by: str,
-    parts: Mapping[str, Mapping[str, Figure]],
+    grader: str,
+    parts: Mapping[str, Sequence[Figure]],
     data: list[blocks.Table],
-    what: str,
+    caption: str,
 ) -> list[blocks.Chart]:
-    """Draw the subjects' rates, `by` whose labels, by part ("column=value"), then by subject; empty
-    where none is known.
+    """Draw the subjects' rates by part ("column=value"), then by subject; empty where a grader has
+    none.
     """
     columns: dict[str, list[str]] = {}
     for part in parts:
         columns.setdefault(part.partition("=")[0], []).append(part)
+    own = {part: {e.at: e for e in found if e.grader == grader} for part, found in parts.items()}
+    every = list(dict.fromkeys(subject for rates in own.values() for subject in rates))
+    subjects = every[: charts.MAX_LISTED]
     most = {part for of_column in columns.values() for part in of_column[:_MOST_PARTS]}
     drawn = [part for part in parts if part in most]
-    every = dict.fromkeys(subject for found in parts.values() for subject in found)
-    subjects = list(every)[: charts.MAX_LISTED]
-    found = [
-        (part, subject, figure)
-        for part in drawn
-        for subject in subjects
-        if (figure := parts[part].get(subject))
-    ]
-    if all(figure.reason for *_, figure in found):
+    found = [(part, own[part][name]) for part in drawn for name in subjects if name in own[part]]
+    if all(figure.reason for _, figure in found):
         return []
     titles = charts.shortened(subjects) | {"": written("rates.all_units")}
     names = charts.shortened([part.partition("=")[2] for part in drawn])
     values: list[charts.Datum] = []
     rows: dict[str, dict[str, None]] = {}
-    for part, subject, figure in found:
+    for part, figure in found:
         column, _, value = part.partition("=")
         rows.setdefault(column, {})[names[value]] = None
         mark = "*" if figure.says("few_labelled") else ""
-        datum = figure.datum(a=titles[subject], b=names[value], column=column)
+        datum = figure.datum(a=titles[figure.at], b=names[value], column=column)
         values.append(datum | {"shown": f"{figure.estimate}{mark}"})
     heads = [titles[subject] for subject in subjects]
     axes = {"x": written("chart.scores_subject"), "y": written("chart.rates_part")}
     panels = [
-        {
-            "title": column,
-            "transform": [{"filter": {"field": "column", "equal": column}}],
-            "width": {"step": 58},
-            "height": {"step": 28},
-        }
+        charts.panel("column", column, width={"step": 58}, height={"step": 28})
         | charts.shaded([*heads, *of_column], _STEPS, **axes, slanted=True)
         for column, of_column in rows.items()
     ]
+    by = _by(figures, grader)
     about = {"subjects": ", ".join(heads), "parts": ", ".join(drawn)}
-    few = any(figure.says("few_labelled") for *_, figure in found)
-    undefined = any(figure.reason for *_, figure in found)
-    note = charts.joined(
+    few = any(figure.says("few_labelled") for _, figure in found)
+    undefined = any(figure.reason for _, figure in found)
+    return figures.chart(
+        caption,
+        written("chart.rates_by_part_alt", by=by, **about),
+        values,
+        {"vconcat": panels},
+        data,
         written("chart.rates_by_part_note", by=by),
         written("chart.few_labelled") if few else "",
         written("chart.heat_map_note", dash=DASH) if undefined else "",
-        charts.left_out(list(every), subjects, "subjects"),
-        *(
-            charts.left_out(of_column, drawn, "values", _MOST_PARTS)
-            for of_column in columns.values()
-        ),
+        charts.left_out(every, subjects, "subjects"),
+        *(charts.left_out(same, drawn, "values", _MOST_PARTS) for same in columns.values()),
     )
-    alt = written("chart.rates_by_part_alt", by=by, **about)
-    return figures.chart(what, alt, charts.chart_spec(values, {"vconcat": panels}), data, note)
 
 
 # Sentences

@@ -1,31 +1,39 @@
-"""Subjects: their scores by rater, how these correlate, and whose answers raters prefer."""
+"""Subjects: their scores by rater, how these correlate, whose answers raters prefer, and the side
+of the pairs that is favoured.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Iterable
 
+from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.report import charts
-from evenhand.analysis.report.blocks import Chart, ReportSection, Table
+from evenhand.analysis.report.blocks import Chart, Table, items
 from evenhand.analysis.report.figures import ALL_BINARY, Figure, defined
 from evenhand.analysis.report.sections.published import beside_published
 from evenhand.analysis.report.source import (
+    Column,
     Layers,
     RubricFigures,
-    Source,
-    crossed,
+    TableRow,
+    distinct,
+    listed,
     pair_title,
     rater_title,
+    rows_of,
     sentences,
 )
-from evenhand.analysis.report.tables import FigureRow
 from evenhand.analysis.statistics import entry_for
 from evenhand.texts import in_pieces, written
 
 _CORRELATIONS = ["spearman", "pearson", "kendall"]
 _PEOPLE, _GRADER = rater_title("humans"), written("chart.scores_grader")
-_BY_RATER = ("win_rate", "strength")
 _ALIKE = ["strength_spearman", "same_best"]
 _CORRECTED = "win_rate_ppi"
+_NET = "direction_net"
+_APART = ("subject", "group")
+"""Columns whose values have tables of their own."""
 
 
 # Overall agreement
@@ -34,15 +42,9 @@ _CORRECTED = "win_rate_ppi"
 def overall_layers(figures: RubricFigures) -> Layers:
     """Scores and correlations of a rubric that has subjects."""
     scores = figures.select("subject_score", ALL_BINARY)
-    raters = list(dict.fromkeys(figure.raters[0] for figure in scores))
-    by_subject = crossed(scores, lambda each: each.at, lambda each: each.raters[0], raters)
-    table = figures.table(
-        written("overall.caption"),
-        "Subject",
-        list(map(rater_title, raters)),
-        sorted(by_subject.items()),
-        count="",
-    )
+    columns = _by_raters(dict.fromkeys(figure.rater for figure in scores))
+    rows = sorted(distinct(scores, "at"))
+    table = figures.table(written("overall.caption"), "Subject", columns, rows, count="")
     drawn = _scores(figures, table) or table
     correlated = figures.select(_CORRELATIONS[0], ALL_BINARY)
     who = [(pair_title(each.raters), each.raters) for each in correlated]
@@ -57,12 +59,17 @@ def overall_layers(figures: RubricFigures) -> Layers:
     )
 
 
+def _by_raters(raters: Iterable[str]) -> list[tuple[str, Column]]:
+    """Return a column for each rater, with its figure of the row's statistic."""
+    return [(rater_title(rater), {"rater_a": rater}) for rater in raters]
+
+
 def _alike_overall(figures: RubricFigures) -> list[object]:
     """The graders whose scores correlate best and worst with people's."""
     found = figures.select(_CORRELATIONS[0], ALL_BINARY)
-    alike = defined(figure for figure in found if figure.raters[0] == "humans")
+    alike = defined(figure for figure in found if figure.rater == "humans")
     if not alike:
-        scored = {each.raters[0] for each in figures.select("subject_score", ALL_BINARY)}
+        scored = {each.rater for each in figures.select("subject_score", ALL_BINARY)}
         graders = defined(found)
         if "humans" in scored or not graders:
             return in_pieces("report.scores_unknown")
@@ -70,8 +77,8 @@ def _alike_overall(figures: RubricFigures) -> list[object]:
         about = {"first": first, "second": second, "rho": graders[0]}
         return in_pieces("report.scores_of_graders", **about)
     best, worst = alike[0], alike[-1]
-    said = in_pieces("report.scores", grader=best.raters[1], rho=best)
-    least = in_pieces("report.scores_least", grader=worst.raters[1], rho=worst)
+    said = in_pieces("report.scores", grader=best.grader, rho=best)
+    least = in_pieces("report.scores_least", grader=worst.grader, rho=worst)
     return said if worst is best else sentences(said, least)
 
 
@@ -80,8 +87,8 @@ def _scores(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
     of people's scores; empty where people or graders scored no subject.
     """
     scores = figures.select("subject_score", ALL_BINARY)
-    people = {figure.at: figure for figure in scores if figure.raters[0] == "humans"}
-    by_grader = {(figure.raters[0], figure.at): figure for figure in scores}
+    people = {figure.at: figure for figure in scores if figure.rater == "humans"}
+    by_grader = {(figure.rater, figure.at): figure for figure in scores}
     graders = figures.by_agreement(
         dict.fromkeys(name for name, _ in by_grader if name != "humans"), ALL_BINARY
     )
@@ -104,13 +111,12 @@ def _scores(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
     return figures.chart(
         written("chart.scores"),
         written("chart.scores_alt", subjects=", ".join(names)),
-        charts.chart_spec(values, _panels(values, names)),
+        values,
+        _panels(values, names),
         data,
-        charts.joined(
-            written("chart.scores_note"),
-            charts.left_out(graders, drawn),
-            charts.left_out(known, drawn, "subjects"),
-        ),
+        written("chart.scores_note"),
+        charts.left_out(graders, drawn),
+        charts.left_out(known, drawn, "subjects"),
     )
 
 
@@ -142,42 +148,32 @@ def _panels(values: list[charts.Datum], names: list[str]) -> charts.Spec:
 # Preference
 
 
-def preference_section(source: Source) -> ReportSection | None:
-    """Win rates and strengths by annotators and by every grader; None where nothing compares two
-    answers to one prompt.
-    """
-    about = [written("preference.about"), written("preference.strength")]
-    return source.section("preference", written("preference.title"), _preference, about=about)
-
-
-def _preference(figures: RubricFigures) -> Layers:
-    rates = dict.fromkeys(figure.raters[0] for figure in figures.select("win_rate"))
+def preference_layers(figures: RubricFigures) -> Layers:
+    """Win rates and strengths by annotators and by every grader."""
+    rates = dict.fromkeys(figure.rater for figure in figures.select("win_rate"))
     graders = figures.by_agreement([name for name in rates if name != "humans"])
+    raters = ["humans", *graders]
+    rows: list[TableRow] = []
+    for statistic in ("win_rate", "strength"):
+        found = (each for each in figures.select(statistic) if each.rater in raters)
+        by_subject = sorted(distinct(found, "at"))
+        rows += [(entry_for(statistic).name, None), *by_subject]
+    what = written("preference.caption")
+    by_rater = figures.table(what, "Subject", _by_raters(raters), rows, count="")
     who = [(grader, ("humans", grader)) for grader in graders]
-    what = written("preference.alike")
+    alike = figures.panel(written("preference.alike"), "Grader", _ALIKE, who, asides=True)
     return Layers(
         answers=_preferred(figures, graders),
-        folded=[
-            *_by_rater(figures, graders),
-            *figures.panel(what, "Grader", _ALIKE, who, asides=True),
-            *_corrected(figures, graders),
-        ],
+        folded=[*by_rater, *alike, *_corrected(figures, graders)],
+        about=[written("preference.strength")],
     )
-
-
-def _by_subject(
-    figures: RubricFigures, statistic: str, first: str, second: str = ""
-) -> dict[str, Figure]:
-    """Figures of one rater or of two, by subject."""
-    found = figures.select(statistic)
-    return {figure.at: figure for figure in found if figure.raters == (first, second)}
 
 
 def _preferred(figures: RubricFigures, graders: list[str]) -> list[list[object]]:
     """The subject that each rater prefers, how alike they rank, and what being first gains."""
     said: list[list[object]] = []
     for rater in ("humans", *graders):
-        rates = defined(_by_subject(figures, "win_rate", rater).values())
+        rates = defined(figures.between("win_rate", rater))
         if rates and rater == "humans":
             best = {"subject": rates[0].at, "rate": rates[0]}
             said.append(in_pieces("report.preference_people", **best))
@@ -195,28 +191,136 @@ def _preferred(figures: RubricFigures, graders: list[str]) -> list[list[object]]
     return [*said, *(in_pieces("report.preference_order", gain=gain) for gain in gains)]
 
 
-def _by_rater(figures: RubricFigures, graders: list[str]) -> list[Table]:
-    raters = ["humans", *graders]
-    rows: list[FigureRow] = []
-    for statistic in _BY_RATER:
-        columns = [_by_subject(figures, statistic, rater) for rater in raters]
-        rows.append((entry_for(statistic).name, None))
-        for subject in sorted({at for column in columns for at in column}):
-            rows.append((subject, [column.get(subject) for column in columns]))
-    titles = list(map(rater_title, raters))
-    return figures.table(written("preference.caption"), "Subject", titles, rows, count="")
-
-
 def _corrected(figures: RubricFigures, graders: list[str]) -> list[Table]:
-    people = _by_subject(figures, "win_rate", "humans")
-    rows: list[FigureRow] = []
+    """Tabulate rates of the answers that a grader alone compared, as people would have it."""
+    rows: list[TableRow] = []
     for grader in graders:
-        corrected = _by_subject(figures, _CORRECTED, "humans", grader)
-        if all(figure.reason for figure in corrected.values()):
-            continue  # nothing was compared by the grader alone
-        rows.append((grader, None))
-        for subject, rate in _by_subject(figures, "win_rate", grader).items():
-            rows.append((subject, [rate, people.get(subject), corrected.get(subject)]))
-    columns = [written(f"preference.{name}") for name in ("by_grader", "by_people")]
-    columns.append(entry_for(_CORRECTED).label)
+        if any(not each.reason for each in figures.between(_CORRECTED, "humans", grader)):
+            rows.append((grader, None))
+            rows += rows_of(figures.between("win_rate", grader), lambda each: each.at)
+    columns: list[tuple[str, Column]] = [
+        (written("preference.by_grader"), "win_rate"),
+        (written("preference.by_people"), {"rater_a": "humans"}),
+        (
+            entry_for(_CORRECTED).label,
+            lambda key: figures.by_key(
+                key._replace(statistic=_CORRECTED, rater_a="humans", rater_b=key.rater_a)
+            ),
+        ),
+    ]
     return figures.table(written("preference.corrected"), "Subject", columns, rows)
+
+
+# Direction: which side of the pairs is favoured, by people and by graders, for every subject
+
+
+def direction_layers(figures: RubricFigures) -> Layers:
+    """Annotators and graders: on everything, for every subject, for every group; nothing where no
+    option favours a side and no unit is one side of a pair.
+    """
+    net = figures.everywhere(_NET)
+    of_subjects = [figure for figure in net if _part(figure)[0] == "subject"]
+    people = [figure for figure in of_subjects if figure.rater == "humans"]
+    others = [figure for figure in net if _part(figure)[0] not in _APART]
+    latest = {figure.subset: _sides(figure, *_part(figure)) for figure in others}
+    by_part = rows_of(
+        others,
+        lambda each: rater_title(each.rater),
+        lambda each: latest[each.subset],
+        by="subset",
+    )
+    unnamed = any(figure.at == "side a>side b" for figure in net)
+    return Layers(
+        answers=_favoured(net),
+        folded=[
+            *items(written("direction.what"), map(_sentence, people or of_subjects)),
+            *_by_rater(figures, net, "subject", _value),
+            *figures.table(written("direction.by_rater"), "Rater", [_NET], by_part),
+        ],
+        appendix=_by_rater(figures, net, "group", _sides),
+        about=[written("direction.side_a")] if unnamed else [],
+    )
+
+
+def _favoured(net: list[Figure]) -> list[list[object]]:
+    """The subjects on which a side is favoured, by people where they labelled, else by the first
+    grader; or the widest.
+    """
+    known = [figure for figure in net if figure.interval]
+    raters = [figure.rater for figure in known]
+    rater = "humans" if "humans" in raters else next(iter(raters), "")
+    by_rater = [figure for figure in known if figure.rater == rater]
+    own = [figure for figure in by_rater if _part(figure)[0] == "subject"] or by_rater
+    if not own:
+        return [in_pieces("report.direction_unknown")] if net else []
+    apart = [figure for figure in own if not figure.bounds[0] <= 0 <= figure.bounds[2]]
+    who = rater_title(rater)
+    if not apart:
+        widest = max(own, key=lambda figure: max(-figure.bounds[0], figure.bounds[2]))
+        place = _value(widest) or written("direction.everywhere")
+        even = "direction_even" if rater == "humans" else "direction_even_by_one"
+        return [in_pieces(f"report.{even}", who=who, place=place, net=widest)]
+    favoured = [
+        in_pieces(
+            "direction.on",
+            favoured=_favoured_first(each)[0],
+            place=_value(each) or written("direction.everywhere"),
+            net=each,
+        )
+        for each in apart
+    ]
+    favours = "direction" if rater == "humans" else "direction_by_one"
+    return [in_pieces(f"report.{favours}", who=who, favoured=listed(favoured))]
+
+
+def _favoured_first(figure: Figure) -> tuple[str, str]:
+    first, _, second = figure.at.partition(">")
+    return (first, second) if figure.bounds[1] > 0 else (second, first)
+
+
+def _sentence(figure: Figure) -> str:
+    """Say which side a rater favours on a subject, if any."""
+    low, _, high = figure.bounds
+    who = {"rater": rater_title(figure.rater), "subject": _value(figure)}
+    figures = written("direction.figures", net=figure.text, units=figure.n_units, line=figure.line)
+    if math.isnan(low):
+        return written("direction.open", **who, figures=figures)
+    if low <= 0 <= high:
+        return written("direction.even", **who, most=max(-low, high), figures=figures)
+    favoured, other = _favoured_first(figure)
+    return written(
+        "direction.affirms" if figure.subset.endswith(BINARY) else "direction.favours",
+        **who, favoured=favoured, other=other, figures=figures,
+    )  # fmt: skip
+
+
+def _by_rater(
+    figures: RubricFigures, net: list[Figure], column: str, title: Callable[[Figure], str]
+) -> list[Table]:
+    """A row for every subject or group, a column for every rater."""
+    own = [figure for figure in net if _part(figure)[0] == column]
+    latest = {figure.subset: figure for figure in own}
+    rows: list[TableRow] = [(_sides(own[0]), None)] if column == "subject" and own else []
+    rows += rows_of(latest.values(), title)
+    columns = _by_raters(dict.fromkeys(figure.rater for figure in own))
+    what = written("direction.by_column", column=column)
+    return figures.table(what, column.title(), columns, rows)
+
+
+def _part(figure: Figure) -> tuple[str, str]:
+    """Column and value of what a figure is on; ("all", "") for everything."""
+    column, _, value = figure.subset.removesuffix(BINARY).partition("=")
+    return column, value
+
+
+def _value(figure: Figure) -> str:
+    return _part(figure)[1]
+
+
+def _sides(figure: Figure, column: str = "", value: str = "") -> str:
+    """The two sides of a figure in words, and the part of the sample, if it has a value."""
+    first, _, second = figure.at.partition(">")
+    return written(
+        "direction.sides_where" if value else "direction.sides",
+        first=first, second=second, column=column, value=value,
+    )  # fmt: skip

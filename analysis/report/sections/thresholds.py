@@ -7,23 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from evenhand.analysis.notes import Code
 from evenhand.analysis.report import charts
-from evenhand.analysis.report.blocks import Chart, Items, Table, traced
-from evenhand.analysis.report.figures import ALL_BINARY, Figure, shown
+from evenhand.analysis.report.blocks import Chart, Table, items, traced
+from evenhand.analysis.report.figures import ALL_BINARY, Figure, Key, lines_of, shown
 from evenhand.analysis.report.source import (
+    Column,
     Layers,
     ReportContext,
     RubricFigures,
     Source,
-    labels,
     listed,
     reference_title,
+    rows_of,
     sentences,
 )
-from evenhand.analysis.report.tables import FigureRow
 from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.thresholds.rows import AT_THRESHOLD, CURVE, IN_FORCE
 from evenhand.analysis.thresholds.sweep import OBJECTIVES
@@ -45,6 +46,7 @@ _COLUMNS = [
 ]
 _KINDS: tuple[Code, ...] = ("tuned", "default", "not_identifiable")
 """Kinds of recommendations, each with its words over a panel."""
+_CHOSEN = ("threshold", "threshold_recommended")
 _BEST, _DEFAULT = "best", "default"
 _STEPS = "step-before"
 """A threshold gives the verdicts of the next probability above it, so the curve has steps."""
@@ -54,13 +56,16 @@ _STATED, _SHARE = "reliability_probability", "reliability"
 def layers(figures: RubricFigures) -> Layers:
     """Tuned thresholds of a rubric that has graders with probabilities."""
     found = _advised(figures, MAIN)
-    lines = tuple(_traced(figures, figure) for figure in found)
+    lines = (
+        traced(_sentence(figures, each), lines_of([each, *_evidence(figures, each)]))
+        for each in found
+    )
     scored = figures.select("brier", ALL_BINARY)
     who = [(_matched(*each.raters), each.raters) for each in scored]
     return Layers(
         answers=_answer(figures, found),
         folded=[
-            *([Items(written("thresholds.what"), lines)] if lines else []),
+            *items(written("thresholds.what"), lines),
             *threshold_curves(figures),
             *_tuned(figures, [MAIN]),
             *figures.panel(written("thresholds.errors"), "Grader", _QUALITY, who, ALL_BINARY),
@@ -72,18 +77,18 @@ def layers(figures: RubricFigures) -> Layers:
 
 def _answer(figures: RubricFigures, found: Sequence[Figure]) -> list[list[object]]:
     """Name the threshold to use for each grader, preferably tuned to people."""
-    by_people = [each for each in found if each.raters[0] == "humans"] or found
+    by_people = [each for each in found if each.rater == "humans"] or found
     said: list[list[object]] = []
     kept: dict[str, list[Figure]] = {}
     for advised in by_people:
-        grader, (_, gain) = advised.raters[1], _evidence(figures, advised)
+        grader, (_, gain) = advised.grader, _evidence(figures, advised)
         if advised.says("tuned") and gain:
             about = {"grader": grader, "threshold": advised, "gain": gain}
             said.append(in_pieces("report.threshold_tuned", **about))
         else:
             kept.setdefault(advised.estimate, []).append(advised)
     for same in kept.values():
-        graders = listed([[each.raters[1]] for each in same])
+        graders = listed([[each.grader] for each in same])
         default = replace(same[0], interval="")  # which is of the best threshold
         said.append(in_pieces("report.threshold_kept", threshold=default, graders=graders))
     return [sentences(*said)]
@@ -113,23 +118,24 @@ def _advised(figures: RubricFigures, objective: str) -> list[Figure]:
 
 def _tuned(figures: RubricFigures, objectives: Sequence[str], what: str = "caption") -> list[Table]:
     """Tabulate tuned thresholds, each between the value at the default and its own."""
-    tuned = figures.select("threshold", ALL_BINARY)
-    rows: list[FigureRow] = []
-    for raters in dict.fromkeys(figure.raters for figure in tuned):
-        rows.append((_matched(*raters), None))
-        default = figures.default_threshold(raters)
-        for each in tuned:
-            if each.raters == raters and each.at in objectives:
-                name = AT_THRESHOLD.get(each.at, "")
-                at_default, at_tuned = (
-                    figures.get(name, *raters, ALL_BINARY, at)
-                    for at in (default, repr(each.bounds[1]))
-                )
-                gain = figures.get("threshold_held_out_gain", *raters, ALL_BINARY, each.at)
-                rows.append((_TITLES[each.at], [at_default, each, at_tuned, gain]))
-    return figures.table(
-        written(f"thresholds.{what}"), written("thresholds.tuned_to"), _COLUMNS, rows
+
+    def value_at(key: Key, at: str) -> Figure | None:
+        return figures.by_key(key._replace(statistic=AT_THRESHOLD.get(key.at, ""), at=at))
+
+    cells: tuple[Column, ...] = (
+        lambda key: value_at(key, figures.default_threshold((key.rater_a, key.rater_b))),
+        {},
+        lambda key: value_at(key, repr(tuned[key].bounds[1])),
+        "threshold_held_out_gain",
     )
+    found = figures.select("threshold", ALL_BINARY)
+    tuned = {figure.key: figure for figure in found if figure.at in objectives}
+    rows = rows_of(
+        tuned.values(), lambda each: _TITLES[each.at], lambda each: _matched(*each.raters)
+    )
+    columns = zip(_COLUMNS, cells, strict=True)
+    tuned_to = written("thresholds.tuned_to")
+    return figures.table(written(f"thresholds.{what}"), tuned_to, columns, rows)
 
 
 def _matched(reference: str, grader: str) -> str:
@@ -142,21 +148,14 @@ def _evidence(figures: RubricFigures, advised: Figure) -> list[Figure | None]:
     return figures.row(names, advised.raters, ALL_BINARY, advised.at)
 
 
-def _traced(figures: RubricFigures, advised: Figure) -> str:
-    """The sentence with the rows that it was read off."""
-    rows = [advised, *_evidence(figures, advised)]
-    lines = ", ".join(str(figure.line) for figure in rows if figure)
-    return traced(_sentence(figures, advised), lines)
-
-
 def _sentence(figures: RubricFigures, advised: Figure) -> str:
     """State which threshold to use, in plain words, with the figures behind the advice."""
     kind, reason, *others = advised.remarks
     at = figures.default_threshold(advised.raters)
     default = shown(float(at), "threshold") if at else written("thresholds.default")
     tuned, gain = _evidence(figures, advised)
-    best = f"{tuned.estimate} {tuned.interval}".strip() if tuned else ""
-    won = f"{gain.estimate} {gain.interval}".strip() if gain else ""
+    best = tuned.text if tuned else ""
+    won = gain.text if gain else ""
     why = reason.words
     if kind.code == "tuned":
         answer = "use"
@@ -189,36 +188,42 @@ def threshold_curves(figures: RubricFigures) -> list[Chart]:
     """The course of kappa over the thresholds, a panel for each grader, with the best and its
     interval, and the one to use; empty where no grader's probabilities meet a reference.
     """
-    found = figures.select(CURVE, ALL_BINARY)
-    graders = figures.in_order(found)
+    graders = figures.in_order(figures.select(CURVE, ALL_BINARY))
     values: list[charts.Datum] = []
-    rows: list[FigureRow] = []
+    curves: list[Figure] = []
     advice: dict[str, str] = {}
     for raters in graders[: charts.MAX_LISTED]:
-        curve = [figure for figure in found if figure.raters == raters]
-        best, advised = figures.row(
-            ("threshold", "threshold_recommended"), raters, ALL_BINARY, "kappa"
-        )
+        best, advised = figures.row(_CHOSEN, raters, ALL_BINARY, MAIN)
         if best is None or advised is None:
             continue
+        curve = figures.between(CURVE, *raters, ALL_BINARY)
         default = figures.default_threshold(raters)
-        text = _advice(advised)
+        kind = next(each for each in _KINDS if advised.says(each))
+        text = advice[raters[1]] = written(
+            f"chart.advice_{kind}", estimate=advised.estimate, interval=advised.interval
+        )
         panel = {"grader": charts.short(raters[1])}
-        values += [_point(figure, default, best, advised) | panel for figure in curve]
+        for point in curve:
+            at = float(point.at)
+            mark = _BEST if at == best.bounds[1] else ""
+            mark = _DEFAULT if point.at == default else mark
+            used = at == advised.bounds[1]
+            values.append(point.datum(kind="curve", at=at, mark=mark, used=used, **panel))
         values += [best.datum(kind="interval", **panel)]
         values += [advised.datum(kind="advice", text=text, **panel)]
-        advice[raters[1]] = text
-        rows.append((raters[1], None))
-        for figure in curve:
-            marks = [
-                each if float(figure.at) == each.bounds[1] else None for each in (best, advised)
-            ]
-            rows.append((shown(float(figure.at), "threshold"), [figure, *marks]))
+        curves += curve
     if not values:
         return []
+
+    def chosen(key: Key, *, name: str) -> Figure | None:
+        figure = figures.by_key(key._replace(statistic=name, at=MAIN))
+        return figure if figure and float(key.at) == figure.bounds[1] else None
+
+    columns: list[str | tuple[str, Column]] = [CURVE]
+    columns += [(entry_for(n).label, partial(chosen, name=n)) for n in _CHOSEN]
+    rows = rows_of(curves, lambda e: shown(float(e.at), "threshold"), lambda e: e.grader)
     names = {"statistic": entry_for(CURVE).label, "reference": reference_title(graders[0][0])}
     label = written("chart.threshold_label", **names)
-    columns = labels([CURVE, "threshold", "threshold_recommended"])
     what = written("chart.threshold_table", **names)
     said = _marks(values)
     every = "; ".join(
@@ -228,22 +233,12 @@ def threshold_curves(figures: RubricFigures) -> list[Chart]:
     return figures.chart(
         written("chart.threshold", **names),
         written("chart.threshold_alt", label=label, marks=said, advice=every),
-        charts.chart_spec(values, _curves(values, label)),
+        values,
+        _curves(values, label),
         figures.table(what, "Threshold", columns, rows, count=""),
-        charts.joined(said, charts.left_out([name for _, name in graders], advice)),
+        said,
+        charts.left_out([name for _, name in graders], advice),
     )
-
-
-def _advice(advised: Figure) -> str:
-    kind = next(each for each in _KINDS if advised.says(each))
-    return written(f"chart.advice_{kind}", estimate=advised.estimate, interval=advised.interval)
-
-
-def _point(figure: Figure, default: str, best: Figure, advised: Figure) -> charts.Datum:
-    """A point of the curve, and whether it is marked."""
-    at = float(figure.at)
-    mark = _DEFAULT if figure.at == default else _BEST if at == best.bounds[1] else ""
-    return figure.datum(kind="curve", at=at, mark=mark, used=at == advised.bounds[1])
 
 
 def _marks(values: Sequence[charts.Datum]) -> str:
@@ -255,7 +250,7 @@ def _marks(values: Sequence[charts.Datum]) -> str:
         said.append(written("chart.threshold_best_interval" if strip else "chart.threshold_best"))
     if any(datum.get("used") and datum.get("mark") for datum in values):
         said.append(written("chart.threshold_used"))
-    return charts.joined(*said)
+    return " ".join(said)
 
 
 def _curves(values: Sequence[charts.Datum], label: str) -> charts.Spec:
@@ -312,43 +307,38 @@ def reliability_diagrams(figures: RubricFigures) -> list[Chart]:
     the band of a calibrated grader's curve; a panel for each grader, empty where no grader's
     probabilities meet a reference.
     """
-    shares = figures.select(_SHARE, ALL_BINARY)
-    graders = figures.in_order(shares)
+    graders = figures.in_order(figures.select(_SHARE, ALL_BINARY))
     drawn = graders[: charts.MAX_LISTED]
     if not drawn:
         return []
-    rows: list[FigureRow] = []
     values: list[charts.Datum] = []
-    with_figure = set()
+    shares: list[Figure] = []
     for raters in drawn:
-        rows.append((raters[1], None))
-        for share in shares:
-            stated = figures.get(_STATED, *share.raters, ALL_BINARY, share.at)
-            if share.raters == raters and stated is not None:
-                rows.append((shown(stated.bounds[1], "threshold"), [stated, share]))
-                with_figure.add(raters[1])
-                values.append(
-                    share.datum(
-                        grader=charts.short(raters[1]),
-                        units=share.n_units,
-                        stated=stated.bounds[1],
-                        stated_row=stated.line,
-                        stated_low=stated.bounds[0],
-                        stated_high=stated.bounds[2],
-                    )
-                )
+        for share in figures.between(_SHARE, *raters, ALL_BINARY):
+            if stated := figures.by_key(share.key._replace(statistic=_STATED)):
+                low, middle, high = stated.bounds
+                names = ("stated", "stated_row", "stated_low", "stated_high")
+                about = dict(zip(names, (middle, stated.line, low, high), strict=True))
+                grader = charts.short(raters[1])
+                values.append(share.datum(grader=grader, units=share.n_units, **about))
+                shares.append(share)
+
+    def probability(share: Figure) -> str:
+        stated = figures.by_key(share.key._replace(statistic=_STATED))
+        return shown(stated.bounds[1], "threshold") if stated else ""
+
+    with_figure = {share.grader for share in shares}
     whom = reference_title(drawn[0][0])
     seen = [charts.short(name) for _, name in drawn if name in with_figure]
-    columns = labels([_STATED, _SHARE])
+    rows = rows_of(shares, probability, lambda each: each.grader)
     return figures.chart(
         written("chart.reliability"),
         written("chart.reliability_alt", reference=whom, graders=", ".join(seen)),
-        charts.chart_spec(values, _panels(values, whom)),
-        figures.table(written("chart.reliability_table"), "Probability", columns, rows),
-        charts.joined(
-            written("chart.reliability_note"),
-            charts.left_out([name for _, name in graders], with_figure),
-        ),
+        values,
+        _panels(values, whom),
+        figures.table(written("chart.reliability_table"), "Probability", [_STATED, _SHARE], rows),
+        written("chart.reliability_note"),
+        charts.left_out([name for _, name in graders], with_figure),
     )
 
 

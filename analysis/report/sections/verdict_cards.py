@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evenhand.analysis.report import blocks
 from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure
-from evenhand.analysis.report.source import RubricFigures, Source, rater_title
+from evenhand.analysis.report.source import Source, rater_title
 from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.usage import PRICE
 from evenhand.analysis.verdicts.judge import Verdict, limits_of
@@ -16,58 +16,37 @@ from evenhand.texts import written
 def section(source: Source) -> blocks.ReportSection:
     """The answer for each rubric, a cell for each rubric and grader, and all verdicts in full."""
     verdicts = source.analysis.verdicts
-    made: list[blocks.Block] = []
+    made: list[blocks.Block] = [blocks.Paragraph(written("first.no_verdict"))]
     if verdicts:
         cards = tuple(_card(source, each) for each in verdicts)
-        made += [
-            _first(source),
-            _overview(source, cards),
-            blocks.Cards(written("first.in_full"), cards),
-        ]
-    else:
-        made.append(blocks.Paragraph(written("first.no_verdict")))
-    if before := (*limits_of(verdicts), *source.notes):
-        made.append(blocks.Items(written("first.before"), before))
-    return blocks.ReportSection("verdicts", written("first.title"), tuple(made))
+        in_full = blocks.Cards(written("first.in_full"), cards)
+        made = [_first(source), _overview(source, cards), in_full]
+    before = blocks.items(written("first.before"), (*limits_of(verdicts), *source.notes))
+    return blocks.ReportSection("verdicts", written("first.title"), (*made, *before))
 
 
 def _first(source: Source) -> blocks.FirstPage:
+    """Advice with people's agreement with one another; how many people labelled, and when."""
     advice = []
     for found in recommendations(source.ranking):
-        people = _people(source.on(found.rubric))
-        advice.append(
-            blocks.Advice(
-                rubric=source.context.title_of(found.rubric),
-                sentence=found.sentence,
-                people=people.cell if people else None,
-                sample=_sample(source, people) if people else "",
-            )
-        )
-    return blocks.FirstPage(tuple(advice), _facts(source))
-
-
-def _people(figures: RubricFigures) -> Figure | None:
-    """Return the figure of people's agreement with one another, or None if undefined."""
-    found = (figures.get(figures.kappa(on), "humans", "", on) for on in (ALL, ALL_BINARY))
-    return next((each for each in found if each and each.reason is None), None)
-
-
-def _sample(source: Source, people: Figure) -> str:
-    noun = source.analysis.cluster_nouns.get(people.key[0], "cluster")
-    if noun == "unit":
-        return written("first.units", units=people.n_units)
-    return written("first.sample", units=people.n_units, clusters=people.n_clusters, noun=noun)
-
-
-def _facts(source: Source) -> tuple[str, ...]:
-    """State how many people labelled, and when."""
+        figures = source.on(found.rubric)
+        agreed = (figures.get(figures.kappa(on), "humans", "", on) for on in (ALL, ALL_BINARY))
+        people, sample = next((each for each in agreed if each and not each.reason), None), ""
+        if people:
+            noun = source.analysis.cluster_nouns.get(found.rubric, "cluster")
+            sample = written(
+                "first.units" if noun == "unit" else "first.sample",
+                units=people.n_units, clusters=people.n_clusters, noun=noun,
+            )  # fmt: skip
+        cell = people.cell if people else None
+        advice.append(blocks.Advice(figures.title, found.sentence, cell, sample))
     facts = source.context.facts
     said = []
-    if people := facts.get("human raters"):
-        said.append(written("first.one_person" if people == 1 else "first.people", people=people))
+    if number := facts.get("human raters"):
+        said.append(written("first.one_person" if number == 1 else "first.people", people=number))
     if when := facts.get("ratings given"):
         said.append(written("first.dates", when=when))
-    return tuple(said)
+    return blocks.FirstPage(tuple(advice), tuple(said))
 
 
 def _overview(source: Source, cards: tuple[blocks.Card, ...]) -> blocks.Overview:
@@ -102,7 +81,7 @@ def _card(source: Source, verdict: Verdict) -> blocks.Card:
 
 
 def _evidence(figure: Figure) -> tuple[str, blocks.Cell]:
-    other = rater_title(figure.raters[1])
+    other = rater_title(figure.grader)
     parts = [other] if other.startswith("Baseline") else []
     parts.append(entry_for(figure.statistic).label)
     if figure.subset == ALL_BINARY:
