@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from benchmarks import report
-
-
-@pytest.mark.thorough
-def test_the_report_benchmark_writes_its_page(page_of: Callable[[str], str]) -> None:
-    page = page_of("report")
-    assert "| 10 pairs x 5 subjects x" in page
-    assert "6 humans x 4 graders" in page
 
 
 @pytest.mark.thorough

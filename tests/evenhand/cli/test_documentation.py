@@ -9,9 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 import tomllib
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +21,7 @@ from evenhand.cli.main import main
 from evenhand.study.settings.study_toml import StudyConfig
 from harness.ports import free_port
 from harness.protocol_server import ProtocolServer
+from harness.served import answers, holds
 
 ROOT = Path(__file__).parents[3]
 GUIDES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "data" / "README.md"]
@@ -57,10 +56,9 @@ def outputs(page: Path) -> dict[str, list[str]]:
 
 
 @pytest.fixture
-def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def workplace(here: Path) -> None:
     """An empty folder but for the data that ship: a page brings along whatever else it needs."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "data").symlink_to(ROOT / "data")
+    (here / "data").symlink_to(ROOT / "data")
 
 
 @pytest.fixture
@@ -147,15 +145,9 @@ def serve_until_it_answers(words: list[str]) -> None:
     command = [sys.executable, "-P", "-m", "evenhand", *words]
     server = subprocess.Popen(command, start_new_session=True)
     try:
-        for _ in range(200):
-            try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health") as answer:
-                    assert answer.status == 200
-                    return
-            except OSError:
-                assert server.poll() is None, "the app has stopped"
-                time.sleep(0.1)
-        pytest.fail("the app did not answer")
+        address = f"http://127.0.0.1:{port}/_stcore/health"
+        assert holds(lambda: server.poll() is not None or answers(address), 60)
+        assert server.poll() is None, "the app has stopped"
     finally:
         os.killpg(server.pid, signal.SIGTERM)
         server.wait(timeout=20)

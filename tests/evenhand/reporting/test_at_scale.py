@@ -38,8 +38,10 @@ from evenhand.reporting.at_scale import (
 )
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.study.tables import limits
+from evenhand.study.tables.formats import read_table
 from evenhand.study.tables.pieces import pieces_of
 from harness.many_ratings import CATEGORIES, RATERS, many_ratings
+from tests.commands import Run
 from tests.conftest import ROOT
 
 SCALE = ScaleOptions(categories=CATEGORIES, level="ordinal", affirmative=("3",))
@@ -299,3 +301,42 @@ def test_a_unit_lies_in_one_cluster(change: dict[str, str], said: str) -> None:
     table = pa.Table.from_pandas(frame.assign(row=frame.index), preserve_index=False)
     with pytest.raises(InputError, match=said):
         reduce_part([table], reduction(facts_of(table)))
+
+
+# `check` and `gate` with --engine
+
+
+OPTIONS = ("--categories", "1,2,3", "--level", "ordinal", "--affirmative", "3", "--resamples", "20")
+
+
+@pytest.fixture
+def many_files(tmp_path: Path) -> Path:
+    (tmp_path / "ratings").mkdir()
+    frame = many_ratings(150, 3)
+    for n in range(2):
+        frame[n::2].to_parquet(tmp_path / "ratings" / f"{n}.parquet", index=False)
+    return tmp_path / "ratings"
+
+
+@pytest.mark.slow
+def test_check_prints_what_it_left_out_and_writes_the_report(
+    run: Run, many_files: Path, engine: str
+) -> None:
+    out = many_files.parent / "out"
+    assert "It left out what needs each rating" in " ".join(
+        run.ok("check", many_files, *OPTIONS, "--engine", engine, "--out", out).split()
+    )
+    results = read_table(out / "results.csv")
+    assert {"cohen_kappa", "krippendorff_alpha_ordinal", "human_ceiling_difference"} <= set(
+        results["statistic"]
+    )
+    assert "It left out what needs each rating" in (out / "report.md").read_text("utf-8")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("least", "status"), [("0.2", 0), ("0.99", 1)])
+def test_the_gate_opens_or_not(
+    run: Run, many_files: Path, engine: str, least: str, status: int
+) -> None:
+    rule = ("--grader", "g1", "--require", f"weighted_kappa_quadratic.low > {least}")
+    assert run("gate", many_files, *OPTIONS, *rule, "--engine", engine).returncode == status

@@ -7,8 +7,6 @@ from __future__ import annotations
 import inspect
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
@@ -29,6 +27,7 @@ from evenhand.study import open_study
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
 from evenhand.study.settings.study_toml import change_config
 from harness.judged_study import judged_study, tune_and_exclude
+from tests.commands import python
 
 
 @pytest.fixture(scope="module")
@@ -244,17 +243,14 @@ def test_bad_tables_are_one_sentence(
 @pytest.mark.parametrize(
     ("change", "options", "says"),
     [
-        (
-            {"rater_kind": None, "rater_id": lambda t: "r" + t["rater_id"].str[0]},
-            {},
-            r"no column 'rater_kind'; say who the raters are with human=",
-        ),
+        ({"rater_kind": None, "rater_id": lambda t: "r" + t["rater_id"].str[0]}, {},
+         r"no column 'rater_kind'; say who the raters are with human="),
         ({}, {"human": ["ann", "dan"]}, "has no rater 'dan'; it has ann, ben, cem, gpt"),
         ({}, {"human": ["ann", "gpt"]}, "human= names 'gpt', whose rater_kind is 'model'"),
         ({"rater_kind": "Human"}, {}, "rater_kind is 'Human'"),
         ({"label": None}, {}, "the column 'label' is missing"),
     ],
-)
+)  # fmt: skip
 def test_bad_long_tables_are_one_sentence(
     file: Path, change: dict[str, Any], options: Any, says: str
 ) -> None:
@@ -441,8 +437,7 @@ def test_the_public_names() -> None:
 
 def test_importing_it_loads_nothing_heavy() -> None:
     code = "import sys, evenhand as eh; eh.InputError, eh.__version__, dir(eh); print(*sys.modules)"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = {name.partition(".")[0] for name in run.stdout.split()}
+    loaded = {name.partition(".")[0] for name in python("-c", code, check=True).stdout.split()}
     assert not loaded & {"numpy", "pandas", "pydantic", "rich", "sqlalchemy", "jinja2", "argparse"}
 
 
@@ -589,6 +584,5 @@ except eh.InputError as error:
 
 @pytest.mark.slow
 def test_a_library_that_is_not_installed_is_named(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", WITHOUT_STUDIES]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = python("-c", WITHOUT_STUDIES, cwd=tmp_path)
     assert "sqlalchemy is not installed here; write `pip install 'evenhand[study]'`" in done.stdout

@@ -184,13 +184,12 @@ def test_an_error_comes_back_as_it_was_or_with_its_traceback() -> None:
 
 
 def test_what_lies_in_the_working_folder_is_nobodys_module(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("analysis", "signal", "statistics", "study"):
-        (tmp_path / f"{name}.py").write_text("raise SystemExit('somebody else's')\n", "utf-8")
-    monkeypatch.chdir(tmp_path)
+        (here / f"{name}.py").write_text("raise SystemExit('somebody else's')\n", "utf-8")
     monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
-    assert apart(os.getcwd) == str(tmp_path)
+    assert apart(os.getcwd) == str(here)
     assert "PYTHONSAFEPATH" not in os.environ  # what else this program starts is its own affair
 
 

@@ -99,7 +99,7 @@ def test_what_a_fallback_answers_has_no_probabilities_and_is_counted(
     server.script = script
     study = marked_study(pairs=3, name="fallback")
     grader = f"openai:grader@{litellm}/v1"
-    (summary,) = grade(study, [grader], method="logprobs", wait_scale=0.001).graders
+    (summary,) = grade(study, [grader], method="logprobs").graders
     assert (summary.scored, summary.without_probabilities) == (6, 1)
     server.script = answer
     assert grade(study, [grader], retry_unscored=True).graders[0].planned == 1

@@ -22,6 +22,8 @@ from harness.ports import free_port
 from harness.studies import MarkedStudy
 from tests.graders.grading import grade
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="session")
 def aimock_command() -> list[str]:
@@ -70,7 +72,6 @@ def aimock(tmp_path: Path, aimock_command: list[str]) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
 
 
-@pytest.mark.slow
 def test_openai_chat(
     aimock: str, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -81,7 +82,6 @@ def test_openai_chat(
     assert set(study.ratings()["label"]) == {"2"}
 
 
-@pytest.mark.slow
 def test_openai_batches(
     aimock: str, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,7 +94,6 @@ def test_openai_batches(
     assert (summary.scored, summary.graders[0].unscored) == (2, {"unparseable": 8})
 
 
-@pytest.mark.slow
 def test_claude_messages(
     aimock: str, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,7 +102,6 @@ def test_claude_messages(
     assert grade(marked_study(pairs=5), ["anthropic:claude-opus-5"]).scored == 10
 
 
-@pytest.mark.slow
 def test_claude_batches(
     tmp_path: Path, mock_ai_api: Path, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
