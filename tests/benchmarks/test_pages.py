@@ -106,9 +106,7 @@ PAGES = {
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", PAGES)
-def test_a_benchmark_writes_its_page(
-    name: str, page_of: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_benchmark_writes_its_page(name: str, page_of: Callable[[str], str], monkeypatch) -> None:
     for what, value in PAGES[name].cut.items():
         monkeypatch.setattr(import_module(f"benchmarks.{name}"), what, value)
     page = page_of(name)
@@ -164,7 +162,7 @@ def test_the_benchmark_of_many_annotators_writes_its_page(page_of: Callable[[str
 
 @pytest.mark.thorough
 def test_the_page_has_a_line_for_each_bound_and_each_stage(
-    page_of: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+    page_of: Callable[[str], str], monkeypatch
 ) -> None:
     case = replace(instant.cases()[1], humans=2, graders=1)
     monkeypatch.setattr(instant, "cases", lambda: [case, case])
@@ -193,7 +191,7 @@ def test_time_within_another_stage_is_counted_once() -> None:
 
 
 @pytest.mark.thorough
-def test_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scale(tmp_path: Path, monkeypatch) -> None:
     assert scale.write_ratings(tmp_path, 1_000, file_rows=150) == 50
     run = scale.measure(tmp_path, 1_000, 50)
     assert run.seconds > 0 < run.megabytes

@@ -11,9 +11,7 @@ from benchmarks import report
 
 @pytest.mark.thorough
 @pytest.mark.browser
-def test_the_report_benchmark_measures_pages(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_report_benchmark_measures_pages(tmp_path: Path, monkeypatch) -> None:
     rows = [
         f"{unit},{rater},human,{(unit + len(rater)) % 3}"
         for unit in range(20)

@@ -295,9 +295,7 @@ def test_the_true_rates_are_those_of_the_studies(population: str, rate: float) -
 
 
 @pytest.mark.thorough
-def test_the_drift_benchmark_writes_its_page(
-    page_of: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_drift_benchmark_writes_its_page(page_of: Callable[[str], str], monkeypatch) -> None:
     kinds = {(each.kind, each.sign): each for each in drift.CELLS if each.pairs == 50}
     monkeypatch.setattr(drift, "CELLS", tuple(kinds.values()))
     page = page_of("drift")
@@ -360,7 +358,7 @@ def test_on_real_votes_a_gain_is_smaller_on_the_labels_kept_for_the_proof(
 @pytest.mark.parametrize("design", parts.DESIGNS)
 @pytest.mark.parametrize("rate", parts.RATES)
 def test_the_true_rates_are_those_of_the_studies_of_parts(
-    rate: float, design: str, monkeypatch: pytest.MonkeyPatch
+    rate: float, design: str, monkeypatch
 ) -> None:
     large = parts.DESIGNS[design]._replace(rest=20_000)
     monkeypatch.setitem(parts.DESIGNS, design, large)
@@ -407,9 +405,7 @@ def test_studies_are_simulated_as_they_are_said_to_be() -> None:
 
 
 @pytest.mark.parametrize("cell", [rewording.CELLS[0], rewording.CELLS[-1]])
-def test_people_agree_as_the_cell_says(
-    cell: rewording.Cell, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_people_agree_as_the_cell_says(cell: rewording.Cell, monkeypatch) -> None:
     monkeypatch.setattr(rewording, "MANY", 20_000)
     share = rewording.share_for(rewording.plain(cell), 0.6)
     given = rewording.codes(cell, share, 8000, np.zeros(3), np.random.default_rng(3))

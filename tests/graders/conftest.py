@@ -33,14 +33,14 @@ def one_certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _environment(monkeypatch: pytest.MonkeyPatch, one_certificate: Path) -> None:
+def _environment(monkeypatch, one_certificate: Path) -> None:
     for name in KEY_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("SSL_CERT_FILE", str(one_certificate))
 
 
 @pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+def bench(tmp_path: Path, monkeypatch) -> Iterator[Bench]:
     bench = Bench(tmp_path, monkeypatch)
     yield bench
     bench.close()

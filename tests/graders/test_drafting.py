@@ -29,7 +29,7 @@ def study(bench: Bench, tmp_path: Path) -> Study:
 
 
 def test_a_model_writes_the_guidelines_and_nothing_else(
-    study: Study, bench: Bench, tmp_path: Path, capsys: pytest.CaptureFixture
+    study: Study, bench: Bench, tmp_path: Path, capsys
 ) -> None:
     out, again = tmp_path / "kind-2.toml", tmp_path / "again.toml"
     asked = ["rubric", "suggest", str(study.folder), "--proposer", bench.openai]

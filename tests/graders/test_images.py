@@ -67,7 +67,7 @@ def test_the_same_image_goes_to_either_provider(bench: Bench, pictured: Study) -
 
 
 def test_who_takes_no_images_is_refused_before_anything_is_sent(
-    bench: Bench, pictured: Study, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, pictured: Study, monkeypatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-key-of-nobody")
     for grader in ("baseline:lexical", "openai:gpt-3.5-turbo"):
@@ -76,9 +76,7 @@ def test_who_takes_no_images_is_refused_before_anything_is_sent(
     assert bench.calls == []
 
 
-def test_an_image_is_priced_as_one_and_not_by_its_bytes(
-    pictured: Study, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_image_is_priced_as_one_and_not_by_its_bytes(pictured: Study, monkeypatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-test-key-of-nobody")
     (costs,) = forecast(pictured, ["anthropic:claude-opus-4-5"], GradingOptions())
     assert costs.cost is not None

@@ -322,7 +322,7 @@ def test_a_run_that_is_killed_finds_the_same(bench: Bench, tmp_path: Path, kills
 
 
 def test_a_dry_run_asks_and_writes_nothing(
-    study: Study, bench: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    study: Study, bench: Bench, tmp_path: Path, capsys
 ) -> None:
     asked = options(bench, candidates(tmp_path / "c"))
     forecast = forecast_improving(study, asked)
@@ -746,7 +746,7 @@ def test_an_export_says_where_grades_do_not_count(
 
 
 def test_what_may_be_learned_from_is_written_and_nothing_is_asked(
-    study: Study, bench: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    study: Study, bench: Bench, tmp_path: Path, capsys
 ) -> None:
     grade(study, [bench.openai], GradingOptions(method="label", rubrics=["kind"]), FAST)
     bench.calls.clear()

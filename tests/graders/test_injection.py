@@ -150,7 +150,7 @@ def test_every_attack_says_where_it_comes_from() -> None:
     assert all(each.source for each in suite().attacks)
 
 
-def test_other_texts_or_another_prompt_are_another_suite(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_texts_or_another_prompt_are_another_suite(monkeypatch) -> None:
     before = suite().version
     for name, value in (("PROMPT_VERSION", "next"), ("_FACTS", "Another fact. ")):
         monkeypatch.setattr(injection, name, value)
@@ -295,9 +295,7 @@ def test_pairs_are_attacked_from_either_side(bench: Bench) -> None:
 
 
 @pytest.mark.slow
-def test_a_server_that_obeys_chat_tokens_gets_none(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_obeys_chat_tokens_gets_none(bench: Bench, monkeypatch) -> None:
     bench.script = obeys_template
     study = bench.study(pairs=1, name="neutralised")
     audit_injection(study, AuditOptions(bench.claude, units=1), limits=FAST)
@@ -396,7 +394,7 @@ class Killed(BaseException):
 @pytest.mark.slow
 @pytest.mark.parametrize("part", [1, 2])
 def test_an_audit_goes_by_batches_and_survives_a_kill(
-    grader: str, part: int, bench: Bench, monkeypatch: pytest.MonkeyPatch, run: Run
+    grader: str, part: int, bench: Bench, monkeypatch, run: Run
 ) -> None:
     bench.script = obeys_flattery
     study, grader = bench.study(pairs=2), grader
@@ -423,7 +421,7 @@ def test_an_audit_goes_by_batches_and_survives_a_kill(
     assert len(stored(study, grades)) == 4
 
 
-def test_an_audits_batches_can_be_ended(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_audits_batches_can_be_ended(bench: Bench, monkeypatch) -> None:
     async def dies(*_: Any) -> None:
         raise Killed
 

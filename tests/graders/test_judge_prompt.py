@@ -116,7 +116,7 @@ def test_an_answer_elsewhere_is_none(place: str, reply: str, label: str | None) 
 
 
 def test_a_pattern_that_comes_to_no_end_costs_one_reply_its_label_and_not_the_run(
-    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, tmp_path: Path, monkeypatch
 ) -> None:
     """`re` takes some 10 seconds for 40 letters and 1.6 times as long for each more."""
     endless = "a" * 40

@@ -129,9 +129,7 @@ def test_a_model_without_a_price_is_refused_only_under_a_budget(bench: Bench) ->
     assert grade(study, [bench.claude]).scored == 2
 
 
-def test_a_forecast_needs_no_key_and_no_network(
-    marked_study: MarkedStudy, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_forecast_needs_no_key_and_no_network(marked_study: MarkedStudy, capsys) -> None:
     study = marked_study(pairs=5)
     specs = [PRICED, "openai:gpt-5", "openai:m@http://127.0.0.1:9/v1", "baseline:lexical"]
     first, second, third, last = forecast(study, specs, GradingOptions())

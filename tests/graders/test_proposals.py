@@ -52,7 +52,7 @@ ATTACK = re.compile(r"surely see that the answer is (\w+)\.")
 
 
 @pytest.fixture
-def gepa(monkeypatch: pytest.MonkeyPatch) -> None:
+def gepa(monkeypatch) -> None:
     monkeypatch.syspath_prepend(str(installed("gepa-0.1.4", pip_command("gepa==0.1.4"))))
 
 
@@ -97,7 +97,7 @@ def proposals(bench: Bench) -> list[Call]:
 
 
 def test_what_gepa_keeps_is_tried_proved_and_told(
-    gepa: None, study: Study, bench: Bench, capsys: pytest.CaptureFixture[str]
+    gepa: None, study: Study, bench: Bench, capsys
 ) -> None:
     asked = options(bench, 4)
     forecast = forecast_improving(study, asked)
@@ -314,7 +314,7 @@ def test_nothing_is_proposed_where_grader_and_people_agree(
 
 
 def test_what_cannot_be_proposed_is_refused_before_anything_is_asked(
-    gepa: None, study: Study, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    gepa: None, study: Study, bench: Bench, monkeypatch
 ) -> None:
     other = bench.openai.replace("test-model", "other-model")
     for asked, limits, why in (

@@ -87,9 +87,7 @@ def keys_sent(bench: Bench) -> set[str]:
 # Whose name a grade stands under
 
 
-def test_at_its_providers_own_address_a_grader_keeps_its_plain_name(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_at_its_providers_own_address_a_grader_keeps_its_plain_name(monkeypatch) -> None:
     assert parse_spec("anthropic:m").text == "anthropic:m"
     assert parse_spec("gemini:m").text == "gemini:m"
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "https://api.anthropic.com/")
@@ -111,15 +109,13 @@ def test_at_its_providers_own_address_a_grader_keeps_its_plain_name(
     ],
 )  # fmt: skip
 def test_any_other_address_is_a_part_of_the_name(
-    monkeypatch: pytest.MonkeyPatch, variable: str, said: str, typed: str, named: str
+    monkeypatch, variable: str, said: str, typed: str, named: str
 ) -> None:
     monkeypatch.setenv(variable, said)
     assert parse_spec(typed).text == named
 
 
-def test_grades_at_everybodys_address_have_the_keys_that_they_had(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_grades_at_everybodys_address_have_the_keys_that_they_had(monkeypatch) -> None:
     """The address is a part of a grade's key, to the letter."""
     for name in ("ANTHROPIC", "OPENAI"):
         monkeypatch.setenv(f"{name}_API_KEY", HOST_KEY)
@@ -135,7 +131,7 @@ def test_grades_at_everybodys_address_have_the_keys_that_they_had(
     }
 
 
-def test_what_a_mock_says_is_not_claudes(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_mock_says_is_not_claudes(bench: Bench, monkeypatch) -> None:
     study = bench.study(pairs=1)
     assert grade(study, ["anthropic:claude-test"]).scored == 2
     assert {row["rater_id"] for row in rows(study)} == {bench.claude}
@@ -146,9 +142,7 @@ def test_what_a_mock_says_is_not_claudes(bench: Bench, monkeypatch: pytest.Monke
     assert (real.rater_id, real.already, real.new) == ("anthropic:claude-test", 0, 2)
 
 
-def test_the_address_of_the_environment_must_be_one_and_is_not_repeated(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_address_of_the_environment_must_be_one_and_is_not_repeated(monkeypatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "https://lab:SECRET@gw.example/v1?key=SECRET")
     with pytest.raises(InputError, match="OPENAI_BASE_URL") as caught:
         parse_spec("openai:m")
@@ -163,7 +157,7 @@ def test_no_two_hosts_share_a_variable() -> None:
     assert len({key_variable(f"https://{host}/v1") for host in hosts}) == len(hosts)
 
 
-def test_openais_key_stays_with_openai(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_openais_key_stays_with_openai(bench: Bench, monkeypatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", OTHER_KEY)
     monkeypatch.setenv("OPENAI_ORG_ID", OTHER_KEY)
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", f"x-secret: {OTHER_KEY}")
@@ -175,7 +169,7 @@ def test_openais_key_stays_with_openai(bench: Bench, monkeypatch: pytest.MonkeyP
     assert not [call for call in bench.calls if OTHER_KEY in repr(call.headers)]
 
 
-def test_anthropics_key_stays_with_anthropic(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_anthropics_key_stays_with_anthropic(bench: Bench, monkeypatch) -> None:
     monkeypatch.delenv("ANTHROPIC_BASE_URL")
     monkeypatch.setenv("ANTHROPIC_API_KEY", OTHER_KEY)
     monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", OTHER_KEY)
@@ -185,7 +179,7 @@ def test_anthropics_key_stays_with_anthropic(bench: Bench, monkeypatch: pytest.M
 
 
 def test_a_server_that_wants_a_key_is_answered_with_the_variable_to_set(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, monkeypatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", OTHER_KEY)
     bench.script = lambda call: Reply(401, {"error": {"message": "no key"}})
@@ -193,7 +187,7 @@ def test_a_server_that_wants_a_key_is_answered_with_the_variable_to_set(
     assert f"set {key_variable(bench.root)}" in sentence
 
 
-def test_no_redirect_is_followed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_redirect_is_followed(bench: Bench, monkeypatch) -> None:
     other = ProtocolServer()
     monkeypatch.setenv("ANTHROPIC_API_KEY", HOST_KEY)
     monkeypatch.setenv("ANTHROPIC_BASE_URL", bench.root)
@@ -214,7 +208,7 @@ def test_no_redirect_is_followed(bench: Bench, monkeypatch: pytest.MonkeyPatch) 
 # What study.toml names
 
 
-def test_a_provider_of_the_studys_own(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_provider_of_the_studys_own(bench: Bench, monkeypatch) -> None:
     study = with_settings(
         bench.study(pairs=1),
         f"""
@@ -246,9 +240,7 @@ x-team = "team ${{EVENHAND_TEAM_TOKEN}}"
     assert HOST_KEY not in kept
 
 
-def test_a_provider_of_the_studys_own_that_speaks_as_claude_does(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_provider_of_the_studys_own_that_speaks_as_claude_does(bench: Bench, monkeypatch) -> None:
     own = (
         f'[providers.lab]\nbase_url = "{bench.root}"\n'
         'key_env = "EVENHAND_LAB_SECRET"\nspeaks = "messages"\n'
@@ -267,9 +259,7 @@ def echoing(call: Call) -> Reply:
     return Reply(200, reply.body | {"model": secrets, "system_fingerprint": secrets})
 
 
-def test_a_table_key_does_not_follow_to_an_address_of_the_study(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_key_does_not_follow_to_an_address_of_the_study(bench: Bench, monkeypatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", OTHER_KEY)
     study = with_settings(
         bench.study(pairs=1), f'[providers.openai]\nbase_url = "{bench.root}/v1"\n'

@@ -71,11 +71,7 @@ TEAM = "team-token-MARKED0KEY-0123456789"
 
 @pytest.fixture(params=["anthropic", "openai", "lab"])
 def leaks(
-    request: pytest.FixtureRequest,
-    bench: Bench,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    capfd: pytest.CaptureFixture[str],
+    request: pytest.FixtureRequest, bench: Bench, monkeypatch, caplog, capfd
 ) -> Callable[..., list[str]]:
     """Grades a study with the marked key; gives the forms of it that were kept, logged or shown."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
@@ -137,18 +133,14 @@ def test_the_search_would_find_a_key(marked_study: MarkedStudy) -> None:
     assert MARK in _files(study.folder)
 
 
-def test_a_key_is_not_taken_for_a_model(
-    marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_is_not_taken_for_a_model(marked_study: MarkedStudy, monkeypatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "token-MARKED0KEY")
     with pytest.raises(InputError) as caught:
         grade(marked_study(), ["openai:token-MARKED0KEY"])
     assert MARK not in str(caught.value)
 
 
-def test_a_key_with_a_line_break_is_cut_and_a_broken_one_named_but_not_shown(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_key_with_a_line_break_is_cut_and_a_broken_one_named_but_not_shown(monkeypatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", f"{KEY}\n")
     assert key_from_environment("OPENAI_API_KEY") == KEY
     monkeypatch.setenv("OPENAI_API_KEY", "  ")
@@ -163,7 +155,7 @@ def test_a_short_placeholder_does_not_tear_holes_into_words() -> None:
     assert Scrubber(["none"]).text("none of the options") == "none of the options"
 
 
-def test_custom_headers_are_secrets_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_custom_headers_are_secrets_too(monkeypatch) -> None:
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", f"x-gateway: {MARK}-1\nx-other: v")
     tree = {"a": [f"see {MARK}-1", 1, None], f"{MARK}-1": {"b": True}}
     assert MARK not in json.dumps(Scrubber.from_environment().tree(tree))

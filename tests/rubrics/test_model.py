@@ -252,9 +252,7 @@ def test_a_template_is_held_to_its_options_and_the_text_that_people_read() -> No
     assert "option B" in found[1]
 
 
-def test_check_says_what_will_be_sent(
-    tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_check_says_what_will_be_sent(tmp_path: Path, run: Run, capsys) -> None:
     said = " ".join(run.ok("rubric", "check", "refusal").split())
     assert said.startswith("refusal (hash fc84998dc4579b44): response, ordinal, options 1, 2, 3")
     assert "Filled in: prompt, response." in said
@@ -278,9 +276,7 @@ def test_check_names_every_fault_and_ends_in_2(tmp_path: Path, run: Run) -> None
     assert "there is no rubric" in run.refused("rubric", "check", tmp_path / "none.toml")
 
 
-def test_check_warns_of_a_key_that_begins_another(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_check_warns_of_a_key_that_begins_another(tmp_path: Path, capsys) -> None:
     path = tmp_path / "ten.toml"
     text = dump_rubric(load_rubric("refusal"))
     path.write_text(text.replace('key = "5"', 'key = "10"').replace('"5"]', '"10"]'))

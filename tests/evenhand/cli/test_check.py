@@ -73,9 +73,7 @@ def test_newsroom_against_two_libraries(
 
 
 @pytest.mark.slow
-def test_dices_with_its_124_raters_is_pooled(
-    shared_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_dices_with_its_124_raters_is_pooled(shared_data: Path, tmp_path: Path, capsys) -> None:
     import krippendorff
 
     file = shared_data / "real" / "dices350.csv"

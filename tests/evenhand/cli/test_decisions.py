@@ -135,9 +135,7 @@ def test_select_knows_what_a_study_has_paid(run: Run, tmp_path: Path, make_study
 
 
 @pytest.mark.slow
-def test_plan_without_and_with_a_pilot(
-    run: Run, ratings: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_plan_without_and_with_a_pilot(run: Run, ratings: Path, monkeypatch) -> None:
     """Panels of few people only: docs/concepts.md has commands that simulate larger ones."""
     monkeypatch.setattr(planning, "PEOPLE", (3,))
     said = run.ok("plan", "--agreement", "0.85", "--prevalence", "0.5")
@@ -178,7 +176,7 @@ def test_plan_without_and_with_a_pilot(
 
 
 @pytest.mark.slow
-def test_plan_counts_people_who_differ(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plan_counts_people_who_differ(run: Run, monkeypatch) -> None:
     monkeypatch.setattr(planning, "SIZES", (50, 200))
     monkeypatch.setattr(planning, "PEOPLE", (3, 4))
     said = " ".join(
@@ -192,7 +190,7 @@ def test_plan_counts_people_who_differ(run: Run, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.slow
-def test_plan_on_a_scale(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plan_on_a_scale(run: Run, monkeypatch) -> None:
     monkeypatch.setattr(planning, "SIZES", (50, 400))
     monkeypatch.setattr(planning, "PEOPLE", (3,))
     said = " ".join(run.ok("plan", "--scale", "0-10", "--mean", "7").split())

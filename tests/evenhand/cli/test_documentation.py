@@ -62,7 +62,7 @@ def workplace(here: Path) -> None:
 
 
 @pytest.fixture
-def providers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def providers(monkeypatch) -> Iterator[None]:
     """Both providers stand on loopback, spoken to by the real SDKs."""
     server = ProtocolServer()
     server.batches.looks = 0  # a batch has ended at the first look, which spares the wait
@@ -100,9 +100,7 @@ def _guide(page: Path) -> Any:
 
 @pytest.mark.parametrize("page", [_guide(page) for page in GUIDES])
 @pytest.mark.usefixtures("workplace", "providers")
-def test_every_command_runs(
-    page: Path, make_demo: Callable[[list[str]], int], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_command_runs(page: Path, make_demo: Callable[[list[str]], int], capsys) -> None:
     for name, text in HERE_DOCUMENT.findall(shell_blocks(page)):
         Path(name).write_text(text)
     shown = outputs(page)
@@ -126,9 +124,7 @@ def test_every_python_example_runs(page: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["label-a-file", "own-rubric", "people", "serving"])
-def test_settings_of_a_recipe_are_settings_of_a_study(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_settings_of_a_recipe_are_settings_of_a_study(name: str, monkeypatch) -> None:
     monkeypatch.setenv("EVENHAND_OIDC_SECRET", "a secret")
     page = (ROOT / "docs" / f"{name}.md").read_text("utf-8")
     for settings in re.findall(r"^```toml\n((?!\[\[unit]]).*?)^```", page, re.M | re.S):

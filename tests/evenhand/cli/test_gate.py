@@ -189,7 +189,7 @@ def test_wide_files_and_a_rubrics_file(run: Run, folder: Path, tmp_path: Path) -
     ids=repr,
 )
 def test_a_fault_within_is_no_verdict(
-    run: Run, monkeypatch: pytest.MonkeyPatch, fault: BaseException, code: int
+    run: Run, monkeypatch, fault: BaseException, code: int
 ) -> None:
     def broken(*_words: object, **_more: object) -> None:
         raise fault

@@ -20,7 +20,7 @@ GRADER = "anthropic:claude-opus-5"
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[ProtocolServer]:
+def server(monkeypatch, tmp_path: Path) -> Iterator[ProtocolServer]:
     """The provider on loopback; temporary folders are made in an empty one of the test's own."""
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))

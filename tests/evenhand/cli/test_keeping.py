@@ -137,7 +137,7 @@ def noted(folder: Path) -> list[tuple[str, str, str]]:
 
 @pytest.mark.slow
 def test_every_verb_that_changes_or_takes_out_is_noted(
-    folder: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+    folder: Path, tmp_path: Path, run: Run, monkeypatch
 ) -> None:
     monkeypatch.setenv("EVENHAND_PASSWORD", "correct horse battery staple")
     with open_study(folder) as study:
@@ -217,9 +217,7 @@ def test_every_verb_that_changes_or_takes_out_is_noted(
     assert set(verbs(build_parser())) == known
 
 
-def test_whoever_runs_it_is_named_by_the_system_and_not_by_the_environment(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_whoever_runs_it_is_named_by_the_system_and_not_by_the_environment(monkeypatch) -> None:
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.setenv(name, "somebody else")
     assert operator() == f"command line, {pwd.getpwuid(os.getuid()).pw_name}"

@@ -122,9 +122,7 @@ def raising(error: BaseException) -> int:
         (KeyboardInterrupt(), 130, "stopped; what was collected is kept\n"),
     ],
 )  # fmt: skip
-def test_an_error_becomes_one_sentence(
-    error: BaseException, code: int, says: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_error_becomes_one_sentence(error: BaseException, code: int, says: str, capsys) -> None:
     assert raising(error) == code
     said = capsys.readouterr().err
     assert said.startswith(says)
@@ -140,9 +138,7 @@ def test_an_error_becomes_one_sentence(
         MemoryError(),
     ],
 )
-def test_a_crash_does_not_read_as_not_met(
-    error: Exception, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_crash_does_not_read_as_not_met(error: Exception, capsys) -> None:
     assert raising(error) == 2
     said = capsys.readouterr().err
     assert said.startswith("Traceback")

@@ -74,7 +74,7 @@ def test_a_folder_that_cannot_be_made_is_told_before_the_work(
 
 
 def test_without_a_browser_there_is_a_sentence_before_the_work(
-    run: Run, study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, study: Path, tmp_path: Path, monkeypatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "there is no Chromium or Chrome to print with; install one" in run.refused(

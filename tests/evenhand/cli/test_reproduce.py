@@ -70,7 +70,7 @@ class Again(ProtocolServer):
 
 
 @pytest.fixture
-def again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Again]:
+def again(tmp_path: Path, monkeypatch) -> Iterator[Again]:
     again = Again(tmp_path)
     for provider, address in (("ANTHROPIC", again.root), ("OPENAI", f"{again.root}/v1")):
         monkeypatch.setenv(f"{provider}_API_KEY", "key-for-loopback")
@@ -150,9 +150,7 @@ def test_it_asks_before_anything_is_sent(again: Again, run: Run, monkeypatch) ->
 
 
 @pytest.mark.slow
-def test_one_budget_holds_over_all_steps_and_runs(
-    again: Again, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_budget_holds_over_all_steps_and_runs(again: Again, capsys) -> None:
     pairs, folder = again.pairs(4), again.study
     assert main(["new", str(folder), "--pairs", str(pairs)]) == 0
     names = [*again.subjects(2), *again.graders]
@@ -214,9 +212,7 @@ def eval_set(shared_data: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_the_published_set_is_planned(
-    again: Again, shared_data: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_published_set_is_planned(again: Again, shared_data: Path, capsys) -> None:
     words = ["reproduce", "even-handedness", str(again.study), "--scope", "all"]
     words += ["--pairs", str(eval_set(shared_data)), "--dry-run"]
     for subject in again.subjects(5):
@@ -282,7 +278,7 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(
 
 
 def test_missing_columns_and_keys_are_said_before_anything_is_sent(
-    again: Again, run: Run, monkeypatch: pytest.MonkeyPatch
+    again: Again, run: Run, monkeypatch
 ) -> None:
     bad = again.place / "bad.csv"
     bad.write_text("prompt_a,topic\nx,y\n", "utf-8")
@@ -296,7 +292,7 @@ def test_missing_columns_and_keys_are_said_before_anything_is_sent(
 
 
 def test_subjects_asked_elsewhere_must_have_answered_the_same_prompts(
-    again: Again, run: Run, capsys: pytest.CaptureFixture[str]
+    again: Again, run: Run, capsys
 ) -> None:
     pairs, folder = again.pairs(4), again.study
     file = write_responses(again.place / "responses.jsonl", 4, ("s1", "s2"))
@@ -406,7 +402,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("lines", HOSTILE.values(), ids=HOSTILE)
 def test_answers_that_are_no_list_of_six_paraphrases_are_asked_for_again_in_the_run(
-    again: Again, lines: list[str], capsys: pytest.CaptureFixture[str]
+    again: Again, lines: list[str], capsys
 ) -> None:
     words = _stance_command(again, again.study, _propositions(again.place / "a.csv", TAXES))
     asked: list[Call] = []
@@ -469,7 +465,7 @@ def _settings(again: Again, path: Path, *, prices: str) -> Path:
 
 @pytest.mark.parametrize("source", ["stance", "even-handedness"])
 def test_own_providers_and_prices_are_named_before_there_is_a_study(
-    again: Again, run: Run, monkeypatch: pytest.MonkeyPatch, source: str
+    again: Again, run: Run, monkeypatch, source: str
 ) -> None:
     monkeypatch.setenv("EVENHAND_HOUSE_KEY", "a-key-of-the-house")
     again.script = _stances
@@ -587,7 +583,7 @@ def test_killed_while_a_batch_is_under_way_the_same_command_collects_it(again: A
 
 
 def test_a_grader_without_batches_is_refused_before_anything_is_sent(
-    again: Again, run: Run, monkeypatch: pytest.MonkeyPatch
+    again: Again, run: Run, monkeypatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_FOUNDRY_API_KEY", "key-for-loopback")
     monkeypatch.setenv("ANTHROPIC_FOUNDRY_BASE_URL", again.root)
@@ -672,9 +668,7 @@ def test_paraphrases_of_other_propositions_or_knownare_refused(again: Again, run
     assert not folder.exists()
 
 
-def test_why_the_paraphraser_stopped_is_said(
-    again: Again, run: Run, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_why_the_paraphraser_stopped_is_said(again: Again, run: Run, capsys) -> None:
     again.script = lambda call: error(401)
     words = _stance_command(again, again.study, _propositions(again.place / "a.csv", TAXES))
     assert "was refused" in run.refused(*words)
@@ -731,9 +725,7 @@ def test_a_file_of_responses_is_taken_in_later_too(again: Again, run: Run) -> No
     assert "already has another response" in run.refused(*words, "--responses", file)
 
 
-def test_a_subject_that_fails_for_good_holds_up_nobody_else(
-    again: Again, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_subject_that_fails_for_good_holds_up_nobody_else(again: Again, capsys) -> None:
     pairs, folder = again.pairs(3), again.study
 
     again.script = lambda call: error(404) if call.body["model"] == "subject-2" else said_by(call)

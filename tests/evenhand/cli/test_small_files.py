@@ -99,7 +99,7 @@ REFUSED = {
 
 
 @pytest.fixture
-def check(run: Run, shared_data: Path, monkeypatch: pytest.MonkeyPatch):
+def check(run: Run, shared_data: Path, monkeypatch):
     """check(file, options): what evenhand says of a shared file."""
     monkeypatch.chdir(shared_data / "reading")
 

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 @pytest.mark.slow
 def test_the_published_set_becomes_a_study_in_proportion(
-    shared_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    shared_data: Path, tmp_path: Path, capsys
 ) -> None:
     source = shared_data / "eval_set.csv"
     for name in ("one", "two"):

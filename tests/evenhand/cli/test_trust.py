@@ -70,7 +70,7 @@ def stranger() -> Iterator[Listener]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch) -> Path:
     """A study, on a machine with secrets, whose operator has not trusted anything."""
     for name in TAKEN:
         monkeypatch.setenv(name, SECRET)

@@ -87,7 +87,7 @@ def spent() -> float:
 
 
 @pytest.mark.slow
-def test_it_opens_the_report_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_opens_the_report_soon(tmp_path: Path, monkeypatch) -> None:
     """With a browser that writes down what it opens. By the processors' time, beside that of
     loading pandas and scipy, since the machine may be busy (benchmarks/first_minute.py).
     """

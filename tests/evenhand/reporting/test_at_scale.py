@@ -111,9 +111,7 @@ def test_a_worker_that_is_killed_costs_time_and_no_result(folder: Path, engine: 
 
 
 @pytest.mark.slow
-def test_a_piece_that_a_worker_cannot_hold_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_piece_that_a_worker_cannot_hold_is_refused(tmp_path: Path, monkeypatch) -> None:
     """Each batch fits, but a worker holds all of them."""
     monkeypatch.setattr(limits, "MOST_DECODED", 10_000_000)
     table = pa.table({"unit_id": ["u"] * 500_000, "label": ["y" * 30] * 500_000})

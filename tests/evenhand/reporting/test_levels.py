@@ -70,7 +70,7 @@ DOORS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("door", DOORS)
 def test_every_verb_reads_them_as_ordered_and_says_so(
-    folder: Path, capsys: pytest.CaptureFixture[str], engine: str, door: str
+    folder: Path, capsys, engine: str, door: str
 ) -> None:
     assert main(DOORS[door].format(engine=engine).split()) in (0, 1, 3)
     assert SAID in " ".join(capsys.readouterr().out.split())
@@ -81,9 +81,7 @@ def test_every_verb_reads_them_as_ordered_and_says_so(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("door", DOORS)
-def test_a_declared_level_is_taken(
-    folder: Path, capsys: pytest.CaptureFixture[str], engine: str, door: str
-) -> None:
+def test_a_declared_level_is_taken(folder: Path, capsys, engine: str, door: str) -> None:
     assert main([*DOORS[door].format(engine=engine).split(), "--level", "nominal"]) in (0, 1, 3)
     said = capsys.readouterr().out
     assert "read as ordered" not in said

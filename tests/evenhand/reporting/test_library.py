@@ -145,12 +145,7 @@ def test_units_beside_the_ratings(labels: pd.DataFrame, file: Path, tmp_path: Pa
     ],
 )  # fmt: skip
 def test_real_labels(
-    shared_data: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    name: str,
-    options: list[str],
-    scale: dict[str, Any],
+    shared_data: Path, tmp_path: Path, capsys, name: str, options: list[str], scale: dict[str, Any]
 ) -> None:
     file = shared_data / "real" / f"{name}.csv"
     expected = of_the_command(file, tmp_path, *options, "--resamples", "20")
@@ -351,9 +346,7 @@ def test_a_notebook_shows_verdicts_panel_and_figure(labels: pd.DataFrame) -> Non
     assert re.findall(r":root", shown) == []
 
 
-def test_its_text_is_the_same_within_a_notebook(
-    labels: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_its_text_is_the_same_within_a_notebook(labels: pd.DataFrame, monkeypatch) -> None:
     found = eh.check(labels, human=PEOPLE, model="gpt", **SCALE)
     outside = str(found)
     shell = type("ZMQInteractiveShell", (), {})()

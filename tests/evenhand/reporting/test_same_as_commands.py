@@ -82,7 +82,7 @@ def forms(path: Path) -> list[Any]:
     return [path, str(path), pd.read_csv(path, keep_default_na=True)]
 
 
-def test_gate(ratings: Path, results: bytes, capsys: pytest.CaptureFixture[str], tmp_path) -> None:
+def test_gate(ratings: Path, results: bytes, capsys, tmp_path) -> None:
     for rule, code in ((None, 3), ("kappa > 0.99", 1), ("coverage >= 1", 0)):
         more = ["--require", rule] if rule else []
         words = ["gate", ratings, "--grader", "sure", *OPTIONS, *more]
@@ -121,9 +121,7 @@ def test_gate_cannot_tell(ratings: Path) -> None:
     assert (found.passed, found.exit_code, bool(found)) == (None, 3, False)
 
 
-def test_select(
-    ratings: Path, results: bytes, capsys: pytest.CaptureFixture[str], tmp_path
-) -> None:
+def test_select(ratings: Path, results: bytes, capsys, tmp_path) -> None:
     printed, _ = said(capsys, "select", ratings, *OPTIONS)
     for given in forms(ratings):
         found = eh.select(given, **SCALE)
@@ -139,9 +137,7 @@ def test_select(
         assert sentence in shown(found)
 
 
-def test_plan(
-    ratings: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_plan(ratings: Path, capsys, monkeypatch) -> None:
     monkeypatch.setattr(planning, "PEOPLE", (3, 4))
     monkeypatch.setattr(planning, "SIZES", (50, 200))
     printed, _ = said(capsys, "plan", "--agreement", "0.9", "--subjects", "2", "--margin", "0.2")
@@ -157,7 +153,7 @@ def test_plan(
     assert found.tables["components"]["share"].sum() == pytest.approx(1)
 
 
-def test_calibrate(study: Path, ratings: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_calibrate(study: Path, ratings: Path, capsys) -> None:
     printed, _ = said(capsys, "calibrate", study, "--rubric", "refusal", "--objective", "f1")
     for given in (study, eh.open_study(study)):
         found = eh.calibrate(given, rubric="refusal", objective="f1")
@@ -174,7 +170,7 @@ def test_calibrate(study: Path, ratings: Path, capsys: pytest.CaptureFixture[str
         eh.calibrate(study, rubric="x")
 
 
-def test_compare(ratings: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compare(ratings: Path, tmp_path: Path, capsys) -> None:
     file, now = tmp_path / "sure.json", tmp_path / "now.csv"
     said(capsys, "baseline", "save", ratings, "--grader", "sure", "--file", file, *OPTIONS)
     rows = pd.read_csv(ratings).query("rater_id == 'plain'")
@@ -198,9 +194,7 @@ def test_compare(ratings: Path, tmp_path: Path, capsys: pytest.CaptureFixture[st
         eh.compare(now, "plain", baseline=file)
 
 
-def test_a_study_is_read_as_the_command_reads_it(
-    study: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_study_is_read_as_the_command_reads_it(study: Path, capsys) -> None:
     printed, _ = said(capsys, "select", study, "--resamples", "100")
     assert f"{eh.select(study, resamples=100)}\n" == printed
     told, code = said(capsys, "gate", study, "--grader", "fine", "--rubric", "refusal", "--json")
@@ -232,9 +226,7 @@ ASKED: dict[str, Any] = {
 }
 
 
-def test_label_makes_the_study_of_the_command(
-    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_label_makes_the_study_of_the_command(here: Path, capsys, monkeypatch) -> None:
     serving = import_module("evenhand.annotate_app.serve")
     monkeypatch.setattr(serving, "serve", lambda folder, port, public_host: 0)  # it does not return
     ITEMS.to_csv("items.csv", index=False)

@@ -183,9 +183,7 @@ def test_an_error_comes_back_as_it_was_or_with_its_traceback() -> None:
         apart(os._exit, 1)
 
 
-def test_what_lies_in_the_working_folder_is_nobodys_module(
-    here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_lies_in_the_working_folder_is_nobodys_module(here: Path, monkeypatch) -> None:
     for name in ("analysis", "signal", "statistics", "study"):
         (here / f"{name}.py").write_text("raise SystemExit('somebody else's')\n", "utf-8")
     monkeypatch.delenv("PYTHONSAFEPATH", raising=False)

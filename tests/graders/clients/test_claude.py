@@ -154,7 +154,7 @@ CLOUDS = {
 
 
 @pytest.fixture(params=CLOUDS)
-def cloud(request: pytest.FixtureRequest, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> str:
+def cloud(request: pytest.FixtureRequest, bench: Bench, monkeypatch) -> str:
     """A cloud whose address and credentials the environment holds."""
     name: str = request.param
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
@@ -217,7 +217,7 @@ def test_a_cloud_has_no_batches(marked_study: MarkedStudy, cloud: str) -> None:
     indirect=["cloud"],
 )
 def test_what_a_cloud_lacks_is_named_before_anything_is_asked(
-    bench: Bench, cloud: str, monkeypatch: pytest.MonkeyPatch, gone: str, sentence: str
+    bench: Bench, cloud: str, monkeypatch, gone: str, sentence: str
 ) -> None:
     monkeypatch.delenv(gone)
     with pytest.raises(InputError, match=sentence):
@@ -227,7 +227,7 @@ def test_what_a_cloud_lacks_is_named_before_anything_is_asked(
 
 @pytest.mark.parametrize("cloud", ["bedrock", "vertex"], indirect=True)
 def test_credentials_that_are_no_token_need_the_clouds_own_library(
-    marked_study: MarkedStudy, cloud: str, monkeypatch: pytest.MonkeyPatch
+    marked_study: MarkedStudy, cloud: str, monkeypatch
 ) -> None:
     monkeypatch.delenv(CLOUDS[cloud][0])
     for library in ("boto3", "google.auth"):
@@ -237,9 +237,7 @@ def test_credentials_that_are_no_token_need_the_clouds_own_library(
 
 
 @pytest.mark.parametrize("cloud", ["bedrock"], indirect=True)
-def test_a_request_is_signed_with_aws_credentials(
-    bench: Bench, cloud: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_request_is_signed_with_aws_credentials(bench: Bench, cloud: str, monkeypatch) -> None:
     if find_spec("boto3") is None:
         monkeypatch.syspath_prepend(installed("boto3-1.43", pip_command("boto3==1.43.*")))
     monkeypatch.delenv("AWS_BEARER_TOKEN_BEDROCK")
@@ -252,7 +250,7 @@ def test_a_request_is_signed_with_aws_credentials(
 
 @pytest.mark.parametrize("cloud", ["vertex"], indirect=True)
 def test_credentials_that_cannot_be_had_stop_the_grader(
-    bench: Bench, cloud: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    bench: Bench, cloud: str, monkeypatch, tmp_path: Path
 ) -> None:
     if find_spec("google.auth") is None:
         monkeypatch.syspath_prepend(

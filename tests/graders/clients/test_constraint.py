@@ -175,7 +175,7 @@ def test_the_report_says_how_each_grader_was_asked(bench: Bench) -> None:
     ],
 )
 def test_figures_that_are_no_log_probabilities_refuse_the_server(
-    bench: Bench, capsys: pytest.CaptureFixture[str], figures: tuple[float, ...], fault: str
+    bench: Bench, capsys, figures: tuple[float, ...], fault: str
 ) -> None:
     """Point 2: all were clipped to 1, and each reply became A at a third each."""
 

@@ -446,7 +446,7 @@ def test_a_cached_reply_is_one_draw_and_is_said(bench: Bench, run: Run) -> None:
 @pytest.mark.parametrize("provider", ["", "openai", "vllm"])
 @pytest.mark.parametrize("litellm", [False, True])
 def test_caching_is_declined_where_that_exists(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, litellm: bool, provider: str
+    bench: Bench, monkeypatch, litellm: bool, provider: str
 ) -> None:
     """By whichever name a server is asked that is not OpenAI's own."""
     monkeypatch.setenv("OPENAI_API_KEY", "key-for-loopback")

@@ -72,9 +72,7 @@ def aimock(tmp_path: Path, aimock_command: list[str]) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
 
 
-def test_openai_chat(
-    aimock: str, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_openai_chat(aimock: str, marked_study: MarkedStudy, monkeypatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "key-for-loopback")
     study = marked_study(pairs=5)
     summary = grade(study, [f"openai:gpt-4o@{aimock}/v1"])
@@ -82,9 +80,7 @@ def test_openai_chat(
     assert set(study.ratings()["label"]) == {"2"}
 
 
-def test_openai_batches(
-    aimock: str, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_openai_batches(aimock: str, marked_study: MarkedStudy, monkeypatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "key-for-loopback")
     study = marked_study(pairs=5)
     summary = grade(study, [f"openai:gpt-4o@{aimock}/v1"], batch=True, wait_scale=0.005)
@@ -94,16 +90,14 @@ def test_openai_batches(
     assert (summary.scored, summary.graders[0].unscored) == (2, {"unparseable": 8})
 
 
-def test_claude_messages(
-    aimock: str, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_claude_messages(aimock: str, marked_study: MarkedStudy, monkeypatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "key-for-loopback")
     monkeypatch.setenv("ANTHROPIC_BASE_URL", aimock)
     assert grade(marked_study(pairs=5), ["anthropic:claude-opus-5"]).scored == 10
 
 
 def test_claude_batches(
-    tmp_path: Path, mock_ai_api: Path, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, mock_ai_api: Path, marked_study: MarkedStudy, monkeypatch
 ) -> None:
     port = free_port()
     monkeypatch.setenv("ANTHROPIC_API_KEY", "key-for-loopback")

@@ -20,9 +20,7 @@ from tests.graders.grading import grade, rows
 _CONNECTIONS = Path("/proc/net/tcp")
 
 
-def test_an_address_may_hold_credentials(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, grader: str
-) -> None:
+def test_an_address_may_hold_credentials(bench: Bench, monkeypatch, grader: str) -> None:
     bench.script = echoing
     address = bench.root.replace("://", "://lab:secret-of-the-lab@")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-key-of-nobody")
@@ -70,7 +68,7 @@ def test_connections_show_life_while_an_answer_is_awaited(bench: Bench) -> None:
     assert timers == {"02"}  # a keep-alive timer
 
 
-def test_a_socks_proxy_is_refused(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_socks_proxy_is_refused(bench: Bench, monkeypatch) -> None:
     monkeypatch.setenv("ALL_PROXY", "socks5://lab:secret@127.0.0.1:1")
     with pytest.raises(InputError, match="SOCKS proxy") as raised:
         grade(bench.study(pairs=1), [bench.openai])
@@ -79,9 +77,7 @@ def test_a_socks_proxy_is_refused(bench: Bench, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.slow
-def test_grades_that_a_failed_write_left_are_written_at_the_end(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_grades_that_a_failed_write_left_are_written_at_the_end(bench: Bench, monkeypatch) -> None:
     write, writes = Store.add_grades, []
 
     def fails_once(store: Store, attempts: object) -> None:

@@ -80,7 +80,7 @@ def listening(monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], Any]:
     return said, lambda done, total, label: said.append(label)
 
 
-def test_a_wait_for_a_busy_server_is_said(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wait_for_a_busy_server_is_said(bench: Bench, monkeypatch) -> None:
     words = "Slow down, please. \x1b[31m[red]" + "x" * 500
     busy = error(429, words, {"retry-after": "0.4"})
     bench.script = lambda call: busy if call.nth == 1 else answer(call)
@@ -96,7 +96,7 @@ def test_a_wait_for_a_busy_server_is_said(bench: Bench, monkeypatch: pytest.Monk
     assert bench.claude in said[said.index(waits[-1]) :]  # progress takes its place
 
 
-def test_a_slow_reply_is_said(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_reply_is_said(bench: Bench, monkeypatch) -> None:
     bench.script = lambda call: Reply(200, answer(call).body, delay=0.3)
     said, progress = listening(monkeypatch)
     grade(bench.study(pairs=1), [bench.claude], progress=progress)
@@ -258,7 +258,7 @@ def test_a_wrong_key(bench: Bench, refusal: Reply) -> None:
 
 
 def test_a_request_that_is_too_large_is_not_repeated_and_slows_nobody_down(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, monkeypatch
 ) -> None:
     large = error(
         429, "Request too large for m on tokens per min (TPM): Limit 30000, Requested 31538."

@@ -54,7 +54,7 @@ gate = partial(usual_gate, resamples=50)
 )
 @pytest.mark.parametrize(("grader", "code"), [("good", 0), ("bad", 1)])
 def test_without_a_rule_the_verdict_decides(
-    ratings: Path, capsys: pytest.CaptureFixture[str], rule: list[str], grader: str, code: int
+    ratings: Path, capsys, rule: list[str], grader: str, code: int
 ) -> None:
     assert main(["gate", str(ratings), "--grader", grader, *OPTIONS, *rule]) == code
     assert ("can replace a human rater" in capsys.readouterr().out) == (code == 0)
