@@ -69,11 +69,12 @@ OPTIONS = ["--categories", "low,mid,top", "--level", "ordinal"]
 
 def of_the_command(file: Path, out: Path, *options: str) -> pd.DataFrame:
     assert main(["check", str(file), *options, "--out", str(out)]) == 0
-    return pd.read_csv(
-        out / "results.csv",
-        keep_default_na=False,
-        na_values={"estimate": "", "low": "", "high": ""},
-    )
+    return results_in(out)
+
+
+def results_in(folder: Path) -> pd.DataFrame:
+    numbers = {"estimate": "", "low": "", "high": ""}
+    return pd.read_csv(folder / "results.csv", keep_default_na=False, na_values=numbers)
 
 
 def same(found: eh.Check, expected: pd.DataFrame) -> None:
@@ -404,14 +405,7 @@ def test_a_study_opened_in_python_is_that_of_the_report(tmp_path: Path) -> None:
     said = json.loads((tmp_path / "report" / "report.json").read_text("utf-8"))
     found = eh.check(eh.open_study(folder))
     assert found.verdicts == said["verdicts"]
-    same(
-        found,
-        pd.read_csv(
-            tmp_path / "report" / "results.csv",
-            keep_default_na=False,
-            na_values={"estimate": "", "low": "", "high": ""},
-        ),
-    )
+    same(found, results_in(tmp_path / "report"))
     with pytest.raises(eh.InputError, match="give only settings"):
         eh.check(dataset, categories=["A", "B"])
 

@@ -177,6 +177,12 @@ def test_many_rejections_in_a_row_stop_the_grader_and_condemn_no_unit(bench: Ben
     assert grade(study, [bench.claude]).scored == 20
 
 
+def test_a_server_that_is_not_there_stops_the_grader_after_one_question(bench: Bench) -> None:
+    summary = grade(bench.study(pairs=20), ["openai:m@http://127.0.0.1:9/v1"])
+    assert "no reply from http://127.0.0.1:9/v1" in summary.stopped[0]
+    assert summary.graders[0].requests == ATTEMPTS
+
+
 def test_a_server_that_hangs_is_given_up_by_the_timeout(bench: Bench) -> None:
     def script(call: Call) -> Reply:
         slow = call.unit == "p0001|m|a" and call.nth == 1
