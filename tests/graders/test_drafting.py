@@ -22,10 +22,10 @@ WORDS = "Judge the tone, not the help. Thanks alone are not kind."
 
 
 @pytest.fixture
-def study(bench: Bench, tmp_path: Path) -> Study:
+def study(bench: Bench) -> Study:
     """Three people who often differ, and a model that writes guidelines."""
     bench.script = lambda call: completion(f"<instructions>\n{WORDS}\n</instructions>")
-    return labelled(bench, tmp_path, "study")
+    return labelled(bench, "study")
 
 
 def test_a_model_writes_the_guidelines_and_nothing_else(

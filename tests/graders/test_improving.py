@@ -8,7 +8,7 @@ import re
 import shlex
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -93,7 +93,7 @@ def candidates(folder: Path, words: Sequence[str] = ("GOOD care", "POOR care", "
     return folder
 
 
-def labelled(bench: Bench, tmp_path: Path, name: str) -> Study:
+def labelled(bench: Bench, name: str) -> Study:
     """Pairs with labels of three people, and prices by which a request costs a cent."""
     study = bench.study(pairs=PAIRS, rubrics=[KIND], name=name)
     given = {
@@ -125,9 +125,26 @@ FAST = RequestLimits(concurrency=8, wait_scale=0.001)
 
 
 @pytest.fixture
-def study(bench: Bench, tmp_path: Path) -> Study:
+def study(bench: Bench) -> Study:
     bench.script = grades
-    return labelled(bench, tmp_path, "study")
+    return labelled(bench, "study")
+
+
+Looked = tuple[Study, Improved]
+
+
+@pytest.fixture(scope="module")
+def improved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Looked]:
+    """A study whose grader was improved, to look at."""
+    folder = tmp_path_factory.mktemp("improved")
+    with pytest.MonkeyPatch.context() as environment:
+        bench = Bench(folder, environment)
+        bench.script = grades
+        study = labelled(bench, "study")
+        found = improve(study, options(bench, candidates(folder / "c")), FAST)
+    yield study, found
+    study.close()
+    bench.close()
 
 
 def units_asked(bench: Bench) -> set[str]:
@@ -183,11 +200,8 @@ def test_a_judge_whose_labels_were_imported_is_beaten_and_never_asked(
     assert set(rows["agrees"]) == {"yes", "no"}
 
 
-def test_candidates_never_see_learn_and_losers_never_see_prove(
-    study: Study, bench: Bench, tmp_path: Path
-) -> None:
-    asked = options(bench, candidates(tmp_path / "c"))
-    found = improve(study, asked, FAST)
+def test_candidates_never_see_learn_and_losers_never_see_prove(improved: Looked) -> None:
+    study, found = improved
     parts = parts_of(study.store, "kind")
     by_rater: dict[str, set[str]] = {}
     ratings = study.ratings()
@@ -209,7 +223,7 @@ def test_permuting_the_labels_kept_for_the_proof_changes_no_choice_and_no_reques
     bench.script = grades
     folder, seen = candidates(tmp_path / "c"), []
     for name in ("plain", "permuted"):
-        study = labelled(bench, tmp_path, name)
+        study = labelled(bench, name)
         trial = Trial(study, options(bench, folder))
         if name == "permuted":
             trial.note_parts("test")
@@ -297,9 +311,9 @@ improve(
 def test_a_run_that_is_killed_finds_the_same(bench: Bench, tmp_path: Path, kills: int) -> None:
     bench.script = grades
     folder = candidates(tmp_path / "c")
-    quiet = improve(labelled(bench, tmp_path, "quiet"), options(bench, folder), FAST)
+    quiet = improve(labelled(bench, "quiet"), options(bench, folder), FAST)
     total = len(bench.calls)
-    study = labelled(bench, tmp_path, "killed")
+    study = labelled(bench, "killed")
     bench.script = lambda call: replace(grades(call), delay=0.01)
     killed = 0
     for _ in range(kills):
@@ -433,9 +447,9 @@ def figures(study: Study, grader: str, statistic: str) -> list[float]:
 
 
 def test_a_winner_is_judged_where_it_was_not_chosen_and_lacks_no_answers_elsewhere(
-    study: Study, bench: Bench, tmp_path: Path
+    improved: Looked,
 ) -> None:
-    found = improve(study, options(bench, candidates(tmp_path / "c")), FAST)
+    study, found = improved
     assert figures(study, found.best.rater_id, "coverage") == [1.0]
     assert figures(study, found.old.rater_id, "coverage") == [1.0], "nobody asked it about learn"
     analysis, context = analyse_study(study, verify=False)
@@ -548,7 +562,7 @@ def labelled_again(study: Study, bench: Bench, tmp_path: Path) -> Study:
 
 def test_the_command_asks_as_the_winner_was_asked(bench: Bench, tmp_path: Path) -> None:
     bench.script = grades
-    study = labelled(bench, tmp_path, "a study's folder")
+    study = labelled(bench, "a study's folder")
     way = GradingOptions(
         method="label", temperature=0.0, max_tokens=77, seed=0, draws=1, effort="low"
     )
@@ -719,12 +733,10 @@ def test_all_graders_together_have_no_more_requests_under_way_than_one(
 
 
 def test_an_export_says_where_grades_do_not_count(
-    study: Study, bench: Bench, tmp_path: Path, run: Run
+    improved: Looked, tmp_path: Path, run: Run
 ) -> None:
-    found = improve(study, options(bench, candidates(tmp_path / "c")), FAST)
+    (study, found), out = improved, tmp_path / "ratings.csv"
     of_study = from_study(study)
-    study.close()
-    out = tmp_path / "ratings.csv"
     run.ok("export", study.folder, "--out", out)
     of_file = load(out)
     rows = [
@@ -771,11 +783,8 @@ def test_what_may_be_learned_from_is_written_and_nothing_is_asked(
     assert "24 units to learn from" in " ".join(capsys.readouterr().out.split())
 
 
-def test_the_verdict_on_a_winner_is_a_look_of_the_study(
-    study: Study, bench: Bench, tmp_path: Path
-) -> None:
-    assert from_study(study).facts.looks == {"kind": 0}
-    found = improve(study, options(bench, candidates(tmp_path / "c")), FAST)
+def test_the_verdict_on_a_winner_is_a_look_of_the_study(improved: Looked) -> None:
+    study, found = improved
     assert found.verdict is not None
     assert from_study(study).facts.looks == {"kind": 1}, "the report has the same look"
 

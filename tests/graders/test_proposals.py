@@ -87,9 +87,9 @@ def options(bench: Bench, proposals: int = 2, **more: object) -> ImproveOptions:
 
 
 @pytest.fixture
-def study(bench: Bench, tmp_path: Path) -> Study:
+def study(bench: Bench) -> Study:
     bench.script = proposing(POOR, OTHER, GOOD, "GOOD: and once more.")
-    return labelled(bench, tmp_path, "study")
+    return labelled(bench, "study")
 
 
 def proposals(bench: Bench) -> list[Call]:
@@ -146,12 +146,12 @@ def test_what_gepa_keeps_is_tried_proved_and_told(
     "permuted", [("prove",), pytest.param(("choose", "prove"), marks=pytest.mark.thorough)]
 )
 def test_nothing_of_units_that_are_not_to_learn_from_reaches_the_model(
-    gepa: None, bench: Bench, tmp_path: Path, permuted: tuple[str, ...]
+    gepa: None, bench: Bench, permuted: tuple[str, ...]
 ) -> None:
     asked, seen = options(bench, 3), []
     for name in ("plain", "permuted"):
         bench.script = proposing(POOR, GOOD, "GOOD: more.")
-        study = labelled(bench, tmp_path, name)
+        study = labelled(bench, name)
         if name == "permuted":
             permute(study, Trial(study, asked), permuted)
         bench.calls.clear()
@@ -184,14 +184,14 @@ def permute(study: Study, trial: Trial, parts: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("kills", [2, pytest.param(8, marks=pytest.mark.thorough)])
 def test_a_run_that_is_killed_asks_for_no_answer_twice_and_finds_the_same(
-    gepa: None, bench: Bench, tmp_path: Path, kills: int
+    gepa: None, bench: Bench, kills: int
 ) -> None:
     words = (POOR, GOOD, "GOOD: and once more.")
     bench.script = proposing(*words)
-    quiet = improve(labelled(bench, tmp_path, "quiet"), options(bench, 3), FAST)
+    quiet = improve(labelled(bench, "quiet"), options(bench, 3), FAST)
     total = len(bench.calls)
     bench.calls.clear()
-    study = labelled(bench, tmp_path, "killed")
+    study = labelled(bench, "killed")
     script = proposing(*words)
     bench.script = lambda call: replace(script(call), delay=0.01)
     how = (PROGRAM, study.folder, bench.openai, "", 3)
@@ -345,7 +345,7 @@ def test_what_cannot_be_proposed_is_refused_before_anything_is_asked(
         ("Judge its tone  alone.", "are those of the rubric"),
     ],
 )  # fmt: skip
-def test_words_that_ask_something_else_are_refused(tmp_path: Path, words: str, why: str) -> None:
+def test_words_that_ask_something_else_are_refused(words: str, why: str) -> None:
     with pytest.raises(RefusedProposal, match=re.escape(why)):
         checked(words, KIND)
     usual = "1. Read it.\n(a) Then decide.\n(yes) Kind: It is kind.\nIs the response kind?"

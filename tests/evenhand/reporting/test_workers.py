@@ -21,6 +21,7 @@ from evenhand.analysis.request import Request
 from evenhand.errors import InputError
 from evenhand.graders.spec import parse_spec
 from evenhand.reporting.workers import MOST_MEMORY, StandBy, apart, one_at_a_time, workers
+from harness.served import holds
 
 # Without a guard: were a process to run it again, it would start processes without end.
 _SHARING = """
@@ -207,10 +208,7 @@ def _worker_of(parent: subprocess.Popen[str]) -> int:
 
 
 def _ends(process: int) -> bool:
-    until = time.monotonic() + 30
-    while _runs(process) and time.monotonic() < until:
-        time.sleep(0.1)
-    return not _runs(process)
+    return holds(lambda: not _runs(process), 30)
 
 
 def _runs(process: int) -> bool:

@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ import pytest
 
 from harness.installing import installed, npm_command, pip_command
 from harness.ports import free_port
+from harness.served import holds
 from harness.studies import MarkedStudy
 from tests.graders.grading import grade
 
@@ -38,6 +38,11 @@ def mock_ai_api() -> Path:
     return installed("mock-ai-api-0.1.1", pip_command("mock-ai-api==0.1.1"))
 
 
+def is_open(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
 @contextmanager
 def running(
     command: list[str], port: int, cwd: Path, environment: Mapping[str, str] | None = None
@@ -48,12 +53,8 @@ def running(
             command, cwd=cwd, stdout=file, stderr=file, env=os.environ | (environment or {})
         )
     try:
-        for _ in range(600):
-            assert process.poll() is None, log.read_text("utf-8", "replace")
-            with socket.socket() as client:
-                if client.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.05)
+        assert holds(lambda: process.poll() is not None or is_open(port), 30)
+        assert process.poll() is None, log.read_text("utf-8", "replace")
         yield
     finally:
         process.terminate()
