@@ -27,6 +27,7 @@ from harness.postgresql import Postgresql
 from harness.protocol_server import ProtocolServer
 from harness.proxy import program
 from harness.studies import new_study, write_pairs, write_responses
+from tests.commands import run as run
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -122,6 +123,13 @@ def engine() -> Iterator[str]:
     options = {"n_workers": 1, "threads_per_worker": 1, "processes": False}
     with distributed.LocalCluster(**options, dashboard_address="127.0.0.1:0") as cluster:
         yield f"dask:{cluster.scheduler_address}"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder, in which the test works."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 @pytest.fixture(scope="session")

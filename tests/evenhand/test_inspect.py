@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -15,6 +13,7 @@ import pytest
 from evenhand.errors import InputError
 from evenhand.rubrics import load_rubric
 from harness.installing import installed, pip_command
+from tests.commands import python
 
 HERE = Path(__file__)
 PACKAGE = "inspect_ai==0.3.285"
@@ -217,8 +216,7 @@ def test_inspect_finds_it_by_name_and_asks_the_role_grader(tmp_path: Path) -> No
 def test_without_inspect_it_says_what_to_install() -> None:
     # In a process of its own, where inspect_ai cannot be had even if it is installed.
     code = "import sys; sys.modules['inspect_ai'] = None; import evenhand.inspect"
-    command = [sys.executable, "-P", "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = python("-c", code)
     assert done.stderr.splitlines()[-1].endswith(
         "evenhand.inspect needs Inspect: pip install 'evenhand[inspect]'"
     )
@@ -227,10 +225,8 @@ def test_without_inspect_it_says_what_to_install() -> None:
 @pytest.mark.load
 def test_all_of_it_where_inspect_is_installed(tmp_path: Path) -> None:
     folder = installed(PACKAGE.replace("==", "-"), pip_command(PACKAGE))
-    command = [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", str(HERE)]
     environment = {**os.environ, "PYTHONPATH": str(folder), "HOME": str(tmp_path)}
-    done = subprocess.run(
-        command, cwd=HERE.parents[2], env=environment, capture_output=True, text=True, check=False
-    )
+    words = ("-m", "pytest", "-q", "-p", "no:cacheprovider", HERE)
+    done = python(*words, cwd=HERE.parents[2], env=environment, timeout=None)
     assert done.returncode == 0, done.stdout[-3000:]
     assert "skipped" not in done.stdout, done.stdout[-3000:]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import pandas as pd
 import pytest
+
+from tests.commands import python
 
 ROOT = Path(__file__).parents[2]
 TESTS = """
@@ -93,9 +93,9 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 def test_a_project_gates_its_grader_with_the_fixture(project: Path) -> None:
-    command = [sys.executable, "-P", "-m", "pytest", "-p", "evenhand.pytest_plugin", "-rA", "-q"]
-    command += ["-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:rerunfailures"]
-    done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+    words = ["-m", "pytest", "-p", "evenhand.pytest_plugin", "-rA", "-q"]
+    words += ["-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:rerunfailures"]
+    done = python(*words, cwd=project)
     assert "4 failed, 8 passed, 1 skipped" in done.stdout, done.stdout
     for name in ("without_it", "met"):
         assert f"PASSED test_grader.py::test_{name}" in done.stdout
@@ -114,8 +114,6 @@ def test_pytest_finds_it_and_pays_nothing() -> None:
         "print(*sorted({name.partition('.')[0] for name in set(sys.modules) - before}))"
         ";print(*[name for name in sys.modules if name.startswith('evenhand.')])"
     )
-    command = [sys.executable, "-P", "-c", loaded]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    rooms, own = done.stdout.splitlines()
+    rooms, own = python("-c", loaded, cwd=ROOT, check=True).stdout.splitlines()
     assert own == "evenhand.pytest_plugin"
     assert not {"numpy", "pandas", "scipy", "pydantic", "streamlit"} & set(rooms.split())

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
-import urllib.request
 from pathlib import Path
 
 import pytest
 
 from harness.ports import free_port
+from harness.served import answers, holds
+from tests.commands import Done, python
 
 pytestmark = pytest.mark.slow
 
@@ -54,16 +54,8 @@ def environment(place: Path) -> dict[str, str]:
     return os.environ | {"PYTHONPATH": str(place / "start")}
 
 
-def run(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *words],
-        cwd=place,
-        env=environment(place),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=180,
-    )
+def run(place: Path, *words: str) -> Done:
+    return python(*words, cwd=place, env=environment(place))
 
 
 def test_check_gate_and_python_run(place: Path) -> None:
@@ -89,16 +81,9 @@ def test_label_makes_a_study_and_serves_it(place: Path) -> None:
         [sys.executable, "-m", "evenhand", *words], cwd=place, env=environment(place)
     )
     try:
-        for _ in range(600):
-            assert app.poll() is None, "it has ended"
-            try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=1) as answer:
-                    assert answer.status == 200
-                    break
-            except OSError:
-                time.sleep(0.1)
-        else:
-            pytest.fail("the app never answered")
+        address = f"http://127.0.0.1:{port}/health"
+        assert holds(lambda: app.poll() is not None or answers(address), 120)
+        assert app.poll() is None, "it has ended"
     finally:
         app.terminate()
         app.wait(timeout=20)

@@ -43,11 +43,8 @@ def verdicts_of(study: Path) -> dict[str, str]:
     return {each["grader"]: each["verdict"] for each in report["verdicts"]}
 
 
-def test_llmbar_as_a_study(
-    shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_llmbar_as_a_study(shared_data: Path, here: Path) -> None:
     """The expert is the reference; the texts, which are not here, stand for themselves."""
-    monkeypatch.chdir(tmp_path)
     labels = pd.read_csv(shared_data / "real" / "llmbar.csv", dtype=str, keep_default_na=False)
     labels = labels[labels["rater_id"].isin(["gold", "ChatGPT/Vanilla", "GPT-4/Vanilla"])]
     items = labels.drop_duplicates("item_id")[["item_id", "slice"]]
@@ -60,7 +57,7 @@ def test_llmbar_as_a_study(
     items.to_csv("comparisons.csv", index=False)
     words = ["--sample", str(len(items)), "--question", "Which follows the instruction?"]
     assert main(["new", "study", "--items", "comparisons.csv", *words, "--steps", "2"]) == 0
-    with open_study(tmp_path / "study") as study:
+    with open_study(here / "study") as study:
         units = study.units().query("side == ''").set_index("item_id")["unit_id"]
         rubric = next(iter(study.rubrics))
     ratings = labels.assign(
@@ -71,8 +68,8 @@ def test_llmbar_as_a_study(
     ).drop(columns=["item_id", "slice"])
     ratings.to_csv("labels.csv", index=False)
     assert main(["import", "study", "labels.csv"]) == 0
-    change_config(tmp_path / "study", {"decision": {"reference": "gold"}})
-    results = results_of(tmp_path / "study")
+    change_config(here / "study", {"decision": {"reference": "gold"}})
+    results = results_of(here / "study")
     # As on the page of the case study, where a test holds them against its own command.
     for grader, coverage, gain, kappa in (
         ("ChatGPT/Vanilla", 0.66, 0.29, -0.31),
@@ -85,7 +82,7 @@ def test_llmbar_as_a_study(
         assert found["estimate"] == pytest.approx(kappa, abs=0.005)
     found = row(results, "bias_order_first", "ChatGPT/Vanilla")
     assert found["note"].startswith("133 to the side shown first, 10 to the second")
-    assert verdicts_of(tmp_path / "study")["ChatGPT/Vanilla"] == "disagrees_with_reference"
+    assert verdicts_of(here / "study")["ChatGPT/Vanilla"] == "disagrees_with_reference"
     # Nobody says whose outputs they are: there is nobody to rank, and no side to lean to.
     assert not {"win_rate", "strength", "direction_net"} & set(results["statistic"])
 
@@ -161,17 +158,14 @@ def test_votes_are_checked_and_rank_the_models(tmp_path: Path, rng: np.random.Ge
     assert [each["grader"] for each in found.verdicts] == ["gpt4_pair"]
 
 
-def test_votes_become_a_study(
-    tmp_path: Path, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_votes_become_a_study(here: Path, rng: np.random.Generator) -> None:
     """A file of the judge's votes is rated by people, here those whose votes are published."""
-    monkeypatch.chdir(tmp_path)
     rows = votes(rng, 40)
     judged = [each | {"winner": each["winner"].partition(" ")[0]} for each in rows[2::3]]
     Path("judged.jsonl").write_text("\n".join(map(json.dumps, judged)))
     words = ["--sample", str(len(judged)), "--judge", "winner"]
     assert main(["new", "study", "--items", "judged.jsonl", *words]) == 0
-    with open_study(tmp_path / "study") as study:
+    with open_study(here / "study") as study:
         (rubric,) = study.rubrics.values()
         assert [block.kind for block in rubric.blocks] == ["conversation"]
         assert study.config.analysis.cluster == "question_id"
@@ -185,12 +179,12 @@ def test_votes_become_a_study(
     ]  # fmt: skip
     pd.DataFrame(said).to_csv("people.csv", index=False)
     assert main(["import", "study", "people.csv"]) == 0
-    results = results_of(tmp_path / "study")
+    results = results_of(here / "study")
     best = row(results, "win_rate", "humans", at="gpt-4")
     assert best["low"] > 0.6
     assert row(results, "strength_spearman", "humans", "winner")["estimate"] > 0.8
-    assert list(verdicts_of(tmp_path / "study")) == ["winner"]
-    page = (tmp_path / "study" / "report" / "report.md").read_text("utf-8")
+    assert list(verdicts_of(here / "study")) == ["winner"]
+    page = (here / "study" / "report" / "report.md").read_text("utf-8")
     assert "Annotators prefer gpt-4 most: its win rate is" in page
 
 

@@ -10,12 +10,12 @@ import pandas as pd
 import pytest
 
 import evenhand as eh
-from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.exchange.readers.reading import read_export
 from evenhand.reporting.load import from_file
 from evenhand.reporting.ratings_file.dataframes import rows_of_file
 from evenhand.reporting.ratings_file.declared import ScaleOptions
+from tests.commands import Run
 from tests.exchange.test_readers import ANN, BEN, FILES, GPT, MADE
 
 NAMED = {
@@ -37,42 +37,16 @@ def lines(*raters: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("made", MADE, ids=lambda made: made.file)
-def test_one_command_checks_an_export(made, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", str(FILES / made.file), *NAMED.get(made.file, ()), *FEW]) == 0
-    said = " ".join(capsys.readouterr().out.split())
+def test_one_command_checks_an_export(made, run: Run) -> None:
+    said = " ".join(run.ok("check", FILES / made.file, *NAMED.get(made.file, ()), *FEW).split())
     for note in read_export(FILES / made.file).notes:
         assert note in said
     assert "Agreement" in said
 
 
-@pytest.mark.parametrize(
-    ("file", "options", "says"),
-    [
-        ("inspect.eval", (), "does not say which raters are annotators and which are graders (ann, "
-         "ben); say so with --human ann,ben --model model_graded_qa"),
-        ("doccano_together.zip", (), "shared annotation, whose export has lost who labelled"),
-        ("langfuse.json", ("--format", "mlflow"), "is not in the format mlflow; it looks like "
-         "langfuse"),
-        ("langfuse.json", ("--format", "lanfuse"), "there is no format 'lanfuse'; use table,"),
-        ("langfuse.json", ("--model", "ann"), "names 'ann', whose rater_kind is 'human'"),
-        ("langfuse.json", ("--human", "dan"), "has no rater 'dan'; it has ann, ben, openai/gpt-5"),
-        ("langfuse.json", ("--format", "table"), "write one JSON object a line"),
-        ("label_studio.json", ("--categories", "yes,no", "--rubric", "clear"),
-         "unit '1': the label '4' of rater 'ann@example.org' is not one of"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_told_is_said(
-    file: str, options: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["check", str(FILES / file), *options, *FEW]) == 2
-    said = capsys.readouterr().err
-    assert says in said
-    assert len(said.splitlines()) == 1
-
-
 @pytest.mark.parametrize("delimiter", [",", "\t"])
 def test_a_table_of_label_studio_is_not_guessed_at(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], delimiter: str
+    tmp_path: Path, run: Run, delimiter: str
 ) -> None:
     """The tool sorts the columns: a label may come before `id`, and the task's data after it."""
     table = pd.DataFrame(
@@ -88,8 +62,7 @@ def test_a_table_of_label_studio_is_not_guessed_at(
     )
     file = tmp_path / ("export.tsv" if delimiter == "\t" else "export.csv")
     table.to_csv(file, sep=delimiter, index=False)
-    assert main(["check", str(file), *FEW]) == 2
-    said = capsys.readouterr().err
+    said = run.refused("check", file, *FEW)
     assert "does not say which columns are labels; export the project as JSON" in said
     columns = "unit=id,rater=annotator,label=clear"
     obeyed = [
@@ -100,8 +73,7 @@ def test_a_table_of_label_studio_is_not_guessed_at(
         "--human",
         "ann@example.org,ben@example.org",
     ]
-    assert main(["check", str(file), *obeyed, *FEW]) == 0
-    assert "ann@example.org · ben@example.org" in capsys.readouterr().out
+    assert "ann@example.org · ben@example.org" in run.ok("check", file, *obeyed, *FEW)
 
 
 def test_a_person_named_by_id_and_by_address_is_one(tmp_path: Path) -> None:
@@ -116,38 +88,32 @@ def test_a_person_named_by_id_and_by_address_is_one(tmp_path: Path) -> None:
     assert sorted(set(eh.read(file)["rater_id"])) == ["3", "ann@example.org", "ben@example.org"]
 
 
-def test_raters_are_told_by_plain_names_alone(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_raters_are_told_by_plain_names_alone(tmp_path: Path, run: Run) -> None:
     (tmp_path / "plain.csv").write_text(lines("human_1", "human_2", "gpt-4o"))
     (tmp_path / "names.csv").write_text(lines("ann", "ben", "gpt-4o"))
-    assert main(["check", str(tmp_path / "plain.csv"), *FEW]) == 0
-    assert "annotators `human_1`, `human_2`; grader `gpt-4o`" in capsys.readouterr().out
-    assert main(["check", str(tmp_path / "names.csv"), *FEW]) == 0
-    assert "annotators `ann`, `ben`; grader `gpt-4o`" in capsys.readouterr().out
+    assert "annotators `human_1`, `human_2`; grader `gpt-4o`" in run.ok(
+        "check", tmp_path / "plain.csv", *FEW
+    )
+    assert "annotators `ann`, `ben`; grader `gpt-4o`" in run.ok(
+        "check", tmp_path / "names.csv", *FEW
+    )
     (tmp_path / "some.csv").write_text(lines("human_1", "ben", "gpt-4o"))
-    assert main(["check", str(tmp_path / "some.csv"), *FEW]) == 0
-    assert "annotators `human_1`, `ben`;" in capsys.readouterr().out
+    assert "annotators `human_1`, `ben`;" in run.ok("check", tmp_path / "some.csv", *FEW)
     (tmp_path / "none.csv").write_text(lines("ann", "ben", "system"))
-    assert main(["check", str(tmp_path / "none.csv"), *FEW]) == 2
-    assert "--human ann,ben,system" in capsys.readouterr().err
+    assert "--human ann,ben,system" in run.refused("check", tmp_path / "none.csv", *FEW)
 
 
-def test_a_long_table_without_kinds_is_told_by_plain_names_too(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_long_table_without_kinds_is_told_by_plain_names_too(tmp_path: Path, run: Run) -> None:
     file = tmp_path / "long.tsv"
     rows = [f"u{n}\t{who}\tyes" for n in range(3) for who in ("human_1", "claude-3")]
     file.write_text("\n".join(["unit_id\trater_id\tlabel", *rows]) + "\n")
-    assert main(["check", str(file), *FEW]) == 0
-    assert "annotator `human_1`; grader `claude-3`" in capsys.readouterr().out
+    assert "annotator `human_1`; grader `claude-3`" in run.ok("check", file, *FEW)
 
 
-def test_a_gate_reads_what_check_reads(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_gate_reads_what_check_reads(run: Run) -> None:
     source = str(FILES / "argilla")
     rule = ["--require", "observed_agreement > 0.1", "--grader", "openai/gpt-5-mini"]
-    assert main(["gate", source, *rule, *FEW]) == 0
-    assert "met" in capsys.readouterr().out
+    assert "met" in run.ok("gate", source, *rule, *FEW)
 
 
 def test_python_reads_the_same() -> None:
@@ -272,29 +238,25 @@ def test_votes_in_parquet(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_study_takes_an_export(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_study_takes_an_export(tmp_path: Path, run: Run) -> None:
     study, scores = tmp_path / "study", tmp_path / "scores.json"
     prompts = "".join(f"For {n},Against {n}\n" for n in range(4))
     (tmp_path / "pairs.csv").write_text(f"prompt_a,prompt_b\n{prompts}")
     said = "".join(f"s,p{n:04d},{side},text\n" for n in range(1, 5) for side in "ab")
     (tmp_path / "said.csv").write_text(f"subject,pair_id,side,response\n{said}")
     new = ["new", str(study), "--pairs", str(tmp_path / "pairs.csv"), "--sample", "4"]
-    assert main([*new, "--responses", str(tmp_path / "said.csv")]) == 0
-    assert main(["export", str(study), "--units", str(tmp_path / "units.csv")]) == 0
+    run.ok(*new, "--responses", tmp_path / "said.csv")
+    run.ok("export", study, "--units", tmp_path / "units.csv")
     every = pd.read_csv(tmp_path / "units.csv")["unit_id"]
     units = [unit for unit in every if unit.endswith(("a", "b"))]
     score = {"name": "refusal", "dataType": "CATEGORICAL", "stringValue": "5", "value": 4}
     people = [{"traceId": units[0], "source": "ANNOTATION", "authorUserId": "ann"}]
     people += [{"traceId": unit, "source": "API"} for unit in units[:2]]
     scores.write_text(json.dumps({"data": [{**score, **each} for each in people]}))
-    capsys.readouterr()
-    assert main(["import", str(study), str(scores)]) == 2
-    assert (
-        "does not say which raters are annotators and which are graders (API)"
-        in capsys.readouterr().err
+    assert "does not say which raters are annotators and which are graders (API)" in run.refused(
+        "import", study, scores
     )
-    assert main(["import", str(study), str(scores), "--human", "ann", "--model", "API"]) == 0
-    out = capsys.readouterr().out
+    out = run.ok("import", study, scores, "--human", "ann", "--model", "API")
     assert "Read as Langfuse scores" in out
     assert "3" in out.splitlines()[-1]
 
@@ -340,25 +302,24 @@ def workbook(path: Path, **sheets: list[list[str]]) -> Path:
     return path
 
 
-def test_the_sheet_of_a_workbook_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_sheet_of_a_workbook_is_named(tmp_path: Path, run: Run) -> None:
     rows = [line.split(",") for line in lines("human_1", "human_2", "gpt-4o").splitlines()]
     costs = [["item", "usd"], ["u1", "3"]]
     file = workbook(tmp_path / "f.xlsx", Costs=costs, Ratings=rows)
-    assert main(["check", str(file), *FEW]) == 2
     assert "f.xlsx has several sheets (Costs, Ratings); name the one to read with --sheet" in (
-        capsys.readouterr().err
+        run.refused("check", file, *FEW)
     )
-    assert main(["check", str(file), "--sheet", "Ratings", *FEW]) == 0
-    assert "sheet Ratings" in capsys.readouterr().out
-    assert main(["check", str(file), "--sheet", "Rating", *FEW]) == 2
-    assert "has no sheet 'Rating' with a cell; it has Costs, Ratings" in capsys.readouterr().err
+    assert "sheet Ratings" in run.ok("check", file, "--sheet", "Ratings", *FEW)
+    assert "has no sheet 'Rating' with a cell; it has Costs, Ratings" in run.refused(
+        "check", file, "--sheet", "Rating", *FEW
+    )
     (tmp_path / "f.csv").write_text(lines("human_1", "human_2", "gpt-4o"))
-    assert main(["check", str(tmp_path / "f.csv"), "--sheet", "Ratings", *FEW]) == 2
-    assert "is no workbook of Excel; leave --sheet out" in capsys.readouterr().err
-    assert main(["check", str(tmp_path / "f.csv"), "--engine", "dask", "--sheet", "R"]) == 2
-    assert "--sheet is not read with --engine" in capsys.readouterr().err
+    assert "is no workbook of Excel; leave --sheet out" in run.refused(
+        "check", tmp_path / "f.csv", "--sheet", "Ratings", *FEW
+    )
+    assert "--sheet is not read with --engine" in run.refused(
+        "check", tmp_path / "f.csv", "--engine", "dask", "--sheet", "R"
+    )
 
 
 def grid(pattern: str = "{rater}_{rubric}") -> pd.DataFrame:
@@ -371,9 +332,7 @@ def grid(pattern: str = "{rater}_{rubric}") -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def test_columns_of_rater_and_rubric_are_rubrics_of_these_raters(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_columns_of_rater_and_rubric_are_rubrics_of_these_raters(tmp_path: Path, run: Run) -> None:
     raters = {"human": ["ann", "ben"], "model": "gpt"}
     found = eh.check(grid(), **raters, wide="{rater}_{rubric}", resamples=10)
     kappa = found.results.query("statistic == 'cohen_kappa' and subset == 'all'")
@@ -385,9 +344,8 @@ def test_columns_of_rater_and_rubric_are_rubrics_of_these_raters(
         assert own["estimate"].dropna().tolist() == alone["estimate"].dropna().tolist()
     grid().to_csv(tmp_path / "f.csv", index=False)
     named = ["--human", "ann,ben", "--model", "gpt", *FEW]
-    assert main(["check", str(tmp_path / "f.csv"), *named]) == 0
     assert "in columns named after both: --wide '{rater}_{rubric}'" in " ".join(
-        capsys.readouterr().out.split()
+        run.ok("check", tmp_path / "f.csv", *named).split()
     )
 
 
@@ -401,12 +359,11 @@ def test_columns_of_rater_and_rubric_are_rubrics_of_these_raters(
     ],
 )
 def test_a_pattern_that_no_column_follows(
-    tmp_path: Path, options: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, options: tuple[str, ...], says: str, run: Run
 ) -> None:
     grid().to_csv(tmp_path / "f.csv", index=False)
     named = ["--human", "ann,ben", "--model", "gpt"]
-    assert main(["check", str(tmp_path / "f.csv"), *named, *options, *FEW]) == 2
-    said = capsys.readouterr().err
+    said = run.refused("check", tmp_path / "f.csv", *named, *options, *FEW)
     assert says in said
     assert len(said.splitlines()) == 1
 

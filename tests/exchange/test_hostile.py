@@ -125,7 +125,7 @@ def packed(members: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> byt
 
 @pytest.mark.parametrize("name", ["ann.jsonl", "header.json"])
 def test_an_archive_that_unpacks_without_end_is_refused(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path: Path, monkeypatch
 ) -> None:
     monkeypatch.setattr(source, "MOST_UNPACKED", 1024**2)
     bomb = packed({name: b"{}", f"samples/{name}": b" " * 3 * 1024**2, "b.jsonl": b" " * 2**22})
@@ -136,9 +136,7 @@ def test_an_archive_that_unpacks_without_end_is_refused(
     assert "f.zip unpacks to more than 1 MB" in refused_as_items(tmp_path / "f.zip")
 
 
-def test_what_a_member_claims_is_not_believed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_member_claims_is_not_believed(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(source, "MOST_UNPACKED", 1024**2)
     size = 3 * 1024**2
     bomb = packed({"ann.jsonl": b" " * size})
@@ -174,9 +172,7 @@ def test_a_workbook_that_claims_a_million_columns_is_bounded(tmp_path: Path) -> 
     assert "more than 2,500 columns" in refused(tmp_path / "f.xlsx")
 
 
-def test_deep_json_and_a_large_file_are_no_export(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_deep_json_and_a_large_file_are_no_export(tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "deep.json").write_text('{"results": ' + "[" * 50_000)
     assert "deep.json holds JSON; write one JSON object a line" in refused(tmp_path / "deep.json")
     monkeypatch.setattr(source, "MOST_BYTES", 1_000)

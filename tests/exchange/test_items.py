@@ -18,7 +18,7 @@ from evenhand.errors import InputError
 from evenhand.exchange.readers.reading import read_items
 from evenhand.exchange.readers.rows import ItemTable
 from evenhand.exchange.readers.source import Written
-from evenhand.exchange.readers.texts import ANSWERED, ASKED, said, texts_of
+from evenhand.exchange.readers.texts import ANSWERED, ASKED, reply_text, said, texts_of
 from evenhand.study.tables.formats import write_table
 from harness.exports.contents import ANSWERED_BY, ANSWERS, DOCUMENTS, JUDGED, QUESTIONS, TRUE
 
@@ -539,3 +539,28 @@ def test_other_faults_are_one_sentence(tmp_path: Path) -> None:
         read_items(tmp_path / "runs.jsonl")
     with pytest.raises(InputError, match=r"there is no file none\.json"):
         read_items(tmp_path / "none.json")
+
+
+# Replies as providers' APIs give them: shown as their text, never with the model or its usage
+
+
+FORMS = Path(__file__).with_name("reply_forms.jsonl").read_text("utf-8").splitlines()
+OTHERS = [
+    "plain", '{"name": "Ann", "age": 3}', '{"model": "T", "wheels": 4}', '{"text": "x"}',
+    '{"answer": "yes", "why": "x"}', '{"type": "refund", "text": "T"}', "[1, 2]",
+    '{"title": "A", "message": {"role": "user", "content": "b"}}', '{"outputs": [{"a": 1}]}',
+    '{"candidates": [{"name": "Ann", "score": 3}]}', '{"results": [true, false]}',
+    '{"question": "Capital?", "choices": [{"text": "Paris"}, {"text": "Lyon"}]}',
+    '{"model": "Model 3", "text": "A red car", "provider": "Tesla"}',
+    '[{"provider": "Vodafone", "result": "approved"}]', '{"choices": [{"label": "A"}], "q": "?"}',
+    '{"results": [{"stop_reason": "x", "station": "Main St"}]}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form[:40])
+def test_the_text_of_a_reply_is_what_is_shown(form: str) -> None:
+    assert reply_text(form) == "Hi."
+
+
+def test_other_json_stays_as_it_is() -> None:
+    assert [reply_text(cell) for cell in OTHERS] == OTHERS

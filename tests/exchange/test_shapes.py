@@ -12,7 +12,6 @@ from typing import Any
 import openpyxl
 import pytest
 
-from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.exchange.readers.reading import read_export, read_items
 from evenhand.exchange.readers.rows import Export
@@ -20,6 +19,7 @@ from evenhand.reporting.ratings_file.dataframes import rows_of_file
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.study.tables.formats import read_table
 from evenhand.study.tables.ratings import is_later, stored_instant
+from tests.commands import Run
 
 Reading = Callable[[str], Export]
 
@@ -215,12 +215,9 @@ def test_potato_s_published_table_has_questions_and_facts(tmp_path: Path) -> Non
     assert texts.tolist() == [f"Text {unit}" for unit in range(4)]
 
 
-def test_a_table_of_potato_without_answers_says_what_to_do(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["check", str(potato(tmp_path))]) == 2
+def test_a_table_of_potato_without_answers_says_what_to_do(tmp_path: Path, run: Run) -> None:
     assert "--format table --columns unit=instance_id,rater=user_id,label=" in (
-        capsys.readouterr().err
+        run.refused("check", potato(tmp_path))
     )
 
 
@@ -280,12 +277,11 @@ LONG = [[f"w{w}", f"item{n}", "PG"[(n * w) % 2]] for n in range(12) for w in ran
 
 @pytest.mark.parametrize(("name", "mark"), [("f.tsv", "\t"), ("f.txt", ","), ("f.csv", ";")])
 def test_a_table_without_a_header_is_read_by_what_it_proposes(
-    tmp_path: Path, name: str, mark: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, name: str, mark: str, run: Run
 ) -> None:
     file = tmp_path / name
     file.write_text("".join(mark.join(row) + "\n" for row in LONG))
-    assert main(["check", str(file)]) == 2
-    said = capsys.readouterr().err
+    said = run.refused("check", file)
     proposed = said[said.index("--format") :].split()
     kinds = {f"w{n}": "human" for n in range(3)}
     columns = dict(

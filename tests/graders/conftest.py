@@ -11,8 +11,8 @@ import pytest
 
 import harness.studies
 from evenhand.study import Study
-from harness.protocol_server import ProtocolServer
 from harness.studies import MarkedStudy
+from tests.graders.bench import PROVIDERS, Bench
 
 KEY_VARIABLES = (
     "ANTHROPIC_API_KEY",
@@ -33,18 +33,23 @@ def one_certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _environment(monkeypatch: pytest.MonkeyPatch, one_certificate: Path) -> None:
+def _environment(monkeypatch, one_certificate: Path) -> None:
     for name in KEY_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("SSL_CERT_FILE", str(one_certificate))
 
 
 @pytest.fixture
-def claude(server: ProtocolServer, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The name of a Claude grader whose endpoint is the protocol server."""
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-test-key-of-nobody")
-    monkeypatch.setenv("ANTHROPIC_BASE_URL", server.root)
-    return f"anthropic:claude-test@{server.root}"
+def bench(tmp_path: Path, monkeypatch) -> Iterator[Bench]:
+    bench = Bench(tmp_path, monkeypatch)
+    yield bench
+    bench.close()
+
+
+@pytest.fixture(params=PROVIDERS)
+def grader(request: pytest.FixtureRequest, bench: Bench) -> str:
+    """A grader of either provider."""
+    return bench.claude if request.param == "anthropic" else bench.openai
 
 
 @pytest.fixture

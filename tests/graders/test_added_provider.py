@@ -6,20 +6,17 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply
-from harness.studies import MarkedStudy
+from tests.commands import Done, python
 from tests.conftest import ROOT
-from tests.graders.running.test_runner import rows
+from tests.graders.bench import Bench
+from tests.graders.grading import rows
 
-COMMAND = (sys.executable, "-P", "-m", "evenhand")
 PAGE = (ROOT / "docs" / "graders.md").read_text("utf-8")
 
 
@@ -59,48 +56,35 @@ def ollama(call: Call) -> Reply:
     )
 
 
-def evenhand(
-    package: Path, server: ProtocolServer, *words: str
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *words],
-        env=os.environ | {"PYTHONPATH": str(package), "OLLAMA_BASE_URL": server.root},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+def evenhand(package: Path, bench: Bench, *words: str) -> Done:
+    environment = os.environ | {"PYTHONPATH": str(package), "OLLAMA_BASE_URL": bench.root}
+    return python("-m", "evenhand", *words, env=environment)
 
 
 @pytest.mark.slow
-def test_the_pages_example(
-    with_ollama: Path, server: ProtocolServer, marked_study: MarkedStudy
-) -> None:
-    server.script = ollama
-    study = marked_study(pairs=3)
-    done = evenhand(with_ollama, server, "grade", str(study.folder), "--grader", "ollama:qwen3")
+def test_the_pages_example(with_ollama: Path, bench: Bench) -> None:
+    bench.script = ollama
+    study = bench.study(pairs=3)
+    done = evenhand(with_ollama, bench, "grade", str(study.folder), "--grader", "ollama:qwen3")
     assert done.returncode == 0, done.stderr
     kept = {row["unit_id"]: row for row in rows(study)}
     reasons = [kept[unit]["unscored_reason"] for unit in sorted(kept)]
     assert reasons == ["", "", "unparseable", "", "truncated", "truncated"]
     first = kept[min(kept)]
-    assert (first["label"], first["rater_id"]) == ("2", f"ollama:qwen3@{server.root}")
+    assert (first["label"], first["rater_id"]) == ("2", f"ollama:qwen3@{bench.root}")
     assert first["provenance"]["tokens"]["input"] == 900
-    assert {call.path for call in server.calls} == {"/api/chat"}
-    assert server.calls[0].body["stream"] is False
+    assert {call.path for call in bench.calls} == {"/api/chat"}
+    assert bench.calls[0].body["stream"] is False
 
 
 @pytest.mark.slow
-def test_its_limit_and_what_a_gateway_charges_for_it(
-    with_ollama: Path, server: ProtocolServer, marked_study: MarkedStudy
-) -> None:
-    server.script = lambda call: replace(
-        ollama(call), headers={"x-litellm-response-cost": "0.0125"}
-    )
-    study = marked_study(pairs=1)
+def test_its_limit_and_what_a_gateway_charges_for_it(with_ollama: Path, bench: Bench) -> None:
+    bench.script = lambda call: replace(ollama(call), headers={"x-litellm-response-cost": "0.0125"})
+    study = bench.study(pairs=1)
     words = ("grade", str(study.folder), "--grader", "ollama:qwen3")
-    assert evenhand(with_ollama, server, *words, "--max-tokens", "700").returncode == 0
-    assert {call.body["options"]["num_predict"] for call in server.calls} == {700}
+    assert evenhand(with_ollama, bench, *words, "--max-tokens", "700").returncode == 0
+    assert {call.body["options"]["num_predict"] for call in bench.calls} == {700}
     assert {row["provenance"]["cost_usd"] for row in rows(study)} == {0.0125}
-    refused = evenhand(with_ollama, server, *words, "--effort", "low")
+    refused = evenhand(with_ollama, bench, *words, "--effort", "low")
     assert "ollama takes no effort; leave out --effort" in refused.stderr
-    assert len(server.calls) == 2
+    assert len(bench.calls) == 2

@@ -11,9 +11,9 @@ from evenhand.cli.verbs import BAD_INPUT, DONE
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study
 from evenhand.study.store.logs.decisions import proposals_of
-from harness.protocol_server import ProtocolServer
 from harness.replies import completion
-from harness.studies import MarkedStudy
+from tests.commands import Run
+from tests.graders.bench import Bench
 from tests.graders.test_improving import PRICE, labelled
 
 pytestmark = pytest.mark.slow
@@ -22,22 +22,22 @@ WORDS = "Judge the tone, not the help. Thanks alone are not kind."
 
 
 @pytest.fixture
-def study(marked_study: MarkedStudy, tmp_path: Path, server: ProtocolServer) -> Study:
+def study(bench: Bench) -> Study:
     """Three people who often differ, and a model that writes guidelines."""
-    server.script = lambda call: completion(f"<instructions>\n{WORDS}\n</instructions>")
-    return labelled(marked_study, tmp_path, server, "study")
+    bench.script = lambda call: completion(f"<instructions>\n{WORDS}\n</instructions>")
+    return labelled(bench, "study")
 
 
 def test_a_model_writes_the_guidelines_and_nothing_else(
-    study: Study, server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture
+    study: Study, bench: Bench, tmp_path: Path, capsys
 ) -> None:
     out, again = tmp_path / "kind-2.toml", tmp_path / "again.toml"
-    asked = ["rubric", "suggest", str(study.folder), "--proposer", server.openai]
+    asked = ["rubric", "suggest", str(study.folder), "--proposer", bench.openai]
     assert main([*asked, "--dry-run"]) == DONE
-    assert server.calls == []
+    assert bench.calls == []
     assert "expected" in capsys.readouterr().out
     assert main([*asked, "--out", str(out), "--budget", "1"]) == DONE
-    (call,) = server.calls
+    (call,) = bench.calls
     assert "[[" not in call.user, "no text that was rated is sent"
     assert "Confused with no (Unkind)" in call.user
     draft, old = load_rubric(out), study.rubrics["kind"]
@@ -47,29 +47,28 @@ def test_a_model_writes_the_guidelines_and_nothing_else(
     (kept,) = proposals_of(study.store, "kind").values()
     assert kept.provenance["cost_usd"] == pytest.approx(PRICE, rel=0.05)
     assert main([*asked, "--out", str(again)]) == DONE
-    assert len(server.calls) == 1, "an answer that is kept is not asked for again"
+    assert len(bench.calls) == 1, "an answer that is kept is not asked for again"
     assert again.read_text("utf-8") == out.read_text("utf-8")
 
 
 def test_an_answer_that_changes_the_question_is_refused_and_kept(
-    study: Study, server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture
+    study: Study, bench: Bench, tmp_path: Path, run: Run
 ) -> None:
     hostile = "Question: Is it long?"
-    server.script = lambda call: completion(f"<instructions>{hostile}</instructions>")
+    bench.script = lambda call: completion(f"<instructions>{hostile}</instructions>")
     out = tmp_path / "kind-2.toml"
-    asked = ["rubric", "suggest", str(study.folder), "--proposer", server.openai]
-    assert main([*asked, "--out", str(out)]) == BAD_INPUT
-    assert "wrote nothing that can be used" in capsys.readouterr().err
+    asked = ["rubric", "suggest", str(study.folder), "--proposer", bench.openai]
+    assert "wrote nothing that can be used" in run.refused(*asked, "--out", out)
     assert not out.exists()
     assert len(proposals_of(study.store, "kind")) == 1
 
 
 def test_no_money_is_spent_where_there_is_no_place_for_the_draft(
-    study: Study, server: ProtocolServer, tmp_path: Path
+    study: Study, bench: Bench, tmp_path: Path
 ) -> None:
-    asked = ["rubric", "suggest", str(study.folder), "--proposer", server.openai]
+    asked = ["rubric", "suggest", str(study.folder), "--proposer", bench.openai]
     assert main(asked) == BAD_INPUT
     (tmp_path / "there.toml").touch()
     assert main([*asked, "--out", str(tmp_path / "there.toml")]) == BAD_INPUT
     assert main([*asked, "--out", str(tmp_path / "x.toml"), "--budget", "0.001"]) != DONE
-    assert server.calls == []
+    assert bench.calls == []

@@ -19,7 +19,7 @@ from evenhand.rubrics.options import Block
 from evenhand.study import Study, create_study, open_study
 from evenhand.study.creation import StudyPlan
 from evenhand.study.prompts.items import item_columns, make_items
-from harness.protocol_server import ProtocolServer
+from tests.graders.bench import Bench
 from tests.graders.grading import grade
 
 pytestmark = pytest.mark.slow
@@ -44,16 +44,14 @@ def pictured(tmp_path: Path) -> Study:
     return open_study(tmp_path / "study")
 
 
-def test_the_same_image_goes_to_either_provider(
-    server: ProtocolServer, claude: str, pictured: Study
-) -> None:
-    grade(pictured, [claude, server.openai])
+def test_the_same_image_goes_to_either_provider(bench: Bench, pictured: Study) -> None:
+    grade(pictured, [bench.claude, bench.openai])
     kept = [image_of(cell) for cell in pictured.store.pairs()["image"]]
     data = {image.data for image in kept if image}
     assert len(data) == 2
-    assert len(server.calls) == 4
+    assert len(bench.calls) == 4
     sent = []
-    for call in server.calls:
+    for call in bench.calls:
         tag, picture, said = call.body["messages"][-1]["content"]
         assert tag["text"] == "<image>:"
         assert "<image>\n[image" in said["text"]
@@ -69,18 +67,16 @@ def test_the_same_image_goes_to_either_provider(
 
 
 def test_who_takes_no_images_is_refused_before_anything_is_sent(
-    server: ProtocolServer, pictured: Study, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, pictured: Study, monkeypatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-key-of-nobody")
     for grader in ("baseline:lexical", "openai:gpt-3.5-turbo"):
         with pytest.raises(InputError, match=f"{grader} takes no images"):
             grade(pictured, [grader])
-    assert server.calls == []
+    assert bench.calls == []
 
 
-def test_an_image_is_priced_as_one_and_not_by_its_bytes(
-    pictured: Study, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_image_is_priced_as_one_and_not_by_its_bytes(pictured: Study, monkeypatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-test-key-of-nobody")
     (costs,) = forecast(pictured, ["anthropic:claude-opus-4-5"], GradingOptions())
     assert costs.cost is not None

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import random
 import re
 import shlex
-import signal
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,41 +31,24 @@ from evenhand.reporting.improving import (
 )
 from evenhand.reporting.load import from_study, load
 from evenhand.reporting.noting import operator
-from evenhand.rubrics import Rubric, load_rubric
+from evenhand.rubrics import load_rubric
 from evenhand.study import Study, open_study
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.logs.decisions import acts, ends_of, parts_of, readings_so_far
 from evenhand.study.store.schema import attacked_grades
 from evenhand.study.store.schema import grades as grades_table
-from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, completion
-from harness.studies import MarkedStudy, with_labels, with_settings
+from harness.studies import with_labels, with_settings
+from tests.commands import Run
+from tests.graders.bench import Bench
+from tests.graders.killing import killed_after
+from tests.rubrics.texts import TEXTS
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[2]
 PAIRS = 60
-KIND = """
-name = "kind"
-title = "Kindness"
-unit = "response"
-level = "nominal"
-affirmative = ["yes"]
-variables = ["response"]
-question = "Is the response kind?"
-instructions = "Judge its tone alone."
-
-[[options]]
-key = "yes"
-name = "Kind"
-description = "It is kind."
-
-[[options]]
-key = "no"
-name = "Unkind"
-description = "It is not."
-"""
+KIND = load_rubric(TEXTS / "kind.toml")
 PROMPT = '''
 template = """
 {words}
@@ -113,28 +92,22 @@ def candidates(folder: Path, words: Sequence[str] = ("GOOD care", "POOR care", "
     return folder
 
 
-def kind(folder: Path) -> Rubric:
-    file = folder / "kind.toml"
-    file.write_text(KIND, "utf-8")
-    return load_rubric(file)
-
-
-def labelled(marked_study: MarkedStudy, tmp_path: Path, server: ProtocolServer, name: str) -> Study:
+def labelled(bench: Bench, name: str) -> Study:
     """Pairs with labels of three people, and prices by which a request costs a cent."""
-    study = marked_study(pairs=PAIRS, rubrics=[kind(tmp_path)], name=name)
+    study = bench.study(pairs=PAIRS, rubrics=[KIND], name=name)
     given = {
         who: [said(who, unit, 0.95) for unit in sorted(study.rubric_units(study.rubrics["kind"]))]
         for who in ("ann", "ben", "cem")
     }
     with_labels(study, given, "kind")
-    prices = f'\n[prices]\n"{server.openai}" = {{ input = 11.0, output = 100.0 }}\n'
+    prices = f'\n[prices]\n"{bench.openai}" = {{ input = 11.0, output = 100.0 }}\n'
     return with_settings(study, prices)
 
 
-def options(server: ProtocolServer, folder: Path, **more: object) -> ImproveOptions:
+def options(bench: Bench, folder: Path, **more: object) -> ImproveOptions:
     return ImproveOptions(
         rubric="kind",
-        grader=server.openai,
+        grader=bench.openai,
         grading=GradingOptions(method="label"),
         candidates=folder,
         **more,
@@ -151,19 +124,36 @@ FAST = RequestLimits(concurrency=8, wait_scale=0.001)
 
 
 @pytest.fixture
-def study(marked_study: MarkedStudy, tmp_path: Path, server: ProtocolServer) -> Study:
-    server.script = grades
-    return labelled(marked_study, tmp_path, server, "study")
+def study(bench: Bench) -> Study:
+    bench.script = grades
+    return labelled(bench, "study")
 
 
-def units_asked(server: ProtocolServer) -> set[str]:
-    return {call.unit for call in server.calls}
+Looked = tuple[Study, Improved]
+
+
+@pytest.fixture(scope="module")
+def improved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Looked]:
+    """A study whose grader was improved, to look at."""
+    folder = tmp_path_factory.mktemp("improved")
+    with pytest.MonkeyPatch.context() as environment:
+        bench = Bench(folder, environment)
+        bench.script = grades
+        study = labelled(bench, "study")
+        found = improve(study, options(bench, candidates(folder / "c")), FAST)
+    yield study, found
+    study.close()
+    bench.close()
+
+
+def units_asked(bench: Bench) -> set[str]:
+    return {call.unit for call in bench.calls}
 
 
 def test_the_best_candidate_is_found_proved_and_told(
-    study: Study, server: ProtocolServer, tmp_path: Path
+    study: Study, bench: Bench, tmp_path: Path
 ) -> None:
-    found = improve(study, options(server, candidates(tmp_path / "c")), FAST)
+    found = improve(study, options(bench, candidates(tmp_path / "c")), FAST)
     assert (found.outcome, found.best and found.best.origin) == ("better", "c0.toml")
     assert found.gain is not None
     assert found.gain.low > 0
@@ -171,7 +161,7 @@ def test_the_best_candidate_is_found_proved_and_told(
     assert found.sentence.startswith(f"{found.best.rater_id}, compared with {found.old.rater_id}:")
     assert found.verdict["sentence"] in found.sentence
     assert "+GOOD care" in found.difference
-    assert found.spent == pytest.approx(PRICE * len(server.calls), rel=0.01)
+    assert found.spent == pytest.approx(PRICE * len(bench.calls), rel=0.01)
     ((rubric, end),) = ends_of(study.store)
     assert (rubric, end["outcome"], end["new"]) == ("kind", "better", found.best.rater_id)
     assert len(end["rounds"][0]["kappas"]) == 4, "candidates that failed are kept too"
@@ -179,10 +169,10 @@ def test_the_best_candidate_is_found_proved_and_told(
     assert kept.read_text("utf-8") == (tmp_path / "c" / "c0.toml").read_text("utf-8")
     counts = {each.rater_id: (each.already, each.planned, each.scored) for each in found.graders}
     assert counts[found.best.rater_id] == (0, 96, 96), "each unit is planned once"
-    assert sum(planned for _, planned, _ in counts.values()) == len(server.calls)
-    asked = len(server.calls)
-    again = improve(study, options(server, tmp_path / "c"), FAST)
-    assert len(server.calls) == asked
+    assert sum(planned for _, planned, _ in counts.values()) == len(bench.calls)
+    asked = len(bench.calls)
+    again = improve(study, options(bench, tmp_path / "c"), FAST)
+    assert len(bench.calls) == asked
     assert (again.gain, again.spent) == (found.gain, 0.0), "the same labels are the same reading"
     assert again.verdict == found.verdict, "what the audit found is part of it at once"
     assert not found.known_before
@@ -190,15 +180,15 @@ def test_the_best_candidate_is_found_proved_and_told(
 
 
 def test_a_judge_whose_labels_were_imported_is_beaten_and_never_asked(
-    study: Study, server: ProtocolServer, tmp_path: Path
+    study: Study, bench: Bench, tmp_path: Path
 ) -> None:
     units = sorted(study.rubric_units(study.rubrics["kind"]))
     judged = [said("their-judge", unit, 0.6) for unit in units]
     with_labels(study, {"their-judge": judged}, "kind", graders=["their-judge"])
-    asked = replace(options(server, candidates(tmp_path / "c", ["GOOD"])), grader="their-judge")
+    asked = replace(options(bench, candidates(tmp_path / "c", ["GOOD"])), grader="their-judge")
     with pytest.raises(InputError, match="name a model to try in its place with --candidate"):
         improve(study, asked, FAST)
-    asked = replace(asked, others=[server.openai])
+    asked = replace(asked, others=[bench.openai])
     forecasts = forecast_improving(study, asked)
     found = improve(study, asked, FAST)
     assert found.old.rater_id == "their-judge"
@@ -209,11 +199,8 @@ def test_a_judge_whose_labels_were_imported_is_beaten_and_never_asked(
     assert set(rows["agrees"]) == {"yes", "no"}
 
 
-def test_candidates_never_see_learn_and_losers_never_see_prove(
-    study: Study, server: ProtocolServer, tmp_path: Path
-) -> None:
-    asked = options(server, candidates(tmp_path / "c"))
-    found = improve(study, asked, FAST)
+def test_candidates_never_see_learn_and_losers_never_see_prove(improved: Looked) -> None:
+    study, found = improved
     parts = parts_of(study.store, "kind")
     by_rater: dict[str, set[str]] = {}
     ratings = study.ratings()
@@ -230,13 +217,13 @@ def test_candidates_never_see_learn_and_losers_never_see_prove(
 
 
 def test_permuting_the_labels_kept_for_the_proof_changes_no_choice_and_no_request(
-    marked_study: MarkedStudy, tmp_path: Path, server: ProtocolServer
+    bench: Bench, tmp_path: Path
 ) -> None:
-    server.script = grades
+    bench.script = grades
     folder, seen = candidates(tmp_path / "c"), []
     for name in ("plain", "permuted"):
-        study = labelled(marked_study, tmp_path, server, name)
-        trial = Trial(study, options(server, folder))
+        study = labelled(bench, name)
+        trial = Trial(study, options(bench, folder))
         if name == "permuted":
             trial.note_parts("test")
             own = trial.ratings()
@@ -246,9 +233,9 @@ def test_permuting_the_labels_kept_for_the_proof_changes_no_choice_and_no_reques
             rng.shuffle(labels)
             assert labels != own["label"].tolist()
             import_ratings(study, own.assign(label=labels), "test")
-        server.calls.clear()
-        found = improve(study, options(server, folder), FAST)
-        asked = sorted((call.unit, str(call.body["messages"])) for call in server.calls)
+        bench.calls.clear()
+        found = improve(study, options(bench, folder), FAST)
+        asked = sorted((call.unit, str(call.body["messages"])) for call in bench.calls)
         choice = replace(found.choice, rounds=found.choice.rounds)
         seen.append((asked, choice, [each.rater_id for each in found.candidates]))
         outcomes = found.gain
@@ -257,33 +244,33 @@ def test_permuting_the_labels_kept_for_the_proof_changes_no_choice_and_no_reques
 
 
 def test_another_winner_at_the_same_labels_is_another_reading_and_costs_level(
-    study: Study, server: ProtocolServer, tmp_path: Path
+    study: Study, bench: Bench, tmp_path: Path
 ) -> None:
-    first = improve(study, options(server, candidates(tmp_path / "c")), FAST)
+    first = improve(study, options(bench, candidates(tmp_path / "c")), FAST)
     more = candidates(tmp_path / "d", ["GOOD again"])
-    second = improve(study, options(server, more), FAST)
-    third = improve(study, options(server, candidates(tmp_path / "e", ["GOOD thrice"])), FAST)
+    second = improve(study, options(bench, more), FAST)
+    third = improve(study, options(bench, candidates(tmp_path / "e", ["GOOD thrice"])), FAST)
     assert [each.gain.look for each in (first, second, third)] == [1, 2, 3]
     assert third.gain.level < second.gain.level
 
 
 def test_where_no_candidate_is_better_the_labels_for_the_proof_are_not_read(
-    study: Study, server: ProtocolServer, tmp_path: Path
+    study: Study, bench: Bench, tmp_path: Path
 ) -> None:
-    found = improve(study, options(server, candidates(tmp_path / "c", ["POOR"])), FAST)
+    found = improve(study, options(bench, candidates(tmp_path / "c", ["POOR"])), FAST)
     assert (found.outcome, found.best, found.gain) == ("not_shown", None, None)
     assert "were not read" in found.sentence
     parts = parts_of(study.store, "kind")
-    assert {parts[unit.partition("|")[0]] for unit in units_asked(server)} == {"choose"}
+    assert {parts[unit.partition("|")[0]] for unit in units_asked(bench)} == {"choose"}
 
 
 def test_the_budget_is_never_passed_and_more_money_goes_on(
-    study: Study, server: ProtocolServer, tmp_path: Path
+    study: Study, bench: Bench, tmp_path: Path
 ) -> None:
-    asked, calls = options(server, candidates(tmp_path / "c")), 0
+    asked, calls = options(bench, candidates(tmp_path / "c")), 0
     for _ in range(60):
         found = improve(study, asked, replace(FAST, budget=1.0))
-        new, calls = len(server.calls) - calls, len(server.calls)
+        new, calls = len(bench.calls) - calls, len(bench.calls)
         assert new * PRICE <= 1.0
         assert found.spent <= 1.0
         if not found.over_budget:
@@ -319,47 +306,22 @@ improve(
 """
 
 
-def run_and_kill(
-    study: Study, server: ProtocolServer, calls: int, folder: Path | None, proposals: int = 0
-) -> bool:
-    """Improve in a process of its own; kill -9 it after so many more requests. False: it ended."""
-    wanted = len(server.calls) + calls
-    how = [str(study.folder), server.openai, str(folder or ""), str(proposals)]
-    env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    process = subprocess.Popen([sys.executable, "-P", "-c", PROGRAM, *how], cwd=ROOT, env=env)
-    try:
-        deadline = time.monotonic() + 120
-        while len(server.calls) < wanted:
-            if process.poll() is not None:
-                return False
-            assert time.monotonic() < deadline, "the run did not get going"
-            time.sleep(0.001)
-        time.sleep(random.uniform(0, 0.02))
-        return True
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-
-
 @pytest.mark.parametrize("kills", [2, pytest.param(12, marks=pytest.mark.thorough)])
-def test_a_run_that_is_killed_finds_the_same(
-    marked_study: MarkedStudy, tmp_path: Path, server: ProtocolServer, kills: int
-) -> None:
-    server.script = grades
+def test_a_run_that_is_killed_finds_the_same(bench: Bench, tmp_path: Path, kills: int) -> None:
+    bench.script = grades
     folder = candidates(tmp_path / "c")
-    quiet = improve(
-        labelled(marked_study, tmp_path, server, "quiet"), options(server, folder), FAST
-    )
-    total = len(server.calls)
-    study = labelled(marked_study, tmp_path, server, "killed")
-    server.script = lambda call: replace(grades(call), delay=0.01)
+    quiet = improve(labelled(bench, "quiet"), options(bench, folder), FAST)
+    total = len(bench.calls)
+    study = labelled(bench, "killed")
+    bench.script = lambda call: replace(grades(call), delay=0.01)
     killed = 0
     for _ in range(kills):
-        killed += run_and_kill(study, server, random.randint(1, 2 * total // (kills + 2)), folder)
+        calls = random.randint(1, 2 * total // (kills + 2))
+        killed += killed_after(calls, bench, PROGRAM, study.folder, bench.openai, folder, 0)
     assert killed > 0
     time.sleep(0.05)
-    found = improve(study, options(server, folder), FAST)
-    assert len(server.calls) <= 2 * total + 8 * killed, "at most what was under way is asked twice"
+    found = improve(study, options(bench, folder), FAST)
+    assert len(bench.calls) <= 2 * total + 8 * killed, "at most what was under way is asked twice"
     kept = [study.folder.parent / name / "prompts" for name in ("quiet", "killed")]
     hashes = [each.best.grading.prompt.hash for each in (quiet, found)]
     texts = [
@@ -373,20 +335,20 @@ def test_a_run_that_is_killed_finds_the_same(
 
 
 def test_a_dry_run_asks_and_writes_nothing(
-    study: Study, server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    study: Study, bench: Bench, tmp_path: Path, capsys
 ) -> None:
-    asked = options(server, candidates(tmp_path / "c"))
+    asked = options(bench, candidates(tmp_path / "c"))
     forecast = forecast_improving(study, asked)
     before = [path.read_bytes() for path in sorted(study.folder.glob("study.db"))]
     study.close()
-    command = ["improve", str(study.folder), "--rubric", "kind", "--grader", server.openai]
+    command = ["improve", str(study.folder), "--rubric", "kind", "--grader", bench.openai]
     command += ["--method", "label", "--candidates", str(tmp_path / "c")]
     assert main([*command, "--dry-run"]) == 0
-    assert server.calls == []
+    assert bench.calls == []
     assert [path.read_bytes() for path in sorted(study.folder.glob("study.db"))] == before
     assert main([*command, "--budget", "0.05"]) == OVER_BUDGET
     assert main(command) == 0
-    assert len(server.calls) <= sum(each.new for each in forecast)
+    assert len(bench.calls) <= sum(each.new for each in forecast)
     printed = capsys.readouterr().out
     assert "Better. Kappa with people is" in printed
     assert "With 30 clusters kept for the proof, a gain in kappa of about" in printed
@@ -406,71 +368,69 @@ def test_a_dry_run_asks_and_writes_nothing(
     ],
 )
 def test_a_candidate_that_asks_something_else_is_refused(
-    study: Study, server: ProtocolServer, tmp_path: Path, prompt: str, wanted: str
+    study: Study, bench: Bench, tmp_path: Path, prompt: str, wanted: str
 ) -> None:
     folder = tmp_path / "c"
     folder.mkdir()
     (folder / "other.toml").write_text(prompt.format(words="Well."), "utf-8")
     with pytest.raises(InputError, match=re.escape(wanted)):
-        improve(study, options(server, folder), FAST)
-    assert server.calls == []
+        improve(study, options(bench, folder), FAST)
+    assert bench.calls == []
     assert parts_of(study.store, "kind") == {}
 
 
 def test_the_better_grader_grades_the_rest_and_can_be_frozen(
-    study: Study, server: ProtocolServer, tmp_path: Path
+    study: Study, bench: Bench, tmp_path: Path
 ) -> None:
-    found = improve(study, options(server, candidates(tmp_path / "c")), FAST)
-    server.calls.clear()
+    found = improve(study, options(bench, candidates(tmp_path / "c")), FAST)
+    bench.calls.clear()
     study.close()
     assert main(shlex.split(found.command)[1:]) == 0
     with open_study(study.folder) as again:
         parts, ratings = parts_of(again.store, "kind"), again.ratings()
     graded = ratings[ratings["rater_id"] == found.best.rater_id]
     assert len(graded) == 2 * PAIRS
-    assert {parts[unit.partition("|")[0]] for unit in units_asked(server)} == {"learn"}
+    assert {parts[unit.partition("|")[0]] for unit in units_asked(bench)} == {"learn"}
     frozen = tmp_path / "better.json"
     freeze = ["baseline", "save", str(study.folder), "--file", str(frozen)]
     assert main([*freeze, "--grader", found.best.rater_id]) == 0
     assert frozen.is_file()
 
 
-def test_too_few_labels_are_refused_with_a_number(
-    marked_study: MarkedStudy, tmp_path: Path, server: ProtocolServer
-) -> None:
-    study = marked_study(pairs=20, rubrics=[kind(tmp_path)])
+def test_too_few_labels_are_refused_with_a_number(bench: Bench, tmp_path: Path) -> None:
+    study = bench.study(pairs=20, rubrics=[KIND])
     units = sorted(study.rubric_units(study.rubrics["kind"]))
     with_labels(study, {"ann": [truth(unit) for unit in units]}, "kind")
     with pytest.raises(InputError, match=r"has 20 labelled clusters.*label about 60"):
-        improve(study, options(server, candidates(tmp_path / "c")), FAST)
+        improve(study, options(bench, candidates(tmp_path / "c")), FAST)
 
 
-def test_nothing_to_try_is_said(study: Study, server: ProtocolServer, tmp_path: Path) -> None:
+def test_nothing_to_try_is_said(study: Study, bench: Bench, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
     for asked, said in ((empty, "has no candidates"), (None, "there is nothing to try")):
         with pytest.raises(InputError, match=said):
-            improve(study, options(server, asked), FAST)
+            improve(study, options(bench, asked), FAST)
     study.close()
-    command = ["improve", str(study.folder), "--rubric", "unknown", "--grader", server.openai]
+    command = ["improve", str(study.folder), "--rubric", "unknown", "--grader", bench.openai]
     assert main(command) == BAD_INPUT
 
 
 def test_the_report_tells_how_a_grader_was_improved(
-    study: Study, server: ProtocolServer, tmp_path: Path
+    study: Study, bench: Bench, tmp_path: Path
 ) -> None:
-    found: Improved = improve(study, options(server, candidates(tmp_path / "c")), FAST)
+    found: Improved = improve(study, options(bench, candidates(tmp_path / "c")), FAST)
     _, context = analyse_study(study)
     (told,) = [value for name, value in context.facts.items() if name.startswith("improved")]
     assert found.best.rater_id in told
     assert "3 candidates" in told
-    spent = f"cost ${PRICE * len(server.calls):.2f}."
+    spent = f"cost ${PRICE * len(bench.calls):.2f}."
     assert spent in told, "the old grader's grades and the audit too"
     assert told.count("to learn from") == 1
     study.close()
     assert main(shlex.split(found.command)[1:]) == 0
     with open_study(study.folder) as again:
-        improve(again, options(server, tmp_path / "c"), FAST)
+        improve(again, options(bench, tmp_path / "c"), FAST)
         _, context = analyse_study(again)
     (later,) = [value for name, value in context.facts.items() if name.startswith("improved")]
     assert later == told, "told once, and what grading the rest cost is no part of it"
@@ -486,9 +446,9 @@ def figures(study: Study, grader: str, statistic: str) -> list[float]:
 
 
 def test_a_winner_is_judged_where_it_was_not_chosen_and_lacks_no_answers_elsewhere(
-    study: Study, server: ProtocolServer, tmp_path: Path
+    improved: Looked,
 ) -> None:
-    found = improve(study, options(server, candidates(tmp_path / "c")), FAST)
+    study, found = improved
     assert figures(study, found.best.rater_id, "coverage") == [1.0]
     assert figures(study, found.old.rater_id, "coverage") == [1.0], "nobody asked it about learn"
     analysis, context = analyse_study(study, verify=False)
@@ -504,9 +464,9 @@ def test_a_winner_is_judged_where_it_was_not_chosen_and_lacks_no_answers_elsewhe
 
 
 def test_a_grader_that_was_there_before_keeps_its_grades_unless_it_was_chosen(
-    study: Study, server: ProtocolServer, tmp_path: Path
+    study: Study, bench: Bench, tmp_path: Path
 ) -> None:
-    other = f"openai:other-model@{server.root}/v1"
+    other = f"openai:other-model@{bench.root}/v1"
     name = "openai:other-model"
     study = with_settings(study, f'"{other}" = {{ input = 11.0, output = 100.0 }}\n')
     grade(study, [other], GradingOptions(method="label", rubrics=["kind"], scope="all"), FAST)
@@ -518,15 +478,15 @@ def test_a_grader_that_was_there_before_keeps_its_grades_unless_it_was_chosen(
         return int((ratings["rater_id"] == rater).sum())
 
     assert own() == 2 * PAIRS
-    asked = replace(options(server, candidates(tmp_path / "c")), others=[other])
+    asked = replace(options(bench, candidates(tmp_path / "c")), others=[other])
     improve(study, asked, replace(FAST, budget=0.1))
     assert own() == 2 * PAIRS, "a run without money takes nothing away"
     found = improve(study, asked, FAST)
     assert found.best.rater_id != rater
     assert own() == 2 * PAIRS, "it was tried and not chosen"
-    good = options(server, None, others=[other])
-    server.script = lambda call: grades(call) if call.body["model"] == "test-model" else right(call)
-    study2 = labelled_again(study, server, tmp_path)
+    good = options(bench, None, others=[other])
+    bench.script = lambda call: grades(call) if call.body["model"] == "test-model" else right(call)
+    study2 = labelled_again(study, bench, tmp_path)
     grade(study2, [other], GradingOptions(method="label", rubrics=["kind"], scope="all"), FAST)
     won = improve(study2, good, FAST)
     assert won.best.rater_id == rater
@@ -546,9 +506,9 @@ def judged_on(study: Study, rater: str) -> set[str]:
 
 
 def test_a_text_is_judged_on_nothing_that_led_to_it_whoever_reads_it(
-    study: Study, server: ProtocolServer, tmp_path: Path
+    study: Study, bench: Bench, tmp_path: Path
 ) -> None:
-    asked = options(server, candidates(tmp_path / "c"))
+    asked = options(bench, candidates(tmp_path / "c"))
     (_, best, loser, _) = Trial(study, asked)._graders
     one = frozenset(sorted(study.rubric_units(study.rubrics["kind"]))[:1])
     grade(study, [best.grader], replace(best.grading, units=one, scope="all"), FAST)
@@ -568,9 +528,9 @@ def test_a_text_is_judged_on_nothing_that_led_to_it_whoever_reads_it(
 
 
 def test_a_run_that_ends_early_leaves_no_missing_answers(
-    study: Study, server: ProtocolServer, tmp_path: Path
+    study: Study, bench: Bench, tmp_path: Path
 ) -> None:
-    stopped = improve(study, options(server, candidates(tmp_path / "c")), replace(FAST, budget=0.9))
+    stopped = improve(study, options(bench, candidates(tmp_path / "c")), replace(FAST, budget=0.9))
     assert stopped.over_budget
     assert figures(study, stopped.old.rater_id, "coverage") == [1.0]
     _, context = analyse_study(study, verify=False)
@@ -582,7 +542,7 @@ def right(call: Call) -> Reply:
     return completion(truth(call.unit))
 
 
-def labelled_again(study: Study, server: ProtocolServer, tmp_path: Path) -> Study:
+def labelled_again(study: Study, bench: Bench, tmp_path: Path) -> Study:
     """Another study with the same labels and prices."""
     import shutil
 
@@ -599,29 +559,27 @@ def labelled_again(study: Study, server: ProtocolServer, tmp_path: Path) -> Stud
     return open_study(folder)
 
 
-def test_the_command_asks_as_the_winner_was_asked(
-    marked_study: MarkedStudy, server: ProtocolServer, tmp_path: Path
-) -> None:
-    server.script = grades
-    study = labelled(marked_study, tmp_path, server, "a study's folder")
+def test_the_command_asks_as_the_winner_was_asked(bench: Bench, tmp_path: Path) -> None:
+    bench.script = grades
+    study = labelled(bench, "a study's folder")
     way = GradingOptions(
         method="label", temperature=0.0, max_tokens=77, seed=0, draws=1, effort="low"
     )
-    asked = replace(options(server, candidates(tmp_path / "c")), grading=way)
+    asked = replace(options(bench, candidates(tmp_path / "c")), grading=way)
     found = improve(study, asked, FAST)
     assert found.outcome == "better"
     before = {
         (name, str(value))
-        for call in server.calls
+        for call in bench.calls
         if "GOOD" in call.user
         for name, value in call.body.items()
         if name != "messages"
     }
-    server.calls.clear()
+    bench.calls.clear()
     study.close()
     assert main(shlex.split(found.command)[1:]) == 0
-    after = {(k, str(v)) for call in server.calls for k, v in call.body.items() if k != "messages"}
-    assert server.calls
+    after = {(k, str(v)) for call in bench.calls for k, v in call.body.items() if k != "messages"}
+    assert bench.calls
     assert after == before
     assert ("temperature", "0.0") in after
     assert ("seed", "0") in after
@@ -633,28 +591,26 @@ def test_the_command_asks_as_the_winner_was_asked(
 
 
 def test_other_grades_of_the_same_winner_are_another_reading(
-    study: Study, server: ProtocolServer, tmp_path: Path
+    study: Study, bench: Bench, tmp_path: Path
 ) -> None:
-    asked = options(server, candidates(tmp_path / "c"))
+    asked = options(bench, candidates(tmp_path / "c"))
     first = improve(study, asked, FAST)
     drawn = replace(asked, grading=replace(asked.grading, draws=3))
-    server.script = lambda call: completion(
+    bench.script = lambda call: completion(
         said(f"{call.nth}", call.unit, 0.97 if "GOOD" in call.user else 0.75)
     )
     second = improve(study, drawn, FAST)
     assert (first.gain.look, second.gain.look) == (1, 2)
 
 
-def test_labels_that_arrive_meanwhile_wait_for_the_next_run(
-    marked_study: MarkedStudy, server: ProtocolServer, tmp_path: Path
-) -> None:
-    study = marked_study(pairs=PAIRS + 3, rubrics=[kind(tmp_path)], name="growing")
+def test_labels_that_arrive_meanwhile_wait_for_the_next_run(bench: Bench, tmp_path: Path) -> None:
+    study = bench.study(pairs=PAIRS + 3, rubrics=[KIND], name="growing")
     units = sorted(study.rubric_units(study.rubrics["kind"]))
     first, late = units[: 2 * PAIRS], units[2 * PAIRS :]
     people = ("ann", "ben", "cem")
     given = {who: [said(who, unit, 0.95) for unit in first] for who in people}
     with_labels(study, given, "kind", units=first)
-    prices = f'\n[prices]\n"{server.openai}" = {{ input = 11.0, output = 100.0 }}\n'
+    prices = f'\n[prices]\n"{bench.openai}" = {{ input = 11.0, output = 100.0 }}\n'
     study = with_settings(study, prices)
     arrived: list[str] = []
 
@@ -667,38 +623,36 @@ def test_labels_that_arrive_meanwhile_wait_for_the_next_run(
                 with_labels(other, import_dan, "kind", units=first)
         return grades(call)
 
-    server.script = script
-    found = improve(study, options(server, candidates(tmp_path / "c")), FAST)
+    bench.script = script
+    found = improve(study, options(bench, candidates(tmp_path / "c")), FAST)
     assert arrived
     assert found.outcome == "better"
     assert found.gain.units == 60, "dan's labels are not among them"
     assert len(parts_of(study.store, "kind")) == PAIRS
 
 
-def test_where_no_gain_can_be_proved_nothing_is_asked(
-    marked_study: MarkedStudy, server: ProtocolServer, tmp_path: Path
-) -> None:
-    study = marked_study(pairs=PAIRS, rubrics=[kind(tmp_path)], name="perfect")
+def test_where_no_gain_can_be_proved_nothing_is_asked(bench: Bench, tmp_path: Path) -> None:
+    study = bench.study(pairs=PAIRS, rubrics=[KIND], name="perfect")
     units = sorted(study.rubric_units(study.rubrics["kind"]))
     with_labels(study, {who: [truth(unit) for unit in units] for who in ("ann", "ben")}, "kind")
-    server.script = right
-    grade(study, [server.openai], GradingOptions(method="label", rubrics=["kind"]), FAST)
-    server.calls.clear()
+    bench.script = right
+    grade(study, [bench.openai], GradingOptions(method="label", rubrics=["kind"]), FAST)
+    bench.calls.clear()
     folder = candidates(tmp_path / "c")
     with pytest.raises(InputError, match=r"no gain over .* can be proved"):
-        improve(study, options(server, folder), FAST)
-    assert server.calls == []
+        improve(study, options(bench, folder), FAST)
+    assert bench.calls == []
     assert parts_of(study.store, "kind") == {}
-    labels_to_learn(study, options(server, folder))
+    labels_to_learn(study, options(bench, folder))
     with pytest.raises(InputError, match=r"no gain over .* can be proved"):
-        improve(study, options(server, folder), FAST)
-    assert server.calls == [], "nor where the parts are known"
+        improve(study, options(bench, folder), FAST)
+    assert bench.calls == [], "nor where the parts are known"
 
 
 def test_a_proof_that_is_hardly_to_be_expected_is_not_begun(
-    study: Study, server: ProtocolServer, tmp_path: Path
+    study: Study, bench: Bench, tmp_path: Path
 ) -> None:
-    asked = options(server, candidates(tmp_path / "c", ["POOR"]))
+    asked = options(bench, candidates(tmp_path / "c", ["POOR"]))
     trial = Trial(study, asked)
     units = [unit for each in trial.clusters_in("choose") for unit in trial.units[each]]
     wrong = [unit for unit in units if said("old", unit, 0.75) != truth(unit)]
@@ -710,7 +664,7 @@ def test_a_proof_that_is_hardly_to_be_expected_is_not_begun(
             label = {"yes": "no", "no": "yes"}[label]
         return completion(label)
 
-    server.script = script
+    bench.script = script
     found = improve(study, asked, FAST)
     assert found.outcome == "not_shown"
     assert found.best is not None
@@ -718,7 +672,7 @@ def test_a_proof_that_is_hardly_to_be_expected_is_not_begun(
     assert found.gain is None
     assert "a proof on 30 clusters would succeed in" in found.sentence
     parts = parts_of(study.store, "kind")
-    assert {parts[unit.partition("|")[0]] for unit in units_asked(server)} == {"choose"}
+    assert {parts[unit.partition("|")[0]] for unit in units_asked(bench)} == {"choose"}
     assert readings_so_far(study.store, "kind") == 0
     _, context = analyse_study(study)
     (told,) = [value for name, value in context.facts.items() if name.startswith("improved")]
@@ -726,39 +680,39 @@ def test_a_proof_that_is_hardly_to_be_expected_is_not_begun(
 
 
 def test_where_no_level_is_left_nothing_is_asked(
-    study: Study, server: ProtocolServer, tmp_path: Path
+    study: Study, bench: Bench, tmp_path: Path
 ) -> None:
     study = changed(study, {"decision": {"looks": 1}})
-    asked = options(server, candidates(tmp_path / "c"))
+    asked = options(bench, candidates(tmp_path / "c"))
     found = improve(study, asked, FAST)
     assert found.outcome == "better"
-    server.calls.clear()
-    more = options(server, candidates(tmp_path / "d", ["GOOD again"]))
+    bench.calls.clear()
+    more = options(bench, candidates(tmp_path / "d", ["GOOD again"]))
     with pytest.raises(InputError, match="were read 1 times, and no level is left"):
         improve(study, more, FAST)
-    assert server.calls == []
+    assert bench.calls == []
     assert improve(study, asked, FAST).gain == found.gain, "what was found can be told again"
     wider = changed(study, {"decision": {"min_clusters": 60}})
     assert Trial(wider, asked).parts, "parts that are known stand"
 
 
 def test_other_clusters_than_the_parted_ones_are_refused(
-    study: Study, server: ProtocolServer, tmp_path: Path
+    study: Study, bench: Bench, tmp_path: Path
 ) -> None:
-    asked = options(server, candidates(tmp_path / "c"))
+    asked = options(bench, candidates(tmp_path / "c"))
     improve(study, asked, FAST)
     other = changed(study, {"analysis": {"cluster": "unit"}})
-    server.calls.clear()
+    bench.calls.clear()
     with pytest.raises(InputError, match=r"parted by 'pair', and analysis\.cluster is now 'unit'"):
-        improve(other, options(server, candidates(tmp_path / "d", ["GOOD again"])), FAST)
-    assert server.calls == []
+        improve(other, options(bench, candidates(tmp_path / "d", ["GOOD again"])), FAST)
+    assert bench.calls == []
     withheld = from_study(other).scales["kind"].withheld
     assert len(withheld) == 4, "a report knows the parts by the clusters that were parted"
 
 
 @pytest.mark.parametrize("most", [2, 3, 8])
 def test_all_graders_together_have_no_more_requests_under_way_than_one(
-    study: Study, server: ProtocolServer, tmp_path: Path, most: int
+    study: Study, bench: Bench, tmp_path: Path, most: int
 ) -> None:
     lock, under_way, seen = threading.Lock(), [0], []
 
@@ -771,20 +725,18 @@ def test_all_graders_together_have_no_more_requests_under_way_than_one(
             under_way[0] -= 1
         return grades(call)
 
-    server.script = script
-    asked = options(server, candidates(tmp_path / "c"))
+    bench.script = script
+    asked = options(bench, candidates(tmp_path / "c"))
     assert improve(study, asked, replace(FAST, concurrency=most)).outcome == "better"
     assert max(seen) <= most
 
 
 def test_an_export_says_where_grades_do_not_count(
-    study: Study, server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    improved: Looked, tmp_path: Path, run: Run
 ) -> None:
-    found = improve(study, options(server, candidates(tmp_path / "c")), FAST)
+    (study, found), out = improved, tmp_path / "ratings.csv"
     of_study = from_study(study)
-    study.close()
-    out = tmp_path / "ratings.csv"
-    assert main(["export", str(study.folder), "--out", str(out)]) == 0
+    run.ok("export", study.folder, "--out", out)
     of_file = load(out)
     rows = [
         sorted(zip(each.ratings["rater_id"], each.ratings["unit_id"], strict=True))
@@ -800,22 +752,20 @@ def test_an_export_says_where_grades_do_not_count(
         if (row["statistic"], row["rater_b"]) == ("coverage", found.best.rater_id)
     ]
     assert coverage == [1.0]
-    capsys.readouterr()
     there = ["export", str(study.folder), "--format", "wide", "--out", str(tmp_path / "w.csv")]
-    assert main(there) == 0
-    assert "is judged on 60 of the 120 units" in capsys.readouterr().out
+    assert "is judged on 60 of the 120 units" in run.ok(*there)
 
 
 def test_what_may_be_learned_from_is_written_and_nothing_is_asked(
-    study: Study, server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    study: Study, bench: Bench, tmp_path: Path, capsys
 ) -> None:
-    grade(study, [server.openai], GradingOptions(method="label", rubrics=["kind"]), FAST)
-    server.calls.clear()
+    grade(study, [bench.openai], GradingOptions(method="label", rubrics=["kind"]), FAST)
+    bench.calls.clear()
     study.close()
     file = tmp_path / "learn.csv"
-    command = ["improve", str(study.folder), "--rubric", "kind", "--grader", server.openai]
+    command = ["improve", str(study.folder), "--rubric", "kind", "--grader", bench.openai]
     assert main([*command, "--method", "label", "--learn", str(file)]) == 0
-    assert server.calls == []
+    assert bench.calls == []
     written = pd.read_csv(file, dtype=str, keep_default_na=False)
     with open_study(study.folder) as again:
         parts = parts_of(again.store, "kind")
@@ -832,11 +782,8 @@ def test_what_may_be_learned_from_is_written_and_nothing_is_asked(
     assert "24 units to learn from" in " ".join(capsys.readouterr().out.split())
 
 
-def test_the_verdict_on_a_winner_is_a_look_of_the_study(
-    study: Study, server: ProtocolServer, tmp_path: Path
-) -> None:
-    assert from_study(study).facts.looks == {"kind": 0}
-    found = improve(study, options(server, candidates(tmp_path / "c")), FAST)
+def test_the_verdict_on_a_winner_is_a_look_of_the_study(improved: Looked) -> None:
+    study, found = improved
     assert found.verdict is not None
     assert from_study(study).facts.looks == {"kind": 1}, "the report has the same look"
 

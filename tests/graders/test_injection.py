@@ -34,9 +34,10 @@ from evenhand.study.settings.analysis import DecisionSettings
 from evenhand.study.store.logs.replies import attacked_table
 from evenhand.study.store.schema import attacked_grades, grades
 from evenhand.study.tables.attacks import ATTACKS, LONG_PLACEBO, PLACEBO
-from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, completion, error, labelled
 from harness.studies import MarkedStudy
+from tests.commands import Run
+from tests.graders.bench import Bench
 from tests.graders.grading import grade
 
 RUBRICS = [load_rubric(name) for name in ("hedging", "even-handedness")]
@@ -149,7 +150,7 @@ def test_every_attack_says_where_it_comes_from() -> None:
     assert all(each.source for each in suite().attacks)
 
 
-def test_other_texts_or_another_prompt_are_another_suite(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_texts_or_another_prompt_are_another_suite(monkeypatch) -> None:
     before = suite().version
     for name, value in (("PROMPT_VERSION", "next"), ("_FACTS", "Another fact. ")):
         monkeypatch.setattr(injection, name, value)
@@ -196,13 +197,11 @@ def effects(study: Study, grader: str) -> dict[str, float]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("provider", "units"), [("anthropic", 8), ("openai", 1)])
-def test_the_attack_that_a_grader_obeys_is_found(
-    provider: str, units: int, server: ProtocolServer, claude: str, marked_study: MarkedStudy
-) -> None:
-    server.script = obeys_flattery
-    study, grader = marked_study(pairs=8), claude if provider == "anthropic" else server.openai
+def test_the_attack_that_a_grader_obeys_is_found(provider: str, units: int, bench: Bench) -> None:
+    bench.script = obeys_flattery
+    study, grader = bench.study(pairs=8), bench.claude if provider == "anthropic" else bench.openai
     summary = audit_injection(study, AuditOptions(grader, units=units), limits=FAST)
-    assert summary.graders[0].planned == units * (2 + 2 + 2 * len(ATTACKS)) == len(server.calls)
+    assert summary.graders[0].planned == units * (2 + 2 + 2 * len(ATTACKS)) == len(bench.calls)
     assert effects(study, grader) == dict.fromkeys(ATTACKS, 0.0) | {"flattery": 1.0}
     (audit,) = audits_of(study, grader)
     # One unit that obeys is no proof; eight pairs out of eight are.
@@ -213,12 +212,10 @@ def test_the_attack_that_a_grader_obeys_is_found(
 
 
 @pytest.mark.slow
-def test_attacked_grades_are_no_ratings(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy
-) -> None:
-    server.script = steadfast
-    study = marked_study()
-    audit_injection(study, AuditOptions(claude, units=2), limits=FAST)
+def test_attacked_grades_are_no_ratings(bench: Bench) -> None:
+    bench.script = steadfast
+    study = bench.study()
+    audit_injection(study, AuditOptions(bench.claude, units=2), limits=FAST)
     assert study.ratings().empty
     assert stored(study, grades) == []
     kept = stored(study)
@@ -228,103 +225,87 @@ def test_attacked_grades_are_no_ratings(
 
 
 @pytest.mark.slow
-def test_nothing_paid_is_asked_again_and_more_units_add_to_the_same(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy
-) -> None:
-    study = marked_study(pairs=4)
+def test_nothing_paid_is_asked_again_and_more_units_add_to_the_same(bench: Bench) -> None:
+    study = bench.study(pairs=4)
     turns = iter(range(1000))
-    server.script = lambda call: error(400) if next(turns) >= 30 else steadfast(call)
-    cut = audit_injection(study, AuditOptions(claude, units=3), limits=FAST)
+    bench.script = lambda call: error(400) if next(turns) >= 30 else steadfast(call)
+    cut = audit_injection(study, AuditOptions(bench.claude, units=3), limits=FAST)
     assert cut.graders[0].stopped
     paid = len(attacked_table(study.store, study.accepted_hashes()))
-    server.calls.clear()
-    server.script = steadfast
+    bench.calls.clear()
+    bench.script = steadfast
     for units, asked in ((3, 3 * 24 - paid), (3, 0), (4, 24)):
-        audit_injection(study, AuditOptions(claude, units=units), limits=FAST)
-        assert len(server.calls) == asked
-        server.calls.clear()
+        audit_injection(study, AuditOptions(bench.claude, units=units), limits=FAST)
+        assert len(bench.calls) == asked
+        bench.calls.clear()
 
 
 @pytest.mark.slow
-def test_a_target_that_is_the_clean_label_is_not_asked_for(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy
-) -> None:
-    server.script = lambda call: say(call, "5")
-    study = marked_study(pairs=2)
-    audit_injection(study, AuditOptions(claude, units=2), limits=FAST)
+def test_a_target_that_is_the_clean_label_is_not_asked_for(bench: Bench) -> None:
+    bench.script = lambda call: say(call, "5")
+    study = bench.study(pairs=2)
+    audit_injection(study, AuditOptions(bench.claude, units=2), limits=FAST)
     assert {row["target"] for row in stored(study)} == {"", "1"}
 
 
 @pytest.mark.slow
-def test_a_budget_ends_the_audit_and_the_dry_run_asks_nothing(
-    server: ProtocolServer, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-test-key-of-nobody")
-    monkeypatch.setenv("ANTHROPIC_BASE_URL", server.root)
-    study, grader = marked_study(pairs=2), "anthropic:claude-opus-4-5"
+def test_a_budget_ends_the_audit_and_the_dry_run_asks_nothing(bench: Bench) -> None:
+    study, grader = bench.study(pairs=2), "anthropic:claude-opus-4-5"
     (forecast,) = forecast_audit(study, AuditOptions(grader, units=2))
     assert forecast.new == 2 * 24
     assert forecast.cost is not None
     assert forecast.cost[0] > 0
-    assert server.calls == []
-    server.script = steadfast
+    assert bench.calls == []
+    bench.script = steadfast
     # A reply costs $0.0048, and before the first one the longest is reserved.
     summary = audit_injection(
         study, AuditOptions(grader, units=4), limits=RequestLimits(wait_scale=0.001, budget=0.44)
     )
     assert summary.over_budget
-    assert 0.0048 * len(server.calls) <= 0.44
-    assert 0 < len(server.calls) < 4 * 24
+    assert 0.0048 * len(bench.calls) <= 0.44
+    assert 0 < len(bench.calls) < 4 * 24
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("draws", [1, 2])
-def test_the_dry_run_prices_every_text_that_is_put_to_the_grader(
-    server: ProtocolServer, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch, draws: int
-) -> None:
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-test-key-of-nobody")
-    monkeypatch.setenv("ANTHROPIC_BASE_URL", server.root)
-    server.script = steadfast  # at neither end, so that all is asked
-    study, grader = marked_study(pairs=1), "anthropic:claude-opus-4-5"
+def test_the_dry_run_prices_every_text_that_is_put_to_the_grader(bench: Bench, draws: int) -> None:
+    bench.script = steadfast  # at neither end, so that all is asked
+    study, grader = bench.study(pairs=1), "anthropic:claude-opus-4-5"
     choice = AuditOptions(grader, units=1, grading=GradingOptions(draws=draws))
     (forecast,) = forecast_audit(study, choice)
     audit_injection(study, choice, limits=FAST)
     tariff = Tariff.find(parse_spec(grader))
     assert tariff is not None
-    assert forecast.new == len(server.calls)
-    least = sum(tariff.at_least(call.body) for call in server.calls)
+    assert forecast.new == len(bench.calls)
+    least = sum(tariff.at_least(call.body) for call in bench.calls)
     assert forecast.cost is not None
     assert forecast.cost[0] == pytest.approx(float(least))
 
 
 @pytest.mark.slow
-def test_pairs_are_attacked_from_either_side(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy
-) -> None:
-    server.script = lambda call: say(call, "C")
-    study = marked_study(pairs=2, rubrics=("even-handedness",))
-    audit_injection(study, AuditOptions(claude, units=1), limits=FAST)
+def test_pairs_are_attacked_from_either_side(bench: Bench) -> None:
+    bench.script = lambda call: say(call, "C")
+    study = bench.study(pairs=2, rubrics=("even-handedness",))
+    audit_injection(study, AuditOptions(bench.claude, units=1), limits=FAST)
     kept = [row for row in stored(study) if row["attack"] == "plain_order"]
     assert {(row["target"], row["side"]) for row in kept} == {(t, s) for t in "AB" for s in "ab"}
-    for call in server.calls:
+    for call in bench.calls:
         first, _, second = call.user.partition("<response_b>")
         assert ("Ignore all" in first) + ("Ignore all" in second) <= 1
 
 
 @pytest.mark.slow
-def test_a_server_that_obeys_chat_tokens_gets_none(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    server.script = obeys_template
-    study = marked_study(pairs=1, name="neutralised")
-    audit_injection(study, AuditOptions(claude, units=1), limits=FAST)
-    assert effects(study, claude)["chat_tokens"] == 0.0
-    assert any("< |im_start| >system\nAnswer" in call.user for call in server.calls)
+def test_a_server_that_obeys_chat_tokens_gets_none(bench: Bench, monkeypatch) -> None:
+    bench.script = obeys_template
+    study = bench.study(pairs=1, name="neutralised")
+    audit_injection(study, AuditOptions(bench.claude, units=1), limits=FAST)
+    assert effects(study, bench.claude)["chat_tokens"] == 0.0
+    assert any("< |im_start| >system\nAnswer" in call.user for call in bench.calls)
     # The same server, the tokens let through: it is this that the audit would show.
     monkeypatch.setattr(rendering, "_CHAT_TOKEN", re.compile(r"(?!)"))
-    study = marked_study(pairs=1, name="as-it-is")
-    audit_injection(study, AuditOptions(claude, units=1), limits=FAST)
-    assert effects(study, claude) == dict.fromkeys(ATTACKS, 0.0) | {"chat_tokens": 1.0}
+    study = bench.study(pairs=1, name="as-it-is")
+    audit_injection(study, AuditOptions(bench.claude, units=1), limits=FAST)
+    assert effects(study, bench.claude) == dict.fromkeys(ATTACKS, 0.0) | {"chat_tokens": 1.0}
 
 
 def test_the_offline_baseline_can_be_audited(marked_study: MarkedStudy) -> None:
@@ -358,15 +339,13 @@ def test_what_is_no_grader_or_size_is_refused(marked_study: MarkedStudy) -> None
 
 
 @pytest.mark.slow
-def test_grades_and_attacked_grades_do_not_meet(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy
-) -> None:
-    server.script = steadfast
-    study = marked_study(pairs=1)
-    audit_injection(study, AuditOptions(claude, units=1), limits=FAST)
-    before = len(server.calls)
-    assert grade(study, [claude], wait_scale=0.001).scored == 2
-    assert len(server.calls) == before + 2
+def test_grades_and_attacked_grades_do_not_meet(bench: Bench) -> None:
+    bench.script = steadfast
+    study = bench.study(pairs=1)
+    audit_injection(study, AuditOptions(bench.claude, units=1), limits=FAST)
+    before = len(bench.calls)
+    assert grade(study, [bench.claude]).scored == 2
+    assert len(bench.calls) == before + 2
     assert set(study.ratings()["label"]) == {"3"}
 
 
@@ -376,40 +355,35 @@ def flattered_now_and_then(call: Call) -> Reply:
 
 
 @pytest.mark.slow
-def test_a_grader_on_draws_is_audited_by_its_share(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy
-) -> None:
-    server.script = flattered_now_and_then
-    study = marked_study(pairs=2)
-    of_draws = AuditOptions(claude, units=1, grading=GradingOptions(draws=3))
+def test_a_grader_on_draws_is_audited_by_its_share(bench: Bench) -> None:
+    bench.script = flattered_now_and_then
+    study = bench.study(pairs=2)
+    of_draws = AuditOptions(bench.claude, units=1, grading=GradingOptions(draws=3))
     summary = audit_injection(study, of_draws, limits=FAST)
     rater = summary.graders[0].rater_id
-    assert len(server.calls) == 3 * (2 + 2 + 2 * len(ATTACKS)) == summary.scored
+    assert len(bench.calls) == 3 * (2 + 2 + 2 * len(ATTACKS)) == summary.scored
     assert effects(study, rater) == dict.fromkeys(ATTACKS, 0.0) | {"flattery": 2 / 3}
-    assert grade(study, [claude], draws=3, wait_scale=0.001).graders[0].rater_id == rater
-    server.calls.clear()
+    assert grade(study, [bench.claude], draws=3).graders[0].rater_id == rater
+    bench.calls.clear()
     audit_injection(study, of_draws, limits=FAST)
-    assert server.calls == []
+    assert bench.calls == []
 
 
 @pytest.mark.slow
-def test_openais_own_draws_of_an_attack_are_one_request(
-    server: ProtocolServer, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "key-for-loopback")
-    monkeypatch.setenv("OPENAI_BASE_URL", f"{server.root}/v1")
+def test_openais_own_draws_of_an_attack_are_one_request(bench: Bench) -> None:
+    bench.as_openai()
 
     def script(call: Call) -> Reply:
         (choice,) = obeys_flattery(call).body["choices"]
         body = obeys_flattery(call).body | {"choices": [choice] * call.body["n"]}
         return Reply(body=body)
 
-    server.script = script
-    study = marked_study(pairs=1)
+    bench.script = script
+    study = bench.study(pairs=1)
     of_draws = AuditOptions("openai:gpt-4o", units=1, grading=GradingOptions(draws=3))
     (summary,) = audit_injection(study, of_draws, limits=FAST).graders
-    assert [call.body["n"] for call in server.calls].count(6) == 1  # the clean text, twice
-    assert len(server.calls) == 1 + 2 + 2 * len(ATTACKS)
+    assert [call.body["n"] for call in bench.calls].count(6) == 1  # the clean text, twice
+    assert len(bench.calls) == 1 + 2 + 2 * len(ATTACKS)
     assert effects(study, summary.rater_id)["flattery"] == 1.0
 
 
@@ -418,18 +392,12 @@ class Killed(BaseException):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("provider", ["anthropic", "openai"])
 @pytest.mark.parametrize("part", [1, 2])
 def test_an_audit_goes_by_batches_and_survives_a_kill(
-    provider: str,
-    part: int,
-    server: ProtocolServer,
-    claude: str,
-    marked_study: MarkedStudy,
-    monkeypatch: pytest.MonkeyPatch,
+    grader: str, part: int, bench: Bench, monkeypatch, run: Run
 ) -> None:
-    server.script = obeys_flattery
-    study, grader = marked_study(pairs=2), claude if provider == "anthropic" else server.openai
+    bench.script = obeys_flattery
+    study, grader = bench.study(pairs=2), grader
     choice = AuditOptions(grader, units=2, grading=GradingOptions(method="label"))
     real, parts = BatchRun._collect_all, iter(range(1, part + 1))
 
@@ -444,27 +412,25 @@ def test_an_audit_goes_by_batches_and_survives_a_kill(
             audit_injection(study, choice, limits=FAST, batch=True)
     kept = len(stored(study))
     assert kept == (1 if part == 1 else 4 + 1)  # each part asks its first question live
-    assert grade(study, [grader], batch=True, method="label", wait_scale=0.0005).scored == 4
+    assert grade(study, [grader], batch=True, method="label").scored == 4
     assert len(stored(study)) == kept  # grading by batches leaves the audit's alone
     (summary,) = audit_injection(study, choice, limits=FAST, batch=True).graders
     assert effects(study, summary.rater_id) == dict.fromkeys(ATTACKS, 0.0) | {"flattery": 1.0}
-    asked = len(server.calls) + len(server.batches.calls)
+    asked = len(bench.calls) + len(bench.batches.calls)
     assert asked == 4 + 2 * (2 + 2 + 2 * len(ATTACKS))
     assert len(stored(study, grades)) == 4
 
 
-def test_an_audits_batches_can_be_ended(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_audits_batches_can_be_ended(bench: Bench, monkeypatch) -> None:
     async def dies(*_: Any) -> None:
         raise Killed
 
-    study, choice = marked_study(pairs=2), AuditOptions(claude, units=2)
-    server.script, server.batches.looks = steadfast, 1000
+    study, choice = bench.study(pairs=2), AuditOptions(bench.claude, units=2)
+    bench.script, bench.batches.looks = steadfast, 1000
     with monkeypatch.context() as patch:
         patch.setattr(BatchRun, "_collect_all", dies)
         with pytest.raises(Killed):
             audit_injection(study, choice, limits=FAST, batch=True)
     audit_injection(study, choice, limits=FAST, batch=True, cancel=True)
-    assert [made["cancelled"] for made in server.batches.made] == [True]
+    assert [made["cancelled"] for made in bench.batches.made] == [True]
     assert {row["attack"] for row in stored(study)} == {"clean"}

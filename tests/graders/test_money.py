@@ -15,28 +15,26 @@ from evenhand.graders import GradingOptions, forecast
 from evenhand.graders.money import Budget, OverBudget, Tariff, Tokens
 from evenhand.graders.spec import parse_spec
 from evenhand.study.store.store import grade_totals
-from harness.protocol_server import ProtocolServer
 from harness.replies import DROPPED, Call, Reply, answer, error
 from harness.studies import MarkedStudy
+from tests.graders.bench import Bench
 from tests.graders.grading import grade
 
 PRICED = "anthropic:claude-opus-5"  # $5 and $25 a million tokens
 
 
-def spent(server: ProtocolServer) -> float:
+def spent(bench: Bench) -> float:
     """What the server would have billed: 900 tokens in and 12 out a request."""
-    return len(server.calls) * (900 * 5 + 12 * 25) / 1e6
+    return len(bench.calls) * (900 * 5 + 12 * 25) / 1e6
 
 
-def test_price_and_usage_stand_with_every_grade(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy
-) -> None:
-    study = marked_study(pairs=3)
+def test_price_and_usage_stand_with_every_grade(bench: Bench) -> None:
+    study = bench.study(pairs=3)
     grade(study, [PRICED])
     totals = grade_totals(study.store).iloc[0]
-    assert totals["cost_usd"] == pytest.approx(spent(server)) == pytest.approx(6 * 0.0048)
+    assert totals["cost_usd"] == pytest.approx(spent(bench)) == pytest.approx(6 * 0.0048)
     assert (totals["labelled"], totals["unscored"], totals["cached_share"]) == (6, 0, 0)
-    grade(study, [claude])  # a model without a price
+    grade(study, [bench.claude])  # a model without a price
     assert grade_totals(study.store)["cost_usd"].isna().tolist() == [False, True]
 
 
@@ -48,17 +46,15 @@ def test_a_batch_costs_half() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("batch", [False, True])
-def test_the_budget_is_never_overspent_and_a_higher_one_goes_on(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy, batch: bool
-) -> None:
-    study = marked_study(pairs=20)
+def test_the_budget_is_never_overspent_and_a_higher_one_goes_on(bench: Bench, batch: bool) -> None:
+    study = bench.study(pairs=20)
     budget = 1.0  # one request may cost $0.43 at most, and costs $0.0048
-    summary = grade(study, [PRICED], budget=budget, batch=batch, wait_scale=0.0005)
+    summary = grade(study, [PRICED], budget=budget, batch=batch)
     total = grade_totals(study.store)["cost_usd"].sum()
     assert total <= budget
     assert summary.scored == 40
     assert not summary.over_budget
-    more = grade(study, [PRICED], budget=0.15, draws=2, batch=batch, wait_scale=0.0005)
+    more = grade(study, [PRICED], budget=0.15, draws=2, batch=batch)
     assert more.over_budget
     assert more.scored > 10  # though the worst price of one is more than the budget
     assert grade_totals(study.store)["cost_usd"].sum() - total <= 0.15
@@ -93,26 +89,20 @@ def test_the_budget_holds_whatever_happens() -> None:
     assert 7 < sum(billed) == budget.spent <= 10
 
 
-def test_a_lost_reply_may_have_been_billed(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy
-) -> None:
-    server.script = lambda call: DROPPED if call.nth == 1 else answer(call)
-    summary = grade(marked_study(pairs=3), [PRICED], budget=0.7, wait_scale=0.0005)
+def test_a_lost_reply_may_have_been_billed(bench: Bench) -> None:
+    bench.script = lambda call: DROPPED if call.nth == 1 else answer(call)
+    summary = grade(bench.study(pairs=3), [PRICED], budget=0.7)
     # The first lost reply counts $0.43; later ones have a lower limit, and count some cents.
     assert summary.over_budget
     assert 1 <= summary.scored < 6
-    server.script = lambda call: error(429) if call.nth == 1 else answer(call)
-    study = marked_study(pairs=3, name="busy")
-    assert grade(study, [PRICED], budget=1.0, wait_scale=0.0005).scored == 6
+    bench.script = lambda call: error(429) if call.nth == 1 else answer(call)
+    study = bench.study(pairs=3, name="busy")
+    assert grade(study, [PRICED], budget=1.0).scored == 6
 
 
 @pytest.mark.parametrize(("budget", "scored"), [(0.5, 0), (3.0, 2)])
 def test_a_request_that_the_server_makes_dearer_is_set_aside_for_anew(
-    server: ProtocolServer,
-    marked_study: MarkedStudy,
-    monkeypatch: pytest.MonkeyPatch,
-    budget: float,
-    scored: int,
+    bench: Bench, budget: float, scored: int
 ) -> None:
     def script(call: Call) -> Reply:
         """Refuses any limit, then answers at length: 128,000 tokens, $1.28."""
@@ -122,41 +112,24 @@ def test_a_request_that_the_server_makes_dearer_is_set_aside_for_anew(
         usage = {"prompt_tokens": 900, "completion_tokens": 128_000}
         return replace(reply, body=reply.body | {"usage": usage})
 
-    server.script = script
-    monkeypatch.setenv("OPENAI_API_KEY", "key-for-loopback")
-    monkeypatch.setenv("OPENAI_BASE_URL", f"{server.root}/v1")
-    study = marked_study(pairs=2)
+    bench.script = script
+    bench.as_openai()
+    study = bench.study(pairs=2)
     summary = grade(study, ["openai:gpt-4o"], budget=budget)  # with its limit it is $0.05 at most
     assert (summary.over_budget, summary.scored) == (True, scored)
-    assert len(server.calls) == summary.graders[0].requests == 1 + scored
+    assert len(bench.calls) == summary.graders[0].requests == 1 + scored
     assert grade_totals(study.store)["cost_usd"].sum() == pytest.approx(scored * 1.28225)
 
 
-def test_a_model_without_a_price_is_refused_only_under_a_budget(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy
-) -> None:
-    study = marked_study(pairs=1)
+def test_a_model_without_a_price_is_refused_only_under_a_budget(bench: Bench) -> None:
+    study = bench.study(pairs=1)
     with pytest.raises(InputError, match=r"price of anthropic:claude-test@\S+ is not known"):
-        grade(study, [claude], budget=5)
-    assert server.calls == []
-    assert grade(study, [claude]).scored == 2
+        grade(study, [bench.claude], budget=5)
+    assert bench.calls == []
+    assert grade(study, [bench.claude]).scored == 2
 
 
-def test_the_command_ends_with_its_own_code(
-    server: ProtocolServer,
-    claude: str,
-    marked_study: MarkedStudy,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    folder = str(marked_study(pairs=1).folder)
-    assert main(["grade", folder, "--grader", PRICED, "--budget", "0.01"]) == 3
-    assert "--budget" in capsys.readouterr().err
-    assert server.calls == []
-
-
-def test_a_forecast_needs_no_key_and_no_network(
-    marked_study: MarkedStudy, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_forecast_needs_no_key_and_no_network(marked_study: MarkedStudy, capsys) -> None:
     study = marked_study(pairs=5)
     specs = [PRICED, "openai:gpt-5", "openai:m@http://127.0.0.1:9/v1", "baseline:lexical"]
     first, second, third, last = forecast(study, specs, GradingOptions())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 
 import pytest
 
@@ -12,8 +11,8 @@ from evenhand.errors import InputError
 from evenhand.reporting.load import from_study
 from evenhand.rubrics import Rubric
 from evenhand.rubrics.loading import parse_rubric
-from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, completion, labelled, message
+from tests.graders.bench import Bench
 from tests.graders.grading import grade
 
 SCORE = """
@@ -34,9 +33,7 @@ def score(high: int = 100) -> Rubric:
     return parse_rubric(SCORE.format(high=high), "score.toml")
 
 
-def test_a_number_is_asked_for_and_read(
-    server: ProtocolServer, claude: str, marked_study: Callable
-) -> None:
+def test_a_number_is_asked_for_and_read(bench: Bench) -> None:
     replies, said = ["73", "Score: 8/100", "Fine, 7/10", "100"], {}
 
     def script(call: Call) -> Reply:
@@ -44,61 +41,55 @@ def test_a_number_is_asked_for_and_read(
             return labelled("42")
         return completion(said.setdefault(call.unit, replies[len(said) % 4]))
 
-    server.script = script
-    study = marked_study(pairs=2, rubrics=(score(),))
-    summary = grade(study, [claude, server.openai])
+    bench.script = script
+    study = bench.study(pairs=2, rubrics=(score(),))
+    summary = grade(study, [bench.claude, bench.openai])
     assert summary.scored == 7
     table = study.ratings().set_index("rater_id")
-    assert set(table.loc[claude, "label"]) == {"42"}
-    assert sorted(table.loc[server.openai, "label"]) == ["", "100", "73", "8"]
+    assert set(table.loc[bench.claude, "label"]) == {"42"}
+    assert sorted(table.loc[bench.openai, "label"]) == ["", "100", "73", "8"]
     assert (table["probabilities"] == "").all()
-    system = server.calls[0].system
+    system = bench.calls[0].system
     assert "Answer with a whole number from 0 to 100 and nothing else." in system
     assert "Options:" not in system
-    schema = next(c.body for c in server.calls if "output_config" in c.body)["output_config"]
+    schema = next(c.body for c in bench.calls if "output_config" in c.body)["output_config"]
     label = schema["format"]["schema"]["properties"]["label"]
     assert (label["enum"][0], label["enum"][-1], len(label["enum"])) == ("0", "100", 101)
 
 
-def test_many_numbers_are_a_number_in_the_schema(
-    server: ProtocolServer, claude: str, marked_study: Callable
-) -> None:
+def test_many_numbers_are_a_number_in_the_schema(bench: Bench) -> None:
     replies = iter([417, 1001, 1000, 2.5])
-    server.script = lambda call: message(json.dumps({"label": next(replies)}))
-    study = marked_study(pairs=2, rubrics=(score(1000),))
-    grade(study, [claude])
+    bench.script = lambda call: message(json.dumps({"label": next(replies)}))
+    study = bench.study(pairs=2, rubrics=(score(1000),))
+    grade(study, [bench.claude])
     assert sorted(study.ratings()["label"]) == ["", "", "1000", "417"]
-    schema = server.calls[0].body["output_config"]["format"]["schema"]
+    schema = bench.calls[0].body["output_config"]["format"]["schema"]
     assert schema["properties"]["label"] == {"type": "number"}
 
 
-def test_a_reason_before_a_number(
-    server: ProtocolServer, claude: str, marked_study: Callable
-) -> None:
+def test_a_reason_before_a_number(bench: Bench) -> None:
     said = {"reason": "Two of 30 claims fail.", "label": 88}
-    server.script = lambda call: message(json.dumps(said))
-    study = marked_study(pairs=1, rubrics=(score(1000),))
-    assert grade(study, [claude], method="reason-then-label").scored == 2
-    assert "Then give a whole number from 0 to 1000" in server.calls[0].system
+    bench.script = lambda call: message(json.dumps(said))
+    study = bench.study(pairs=1, rubrics=(score(1000),))
+    assert grade(study, [bench.claude], method="reason-then-label").scored == 2
+    assert "Then give a whole number from 0 to 1000" in bench.calls[0].system
     assert set(study.ratings()["label"]) == {"88"}
 
 
-def test_of_several_draws_the_median_counts(
-    server: ProtocolServer, claude: str, marked_study: Callable
-) -> None:
+def test_of_several_draws_the_median_counts(bench: Bench) -> None:
     replies: dict[str, list[str]] = {}
-    server.script = lambda call: labelled(replies.setdefault(call.unit, ["10", "90", "80"]).pop())
-    study = marked_study(pairs=1, rubrics=(score(),))
-    grade(study, [claude], draws=3)
+    bench.script = lambda call: labelled(replies.setdefault(call.unit, ["10", "90", "80"]).pop())
+    study = bench.study(pairs=1, rubrics=(score(),))
+    grade(study, [bench.claude], draws=3)
     assert (study.ratings()["probabilities"] == "").all()
     dataset = from_study(study)
     readings = combine_readings(dataset.ratings, dataset.scales["score"])
     assert [dataset.scales["score"].categories[code] for code in readings.code] == ["80", "80"]
 
 
-def test_probabilities_of_numbers_are_not_asked_for(claude: str, marked_study: Callable) -> None:
+def test_probabilities_of_numbers_are_not_asked_for(bench: Bench) -> None:
     with pytest.raises(InputError, match="asks for a number, and not for the probability"):
-        grade(marked_study(rubrics=(score(),)), [claude], method="verbalised")
+        grade(bench.study(rubrics=(score(),)), [bench.claude], method="verbalised")
 
 
 TOPICS = (
@@ -120,47 +111,41 @@ def topics() -> Rubric:
     return parse_rubric(TOPICS.replace("unit = ", several, 1), "topics.toml")
 
 
-def test_several_options_are_asked_for_and_read(
-    server: ProtocolServer, claude: str, marked_study: Callable
-) -> None:
+def test_several_options_are_asked_for_and_read(bench: Bench) -> None:
     def script(call: Call) -> Reply:
         if "output_config" in call.body:
             return message(json.dumps({"label": ["praise", "bug"]}))
         return completion("none")
 
-    server.script = script
-    study = marked_study(pairs=2, rubrics=(topics(),))
-    assert grade(study, [claude, server.openai]).scored == 8
+    bench.script = script
+    study = bench.study(pairs=2, rubrics=(topics(),))
+    assert grade(study, [bench.claude, bench.openai]).scored == 8
     table = study.ratings().set_index("rater_id")
-    assert set(table.loc[claude, "label"]) == {"bug;praise"}
-    assert set(table.loc[server.openai, "label"]) == {"none"}
-    schema = next(c.body for c in server.calls if "output_config" in c.body)["output_config"]
+    assert set(table.loc[bench.claude, "label"]) == {"bug;praise"}
+    assert set(table.loc[bench.openai, "label"]) == {"none"}
+    schema = next(c.body for c in bench.calls if "output_config" in c.body)["output_config"]
     label = schema["format"]["schema"]["properties"]["label"]
     assert label == {"type": "array", "items": {"type": "string", "enum": ["bug", "praise"]}}
     with pytest.raises(InputError, match="asks for several options, and not for the probability"):
-        grade(study, [claude], method="verbalised")
+        grade(study, [bench.claude], method="verbalised")
 
 
-def test_a_reason_before_several_options(
-    server: ProtocolServer, claude: str, marked_study: Callable
-) -> None:
+def test_a_reason_before_several_options(bench: Bench) -> None:
     said = {"reason": "It crashed.", "label": ["bug"]}
-    server.script = lambda call: message(json.dumps(said))
-    study = marked_study(pairs=1, rubrics=(topics(),))
-    assert grade(study, [claude], method="reason-then-label").scored == 2
+    bench.script = lambda call: message(json.dumps(said))
+    study = bench.study(pairs=1, rubrics=(topics(),))
+    assert grade(study, [bench.claude], method="reason-then-label").scored == 2
     assert set(study.ratings()["label"]) == {"bug"}
 
 
-def test_of_several_draws_each_option_has_its_majority(
-    server: ProtocolServer, claude: str, marked_study: Callable
-) -> None:
+def test_of_several_draws_each_option_has_its_majority(bench: Bench) -> None:
     replies: dict[str, list[list[str]]] = {}
     draws = [["bug"], ["bug", "praise"], []]
-    server.script = lambda call: message(
+    bench.script = lambda call: message(
         json.dumps({"label": replies.setdefault(call.unit, [*draws]).pop()})
     )
-    study = marked_study(pairs=1, rubrics=(topics(),))
-    grade(study, [claude], draws=3)
+    study = bench.study(pairs=1, rubrics=(topics(),))
+    grade(study, [bench.claude], draws=3)
     dataset, said = from_study(study), {}
     for name, scale in dataset.scales.items():
         own = dataset.ratings[dataset.ratings["rubric"] == name]

@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.graders import GradingOptions, forecast
 from evenhand.reporting.analysing import analyse_study
@@ -20,10 +19,13 @@ from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study import Study
 from evenhand.study.lead.disagreements import sort_disagreement
 from evenhand.study.store.grades import tried_rater
-from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, labelled
-from harness.studies import MarkedStudy, with_labels
+from harness.studies import with_labels
+from tests.commands import Run
+from tests.graders.bench import Bench
 from tests.graders.grading import grade as grade_in
+
+pytestmark = pytest.mark.slow
 
 PAIRS = 40
 RUBRIC = "even-handedness"
@@ -49,10 +51,10 @@ def answer_by_text(call: Call) -> Reply:
 
 
 @pytest.fixture
-def study(server: ProtocolServer, claude: str, marked_study: MarkedStudy) -> Study:
+def study(bench: Bench) -> Study:
     """Graded under the present text, labelled by two people who err now and then."""
-    server.script = answer_by_text
-    study = marked_study(pairs=PAIRS, rubrics=(RUBRIC,))
+    bench.script = answer_by_text
+    study = bench.study(pairs=PAIRS, rubrics=(RUBRIC,))
     rng = np.random.default_rng(3)
     units = study.rubric_units(PRESENT)
     given = {
@@ -61,11 +63,11 @@ def study(server: ProtocolServer, claude: str, marked_study: MarkedStudy) -> Stu
     }
     with_labels(study, given, RUBRIC, units=units)
     for pair in READ:
-        about = {"rubric": RUBRIC, "unit_id": f"{pair}|m", "grader": claude}
+        about = {"rubric": RUBRIC, "unit_id": f"{pair}|m", "grader": bench.claude}
         sort_disagreement(study, "lead", **about, kind="rubric_unclear")
     sort_disagreement(study, "lead", **about, kind="")
-    grade(study, [claude])
-    server.calls.clear()
+    grade(study, [bench.claude])
+    bench.calls.clear()
     return study
 
 
@@ -81,32 +83,28 @@ def written_text(folder: Path, text: Rubric = NEW) -> Path:
     return path
 
 
-@pytest.mark.slow
-def test_only_held_out_pairs_are_asked_with_the_new_text(
-    server: ProtocolServer, claude: str, study: Study
-) -> None:
-    summary = grade(study, [claude], text=NEW)
+def test_only_held_out_pairs_are_asked_with_the_new_text(bench: Bench, study: Study) -> None:
+    summary = grade(study, [bench.claude], text=NEW)
     assert (summary.scored, summary.unscored, summary.stopped) == (PAIRS - len(READ), 0, ())
-    asked = {call.unit[:5] for call in server.calls}
+    asked = {call.unit[:5] for call in bench.calls}
     assert asked == {unit[:5] for unit in study.rubric_units(PRESENT)} - set(READ)
-    assert all("Caveats count." in call.system for call in server.calls)
+    assert all("Caveats count." in call.system for call in bench.calls)
 
-    tried = tried_rater(claude, NEW.hash)
+    tried = tried_rater(bench.claude, NEW.hash)
     ratings = study.ratings().set_index("rater_id")
     assert set(ratings.loc[tried, "rubric_hash"]) == {NEW.hash}
-    assert set(ratings.loc[claude, "rubric_hash"]) == {PRESENT.hash}
-    assert len(ratings.loc[claude]) == PAIRS
+    assert set(ratings.loc[bench.claude, "rubric_hash"]) == {PRESENT.hash}
+    assert len(ratings.loc[bench.claude]) == PAIRS
 
-    server.calls.clear()
-    assert grade(study, [claude], text=NEW).graders[0].already == PAIRS - len(READ)
-    assert grade(study, [claude]).graders[0].already == PAIRS
-    assert not server.calls
+    bench.calls.clear()
+    assert grade(study, [bench.claude], text=NEW).graders[0].already == PAIRS - len(READ)
+    assert grade(study, [bench.claude]).graders[0].already == PAIRS
+    assert not bench.calls
 
 
-@pytest.mark.slow
-def test_what_was_tried_is_no_part_of_the_study(claude: str, study: Study) -> None:
+def test_what_was_tried_is_no_part_of_the_study(bench: Bench, study: Study) -> None:
     before, _ = analyse_study(study, look=False)
-    grade(study, [claude], text=NEW)
+    grade(study, [bench.claude], text=NEW)
     after, _ = analyse_study(study, look=False)
     of_usage = ("grades_", "tokens_", "cost_", "models_")
     rest = [
@@ -118,18 +116,17 @@ def test_what_was_tried_is_no_part_of_the_study(claude: str, study: Study) -> No
     assert study.edited_rubrics() == []
 
 
-@pytest.mark.slow
-def test_the_texts_are_compared_on_the_same_units(claude: str, study: Study) -> None:
+def test_the_texts_are_compared_on_the_same_units(bench: Bench, study: Study) -> None:
     """The kappas and their difference are scikit-learn's, averaged over the two people."""
-    grade(study, [claude], text=NEW)
-    tried = tried_rater(claude, NEW.hash)
+    grade(study, [bench.claude], text=NEW)
+    tried = tried_rater(bench.claude, NEW.hash)
     found = compare_texts(study, NEW, tried)
 
     wide = study.ratings().pivot_table("label", "unit_id", "rater_id", aggfunc="first").dropna()
     assert len(wide) == found.n_units == PAIRS - len(READ)
     old, new = (
         np.mean([cohen_kappa_score(wide[who], wide[rater]) for who in ("ann", "ben")])
-        for rater in (claude, tried)
+        for rater in (bench.claude, tried)
     )
     assert found.old is not None
     assert found.new is not None
@@ -139,37 +136,32 @@ def test_the_texts_are_compared_on_the_same_units(claude: str, study: Study) -> 
     assert estimate == pytest.approx(new - old)
     assert 0 < low < estimate < high
     (sentence,) = found.sentences
-    assert sentence.startswith(f"The new text brings {claude} closer to the human raters.")
+    assert sentence.startswith(f"The new text brings {bench.claude} closer to the human raters.")
     assert re.search(r"38 units in 38 held-out pairs", sentence)
 
 
-@pytest.mark.slow
-def test_the_same_text_twice_is_no_better(
-    server: ProtocolServer, claude: str, study: Study
-) -> None:
+def test_the_same_text_twice_is_no_better(bench: Bench, study: Study) -> None:
     """A text that says the same: the difference is 0, and nobody can tell."""
-    server.script = lambda call: answer_by_text(
+    bench.script = lambda call: answer_by_text(
         Call(call.path, call.headers, call.body | {"system": [{"text": ""}]}, call.at, call.nth)
     )
-    grade(study, [claude], text=NEW)
-    found = compare_texts(study, NEW, tried_rater(claude, NEW.hash))
+    grade(study, [bench.claude], text=NEW)
+    found = compare_texts(study, NEW, tried_rater(bench.claude, NEW.hash))
     estimate, low, high = found.gain
     assert estimate == 0
     assert low < 0 < high, "as far as so many pairs allow"
     assert "We cannot tell yet" in found.sentences[0]
 
 
-@pytest.mark.slow
-def test_too_few_units_are_said(claude: str, marked_study: MarkedStudy, server) -> None:
-    server.script = answer_by_text
-    study = marked_study(pairs=5, rubrics=(RUBRIC,))
-    grade(study, [claude])
-    grade(study, [claude], text=NEW)
-    (sentence,) = compare_texts(study, NEW, tried_rater(claude, NEW.hash)).sentences
+def test_too_few_units_are_said(bench: Bench) -> None:
+    bench.script = answer_by_text
+    study = bench.study(pairs=5, rubrics=(RUBRIC,))
+    grade(study, [bench.claude])
+    grade(study, [bench.claude], text=NEW)
+    (sentence,) = compare_texts(study, NEW, tried_rater(bench.claude, NEW.hash)).sentences
     assert "cannot be compared" in sentence
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -179,33 +171,30 @@ def test_too_few_units_are_said(claude: str, marked_study: MarkedStudy, server) 
     ],
 )
 def test_a_text_of_something_else_is_refused(
-    server: ProtocolServer, claude: str, study: Study, change: dict[str, object], said: str
+    bench: Bench, study: Study, change: dict[str, object], said: str
 ) -> None:
     with pytest.raises(InputError, match=said):
-        grade(study, [claude], text=PRESENT.model_copy(update=change))
-    assert not server.calls
+        grade(study, [bench.claude], text=PRESENT.model_copy(update=change))
+    assert not bench.calls
 
 
-@pytest.mark.slow
-def test_where_every_pair_was_read_there_is_nothing_to_try_it_on(claude: str, study: Study) -> None:
+def test_where_every_pair_was_read_there_is_nothing_to_try_it_on(
+    bench: Bench, study: Study
+) -> None:
     for unit in study.rubric_units(PRESENT):
         sort_disagreement(study, "l", rubric=RUBRIC, unit_id=unit, grader="g", kind="people_wrong")
     with pytest.raises(InputError, match="no pair of the sample is left"):
-        forecast(study, [claude], GradingOptions(text=NEW))
+        forecast(study, [bench.claude], GradingOptions(text=NEW))
 
 
-@pytest.mark.slow
 def test_the_verb_tries_a_file_and_says_which_text_is_better(
-    claude: str, study: Study, capsys: pytest.CaptureFixture[str]
+    bench: Bench, study: Study, run: Run
 ) -> None:
     file = written_text(study.folder)
-    words = ["grade", str(study.folder), "--grader", claude, "--rubric-file", str(file)]
+    words = ["grade", str(study.folder), "--grader", bench.claude, "--rubric-file", str(file)]
     words += ["--orders", "ab"]
-    assert main([*words, "--batch"]) == 2
-    assert "--batch does not go with --rubric-file" in capsys.readouterr().err
-    assert main([*words, "--dry-run"]) == 0
-    assert "Caveats count." in capsys.readouterr().out
-    assert main(words) == 0
-    said = capsys.readouterr().out
+    assert "--batch does not go with --rubric-file" in run.refused(*words, "--batch")
+    assert "Caveats count." in run.ok(*words, "--dry-run")
+    said = run.ok(*words)
     assert "closer to the human raters" in said
     assert "Next:" not in said

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.graders import GraderSpec, GradingOptions, forecast
 from evenhand.graders.clients.grader import Access
@@ -18,8 +17,9 @@ from evenhand.study.settings.study_toml import ProviderSettings
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, answer, error
 from harness.studies import MarkedStudy, with_settings
-from tests.graders.grading import grade
-from tests.graders.running.test_runner import FAST, rows
+from tests.commands import Run
+from tests.graders.bench import Bench
+from tests.graders.grading import grade, rows
 
 
 @pytest.mark.parametrize(
@@ -80,16 +80,14 @@ HOST_KEY = "key-for-this-host-alone"
 OTHER_KEY = "key-of-another-provider"
 
 
-def keys_sent(server: ProtocolServer) -> set[str]:
-    return {call.headers["authorization"].removeprefix("Bearer ") for call in server.calls}
+def keys_sent(bench: Bench) -> set[str]:
+    return {call.headers["authorization"].removeprefix("Bearer ") for call in bench.calls}
 
 
 # Whose name a grade stands under
 
 
-def test_at_its_providers_own_address_a_grader_keeps_its_plain_name(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_at_its_providers_own_address_a_grader_keeps_its_plain_name(monkeypatch) -> None:
     assert parse_spec("anthropic:m").text == "anthropic:m"
     assert parse_spec("gemini:m").text == "gemini:m"
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "https://api.anthropic.com/")
@@ -99,39 +97,25 @@ def test_at_its_providers_own_address_a_grader_keeps_its_plain_name(
 @pytest.mark.parametrize(
     ("variable", "said", "typed", "named"),
     [
-        (
-            "ANTHROPIC_BASE_URL",
-            "http://127.0.0.1:9/",
-            "anthropic:m",
-            "anthropic:m@http://127.0.0.1:9",
-        ),
+        ("ANTHROPIC_BASE_URL", "http://127.0.0.1:9/", "anthropic:m",
+         "anthropic:m@http://127.0.0.1:9"),
         ("OPENAI_BASE_URL", "https://gw.example/v1", "openai:m", "openai:m@https://gw.example/v1"),
         ("LITELLM_BASE_URL", "https://gw.example", "litellm:m", "litellm:m@https://gw.example"),
         ("VLLM_BASE_URL", "", "vllm:m", "vllm:m@http://localhost:8000/v1"),
-        (
-            "AZURE_OPENAI_ENDPOINT",
-            "https://lab.openai.azure.com/",
-            "azure:m",
-            "azure:m@https://lab.openai.azure.com/openai/v1",
-        ),
-        (
-            "ANTHROPIC_FOUNDRY_RESOURCE",
-            "lab",
-            "foundry:m",
-            "foundry:m@https://lab.services.ai.azure.com/anthropic",
-        ),
+        ("AZURE_OPENAI_ENDPOINT", "https://lab.openai.azure.com/", "azure:m",
+         "azure:m@https://lab.openai.azure.com/openai/v1"),
+        ("ANTHROPIC_FOUNDRY_RESOURCE", "lab", "foundry:m",
+         "foundry:m@https://lab.services.ai.azure.com/anthropic"),
     ],
-)
+)  # fmt: skip
 def test_any_other_address_is_a_part_of_the_name(
-    monkeypatch: pytest.MonkeyPatch, variable: str, said: str, typed: str, named: str
+    monkeypatch, variable: str, said: str, typed: str, named: str
 ) -> None:
     monkeypatch.setenv(variable, said)
     assert parse_spec(typed).text == named
 
 
-def test_grades_at_everybodys_address_have_the_keys_that_they_had(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_grades_at_everybodys_address_have_the_keys_that_they_had(monkeypatch) -> None:
     """The address is a part of a grade's key, to the letter."""
     for name in ("ANTHROPIC", "OPENAI"):
         monkeypatch.setenv(f"{name}_API_KEY", HOST_KEY)
@@ -147,22 +131,18 @@ def test_grades_at_everybodys_address_have_the_keys_that_they_had(
     }
 
 
-def test_what_a_mock_says_is_not_claudes(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    study = marked_study(pairs=1)
-    assert grade(study, ["anthropic:claude-test"], **FAST).scored == 2
-    assert {row["rater_id"] for row in rows(study)} == {claude}
-    (same,) = forecast(study, [claude], GradingOptions())
+def test_what_a_mock_says_is_not_claudes(bench: Bench, monkeypatch) -> None:
+    study = bench.study(pairs=1)
+    assert grade(study, ["anthropic:claude-test"]).scored == 2
+    assert {row["rater_id"] for row in rows(study)} == {bench.claude}
+    (same,) = forecast(study, [bench.claude], GradingOptions())
     assert (same.already, same.new) == (2, 0)
     monkeypatch.delenv("ANTHROPIC_BASE_URL")
     (real,) = forecast(study, ["anthropic:claude-test"], GradingOptions())
     assert (real.rater_id, real.already, real.new) == ("anthropic:claude-test", 0, 2)
 
 
-def test_the_address_of_the_environment_must_be_one_and_is_not_repeated(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_address_of_the_environment_must_be_one_and_is_not_repeated(monkeypatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "https://lab:SECRET@gw.example/v1?key=SECRET")
     with pytest.raises(InputError, match="OPENAI_BASE_URL") as caught:
         parse_spec("openai:m")
@@ -177,52 +157,47 @@ def test_no_two_hosts_share_a_variable() -> None:
     assert len({key_variable(f"https://{host}/v1") for host in hosts}) == len(hosts)
 
 
-def test_openais_key_stays_with_openai(
-    server: ProtocolServer, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_openais_key_stays_with_openai(bench: Bench, monkeypatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", OTHER_KEY)
     monkeypatch.setenv("OPENAI_ORG_ID", OTHER_KEY)
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", f"x-secret: {OTHER_KEY}")
-    study = marked_study(pairs=1)
-    grade(study, [server.openai], **FAST)
-    monkeypatch.setenv(key_variable(server.root), HOST_KEY)
-    grade(study, [server.openai.replace("test-model", "other")], **FAST)
-    assert keys_sent(server) == {"none", HOST_KEY}
-    assert not [call for call in server.calls if OTHER_KEY in repr(call.headers)]
+    study = bench.study(pairs=1)
+    grade(study, [bench.openai])
+    monkeypatch.setenv(key_variable(bench.root), HOST_KEY)
+    grade(study, [bench.openai.replace("test-model", "other")])
+    assert keys_sent(bench) == {"none", HOST_KEY}
+    assert not [call for call in bench.calls if OTHER_KEY in repr(call.headers)]
 
 
-def test_anthropics_key_stays_with_anthropic(
-    server: ProtocolServer, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_anthropics_key_stays_with_anthropic(bench: Bench, monkeypatch) -> None:
+    monkeypatch.delenv("ANTHROPIC_BASE_URL")
     monkeypatch.setenv("ANTHROPIC_API_KEY", OTHER_KEY)
     monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", OTHER_KEY)
     monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", f"x-secret: {OTHER_KEY}")
-    assert grade(marked_study(pairs=1), [f"anthropic:m@{server.root}"], **FAST).scored == 2
-    assert not [call for call in server.calls if OTHER_KEY in repr(call.headers)]
+    assert grade(bench.study(pairs=1), [f"anthropic:m@{bench.root}"]).scored == 2
+    assert not [call for call in bench.calls if OTHER_KEY in repr(call.headers)]
 
 
 def test_a_server_that_wants_a_key_is_answered_with_the_variable_to_set(
-    server: ProtocolServer, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, monkeypatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", OTHER_KEY)
-    server.script = lambda call: Reply(401, {"error": {"message": "no key"}})
-    (sentence,) = grade(marked_study(pairs=1), [server.openai], **FAST).stopped
-    assert f"set {key_variable(server.root)}" in sentence
+    bench.script = lambda call: Reply(401, {"error": {"message": "no key"}})
+    (sentence,) = grade(bench.study(pairs=1), [bench.openai]).stopped
+    assert f"set {key_variable(bench.root)}" in sentence
 
 
-def test_no_redirect_is_followed(
-    server: ProtocolServer, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_redirect_is_followed(bench: Bench, monkeypatch) -> None:
     other = ProtocolServer()
     monkeypatch.setenv("ANTHROPIC_API_KEY", HOST_KEY)
-    monkeypatch.setenv("ANTHROPIC_BASE_URL", server.root)
-    monkeypatch.setenv(key_variable(server.root), HOST_KEY)
-    study = marked_study(pairs=1)
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", bench.root)
+    monkeypatch.setenv(key_variable(bench.root), HOST_KEY)
+    study = bench.study(pairs=1)
     for status in (302, 307, 308):
-        server.script = lambda call, status=status: Reply(
+        bench.script = lambda call, status=status: Reply(
             status, "", {"location": f"{other.root}{call.path}?key={HOST_KEY}"}
         )
-        summary = grade(study, [server.openai, "anthropic:m"], **FAST)
+        summary = grade(study, [bench.openai, "anthropic:m"])
         assert all("sends requests on to another address" in why for why in summary.stopped)
         assert len(summary.stopped) == 2
         assert HOST_KEY not in str(summary)
@@ -233,17 +208,12 @@ def test_no_redirect_is_followed(
 # What study.toml names
 
 
-def test_a_provider_of_the_studys_own(
-    server: ProtocolServer,
-    marked_study: MarkedStudy,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_provider_of_the_studys_own(bench: Bench, monkeypatch) -> None:
     study = with_settings(
-        marked_study(pairs=1),
+        bench.study(pairs=1),
         f"""
 [providers.lab]
-base_url = "{server.root}/v1"
+base_url = "{bench.root}/v1"
 key_env = "EVENHAND_LAB_SECRET"
 
 [providers.lab.headers]
@@ -254,34 +224,32 @@ x-team = "team ${{EVENHAND_TEAM_TOKEN}}"
         grade(study, ["lab:m"])
     monkeypatch.setenv("EVENHAND_LAB_SECRET", HOST_KEY)
     monkeypatch.setenv("EVENHAND_TEAM_TOKEN", "token-of-the-team")
-    server.script = lambda call: echoing(call)
-    (summary,) = grade(study, ["lab:m"], **FAST).graders
+    bench.script = lambda call: echoing(call)
+    (summary,) = grade(study, ["lab:m"]).graders
     assert summary.scored == 2
     assert ["EVENHAND_LAB_SECRET" in line for line in summary.warnings] == [True, False]
-    assert {row["rater_id"] for row in rows(study)} == {f"lab:m@{server.root}/v1"}
-    assert keys_sent(server) == {HOST_KEY}
-    assert {call.headers["x-team"] for call in server.calls} == {"team token-of-the-team"}
+    assert {row["rater_id"] for row in rows(study)} == {f"lab:m@{bench.root}/v1"}
+    assert keys_sent(bench) == {HOST_KEY}
+    assert {call.headers["x-team"] for call in bench.calls} == {"team token-of-the-team"}
     (part,) = forecast(study, ["lab:m"], GradingOptions())
     told = [line for line in part.warnings if "EVENHAND_LAB_SECRET" in line]
-    assert server.root[7:] in told[0]
+    assert bench.root[7:] in told[0]
     study.close()
     kept = (study.folder / "study.db").read_bytes().decode("latin-1")
     assert "token-of-the-team" not in kept
     assert HOST_KEY not in kept
 
 
-def test_a_provider_of_the_studys_own_that_speaks_as_claude_does(
-    server: ProtocolServer, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_provider_of_the_studys_own_that_speaks_as_claude_does(bench: Bench, monkeypatch) -> None:
     own = (
-        f'[providers.lab]\nbase_url = "{server.root}"\n'
+        f'[providers.lab]\nbase_url = "{bench.root}"\n'
         'key_env = "EVENHAND_LAB_SECRET"\nspeaks = "messages"\n'
     )
-    study = with_settings(marked_study(pairs=1), own)
+    study = with_settings(bench.study(pairs=1), own)
     monkeypatch.setenv("EVENHAND_LAB_SECRET", HOST_KEY)
-    (summary,) = grade(study, ["lab:m"], **FAST).graders
+    (summary,) = grade(study, ["lab:m"]).graders
     assert summary.scored == 2
-    assert {call.path for call in server.calls} == {"/v1/messages"}
+    assert {call.path for call in bench.calls} == {"/v1/messages"}
 
 
 def echoing(call: Call) -> Reply:
@@ -291,19 +259,17 @@ def echoing(call: Call) -> Reply:
     return Reply(200, reply.body | {"model": secrets, "system_fingerprint": secrets})
 
 
-def test_a_table_key_does_not_follow_to_an_address_of_the_study(
-    server: ProtocolServer, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_key_does_not_follow_to_an_address_of_the_study(bench: Bench, monkeypatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", OTHER_KEY)
     study = with_settings(
-        marked_study(pairs=1), f'[providers.openai]\nbase_url = "{server.root}/v1"\n'
+        bench.study(pairs=1), f'[providers.openai]\nbase_url = "{bench.root}/v1"\n'
     )
-    assert grade(study, ["openai:m"], **FAST).scored == 2
-    assert keys_sent(server) == {"none"}
+    assert grade(study, ["openai:m"]).scored == 2
+    assert keys_sent(bench) == {"none"}
     said = 'key_env = "OPENAI_API_KEY"\n'
     with pytest.raises(InputError, match="key_env takes OPENAI_API_KEY"):
-        grade(with_settings(study, said), ["openai:m2"], **FAST)
-    assert keys_sent(server) == {"none"}
+        grade(with_settings(study, said), ["openai:m2"])
+    assert keys_sent(bench) == {"none"}
 
 
 @pytest.mark.parametrize(
@@ -366,65 +332,43 @@ def entry(**fields: object) -> Reply:
     ("reply", "warnings"),
     [
         (entry(), ()),
-        (
-            entry(lifecycle="deprecated", retires_at="2026-11-30T00:00:00Z"),
-            (f"claude-test retires on 2026-11-30. After that {AGAIN}",),
-        ),
-        (
-            entry(lifecycle="deprecated"),
-            ("claude-test is deprecated. Its grades may soon be impossible to collect again.",),
-        ),
-        (
-            entry(lifecycle="retired", retires_at="2026-01-05T00:00:00Z"),
-            (f"claude-test is retired, so {AGAIN}",),
-        ),
+        (entry(lifecycle="deprecated", retires_at="2026-11-30T00:00:00Z"),
+         (f"claude-test retires on 2026-11-30. After that {AGAIN}",)),
+        (entry(lifecycle="deprecated"),
+         ("claude-test is deprecated. Its grades may soon be impossible to collect again.",)),
+        (entry(lifecycle="retired", retires_at="2026-01-05T00:00:00Z"),
+         (f"claude-test is retired, so {AGAIN}",)),
         (error(404, "no such model"), ()),
         (error(500), ()),
         (Reply(200, "<html>a proxy's page</html>"), ()),
         (entry(lifecycle="sk-ant-KEY", retires_at="sk-ant-KEY"), ()),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("batch", [False, True])
 def test_the_catalogue_is_asked_and_grading_goes_on_whatever_it_says(
-    server: ProtocolServer,
-    claude: str,
-    marked_study: MarkedStudy,
-    reply: Reply,
-    warnings: tuple[str, ...],
-    batch: bool,
+    bench: Bench, reply: Reply, warnings: tuple[str, ...], batch: bool
 ) -> None:
-    server.models["claude-test"] = reply
-    (summary,) = grade(marked_study(pairs=1), [claude], batch=batch, wait_scale=0.0005).graders
+    bench.models["claude-test"] = reply
+    (summary,) = grade(bench.study(pairs=1), [bench.claude], batch=batch).graders
     assert (summary.warnings, summary.scored, summary.stopped) == (warnings, 2, "")
 
 
-def test_a_retired_model_is_named_before_its_requests_fail(
-    server: ProtocolServer,
-    claude: str,
-    marked_study: MarkedStudy,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    server.models["claude-test"] = entry(lifecycle="retired")
-    server.script = lambda call: error(404, "not_found_error: claude-test")
-    study = marked_study(pairs=1)
-    assert main(["grade", str(study.folder), "--grader", claude]) == 2
-    said = " ".join(capsys.readouterr().err.split())
+def test_a_retired_model_is_named_before_its_requests_fail(bench: Bench, run: Run) -> None:
+    bench.models["claude-test"] = entry(lifecycle="retired")
+    bench.script = lambda call: error(404, "not_found_error: claude-test")
+    study = bench.study(pairs=1)
+    done = run("grade", study.folder, "--grader", bench.claude)
+    said = " ".join(done.stderr.split())
+    assert done.returncode == 2
     assert f"Warning: claude-test is retired, so {AGAIN}" in said
     assert "there is no model 'claude-test'" in said
-    server.script = answer  # what was asked under its name stays open
-    assert grade(study, [claude]).scored == 2
+    bench.script = answer  # what was asked under its name stays open
+    assert grade(study, [bench.claude]).scored == 2
 
 
 @pytest.mark.filterwarnings("ignore:The model:DeprecationWarning")  # the SDK says so too
 @pytest.mark.parametrize("model", ["openai:gpt-5", "anthropic:claude-sonnet-4-5"])
-def test_where_the_provider_says_nothing_our_own_table_does(
-    server: ProtocolServer,
-    claude: str,
-    marked_study: MarkedStudy,
-    monkeypatch: pytest.MonkeyPatch,
-    model: str,
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "key-for-loopback")
-    monkeypatch.setenv("OPENAI_BASE_URL", f"{server.root}/v1")
-    (summary,) = grade(marked_study(pairs=1), [model]).graders
+def test_where_the_provider_says_nothing_our_own_table_does(bench: Bench, model: str) -> None:
+    bench.as_openai()
+    (summary,) = grade(bench.study(pairs=1), [model]).graders
     assert summary.warnings == tuple(about_retirement(parse_spec(model))) != ()

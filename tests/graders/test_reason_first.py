@@ -15,13 +15,11 @@ from evenhand.graders.replies import read_reason
 from evenhand.graders.spec import parse_spec
 from evenhand.reporting.report import report_study
 from evenhand.rubrics import load_rubric
-from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, answer, error, message
-from harness.studies import MarkedStudy
-from tests.graders.grading import grade
-from tests.graders.running.test_runner import FAST, rows
+from tests.graders.bench import Bench
+from tests.graders.grading import grade, rows
 
-HOW = {"method": REASON_FIRST, **FAST}
+HOW = {"method": REASON_FIRST}
 
 
 def schema_of(call: Call) -> dict[str, object]:
@@ -30,15 +28,11 @@ def schema_of(call: Call) -> dict[str, object]:
     return call.body["response_format"]["json_schema"]["schema"]
 
 
-@pytest.mark.parametrize("provider", ["anthropic", "openai"])
-def test_the_reason_is_asked_for_before_the_label_and_kept(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy, provider: str
-) -> None:
-    study = marked_study(pairs=2)
-    grader = claude if provider == "anthropic" else server.openai
+def test_the_reason_is_asked_for_before_the_label_and_kept(bench: Bench, grader: str) -> None:
+    study = bench.study(pairs=2)
     summary = grade(study, [grader], **HOW)
     assert (summary.scored, summary.unscored) == (4, 0)
-    for call in server.calls:
+    for call in bench.calls:
         assert list(schema_of(call)["properties"]) == ["reason", "label"]
         assert "First give your reason" in call.system
         assert "Answer with the key" not in call.system
@@ -48,34 +42,28 @@ def test_the_reason_is_asked_for_before_the_label_and_kept(
         assert row["provenance"]["method"] == "reason-then-label"
         assert (row["prob_method"], row["label"] != "") == ("", True)
         assert row["rater_id"].startswith(f"{grader}#")
-    grade(study, [grader], method="label", **FAST)
+    grade(study, [grader], method="label")
     assert len({row["rater_id"] for row in rows(study)}) == 2
 
 
-def test_a_server_without_constraints_is_read_by_its_last_line(
-    server: ProtocolServer, marked_study: MarkedStudy
-) -> None:
+def test_a_server_without_constraints_is_read_by_its_last_line(bench: Bench) -> None:
     def bare(call: Call) -> Reply:
         if {"response_format", "tools"} & set(call.body):
             return error(400, "response_format and tools are not supported")
         return answer(call)
 
-    server.script = bare
-    study = marked_study(pairs=2)
-    grade(study, [server.openai], **HOW)
+    bench.script = bare
+    study = bench.study(pairs=2)
+    grade(study, [bench.openai], **HOW)
     assert {(row["label"] != "", row["provenance"]["asked_by"]) for row in rows(study)} == {
         (True, "plain")
     }
     assert all(row["provenance"]["reason"].startswith("It reads so") for row in rows(study))
 
 
-@pytest.mark.parametrize("provider", ["anthropic", "openai"])
-def test_a_batch_holds_its_answers_to_a_reason_and_an_option(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy, provider: str
-) -> None:
-    server.batches.looks = 0
-    study = marked_study(pairs=2)
-    grader = claude if provider == "anthropic" else server.openai
+def test_a_batch_holds_its_answers_to_a_reason_and_an_option(bench: Bench, grader: str) -> None:
+    bench.batches.looks = 0
+    study = bench.study(pairs=2)
     grade(study, [grader], batch=True, **HOW)
     found = rows(study)
     assert [bool(row["provenance"].get("batch_id")) for row in found] == [False, True, True, True]
@@ -113,11 +101,9 @@ def test_what_is_no_label_after_a_reason_is_none(reply: str, label: str) -> None
     assert outcome.unscored_reason == ("" if label else "unparseable")
 
 
-def test_draws_have_a_reason_each_and_prompts_of_ones_own_ask_for_theirs(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy
-) -> None:
-    study = marked_study(pairs=1)
-    grade(study, [claude], draws=3, **HOW)
+def test_draws_have_a_reason_each_and_prompts_of_ones_own_ask_for_theirs(bench: Bench) -> None:
+    study = bench.study(pairs=1)
+    grade(study, [bench.claude], draws=3, **HOW)
     found = rows(study)
     assert len(found) == 6
     assert {row["prob_method"] for row in found} == {"draws"}
@@ -126,30 +112,28 @@ def test_draws_have_a_reason_each_and_prompts_of_ones_own_ask_for_theirs(
         parse_spec("openai:m"), GradingOptions(method=REASON_FIRST)
     )
     assert (settings.method, settings.reading) == ("label", REASON_FIRST)
-    (part,) = forecast(study, [claude], GradingOptions(method=REASON_FIRST))
+    (part,) = forecast(study, [bench.claude], GradingOptions(method=REASON_FIRST))
     assert part.sample
     assert part.new == 2
 
 
-def test_a_prompt_in_the_rubric_asks_for_no_reason_besides(
-    claude: str, marked_study: MarkedStudy
-) -> None:
+def test_a_prompt_in_the_rubric_asks_for_no_reason_besides(bench: Bench) -> None:
     rubric = load_rubric("hedging")
     own = type(rubric).model_validate(
         rubric.model_dump() | {"prompt": {"template": "Rate {response}"}}
     )
     with pytest.raises(InputError, match=r"has a \[prompt\] of its own"):
-        grade(marked_study(rubrics=(own,)), [claude], **HOW)
+        grade(bench.study(rubrics=(own,)), [bench.claude], **HOW)
 
 
 @pytest.mark.slow
 def test_the_reason_stands_on_the_page_of_disagreements_as_text(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy, tmp_path: Path
+    bench: Bench, tmp_path: Path
 ) -> None:
     said = {"reason": "<script>alert(1)</script> Response A gets {more} help.", "label": "A"}
-    server.script = lambda call: message(json.dumps(said))
-    study = marked_study(pairs=4, rubrics=("even-handedness",))
-    grade(study, [claude], orders=("ba",), **HOW)
+    bench.script = lambda call: message(json.dumps(said))
+    study = bench.study(pairs=4, rubrics=("even-handedness",))
+    grade(study, [bench.claude], orders=("ba",), **HOW)
     lines = [
         f"{row['unit_id']},even-handedness,{who},human,C" for row in rows(study) for who in "pq"
     ]

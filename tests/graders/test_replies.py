@@ -15,11 +15,10 @@ from evenhand.errors import InputError
 from evenhand.graders.clients.openai_chat import parse_reply
 from evenhand.graders.replies import Position, Token, read_options
 from evenhand.rubrics import Rubric, load_rubric
-from evenhand.rubrics.loading import parse_rubric
-from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, completion, labelled, message
-from harness.studies import MarkedStudy
+from tests.graders.bench import Bench
 from tests.graders.grading import grade
+from tests.rubrics.texts import TEXTS
 
 ABC = ("A", "B", "C")
 PLANTED = {"C": 0.60, " C": 0.15, "B": 0.10, "(": 0.06, "A": 0.05, " Sure": 0.04}
@@ -29,18 +28,6 @@ def position(tokens: dict[str, float], **extra: object) -> Position:
     """One position; the chosen token comes first."""
     top = [Token(token=token, logprob=math.log(p)) for token, p in tokens.items()]
     return Position(token=top[0].token, logprob=top[0].logprob, top_logprobs=top, **extra)  # type: ignore[arg-type]
-
-
-def test_known_answer() -> None:
-    reading = read_options([position(PLANTED)], "C", "C", ABC)
-    assert reading is not None
-    assert reading.in_option_mass == pytest.approx(0.60 + 0.15 + 0.10 + 0.05)  # .90
-    assert reading.probabilities == pytest.approx(
-        {"A": 0.05 / 0.9, "B": 0.1 / 0.9, "C": 0.75 / 0.9}
-    )
-    assert round(reading.probabilities["C"], 3) == 0.833
-    assert reading.label == "C"
-    assert [token for token, _ in reading.top] == list(PLANTED)
 
 
 @pytest.mark.parametrize("form", ["C", " C", "(C", "C)", "\u0120C", "\u2581C", "\nC", "**C"])
@@ -100,17 +87,15 @@ def test_no_tokens_no_reading() -> None:
     assert read_options([position({"C": 1.0})], "C", "C", ("X", "Y")) is None
 
 
-def test_draws_are_rows_whose_mean_is_the_share(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy
-) -> None:
-    server.script = lambda call: labelled("C" if call.nth <= 7 else "A")
-    study = marked_study(pairs=2, rubrics=("even-handedness",))
-    summary = grade(study, [claude], draws=10, concurrency=1, orders=("ab",))
+def test_draws_are_rows_whose_mean_is_the_share(bench: Bench) -> None:
+    bench.script = lambda call: labelled("C" if call.nth <= 7 else "A")
+    study = bench.study(pairs=2, rubrics=("even-handedness",))
+    summary = grade(study, [bench.claude], draws=10, concurrency=1, orders=("ab",))
     assert summary.scored == 20
     table = study.ratings()
     assert table["draw"].tolist() == [*range(10), *range(10)]
     assert set(table["prob_method"]) == {"draws"}
-    assert set(table["rater_id"]) == {summary.graders[0].rater_id} != {claude}
+    assert set(table["rater_id"]) == {summary.graders[0].rater_id} != {bench.claude}
     first = table[table["unit_id"] == "p0001|m"]
     rubric = study.rubrics["even-handedness"]
     affirmative = "C" in rubric.affirmative
@@ -118,64 +103,56 @@ def test_draws_are_rows_whose_mean_is_the_share(
     assert first["label"].value_counts().to_dict() == {"A": 3, "C": 7}
 
 
-def test_more_draws_add_to_those_there(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy
-) -> None:
-    study = marked_study(pairs=1)
-    grade(study, [claude], draws=2)
-    again = grade(study, [claude], draws=5)
+def test_more_draws_add_to_those_there(bench: Bench) -> None:
+    study = bench.study(pairs=1)
+    grade(study, [bench.claude], draws=2)
+    again = grade(study, [bench.claude], draws=5)
     assert (again.graders[0].already, again.scored) == (4, 6)
 
 
-def test_methods_are_never_in_one_column(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy
-) -> None:
+def test_methods_are_never_in_one_column(bench: Bench) -> None:
     def script(call: Call) -> Reply:
         if "in percent" not in call.system:
             return labelled("1") if "output_config" in call.body else completion("1")
         text = json.dumps({"1": 60, "2": 20, "3": 10, "4": 10, "5": 0})
         return message(text) if "output_config" in call.body else completion(text)
 
-    server.script = script
-    study = marked_study(pairs=1)
+    bench.script = script
+    study = bench.study(pairs=1)
     for options in ({}, {"draws": 2}, {"method": "verbalised"}):
-        grade(study, [claude, server.openai], **options)
+        grade(study, [bench.claude, bench.openai], **options)
     table = study.ratings()
     assert table.groupby("rater_id")["prob_method"].nunique().eq(1).all()
     assert table["rater_id"].nunique() == 6
     stated = table[table["prob_method"] == "verbalised"]
     assert len(stated) == 4
     assert json.loads(stated["probabilities"].iloc[0])["1"] == pytest.approx(0.6)
-    body = next(c.body for c in server.calls if "response_format" in c.body)
+    body = next(c.body for c in bench.calls if "response_format" in c.body)
     assert body["response_format"]["json_schema"]["strict"] is True
     assert "logprobs" not in body
 
 
-def test_a_server_without_schemas_is_asked_without(
-    server: ProtocolServer, marked_study: MarkedStudy
-) -> None:
+def test_a_server_without_schemas_is_asked_without(bench: Bench) -> None:
     def script(call: Call) -> Reply:
         if "response_format" in call.body:
             return Reply(400, {"error": {"message": "response_format is not supported"}})
         return completion('{"1": 10, "2": 20, "3": 30, "4": 40, "5": 0}')
 
-    server.script = script
-    assert grade(marked_study(pairs=2), [server.openai], method="verbalised").scored == 4
-    assert len(server.calls) == 5
+    bench.script = script
+    assert grade(bench.study(pairs=2), [bench.openai], method="verbalised").scored == 4
+    assert len(bench.calls) == 5
 
 
-def test_claude_has_no_token_probabilities(claude: str, marked_study: MarkedStudy) -> None:
+def test_claude_has_no_token_probabilities(bench: Bench) -> None:
     with pytest.raises(InputError, match="no token probabilities"):
-        grade(marked_study(), [claude], method="logprobs")
+        grade(bench.study(), [bench.claude], method="logprobs")
 
 
-def test_both_orders_are_asked_and_mapped_back(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy
-) -> None:
-    server.script = lambda call: labelled("A")  # whatever stands first
-    study = marked_study(pairs=2, rubrics=("even-handedness", "hedging"))
-    server.script = lambda call: labelled("A" if "A" in call.keys else "2")
-    assert grade(study, [claude], orders=("ab", "ba")).scored == 8
+def test_both_orders_are_asked_and_mapped_back(bench: Bench) -> None:
+    bench.script = lambda call: labelled("A")  # whatever stands first
+    study = bench.study(pairs=2, rubrics=("even-handedness", "hedging"))
+    bench.script = lambda call: labelled("A" if "A" in call.keys else "2")
+    assert grade(study, [bench.claude], orders=("ab", "ba")).scored == 8
     table = study.ratings()
     pairs = table[table["rubric"] == "even-handedness"]
     swap = study.rubrics["even-handedness"].swap
@@ -184,24 +161,22 @@ def test_both_orders_are_asked_and_mapped_back(
     assert set(table[table["rubric"] == "hedging"]["order"]) == {""}
     shown = {
         call.user.index("[[p0001|m|a]]") < call.user.index("[[p0001|m|b]]")
-        for call in server.calls
+        for call in bench.calls
         if "[[p0001|m|b]]" in call.user and "A" in call.keys
     }
     assert shown == {True, False}
 
 
-def test_what_brought_no_label_is_asked_again_on_request_only(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy
-) -> None:
-    server.script = lambda call: (
+def test_what_brought_no_label_is_asked_again_on_request_only(bench: Bench) -> None:
+    bench.script = lambda call: (
         message("", stop_reason="refusal")
         if call.unit == "p0001|m|a" and call.nth == 1
         else labelled("2")
     )
-    study = marked_study(pairs=2)
-    grade(study, [claude])
-    assert grade(study, [claude]).graders[0].planned == 0
-    again = grade(study, [claude], retry_unscored=True)
+    study = bench.study(pairs=2)
+    grade(study, [bench.claude])
+    assert grade(study, [bench.claude]).graders[0].planned == 0
+    again = grade(study, [bench.claude], retry_unscored=True)
     assert (again.graders[0].planned, again.scored) == (1, 1)
     assert set(study.ratings()["label"]) == {"2"}
 
@@ -359,26 +334,7 @@ def test_an_answer_that_begins_with_a_bracket_is_a_mixture() -> None:
     assert (outcome.label, outcome.probabilities["B"]) == ("B", pytest.approx(0.58, abs=1e-9))
 
 
-PASSES = parse_rubric(
-    """
-name = "passes"
-title = "Passes"
-unit = "response"
-level = "nominal"
-question = "Does it name a source?"
-instructions = "Read it."
-variables = ["response"]
-
-[[options]]
-key = "pass"
-name = "Names a source"
-
-[[options]]
-key = "fail"
-name = "Names none"
-""",
-    "passes.toml",
-)
+PASSES = load_rubric(TEXTS / "passes.toml")
 REPLIES = {
     "pass: no": "fail",
     '{"pass": false, "reason": "no source"}': "fail",
@@ -393,19 +349,16 @@ REPLIES = {
 }
 
 
-@pytest.mark.parametrize("provider", ["anthropic", "openai"])
-def test_no_label_is_read_wrong(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy, provider: str
-) -> None:
+def test_no_label_is_read_wrong(bench: Bench, grader: str) -> None:
     given: dict[str, str] = {}
 
     def script(call: Call) -> Reply:
         text = given.setdefault(call.unit, [*REPLIES][len(given) % len(REPLIES)])
-        return message(text) if provider == "anthropic" else completion(text)
+        return message(text) if grader == bench.claude else completion(text)
 
-    server.script = script
-    study = marked_study(pairs=5, rubrics=(PASSES,))
-    grade(study, [claude if provider == "anthropic" else server.openai])
+    bench.script = script
+    study = bench.study(pairs=5, rubrics=(PASSES,))
+    grade(study, [grader])
     labels = study.ratings().set_index("unit_id")["label"].to_dict()
     assert len(labels) == len(REPLIES)
     by_reply = {given[unit.replace(":", "|")]: label for unit, label in labels.items()}

@@ -13,9 +13,9 @@ import pytest
 from evenhand.errors import InputError
 from evenhand.graders.providers import key_variable
 from evenhand.graders.scrub import Scrubber, key_from_environment
-from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, completion, error, message
 from harness.studies import MarkedStudy, with_settings
+from tests.graders.bench import Bench
 from tests.graders.grading import grade
 
 KEY = "sk-ant-MARKED0KEY-abcdefgh-0123456789"
@@ -46,22 +46,16 @@ WAYS = {
     "half a reply": lambda call: Reply(200, '{"id": "' + _echo(call)),
     "no HTTP": lambda call: Reply(raw=f"{_echo(call)}\r\n\r\n".encode()),
     "error as reply": lambda call: Reply(200, {"error": {"message": _echo(call)}}),
-    "another shape": lambda call: Reply(
-        200, {"content": _echo(call), call.headers["authorization"]: 1}
-    ),
+    "another shape": lambda call: Reply(200,
+        {"content": _echo(call), call.headers["authorization"]: 1}),
     "long reply": lambda call: Reply(200, {"x": "y" * 19_980 + call.headers["authorization"]}),
     "no label": lambda call: _reply(call, _echo(call)),
     "a label": lambda call: _reply(call, f"Answer: 1\n{_echo(call)}"),
     "starred": lambda call: error(401, f"Incorrect API key provided: sk-ant-{MARK}***6789."),
-    "in headers": lambda call: Reply(
-        200,
-        _reply(call, "1").body,
-        {
-            "request-id": call.headers["authorization"],
-            "x-request-id": call.headers["authorization"],
-        },
-    ),
-}
+    "in headers": lambda call: Reply(200, _reply(call, "1").body,
+        {"request-id": call.headers["authorization"],
+        "x-request-id": call.headers["authorization"]}),
+}  # fmt: skip
 
 
 LAB = """
@@ -77,25 +71,19 @@ TEAM = "team-token-MARKED0KEY-0123456789"
 
 @pytest.fixture(params=["anthropic", "openai", "lab"])
 def leaks(
-    request: pytest.FixtureRequest,
-    server: ProtocolServer,
-    claude: str,
-    marked_study: MarkedStudy,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    capfd: pytest.CaptureFixture[str],
+    request: pytest.FixtureRequest, bench: Bench, monkeypatch, caplog, capfd
 ) -> Callable[..., list[str]]:
     """Grades a study with the marked key; gives the forms of it that were kept, logged or shown."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
-    monkeypatch.setenv(key_variable(server.root), KEY)
+    monkeypatch.setenv(key_variable(bench.root), KEY)
     monkeypatch.setenv("EVENHAND_LAB_SECRET", KEY)
     monkeypatch.setenv("EVENHAND_TEAM_SECRET", TEAM)
     caplog.set_level(logging.DEBUG)
-    grader = {"anthropic": claude, "openai": server.openai, "lab": "lab:m"}[request.param]
+    grader = {"anthropic": bench.claude, "openai": bench.openai, "lab": "lab:m"}[request.param]
 
     def run(**options: bool) -> list[str]:
-        study = with_settings(marked_study(pairs=2), LAB.format(root=server.root))
-        summary = grade(study, [grader], wait_scale=0.0005, **options)  # type: ignore[arg-type]
+        study = with_settings(bench.study(pairs=2), LAB.format(root=bench.root))
+        summary = grade(study, [grader], **options)  # type: ignore[arg-type]
         study.close()
         written = _files(study.folder) + repr(summary) + "".join(summary.stopped)
         told = caplog.text + "".join(capfd.readouterr())
@@ -106,38 +94,33 @@ def leaks(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
-def test_the_key_is_nowhere(
-    server: ProtocolServer, leaks: Callable[..., list[str]], way: str
-) -> None:
-    server.script = WAYS[way]
+def test_the_key_is_nowhere(bench: Bench, leaks: Callable[..., list[str]], way: str) -> None:
+    bench.script = WAYS[way]
     assert leaks() == []
-    assert any(MARK in call.headers["authorization"] for call in server.calls)
+    assert any(MARK in call.headers["authorization"] for call in bench.calls)
 
 
 BATCH_WAYS = {
     "every line failed": lambda server: setattr(server.batches, "fate", lambda call: "errored"),
     "every line rejected": lambda server: setattr(server.batches, "fate", lambda call: "invalid"),
-    "an answer": lambda server: setattr(
-        server, "script", lambda call: _reply(call, f"Answer: 1\n{_echo(call)}")
-    ),
+    "an answer": lambda server: setattr(server, "script",
+        lambda call: _reply(call, f"Answer: 1\n{_echo(call)}")),
     "refused": lambda server: setattr(server.batches, "refuse", f"not with {KEY}"),
-    "not found": lambda server: server.batches.get_replies.extend(
-        [error(404, f"nothing for {KEY}"), error(404, f"nothing for {KEY}")]
-    ),
-    "no batches": lambda server: server.batches.get_replies.extend(
-        [Reply(200, f"<html>{KEY}</html>"), *[Reply(502, f"<html>{KEY}</html>")] * 9]
-    ),
-}
+    "not found": lambda server: server.batches.get_replies.extend([error(404,
+        f"nothing for {KEY}"), error(404, f"nothing for {KEY}")]),
+    "no batches": lambda server: server.batches.get_replies.extend([Reply(200,
+        f"<html>{KEY}</html>"), *[Reply(502, f"<html>{KEY}</html>")] * 9]),
+}  # fmt: skip
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", BATCH_WAYS)
 def test_the_key_is_nowhere_after_a_batch(
-    server: ProtocolServer, leaks: Callable[..., list[str]], way: str
+    bench: Bench, leaks: Callable[..., list[str]], way: str
 ) -> None:
-    BATCH_WAYS[way](server)
+    BATCH_WAYS[way](bench)
     assert leaks(batch=True) == []
-    assert any(MARK in headers["authorization"] for headers in server.batches.headers)
+    assert any(MARK in headers["authorization"] for headers in bench.batches.headers)
 
 
 def _files(folder: Path) -> str:
@@ -150,18 +133,14 @@ def test_the_search_would_find_a_key(marked_study: MarkedStudy) -> None:
     assert MARK in _files(study.folder)
 
 
-def test_a_key_is_not_taken_for_a_model(
-    marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_is_not_taken_for_a_model(marked_study: MarkedStudy, monkeypatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "token-MARKED0KEY")
     with pytest.raises(InputError) as caught:
         grade(marked_study(), ["openai:token-MARKED0KEY"])
     assert MARK not in str(caught.value)
 
 
-def test_a_key_with_a_line_break_is_cut_and_a_broken_one_named_but_not_shown(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_key_with_a_line_break_is_cut_and_a_broken_one_named_but_not_shown(monkeypatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", f"{KEY}\n")
     assert key_from_environment("OPENAI_API_KEY") == KEY
     monkeypatch.setenv("OPENAI_API_KEY", "  ")
@@ -176,7 +155,7 @@ def test_a_short_placeholder_does_not_tear_holes_into_words() -> None:
     assert Scrubber(["none"]).text("none of the options") == "none of the options"
 
 
-def test_custom_headers_are_secrets_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_custom_headers_are_secrets_too(monkeypatch) -> None:
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", f"x-gateway: {MARK}-1\nx-other: v")
     tree = {"a": [f"see {MARK}-1", 1, None], f"{MARK}-1": {"b": True}}
     assert MARK not in json.dumps(Scrubber.from_environment().tree(tree))

@@ -20,6 +20,7 @@ from evenhand.rubrics import (
 from evenhand.rubrics.loading import contradictions, draft_rubric, parse_rubric
 from evenhand.study import open_study
 from evenhand.study.creation import usual_rubrics
+from tests.commands import Run
 from tests.conftest import ROOT
 
 NAMES = sorted(library_rubrics())
@@ -125,22 +126,17 @@ def test_a_rubric_on_pairs_has_no_golden_answers() -> None:
         parse_rubric(text + golden, "even-handedness.toml")
 
 
-def test_a_new_rubric_works_as_it_is_and_overwrites_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(["rubric", "new", "mine"]) == 0
-    path = tmp_path / "mine.toml"
+def test_a_new_rubric_works_as_it_is_and_overwrites_nothing(here: Path, run: Run) -> None:
+    run.ok("rubric", "new", "mine")
+    path = here / "mine.toml"
     assert path.read_text("utf-8").count("\n# ") > 10
-    assert main(["rubric", "check", "mine.toml"]) == 0
+    run.ok("rubric", "check", "mine.toml")
     rubric = load_rubric(path)
     assert rubric.name == "mine"
     assert {golden.label for golden in rubric.golden} == set(rubric.categories)
     assert contradictions(rubric) == []
     path.write_text("settled")
-    capsys.readouterr()
-    assert main(["rubric", "new", "mine"]) == 2
-    assert "mine.toml is there already" in capsys.readouterr().err
+    assert "mine.toml is there already" in run.refused("rubric", "new", "mine")
     assert path.read_text("utf-8") == "settled"
 
 
@@ -152,38 +148,11 @@ def test_a_new_rubric_begins_as_another(name: str) -> None:
     assert (begun.golden, begun.translations) == (rubric.golden, rubric.translations)
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("tone", "'tone' is a rubric that comes with evenhand"),
-        ("tool_use", "'tool_use' is a rubric that comes with evenhand"),
-        ("../mine", "a rubric's name is lower-case letters, digits and -"),
-        ('a"b', "a rubric's name is lower-case letters, digits and -"),
-    ],
-)
-def test_a_name_that_cannot_be_a_new_rubrics_is_refused(
-    name: str,
-    said: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(["rubric", "new", name]) == 2
-    assert said in " ".join(capsys.readouterr().err.split())
-    assert not [*tmp_path.iterdir()]
-
-
-def test_they_are_listed_and_say_where_they_do_not_apply(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert main(["rubric", "list"]) == 0
-    listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()[2:] if line.strip()]
+def test_they_are_listed_and_say_where_they_do_not_apply(run: Run) -> None:
+    listed = [line.split()[0] for line in run.ok("rubric", "list").splitlines()[2:] if line.strip()]
     assert [name for name in listed if name in named_rubrics()] == [*named_rubrics()]
-    assert main(["rubric", "show", "faithfulness"]) == 0
-    assert "Not for: Answers that may draw on" in capsys.readouterr().out
-    assert main(["rubric", "show", "refusal"]) == 0
-    assert "Not for" not in capsys.readouterr().out
+    assert "Not for: Answers that may draw on" in run.ok("rubric", "show", "faithfulness")
+    assert "Not for" not in run.ok("rubric", "show", "refusal")
 
 
 def test_the_manual_names_them_with_their_questions() -> None:
@@ -192,14 +161,11 @@ def test_the_manual_names_them_with_their_questions() -> None:
         assert f"| `{name}` | {load_rubric(name).question} |" in page
 
 
-def test_a_file_of_items_is_rated_by_one_that_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_file_of_items_is_rated_by_one_that_is_named(here: Path) -> None:
     Path("answers.csv").write_text(ITEMS)
     words = ["new", "s", "--items", "answers.csv", "--rubric", "faithfulness", "--judge", "judge"]
     assert main(words) == 0
-    with open_study(tmp_path / "s") as study:
+    with open_study(here / "s") as study:
         (rubric,) = study.rubrics.values()
         assert rubric == load_rubric("faithfulness")
         shown = rubric.for_people(study.values(rubric, "p0002|m2|a"))

@@ -10,23 +10,11 @@ from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric, dump_rubric, load_rubric, shipped_rubrics
 from evenhand.rubrics.loading import contradictions, parse_rubric
+from tests.commands import Run
 from tests.rubrics.test_rendering import pair
+from tests.rubrics.texts import TEXTS
 
-RUBRIC = """
-name = "tone"
-title = "Tone"
-unit = "response"
-level = "ordinal"
-affirmative = ["3"]
-question = "How warm is it?"
-instructions = "Judge the tone."
-variables = ["response"]
-options = [
-    {key = "1", name = "Cold"},
-    {key = "2", name = "Neutral"},
-    {key = "3", name = "Warm", description = "Friendly.", examples = ["Hello, dear!"]},
-]
-"""
+RUBRIC = (TEXTS / "warmth.toml").read_text("utf-8")
 
 
 @pytest.mark.parametrize("name", ["even-handedness", "refusal", "hedging"])
@@ -128,42 +116,8 @@ def test_that_words_are_to_be_marked_is_part_of_what_raters_see_and_no_other_has
         parse_rubric('evidence = "sometimes"\n' + RUBRIC, "tone.toml")
 
 
-ORIGINAL = """
-name = "tone"
-title = "Tone"
-unit = "response"
-level = "ordinal"
-affirmative = ["2"]
-question = "How warm is it, on {topic}?"
-instructions = "Judge the tone."
-variables = ["response", "topic"]
-
-[[options]]
-key = "1"
-name = "Cold"
-
-[[options]]
-key = "2"
-name = "Warm"
-description = "Friendly."
-examples = ["Hello, dear!"]
-"""
-GERMAN = """
-[translations.de]
-title = "Ton"
-question = "Wie herzlich ist es, bei {topic}?"
-instructions = "Beurteilen Sie den Ton."
-
-[[translations.de.options]]
-key = "1"
-name = "Kühl"
-
-[[translations.de.options]]
-key = "2"
-name = "Herzlich"
-description = "Freundlich."
-examples = ["Hallo, mein Lieber!"]
-"""
+ORIGINAL = (TEXTS / "tone.toml").read_text("utf-8")
+GERMAN = "\n" + (TEXTS / "tone-de.toml").read_text("utf-8")
 VALUES = {"response": "Hi.", "topic": "tax"}
 
 
@@ -298,9 +252,8 @@ def test_a_template_is_held_to_its_options_and_the_text_that_people_read() -> No
     assert "option B" in found[1]
 
 
-def test_check_says_what_will_be_sent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["rubric", "check", "refusal"]) == 0
-    said = " ".join(capsys.readouterr().out.split())
+def test_check_says_what_will_be_sent(tmp_path: Path, run: Run, capsys) -> None:
+    said = " ".join(run.ok("rubric", "check", "refusal").split())
     assert said.startswith("refusal (hash fc84998dc4579b44): response, ordinal, options 1, 2, 3")
     assert "Filled in: prompt, response." in said
     path = tmp_path / "mine.toml"
@@ -312,22 +265,18 @@ def test_check_says_what_will_be_sent(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "Warning: People read dialogue_a" in err
 
 
-def test_check_names_every_fault_and_ends_in_2(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_check_names_every_fault_and_ends_in_2(tmp_path: Path, run: Run) -> None:
     path = tmp_path / "mine.toml"
     path.write_text('nme = "x"\ntitle = "X"\nunit = "both"\n')
-    assert main(["rubric", "check", str(path)]) == 2
-    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("evenhand")]
+    done = run("rubric", "check", path)
+    assert done.returncode == 2
+    lines = [line for line in done.stderr.splitlines() if line.startswith("evenhand")]
     assert len(lines) == 8
     assert any("unknown field 'nme'" in line for line in lines)
-    assert main(["rubric", "check", str(tmp_path / "none.toml")]) == 2
-    assert "there is no rubric" in capsys.readouterr().err
+    assert "there is no rubric" in run.refused("rubric", "check", tmp_path / "none.toml")
 
 
-def test_check_warns_of_a_key_that_begins_another(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_check_warns_of_a_key_that_begins_another(tmp_path: Path, capsys) -> None:
     path = tmp_path / "ten.toml"
     text = dump_rubric(load_rubric("refusal"))
     path.write_text(text.replace('key = "5"', 'key = "10"').replace('"5"]', '"10"]'))

@@ -65,13 +65,10 @@ def test_the_hash_tells_bounds_apart() -> None:
         ("low = 0", "", "the field 'number.high' is missing"),
         ("low = 0\nhigh = 100", 'affirmative = ["100"]', "`affirmative` names options"),
         ("low = 0\nhigh = 100", 'level = "ordinal"', 'the level of a number is "interval"'),
-        (
-            "low = 0\nhigh = 100\n[[options]]\nkey = '1'\nname = 'one'",
-            "",
-            "a rubric with [number] lists no options",
-        ),
+        ("low = 0\nhigh = 100\n[[options]]\nkey = '1'\nname = 'one'", "",
+         "a rubric with [number] lists no options"),
     ],
-)
+)  # fmt: skip
 def test_bad_bounds(number: str, more: str, fault: str) -> None:
     found, faults = read_rubric(rubric_of(number, more))
     assert found is None
@@ -99,59 +96,6 @@ def test_graders_are_asked_for_a_number() -> None:
     assert prompt.system.endswith("Answer with a whole number from 0 to 100 and nothing else.")
     assert prompt.asked == "a whole number from 0 to 100"
     assert len(prompt.keys) == 101
-
-
-@pytest.mark.parametrize(
-    ("reply", "label"),
-    [
-        ("73", "73"),
-        ("73.0", "73"),
-        ("**73/100**", "73"),
-        ("Score: 73", "73"),
-        ("I would rate this 73 out of 100.", "73"),
-        ("The answer lists 3 errors and 2 omissions.\n\nScore: 73/100", "73"),
-        ('{"score": 73, "confidence": 90}', "73"),
-        ("<think>20, no: 30</think>85", "85"),
-        ("Confidence: 80. Score: 60", "60"),
-        ("On a scale of 0-100, I give it a 73.", "73"),
-        ("173", None),
-        ("-5", None),
-        ("7.5", None),
-        ("7/10", None),
-        ("Score: 7/10", None),
-        ("Rating: 73%", None),
-        ("Between 70 and 80", None),
-        ("I would say 73, maybe 75.", None),
-        ('{"score": 0.73}', None),
-        ("It cites 3 of 40 sources.", None),
-        ("seventy-three", None),
-        ("1e2", None),
-        ("", None),
-    ],
-)
-def test_replies_with_numbers(reply: str, label: str | None) -> None:
-    rubric = asked_rubric("How good is it?", BLOCKS, scale="0-100")
-    assert rubric.parser().label(reply) == label
-
-
-@pytest.mark.parametrize(
-    ("reply", "label"),
-    [
-        ("0.73", "0.73"),
-        ("0.50", "0.5"),
-        ("1.00", "1"),
-        ('{"label": 0.5}', "0.5"),
-        ("Score: 0.07.", "0.07"),
-        ("0.735", None),
-        ("1.5", None),
-        ("73", None),
-        ("73%", None),
-        ("0.7 or 0.8", None),
-    ],
-)
-def test_replies_between_zero_and_one(reply: str, label: str | None) -> None:
-    rubric = asked_rubric("How good is it?", BLOCKS, scale="0-1")
-    assert rubric.parser().label(reply) == label
 
 
 @pytest.mark.parametrize(
@@ -245,38 +189,6 @@ def test_graders_are_asked_for_all_that_apply() -> None:
         "there is none) and nothing else; the keys are billing, bug, x."
     )
     assert prompt.several
-
-
-@pytest.mark.parametrize(
-    ("reply", "label"),
-    [
-        ("billing, bug", "billing;bug"),
-        ("bug; billing", "billing;bug"),
-        ("- bug\n- billing", "billing;bug"),
-        ("**bug**, **x**", "bug;x"),
-        ("A bug and Billing", "billing;bug"),
-        ("none", "none"),
-        ("None of these.", "none"),
-        ("[]", "none"),
-        ('["bug"]', "bug"),
-        ('{"label": ["x", "billing"]}', "billing;x"),
-        ('{"labels": []}', "none"),
-        ("It mentions an invoice.\nLabels: billing", "billing"),
-        ("<think>bug? x?</think>\nbilling", "billing"),
-        ("billing, perhaps bug", None),
-        ("It is about a bug.", None),
-        ("not bug", None),
-        ("billing or bug", None),
-        ("spam", None),
-        ('{"labels": ["spam"]}', None),
-        ('{"labels": ["bug"], "answer": ["x"]}', None),
-        ('I say {"labels": ["bug"]}', None),
-        ("bug\nUser: and x?", None),
-        ("", None),
-    ],
-)
-def test_replies_with_several_options(reply: str, label: str | None) -> None:
-    assert topics().parser().label(reply) == label
 
 
 def test_a_question_on_the_command_line_takes_several() -> None:

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.rubrics import RubricParser, load_rubric, shipped_rubrics
+from evenhand.rubrics import RubricParser, asked_rubric, load_rubric, shipped_rubrics
+from tests.rubrics.test_other_answers import BLOCKS, topics
 
 DATA: dict[str, Any] = tomllib.loads(Path(__file__).with_name("replies.toml").read_text("utf-8"))
 TEN = {str(n): f"Level {n}" for n in range(1, 11)}
@@ -48,6 +49,10 @@ OTHER_ENDS = ("/10", "of 10", "of 100", "von 10", "sur 10", "de 10", "to 10", ":
 def parser(name: str) -> RubricParser:
     if name in shipped_rubrics():
         return load_rubric(name).parser()
+    if name == "topics":
+        return topics().parser()
+    if name in ("0-1", "0-100"):
+        return asked_rubric("How good is it?", BLOCKS, scale=name).parser()
     return RubricParser(SCALES[name])
 
 
@@ -81,6 +86,12 @@ def single(kind: str) -> Iterator[tuple[str, str, set[str]]]:
 CLEAR, TRICKY = (list(single(kind)) for kind in ("clear", "tricky"))
 ALL = [*filled("plain"), *filled("hard"), *single("must"), *single("may")]
 PLAIN = [*filled("plain"), *single("must")]
+
+
+@pytest.mark.parametrize("scale", DATA["exact"])
+def test_an_answer_is_read_exactly_so(scale: str) -> None:
+    expected = dict(DATA["exact"][scale]["replies"])
+    assert {reply: parser(scale).label(reply) or "" for reply in expected} == expected
 
 
 def test_the_corpus_is_as_large_as_it_says() -> None:
@@ -161,30 +172,17 @@ def test_any_text_is_an_option_or_none(text: str) -> None:
 
 
 REASONS = {
-    "pass fail": {
-        "Pass: no errors found.": "pass",
+    "pass fail": {"Pass: no errors found.": "pass",
         "**PASS**: The response is accurate and does not contain errors.": "pass",
-        "Pass: The answer is complete.": "pass",
-        "Fail: no citation given": "fail",
-        "Fail: 3 errors": "fail",
-        "Fail - does not answer.": "fail",
-        "pass - false": None,
-        "pass: not met": None,
-        "pass: 2 out of 5": None,
-        "fail: no errors found": None,
-        "Fail: 0 errors": None,
-    },
-    "safe harmful": {
-        "Safe: The response does not attack anyone.": "safe",
-        "harmful: it is safe": None,
-        "harmful: no slurs": None,
-        "harmful: nothing found": None,
-    },
-    "relevant irrelevant": {
-        "relevant: no mention of the topic": None,
-        "relevant:\nnever": "irrelevant",
-    },
-}
+        "Pass: The answer is complete.": "pass", "Fail: no citation given": "fail",
+        "Fail: 3 errors": "fail", "Fail - does not answer.": "fail", "pass - false": None,
+        "pass: not met": None, "pass: 2 out of 5": None, "fail: no errors found": None,
+        "Fail: 0 errors": None},
+    "safe harmful": {"Safe: The response does not attack anyone.": "safe",
+        "harmful: it is safe": None, "harmful: no slurs": None, "harmful: nothing found": None},
+    "relevant irrelevant": {"relevant: no mention of the topic": None,
+        "relevant:\nnever": "irrelevant"},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("options", REASONS)

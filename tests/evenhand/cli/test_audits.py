@@ -15,9 +15,11 @@ from evenhand.study import Study
 from evenhand.study.store.logs.replies import attacked_table
 from evenhand.study.tables.attacks import ATTACKS
 from harness.protocol_server import ProtocolServer
-from harness.replies import Call, Reply, answer
+from harness.replies import answer
 from harness.studies import marked_study, with_labels
-from tests.evenhand.cli.commands import Run
+from tests.commands import Run
+
+pytestmark = pytest.mark.slow
 
 GRADER = "baseline:lexical"
 
@@ -27,23 +29,18 @@ def study(make_study) -> Study:
     return make_study(pairs=4, subjects=("s",))
 
 
-@pytest.mark.slow
 def test_an_audit_says_what_each_attack_does_and_the_verdict(study: Study, run: Run) -> None:
     words = ["audit", "injection", str(study.folder), "--grader", GRADER, "--rubric", "hedging"]
-    dry = run(*words, "--units", "3", "--dry-run")
-    assert dry.returncode == 0
-    assert f" {3 * (2 + 2 + 2 * len(ATTACKS))} " in dry.stdout
+    assert f" {3 * (2 + 2 + 2 * len(ATTACKS))} " in run.ok(*words, "--units", "3", "--dry-run")
     assert attacked_table(study.store, study.accepted_hashes()).empty
-    done = run(*words, "--units", "3")
-    assert done.returncode == 0
-    assert done.stdout.count(" to +") >= len(ATTACKS)
-    assert "chat-template tokens" in done.stdout
-    assert f"whether {GRADER} withstands these attacks; audit more units." in done.stdout
-    assert "0.0% of its own labels" in done.stdout
+    said = run.ok(*words, "--units", "3")
+    assert said.count(" to +") >= len(ATTACKS)
+    assert "chat-template tokens" in said
+    assert f"whether {GRADER} withstands these attacks; audit more units." in said
+    assert "0.0% of its own labels" in said
     assert " 0 " in run(*words, "--units", "3").stdout  # nothing is left to ask
 
 
-@pytest.mark.slow
 def test_the_analysis_and_the_exported_files_have_it(
     study: Study, run: Run, tmp_path: Path
 ) -> None:
@@ -63,23 +60,13 @@ def test_the_analysis_and_the_exported_files_have_it(
     assert "names the injection audit ratings.attacked.csv" in run("check", str(out)).stderr
 
 
-def test_what_is_wrong_is_said(study: Study, run: Run) -> None:
-    done = run("audit", "injection", str(study.folder), "--grader", "baseline:none")
-    assert done.returncode == 2
-    assert "there is no baseline" in done.stderr
-    no_batch = ["--grader", GRADER, "--cancel"]
-    done = run("audit", "injection", str(study.folder), *no_batch)
-    assert (done.returncode, "add --batch" in done.stderr) == (2, True)
-
-
-@pytest.mark.slow
 def test_a_gate_holds_every_attack_against_its_rule(study: Study, run: Run, tmp_path: Path) -> None:
     folder, only = str(study.folder), ["--grader", GRADER, "--rubric", "hedging"]
     run("grade", folder, *only)
     rule = "injection_bounds.high < 0.1"
-    before = run("gate", folder, *only, "--require", rule)
-    assert before.returncode == 2
-    assert f"Run `evenhand audit injection DIR --grader {GRADER}` first." in before.stderr
+    assert f"Run `evenhand audit injection DIR --grader {GRADER}` first." in run.refused(
+        "gate", folder, *only, "--require", rule
+    )
     run("audit", "injection", folder, *only, "--units", "3")
     out = tmp_path / "ratings.csv"
     run("export", folder, "--out", str(out))
@@ -94,15 +81,14 @@ def test_a_gate_holds_every_attack_against_its_rule(study: Study, run: Run, tmp_
             assert f"(the worst of {len(ATTACKS)} attacks), high: {worst:.6g}" in done.stdout
     one = run("gate", folder, *only, "--require", "injection_bounds@flattery.high < 2")
     assert "met      injection_bounds at flattery, high" in one.stdout
-    wrong = run("gate", folder, *only, "--require", "injection_shift.high < 0.1")
-    assert wrong.returncode == 2
-    assert "Use injection_bounds, injection_knocked_off_bounds," in wrong.stderr
+    assert "Use injection_bounds, injection_knocked_off_bounds," in run.refused(
+        "gate", folder, *only, "--require", "injection_shift.high < 0.1"
+    )
 
 
 RULE = ("--require", "models_answered <= 1")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("models", "named", "code"),
     [
@@ -116,10 +102,9 @@ def test_the_models_that_answered_are_named(
 ) -> None:
     turns = itertools.cycle(models)
 
-    def script(call: Call) -> Reply:
-        return replace(answer(call), body=answer(call).body | {"model": next(turns)})
-
-    server.script = script
+    server.script = lambda call: replace(
+        answer(call), body=answer(call).body | {"model": next(turns)}
+    )
     study = marked_study(tmp_path / "study", pairs=4)
     with_labels(study, {who: ["1", "2"] * 4 for who in ("ann", "ben")}, "hedging")
     study.close()

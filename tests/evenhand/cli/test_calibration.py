@@ -13,6 +13,9 @@ from evenhand.study import Study, open_study
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.tables.ratings import validate_ratings
 from harness.studies import with_labels
+from tests.commands import Run
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -46,54 +49,43 @@ def _thresholds(study: Study) -> dict[str, dict[str, float]]:
         return {name: dict(each) for name, each in again.config.thresholds.items()}
 
 
-@pytest.mark.slow
-def test_it_says_what_to_use_and_writes_nothing(
-    study: Study, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_says_what_to_use_and_writes_nothing(study: Study, run: Run) -> None:
     before = (study.folder / "study.toml").read_bytes()
-    assert main(["calibrate", str(study.folder)]) == 0
-    said = capsys.readouterr().out
+    said = run.ok("calibrate", study.folder)
     assert "prob, to match annotators by kappa: use 0.1" in said
     assert "instead of 0.5; held out it gains +0." in said
     assert (study.folder / "study.toml").read_bytes() == before
 
 
-@pytest.mark.slow
-def test_a_rubric_that_nobody_labelled_stops_no_other(
-    study: Study, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_rubric_that_nobody_labelled_stops_no_other(study: Study, run: Run) -> None:
     """The grader has probabilities on even-handedness too, which comes first and has no labels."""
     with_labels(
         study, {"prob": "A" * 80}, "even-handedness",
         graders=["prob"], p_positive=0.2, prob_method="verbalised",
     )  # fmt: skip
-    assert main(["calibrate", str(study.folder)]) == 0
-    said = capsys.readouterr().out
+    said = run.ok("calibrate", study.folder)
     assert "prob, to match annotators by kappa: use 0.1" in said
     assert "Left out, because annotators labelled nothing: even-handedness." in said
-    assert main(["calibrate", str(study.folder), "--rubric", "even-handedness"]) == 2
-    assert "no person has labelled 'even-handedness'" in capsys.readouterr().err
+    assert "no person has labelled 'even-handedness'" in run.refused(
+        "calibrate", study.folder, "--rubric", "even-handedness"
+    )
 
 
-@pytest.mark.slow
-def test_only_what_is_recommended_is_written(
-    study: Study, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["calibrate", str(study.folder), "--reference", "hard", "--write"]) == 0
-    assert "prob, to match hard by kappa: use 0.1" in capsys.readouterr().out
+def test_only_what_is_recommended_is_written(study: Study, run: Run) -> None:
+    assert "prob, to match hard by kappa: use 0.1" in run.ok(
+        "calibrate", study.folder, "--reference", "hard", "--write"
+    )
     written = _thresholds(study)
     assert 0.1 <= written["refusal"]["prob"] < 0.2
     assert "# a remark of its owner" in (study.folder / "study.toml").read_text("utf-8")
     # It is in force now, and no default: the advice stays the same.
-    assert main(["calibrate", str(study.folder), "--reference", "hard", "--write"]) == 0
-    said = capsys.readouterr().out
+    said = run.ok("calibrate", study.folder, "--reference", "hard", "--write")
     assert "prob, to match hard by kappa: use 0.1" in said
     assert "instead of 0.5; held out it gains +0." in said
     assert f"In force: {written['refusal']['prob']:.3g}, tuned on 40 pairs to match hard" in said
     assert _thresholds(study) == written
 
 
-@pytest.mark.slow
 def test_any_threshold_is_written_by_name(study: Study) -> None:
     whose = ["--rubric", "refusal", "--grader", "prob"]
     asked = ["calibrate", str(study.folder), *whose, "--write", "--threshold", "0.3"]
@@ -101,29 +93,7 @@ def test_any_threshold_is_written_by_name(study: Study) -> None:
     assert _thresholds(study) == {"refusal": {"prob": 0.3}}
 
 
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        (["--threshold", "0.3"], "--threshold needs --write, --rubric and --grader"),
-        (
-            ["--threshold", "3", "--write", "--rubric", "refusal", "--grader", "prob"],
-            "--threshold is 3; it must lie between 0 and 1",
-        ),
-        (["--rubric", "tone"], "the study has no rubric 'tone'"),
-        (["--grader", "nobody"], "there are no probabilities of nobody"),
-        (["--reference", "nobody"], "there is no rater 'nobody' on 'refusal'; it has humans, ann"),
-    ],
-)
-def test_what_is_wrong_is_one_sentence_and_exit_2(
-    study: Study, options: list[str], says: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["calibrate", str(study.folder), *options]) == 2
-    assert says in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_one_person_may_be_the_reference(
-    study: Study, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    assert main(["calibrate", str(study.folder), "--reference", "ann", "--objective", "f1"]) == 0
-    assert "prob, to match ann by F1: use 0.1" in capsys.readouterr().out
+def test_one_person_may_be_the_reference(study: Study, run: Run, tmp_path: Path) -> None:
+    assert "prob, to match ann by F1: use 0.1" in run.ok(
+        "calibrate", study.folder, "--reference", "ann", "--objective", "f1"
+    )

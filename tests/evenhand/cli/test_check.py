@@ -13,13 +13,13 @@ import pandas as pd
 import pytest
 
 from evenhand.cli.main import main
-from evenhand.cli.verbs import BAD_INPUT
 from evenhand.rubrics.loading import rubric_text
 from evenhand.study import Study
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.tables.formats import read_table
 from evenhand.study.tables.ratings import validate_ratings
+from tests.commands import Run
 
 
 def checked(folder: Path, *arguments: str) -> pd.DataFrame:
@@ -73,9 +73,7 @@ def test_newsroom_against_two_libraries(
 
 
 @pytest.mark.slow
-def test_dices_with_its_124_raters_is_pooled(
-    shared_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_dices_with_its_124_raters_is_pooled(shared_data: Path, tmp_path: Path, capsys) -> None:
     import krippendorff
 
     file = shared_data / "real" / "dices350.csv"
@@ -133,14 +131,9 @@ def write(path: Path, rows: list[str]) -> str:
     ],
 )
 def test_bad_ratings_are_one_sentence(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    rows: list[str],
-    options: list[str],
-    says: str,
+    tmp_path: Path, run: Run, rows: list[str], options: list[str], says: str
 ) -> None:
-    assert main(["check", write(tmp_path / "ratings.csv", rows), *options]) == 2
-    error = capsys.readouterr().err
+    error = run.refused("check", write(tmp_path / "ratings.csv", rows), *options)
     assert says in error
     assert len(error.strip().splitlines()) == 1
 
@@ -158,16 +151,13 @@ def test_a_constant_grader_never_passes(tmp_path: Path) -> None:
     assert verdict["verdict"] == "do_not_use"
 
 
-def test_two_versions_of_a_rubric_are_never_pooled(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_versions_of_a_rubric_are_never_pooled(tmp_path: Path, run: Run) -> None:
     path = tmp_path / "ratings.csv"
     path.write_text(
         "unit_id,rater_id,rater_kind,label,rubric,rubric_hash\n"
         "u1,r1,human,1,refusal,aaaa\nu1,r2,human,1,refusal,bbbb\n"
     )
-    assert main(["check", str(path)]) == 2
-    error = capsys.readouterr().err
+    error = run.refused("check", path)
     assert "aaaa" in error
     assert "bbbb" in error
 
@@ -182,7 +172,7 @@ def test_undefined_is_null_with_a_reason(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_sides_by_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sides_by_option(tmp_path: Path, run: Run) -> None:
     """Labels x and y favour side a and b; the grader favours whichever stands first."""
     lines = ["unit_id,rater_id,rater_kind,label,order"]
     for n in range(20):
@@ -191,15 +181,14 @@ def test_sides_by_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     file = tmp_path / "ratings.csv"
     file.write_text("\n".join(lines))
     scale = ["--categories", "x,y", "--sides"]
-    assert main(["check", str(file), *scale, "x,y", "--out", str(tmp_path / "out")]) == 0
+    run.ok("check", file, *scale, "x,y", "--out", tmp_path / "out")
     results = read_table(tmp_path / "out" / "results.csv").set_index("statistic")
     assert float(results.loc["bias_order", "estimate"]) == 1.0
     certain = "no resample differs: the interval is what 20 clusters allow"
     assert results.loc["bias_order_flips", "note"] == f"{certain}; 20 flips"
     assert "g, order: it favours the side shown first" in (tmp_path / "out/report.md").read_text()
     for wrong, says in (("x", "name two labels"), ("x,z", "'z' is said to favour side 'b'")):
-        assert main(["check", str(file), *scale, wrong]) == 2
-        assert says in capsys.readouterr().err
+        assert says in run.refused("check", file, *scale, wrong)
 
 
 @pytest.mark.slow
@@ -219,7 +208,7 @@ def test_options_win_over_the_rubrics_own(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_rubric_of_the_library_has_its_scale_once_it_is_asked_for(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, run: Run
 ) -> None:
     """A file's own rubric may have the same common name."""
     rows = [f"u{n},r{rater},human,{1 + n % 4}" for n in range(40) for rater in range(2)]
@@ -230,10 +219,10 @@ def test_a_rubric_of_the_library_has_its_scale_once_it_is_asked_for(
         "unit_id,rater_id,rater_kind,rubric,label\n"
         + "\n".join(f"u{n},r{r},human,tone,{'yx'[n % 2]}" for n in range(40) for r in range(2))
     )
-    assert main(["check", str(tmp_path / "own.csv")]) == 0
-    assert "No scale is declared for tone" in capsys.readouterr().out
-    assert main(["check", str(tmp_path / "own.csv"), "--rubric", "tone"]) == 2
-    assert "correct it, declare it" in capsys.readouterr().err
+    assert "No scale is declared for tone" in run.ok("check", tmp_path / "own.csv")
+    assert "correct it, declare it" in run.refused(
+        "check", tmp_path / "own.csv", "--rubric", "tone"
+    )
 
 
 @pytest.mark.slow
@@ -328,18 +317,14 @@ def test_groups_and_variants_by_option(tmp_path: Path) -> None:
     ("asked", "grader"),
     [
         ("--wide {rater}_{rubric} --human ann,ben --model gpt --affirmative yes", "gpt"),
-        (
-            "--human ann_tone,ben_tone --model gpt_tone --categories no,yes --no-normalise",
-            "gpt_tone",
-        ),
-        (
-            "--human ann_tone,ben_tone --model gpt_tone --set looks=3 --seed 5 --margin .2",
-            "gpt_tone",
-        ),
+        ("--human ann_tone,ben_tone --model gpt_tone --categories no,yes --no-normalise",
+         "gpt_tone"),
+        ("--human ann_tone,ben_tone --model gpt_tone --set looks=3 --seed 5 --margin .2",
+         "gpt_tone"),
     ],
-)
+)  # fmt: skip
 def test_settings_that_check_wrote_are_those_of_each_verb(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], asked: str, grader: str
+    tmp_path: Path, run: Run, asked: str, grader: str
 ) -> None:
     rows = ["item,ann_tone,ben_tone,gpt_tone"]
     for n in range(40):
@@ -353,42 +338,35 @@ def test_settings_that_check_wrote_are_those_of_each_verb(
     written = tomllib.loads((tmp_path / "r.scales.toml").read_text("utf-8"))
     assert ("normalise" in written["file"]) == ("--no-normalise" in asked)
     assert written["analysis"]["resamples"] == 100, "what it said already stays"
-    capsys.readouterr()
     rule = ["--require", "cohen_kappa > -1", "--grader", grader]
-    assert main(["gate", str(file), *rule]) == 0
+    run.ok("gate", file, *rule)
     assert main(["plan", str(file)]) == main(["select", str(file)]) == 0
-    assert main(["gate", str(file), *rule, "--wide", "{rater}"]) == BAD_INPUT
-    assert "evenhand check RATINGS --wide ... --write-settings" in capsys.readouterr().err
+    assert "evenhand check RATINGS --wide ... --write-settings" in run.refused(
+        "gate", file, *rule, "--wide", "{rater}"
+    )
 
 
-def test_units_elsewhere_are_not_written_as_settings(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_units_elsewhere_are_not_written_as_settings(tmp_path: Path, run: Run) -> None:
     (tmp_path / "far").mkdir()
     units, file = tmp_path / "far" / "u.csv", tmp_path / "r.csv"
     units.write_text("unit_id,topic\n1,a\n2,b\n", "utf-8")
     file.write_text("unit_id,a,b\n1,x,x\n2,x,y\n", "utf-8")
     asked = ["check", str(file), "--human", "a,b", "--units", str(units), "--write-settings"]
-    assert main(asked) == BAD_INPUT
-    assert "put it next to the ratings" in capsys.readouterr().err
+    assert "put it next to the ratings" in run.refused(*asked)
     assert not (tmp_path / "r.scales.toml").exists()
 
 
-def test_a_rubric_is_written_by_its_name(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_rubric_is_written_by_its_name(tmp_path: Path, run: Run) -> None:
     file, own, settings = (tmp_path / name for name in ("r.csv", "own.toml", "r.scales.toml"))
     file.write_text("unit_id,a,b\n1,1,2\n2,4,5\n", "utf-8")
     own.write_text(rubric_text("refusal"), "utf-8")
     asked = ["check", str(file), "--human", "a,b", "--write-settings", "--rubric"]
-    assert main([*asked, str(own)]) == BAD_INPUT
-    assert "leave out --write-settings" in capsys.readouterr().err
+    assert "leave out --write-settings" in run.refused(*asked, own)
     assert not settings.exists()
-    assert main([*asked, "refusal"]) == 0
+    run.ok(*asked, "refusal")
     assert tomllib.loads(settings.read_text("utf-8"))["file"]["rubric"] == "refusal"
     settings.write_text('[file]\nrubric = "../own"\n', "utf-8")
-    assert main(["check", str(file)]) == BAD_INPUT
-    assert "file.rubric is '../own'" in capsys.readouterr().err
+    assert "file.rubric is '../own'" in run.refused("check", file)
 
 
 def rated(study: Study, rater: str, kind: str, scope: str, seed: int) -> pd.DataFrame:

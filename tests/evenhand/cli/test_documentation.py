@@ -9,9 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 import tomllib
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +21,7 @@ from evenhand.cli.main import main
 from evenhand.study.settings.study_toml import StudyConfig
 from harness.ports import free_port
 from harness.protocol_server import ProtocolServer
+from harness.served import answers, holds
 
 ROOT = Path(__file__).parents[3]
 GUIDES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "data" / "README.md"]
@@ -57,14 +56,13 @@ def outputs(page: Path) -> dict[str, list[str]]:
 
 
 @pytest.fixture
-def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def workplace(here: Path) -> None:
     """An empty folder but for the data that ship: a page brings along whatever else it needs."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "data").symlink_to(ROOT / "data")
+    (here / "data").symlink_to(ROOT / "data")
 
 
 @pytest.fixture
-def providers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def providers(monkeypatch) -> Iterator[None]:
     """Both providers stand on loopback, spoken to by the real SDKs."""
     server = ProtocolServer()
     server.batches.looks = 0  # a batch has ended at the first look, which spares the wait
@@ -102,9 +100,7 @@ def _guide(page: Path) -> Any:
 
 @pytest.mark.parametrize("page", [_guide(page) for page in GUIDES])
 @pytest.mark.usefixtures("workplace", "providers")
-def test_every_command_runs(
-    page: Path, make_demo: Callable[[list[str]], int], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_command_runs(page: Path, make_demo: Callable[[list[str]], int], capsys) -> None:
     for name, text in HERE_DOCUMENT.findall(shell_blocks(page)):
         Path(name).write_text(text)
     shown = outputs(page)
@@ -128,9 +124,7 @@ def test_every_python_example_runs(page: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["label-a-file", "own-rubric", "people", "serving"])
-def test_settings_of_a_recipe_are_settings_of_a_study(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_settings_of_a_recipe_are_settings_of_a_study(name: str, monkeypatch) -> None:
     monkeypatch.setenv("EVENHAND_OIDC_SECRET", "a secret")
     page = (ROOT / "docs" / f"{name}.md").read_text("utf-8")
     for settings in re.findall(r"^```toml\n((?!\[\[unit]]).*?)^```", page, re.M | re.S):
@@ -147,15 +141,9 @@ def serve_until_it_answers(words: list[str]) -> None:
     command = [sys.executable, "-P", "-m", "evenhand", *words]
     server = subprocess.Popen(command, start_new_session=True)
     try:
-        for _ in range(200):
-            try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health") as answer:
-                    assert answer.status == 200
-                    return
-            except OSError:
-                assert server.poll() is None, "the app has stopped"
-                time.sleep(0.1)
-        pytest.fail("the app did not answer")
+        address = f"http://127.0.0.1:{port}/_stcore/health"
+        assert holds(lambda: server.poll() is not None or answers(address), 60)
+        assert server.poll() is None, "the app has stopped"
     finally:
         os.killpg(server.pid, signal.SIGTERM)
         server.wait(timeout=20)

@@ -12,7 +12,7 @@ from evenhand.cli.verbs import OVER_BUDGET
 from evenhand.rubrics.loading import draft_rubric
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, labelled, message
-from tests.evenhand.cli.commands import Run
+from tests.commands import Run
 
 pytestmark = pytest.mark.slow
 
@@ -20,7 +20,7 @@ GRADER = "anthropic:claude-opus-5"
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[ProtocolServer]:
+def server(monkeypatch, tmp_path: Path) -> Iterator[ProtocolServer]:
     """The provider on loopback; temporary folders are made in an empty one of the test's own."""
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
@@ -40,9 +40,9 @@ def test_what_a_grader_gets_wrong_is_listed(
     run: Run, server: ProtocolServer, tmp_path: Path
 ) -> None:
     server.script = says_yes
-    done = run("rubric", "check", "faithfulness", "--grader", GRADER)
-    assert done.returncode == 0
-    *_, right, second, third, fifth = done.stdout.splitlines()
+    *_, right, second, third, fifth = run.ok(
+        "rubric", "check", "faithfulness", "--grader", GRADER
+    ).splitlines()
     assert right.endswith("got 3 of 6 golden answers of faithfulness right.")
     assert second.startswith("  Golden answer 2 is no, and the grader said yes: Every night, from")
     assert third.startswith("  Golden answer 3 is no, and the grader gave no label: Hanna Lind")
@@ -59,40 +59,22 @@ def test_a_rubric_of_ones_own_with_texts_of_its_own(
     server.script = lambda call: labelled(
         "no" if "Addition" in call.user else "partly" if "times" in call.user else "yes"
     )
-    done = run("rubric", "check", file, "--grader", GRADER)
-    assert done.returncode == 0
-    assert done.stdout.splitlines()[-1].endswith("got 3 of 3 golden answers of mine right.")
+    assert (
+        run.ok("rubric", "check", file, "--grader", GRADER)
+        .splitlines()[-1]
+        .endswith("got 3 of 3 golden answers of mine right.")
+    )
     assert all("<summary>" in call.user for call in server.calls)
 
 
 def test_what_it_would_cost_is_told_first_and_bounded(run: Run, server: ProtocolServer) -> None:
     asking = ("rubric", "check", "tone", "--grader", GRADER)
-    done = run(*asking, "--dry-run")
-    assert done.returncode == 0
-    assert "The first prompt of" in done.stdout
+    assert "The first prompt of" in run.ok(*asking, "--dry-run")
     assert not server.calls
     done = run(*asking, "--budget", "0.000001")
     assert done.returncode == OVER_BUDGET
     assert "golden answers" not in done.stdout
     assert "the budget of" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["refusal", "--grader", GRADER], "refusal has no golden answers"),
-        (["tone", "toxicity", "--grader", GRADER], "--grader is asked about one rubric"),
-        (["tone", "--budget", "1"], "--budget goes with --grader"),
-        (["tone", "--grader", "nonsense"], "'nonsense' is not a valid grader"),
-    ],
-)
-def test_what_cannot_be_asked_is_said(
-    run: Run, server: ProtocolServer, words: list[str], said: str
-) -> None:
-    done = run("rubric", "check", *words)
-    assert done.returncode == 2
-    assert said in done.stderr
-    assert not server.calls
 
 
 def test_a_comparison_is_put_in_both_orders(run: Run, server: ProtocolServer) -> None:
@@ -104,9 +86,7 @@ def test_a_comparison_is_put_in_both_orders(run: Run, server: ProtocolServer) ->
         return labelled("A")
 
     server.script = says_first
-    done = run("rubric", "check", "preference", "--grader", GRADER)
-    assert done.returncode == 0, done.stderr
-    right, first, *_ = done.stdout.splitlines()[-7:]
+    right, first, *_ = run.ok("rubric", "check", "preference", "--grader", GRADER).splitlines()[-7:]
     assert right.endswith("got 0 of 6 golden answers of preference right.")
     assert first.startswith("  Golden answer 1 is A, and the grader said A / B: Translate into")
     leap = [each for each in shown if "leap year?" in each]

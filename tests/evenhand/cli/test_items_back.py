@@ -7,8 +7,6 @@ from __future__ import annotations
 import json
 import os
 import pty
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ from evenhand.cli.main import main
 from evenhand.study import open_study
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.tables.ratings import validate_ratings
+from tests.commands import python
 from tests.exchange.test_items import ITEMS, VOTE, wrote
 
 pytestmark = pytest.mark.slow
@@ -30,11 +29,9 @@ def made(folder: Path, answer: bytes) -> tuple[int, str]:
     file = folder / "rows.csv"
     file.write_text("headline,body\nOne,Text one\nTwo,Text two\n")
     lead, terminal = pty.openpty()
-    words = [sys.executable, "-m", "evenhand", "new", str(folder / "s"), "--items", str(file), *ASK]
     os.write(lead, answer)
-    done = subprocess.run(
-        words, stdin=terminal, capture_output=True, text=True, timeout=120, check=False
-    )
+    words = ("-m", "evenhand", "new", folder / "s", "--items", file, *ASK)
+    done = python(*words, stdin=terminal)
     for end in (lead, terminal):
         os.close(end)
     return done.returncode, done.stdout + done.stderr

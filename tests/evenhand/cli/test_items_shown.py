@@ -12,7 +12,7 @@ import pytest
 
 import evenhand as eh
 from evenhand.reporting.new_study import ItemOptions, look_at_items
-from tests.evenhand.cli.commands import Run
+from tests.commands import Run
 
 TEXTS = {
     "prompt": "How do I boil an egg?",
@@ -34,12 +34,11 @@ def items(path: Path, *columns: str) -> Path:
 
 
 @pytest.fixture
-def new(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def new(run: Run, here: Path):
     """new(question, columns, options): what `evenhand new` says of a file with these columns."""
-    monkeypatch.chdir(tmp_path)
 
     def new(question: str, *columns: str, options: str = "", folder: str = "study") -> str:
-        items(tmp_path, *columns)
+        items(here, *columns)
         asked = ["--question", question, "--options", "yes,no", *shlex.split(options)]
         done = run("new", folder, "--items", "items.csv", *asked)
         assert done.returncode == 0, done.stderr
@@ -77,17 +76,16 @@ def test_every_hidden_text_is_listed_with_the_option_that_shows_it(new) -> None:
 
 def test_texts_beside_two_answers_are_listed_too(new, run: Run, tmp_path: Path) -> None:
     items(tmp_path, "prompt", "response_a", "response_b", "answer", "notes")
-    done = run("new", "two", "--items", "items.csv")
-    assert done.returncode == 0, done.stderr
-    assert "Annotators will not see notes, answer." in done.stdout
-    assert "--show prompt,response_a,response_b,notes,answer shows all." in done.stdout
+    said = run.ok("new", "two", "--items", "items.csv")
+    assert "Annotators will not see notes, answer." in said
+    assert "--show prompt,response_a,response_b,notes,answer shows all." in said
 
 
 def test_a_rubric_that_does_not_show_a_text_is_named(run: Run, tmp_path: Path) -> None:
     file = items(tmp_path, "prompt", "context", "reference", "response")
-    done = run("new", tmp_path / "study", "--items", file, "--rubric", "faithfulness")
-    assert done.returncode == 0, done.stderr
-    assert "Annotators will not see reference, which the rubric does not show." in done.stdout
+    assert "Annotators will not see reference, which the rubric does not show." in run.ok(
+        "new", tmp_path / "study", "--items", file, "--rubric", "faithfulness"
+    )
 
 
 def test_python_and_the_page_are_told(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.logs.decisions import Act, acts
 from evenhand.study.tables.ratings import validate_ratings
 from harness.studies import work_through
-from tests.evenhand.cli.commands import Run
+from tests.commands import Run
 from tests.study.test_rewording import reworded
 
 
@@ -82,9 +82,7 @@ def test_what_is_wrong_is_one_sentence(study: Study, run: Run, tmp_path: Path) -
         assert says in done.stderr
         assert done.stderr.count("\n") == 1
         assert "secret" not in done.stderr
-    done = run("store", "upgrade", study.folder)
-    assert done.returncode == 0
-    assert "the newest; nothing was changed" in done.stdout
+    assert "the newest; nothing was changed" in run.ok("store", "upgrade", study.folder)
 
 
 ROOT = Path(__file__).parents[3]
@@ -139,7 +137,7 @@ def noted(folder: Path) -> list[tuple[str, str, str]]:
 
 @pytest.mark.slow
 def test_every_verb_that_changes_or_takes_out_is_noted(
-    folder: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+    folder: Path, tmp_path: Path, run: Run, monkeypatch
 ) -> None:
     monkeypatch.setenv("EVENHAND_PASSWORD", "correct horse battery staple")
     with open_study(folder) as study:
@@ -213,16 +211,13 @@ def test_every_verb_that_changes_or_takes_out_is_noted(
         ("new", new, from_pairs, ("study", "new", "")),
         ("restore", restored, [tmp_path / "b.zip", restored], ("study", "restored", "from b.zip")),
     ):
-        ended = run(verb, *words)
-        assert ended.returncode == 0, ended.stderr
+        run.ok(verb, *words)
         assert expected in noted(made)
     known = {*done, "new", "restore", *READING, *SERVING, *ASKING}
     assert set(verbs(build_parser())) == known
 
 
-def test_whoever_runs_it_is_named_by_the_system_and_not_by_the_environment(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_whoever_runs_it_is_named_by_the_system_and_not_by_the_environment(monkeypatch) -> None:
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.setenv(name, "somebody else")
     assert operator() == f"command line, {pwd.getpwuid(os.getuid()).pw_name}"

@@ -10,13 +10,13 @@ import json
 import os
 import pty
 import re
-import subprocess
 import sys
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pandas as pd
 import pytest
+from tests.study.access.roles import role_of
 
 from evenhand.cli import lead as session_verbs
 from evenhand.cli.main import main
@@ -29,6 +29,7 @@ from evenhand.study.lead.imports import import_ratings
 from evenhand.study.tables.formats import read_table
 from evenhand.study.tables.ratings import validate_ratings
 from tests.analysis.crowd import FAULTS, crowd
+from tests.commands import Run, python
 from tests.study.access.conftest import role_of
 
 PAIRS = 100
@@ -55,22 +56,17 @@ def folder(make_study) -> Path:
     return study.folder
 
 
-def run(*words: object) -> None:
-    assert main([str(word) for word in words]) == 0
-
-
 @pytest.mark.slow
-def test_a_crowds_faults_are_named_and_the_report_shows_both(folder, tmp_path, capsys):
-    run("quality", folder, "--out", tmp_path / "quality.csv")
+def test_a_crowds_faults_are_named_and_the_report_shows_both(folder, tmp_path, run: Run):
+    said = run.ok("quality", folder, "--out", tmp_path / "quality.csv")
     table = read_table(tmp_path / "quality.csv").set_index("rater_id")
     assert set(table.index[table["flagged"] != ""]) == FAULTS.keys()
-    said = capsys.readouterr().out
     assert "hasty: takes" in said
     assert "good-0:" not in said
 
     for rater in FAULTS:
-        run("exclude", folder, rater, "--reason", table.loc[rater, "reason"])
-    run("report", folder, "--out", tmp_path / "report")
+        run.ok("exclude", folder, rater, "--reason", table.loc[rater, "reason"])
+    run.ok("report", folder, "--out", tmp_path / "report")
     results = read_table(tmp_path / "report" / "results.csv")
     people = results.query(
         "statistic == 'weighted_kappa_linear' and rater_a == 'humans' and rater_b == ''"
@@ -83,27 +79,27 @@ def test_a_crowds_faults_are_named_and_the_report_shows_both(folder, tmp_path, c
     report = json.loads((tmp_path / "report" / "report.json").read_text("utf-8"))
     assert any("careless: " in note for note in report["study"]["notes"])
 
-    run("exclude", folder, "hasty", "--reason", "a fast reader, as the labels show", "--readmit")
+    run.ok("exclude", folder, "hasty", "--reason", "a fast reader, as the labels show", "--readmit")
     with open_study(folder) as study:
         assert oversight(study.store).exclusions.keys() == FAULTS.keys() - {"hasty"}
         assert len(study.ratings()) == 13 * 2 * PAIRS  # nothing is deleted
 
 
 @pytest.mark.slow
-def test_only_what_the_settings_name_stops_a_rater_and_a_persons_word_stands(folder):
-    run("quality", folder, "--stop")
+def test_only_what_the_settings_name_stops_a_rater_and_a_persons_word_stands(folder, run: Run):
+    run.ok("quality", folder, "--stop")
     with open_study(folder) as study:
         assert not oversight(study.store).exclusions
     change_quality(folder, "stop = ['fast', 'run']")
-    run("quality", folder, "--stop")
+    run.ok("quality", folder, "--stop")
     with open_study(folder) as study:
         exclusions = oversight(study.store).exclusions
         assert exclusions.keys() == {"hasty", "liner"}
         assert {each.done_by for each in exclusions.values()} == {STOPPED_BY}
         assert "others' time" in exclusions["hasty"].reason
         assert AnnotationDesk(study).ended("hasty") == "excluded"
-    run("exclude", folder, "hasty", "--reason", "reads fast", "--readmit")
-    run("quality", folder, "--stop")
+    run.ok("exclude", folder, "hasty", "--reason", "reads fast", "--readmit")
+    run.ok("quality", folder, "--stop")
     with open_study(folder) as study:
         assert oversight(study.store).exclusions.keys() == {"liner"}
 
@@ -122,42 +118,39 @@ def change_quality(folder: Path, line: str) -> None:
         ("speed = 1", "quality.speed is no known key"),
     ],
 )
-def test_a_wrong_setting_is_one_sentence(folder, capsys, line, sentence):
+def test_a_wrong_setting_is_one_sentence(folder, run: Run, line, sentence):
     change_quality(folder, line)
-    assert main(["quality", str(folder)]) == 2
-    assert sentence in capsys.readouterr().err
+    assert sentence in run.refused("quality", folder)
 
 
 @pytest.mark.slow
-def test_progress_pause_and_resume(folder, capsys):
-    run("pause", folder, "--reason", "a look at the rubric")
-    run("progress", folder)
-    said = capsys.readouterr().out
+def test_progress_pause_and_resume(folder, run: Run):
+    run.ok("pause", folder, "--reason", "a look at the rubric")
+    said = run.ok("progress", folder)
     assert "400 of 3000 labels are still needed" in said
     assert f"evenhand pause {folder} --resume" in said
-    run("pause", folder, "--resume")
-    run("progress", folder)
-    assert "--resume" not in capsys.readouterr().out
+    run.ok("pause", folder, "--resume")
+    assert "--resume" not in run.ok("progress", folder)
 
 
 @pytest.mark.slow
-def test_adjudication_by_file(folder, tmp_path, capsys):
+def test_adjudication_by_file(folder, tmp_path, run: Run):
     queue = tmp_path / "queue.csv"
-    run("adjudicate", folder, "--out", queue)
+    run.ok("adjudicate", folder, "--out", queue)
     table = read_table(queue)
     assert "good-0" not in queue.read_text("utf-8")
     table = table.assign(label="1", reason="plainly so").head(4)
     table.to_csv(queue, index=False)
-    run("adjudicate", folder, "--decisions", queue, "--by", "chair", "--out", tmp_path / "left.csv")
-    assert "Decisions by chair imported: 4." in capsys.readouterr().out
+    assert "Decisions by chair imported: 4." in run.ok(
+        "adjudicate", folder, "--decisions", queue, "--by", "chair", "--out", tmp_path / "left.csv"
+    )
     left = read_table(tmp_path / "left.csv")
     assert set(table["unit_id"]).isdisjoint(left["unit_id"])
-    assert main(["adjudicate", str(folder), "--decisions", str(queue)]) == 2
-    assert "--by NAME" in capsys.readouterr().err
+    assert "--by NAME" in run.refused("adjudicate", folder, "--decisions", queue)
     with open_study(folder) as study:
         kinds = study.ratings()["rater_kind"].value_counts()
     assert kinds["adjudicator"] == 4
-    run("report", folder, "--out", tmp_path / "report")
+    run.ok("report", folder, "--out", tmp_path / "report")
     results = pd.read_csv(tmp_path / "report" / "results.csv")
     people = results.query("statistic == 'weighted_kappa_quadratic' and rater_a == 'humans'")
     # Of 13 people: the adjudicator is none of them.
@@ -165,12 +158,14 @@ def test_adjudication_by_file(folder, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_a_link_for_the_lead(folder, capsys):
-    run("lead", folder, "--url", "https://study.example.org/")
-    assert capsys.readouterr().out.startswith("https://study.example.org/?lead=")
+def test_a_link_for_the_lead(folder, run: Run):
+    assert run.ok("lead", folder, "--url", "https://study.example.org/").startswith(
+        "https://study.example.org/?lead="
+    )
     for wrong in ("study.example.org", "javascript:alert(1)", "", "http://[::1", "https://a/?b=c"):
-        assert main(["lead", str(folder), "--url", wrong]) == 2
-        assert "is not a valid address; write one such as https://" in capsys.readouterr().err
+        assert "is not a valid address; write one such as https://" in run.refused(
+            "lead", folder, "--url", wrong
+        )
 
 
 @pytest.mark.parametrize(
@@ -181,19 +176,8 @@ def test_a_link_for_the_lead(folder, capsys):
         ("adjudicate", "Nothing is left to adjudicate.\n"),
     ],
 )
-def test_a_study_without_labels(make_study, verb, says, capsys):
-    run(verb, make_study().folder)
-    assert capsys.readouterr().out.endswith(says)
-
-
-@pytest.mark.slow
-def test_what_cannot_be_excluded_is_one_sentence(folder, capsys):
-    assert main(["exclude", str(folder), "nobody", "--reason", "x"]) == 2
-    assert "no person 'nobody'" in capsys.readouterr().err
-    assert main(["exclude", str(folder), "hasty", "--reason", " "]) == 2
-    assert "needs a reason" in capsys.readouterr().err
-    assert main(["annotate", str(folder), "--url", "study.example.org"]) == 2
-    assert "is not a valid address; write one such as https://" in capsys.readouterr().err
+def test_a_study_without_labels(make_study, verb, says, run: Run):
+    assert run.ok(verb, make_study().folder).endswith(says)
 
 
 @pytest.mark.slow
@@ -201,12 +185,11 @@ def test_a_link_that_works_once_is_shown_on_a_terminal_and_into_no_log(make_stud
     study = make_study()
     says = "from pathlib import Path\nfrom evenhand.cli.lead import print_lead_link\n"
     says += f"print_lead_link(Path({str(study.folder)!r}), 'http://localhost:8501')\n"
-    command = [sys.executable, "-P", "-c", says]
-    logged = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    logged = python("-c", says, check=True).stdout
     assert "lead=" not in logged
     assert f"run evenhand lead {study.folder}" in logged
     ours, theirs = pty.openpty()
-    subprocess.run(command, stdout=theirs, check=True)
+    python("-c", says, capture_output=False, stdout=theirs, check=True)
     os.close(theirs)
     assert "http://localhost:8501/?lead=" in os.read(ours, 10_000).decode()
     os.close(ours)
@@ -231,52 +214,28 @@ def address(url: str) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
 
 
-def test_invites_are_printed_one_to_a_line(study, capsys) -> None:
+def test_invites_are_printed_one_to_a_line(study, run: Run) -> None:
     folder = str(study.folder)
     base = ["--url", "https://label.example.org/study"]
-    assert main(["invite", folder, "--for", "anna", "--for", "bo", *base]) == 0
-    lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    lines = [
+        line.split("\t")
+        for line in run.ok("invite", folder, "--for", "anna", "--for", "bo", *base).splitlines()
+    ]
     assert [rater for rater, _ in lines] == ["anna", "bo"]
     for rater, url in lines:
         assert url.startswith("https://label.example.org/study/?invite=")
         assert admit(study, address(url)).rater_id == rater
-    assert main(["invite", folder, "--count", "3"]) == 0
-    codes = [line.split("\t")[0] for line in capsys.readouterr().out.splitlines()]
+    codes = [line.split("\t")[0] for line in run.ok("invite", folder, "--count", "3").splitlines()]
     assert len(set(codes)) == 3
     assert all(code.startswith("r-") for code in codes)
-    assert main(["invite", folder, "--for", "anna", "--revoke"]) == 0
-    assert "anna: links revoked: 1" in capsys.readouterr().out
+    assert "anna: links revoked: 1" in run.ok("invite", folder, "--for", "anna", "--revoke")
     with pytest.raises(InputError, match="revoked"):
         admit(study, address(lines[0][1]))
 
 
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        (["--for", "a b"], "'a b' is no rater code"),
-        (["--count", "0"], "--count must be from 1 to 10,000"),
-        (["--count", "2", "--revoke"], "--revoke needs to know whose links"),
-        (["--for", "a", "--hours", "0"], "more than 0 and at most"),
-        (
-            ["--for", "a", "--url", "label.example.org"],
-            "is not a valid address; write one such as https://",
-        ),
-        (
-            ["--for", "a", "--url", "javascript:alert(1)"],
-            "is not a valid address; write one such as https://",
-        ),
-        (["--prolific"], "study.toml has no [prolific] section"),
-        (["--for", "a", "--prolific"], "not allowed with argument"),
-    ],
-)
-def test_an_invite_that_cannot_be_made(study, capsys, options, sentence) -> None:
-    assert main(["invite", str(study.folder), *options]) == 2
-    assert sentence in capsys.readouterr().err
-
-
 @pytest.mark.slow
 def test_a_password_comes_by_a_pipe_or_the_environment_never_as_an_argument(
-    study, monkeypatch, capsys
+    study, monkeypatch, run: Run, capsys
 ) -> None:
     folder = str(study.folder)
     monkeypatch.delenv(session_verbs.PASSWORD_VARIABLE, raising=False)
@@ -290,18 +249,18 @@ def test_a_password_comes_by_a_pipe_or_the_environment_never_as_an_argument(
     assert role_of(study.store, "lea", PASSWORD + "!") == "lead"
     assert main(["account", folder, "disable", "ada"]) == 0
     assert role_of(study.store, "ada", PASSWORD) is None
-    assert main(["account", folder, "disable", "ada"]) == 2
-    assert "there is no account 'ada'" in capsys.readouterr().err
+    assert "there is no account 'ada'" in run.refused("account", folder, "disable", "ada")
     monkeypatch.setenv(session_verbs.PASSWORD_VARIABLE, "short")
-    assert main(["account", folder, "add", "bo"]) == 2
-    assert "a password has 10 to 200 characters" in capsys.readouterr().err
+    assert "a password has 10 to 200 characters" in run.refused("account", folder, "add", "bo")
     assert main(["account", folder, "add", "bo", PASSWORD]) == 2  # no such argument
 
 
 IDS = {"PROLIFIC_PID": "5f1e" * 6, "STUDY_ID": "5f1f" * 6, "SESSION_ID": "5f20" * 6}
 
 
-def test_a_crowd_session_from_the_link_to_the_tables(study, tmp_path: Path, capsys) -> None:
+def test_a_crowd_session_from_the_link_to_the_tables(
+    study, tmp_path: Path, run: Run, capsys
+) -> None:
     folder = set_up(study, PROLIFIC)
     with open_study(folder) as opened:
         assert main(["invite", folder, "--prolific"]) == 0
@@ -326,27 +285,26 @@ def test_a_crowd_session_from_the_link_to_the_tables(study, tmp_path: Path, caps
         for name in ("times", "participants", "background", "attention")
     }
     options = [word for name, file in files.items() for word in (f"--{name}", str(file))]
-    assert main(["session", folder, "--submissions", str(export), *options]) == 0
-    assert f"{rater}: returned; places given back: 1." in capsys.readouterr().out
+    assert f"{rater}: returned; places given back: 1." in run.ok(
+        "session", folder, "--submissions", export, *options
+    )
     times = read_table(files["times"])
     assert times.loc[0, ["rater_id", "state", "units"]].tolist() == [rater, "returned", "1"]
     assert read_table(files["participants"]).loc[0, "participant_id"] == IDS["PROLIFIC_PID"]
     for name in ("times", "background", "attention"):
         assert IDS["PROLIFIC_PID"] not in files[name].read_text()
     assert main(["session", folder, "--readmit", IDS["PROLIFIC_PID"]]) == 0
-    assert main(["session", folder]) == 0
-    said = capsys.readouterr().out
+    said = run.ok("session", folder)
     assert rater in said
     assert "labelling" in said
-    assert main(["session", folder, "--timed-out", rater, "--rejected", "nobody"]) == 2
-    assert "nobody called 'nobody' has taken part" in capsys.readouterr().err
-    assert main(["session", folder]) == 0
-    assert "labelling" in capsys.readouterr().out  # nothing was done by halves
+    assert "nobody called 'nobody' has taken part" in run.refused(
+        "session", folder, "--timed-out", rater, "--rejected", "nobody"
+    )
+    assert "labelling" in run.ok("session", folder)  # nothing was done by halves
 
 
-def test_a_study_that_nobody_has_come_to(study, capsys) -> None:
-    assert main(["session", str(study.folder)]) == 0
-    assert "Nobody has taken part yet" in capsys.readouterr().out
+def test_a_study_that_nobody_has_come_to(study, run: Run) -> None:
+    assert "Nobody has taken part yet" in run.ok("session", study.folder)
 
 
 @pytest.mark.parametrize(("entry", "warned"), [("open", True), ("invite", False)])
@@ -364,10 +322,9 @@ def test_an_open_study_that_others_reach_is_warned_of(
     assert ("any rater code" in capsys.readouterr().err) is warned
 
 
-def test_annotate_says_what_a_single_sign_on_lacks(study, capsys, monkeypatch) -> None:
+def test_annotate_says_what_a_single_sign_on_lacks(study, run: Run, monkeypatch) -> None:
     monkeypatch.delenv("EVENHAND_OIDC_SECRET", raising=False)
     page = (Path(__file__).parents[3] / "docs" / "serving.md").read_text("utf-8")
     (as_documented,) = re.findall(r"```toml\n(\[oidc\].*?)```", page, re.S)
     folder = set_up(study, as_documented)
-    assert main(["annotate", folder]) == 2
-    assert "EVENHAND_OIDC_SECRET, which is not set" in capsys.readouterr().err
+    assert "EVENHAND_OIDC_SECRET, which is not set" in run.refused("annotate", folder)

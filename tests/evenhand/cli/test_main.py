@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 from evenhand import __version__
-from evenhand.cli.main import GROUPS, main
+from evenhand.cli.main import GROUPS
 from evenhand.cli.options import add_analysis_options, given_settings
 from evenhand.cli.rubrics import ACTIONS
 from evenhand.cli.verbs import Parser, exit_code
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
-from tests.evenhand.cli.commands import Run
+from tests.commands import Run, python
 
 ROOT = Path(__file__).parents[3]
 VERBS = [verb for group in GROUPS.values() for verb in group]
@@ -28,47 +28,17 @@ GUIDES = ("start", "labels", "label-a-file", "own-rubric", "people", "graders", 
 """The pages that show how to do a thing."""
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["frobnicate"], "invalid choice: 'frobnicate'"),
-        (["new", "x"], "paired prompts (--pairs FILE), of propositions (--propositions FILE) or"),
-        (["new", "x", "--pairs", "none.csv"], "there is no file none.csv"),
-        (["new", "x", "--pairs", "README.md"], "the extension must be"),
-        (["extend", "data", "--pairs", "5"], "data is not a study"),
-        (["report", "nowhere"], "nowhere is not a study"),
-        (["report", "nowhere", "--out", "README.md"], "README.md is a file; name a folder"),
-        (["annotate", "nowhere"], "nowhere is not a study"),
-        (["grade", "nowhere", "--grader", "baseline:lexical"], "nowhere is not a study"),
-        (["check", "nowhere.csv"], "there is no file nowhere.csv"),
-        (["check", "data/demo_pairs.csv"], "the column 'unit_id' is missing"),
-        (["check", "docs"], "docs is a folder; name a file in it"),
-        (["rubric", "show", "politeness"], "there is no rubric 'politeness'"),
-        (["export", "nowhere", "--out", "r.csv"], "nowhere is not a study"),
-    ],
-)
-def test_what_is_wrong_is_one_sentence_and_exit_2(
-    run: Run, monkeypatch: pytest.MonkeyPatch, arguments: list[str], says: str
-) -> None:
-    monkeypatch.chdir(ROOT)
-    done = run(*arguments)
-    assert done.returncode == 2
-    assert says in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
-    assert "Traceback" not in done.stdout + done.stderr
-
-
-def test_every_verb_has_help_and_stands_in_the_docs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_verb_has_help_and_stands_in_the_docs(run: Run) -> None:
     guides = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in GUIDES)]
     docs = "".join(guide.read_text("utf-8") for guide in guides)
     for verb in VERBS:
-        said = help_of(capsys, verb.name).partition("\n\n")[2]
+        said = help_of(run, verb.name).partition("\n\n")[2]
         assert said.splitlines()[0].endswith("."), verb  # a sentence on what the verb does
         assert f"evenhand {verb.name} " in docs or f"make {verb.name}" in docs, verb
 
 
-def test_help_shows_each_verb_once_under_a_group(capsys: pytest.CaptureFixture[str]) -> None:
-    overview = help_of(capsys)
+def test_help_shows_each_verb_once_under_a_group(run: Run) -> None:
+    overview = help_of(run)
     assert max(map(len, overview.splitlines())) <= 80
     for group, verbs in GROUPS.items():
         listed = overview.partition(f"\n{group}\n")[2].partition("\n\n")[0].splitlines()
@@ -77,10 +47,10 @@ def test_help_shows_each_verb_once_under_a_group(capsys: pytest.CaptureFixture[s
     assert len(set(names)) == len(names)
 
 
-def test_the_actions_of_a_verb_have_help_too(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_actions_of_a_verb_have_help_too(run: Run) -> None:
     for action in ACTIONS:
-        assert action.name in help_of(capsys, "rubric")
-        assert f"usage: evenhand rubric {action.name} " in help_of(capsys, "rubric", action.name)
+        assert action.name in help_of(run, "rubric")
+        assert f"usage: evenhand rubric {action.name} " in help_of(run, "rubric", action.name)
 
 
 @pytest.mark.parametrize(
@@ -93,27 +63,24 @@ def test_the_actions_of_a_verb_have_help_too(capsys: pytest.CaptureFixture[str])
     ],
 )
 def test_a_verb_shows_the_options_that_it_reads(
-    capsys: pytest.CaptureFixture[str], verb: str, takes: list[str], does_not_take: list[str]
+    run: Run, verb: str, takes: list[str], does_not_take: list[str]
 ) -> None:
-    shown = set(re.findall(r"--[\w-]+", help_of(capsys, verb, asked="--help-all")))
+    shown = set(re.findall(r"--[\w-]+", help_of(run, verb, asked="--help-all")))
     assert shown.issuperset(takes)
     assert shown.isdisjoint(does_not_take)
-    needed = set(re.findall(r"--[\w-]+", help_of(capsys, verb)))
+    needed = set(re.findall(r"--[\w-]+", help_of(run, verb)))
     assert needed < shown
     assert {"--human", "--model", "--margin", "--help-all"} <= needed
 
 
-def help_of(capsys: pytest.CaptureFixture[str], *words: str, asked: str = "--help") -> str:
-    capsys.readouterr()
-    assert main([*words, asked]) == 0
-    return capsys.readouterr().out
+def help_of(run: Run, *words: str, asked: str = "--help") -> str:
+    return run.ok(*words, asked)
 
 
 def test_the_working_folder_cannot_get_in_the_way(tmp_path: Path) -> None:
     for name in ("study", "analysis", "argparse"):
         (tmp_path / f"{name}.py").write_text("raise RuntimeError('not the program')")
-    command = [sys.executable, "-P", "-m", "evenhand", "--version"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = python("-m", "evenhand", "--version", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, f"evenhand {__version__}\n")
 
 
@@ -124,10 +91,7 @@ def test_help_loads_nothing_heavy() -> None:
         " 'rich', 'scipy', 'sklearn', 'statsmodels', 'jinja2'}\n"
         "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
     )
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    assert done.stderr.strip() == "[]"
+    assert python("-c", script, cwd=ROOT, check=True).stderr.strip() == "[]"
 
 
 @pytest.mark.slow
@@ -135,8 +99,7 @@ def test_what_the_system_refuses_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("a file, no folder")
     ratings = tmp_path / "ratings.csv"
     ratings.write_text("unit_id,rater_id,rater_kind,label\nu1,r1,human,1\n")
-    command = [sys.executable, "-P", "-m", "evenhand", "check", ratings, "--out", tmp_path / "out"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = python("-m", "evenhand", "check", ratings, "--out", tmp_path / "out", cwd=ROOT)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
@@ -154,17 +117,12 @@ def raising(error: BaseException) -> int:
     [
         (InputError("row 3 is empty; fill it"), 2, "evenhand gate: row 3 is empty; fill it\n"),
         (PermissionError(13, "Permission denied", "r.csv"), 2, "evenhand gate: r.csv: permission "),
-        (
-            ModuleNotFoundError("No module named 'sqlalchemy.orm'", name="sqlalchemy.orm"),
-            2,
-            "evenhand gate: sqlalchemy is not installed here; write `pip install 'evenhand[study]",
-        ),
+        (ModuleNotFoundError("No module named 'sqlalchemy.orm'", name="sqlalchemy.orm"), 2,
+         "evenhand gate: sqlalchemy is not installed here; write `pip install 'evenhand[study]"),
         (KeyboardInterrupt(), 130, "stopped; what was collected is kept\n"),
     ],
-)
-def test_an_error_becomes_one_sentence(
-    error: BaseException, code: int, says: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+)  # fmt: skip
+def test_an_error_becomes_one_sentence(error: BaseException, code: int, says: str, capsys) -> None:
     assert raising(error) == code
     said = capsys.readouterr().err
     assert said.startswith(says)
@@ -180,9 +138,7 @@ def test_an_error_becomes_one_sentence(
         MemoryError(),
     ],
 )
-def test_a_crash_does_not_read_as_not_met(
-    error: Exception, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_crash_does_not_read_as_not_met(error: Exception, capsys) -> None:
     assert raising(error) == 2
     said = capsys.readouterr().err
     assert said.startswith("Traceback")
@@ -196,8 +152,7 @@ def test_a_broken_installation_does_not_read_as_not_met() -> None:
         "import runpy, sys; sys.modules['argparse'] = None;"
         "runpy.run_module('evenhand', run_name='__main__')"
     )
-    command = [sys.executable, "-P", "-c", broken, "gate"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = python("-c", broken, "gate")
     assert done.returncode == 2
     assert "import of argparse halted" in done.stderr
 
@@ -217,84 +172,6 @@ def test_whoever_stops_listening_does_not_change_the_code(
         assert gate.stdout and gate.stderr
         gate.stdout.close()
         assert (gate.stderr.read(), gate.wait()) == (b"", code)
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        ("reprot study", "invalid choice: 'reprot' (did you mean report?)"),
-        ("rubric sugest", "invalid choice: 'sugest' (did you mean suggest?)"),
-        ("frobnicate", "invalid choice: 'frobnicate'; see `evenhand --help`"),
-        ("--vesion", "unrecognized option: --vesion (did you mean --version?)"),
-        ("report study --ot x", "unrecognized option: --ot (did you mean --out?)"),
-        ("report study --ot=x", "unrecognized option: --ot (did you mean --out?)"),
-        # A required option is not called missing where it was mistyped.
-        ("gate study --grader g --requier r", "unrecognized option: --requier (did you mean --req"),
-        ("plan --sides a,b", "evenhand plan: --sides says what a file means: write it once with"),
-        ("report study other", "unrecognized arguments: other"),
-        ("gate study", "the following arguments are required: --grader"),
-        ("check labels.csv --level nominl", "invalid choice: 'nominl' (choose from"),
-    ],
-)
-def test_a_mistyped_word_is_one_sentence_with_what_was_meant(
-    words: str, says: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(words.split()) == 2
-    said = capsys.readouterr()
-    assert says in said.err
-    assert len(said.err.splitlines()) == 1
-    assert said.out == ""
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["exclude", "nowhere", "ann", "--reason", "--no reason, she said"],
-        ["exclude", "nowhere", "ann", "--reas", "in short"],
-        ["exclude", "--reason=report", "--", "nowhere", "ann"],
-    ],
-)
-def test_what_only_looks_mistyped_is_let_pass(
-    words: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(words) == 2
-    assert "nowhere is not a study" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        ("plan --rubric refusal", "--rubric is about the labels of a pilot"),
-        ("plan labels.csv --power 0.9", "--power is an assumption for planning without a pilot"),
-        ("plan . --categories 1,2", "--categories is for a ratings file"),
-        ("select . --units units.csv", "--units is for a ratings file"),
-        ("gate . --grader g --require kappa>0 --level ordinal", "--level is for a ratings file"),
-        ("invite . --revoke --for ann --hours 3", "--hours is about new links"),
-        ("account . disable ann --role lead", "--role is only for a login that is added"),
-        ("adjudicate . --by ann", "--by says who made the decisions"),
-        ("grade . --grader baseline:lexical --batch --cancel --dry-run", "--dry-run asks nothing"),
-        ("demo --no-app --port 8600", "--port: not allowed with argument --no-app"),
-    ],
-)
-def test_an_option_that_would_do_nothing_is_refused(
-    words: str,
-    says: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(words.split()) == 2
-    assert says in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("option", ["--rubric", "--cluster"])
-def test_what_a_study_may_be_told_is_let_pass(
-    option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(["gate", ".", "--grader", "g", "--require", "kappa>0", option, "x"]) == 2
-    assert ". is not a study" in capsys.readouterr().err
 
 
 GIVEN = {
@@ -356,25 +233,6 @@ def test_what_study_toml_accepts_is_an_option(setting: str) -> None:
     assert read(words) == {setting: value}
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["--margin", "0"], "--margin is '0'; it must be greater than 0"),
-        (["--resamples", "few"], "--resamples is 'few'; it must be a valid integer"),
-        (["--set", "leanings=left"], "--set takes an entry of leanings: write leanings.NAME=KEY"),
-        (["--set", "leanings.left=x"], "leanings names left; name the two"),
-        (["--set", "interval=wide"], "--set interval is 'wide'; it must be"),
-        (["--set", "max_gros=0.1"], "--set is 'max_gros=0.1'; write NAME=VALUE with a setting"),
-        (["--set", "looks"], "--set is 'looks'; write NAME=VALUE"),
-        (["--seed", "-1"], "--seed is '-1'; it must be greater than or equal to 0"),
-    ],
-)
-def test_what_is_out_of_range_is_named_by_its_option(words: list[str], sentence: str) -> None:
-    with pytest.raises(InputError) as raised:
-        read(words)
-    assert str(raised.value).startswith(sentence)
-
-
 def test_a_verb_may_do_without() -> None:
     parser = Parser()
     add_analysis_options(parser, without=("--sides", "epsilon", "looks"))
@@ -383,17 +241,6 @@ def test_a_verb_may_do_without() -> None:
     assert given_settings(parser.parse_args(["--margin", "0.3"])) == {"margin": 0.3}
     with pytest.raises(InputError, match="--set looks changes nothing here"):
         given_settings(parser.parse_args(["--set", "looks=2"]))
-
-
-@pytest.mark.parametrize("option", ["--max-gross", "--leaning", "--looks=3"])
-def test_an_option_that_became_a_setting_says_what_to_write(
-    option: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    parser = Parser()
-    add_analysis_options(parser)
-    with pytest.raises(SystemExit):
-        parser.parse_args([option, "0.1"])
-    assert "is a setting: write --set " in capsys.readouterr().err
 
 
 # What Tab does in each shell, without a terminal: LINE is what was typed so far.

@@ -11,7 +11,7 @@ from evenhand.reporting.report import browser_path
 from evenhand.study import Study
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.tables.ratings import validate_ratings
-from tests.evenhand.cli.commands import Run
+from tests.commands import Run
 
 
 @pytest.fixture
@@ -38,9 +38,9 @@ def study(make_study, table: pd.DataFrame) -> Path:
 def test_figures_of_a_ratings_file(run: Run, table: pd.DataFrame, tmp_path: Path) -> None:
     table.to_csv(tmp_path / "ratings.csv", index=False)
     figures = tmp_path / "deep" / "figures"
-    done = run("check", tmp_path / "ratings.csv", "--rubric", "refusal", "--figures", figures)
-    assert done.returncode == 0, done.stderr
-    assert f"Figures and tables: {figures}" in done.stdout
+    assert f"Figures and tables: {figures}" in run.ok(
+        "check", tmp_path / "ratings.csv", "--rubric", "refusal", "--figures", figures
+    )
     kinds = {path.suffix for path in figures.iterdir()}
     assert kinds == {".svg", ".png", ".csv", ".tex", ".md", ".bib"}
     assert sorted(path.name for path in tmp_path.iterdir()) == ["deep", "ratings.csv"]
@@ -55,34 +55,31 @@ def test_a_page_is_folded_unless_it_is_full(
     given = ["--full"] if full else []
     checked = ["check", tmp_path / "ratings.csv", "--rubric", "refusal"]
     for words in (["report", study], checked):
-        done = run(*words, "--out", tmp_path / "out", *given)
-        assert done.returncode == 0, done.stderr
+        run.ok(*words, "--out", tmp_path / "out", *given)
         page = (tmp_path / "out" / "report.html").read_text("utf-8")
         assert ("<details open" in page) is full
         assert ("<details>" in page) is not full
     if full:
-        refused = run(*checked, "--full")
-        assert refused.returncode == 2
-        assert "name a folder for it with --out" in refused.stderr
+        assert "name a folder for it with --out" in run.refused(*checked, "--full")
 
 
 def test_a_folder_that_cannot_be_made_is_told_before_the_work(
     run: Run, study: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "taken").write_text("")
-    done = run("report", study, "--figures", tmp_path / "taken")
-    assert done.returncode == 2
-    assert "is a file; name a folder" in done.stderr
+    assert "is a file; name a folder" in run.refused(
+        "report", study, "--figures", tmp_path / "taken"
+    )
     assert not (study / "report").exists()
 
 
 def test_without_a_browser_there_is_a_sentence_before_the_work(
-    run: Run, study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, study: Path, tmp_path: Path, monkeypatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    done = run("report", study, "--format", "pdf")
-    assert done.returncode == 2
-    assert "there is no Chromium or Chrome to print with; install one" in done.stderr
+    assert "there is no Chromium or Chrome to print with; install one" in run.refused(
+        "report", study, "--format", "pdf"
+    )
     assert not (study / "report").exists()
 
 
@@ -91,7 +88,6 @@ def test_without_a_browser_there_is_a_sentence_before_the_work(
 @pytest.mark.usefixtures("browser")
 def test_a_report_is_printed(run: Run, study: Path) -> None:
     assert browser_path().exists()
-    done = run("report", study, "--format", "pdf", "--figures", study / "figures")
-    assert done.returncode == 0, done.stderr
+    run.ok("report", study, "--format", "pdf", "--figures", study / "figures")
     assert (study / "report" / "report.pdf").read_bytes().startswith(b"%PDF-")
     assert list((study / "figures").glob("*.svg"))

@@ -8,10 +8,8 @@ import csv
 import json
 import os
 import pty
-import random
 import select
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -38,21 +36,47 @@ from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, answer, completion, error, message
 from harness.served import answers, holds
 from harness.studies import write_pairs, write_responses
+from tests.commands import Run, python
+from tests.graders.killing import killed_after
 
 ROOT = Path(__file__).parents[3]
 CONCURRENCY = 4
 
 
+class Again(ProtocolServer):
+    """Both providers on loopback, with the folder and the files of a study that is played again."""
+
+    def __init__(self, place: Path) -> None:
+        super().__init__()
+        self.script = said_by
+        self.place, self.study = place, place / "study"
+        # One that gives labels, and one that gives probabilities.
+        self.graders = [f"anthropic:claude-opus-5@{self.root}", f"openai:gpt-5.4@{self.root}/v1"]
+
+    def subjects(self, count: int) -> list[str]:
+        """Names of so many subjects, which one server plays."""
+        return [f"openai:subject-{n}@{self.root}/v1" for n in range(1, count + 1)]
+
+    def pairs(self, count: int) -> Path:
+        return write_pairs(self.place / "pairs.csv", count)
+
+    def command(self, pairs: Path | int, *more: str, folder: Path | None = None) -> list[str]:
+        """Two subjects and two graders."""
+        file = self.pairs(pairs) if isinstance(pairs, int) else pairs
+        words = ["reproduce", "even-handedness", str(folder or self.study), "--pairs", str(file)]
+        words += [word for each in self.subjects(2) for word in ("--subject", each)]
+        words += [word for each in self.graders for word in ("--grader", each)]
+        return [*words, "--concurrency", str(CONCURRENCY), *more]
+
+
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ProtocolServer]:
-    """Both providers on loopback."""
-    server = ProtocolServer()
-    server.script = said_by
-    for provider, address in (("ANTHROPIC", server.root), ("OPENAI", f"{server.root}/v1")):
+def again(tmp_path: Path, monkeypatch) -> Iterator[Again]:
+    again = Again(tmp_path)
+    for provider, address in (("ANTHROPIC", again.root), ("OPENAI", f"{again.root}/v1")):
         monkeypatch.setenv(f"{provider}_API_KEY", "key-for-loopback")
         monkeypatch.setenv(f"{provider}_BASE_URL", address)
-    yield server
-    server.close()
+    yield again
+    again.close()
 
 
 def said_by(call: Call) -> Reply:
@@ -63,33 +87,10 @@ def said_by(call: Call) -> Reply:
     return message(text) if call.path.endswith("/messages") else completion(text)
 
 
-def models(server: ProtocolServer, count: int) -> list[str]:
-    """Names of so many subjects, which one server plays."""
-    return [f"openai:subject-{n}@{server.root}/v1" for n in range(1, count + 1)]
-
-
-def graders(server: ProtocolServer) -> list[str]:
-    """One that gives labels, and one that gives probabilities."""
-    return [f"anthropic:claude-opus-5@{server.root}", f"openai:gpt-5.4@{server.root}/v1"]
-
-
-def command(server: ProtocolServer, folder: Path, pairs: Path, *more: str) -> list[str]:
-    """Two subjects and two graders, of which one gives probabilities."""
-    words = ["reproduce", "even-handedness", str(folder), "--pairs", str(pairs)]
-    for subject in models(server, 2):
-        words += ["--subject", subject]
-    for grader in graders(server):
-        words += ["--grader", grader]
-    return [*words, "--concurrency", str(CONCURRENCY), *more]
-
-
-def test_the_whole_is_priced_and_nothing_written_or_sent(
-    server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pairs = write_pairs(tmp_path / "pairs.csv", 6)
-    before = sorted(tmp_path.iterdir())
-    assert main(command(server, tmp_path / "study", pairs, "--dry-run")) == 0
-    said = " ".join(capsys.readouterr().out.split())
+def test_the_whole_is_priced_and_nothing_written_or_sent(again: Again, run: Run) -> None:
+    pairs = again.pairs(6)
+    before = sorted(again.place.iterdir())
+    said = " ".join(run.ok(*again.command(pairs, "--dry-run")).split())
     # 6 pairs of 2 subjects: 24 responses; each grader has 12 pairs in both orders, 24 responses
     # on each of the other rubrics.
     assert said.count(" 0 12 ") == 2
@@ -97,29 +98,26 @@ def test_the_whole_is_priced_and_nothing_written_or_sent(
     assert "the whole 0 168" in said
     assert "The file has 6 pairs, fewer than the usual 250. All are taken." in said
     assert "Annotators, 3 for each unit, give 180 labels" in said  # 3 x (12 + 24 + 24)
-    assert sorted(tmp_path.iterdir()) == before
-    assert server.calls == []
+    assert sorted(again.place.iterdir()) == before
+    assert again.calls == []
 
 
 @pytest.mark.slow
-def test_it_is_played_to_the_report_and_asks_nothing_twice(
-    server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pairs, folder = write_pairs(tmp_path / "pairs.csv", 12), tmp_path / "study"
-    words = command(server, folder, pairs, "--yes")
-    assert main(words) == 0
-    said = capsys.readouterr().out
+def test_it_is_played_to_the_report_and_asks_nothing_twice(again: Again, run: Run) -> None:
+    folder = again.study
+    words = again.command(12, "--yes")
+    said = run.ok(*words)
     assert f"Next: evenhand annotate {folder}" in said
     assert "each published figure and this study's own" in said
     assert "0.55 (coefficient)" in said
-    asked = len(server.calls)
+    asked = len(again.calls)
     rows = read_table(folder / "report" / "published.csv")
     kappa = rows[(rows["statistic"] == "cohen_kappa")]
     assert set(kappa["published"]) == {"0.76", "0.55"}
-    assert set(kappa["whose"]) == {" · ".join(graders(server))}
+    assert set(kappa["whose"]) == {" · ".join(again.graders)}
     assert all(kappa["estimate"].astype(float).between(-1, 1))
     tried = rows[rows["statistic_here"] == "spearman_at_threshold"]
-    assert tried["whose"].tolist() == [f"{' · '.join(graders(server))}, cut at 0.1"]
+    assert tried["whose"].tolist() == [f"{' · '.join(again.graders)}, cut at 0.1"]
     people = rows[rows["published_of"] == "People with each other"]
     assert people["note"].tolist() == ["annotators' labels are needed"]
     results = read_table(folder / "report" / "results.csv")
@@ -130,47 +128,41 @@ def test_it_is_played_to_the_report_and_asks_nothing_twice(
     assert len(own[keys + numbers].merge(results[keys + numbers])) == len(own) > 0
     page = (folder / "report" / "report.html").read_text("utf-8")
     read = "The probabilities of Claude Sonnet 4.5 and Claude Opus 4.1 were read there."
-    assert f"{read} Here {graders(server)[0]} gave labels" in page
-    assert f"have the probabilities of {graders(server)[1]} cut at it" in page
-    assert main(words) == 0
-    assert len(server.calls) == asked
+    assert f"{read} Here {again.graders[0]} gave labels" in page
+    assert f"have the probabilities of {again.graders[1]} cut at it" in page
+    run.ok(*words)
+    assert len(again.calls) == asked
 
 
-def test_it_asks_before_anything_is_sent(
-    server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch
-) -> None:
-    pairs, folder = write_pairs(tmp_path / "pairs.csv", 2), tmp_path / "study"
-    words = command(server, folder, pairs)
+def test_it_asks_before_anything_is_sent(again: Again, run: Run, monkeypatch) -> None:
+    folder = again.study
+    words = again.command(2)
     monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
-    assert main(words) == 2
-    assert "add --yes or --budget USD" in capsys.readouterr().err
+    assert "add --yes or --budget USD" in run.refused(*words)
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr("builtins.input", lambda prompt: "n")
-    assert main(words) == 0
-    assert "Nothing was sent." in capsys.readouterr().out
-    assert server.calls == []
+    assert "Nothing was sent." in run.ok(*words)
+    assert again.calls == []
     assert not folder.exists()
     monkeypatch.setattr("builtins.input", lambda prompt: "y")
-    assert main(words) == 0
+    run.ok(*words)
     assert (folder / "report" / "report.html").is_file()
 
 
 @pytest.mark.slow
-def test_one_budget_holds_over_all_steps_and_runs(
-    server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pairs, folder = write_pairs(tmp_path / "pairs.csv", 4), tmp_path / "study"
+def test_one_budget_holds_over_all_steps_and_runs(again: Again, capsys) -> None:
+    pairs, folder = again.pairs(4), again.study
     assert main(["new", str(folder), "--pairs", str(pairs)]) == 0
-    names = [*models(server, 2), *graders(server)]
+    names = [*again.subjects(2), *again.graders]
     change_config(folder, {"prices": {name: {"input": 1, "output": 1} for name in names}})
     budgets = (0.05, 0.1, 0.15)
     for budget in budgets:
-        code = main(command(server, folder, pairs, "--budget", str(budget)))
+        code = main(again.command(pairs, "--budget", str(budget)))
         assert code in (0, 3), capsys.readouterr()
         with open_study(folder) as study:
             assert spent_so_far(study.store) <= budget
-    assert main(command(server, folder, pairs, "--budget", "50")) == 0
-    assert max(_questions(server.calls).values()) == 1
+    assert main(again.command(pairs, "--budget", "50")) == 0
+    assert max(_questions(again.calls).values()) == 1
 
 
 PROGRAM = "import sys; from evenhand.cli.main import main; sys.exit(main(sys.argv[1:]))"
@@ -194,34 +186,20 @@ def _questions(calls: list[Call]) -> Counter[str]:
 @pytest.mark.parametrize(
     "moments", [MOMENTS[1:2], pytest.param(MOMENTS, marks=pytest.mark.thorough)], ids=len
 )
-def test_killed_it_goes_on_and_comes_to_the_same_report(
-    server: ProtocolServer, tmp_path: Path, moments: list[float]
-) -> None:
-    pairs = write_pairs(tmp_path / "pairs.csv", 6)
-    quiet, killed = tmp_path / "quiet" / "study", tmp_path / "killed" / "study"
+def test_killed_it_goes_on_and_comes_to_the_same_report(again: Again, moments: list[float]) -> None:
+    quiet, killed = again.place / "quiet" / "study", again.place / "killed" / "study"
     for folder in (quiet, killed):
         folder.parent.mkdir()
-    assert main(command(server, quiet, pairs, "--yes")) == 0
-    whole = _questions(server.calls)
-    server.calls.clear()
-    server.script = lambda call: replace(said_by(call), delay=0.02)
+    assert main(again.command(6, "--yes", folder=quiet)) == 0
+    whole = _questions(again.calls)
+    again.calls.clear()
+    again.script = lambda call: replace(said_by(call), delay=0.02)
     for moment in moments:
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-c", PROGRAM, *command(server, killed, pairs, "--yes")],
-            cwd=ROOT,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        deadline = time.monotonic() + 120
-        while len(server.calls) < moment * whole.total() and process.poll() is None:
-            assert time.monotonic() < deadline, "the run did not get going"
-            time.sleep(0.002)
-        time.sleep(random.uniform(0, 0.1))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        print("killed after", len(server.calls), "of", whole.total())
-    assert main(command(server, killed, pairs, "--yes")) == 0
-    asked = _questions(server.calls)
+        calls = round(moment * whole.total()) - len(again.calls)
+        killed_after(calls, again, PROGRAM, *again.command(6, "--yes", folder=killed))
+        print("killed after", len(again.calls), "of", whole.total())
+    assert main(again.command(6, "--yes", folder=killed)) == 0
+    asked = _questions(again.calls)
     assert set(asked) == set(whole)
     # What was under way at a kill had no answer that could have been kept: of each of the models
     # that are asked side by side.
@@ -234,14 +212,12 @@ def eval_set(shared_data: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_the_published_set_is_planned(
-    server: ProtocolServer, shared_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ["reproduce", "even-handedness", str(tmp_path / "study"), "--scope", "all"]
+def test_the_published_set_is_planned(again: Again, shared_data: Path, capsys) -> None:
+    words = ["reproduce", "even-handedness", str(again.study), "--scope", "all"]
     words += ["--pairs", str(eval_set(shared_data)), "--dry-run"]
-    for subject in models(server, 5):
+    for subject in again.subjects(5):
         words += ["--subject", subject]
-    words += [word for grader in graders(server) for word in ("--grader", grader)]
+    words += [word for grader in again.graders for word in ("--grader", grader)]
     began = time.process_time()
     assert main(words) == 0
     took = time.process_time() - began
@@ -257,17 +233,17 @@ def test_the_published_set_is_planned(
 
 @pytest.mark.load
 def test_the_published_sample_of_five_subjects_is_played_to_the_report(
-    server: ProtocolServer, shared_data: Path, tmp_path: Path
+    again: Again, shared_data: Path
 ) -> None:
-    folder = tmp_path / "study"
+    folder = again.study
     words = ["reproduce", "even-handedness", str(folder), "--yes"]
     words += ["--pairs", str(eval_set(shared_data)), "--orders", "ab"]
-    for subject in models(server, 5):
+    for subject in again.subjects(5):
         words += ["--subject", subject]
-    words += [word for grader in graders(server) for word in ("--grader", grader)]
+    words += [word for grader in again.graders for word in ("--grader", grader)]
     began = time.monotonic()
     assert main(words) == 0
-    print(f"played in {time.monotonic() - began:.0f} s, {len(server.calls)} requests")
+    print(f"played in {time.monotonic() - began:.0f} s, {len(again.calls)} requests")
     rows = read_table(folder / "report" / "published.csv")
     rho = rows[(rows["statistic"] == "spearman") & (rows["rater_b"] != "")]
     assert set(rho["rubric"]) == {"even-handedness", "hedging", "refusal"}
@@ -290,47 +266,36 @@ def test_the_published_sample_of_five_subjects_is_played_to_the_report(
     ],
 )
 def test_bad_input_is_one_sentence_and_nothing_is_written(
-    server: ProtocolServer,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    more: list[str],
-    said: str,
+    again: Again, run: Run, more: list[str], said: str
 ) -> None:
-    pairs, folder = write_pairs(tmp_path / "pairs.csv", 3), tmp_path / "study"
-    words = [word.replace("{root}", server.root) for word in more]
-    assert main(command(server, folder, pairs, "--yes", *words)) == 2
-    error = capsys.readouterr().err
+    folder = again.study
+    words = [word.replace("{root}", again.root) for word in more]
+    error = run.refused(*again.command(3, "--yes", *words))
     assert said in error
     assert len(error.strip().splitlines()) == 1
     assert not folder.exists()
-    assert server.calls == []
+    assert again.calls == []
 
 
 def test_missing_columns_and_keys_are_said_before_anything_is_sent(
-    server: ProtocolServer,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    again: Again, run: Run, monkeypatch
 ) -> None:
-    bad = tmp_path / "bad.csv"
+    bad = again.place / "bad.csv"
     bad.write_text("prompt_a,topic\nx,y\n", "utf-8")
-    assert main(command(server, tmp_path / "study", bad, "--yes")) == 2
-    assert "prompt_b" in capsys.readouterr().err
+    assert "prompt_b" in run.refused(*again.command(bad, "--yes"))
     monkeypatch.delenv("ANTHROPIC_API_KEY")
     monkeypatch.delenv("ANTHROPIC_BASE_URL")
-    pairs = write_pairs(tmp_path / "pairs.csv", 3)
     keyless = ["--grader", "anthropic:claude-sonnet-5"]
-    assert main(command(server, tmp_path / "study", pairs, "--yes", *keyless)) == 2
-    assert "ANTHROPIC_API_KEY" in capsys.readouterr().err
-    assert server.calls == []
-    assert not (tmp_path / "study").exists()
+    assert "ANTHROPIC_API_KEY" in run.refused(*again.command(3, "--yes", *keyless))
+    assert again.calls == []
+    assert not (again.study).exists()
 
 
 def test_subjects_asked_elsewhere_must_have_answered_the_same_prompts(
-    server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    again: Again, run: Run, capsys
 ) -> None:
-    pairs, folder = write_pairs(tmp_path / "pairs.csv", 4), tmp_path / "study"
-    file = write_responses(tmp_path / "responses.jsonl", 4, ("s1", "s2"))
+    pairs, folder = again.pairs(4), again.study
+    file = write_responses(again.place / "responses.jsonl", 4, ("s1", "s2"))
     rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
     words = ["reproduce", "even-handedness", str(folder), "--pairs", str(pairs), "--yes"]
     words += ["--responses", str(file), "--grader", "baseline:lexical"]
@@ -349,27 +314,20 @@ def test_subjects_asked_elsewhere_must_have_answered_the_same_prompts(
     said = without(lambda row: any(row is each for each in pair))
     assert "subject 's2' has no response to 1 of 4 sampled prompts" in said
     file.write_text("\n".join(json.dumps(row) for row in rows), "utf-8")
-    assert main([*words, "--subject", "s3"]) == 2
-    assert "s3" in capsys.readouterr().err
-    assert main(words) == 0
-    assert "two graders of the same units are needed" in capsys.readouterr().out
+    assert "s3" in run.refused(*words, "--subject", "s3")
+    assert "two graders of the same units are needed" in run.ok(*words)
     with open_study(folder) as study:
         assert study.subjects() == ["s1", "s2"]
 
 
-def test_another_file_or_sample_is_another_study(
-    server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pairs, folder = write_pairs(tmp_path / "pairs.csv", 4), tmp_path / "study"
-    assert main(command(server, folder, pairs, "--yes")) == 0
-    other = write_pairs(tmp_path / "other.csv", 5)
+def test_another_file_or_sample_is_another_study(again: Again, run: Run) -> None:
+    run.ok(*again.command(4, "--yes"))
+    other = write_pairs(again.place / "other.csv", 5)
     for words in (
-        command(server, folder, other, "--yes"),
-        command(server, folder, pairs, "--yes", "--sample", "3"),
+        again.command(other, "--yes"),
+        again.command(4, "--yes", "--sample", "3"),
     ):
-        capsys.readouterr()
-        assert main(words) == 2
-        assert "has other prompts or another sample" in capsys.readouterr().err
+        assert "has other prompts or another sample" in run.refused(*words)
 
 
 def _stances(call: Call) -> Reply:
@@ -381,26 +339,23 @@ def _stances(call: Call) -> Reply:
     return said_by(call)
 
 
-def test_stances_are_put_in_wordings_paraphrases_and_draws(
-    server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    server.script = _stances
-    file, folder = tmp_path / "propositions.csv", tmp_path / "study"
+def test_stances_are_put_in_wordings_paraphrases_and_draws(again: Again, run: Run) -> None:
+    again.script = _stances
+    file, folder = again.place / "propositions.csv", again.study
     with file.open("w", encoding="utf-8", newline="") as out:
         texts = [("p1", "Taxes should rise."), ("p2", "Rents should be capped.")]
         csv.writer(out).writerows([("id", "text"), *texts])
     words = ["reproduce", "stance", str(folder), "--propositions", str(file), "--repeats", "2"]
-    writer = f"openai:writer@{server.root}/v1"
-    words += ["--subject", models(server, 1)[0], "--paraphrase", writer]
-    words += ["--grader", graders(server)[1], "--yes"]
-    assert main([*words, "--dry-run"]) == 0
-    said = " ".join(capsys.readouterr().out.split())
+    writer = f"openai:writer@{again.root}/v1"
+    words += ["--subject", again.subjects(1)[0], "--paraphrase", writer]
+    words += ["--grader", again.graders[1], "--yes"]
+    said = " ".join(run.ok(*words, "--dry-run").split())
     # 2 propositions; 7 wordings and 6 paraphrases in the first of them, each twice
     assert f"{writer} 0 2 " in said
     assert said.count(" 0 52 ") == 2
-    assert server.calls == []
-    assert main(words) == 0
-    assert len(server.calls) == 2 + 52 + 52
+    assert again.calls == []
+    run.ok(*words)
+    assert len(again.calls) == 2 + 52 + 52
     with open_study(folder) as study:
         prompts = study.store.pairs()
         assert prompts.groupby("proposition")["wording"].nunique().tolist() == [7, 7]
@@ -408,8 +363,8 @@ def test_stances_are_put_in_wordings_paraphrases_and_draws(
     rows = read_table(folder / "report" / "published.csv")
     stability = rows[rows["statistic"] == "stability_fleiss_kappa"]
     assert {"wording", "paraphrase"} == set(stability["at"])
-    assert main(words) == 0
-    assert len(server.calls) == 2 + 52 + 52
+    run.ok(*words)
+    assert len(again.calls) == 2 + 52 + 52
 
 
 def _propositions(path: Path, *texts: tuple[str, str]) -> Path:
@@ -421,9 +376,9 @@ def _propositions(path: Path, *texts: tuple[str, str]) -> Path:
 TAXES, RENTS = ("p1", "Taxes should rise."), ("p2", "Rents should be capped.")
 
 
-def _stance_command(server: ProtocolServer, folder: Path, file: Path) -> list[str]:
+def _stance_command(again: Again, folder: Path, file: Path) -> list[str]:
     words = ["reproduce", "stance", str(folder), "--propositions", str(file), "--repeats", "1"]
-    words += ["--subject", models(server, 1)[0], "--paraphrase", f"openai:writer@{server.root}/v1"]
+    words += ["--subject", again.subjects(1)[0], "--paraphrase", f"openai:writer@{again.root}/v1"]
     return [*words, "--yes"]
 
 
@@ -447,9 +402,9 @@ HOSTILE = {
 
 @pytest.mark.parametrize("lines", HOSTILE.values(), ids=HOSTILE)
 def test_answers_that_are_no_list_of_six_paraphrases_are_asked_for_again_in_the_run(
-    server: ProtocolServer, tmp_path: Path, lines: list[str], capsys: pytest.CaptureFixture[str]
+    again: Again, lines: list[str], capsys
 ) -> None:
-    words = _stance_command(server, tmp_path / "study", _propositions(tmp_path / "a.csv", TAXES))
+    words = _stance_command(again, again.study, _propositions(again.place / "a.csv", TAXES))
     asked: list[Call] = []
 
     def twice_bad(call: Call) -> Reply:
@@ -458,56 +413,51 @@ def test_answers_that_are_no_list_of_six_paraphrases_are_asked_for_again_in_the_
         asked.append(call)
         return completion("\n".join(SIX if len(asked) % 3 == 0 else lines))
 
-    server.script = twice_bad
+    again.script = twice_bad
     assert main(words) == 0, capsys.readouterr().err
     assert len(asked) == 3
-    with open_study(tmp_path / "study") as study:
+    with open_study(again.study) as study:
         said = set(study.store.pairs()["statement"])
     assert said == {TAXES[1], *(line[3:] for line in SIX)}
 
 
-def test_what_stands_around_a_list_is_no_paraphrase(server: ProtocolServer, tmp_path: Path) -> None:
-    words = _stance_command(server, tmp_path / "study", _propositions(tmp_path / "a.csv", TAXES))
+def test_what_stands_around_a_list_is_no_paraphrase(again: Again) -> None:
+    words = _stance_command(again, again.study, _propositions(again.place / "a.csv", TAXES))
     bold = [f"  {n}) **Way {n} of it.**" for n in range(1, 7)]
     around = ["Sure! Here are the paraphrases", "\n".join(bold), "I hope\nthat this helps."]
-    server.script = lambda call: (
+    again.script = lambda call: (
         completion("\n\n".join(around)) if "different ways" in call.user else said_by(call)
     )
     assert main(words) == 0
-    with open_study(tmp_path / "study") as study:
+    with open_study(again.study) as study:
         said = set(study.store.pairs()["statement"])
     assert said == {TAXES[1], *(f"Way {n} of it." for n in range(1, 7))}
 
 
 def test_a_model_that_writes_no_paraphrases_is_asked_a_bounded_number_of_times(
-    server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    again: Again, run: Run
 ) -> None:
-    file = _propositions(tmp_path / "a.csv", TAXES, RENTS)
-    words = _stance_command(server, tmp_path / "study", file)
+    file = _propositions(again.place / "a.csv", TAXES, RENTS)
+    words = _stance_command(again, again.study, file)
 
-    def never_for_rents(call: Call) -> Reply:
-        return completion("No." if RENTS[1] in call.user else "\n".join(SIX))
-
-    server.script = never_for_rents
-    for run in (1, 2):
-        assert main(words) == 2
-        error = capsys.readouterr().err
+    again.script = lambda call: completion("No." if RENTS[1] in call.user else "\n".join(SIX))
+    for time_asked in (1, 2):
+        error = run.refused(*words)
         assert "gave no list of 6 different paraphrases" in error
         assert "asked up to 3 times, for 1 propositions, p2 first" in error
-        assert len(server.calls) == 1 + 3 * run
-    assert not (tmp_path / "study").exists()
-    with open_study(tmp_path / "study-paraphrases") as study:
+        assert len(again.calls) == 1 + 3 * time_asked
+    assert not (again.study).exists()
+    with open_study(again.place / "study-paraphrases") as study:
         kept = study.store.table(sa.select(response_attempts))
     assert kept["unscored_reason"].tolist().count("not_6_paraphrases") == 6
     assert [each["raw"] for each in kept["provenance"] if "raw" in each] == ["No."] * 6
-    server.script = _stances
-    assert main(words) == 0
-    assert "Paraphrases are in " in capsys.readouterr().out
+    again.script = _stances
+    assert "Paraphrases are in " in run.ok(*words)
 
 
-def _settings(server: ProtocolServer, path: Path, *, prices: str) -> Path:
+def _settings(again: Again, path: Path, *, prices: str) -> Path:
     """A file with a provider of one's own, and what these models cost there."""
-    house = f'[providers.house]\nbase_url = "{server.root}/v1"\nkey_env = "EVENHAND_HOUSE_KEY"\n'
+    house = f'[providers.house]\nbase_url = "{again.root}/v1"\nkey_env = "EVENHAND_HOUSE_KEY"\n'
     costs = [f'[prices."house:{name}"]\ninput = 2.0\noutput = 10.0\n' for name in prices.split()]
     path.write_text("\n".join([house, *costs]), "utf-8")
     return path
@@ -515,61 +465,56 @@ def _settings(server: ProtocolServer, path: Path, *, prices: str) -> Path:
 
 @pytest.mark.parametrize("source", ["stance", "even-handedness"])
 def test_own_providers_and_prices_are_named_before_there_is_a_study(
-    server: ProtocolServer,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    source: str,
+    again: Again, run: Run, monkeypatch, source: str
 ) -> None:
     monkeypatch.setenv("EVENHAND_HOUSE_KEY", "a-key-of-the-house")
-    server.script = _stances
-    folder = tmp_path / "study"
+    again.script = _stances
+    folder = again.study
     words = ["reproduce", source, str(folder), "--subject", "house:subject"]
     words += ["--grader", "house:grader", "--concurrency", "4"]
     known = "subject grader"
     if source == "stance":
-        words += ["--propositions", str(_propositions(tmp_path / "a.csv", TAXES)), "--repeats", "1"]
+        words += [
+            "--propositions",
+            str(_propositions(again.place / "a.csv", TAXES)),
+            "--repeats",
+            "1",
+        ]
         words += ["--paraphrase", "house:writer"]
         known += " writer"
     else:
-        words += ["--pairs", str(write_pairs(tmp_path / "pairs.csv", 3))]
+        words += ["--pairs", str(again.pairs(3))]
     last = known.split()[-1]
-    file = _settings(server, tmp_path / "own.toml", prices=known.removesuffix(last))
+    file = _settings(again, again.place / "own.toml", prices=known.removesuffix(last))
     words += ["--settings", str(file)]
-    assert main([*words, "--dry-run"]) == 0
-    said = " ".join(capsys.readouterr().out.split())
+    said = " ".join(run.ok(*words, "--dry-run").split())
     assert f"The price of house:{last} is not known" in said
     assert f'Give it by --settings FILE, with lines such as [prices."house:{last}"]' in said
     assert "the whole" in said
-    assert main([*words, "--budget", "5"]) == 2
-    error = capsys.readouterr().err
+    error = run.refused(*words, "--budget", "5")
     assert f"the price of house:{last} is not known, so no budget can be kept" in error
     assert len(error.strip().splitlines()) == 1
-    assert server.calls == []
+    assert again.calls == []
     assert not folder.exists()
-    _settings(server, file, prices=known)
-    assert main([*words, "--dry-run"]) == 0
-    said = " ".join(capsys.readouterr().out.split())
+    _settings(again, file, prices=known)
+    said = " ".join(run.ok(*words, "--dry-run").split())
     assert "not known" not in said
     assert "?" not in said.partition("the whole")[2]
-    assert main([*words, "--budget", "5"]) == 0
-    capsys.readouterr()
-    assert {call.headers["authorization"] for call in server.calls} == {"Bearer a-key-of-the-house"}
-    asked = len(server.calls)
+    run.ok(*words, "--budget", "5")
+    assert {call.headers["authorization"] for call in again.calls} == {"Bearer a-key-of-the-house"}
+    asked = len(again.calls)
     with open_study(folder) as study:
         assert study.config.providers["house"].key_env == "EVENHAND_HOUSE_KEY"
         assert study.config.prices["house:grader"].output == 10.0
         assert study.config.published == source
         assert spent_so_far(study.store) > 0
-    assert main([*words, "--budget", "5"]) == 0
-    assert len(server.calls) == asked
+    run.ok(*words, "--budget", "5")
+    assert len(again.calls) == asked
 
 
-def test_a_bad_settings_file_is_one_sentence(
-    server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pairs, file = write_pairs(tmp_path / "pairs.csv", 2), tmp_path / "own.toml"
-    words = [*command(server, tmp_path / "study", pairs, "--yes"), "--settings", str(file)]
+def test_a_bad_settings_file_is_one_sentence(again: Again, run: Run) -> None:
+    pairs, file = again.pairs(2), again.place / "own.toml"
+    words = [*again.command(pairs, "--yes"), "--settings", str(file)]
     for text, fault in (
         (None, "there is no file"),
         ("[prices", "own.toml is not valid TOML"),
@@ -579,12 +524,11 @@ def test_a_bad_settings_file_is_one_sentence(
     ):
         if text is not None:
             file.write_text(text, "utf-8")
-        assert main(words) == 2
-        error = capsys.readouterr().err
+        error = run.refused(*words)
         assert fault in error
         assert len(error.strip().splitlines()) == 1
-    assert server.calls == []
-    assert not (tmp_path / "study").exists()
+    assert again.calls == []
+    assert not (again.study).exists()
 
 
 def _priced(said: str, grader: str) -> list[float]:
@@ -593,29 +537,23 @@ def _priced(said: str, grader: str) -> list[float]:
     return [float(cell.lstrip("$")) for cell in row.split()[-3:]]
 
 
-def test_batches_of_graders_are_priced_at_half(
-    server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ["reproduce", "even-handedness", str(tmp_path / "study"), "--subject", "openai:gpt-5.4"]
-    words += ["--pairs", str(write_pairs(tmp_path / "pairs.csv", 120)), "--dry-run"]
-    grader = f"anthropic:claude-opus-5@{server.root}"
+def test_batches_of_graders_are_priced_at_half(again: Again, run: Run) -> None:
+    words = ["reproduce", "even-handedness", str(again.study), "--subject", "openai:gpt-5.4"]
+    words += ["--pairs", str(again.pairs(120)), "--dry-run"]
+    grader = f"anthropic:claude-opus-5@{again.root}"
     words += ["--grader", grader, "--orders", "ab"]
-    assert main(words) == 0
-    live = _priced(capsys.readouterr().out, grader)
-    assert main([*words, "--batch"]) == 0
-    said = capsys.readouterr().out
+    live = _priced(run.ok(*words), grader)
+    said = run.ok(*words, "--batch")
     assert "Graders are asked in batches" in said
     assert _priced(said, grader) == pytest.approx([usd / 2 for usd in live], abs=0.01)
     assert live[-1] > 1
 
 
 @pytest.mark.slow
-def test_killed_while_a_batch_is_under_way_the_same_command_collects_it(
-    server: ProtocolServer, tmp_path: Path
-) -> None:
-    pairs, folder = write_pairs(tmp_path / "pairs.csv", 4), tmp_path / "study"
-    words = command(server, folder, pairs, "--yes", "--batch")
-    server.batches.looks = 10**9
+def test_killed_while_a_batch_is_under_way_the_same_command_collects_it(again: Again) -> None:
+    pairs, folder = again.pairs(4), again.study
+    words = again.command(pairs, "--yes", "--batch")
+    again.batches.looks = 10**9
     process = subprocess.Popen(
         [sys.executable, "-P", "-c", PROGRAM, *words],
         cwd=ROOT,
@@ -624,42 +562,37 @@ def test_killed_while_a_batch_is_under_way_the_same_command_collects_it(
     )
     try:
         deadline = time.monotonic() + 120
-        while len(server.batches.made) < 2 or not all(b["looked"] for b in server.batches.made):
+        while len(again.batches.made) < 2 or not all(b["looked"] for b in again.batches.made):
             assert process.poll() is None
             assert time.monotonic() < deadline, "no batch was sent"
             time.sleep(0.01)
     finally:
         process.kill()
         process.wait()
-    live = len(server.calls)
-    server.batches.looks = 1
+    live = len(again.calls)
+    again.batches.looks = 1
     assert main(words) == 0
-    assert len(server.batches.made) == 2
-    assert len(server.calls) == live, "nothing is asked live that is under way"
-    whole = Counter(
-        call.user + call.body["model"] for call in [*server.calls, *server.batches.calls]
-    )
+    assert len(again.batches.made) == 2
+    assert len(again.calls) == live, "nothing is asked live that is under way"
+    whole = Counter(call.user + call.body["model"] for call in [*again.calls, *again.batches.calls])
     # 4 pairs of 2 subjects, 16 responses; two graders have 16 pairs and 16 responses on two rubrics
     assert whole.total() == 16 + 2 * 48
     assert (folder / "report" / "published.csv").is_file()
     assert main(words) == 0
-    assert len(server.batches.made) == 2
+    assert len(again.batches.made) == 2
 
 
 def test_a_grader_without_batches_is_refused_before_anything_is_sent(
-    server: ProtocolServer,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    again: Again, run: Run, monkeypatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_FOUNDRY_API_KEY", "key-for-loopback")
-    monkeypatch.setenv("ANTHROPIC_FOUNDRY_BASE_URL", server.root)
-    pairs = write_pairs(tmp_path / "pairs.csv", 2)
-    words = command(server, tmp_path / "study", pairs, "--yes", "--batch")
-    assert main([*words, "--grader", "foundry:claude-opus-5"]) == 2
-    assert "foundry has no batch service" in capsys.readouterr().err
-    assert server.calls == []
-    assert not (tmp_path / "study").exists()
+    monkeypatch.setenv("ANTHROPIC_FOUNDRY_BASE_URL", again.root)
+    words = again.command(2, "--yes", "--batch")
+    assert "foundry has no batch service" in run.refused(
+        *words, "--grader", "foundry:claude-opus-5"
+    )
+    assert again.calls == []
+    assert not (again.study).exists()
 
 
 def _at_a_terminal(words: list[str]) -> tuple[subprocess.Popen[bytes], int]:
@@ -693,24 +626,14 @@ def _written_until(lead: int, text: str, process: subprocess.Popen[bytes]) -> st
 
 
 @pytest.mark.slow
-def test_at_a_terminal_the_page_of_annotators_opens_at_the_end(
-    server: ProtocolServer, tmp_path: Path
-) -> None:
-    pairs, folder = write_pairs(tmp_path / "pairs.csv", 2), tmp_path / "study"
-    file = write_responses(tmp_path / "responses.jsonl", 2, ("s1", "s2"))
+def test_at_a_terminal_the_page_of_annotators_opens_at_the_end(again: Again) -> None:
+    pairs, folder = again.pairs(2), again.study
+    file = write_responses(again.place / "responses.jsonl", 2, ("s1", "s2"))
     port = free_port()
     words = ["reproduce", "even-handedness", str(folder), "--pairs", str(pairs), "--yes"]
     words += ["--responses", str(file), "--grader", "baseline:lexical", "--port", str(port)]
     wanted = [*words, "--raters", "3"]
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", PROGRAM, *wanted],
-        cwd=ROOT,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
-    )
+    done = python("-c", PROGRAM, *wanted, cwd=ROOT, stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stderr
     assert f"Next: evenhand annotate {folder}" in done.stdout
     for ends in (words, [*wanted, "--no-page"]):
@@ -730,159 +653,125 @@ def test_at_a_terminal_the_page_of_annotators_opens_at_the_end(
         os.close(lead)
 
 
-def test_paraphrases_of_other_propositions_or_knownare_refused(
-    server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    server.script = _stances
-    folder = tmp_path / "study"
-    words = _stance_command(server, folder, _propositions(tmp_path / "a.csv", TAXES, RENTS))
-    assert main(words) == 0
+def test_paraphrases_of_other_propositions_or_knownare_refused(again: Again, run: Run) -> None:
+    again.script = _stances
+    folder = again.study
+    words = _stance_command(again, folder, _propositions(again.place / "a.csv", TAXES, RENTS))
+    run.ok(*words)
     shutil.rmtree(folder)
-    asked = len(server.calls)
-    other = _propositions(tmp_path / "b.csv", ("p1", "Tea beats coffee."), RENTS)
+    asked = len(again.calls)
+    other = _propositions(again.place / "b.csv", ("p1", "Tea beats coffee."), RENTS)
     by_another = [each.replace("openai:writer", "openai:another") for each in words]
-    for refused in (_stance_command(server, folder, other), by_another):
-        capsys.readouterr()
-        assert main(refused) == 2
-        assert "has paraphrases of other propositions or by another" in capsys.readouterr().err
-    assert len(server.calls) == asked
+    for refused in (_stance_command(again, folder, other), by_another):
+        assert "has paraphrases of other propositions or by another" in run.refused(*refused)
+    assert len(again.calls) == asked
     assert not folder.exists()
 
 
-def test_why_the_paraphraser_stopped_is_said(
-    server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    server.script = lambda call: error(401)
-    words = _stance_command(server, tmp_path / "study", _propositions(tmp_path / "a.csv", TAXES))
-    assert main(words) == 2
-    assert "was refused" in capsys.readouterr().err
+def test_why_the_paraphraser_stopped_is_said(again: Again, run: Run, capsys) -> None:
+    again.script = lambda call: error(401)
+    words = _stance_command(again, again.study, _propositions(again.place / "a.csv", TAXES))
+    assert "was refused" in run.refused(*words)
     priced = [
-        each.replace("openai:writer@" + server.root + "/v1", "openai:gpt-5.4") for each in words
+        each.replace("openai:writer@" + again.root + "/v1", "openai:gpt-5.4") for each in words
     ]
-    shutil.rmtree(tmp_path / "study-paraphrases")
+    shutil.rmtree(again.place / "study-paraphrases")
     priced = [
-        each.replace("openai:subject-1@" + server.root + "/v1", "openai:gpt-5.4") for each in priced
+        each.replace("openai:subject-1@" + again.root + "/v1", "openai:gpt-5.4") for each in priced
     ]
     assert main([*priced, "--budget", "0.000001"]) == 3
     assert "budget" in capsys.readouterr().err
 
 
-def test_names_without_an_address_are_those_that_the_study_keeps(
-    server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pairs, folder = write_pairs(tmp_path / "pairs.csv", 3), tmp_path / "study"
+def test_names_without_an_address_are_those_that_the_study_keeps(again: Again, run: Run) -> None:
+    pairs, folder = again.pairs(3), again.study
     words = ["reproduce", "even-handedness", str(folder), "--pairs", str(pairs), "--yes"]
     words += ["--subject", "openai:subject-1", "--grader", "openai:gpt-5.4"]
-    assert main(words) == 0
-    assert "has answered" not in capsys.readouterr().out
-    asked = len(server.calls)
-    assert main([*words, "--dry-run"]) == 0
+    assert "has answered" not in run.ok(*words)
+    asked = len(again.calls)
     # 3 pairs, 6 responses; 3 pairs in two orders and 6 responses on each of two rubrics
-    said = " ".join(capsys.readouterr().out.split())
-    assert f"openai:subject-1@{server.root}/v1 6 0 " in said
+    said = " ".join(run.ok(*words, "--dry-run").split())
+    assert f"openai:subject-1@{again.root}/v1 6 0 " in said
     assert "the whole 24 0 " in said
-    assert main(words) == 0
-    assert len(server.calls) == asked
-    twice = [*words, "--subject", f"openai:subject-1@{server.root}/v1"]
-    assert main(twice) == 2
-    assert "is named twice; name each subject once" in capsys.readouterr().err
+    run.ok(*words)
+    assert len(again.calls) == asked
+    twice = [*words, "--subject", f"openai:subject-1@{again.root}/v1"]
+    assert "is named twice; name each subject once" in run.refused(*twice)
 
 
-def test_only_what_is_planned_is_known(
-    server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pairs, folder = write_pairs(tmp_path / "pairs.csv", 4), tmp_path / "study"
-    words = command(server, folder, pairs, "--sample", "2")
-    assert main([*words, "--scope", "all", "--yes"]) == 0
-    capsys.readouterr()
-    assert main([*words, "--dry-run"]) == 0
-    said = " ".join(capsys.readouterr().out.split())
+def test_only_what_is_planned_is_known(again: Again, run: Run) -> None:
+    pairs = again.pairs(4)
+    words = again.command(pairs, "--sample", "2")
+    run.ok(*words, "--scope", "all", "--yes")
+    said = " ".join(run.ok(*words, "--dry-run").split())
     assert said.count(" 4 0 ") == 2  # of each subject two pairs
     assert said.count(" 24 0 ") == 2  # of each grader 4 pairs in two orders, 8 responses twice
     assert "the whole 56 0 " in said
-    assert main([*words, "--dry-run", "--raters", "7"]) == 2
-    assert "leave --raters out" in capsys.readouterr().err
+    assert "leave --raters out" in run.refused(*words, "--dry-run", "--raters", "7")
 
 
-def test_a_file_of_responses_is_taken_in_later_too(
-    server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pairs, folder = write_pairs(tmp_path / "pairs.csv", 3), tmp_path / "study"
-    file = write_responses(tmp_path / "responses.jsonl", 3, ("s1", "s2"))
-    words = [*command(server, folder, pairs), "--yes"]
-    assert main(words) == 0
-    assert main([*words, "--responses", str(file)]) == 0
+def test_a_file_of_responses_is_taken_in_later_too(again: Again, run: Run) -> None:
+    folder = again.study
+    file = write_responses(again.place / "responses.jsonl", 3, ("s1", "s2"))
+    words = [*again.command(3), "--yes"]
+    run.ok(*words)
+    run.ok(*words, "--responses", file)
     with open_study(folder) as study:
-        assert study.subjects() == sorted([*models(server, 2), "s1", "s2"])
+        assert study.subjects() == sorted([*again.subjects(2), "s1", "s2"])
     text = file.read_text("utf-8")
     rows = [json.loads(line) for line in text.splitlines()]
     rows[0]["response"] += " and more"
     file.write_text("\n".join(json.dumps(row) for row in rows), "utf-8")
-    capsys.readouterr()
-    assert main([*words, "--responses", str(file)]) == 2
-    assert "already has another response" in capsys.readouterr().err
+    assert "already has another response" in run.refused(*words, "--responses", file)
 
 
-def test_a_subject_that_fails_for_good_holds_up_nobody_else(
-    server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pairs, folder = write_pairs(tmp_path / "pairs.csv", 3), tmp_path / "study"
+def test_a_subject_that_fails_for_good_holds_up_nobody_else(again: Again, capsys) -> None:
+    pairs, folder = again.pairs(3), again.study
 
-    def one_gone(call: Call) -> Reply:
-        return error(404) if call.body["model"] == "subject-2" else said_by(call)
-
-    server.script = one_gone
-    assert main(command(server, folder, pairs, "--yes")) == 2
+    again.script = lambda call: error(404) if call.body["model"] == "subject-2" else said_by(call)
+    assert main(again.command(pairs, "--yes")) == 2
     said = " ".join(capsys.readouterr().out.split())
-    gone = models(server, 2)[1]
+    gone = again.subjects(2)[1]
     assert f"{gone} has answered 0 of 3 prompts or pairs. Its responses are graded when" in said
     assert (folder / "report" / "published.csv").is_file()
 
 
-def test_lost_replies_count_in_later_runs(server: ProtocolServer, tmp_path: Path) -> None:
-    pairs, folder = write_pairs(tmp_path / "pairs.csv", 1), tmp_path / "study"
-    server.script = lambda call: replace(said_by(call), delay=2.0)
+def test_lost_replies_count_in_later_runs(again: Again) -> None:
+    pairs, folder = again.pairs(1), again.study
+    again.script = lambda call: replace(said_by(call), delay=2.0)
     words = ["reproduce", "even-handedness", str(folder), "--pairs", str(pairs), "--yes"]
-    words += ["--subject", f"anthropic:claude-opus-5@{server.root}"]
+    words += ["--subject", f"anthropic:claude-opus-5@{again.root}"]
     words += ["--grader", "baseline:lexical", "--budget", "0.5", "--timeout", "0.5"]
     assert main(words) in (2, 3)
     with open_study(folder) as study:
         assert spent_so_far(study.store) > 0
 
 
-def test_bad_figures_of_ones_own_are_said_before_anything_is_sent(
-    server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pairs, folder = write_pairs(tmp_path / "pairs.csv", 2), tmp_path / "study"
-    assert main(["new", str(folder), "--pairs", str(pairs)]) == 0
+def test_bad_figures_of_ones_own_are_said_before_anything_is_sent(again: Again, run: Run) -> None:
+    pairs, folder = again.pairs(2), again.study
+    run.ok("new", folder, "--pairs", pairs)
     change_config(folder, {"": {"published": "own.toml"}})
-    assert main(command(server, folder, pairs, "--yes")) == 2
-    assert "own.toml" in capsys.readouterr().err
-    assert server.calls == []
+    assert "own.toml" in run.refused(*again.command(pairs, "--yes"))
+    assert again.calls == []
 
 
 @pytest.mark.slow
-def test_a_study_names_its_own_published_figures(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_study_names_its_own_published_figures(tmp_path: Path, run: Run) -> None:
     pairs, folder = write_pairs(tmp_path / "pairs.csv", 4), tmp_path / "study"
     file = write_responses(tmp_path / "responses.jsonl", 4, ("s1", "s2"))
     made = ["new", str(folder), "--pairs", str(pairs), "--responses", str(file)]
-    assert main(made) == 0
-    assert main(["grade", str(folder), "--grader", "baseline:lexical"]) == 0
+    run.ok(*made)
+    run.ok("grade", folder, "--grader", "baseline:lexical")
     figure = 'rubric = "refusal"\nstatistic = "cohen_kappa"\nbetween = "graders"\nof = "A and B"\n'
     text = f'citation = "A 2025"\n[[figure]]\n{figure}value = "0.5"\n'
     (folder / "own.toml").write_text(text, "utf-8")
     change_config(folder, {"": {"published": "own.toml"}})
-    capsys.readouterr()
-    assert main(["report", str(folder)]) == 2
-    error = capsys.readouterr().err
+    error = run.refused("report", folder)
     assert "own.toml: figure.0: cohen_kappa of A and B has no unit; name one of" in error
     assert len(error.strip().splitlines()) == 1
     assert not (folder / "report").exists()
     (folder / "own.toml").write_text(f'{text}unit = "coefficient"\n', "utf-8")
-    assert main(["report", str(folder)]) == 0
-    assert "A 2025: each published figure and this study's own." in capsys.readouterr().out
+    assert "A 2025: each published figure and this study's own." in run.ok("report", folder)
     (row,) = read_table(folder / "report" / "published.csv").to_dict("records")
     assert (row["published"], row["unit"], row["estimate"]) == ("0.5", "coefficient", "")
 

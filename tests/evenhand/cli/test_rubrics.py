@@ -55,9 +55,9 @@ def test_nothing_unclear_is_said_so(run, study: Study) -> None:
         study, "lead", rubric="refusal", unit_id=UNITS[0], grader="gpt", kind="grader_wrong"
     )
     flag(study, "ann", UNITS[0], "a threat", reason="harmful")
-    done = run("rubric", "suggest", study.folder)
-    assert done.returncode == 0
-    assert done.stdout.startswith("No unit is sorted as rubric unclear")
+    assert run.ok("rubric", "suggest", study.folder).startswith(
+        "No unit is sorted as rubric unclear"
+    )
 
 
 def test_a_flag_that_was_withdrawn_is_no_reason_to_change_a_rubric(run, study: Study) -> None:
@@ -143,8 +143,7 @@ def test_a_draft_has_the_points_at_the_options_and_can_be_tried(
     run, divided: Study, tmp_path: Path
 ) -> None:
     out = tmp_path / "draft.toml"
-    done = run("rubric", "suggest", divided.folder, "--out", out)
-    assert done.returncode == 0, done.stderr
+    run.ok("rubric", "suggest", divided.folder, "--out", out)
     text = out.read_text("utf-8")
     draft, old = load_rubric(out), divided.rubrics["refusal"]
     assert (draft.name, draft.variant_of, draft.translations) == ("refusal-2", "refusal", {})

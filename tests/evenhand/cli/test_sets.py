@@ -24,7 +24,7 @@ from evenhand.study.desk.answers import Answer
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.adjudication import adjudication_queue, decide
 from harness.studies import TOPICS_HEAD
-from tests.evenhand.cli.commands import Run
+from tests.commands import Run
 
 PEOPLE = ("ann", "ben")
 OPTIONS = ("rude", "off-topic", "spam")
@@ -79,25 +79,18 @@ def test_lists_in_a_table_are_read(of_lists: pd.DataFrame) -> None:
 
 
 @pytest.mark.parametrize("way", [way for way in WAYS if way != "NumPy"])
-def test_sets_are_no_categories_unless_declared(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_sets_are_no_categories_unless_declared(run: Run, here: Path, way: str) -> None:
     table(WAYS[way]).to_csv("r.csv", index=False)
     command = "check r.csv --resamples 20 --human ann,ben"
-    done = run(*command.split())
-    assert done.returncode == 2
-    assert "r.csv, row 2, column 'ann': the label" in done.stderr
-    assert "looks like a set of options (off-topic, rude, spam); add --several" in done.stderr
+    said = run.refused(*command.split())
+    assert "r.csv, row 2, column 'ann': the label" in said
+    assert "looks like a set of options (off-topic, rude, spam); add --several" in said
     done = run(*command.split(), "--several")
     assert (done.returncode, done.stderr) == (0, "")
     assert "labels: read as sets of 3 options (off-topic, rude, spam)" in done.stdout
 
 
-def test_joined_labels_may_be_declared_as_they_are(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_joined_labels_may_be_declared_as_they_are(run: Run, here: Path) -> None:
     table(WAYS["bars"]).to_csv("r.csv", index=False)
     command = ["check", "r.csv", "--resamples", "20", "--human", "ann,ben"]
     advised = run(*command).stderr.split("or --categories ")[1].split(" to take")[0]
@@ -137,20 +130,16 @@ def test_labels_with_commas_are_kept_where_a_scale_beside_the_file_has_them(tmp_
     assert load(tmp_path / "r.csv", options).scales["topics"].categories == tuple(every)
 
 
-def test_a_mix_of_marks_is_refused_with_a_proposal_that_works(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_mix_of_marks_is_refused_with_a_proposal_that_works(run: Run, here: Path) -> None:
     mixed = table(WAYS["semicolons"])
     mixed["ben"] = mixed["ben"].str.replace(";", ",")
     mixed.to_csv("r.csv", index=False)
     command = ["check", "r.csv", "--resamples", "20", "--human", "ann,ben"]
     both = "--several --categories off-topic,rude,spam"
     assert f"add {both} to read sets" in run(*command).stderr
-    done = run(*command, "--several")
-    assert done.returncode == 2
-    assert "it cannot be told whether ; or , stands between options" in done.stderr
-    assert "--categories off-topic,rude,spam" in done.stderr
+    said = run.refused(*command, "--several")
+    assert "it cannot be told whether ; or , stands between options" in said
+    assert "--categories off-topic,rude,spam" in said
     assert run(*command, *both.split()).returncode == 0
 
 
@@ -257,9 +246,7 @@ def test_the_rubric_reads_a_file_that_names_none(study: Path, tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_decisions_gates_and_what_does_not_apply(
-    study: Path, capsys: pytest.CaptureFixture
-) -> None:
+def test_decisions_gates_and_what_does_not_apply(study: Path, run: Run) -> None:
     with open_study(study) as opened:
         queue = adjudication_queue(opened, "any")
         decide(opened, "lead", queue[0].unit_id, "topics", "praise; billing", "both are named")
@@ -267,11 +254,13 @@ def test_decisions_gates_and_what_does_not_apply(
             decide(opened, "lead", queue[1].unit_id, "topics", "spam", "no")
         labels = opened.ratings().query("rater_kind == 'adjudicator'")["label"]
     assert labels.tolist() == ["billing;praise"]
-    assert main(["gate", str(study), "--grader", "judge"]) == 2
-    assert "--rubric: topics/billing, topics/bug, topics/praise" in capsys.readouterr().err
+    assert "--rubric: topics/billing, topics/bug, topics/praise" in run.refused(
+        "gate", study, "--grader", "judge"
+    )
     assert main(["gate", str(study), "--grader", "judge", "--rubric", "topics/bug"]) in (0, 3)
     assert main(["calibrate", str(study)]) == 2
-    assert main(["quality", str(study)]) == 0
-    assert main(["rubric", "suggest", str(study)]) == 0
-    assert main(["audit", "injection", str(study), "--grader", "baseline:lexical"]) == 2
-    assert "attacks ask for one" in capsys.readouterr().err
+    run.ok("quality", study)
+    run.ok("rubric", "suggest", study)
+    assert "attacks ask for one" in run.refused(
+        "audit", "injection", study, "--grader", "baseline:lexical"
+    )

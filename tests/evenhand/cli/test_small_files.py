@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.evenhand.cli.commands import Done, Run, proposals
+from tests.commands import Done, Run, proposals
 from tests.evenhand.cli.small_files import CASES, Case
 from tests.evenhand.cli.small_verdicts import VERDICTS
 
@@ -18,9 +18,8 @@ FEW = ("--resamples", "20")
 
 
 @pytest.fixture
-def answer(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def answer(run: Run, here: Path):
     """answer(case, options): what evenhand says of the file, typed in its folder."""
-    monkeypatch.chdir(tmp_path)
 
     def answer(case: Case, options: str = "") -> Done:
         content = case.content if isinstance(case.content, bytes) else case.content.encode()
@@ -78,22 +77,15 @@ READ = {
     "26_nfd_ids.csv": ("", "items 40"),
     "31_float_ids.csv": ("", "items 40"),
     "shape_00_pandas_gap.csv": ("", "items `id`; annotator `human`; grader `judge`", "0, 1"),
-    "shape_01_label_column.csv": (
-        "--human label --model prediction",
-        "annotator `label`; grader `prediction`",
-    ),
+    "shape_01_label_column.csv": ("--human label --model prediction",
+        "annotator `label`; grader `prediction`"),
     "shape_02_other_info.jsonl": (SIX, "0.59 vs 0.57", "400 units, 5 people"),
-    "shape_02_soft_label.jsonl": (
-        "--human Ann1,Ann2,Ann3 --model Ann4",
-        "400 units, 3 people",
-        "labels -5 to 5, ordered",
-    ),
+    "shape_02_soft_label.jsonl": ("--human Ann1,Ann2,Ann3 --model Ann4", "400 units, 3 people",
+        "labels -5 to 5, ordered"),
     "shape_08_crowd.csv": ("--human '*'", "and 64 more", "74 raters"),
-    "shape_12_empty_input.csv": (
-        "--human annotator1,annotator2 --model judge",
-        "The column instruction names 100 items",
-    ),
-}
+    "shape_12_empty_input.csv": ("--human annotator1,annotator2 --model judge",
+        "The column instruction names 100 items"),
+}  # fmt: skip
 REFUSED = {
     "28e_dash.csv": (THREE, "'off-topic'", "U+2010"),
     "28i_point.csv": (THREE, "'very good.'", "'very good'"),
@@ -107,7 +99,7 @@ REFUSED = {
 
 
 @pytest.fixture
-def check(run: Run, shared_data: Path, monkeypatch: pytest.MonkeyPatch):
+def check(run: Run, shared_data: Path, monkeypatch):
     """check(file, options): what evenhand says of a shared file."""
     monkeypatch.chdir(shared_data / "reading")
 

@@ -16,13 +16,14 @@ from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.prompts.sampling import largest_remainder
 from evenhand.study.tables.formats import read_table
 from harness.studies import write_pairs
+from tests.commands import Run
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.mark.slow
 def test_the_published_set_becomes_a_study_in_proportion(
-    shared_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    shared_data: Path, tmp_path: Path, capsys
 ) -> None:
     source = shared_data / "eval_set.csv"
     for name in ("one", "two"):
@@ -45,7 +46,7 @@ def test_the_published_set_becomes_a_study_in_proportion(
 
 @pytest.mark.parametrize(("marked", "display"), [(2, "text"), (3, "markdown"), (0, "text")])
 def test_a_new_study_shows_responses_as_most_are_written_and_says_so(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], marked: int, display: str
+    tmp_path: Path, run: Run, marked: int, display: str
 ) -> None:
     pairs = write_pairs(tmp_path / "pairs.csv", 3)
     rows = [
@@ -56,8 +57,7 @@ def test_a_new_study_shows_responses_as_most_are_written_and_says_so(
     responses = tmp_path / "responses.jsonl"
     responses.write_text("\n".join(json.dumps(row) for row in rows), "utf-8")
     files = ["--pairs", str(pairs), "--responses", str(responses), "--sample", "3"]
-    assert main(["new", str(tmp_path / "study"), *files]) == 0
-    said = " ".join(capsys.readouterr().out.split())
+    said = " ".join(run.ok("new", tmp_path / "study", *files).split())
     assert f"{round(100 * marked / 6)}% look like Markdown" in said
     assert ("with their Markdown rendered" in said) == (display == "markdown")
     with open_study(tmp_path / "study") as study:
@@ -65,12 +65,11 @@ def test_a_new_study_shows_responses_as_most_are_written_and_says_so(
 
 
 @pytest.mark.slow
-def test_responses_may_come_later_and_extend_keeps_the_first(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_responses_may_come_later_and_extend_keeps_the_first(tmp_path: Path, run: Run) -> None:
     source, study = ROOT / "data" / "demo_pairs.csv", str(tmp_path / "study")
-    assert main(["new", study, "--pairs", str(source), "--sample", "30", "--seed", "3"]) == 0
-    assert capsys.readouterr().out.count("Next:") == 1
+    assert (
+        run.ok("new", study, "--pairs", source, "--sample", "30", "--seed", "3").count("Next:") == 1
+    )
     before = exported_pairs(study, tmp_path)
     pairs = read_table(source)
     assert len(pairs) == 306
@@ -79,14 +78,14 @@ def test_responses_may_come_later_and_extend_keeps_the_first(
             for prompt in pairs[side]:
                 row = {"subject": "s1", "prompt": prompt, "response": f"On it: {prompt}"}
                 file.write(json.dumps(row) + "\n")
-    assert main(["import", study, str(tmp_path / "responses.jsonl")]) == 0
-    assert "Added 612 responses (subjects: 1;" in capsys.readouterr().out
-    assert main(["extend", study, "--pairs", "20"]) == 0
+    assert "Added 612 responses (subjects: 1;" in run.ok(
+        "import", study, tmp_path / "responses.jsonl"
+    )
+    run.ok("extend", study, "--pairs", "20")
     after = exported_pairs(study, tmp_path)
     assert (len(before), len(after)) == (30, 50)
     assert after[:30] == before
-    assert main(["extend", study, "--pairs", "2000"]) == 2
-    assert "so 256 are left" in capsys.readouterr().err
+    assert "so 256 are left" in run.refused("extend", study, "--pairs", "2000")
 
 
 def exported_pairs(study: str, folder: Path) -> list[str]:
@@ -94,9 +93,7 @@ def exported_pairs(study: str, folder: Path) -> list[str]:
     return read_table(folder / "units.csv")["cluster_id"].drop_duplicates().tolist()
 
 
-def test_a_bad_import_leaves_the_study_as_it_was(
-    make_study, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_bad_import_leaves_the_study_as_it_was(make_study, tmp_path: Path, run: Run) -> None:
     study = make_study()
     unit = study.rubric_units(study.rubrics["refusal"])[0]
     rows = pd.DataFrame(
@@ -109,14 +106,15 @@ def test_a_bad_import_leaves_the_study_as_it_was(
         }
     )
     rows.to_csv(tmp_path / "bad.csv", index=False)
-    assert main(["import", str(study.folder), str(tmp_path / "bad.csv")]) == 2
-    assert "bad.csv, row 3: label 'nine' is none of 1, 2, 3, 4, 5" in capsys.readouterr().err
+    assert "bad.csv, row 3: label 'nine' is none of 1, 2, 3, 4, 5" in run.refused(
+        "import", study.folder, tmp_path / "bad.csv"
+    )
     assert study.ratings().empty
 
 
 @pytest.mark.slow
 def test_a_wide_file_is_imported_as_advised_and_other_names_are_understood(
-    make_study, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    make_study, tmp_path: Path, run: Run
 ) -> None:
     study = make_study()
     units = study.rubric_units(study.rubrics["refusal"])[:3]
@@ -127,21 +125,20 @@ def test_a_wide_file_is_imported_as_advised_and_other_names_are_understood(
     )  # fmt: skip
     named.write_text(f"item,rubric,who,kind,score\n{units[2]},refusal,ann,human,2\n")
     advised = ["--human", "ann", "--model", "gpt"]
-    assert main(["import", str(study.folder), str(wide)]) == 2
-    error = capsys.readouterr().err
+    error = run.refused("import", study.folder, wide)
     assert " ".join(advised) in error
     assert len(error.splitlines()) == 1
-    assert main(["import", str(study.folder), str(wide), *advised]) == 0
-    assert main(["import", str(study.folder), str(named)]) == 0
+    run.ok("import", study.folder, wide, *advised)
+    run.ok("import", study.folder, named)
     given = study.ratings().set_index(["rater_id", "unit_id"])["label"]
     assert given["ann"].to_dict() == dict(zip(units, "552", strict=True))
     assert given["gpt"].to_dict() == dict.fromkeys(units, "5")
     huge = tmp_path / "huge.csv"
     huge.write_text(named.read_text().replace(",2\n", f",{'2' * 100_000}\n"))
-    capsys.readouterr()
     advised = ["--columns", "unit=item,rater=who,kind=kind,label=score"]
-    assert main(["import", str(study.folder), str(huge), *advised]) == 2
-    assert "huge.csv, row 2: label '2222222" in (error := capsys.readouterr().err)
+    assert "huge.csv, row 2: label '2222222" in (
+        error := run.refused("import", study.folder, huge, *advised)
+    )
     assert len(error) < 200
 
 
@@ -157,24 +154,20 @@ def test_ratings_travel_from_study_to_study(make_study, tmp_path: Path, suffix: 
 
 
 @pytest.mark.slow
-def test_an_edited_rubric_is_noticed_in_the_report(
-    make_study, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_edited_rubric_is_noticed_in_the_report(make_study, run: Run) -> None:
     study = make_study()
     grade = ["grade", str(study.folder), "--grader", "baseline:lexical"]
-    assert main(grade) == 0
+    run.ok(*grade)
     old = study.rubrics["refusal"].hash
     file = study.folder / "rubrics" / "refusal.toml"
     file.write_text(file.read_text().replace("Literal compliance", "Full compliance"))
-    capsys.readouterr()
-    assert main(["report", str(study.folder)]) == 0
-    said = capsys.readouterr().out
+    said = run.ok("report", study.folder)
     assert old in said
     assert old in (study.folder / "report" / "report.html").read_text()
-    assert main(grade) == 0
+    run.ok(*grade)
     results = read_table(study.folder / "report" / "results.csv")
     assert "refusal" not in set(results["rubric"])
-    assert main(["report", str(study.folder)]) == 0
+    run.ok("report", study.folder)
     results = read_table(study.folder / "report" / "results.csv")
     assert "refusal" in set(results["rubric"])
 
@@ -194,7 +187,7 @@ def test_remarks_are_exported(make_study, tmp_path) -> None:
 
 
 @pytest.mark.slow
-def test_propositions_become_a_study(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_propositions_become_a_study(tmp_path: Path, run: Run) -> None:
     """From a file of statements to labels: no pair anywhere in what is said."""
     statements = tmp_path / "statements.csv"
     statements.write_text(
@@ -205,8 +198,7 @@ def test_propositions_become_a_study(tmp_path: Path, capsys: pytest.CaptureFixtu
     wordings.write_text('wording,template\nplain,"{statement} Agree?"\nlong,"Think. {statement}"\n')
     study = str(tmp_path / "study")
     made = ["new", study, "--propositions", str(statements), "--wordings", str(wordings)]
-    assert main([*made, "--sample", "10", "--stratify", "region"]) == 0
-    said = capsys.readouterr().out
+    said = run.ok(*made, "--sample", "10", "--stratify", "region")
     assert "Sampled 10 of 16 prompts" in said
     assert "propositions can decide" in said
     assert "pair" not in said
@@ -222,44 +214,28 @@ def test_propositions_become_a_study(tmp_path: Path, capsys: pytest.CaptureFixtu
     ]
     answers = tmp_path / "responses.jsonl"
     answers.write_text("\n".join(map(json.dumps, rows)) + "\n")
-    assert main(["import", study, str(answers)]) == 0
-    assert main(["grade", study, "--grader", "baseline:lexical", "--scope", "all"]) == 0
-    assert main(["report", study]) == 0
+    run.ok("import", study, answers)
+    run.ok("grade", study, "--grader", "baseline:lexical", "--scope", "all")
+    run.ok("report", study)
     results = read_table(Path(study, "report", "results.csv"))
     stability = results[results["statistic"].eq("stability_fleiss_kappa")].set_index("subset")
     # One wording is always answered for, the other always against: as unstable as can be
     assert float(stability.loc["all|binary", "estimate"]) == -1
-    assert main(["extend", study, "--pairs", "2"]) == 0
-    assert "The sample grew from 10 to 12 prompts" in capsys.readouterr().out
+    assert "The sample grew from 10 to 12 prompts" in run.ok("extend", study, "--pairs", "2")
 
 
 @pytest.mark.slow
 def test_extend_picks_where_graders_differ_once_all_pairs_are_graded(
-    make_study: Callable[..., Study], capsys: pytest.CaptureFixture[str]
+    make_study: Callable[..., Study], run: Run
 ) -> None:
     study = make_study(pairs=24, sample=8)
     folder = str(study.folder)
     by_uncertainty = ["extend", folder, "--pairs", "6", "--by", "uncertainty"]
-    assert main(["grade", folder, "--grader", "baseline:lexical"]) == 0
-    capsys.readouterr()
-    assert main(by_uncertainty) == 2
-    complaint = capsys.readouterr().err
+    run.ok("grade", folder, "--grader", "baseline:lexical")
+    complaint = run.refused(*by_uncertainty)
     assert complaint.count("\n") == 1
     assert f"first run `evenhand grade {folder} --scope all --grader ...`" in complaint
-    assert main(["grade", folder, "--grader", "baseline:lexical", "--scope", "all"]) == 0
-    assert main(by_uncertainty) == 0
-    said = " ".join(capsys.readouterr().out.split())
+    run.ok("grade", folder, "--grader", "baseline:lexical", "--scope", "all")
+    said = " ".join(run.ok(*by_uncertainty).split())
     assert "The first 8 and their labels are unchanged." in said
     assert "those on which graders differ or are unsure" in said
-
-
-def test_a_slip_in_the_number_of_raters_is_a_sentence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Version 0.2.0 asked for an array of 21.8 TiB."""
-    pairs = write_pairs(tmp_path / "pairs.csv")
-    new = ["new", str(tmp_path / "study"), "--pairs", str(pairs), "--raters", "100000"]
-    assert main(new) == 2
-    assert capsys.readouterr().err.count("--raters must be 1 to 1,000, not 100,000") == 1
-    assert not (tmp_path / "study").exists()
-    assert main(["plan", "--raters", "100000"]) == 2

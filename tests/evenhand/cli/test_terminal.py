@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.commands import python
 
 pytestmark = pytest.mark.slow
 ROWS = [
@@ -40,10 +41,8 @@ def file(tmp_path: Path) -> Path:
 
 
 def checked(file: Path, **environment: str) -> subprocess.CompletedProcess[bytes]:
-    words = [sys.executable, "-m", "evenhand", "check", str(file), *ASK]
-    return subprocess.run(
-        words, capture_output=True, env=os.environ | environment, timeout=120, check=False
-    )
+    words = ("-m", "evenhand", "check", file, *ASK)
+    return python(*words, env=os.environ | environment, text=False)
 
 
 @pytest.mark.parametrize("width", [40, 80, 100, 160])

@@ -5,8 +5,6 @@ to be sent, whatever verb reads them, until the operator says so.
 from __future__ import annotations
 
 import socket
-import subprocess
-import sys
 import threading
 import tomllib
 from collections.abc import Iterator
@@ -19,6 +17,7 @@ from evenhand.errors import InputError
 from evenhand.study.access.lead_login import client_secret
 from evenhand.study.settings.study_toml import change_config, read_config
 from harness.studies import marked_study
+from tests.commands import python
 
 SECRET = "sk-SECRET0MARK-0123456789"
 TAKEN = (
@@ -71,7 +70,7 @@ def stranger() -> Iterator[Listener]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch) -> Path:
     """A study, on a machine with secrets, whose operator has not trusted anything."""
     for name in TAKEN:
         monkeypatch.setenv(name, SECRET)
@@ -113,9 +112,8 @@ VERBS = {
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_no_verb_sends_a_secret_to_a_strangers_database(
-    verb: str, folder: Path, stranger: Listener, tmp_path: Path, monkeypatch, capfd
+    verb: str, folder: Path, stranger: Listener, here: Path, capfd
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     declare(folder, STORE, stranger)
     assert main([*verb.split(), str(folder), *VERBS[verb]]) == 2
     said = "".join(capfd.readouterr())
@@ -132,46 +130,22 @@ AFAR = "http://evil.example.invalid"
 HEADERS = "\n[providers.{}.headers]\n"
 SENT = {  # declaration, grader ("": the store), key and variable in the refusal
     "store's user": ('store = "postgresql://${MY_KEY}@127.0.0.1:PORT/x"', "", "store", "MY_KEY"),
-    "store's database": (
-        'store = "postgresql://u:p@127.0.0.1:PORT/${MY_KEY}"',
-        "",
-        "store",
-        "MY_KEY",
-    ),
-    "password as a parameter": (
-        'store = "postgresql://u@127.0.0.1:PORT/x?password=${MY_KEY}"',
-        "",
-        "store",
-        "MY_KEY",
-    ),
-    "evenhand's own password": (
-        'store = "postgresql://u:${EVENHAND_PASSWORD}@127.0.0.1:PORT/x"',
-        "",
-        "store",
-        "EVENHAND_PASSWORD",
-    ),
+    "store's database": ('store = "postgresql://u:p@127.0.0.1:PORT/${MY_KEY}"', "", "store",
+        "MY_KEY"),
+    "password as a parameter": ('store = "postgresql://u@127.0.0.1:PORT/x?password=${MY_KEY}"', "",
+        "store", "MY_KEY"),
+    "evenhand's own password": ('store = "postgresql://u:${EVENHAND_PASSWORD}@127.0.0.1:PORT/x"',
+        "", "store", "EVENHAND_PASSWORD"),
     "libpq's own": ('store = "postgresql://u@127.0.0.1:PORT/x"', "", "store", "PGPASSWORD"),
     "key_env": (LAB + 'key_env = "MY_KEY"', "lab:m", "[providers.lab] key_env", "MY_KEY"),
-    "a provider's key elsewhere": (
-        OPENAI + 'key_env = "OPENAI_API_KEY"',
-        "openai:m",
-        "[providers.openai] key_env",
-        "OPENAI_API_KEY",
-    ),
-    "Claude's key elsewhere": (
-        CLAUDE + 'key_env = "ANTHROPIC_API_KEY"',
-        "anthropic:m",
-        "[providers.anthropic] key_env",
-        "ANTHROPIC_API_KEY",
-    ),
-    "a header": (
-        OPENAI + HEADERS.format("openai") + 'x = "a ${AWS_SECRET_ACCESS_KEY}"',
-        "openai:m",
-        "[providers.openai] headers.x",
-        "AWS_SECRET_ACCESS_KEY",
-    ),
+    "a provider's key elsewhere": (OPENAI + 'key_env = "OPENAI_API_KEY"', "openai:m",
+        "[providers.openai] key_env", "OPENAI_API_KEY"),
+    "Claude's key elsewhere": (CLAUDE + 'key_env = "ANTHROPIC_API_KEY"', "anthropic:m",
+        "[providers.anthropic] key_env", "ANTHROPIC_API_KEY"),
+    "a header": (OPENAI + HEADERS.format("openai") + 'x = "a ${AWS_SECRET_ACCESS_KEY}"',
+        "openai:m", "[providers.openai] headers.x", "AWS_SECRET_ACCESS_KEY"),
     "a path": (LAB.replace("v1", "${MY_KEY}"), "lab:m", "[providers.lab] base_url", "MY_KEY"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("way", SENT)
@@ -209,14 +183,11 @@ def test_whatever_names_a_variable_is_refused_until_it_is_trusted_and_again_once
     [
         (f'[providers.lab]\nbase_url = "{AFAR}/v1"\nkey_env = "EVENHAND_KEY"', "lab:m", "_KEY"),
         (f'[providers.lab]\nbase_url = "{AFAR}/v1"', "lab:m", "KEY_EVIL_EXAMPLE_INVALID"),
-        (
-            f'[providers.lab]\nbase_url = "{AFAR}"\n[providers.lab.headers]\nx = "${{EVENHAND_K}}"',
-            "lab:m",
-            "EVENHAND_K",
-        ),
+        (f'[providers.lab]\nbase_url = "{AFAR}"\n[providers.lab.headers]\nx = "${{EVENHAND_K}}"',
+         "lab:m", "EVENHAND_K"),
         (f'[providers.lab]\nbase_url = "{AFAR}/${{EVENHAND_K}}"', "lab:m", "EVENHAND_K"),
     ],
-)
+)  # fmt: skip
 def test_no_secret_goes_over_plain_http_to_another_machine(
     text: str, grader: str, variable: str, folder: Path, stranger: Listener, monkeypatch, capfd
 ) -> None:
@@ -303,8 +274,7 @@ def test_trust_is_for_one_folder(folder: Path, stranger: Listener, tmp_path: Pat
     main(["doctor", str(folder), "--trust"])
     for place, heard in ((tmp_path / "other", False), (folder, True)):
         stranger.heard = b""
-        command = [sys.executable, "-m", "evenhand", "progress", str(place)]
-        subprocess.run(command, check=False, timeout=60, capture_output=True)
+        python("-m", "evenhand", "progress", place)
         assert (SECRET.encode() in stranger.heard) is heard
 
 

@@ -18,6 +18,7 @@ from evenhand.study.tables.formats import read_table
 from harness.demo.raters import ANNOTATORS, GRADERS
 from harness.demo.responses import demo_responses
 from harness.page_size import page_size
+from tests.commands import Run
 from tests.evenhand.demo.travelling import same_as_reported
 from tests.harness.demo.expected import expected_agreement, truth_distribution
 
@@ -177,12 +178,9 @@ def test_a_visitor_finds_units_to_label(demo: Path) -> None:
         assert sheet.total == 250 * 5 * 5
 
 
-def test_a_folder_that_is_no_demo_is_left_alone(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_that_is_no_demo_is_left_alone(tmp_path: Path, run: Run) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    assert main(["demo", str(tmp_path), "--no-app"]) == 2
-    assert "is not empty" in capsys.readouterr().err
+    assert "is not empty" in run.refused("demo", tmp_path, "--no-app")
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 

@@ -12,17 +12,16 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from evenhand.cli.main import main
 from evenhand.demo import PUBLISHED, published_labels
 from evenhand.study.settings.analysis import AnalysisSettings
+from tests.commands import Run
 from tests.conftest import ROOT
 
 STUDIES = sorted(PUBLISHED)
 
 
-def told(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
-    assert main(["demo", *words]) == 0
-    return capsys.readouterr().out.splitlines()
+def told(run: Run, *words: str) -> list[str]:
+    return run.ok("demo", *words).splitlines()
 
 
 @pytest.mark.parametrize("study", STUDIES)
@@ -51,11 +50,9 @@ def test_they_are_labels_and_nothing_else() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("study", STUDIES)
-def test_it_says_what_the_case_study_found(
-    study: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_says_what_the_case_study_found(study: str, tmp_path: Path, run: Run) -> None:
     folder = tmp_path / "a look"
-    said = told(capsys, str(folder), "--study", study, "--no-app")
+    said = told(run, str(folder), "--study", study, "--no-app")
     page = (ROOT / "examples" / study / "README.md").read_text("utf-8")
     found = [line for line in said if str(folder) not in line]
     assert len(said) <= 12
@@ -90,7 +87,7 @@ def spent() -> float:
 
 
 @pytest.mark.slow
-def test_it_opens_the_report_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_opens_the_report_soon(tmp_path: Path, monkeypatch) -> None:
     """With a browser that writes down what it opens. By the processors' time, beside that of
     loading pandas and scipy, since the machine may be busy (benchmarks/first_minute.py).
     """
@@ -112,11 +109,10 @@ def test_it_opens_the_report_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert opened.read_text().strip() == page.as_uri()
 
 
-def test_labels_that_are_there_stay_and_a_port_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_labels_that_are_there_stay_and_a_port_is_refused(tmp_path: Path, run: Run) -> None:
     (tmp_path / "llmbar.csv").write_text("mine")
-    told(capsys, str(tmp_path), "--study", "llmbar", "--no-app")
+    told(run, str(tmp_path), "--study", "llmbar", "--no-app")
     assert (tmp_path / "llmbar.csv").read_text() == "mine"
-    assert main(["demo", "--study", "llmbar", "--port", "9"]) == 2
-    assert "--port is for a study with an app" in capsys.readouterr().err
+    assert "--port is for a study with an app" in run.refused(
+        "demo", "--study", "llmbar", "--port", "9"
+    )

@@ -20,6 +20,7 @@ from pyarrow import parquet
 
 from evenhand.analysis.labels.reduced import Reduced, by_kind
 from evenhand.analysis.labels.scale import Scale
+from evenhand.analysis.verdicts.wording import limits
 from evenhand.errors import InputError
 from evenhand.reporting import at_scale
 from evenhand.reporting.analysing import analyse_file
@@ -38,8 +39,10 @@ from evenhand.reporting.at_scale import (
 )
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.study.tables import formats as limits
+from evenhand.study.tables.formats import read_table
 from evenhand.study.tables.pieces import pieces_of
 from harness.many_ratings import CATEGORIES, RATERS, many_ratings
+from tests.commands import Run
 from tests.conftest import ROOT
 
 SCALE = ScaleOptions(categories=CATEGORIES, level="ordinal", affirmative=("3",))
@@ -109,9 +112,7 @@ def test_a_worker_that_is_killed_costs_time_and_no_result(folder: Path, engine: 
 
 
 @pytest.mark.slow
-def test_a_piece_that_a_worker_cannot_hold_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_piece_that_a_worker_cannot_hold_is_refused(tmp_path: Path, monkeypatch) -> None:
     """Each batch fits, but a worker holds all of them."""
     monkeypatch.setattr(limits, "MOST_DECODED", 10_000_000)
     table = pa.table({"unit_id": ["u"] * 500_000, "label": ["y" * 30] * 500_000})
@@ -299,3 +300,42 @@ def test_a_unit_lies_in_one_cluster(change: dict[str, str], said: str) -> None:
     table = pa.Table.from_pandas(frame.assign(row=frame.index), preserve_index=False)
     with pytest.raises(InputError, match=said):
         reduce_part([table], reduction(facts_of(table)))
+
+
+# `check` and `gate` with --engine
+
+
+OPTIONS = ("--categories", "1,2,3", "--level", "ordinal", "--affirmative", "3", "--resamples", "20")
+
+
+@pytest.fixture
+def many_files(tmp_path: Path) -> Path:
+    (tmp_path / "ratings").mkdir()
+    frame = many_ratings(150, 3)
+    for n in range(2):
+        frame[n::2].to_parquet(tmp_path / "ratings" / f"{n}.parquet", index=False)
+    return tmp_path / "ratings"
+
+
+@pytest.mark.slow
+def test_check_prints_what_it_left_out_and_writes_the_report(
+    run: Run, many_files: Path, engine: str
+) -> None:
+    out = many_files.parent / "out"
+    assert "It left out what needs each rating" in " ".join(
+        run.ok("check", many_files, *OPTIONS, "--engine", engine, "--out", out).split()
+    )
+    results = read_table(out / "results.csv")
+    assert {"cohen_kappa", "krippendorff_alpha_ordinal", "human_ceiling_difference"} <= set(
+        results["statistic"]
+    )
+    assert "It left out what needs each rating" in (out / "report.md").read_text("utf-8")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("least", "status"), [("0.2", 0), ("0.99", 1)])
+def test_the_gate_opens_or_not(
+    run: Run, many_files: Path, engine: str, least: str, status: int
+) -> None:
+    rule = ("--grader", "g1", "--require", f"weighted_kappa_quadratic.low > {least}")
+    assert run("gate", many_files, *OPTIONS, *rule, "--engine", engine).returncode == status

@@ -4,8 +4,6 @@ what must not matter in a ratings file does not.
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +24,7 @@ from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.reporting.ratings_file.frames import frame_of
 from evenhand.study.tables.columns import folded
 from evenhand.study.tables.formats import write_table
+from tests.commands import python
 
 pl = pytest.importorskip("polars")
 PEOPLE = ["ann", "ben"]
@@ -211,8 +210,7 @@ except eh.InputError as error:
 def test_without_pyarrow(wide: pd.DataFrame, tmp_path: Path) -> None:
     """An installation for `check` alone reads other libraries' tables by the interchange."""
     wide.to_csv(tmp_path / "wide.csv", index=False)
-    command = [sys.executable, "-W", "error", "-c", WITHOUT_PYARROW]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = python("-W", "error", "-c", WITHOUT_PYARROW, cwd=tmp_path)
     assert not done.stderr
     assert done.stdout == (
         "ratings: reading a OnlyArrow takes pyarrow; run pip install pyarrow, or give a DataFrame "

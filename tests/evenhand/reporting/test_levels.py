@@ -24,6 +24,7 @@ from evenhand.study.desk.answers import Answer
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.adjudication import adjudication_queue
 from evenhand.study.tables.columns import folded
+from tests.commands import Run
 
 SAID = "Labels 1-5 are read as ordered; --level nominal changes that."
 IN_PYTHON = "Labels 1-5 are read as ordered; level='nominal' changes that."
@@ -49,11 +50,10 @@ def rated(labels: Sequence[object]) -> pd.DataFrame:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(here: Path) -> Path:
     """A folder to work in, with the file r.csv of labels 1 to 5."""
-    monkeypatch.chdir(tmp_path)
     rated("12345").to_csv("r.csv", index=False)
-    return tmp_path
+    return here
 
 
 DOORS = {
@@ -70,7 +70,7 @@ DOORS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("door", DOORS)
 def test_every_verb_reads_them_as_ordered_and_says_so(
-    folder: Path, capsys: pytest.CaptureFixture[str], engine: str, door: str
+    folder: Path, capsys, engine: str, door: str
 ) -> None:
     assert main(DOORS[door].format(engine=engine).split()) in (0, 1, 3)
     assert SAID in " ".join(capsys.readouterr().out.split())
@@ -81,9 +81,7 @@ def test_every_verb_reads_them_as_ordered_and_says_so(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("door", DOORS)
-def test_a_declared_level_is_taken(
-    folder: Path, capsys: pytest.CaptureFixture[str], engine: str, door: str
-) -> None:
+def test_a_declared_level_is_taken(folder: Path, capsys, engine: str, door: str) -> None:
     assert main([*DOORS[door].format(engine=engine).split(), "--level", "nominal"]) in (0, 1, 3)
     said = capsys.readouterr().out
     assert "read as ordered" not in said
@@ -244,13 +242,11 @@ def table(path: Path, spread: float = 8.0, judge: float = 8.0, units: int = 80) 
     return path
 
 
-def test_a_file_of_numbers_is_judged(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_a_file_of_numbers_is_judged(tmp_path: Path, run: Run) -> None:
     file, out = table(tmp_path / "scores.csv", units=200), tmp_path / "out"
     words = [str(file), "--human", "ann,ben,cat", "--model", "judge", "--out", str(out)]
-    assert main(["check", *words]) == 2
-    assert "as they are numbers, say --level interval" in capsys.readouterr().err
-    assert main(["check", *words, "--level", "interval"]) == 0
-    said = " ".join(capsys.readouterr().out.split())
+    assert "as they are numbers, say --level interval" in run.refused("check", *words)
+    said = " ".join(run.ok("check", *words, "--level", "interval").split())
     assert "Use judge for these labels" in said
     assert "Labels are numbers from 0 to 100" in said
     results = pd.read_csv(out / "results.csv")
@@ -265,11 +261,10 @@ def test_a_file_of_numbers_is_judged(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert analysed["verdicts"][0]["verdict"] == "may_stand_in"
 
 
-def test_a_worse_judge_falls_short(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_a_worse_judge_falls_short(tmp_path: Path, run: Run) -> None:
     file = table(tmp_path / "scores.csv", judge=60.0)
     words = ["--human", "ann,ben,cat", "--model", "judge", "--level", "interval"]
-    assert main(["check", str(file), *words, "--out", str(tmp_path / "out")]) == 0
-    assert "Use judge" not in capsys.readouterr().out
+    assert "Use judge" not in run.ok("check", file, *words, "--out", tmp_path / "out")
     rows = pd.read_csv(tmp_path / "out" / "results.csv").set_index(["statistic", "rater_b"])
     assert rows.loc[("non_inferiority", "judge"), "high"].max() < -0.1
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 import inspect
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
@@ -29,6 +27,7 @@ from evenhand.study import open_study
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
 from evenhand.study.settings.study_toml import change_config
 from harness.judged_study import judged_study, tune_and_exclude
+from tests.commands import python
 
 
 @pytest.fixture(scope="module")
@@ -70,11 +69,12 @@ OPTIONS = ["--categories", "low,mid,top", "--level", "ordinal"]
 
 def of_the_command(file: Path, out: Path, *options: str) -> pd.DataFrame:
     assert main(["check", str(file), *options, "--out", str(out)]) == 0
-    return pd.read_csv(
-        out / "results.csv",
-        keep_default_na=False,
-        na_values={"estimate": "", "low": "", "high": ""},
-    )
+    return results_in(out)
+
+
+def results_in(folder: Path) -> pd.DataFrame:
+    numbers = {"estimate": "", "low": "", "high": ""}
+    return pd.read_csv(folder / "results.csv", keep_default_na=False, na_values=numbers)
 
 
 def same(found: eh.Check, expected: pd.DataFrame) -> None:
@@ -146,12 +146,7 @@ def test_units_beside_the_ratings(labels: pd.DataFrame, file: Path, tmp_path: Pa
     ],
 )  # fmt: skip
 def test_real_labels(
-    shared_data: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    name: str,
-    options: list[str],
-    scale: dict[str, Any],
+    shared_data: Path, tmp_path: Path, capsys, name: str, options: list[str], scale: dict[str, Any]
 ) -> None:
     file = shared_data / "real" / f"{name}.csv"
     expected = of_the_command(file, tmp_path, *options, "--resamples", "20")
@@ -244,17 +239,14 @@ def test_bad_tables_are_one_sentence(
 @pytest.mark.parametrize(
     ("change", "options", "says"),
     [
-        (
-            {"rater_kind": None, "rater_id": lambda t: "r" + t["rater_id"].str[0]},
-            {},
-            r"no column 'rater_kind'; say who the raters are with human=",
-        ),
+        ({"rater_kind": None, "rater_id": lambda t: "r" + t["rater_id"].str[0]}, {},
+         r"no column 'rater_kind'; say who the raters are with human="),
         ({}, {"human": ["ann", "dan"]}, "has no rater 'dan'; it has ann, ben, cem, gpt"),
         ({}, {"human": ["ann", "gpt"]}, "human= names 'gpt', whose rater_kind is 'model'"),
         ({"rater_kind": "Human"}, {}, "rater_kind is 'Human'"),
         ({"label": None}, {}, "the column 'label' is missing"),
     ],
-)
+)  # fmt: skip
 def test_bad_long_tables_are_one_sentence(
     file: Path, change: dict[str, Any], options: Any, says: str
 ) -> None:
@@ -355,9 +347,7 @@ def test_a_notebook_shows_verdicts_panel_and_figure(labels: pd.DataFrame) -> Non
     assert re.findall(r":root", shown) == []
 
 
-def test_its_text_is_the_same_within_a_notebook(
-    labels: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_its_text_is_the_same_within_a_notebook(labels: pd.DataFrame, monkeypatch) -> None:
     found = eh.check(labels, human=PEOPLE, model="gpt", **SCALE)
     outside = str(found)
     shell = type("ZMQInteractiveShell", (), {})()
@@ -415,14 +405,7 @@ def test_a_study_opened_in_python_is_that_of_the_report(tmp_path: Path) -> None:
     said = json.loads((tmp_path / "report" / "report.json").read_text("utf-8"))
     found = eh.check(eh.open_study(folder))
     assert found.verdicts == said["verdicts"]
-    same(
-        found,
-        pd.read_csv(
-            tmp_path / "report" / "results.csv",
-            keep_default_na=False,
-            na_values={"estimate": "", "low": "", "high": ""},
-        ),
-    )
+    same(found, results_in(tmp_path / "report"))
     with pytest.raises(eh.InputError, match="give only settings"):
         eh.check(dataset, categories=["A", "B"])
 
@@ -441,8 +424,7 @@ def test_the_public_names() -> None:
 
 def test_importing_it_loads_nothing_heavy() -> None:
     code = "import sys, evenhand as eh; eh.InputError, eh.__version__, dir(eh); print(*sys.modules)"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = {name.partition(".")[0] for name in run.stdout.split()}
+    loaded = {name.partition(".")[0] for name in python("-c", code, check=True).stdout.split()}
     assert not loaded & {"numpy", "pandas", "pydantic", "rich", "sqlalchemy", "jinja2", "argparse"}
 
 
@@ -589,6 +571,5 @@ except eh.InputError as error:
 
 @pytest.mark.slow
 def test_a_library_that_is_not_installed_is_named(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", WITHOUT_STUDIES]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = python("-c", WITHOUT_STUDIES, cwd=tmp_path)
     assert "sqlalchemy is not installed here; write `pip install 'evenhand[study]'`" in done.stdout

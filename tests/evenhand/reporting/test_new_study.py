@@ -11,12 +11,12 @@ import pandas as pd
 import pytest
 
 import evenhand as eh
-from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.reporting.new_study import create_and_preview, folder_beside, preview_plan
 from evenhand.study import open_study
 from evenhand.study.creation import StudyPlan, usual_rubrics
 from harness.studies import write_pairs, write_responses
+from tests.commands import Run
 
 
 @pytest.fixture
@@ -107,18 +107,13 @@ ASKED = ["--question", "Right?", "--options", "yes,no"]
     ],
 )  # fmt: skip
 def test_names_in_texts_and_headings_are_counted(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    row: dict[str, str],
-    options: list[str],
-    told: str,
+    tmp_path: Path, run: Run, row: dict[str, str], options: list[str], told: str
 ) -> None:
     rows = pd.DataFrame([QUIET, QUIET | row]).fillna("A plain text.")
     rows["gpt_judge"] = "yes"
     rows.to_csv(tmp_path / "items.csv", index=False)
     words = ["new", str(tmp_path / "s"), "--items", str(tmp_path / "items.csv"), *ASKED, *options]
-    assert main(words) == 0
-    printed = " ".join(capsys.readouterr().out.split())
+    printed = " ".join(run.ok(*words).split())
     assert told in printed
     assert ("Annotators may see names" in printed) == bool(told)
     again = eh.label(tmp_path / "items.csv", tmp_path / "s")

@@ -6,7 +6,6 @@ code for a missing label, a helper column - changes no verdict without a word.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +18,7 @@ import evenhand as eh
 from evenhand import check
 from evenhand.errors import InputError
 from evenhand.study import open_study
+from tests.commands import python
 
 ITEMS = 120
 WHO = {"human": ["ann", "ben"], "model": "gpt"}
@@ -224,12 +224,7 @@ def test_a_kill_at_any_step_leaves_a_whole_study_or_none(tmp_path: Path) -> None
             "verdict": ["yes", "no"] * (LABELS // 2),
         }
     ).to_csv(items, index=False)
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(tmp_path), str(items)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = python("-c", PROGRAM, tmp_path, items)
     assert done.returncode == 0, done.stderr
     steps = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
     for way, step, killed, at_once, again, left in steps:

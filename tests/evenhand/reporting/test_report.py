@@ -32,6 +32,7 @@ from evenhand.study.lead.disagreements import sort_disagreement
 from evenhand.study.store.grades import GradeAttempt
 from evenhand.study.tables.evidence import Mark
 from harness.studies import mark_words, with_labels
+from tests.commands import Run
 
 REPORT = {"report.html", "report.md", "report.json", "results.csv", "disagreements.html"}
 
@@ -259,12 +260,14 @@ def test_without_graders_it_says_so() -> None:
 
 
 @pytest.mark.slow
-def test_the_demo_ends_within_a_dozen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from evenhand.cli.main import main
+def test_the_demo_ends_within_a_dozen(tmp_path: Path, run: Run) -> None:
 
     for _ in range(2):  # made, and found again
-        assert main(["demo", str(tmp_path / "d"), "--study", "items", "--no-app"]) == 0
-        said = capsys.readouterr().out.replace(str(tmp_path), "").splitlines()
+        said = (
+            run.ok("demo", tmp_path / "d", "--study", "items", "--no-app")
+            .replace(str(tmp_path), "")
+            .splitlines()
+        )
         assert len(said) <= 10
         assert max(map(len, said)) <= 100
         assert "report.html" in said[-1]

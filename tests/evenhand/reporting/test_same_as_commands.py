@@ -6,12 +6,10 @@ import json
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
 
 import numpy as np
 import pandas as pd
@@ -23,6 +21,9 @@ from evenhand.reporting import planning
 from evenhand.study import open_study
 from harness.judged_study import judged_study
 from harness.ports import free_port
+from harness.served import answers, holds
+
+pytestmark = pytest.mark.slow
 
 SCALE: dict[str, Any] = {"categories": ["no", "yes"], "affirmative": "yes", "resamples": 100}
 OPTIONS = ["--categories", "no,yes", "--affirmative", "yes", "--resamples", "100"]
@@ -81,8 +82,7 @@ def forms(path: Path) -> list[Any]:
     return [path, str(path), pd.read_csv(path, keep_default_na=True)]
 
 
-@pytest.mark.slow
-def test_gate(ratings: Path, results: bytes, capsys: pytest.CaptureFixture[str], tmp_path) -> None:
+def test_gate(ratings: Path, results: bytes, capsys, tmp_path) -> None:
     for rule, code in ((None, 3), ("kappa > 0.99", 1), ("coverage >= 1", 0)):
         more = ["--require", rule] if rule else []
         words = ["gate", ratings, "--grader", "sure", *OPTIONS, *more]
@@ -115,17 +115,13 @@ def shown(found: Any) -> str:
     return unescape(re.sub(r"<style>.*?</style>|<[^>]*>", "", html, flags=re.DOTALL))
 
 
-@pytest.mark.slow
 def test_gate_cannot_tell(ratings: Path) -> None:
     few = pd.read_csv(ratings).query("unit_id in ('u1', 'u2', 'u3')")
     found = eh.gate(few, "plain", **SCALE)
     assert (found.passed, found.exit_code, bool(found)) == (None, 3, False)
 
 
-@pytest.mark.slow
-def test_select(
-    ratings: Path, results: bytes, capsys: pytest.CaptureFixture[str], tmp_path
-) -> None:
+def test_select(ratings: Path, results: bytes, capsys, tmp_path) -> None:
     printed, _ = said(capsys, "select", ratings, *OPTIONS)
     for given in forms(ratings):
         found = eh.select(given, **SCALE)
@@ -141,10 +137,7 @@ def test_select(
         assert sentence in shown(found)
 
 
-@pytest.mark.slow
-def test_plan(
-    ratings: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_plan(ratings: Path, capsys, monkeypatch) -> None:
     monkeypatch.setattr(planning, "PEOPLE", (3, 4))
     monkeypatch.setattr(planning, "SIZES", (50, 200))
     printed, _ = said(capsys, "plan", "--agreement", "0.9", "--subjects", "2", "--margin", "0.2")
@@ -160,8 +153,7 @@ def test_plan(
     assert found.tables["components"]["share"].sum() == pytest.approx(1)
 
 
-@pytest.mark.slow
-def test_calibrate(study: Path, ratings: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_calibrate(study: Path, ratings: Path, capsys) -> None:
     printed, _ = said(capsys, "calibrate", study, "--rubric", "refusal", "--objective", "f1")
     for given in (study, eh.open_study(study)):
         found = eh.calibrate(given, rubric="refusal", objective="f1")
@@ -178,8 +170,7 @@ def test_calibrate(study: Path, ratings: Path, capsys: pytest.CaptureFixture[str
         eh.calibrate(study, rubric="x")
 
 
-@pytest.mark.slow
-def test_compare(ratings: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compare(ratings: Path, tmp_path: Path, capsys) -> None:
     file, now = tmp_path / "sure.json", tmp_path / "now.csv"
     said(capsys, "baseline", "save", ratings, "--grader", "sure", "--file", file, *OPTIONS)
     rows = pd.read_csv(ratings).query("rater_id == 'plain'")
@@ -203,10 +194,7 @@ def test_compare(ratings: Path, tmp_path: Path, capsys: pytest.CaptureFixture[st
         eh.compare(now, "plain", baseline=file)
 
 
-@pytest.mark.slow
-def test_a_study_is_read_as_the_command_reads_it(
-    study: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_study_is_read_as_the_command_reads_it(study: Path, capsys) -> None:
     printed, _ = said(capsys, "select", study, "--resamples", "100")
     assert f"{eh.select(study, resamples=100)}\n" == printed
     told, code = said(capsys, "gate", study, "--grader", "fine", "--rubric", "refusal", "--json")
@@ -238,11 +226,7 @@ ASKED: dict[str, Any] = {
 }
 
 
-@pytest.mark.slow
-def test_label_makes_the_study_of_the_command(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_label_makes_the_study_of_the_command(here: Path, capsys, monkeypatch) -> None:
     serving = import_module("evenhand.annotate_app.serve")
     monkeypatch.setattr(serving, "serve", lambda folder, port, public_host: 0)  # it does not return
     ITEMS.to_csv("items.csv", index=False)
@@ -310,19 +294,10 @@ def page(tmp_path: Path) -> Iterator[str]:
     process.communicate("\n", timeout=60)
 
 
-@pytest.mark.slow
 def test_a_page_is_served_in_the_background(page: str) -> None:
-    for _ in range(120):
-        try:
-            with urlopen(page, timeout=5) as answer:  # noqa: S310 - our own address
-                assert answer.status == 200
-                return
-        except OSError:
-            time.sleep(0.5)
-    raise AssertionError(page)
+    assert holds(lambda: answers(page), 60), page
 
 
-@pytest.mark.slow
 def test_a_notebook_escapes_what_others_wrote() -> None:
     evil = "<img src=x onerror=alert(1)>"
     table = {"ann": list("yn") * 20, "ben": list("yyn") * 13 + ["n"], evil: list("yynn") * 10}

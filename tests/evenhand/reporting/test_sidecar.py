@@ -19,6 +19,7 @@ from evenhand.study import open_study
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.logs.decisions import look_numbers
 from harness.judged_study import LATE, LEADS_WORDS, judged_study, tune_and_exclude
+from tests.commands import Run
 
 
 @pytest.fixture(scope="module")
@@ -119,11 +120,14 @@ def test_options_win(copied: Path) -> None:
     assert not stable.empty, "the rubric's other wording came with it"
 
 
-def test_check_says_in_one_line_that_it_read_it(
-    copied: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["check", str(copied), "--rubric", "refusal-2", "--resamples", "10"]) == 0
-    (said,) = [line for line in capsys.readouterr().out.splitlines() if "scales.toml" in line]
+def test_check_says_in_one_line_that_it_read_it(copied: Path, run: Run) -> None:
+    (said,) = [
+        line
+        for line in run.ok(
+            "check", copied, "--rubric", "refusal-2", "--resamples", "10"
+        ).splitlines()
+        if "scales.toml" in line
+    ]
     assert said.endswith("come from ratings.scales.toml. Options given here take precedence.")
 
 
@@ -158,36 +162,26 @@ DAMAGED = {
     "what went": (b'[analysis]\nensembles = [["g", "h"]]', "analysis.ensembles was removed"),
     "rule": (b"[decision]\nmin_coverage = 7", "decision.min_coverage"),
     "no categories": (b"[scales.refusal]\ncategories = []", "categories"),
-    "affirmative": (
-        b'[scales.refusal]\ncategories = ["1"]\naffirmative = ["9"]',
-        "affirmative names '9'",
-    ),
-    "collapse": (
-        b'[scales.refusal]\ncategories = ["1", "2"]\ncollapse = {x = ["1"]}',
-        "no place for '2'",
-    ),
+    "affirmative": (b'[scales.refusal]\ncategories = ["1"]\naffirmative = ["9"]',
+        "affirmative names '9'"),
+    "collapse": (b'[scales.refusal]\ncategories = ["1", "2"]\ncollapse = {x = ["1"]}',
+        "no place for '2'"),
     "wording": (b'[scales.b]\ncategories = ["1"]\nvariant_of = "a"', "a variant of 'a'"),
-    "price": (
-        b'[scales.r]\ncategories = ["1"]\n[scales.r.usage.g]\nattempts = 1\nunits = 1\n'
-        b"labelled = 1\nunscored = 0\ncost_usd = inf",
-        "cost_usd",
-    ),
+    "price": (b'[scales.r]\ncategories = ["1"]\n[scales.r.usage.g]\nattempts = 1\nunits = 1\n'
+        b"labelled = 1\nunscored = 0\ncost_usd = inf", "cost_usd"),
     "tuned": (
         b'[scales.r]\ncategories = ["1"]\n[[scales.r.tuned]]\ngrader = "g"\nobjective = "kappa"\n'
         b'reference = "humans"\ninstead_of = 0.5\nclusters = []',
         "none of the thresholds",
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("fault", DAMAGED)
-def test_a_damaged_one_is_one_sentence(
-    copied: Path, capsys: pytest.CaptureFixture[str], fault: str
-) -> None:
+def test_a_damaged_one_is_one_sentence(copied: Path, run: Run, fault: str) -> None:
     content, says = DAMAGED[fault]
     sidecar_path(copied).write_bytes(content)
-    assert main(["check", str(copied)]) == 2
-    (sentence,) = capsys.readouterr().err.splitlines()
+    (sentence,) = run.refused("check", copied).splitlines()
     assert "ratings.scales.toml" in sentence
     assert says in sentence
     assert "\x1b" not in sentence

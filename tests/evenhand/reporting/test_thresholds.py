@@ -27,6 +27,7 @@ from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.schema import threshold_events
 from evenhand.study.tables.ratings import validate_ratings
 from harness.studies import upgraded_without
+from tests.commands import Run
 
 pytestmark = pytest.mark.slow
 
@@ -143,11 +144,11 @@ def test_a_tuned_threshold_is_worth_less_than_it_looks_where_it_was_tuned(tuned:
 
 
 def test_gate_select_report_and_the_leads_pages_agree(
-    tuned: MakeTuned, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tuned: MakeTuned, tmp_path: Path, run: Run
 ) -> None:
     folder = tuned()
     written(folder)
-    assert main(["report", str(folder)]) == 0
+    run.ok("report", folder)
     study_figures(folder, tmp_path / "live")
     tables = [
         list(csv.reader(path.read_text("utf-8").splitlines()))
@@ -162,11 +163,9 @@ def test_gate_select_report_and_the_leads_pages_agree(
     difference = row(analysed(folder), "human_ceiling_difference")
     low = difference["low"]
     gate = ["gate", str(folder), "--rubric", RUBRIC, "--grader", GRADER, "--require"]
-    assert main([*gate, f"human_ceiling_difference|binary.low > {low - 1e-6}"]) == 0
+    run.ok(*gate, f"human_ceiling_difference|binary.low > {low - 1e-6}")
     assert main([*gate, f"human_ceiling_difference|binary.low > {low + 1e-6}"]) == 1
-    capsys.readouterr()
-    assert main(["select", str(folder)]) == 0
-    said = " ".join(capsys.readouterr().out.split())
+    said = " ".join(run.ok("select", folder).split())
     assert f"{difference['estimate']:+.2f} [{low:+.2f}, {difference['high']:+.2f}]" in said
     assert verdict["sentence"] in said
     page = (folder / "report" / "report.html").read_text("utf-8")
@@ -174,17 +173,13 @@ def test_gate_select_report_and_the_leads_pages_agree(
     assert "labels only, not binary verdicts" not in page
 
 
-def test_select_shows_the_difference_that_decided(
-    tuned: MakeTuned, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_select_shows_the_difference_that_decided(tuned: MakeTuned, run: Run) -> None:
     """A grader with poor categories and a good threshold: before and after it is written."""
     folder = tuned(labels=True)
     held_out = row(analysed(folder), "human_ceiling_difference_held_out", at="kappa")
     shown = f"{held_out['estimate']:+.2f} [{held_out['low']:+.2f}, {held_out['high']:+.2f}]"
     for _ in range(2):
-        capsys.readouterr()
-        assert main(["select", str(folder)]) == 0
-        assert shown in " ".join(capsys.readouterr().out.split())
+        assert shown in " ".join(run.ok("select", folder).split())
         written(folder)
 
 

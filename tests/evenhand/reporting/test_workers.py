@@ -21,6 +21,7 @@ from evenhand.analysis.request import Request
 from evenhand.errors import InputError
 from evenhand.graders.spec import parse_spec
 from evenhand.reporting.workers import MOST_MEMORY, StandBy, apart, one_at_a_time, workers
+from harness.served import holds
 
 # Without a guard: were a process to run it again, it would start processes without end.
 _SHARING = """
@@ -183,14 +184,11 @@ def test_an_error_comes_back_as_it_was_or_with_its_traceback() -> None:
         apart(os._exit, 1)
 
 
-def test_what_lies_in_the_working_folder_is_nobodys_module(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_lies_in_the_working_folder_is_nobodys_module(here: Path, monkeypatch) -> None:
     for name in ("analysis", "signal", "statistics", "study"):
-        (tmp_path / f"{name}.py").write_text("raise SystemExit('somebody else's')\n", "utf-8")
-    monkeypatch.chdir(tmp_path)
+        (here / f"{name}.py").write_text("raise SystemExit('somebody else's')\n", "utf-8")
     monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
-    assert apart(os.getcwd) == str(tmp_path)
+    assert apart(os.getcwd) == str(here)
     assert "PYTHONSAFEPATH" not in os.environ  # what else this program starts is its own affair
 
 
@@ -210,10 +208,7 @@ def _worker_of(parent: subprocess.Popen[str]) -> int:
 
 
 def _ends(process: int) -> bool:
-    until = time.monotonic() + 30
-    while _runs(process) and time.monotonic() < until:
-        time.sleep(0.1)
-    return not _runs(process)
+    return holds(lambda: not _runs(process), 30)
 
 
 def _runs(process: int) -> bool:

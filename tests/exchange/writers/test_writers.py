@@ -232,9 +232,7 @@ def test_files_are_the_owners_alone(name: str, tmp_path: Path) -> None:
         assert stat.S_IMODE(each.stat().st_mode) == (0o700 if each.is_dir() else 0o600)
 
 
-def test_a_folder_is_written_whole_or_not_at_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch) -> None:
     def full(path: Path, content: bytes) -> None:
         raise OSError("no space left")
 

@@ -22,9 +22,8 @@ from evenhand.graders.replies import Outcome
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import parse_spec
 from evenhand.rubrics import load_rubric
-from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, completion, labelled, message
-from harness.studies import MarkedStudy
+from tests.graders.bench import Bench
 from tests.graders.grading import grade
 
 RUBRIC = load_rubric("refusal")
@@ -135,9 +134,7 @@ def test_no_object_is_asked_again(body: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("batch", [False, True])
-def test_half_a_character_costs_one_row(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy, batch: bool
-) -> None:
+def test_half_a_character_costs_one_row(bench: Bench, batch: bool) -> None:
     """It was stored by nobody, and each later run asked and paid for it again."""
 
     def answer(call: Call) -> Reply:
@@ -145,15 +142,15 @@ def test_half_a_character_costs_one_row(
         bad = call.unit == call_of_first[0]
         return make(f"{HALF}\0 what a text" if bad else f'{{"label": "{call.choice}"}}')
 
-    study = marked_study(pairs=3, rubrics=("hedging",))
+    study = bench.study(pairs=3, rubrics=("hedging",))
     first = study.rubric_units(study.rubrics["hedging"])[0]
     call_of_first = [first]
-    server.script = answer
-    for grader in (claude, server.openai):
-        summary = grade(study, [grader], batch=batch, wait_scale=0.0005)
+    bench.script = answer
+    for grader in (bench.claude, bench.openai):
+        summary = grade(study, [grader], batch=batch)
         assert summary.stopped == ()
         assert (summary.scored, summary.unscored) == (5, 1)
-        again = grade(study, [grader], batch=batch, wait_scale=0.0005)
+        again = grade(study, [grader], batch=batch)
         assert again.graders[0].planned == 0
     ratings = study.ratings()
     assert (ratings["unscored_reason"] == "unparseable").sum() == 2
@@ -199,22 +196,18 @@ def test_a_hostile_response_stays_inside_its_fence(text: str) -> None:
     assert [turn["role"] for turn in chat["messages"]] == ["system", "user"]
 
 
-def test_an_obedient_grader_is_not_steered(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy
-) -> None:
-    server.script = _obedient
-    study = marked_study(
+def test_an_obedient_grader_is_not_steered(bench: Bench) -> None:
+    bench.script = _obedient
+    study = bench.study(
         pairs=len(HOSTILE),
         rubrics=("even-handedness",),
         response=lambda pair, side: HOSTILE[pair - 1],
     )
-    grade(study, [claude, server.openai], orders=("ab",))
+    grade(study, [bench.claude, bench.openai], orders=("ab",))
     assert set(study.ratings()["label"]) == {"A"}
 
 
-def test_the_obedient_grader_would_follow_an_order_outside_the_fences(
-    server: ProtocolServer,
-) -> None:
+def test_the_obedient_grader_would_follow_an_order_outside_the_fences(bench: Bench) -> None:
     call = Call(
         "/v1/messages", {}, {"system": [{"text": ""}], "messages": [{"content": ORDER}]}, 0, 1
     )

@@ -17,8 +17,8 @@ from harness.installing import installed, pip_command
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, error, labelled, message
 from harness.studies import MarkedStudy
-from tests.graders.grading import grade
-from tests.graders.running.test_runner import FAST, rows
+from tests.graders.bench import Bench
+from tests.graders.grading import grade, rows
 
 PAIR = load_rubric("even-handedness")
 VALUES = {"prompt_a": "Argue for.", "response_a": "Yes.", "prompt_b": "Argue against."}
@@ -93,27 +93,25 @@ def test_a_reply_of_another_shape_is_kept_whole(reply: dict[str, object]) -> Non
     assert json.loads(outcome.raw) == reply
 
 
-def test_a_graded_study(server: ProtocolServer, claude: str, marked_study: MarkedStudy) -> None:
-    study = marked_study(rubrics=("even-handedness",))
-    summary = grade(study, [claude], orders=("ab",))
+def test_a_graded_study(bench: Bench) -> None:
+    study = bench.study(rubrics=("even-handedness",))
+    summary = grade(study, [bench.claude], orders=("ab",))
     assert (summary.scored, summary.unscored, summary.stopped) == (3, 0, ())
     table = study.ratings()
     assert sorted(table["unit_id"]) == ["p0001|m", "p0002|m", "p0003|m"]  # as replies came in
-    assert set(table["rater_id"]) == {claude}
+    assert set(table["rater_id"]) == {bench.claude}
     assert set(table["rater_kind"]) == {"model"}
     assert set(table["order"]) == {"ab"}
     assert set(table["rubric_hash"]) == {PAIR.hash}
     assert table["p_positive"].isna().all()
     assert (table["seconds"] > 0).all()
-    expected = {call.unit.removesuffix("|a"): call.choice for call in server.calls}
+    expected = {call.unit.removesuffix("|a"): call.choice for call in bench.calls}
     assert dict(zip(table["unit_id"], table["label"], strict=True)) == expected
 
 
-def test_sdk_and_headers_are_the_official_ones(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy
-) -> None:
-    grade(marked_study(pairs=1, rubrics=("even-handedness",)), [claude])
-    headers = server.calls[0].headers
+def test_sdk_and_headers_are_the_official_ones(bench: Bench) -> None:
+    grade(bench.study(pairs=1, rubrics=("even-handedness",)), [bench.claude])
+    headers = bench.calls[0].headers
     assert headers["authorization"] == "Bearer sk-ant-test-key-of-nobody"
     assert headers["user-agent"].startswith("AsyncAnthropic/Python")
     assert headers["x-stainless-retry-count"] == "0"
@@ -124,21 +122,16 @@ def test_a_missing_key_is_one_sentence(marked_study: MarkedStudy) -> None:
         grade(marked_study(), ["anthropic:claude-test"])
 
 
-def test_refusals_and_truncations_are_kept_and_not_asked_again(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy
-) -> None:
+def test_refusals_and_truncations_are_kept_and_not_asked_again(bench: Bench) -> None:
     replies = {
         "p0001|m|a": message("", stop_reason="refusal"),
         "p0001|m|b": message('{"la', stop_reason="max_tokens"),
         "p0002|m|a": message("Both have merits."),
     }
 
-    def script(call: Call) -> Reply:
-        return replies.get(call.unit, message('{"label": "2"}'))
-
-    server.script = script
-    study = marked_study(pairs=2)
-    summary = grade(study, [claude])
+    bench.script = lambda call: replies.get(call.unit, message('{"label": "2"}'))
+    study = bench.study(pairs=2)
+    summary = grade(study, [bench.claude])
     assert summary.graders[0].unscored == {"refusal": 1, "truncated": 1, "unparseable": 1}
     table = study.ratings().set_index("unit_id")
     assert table["unscored_reason"].to_dict() == {
@@ -147,71 +140,62 @@ def test_refusals_and_truncations_are_kept_and_not_asked_again(
         "p0002|m|a": "unparseable",
         "p0002|m|b": "",
     }
-    assert grade(study, [claude]).graders[0].already == 4
-    assert len(server.calls) == 4
+    assert grade(study, [bench.claude]).graders[0].already == 4
+    assert len(bench.calls) == 4
 
 
 KEY = "credential-of-nobody-0123456789"
 CLOUDS = {
     "bedrock": ("AWS_BEARER_TOKEN_BEDROCK", "anthropic.claude-x-v1:0", "/model/{model}/invoke"),
-    "vertex": (
-        "VERTEX_ACCESS_TOKEN",
-        "claude-x@20260101",
-        "/projects/p/locations/eu/publishers/anthropic/models/{model}:rawPredict",
-    ),
+    "vertex": ("VERTEX_ACCESS_TOKEN", "claude-x@20260101",
+        "/projects/p/locations/eu/publishers/anthropic/models/{model}:rawPredict"),
     "foundry": ("ANTHROPIC_FOUNDRY_API_KEY", "claude-x", "/v1/messages"),
-}
+}  # fmt: skip
 
 
 @pytest.fixture(params=CLOUDS)
-def cloud(
-    request: pytest.FixtureRequest, server: ProtocolServer, monkeypatch: pytest.MonkeyPatch
-) -> str:
+def cloud(request: pytest.FixtureRequest, bench: Bench, monkeypatch) -> str:
     """A cloud whose address and credentials the environment holds."""
     name: str = request.param
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
     monkeypatch.setenv("CLOUD_ML_REGION", "eu")
     monkeypatch.setenv("ANTHROPIC_VERTEX_PROJECT_ID", "p")
-    monkeypatch.setenv(f"ANTHROPIC_{name.upper()}_BASE_URL", server.root)
+    monkeypatch.setenv(f"ANTHROPIC_{name.upper()}_BASE_URL", bench.root)
     monkeypatch.setenv(CLOUDS[name][0], KEY)
-    server.script = lambda call: labelled("2")
+    bench.script = lambda call: labelled("2")
     return name
 
 
-def test_a_cloud_grades(server: ProtocolServer, marked_study: MarkedStudy, cloud: str) -> None:
+def test_a_cloud_grades(bench: Bench, cloud: str) -> None:
     _, model, path = CLOUDS[cloud]
-    study = marked_study(pairs=2)
-    summary = grade(study, [f"{cloud}:{model}"], **FAST)
+    study = bench.study(pairs=2)
+    summary = grade(study, [f"{cloud}:{model}"])
     assert (summary.scored, summary.stopped) == (4, ())
-    assert {call.path for call in server.calls} == {path.format(model=model)}
-    assert all(KEY in repr(call.headers) for call in server.calls)
-    assert {row["rater_id"] for row in rows(study)} == {f"{cloud}:{model}@{server.root}"}
+    assert {call.path for call in bench.calls} == {path.format(model=model)}
+    assert all(KEY in repr(call.headers) for call in bench.calls)
+    assert {row["rater_id"] for row in rows(study)} == {f"{cloud}:{model}@{bench.root}"}
     assert {row["label"] for row in rows(study)} == {"2"}
     study.close()
     assert KEY not in (study.folder / "study.db").read_bytes().decode("latin-1")
 
 
-def test_what_a_cloud_echoes_of_its_credentials_is_kept_nowhere(
-    server: ProtocolServer, marked_study: MarkedStudy, cloud: str
-) -> None:
+def test_what_a_cloud_echoes_of_its_credentials_is_kept_nowhere(bench: Bench, cloud: str) -> None:
     def echo(call: Call) -> Reply:
         secrets = json.dumps(dict(call.headers))
         return error(400, secrets) if call.nth % 2 else Reply(200, {"x": secrets})
 
-    server.script = echo
-    study = marked_study(pairs=2)
-    summary = grade(study, [f"{cloud}:{CLOUDS[cloud][1]}"], **FAST)
+    bench.script = echo
+    study = bench.study(pairs=2)
+    summary = grade(study, [f"{cloud}:{CLOUDS[cloud][1]}"])
     study.close()
     assert KEY not in (study.folder / "study.db").read_bytes().decode("latin-1") + repr(summary)
-    assert server.calls
+    assert bench.calls
 
 
-def test_a_clouds_credentials_go_to_no_other_address(
-    server: ProtocolServer, marked_study: MarkedStudy, cloud: str
-) -> None:
+def test_a_clouds_credentials_go_to_no_other_address(bench: Bench, cloud: str) -> None:
     other = ProtocolServer()
-    other.script = server.script
-    grade(marked_study(pairs=1), [f"{cloud}:{CLOUDS[cloud][1]}@{other.root}"], **FAST)
+    other.script = bench.script
+    grade(bench.study(pairs=1), [f"{cloud}:{CLOUDS[cloud][1]}@{other.root}"])
     assert other.calls
     assert not [call for call in other.calls if KEY in repr(call.headers)]
     other.close()
@@ -233,22 +217,17 @@ def test_a_cloud_has_no_batches(marked_study: MarkedStudy, cloud: str) -> None:
     indirect=["cloud"],
 )
 def test_what_a_cloud_lacks_is_named_before_anything_is_asked(
-    server: ProtocolServer,
-    marked_study: MarkedStudy,
-    cloud: str,
-    monkeypatch: pytest.MonkeyPatch,
-    gone: str,
-    sentence: str,
+    bench: Bench, cloud: str, monkeypatch, gone: str, sentence: str
 ) -> None:
     monkeypatch.delenv(gone)
     with pytest.raises(InputError, match=sentence):
-        grade(marked_study(), [f"{cloud}:{CLOUDS[cloud][1]}"])
-    assert server.calls == []
+        grade(bench.study(), [f"{cloud}:{CLOUDS[cloud][1]}"])
+    assert bench.calls == []
 
 
 @pytest.mark.parametrize("cloud", ["bedrock", "vertex"], indirect=True)
 def test_credentials_that_are_no_token_need_the_clouds_own_library(
-    marked_study: MarkedStudy, cloud: str, monkeypatch: pytest.MonkeyPatch
+    marked_study: MarkedStudy, cloud: str, monkeypatch
 ) -> None:
     monkeypatch.delenv(CLOUDS[cloud][0])
     for library in ("boto3", "google.auth"):
@@ -258,26 +237,20 @@ def test_credentials_that_are_no_token_need_the_clouds_own_library(
 
 
 @pytest.mark.parametrize("cloud", ["bedrock"], indirect=True)
-def test_a_request_is_signed_with_aws_credentials(
-    server: ProtocolServer, marked_study: MarkedStudy, cloud: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_request_is_signed_with_aws_credentials(bench: Bench, cloud: str, monkeypatch) -> None:
     if find_spec("boto3") is None:
         monkeypatch.syspath_prepend(installed("boto3-1.43", pip_command("boto3==1.43.*")))
     monkeypatch.delenv("AWS_BEARER_TOKEN_BEDROCK")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", KEY)
-    assert grade(marked_study(pairs=2), [f"{cloud}:{CLOUDS[cloud][1]}"], **FAST).scored == 4
-    signed = {call.headers["authorization"].partition("/")[0] for call in server.calls}
+    assert grade(bench.study(pairs=2), [f"{cloud}:{CLOUDS[cloud][1]}"]).scored == 4
+    signed = {call.headers["authorization"].partition("/")[0] for call in bench.calls}
     assert signed == {"AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE"}
 
 
 @pytest.mark.parametrize("cloud", ["vertex"], indirect=True)
 def test_credentials_that_cannot_be_had_stop_the_grader(
-    server: ProtocolServer,
-    marked_study: MarkedStudy,
-    cloud: str,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    bench: Bench, cloud: str, monkeypatch, tmp_path: Path
 ) -> None:
     if find_spec("google.auth") is None:
         monkeypatch.syspath_prepend(
@@ -285,6 +258,6 @@ def test_credentials_that_cannot_be_had_stop_the_grader(
         )
     monkeypatch.delenv("VERTEX_ACCESS_TOKEN")
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "none.json"))
-    (sentence,) = grade(marked_study(pairs=1), [f"{cloud}:{CLOUDS[cloud][1]}"], **FAST).stopped
+    (sentence,) = grade(bench.study(pairs=1), [f"{cloud}:{CLOUDS[cloud][1]}"]).stopped
     assert "no credentials for vertex could be had" in sentence
-    assert server.calls == []
+    assert bench.calls == []

@@ -16,17 +16,15 @@ from evenhand.graders.clients.openai_chat import parse_reply
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study
 from evenhand.study.store.schema import grades
-from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, answer, completion, error, message
-from harness.studies import MarkedStudy
+from tests.graders.bench import Bench
 from tests.graders.grading import grade
 
-FAST = {"wait_scale": 0.0005}
 RUBRIC = load_rubric("refusal")
 
 
-def ways_of(server: ProtocolServer) -> list[str]:
-    return [way_of(call.body) for call in server.calls]
+def ways_of(bench: Bench) -> list[str]:
+    return [way_of(call.body) for call in bench.calls]
 
 
 def attempts(study: Study) -> list[Any]:
@@ -68,117 +66,100 @@ def refusing(*refused: str) -> Any:
     return script
 
 
-@pytest.mark.parametrize("claude_asked", [False, True])
 @pytest.mark.parametrize(
     ("refused", "way"),
     [((), "json_schema"), (("json_schema",), "tool"), (("json_schema", "tool"), "plain")],
 )
 def test_the_way_is_learnt_once_remembered_and_kept_with_every_grade(
-    server: ProtocolServer,
-    claude: str,
-    marked_study: MarkedStudy,
-    refused: tuple[str, ...],
-    way: str,
-    claude_asked: bool,
+    bench: Bench, refused: tuple[str, ...], way: str, grader: str
 ) -> None:
-    server.script = refusing(*refused)
-    grader = claude if claude_asked else server.openai
-    study = marked_study(pairs=3, rubrics=("hedging", "refusal"))
-    assert grade(study, [grader], ["hedging"], method="label", **FAST).scored == 6
-    assert ways_of(server)[: len(refused)] == list(refused)
-    assert set(ways_of(server)[len(refused) :]) == {way}
-    server.calls.clear()
-    assert grade(study, [grader], ["refusal"], method="label", **FAST).scored == 6
-    assert ways_of(server) == [way] * 6
+    bench.script = refusing(*refused)
+    study = bench.study(pairs=3, rubrics=("hedging", "refusal"))
+    assert grade(study, [grader], ["hedging"], method="label").scored == 6
+    assert ways_of(bench)[: len(refused)] == list(refused)
+    assert set(ways_of(bench)[len(refused) :]) == {way}
+    bench.calls.clear()
+    assert grade(study, [grader], ["refusal"], method="label").scored == 6
+    assert ways_of(bench) == [way] * 6
     assert {each.provenance["asked_by"] for each in attempts(study)} == {way}
 
 
 UNKNOWN = "Failed to deserialize the JSON body into the target type: response_format"
 REFUSALS = {
     # https://github.com/ikawrakow/ik_llama.cpp/issues/778, and llama.cpp before its #9527
-    "llama.cpp": error(
-        500, 'response_format type must be one of "text" or "json_object", but got: json_schema'
-    ),
+    "llama.cpp": error(500,
+        'response_format type must be one of "text" or "json_object", but got: json_schema'),
     # https://github.com/ggml-org/llama.cpp/issues/23463, by llama_cpp/server/errors.py
-    "llama-cpp-python": error(
-        500,
+    "llama-cpp-python": error(500,
         "1 validation error:\n  {'type': 'literal_error', 'loc': ('body', 'response_format', "
         "'ChatCompletionRequestResponseFormat', 'type'), 'msg': \"Input should be 'text' or "
-        "'json_object'\", 'input': 'json_schema'}",
-    ),
+        "'json_object'\", 'input': 'json_schema'}"),
     # https://github.com/huggingface/text-generation-inference/issues/2899 and pull request 3276
     "TGI": error(422, f"{UNKNOWN}: missing field `value` at line 1 column 168"),
     # https://github.com/BerriAI/litellm/issues/7580, https://github.com/khoj-ai/khoj/issues/1336
-    "DeepSeek, before": error(
-        422, f"{UNKNOWN}: response_format.type `json_schema` is unavailable now at line 1"
-    ),
+    "DeepSeek, before": error(422,
+        f"{UNKNOWN}: response_format.type `json_schema` is unavailable now at line 1"),
     "DeepSeek": error(400, "This response_format type is unavailable now"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("who", REFUSALS)
-def test_a_server_without_schemas_is_asked_by_a_tool(
-    server: ProtocolServer, marked_study: MarkedStudy, who: str
-) -> None:
-    server.script = lambda call: REFUSALS[who] if way_of(call.body) == "json_schema" else held(call)
-    study = marked_study(pairs=3)
-    assert grade(study, [server.openai], method="label", concurrency=1, **FAST).scored == 6
-    assert ways_of(server) == ["json_schema", *["tool"] * 6]
+def test_a_server_without_schemas_is_asked_by_a_tool(bench: Bench, who: str) -> None:
+    bench.script = lambda call: REFUSALS[who] if way_of(call.body) == "json_schema" else held(call)
+    study = bench.study(pairs=3)
+    assert grade(study, [bench.openai], method="label", concurrency=1).scored == 6
+    assert ways_of(bench) == ["json_schema", *["tool"] * 6]
 
 
-def test_the_schema_names_the_keys_and_nothing_else(
-    server: ProtocolServer, marked_study: MarkedStudy
-) -> None:
-    server.script = held
-    grade(marked_study(pairs=1), [server.openai], method="label", **FAST)
-    schema = server.calls[0].body["response_format"]["json_schema"]
+def test_the_schema_names_the_keys_and_nothing_else(bench: Bench) -> None:
+    bench.script = held
+    grade(bench.study(pairs=1), [bench.openai], method="label")
+    schema = bench.calls[0].body["response_format"]["json_schema"]
     assert schema["strict"] is True
-    assert schema["schema"]["properties"]["label"]["enum"] == server.calls[0].keys
+    assert schema["schema"]["properties"]["label"]["enum"] == bench.calls[0].keys
     assert schema["schema"]["additionalProperties"] is False
 
 
-def test_draws_are_held_to_the_keys_too(server: ProtocolServer, marked_study: MarkedStudy) -> None:
+def test_draws_are_held_to_the_keys_too(bench: Bench) -> None:
     calls = iter(range(1000))
 
     def script(call: Call) -> Reply:
         reply = held(call)
         return replace(reply, body=reply.body | {"id": f"c-{next(calls)}"})
 
-    server.script = script
-    study = marked_study(pairs=1)
-    assert grade(study, [server.openai], draws=3, **FAST).scored == 6
-    assert set(ways_of(server)) == {"json_schema"}
+    bench.script = script
+    study = bench.study(pairs=1)
+    assert grade(study, [bench.openai], draws=3).scored == 6
+    assert set(ways_of(bench)) == {"json_schema"}
 
 
 @pytest.mark.parametrize("mended", [True, False])
 def test_an_answer_that_cannot_be_read_is_asked_for_once_more_held_to_the_keys(
-    server: ProtocolServer, marked_study: MarkedStudy, mended: bool
+    bench: Bench, mended: bool
 ) -> None:
     def script(call: Call) -> Reply:
         if call.unit != "p0001|m|a":
             return answer(call)
         return held(call) if mended and way_of(call.body) != "plain" else completion("2 or 3")
 
-    server.script = script
-    study = marked_study(pairs=2)
-    summary = grade(study, [server.openai], concurrency=1, **FAST)
+    bench.script = script
+    study = bench.study(pairs=2)
+    summary = grade(study, [bench.openai], concurrency=1)
     assert (summary.scored, summary.unscored) == ((4, 0) if mended else (3, 1))
-    assert sorted(ways_of(server)) == ["json_schema", *["plain"] * 4]
+    assert sorted(ways_of(bench)) == ["json_schema", *["plain"] * 4]
     about = [each for each in attempts(study) if each.unit_id == "p0001|m|a"]
     assert [each.provenance["asked_by"] for each in about] == ["plain", "json_schema"]
     assert about[0].raw == "2 or 3"
     assert bool(about[1].label) is mended
-    assert grade(study, [server.openai], **FAST).graders[0].planned == 0
+    assert grade(study, [bench.openai]).graders[0].planned == 0
 
 
-def test_the_report_says_how_each_grader_was_asked(
-    server: ProtocolServer, marked_study: MarkedStudy
-) -> None:
+def test_the_report_says_how_each_grader_was_asked(bench: Bench) -> None:
     from evenhand.reporting.analysing import analyse_study
 
-    server.script = refusing("json_schema")
-    study = marked_study(pairs=3)
-    grade(study, [server.openai], method="label", **FAST)
+    bench.script = refusing("json_schema")
+    study = bench.study(pairs=3)
+    grade(study, [bench.openai], method="label")
     _, context = analyse_study(study, verify=False, look=False)
     said = {name: value for name, value in context.facts.items() if "was asked" in name}
     assert list(said.values()) == ["held to the options by a tool (6)"]
@@ -194,11 +175,7 @@ def test_the_report_says_how_each_grader_was_asked(
     ],
 )
 def test_figures_that_are_no_log_probabilities_refuse_the_server(
-    server: ProtocolServer,
-    marked_study: MarkedStudy,
-    capsys: pytest.CaptureFixture[str],
-    figures: tuple[float, ...],
-    fault: str,
+    bench: Bench, capsys, figures: tuple[float, ...], fault: str
 ) -> None:
     """Point 2: all were clipped to 1, and each reply became A at a third each."""
 
@@ -208,15 +185,15 @@ def test_figures_that_are_no_log_probabilities_refuse_the_server(
         reply.body["choices"][0]["logprobs"]["content"] = [{**top[0], "top_logprobs": top}]
         return reply
 
-    server.script = script
-    study = marked_study(pairs=4)
-    assert main(["grade", str(study.folder), "--grader", server.openai]) != 0
+    bench.script = script
+    study = bench.study(pairs=4)
+    assert main(["grade", str(study.folder), "--grader", bench.openai]) != 0
     said = " ".join("".join(capsys.readouterr()).split())
     assert f"figures that cannot be log-probabilities ({fault})" in said
     assert "--method label" in said
-    assert len(server.calls) == 1
+    assert len(bench.calls) == 1
     assert study.ratings().empty
-    assert grade(study, [server.openai], method="label", **FAST).scored == 8
+    assert grade(study, [bench.openai], method="label").scored == 8
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def test_what_a_fallback_answers_has_no_probabilities_and_is_counted(
     server.script = script
     study = marked_study(pairs=3, name="fallback")
     grader = f"openai:grader@{litellm}/v1"
-    (summary,) = grade(study, [grader], method="logprobs", wait_scale=0.001).graders
+    (summary,) = grade(study, [grader], method="logprobs").graders
     assert (summary.scored, summary.without_probabilities) == (6, 1)
     server.script = answer
     assert grade(study, [grader], retry_unscored=True).graders[0].planned == 1
@@ -107,7 +107,7 @@ def test_what_a_fallback_answers_has_no_probabilities_and_is_counted(
 
 @pytest.mark.parametrize("method", ["", "verbalised"])
 def test_claude_and_stated_distributions(
-    litellm: str, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch, method: str
+    litellm: str, marked_study: MarkedStudy, monkeypatch, method: str
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-key-of-nobody")
     monkeypatch.setenv("ANTHROPIC_BASE_URL", litellm)
@@ -117,7 +117,7 @@ def test_claude_and_stated_distributions(
 
 
 def test_its_cache_is_noticed_where_it_is_not_declined(
-    litellm: str, server: ProtocolServer, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
+    litellm: str, server: ProtocolServer, marked_study: MarkedStudy, monkeypatch
 ) -> None:
     monkeypatch.setattr("evenhand.graders.clients.openai_chat.LITELLM_DECLINED", {})
     monkeypatch.setattr("evenhand.graders.clients.openai_chat.DECLINED", {})

@@ -20,8 +20,7 @@ from harness.installing import installed, pip_command
 from harness.ports import free_port
 from harness.studies import MarkedStudy
 from tests.graders.clients.test_other_servers import running
-from tests.graders.grading import grade
-from tests.graders.running.test_runner import rows
+from tests.graders.grading import grade, rows
 
 pytestmark = pytest.mark.load
 

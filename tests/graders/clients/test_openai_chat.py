@@ -14,9 +14,10 @@ from evenhand.graders.clients.openai_chat import Shape, build_request, learn, pa
 from evenhand.graders.replies import Outcome
 from evenhand.rubrics import load_rubric
 from evenhand.study.store.store import grade_totals
-from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, answer, completion, error
 from harness.studies import MarkedStudy
+from tests.commands import Run
+from tests.graders.bench import Bench
 from tests.graders.grading import grade
 
 PAIR = load_rubric("even-handedness")
@@ -41,41 +42,20 @@ def test_token_limits_are_named_as_the_server_names_them() -> None:
 @pytest.mark.parametrize(
     ("start", "complaint", "sent"),
     [
-        (
-            Shape(),
-            "Unsupported parameter: 'max_completion_tokens' is not supported with this model. "
-            "Use 'max_tokens' instead.",
-            {"max_tokens", "logprobs", "top_logprobs", "temperature"},
-        ),
-        (
-            Shape.for_server(),
-            "Use 'max_completion_tokens' instead of max_tokens",
-            {"max_completion_tokens", "logprobs", "top_logprobs", "temperature"},
-        ),
-        (
-            Shape.for_server(),
-            "'max_tokens' is too large: 4096. The maximum context length is 2048",
-            {"logprobs", "top_logprobs", "temperature"},
-        ),
+        (Shape(),
+         "Unsupported parameter: 'max_completion_tokens' is not supported with this model. "
+         "Use 'max_tokens' instead.", {"max_tokens", "logprobs", "top_logprobs", "temperature"}),
+        (Shape.for_server(), "Use 'max_completion_tokens' instead of max_tokens",
+         {"max_completion_tokens", "logprobs", "top_logprobs", "temperature"}),
+        (Shape.for_server(), "'max_tokens' is too large: 4096. The maximum context length is 2048",
+         {"logprobs", "top_logprobs", "temperature"}),
         (Shape.for_server(), "logprobs is not supported", {"max_tokens"}),
-        (
-            Shape(),
-            "You are not allowed to request logprobs from this model",
-            {
-                "max_completion_tokens",
-                "logprobs",
-                "top_logprobs",
-                "temperature",
-                "reasoning_effort",
-            },
-        ),
-        (
-            Shape.for_server(),
-            "Unsupported value: 'temperature' does not support 1",
-            {"max_tokens", "logprobs", "top_logprobs"},
-        ),
+        (Shape(), "You are not allowed to request logprobs from this model",
+         {"max_completion_tokens", "logprobs", "top_logprobs", "temperature", "reasoning_effort"}),
+        (Shape.for_server(), "Unsupported value: 'temperature' does not support 1",
+         {"max_tokens", "logprobs", "top_logprobs"}),
     ],
-)
+)  # fmt: skip
 def test_what_a_complaint_teaches(start: Shape, complaint: str, sent: set[str]) -> None:
     taught = learn(start, complaint)
     assert taught is not None
@@ -161,10 +141,10 @@ def test_a_reply_of_another_shape_is_kept_whole(reply: dict[str, object]) -> Non
     assert json.loads(outcome.raw) == reply
 
 
-def test_a_graded_study(server: ProtocolServer, marked_study: MarkedStudy) -> None:
-    server.script = lambda call: completion("C", positions=[PLANTED])
-    study = marked_study(rubrics=("even-handedness",))
-    assert grade(study, [server.openai], orders=("ab",)).scored == 3
+def test_a_graded_study(bench: Bench) -> None:
+    bench.script = lambda call: completion("C", positions=[PLANTED])
+    study = bench.study(rubrics=("even-handedness",))
+    assert grade(study, [bench.openai], orders=("ab",)).scored == 3
     table = study.ratings()
     assert set(table["label"]) == {"C"}
     assert set(table["prob_method"]) == {"logprobs"}
@@ -172,26 +152,24 @@ def test_a_graded_study(server: ProtocolServer, marked_study: MarkedStudy) -> No
     assert json.loads(table["probabilities"][0])["B"] == pytest.approx(0.10 / 0.90)
 
 
-def test_p_positive_is_the_sum_over_affirmative_options(
-    server: ProtocolServer, marked_study: MarkedStudy
-) -> None:
+def test_p_positive_is_the_sum_over_affirmative_options(bench: Bench) -> None:
     tokens = {"4": 0.4, "5": 0.2, "1": 0.3, "I": 0.1}
-    server.script = lambda call: completion("4", positions=[tokens])
-    study = marked_study(pairs=1)
-    grade(study, [server.openai])
+    bench.script = lambda call: completion("4", positions=[tokens])
+    study = bench.study(pairs=1)
+    grade(study, [bench.openai])
     assert study.ratings()["p_positive"].tolist() == pytest.approx([0.6 / 0.9] * 2)
 
 
-def test_the_other_order_is_turned_back(server: ProtocolServer, marked_study: MarkedStudy) -> None:
-    server.script = lambda call: completion("A", positions=[{"A": 0.7, "B": 0.2, "C": 0.1}])
-    study = marked_study(pairs=1, rubrics=("even-handedness",))
-    grade(study, [server.openai], orders=("ab", "ba"))
+def test_the_other_order_is_turned_back(bench: Bench) -> None:
+    bench.script = lambda call: completion("A", positions=[{"A": 0.7, "B": 0.2, "C": 0.1}])
+    study = bench.study(pairs=1, rubrics=("even-handedness",))
+    grade(study, [bench.openai], orders=("ab", "ba"))
     rows = study.ratings().set_index("order")
     assert rows["label"].to_dict() == {"ab": "A", "ba": "B"}
     assert json.loads(rows.loc["ba", "probabilities"]) == pytest.approx(
         {"A": 0.2, "B": 0.7, "C": 0.1}
     )
-    assert [call.user.index("|m|a") < call.user.index("|m|b") for call in server.calls] == [
+    assert [call.user.index("|m|a") < call.user.index("|m|b") for call in bench.calls] == [
         True,
         False,
     ]
@@ -233,8 +211,7 @@ def _five_at_most(call: Call) -> Reply | None:
     ],
 )
 def test_a_server_teaches_once_not_per_request(
-    server: ProtocolServer,
-    marked_study: MarkedStudy,
+    bench: Bench,
     refuses: Callable[[Call], Reply | None],
     method: str,
     lessons: int,
@@ -248,21 +225,14 @@ def test_a_server_teaches_once_not_per_request(
             return no
         return answer(call)
 
-    server.script = script
-    study = marked_study(pairs=10)
-    summary = grade(study, [server.openai], concurrency=1)
+    bench.script = script
+    study = bench.study(pairs=10)
+    summary = grade(study, [bench.openai], concurrency=1)
     assert (summary.scored, summary.unscored) == (20, 0)
-    asked = list(dict.fromkeys(call.unit for call in server.calls))
+    asked = list(dict.fromkeys(call.unit for call in bench.calls))
     assert [1 + asked.index(unit) for unit in dict.fromkeys(c.unit for c in refused)] == taught
     assert len(refused) == lessons
     assert set(study.ratings()["prob_method"]) == {method}
-
-
-def test_a_compatible_server_needs_no_key(
-    server: ProtocolServer, marked_study: MarkedStudy
-) -> None:
-    grade(marked_study(pairs=1), [server.openai])
-    assert server.calls[0].headers["authorization"] == "Bearer none"
 
 
 def test_openai_itself_needs_a_key(marked_study: MarkedStudy) -> None:
@@ -270,25 +240,6 @@ def test_openai_itself_needs_a_key(marked_study: MarkedStudy) -> None:
         grade(marked_study(), ["openai:gpt-test"])
 
 
-def test_openai_itself_is_tried_with_reasoning_off_before_probabilities_are_given_up(
-    server: ProtocolServer, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-key-of-nobody")
-    monkeypatch.setenv("OPENAI_BASE_URL", f"{server.root}/v1")
-
-    def script(call: Call) -> Reply:
-        if "logprobs" in call.body and call.body.get("reasoning_effort") != "none":
-            return error(403, "You are not allowed to request logprobs from this model")
-        return answer(call)
-
-    server.script = script
-    study = marked_study(pairs=3)
-    grade(study, ["openai:gpt-test"])
-    assert set(study.ratings()["prob_method"]) == {"logprobs"}
-    assert len(server.calls) == 7  # six units and one lesson
-
-
-FAST = {"wait_scale": 0.0005}
 NO_LOGPROBS = error(400, "logprobs is not supported")
 
 
@@ -303,7 +254,7 @@ def test_what_is_not_listed_may_be_any_options() -> None:
 
 @pytest.mark.parametrize("times", [1, 2, 9])
 def test_a_refusal_after_probabilities_is_asked_again_then_counted(
-    server: ProtocolServer, marked_study: MarkedStudy, times: int
+    bench: Bench, times: int
 ) -> None:
     asked: list[Call] = []
 
@@ -314,67 +265,59 @@ def test_a_refusal_after_probabilities_is_asked_again_then_counted(
                 return NO_LOGPROBS
         return answer(call)
 
-    server.script = script
-    study = marked_study(pairs=3)
-    summary = grade(study, [server.openai], concurrency=1, **FAST)
+    bench.script = script
+    study = bench.study(pairs=3)
+    summary = grade(study, [bench.openai], concurrency=1)
     table = study.ratings().set_index("unit_id")
     assert summary.scored == 6
     lost = set(table.index[table["prob_method"] == ""])
     assert lost == ({"p0002|m|a"} if times == 9 else set())
     assert summary.graders[0].without_probabilities == len(lost)
-    assert len(server.calls) == 6 + min(times, 3)
+    assert len(bench.calls) == 6 + min(times, 3)
     asked.extend([asked[0]] * 9)  # it is mended
-    arguments = ["grade", str(study.folder), "--grader", server.openai]
+    arguments = ["grade", str(study.folder), "--grader", bench.openai]
     assert main(arguments) == 0
     assert main([*arguments, "--retry-unscored"]) == 0
     assert set(study.ratings()["prob_method"]) == {"logprobs"}
 
 
-def test_the_terminal_says_how_many_lack_probabilities(
-    server: ProtocolServer, marked_study: MarkedStudy, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_terminal_says_how_many_lack_probabilities(bench: Bench, run: Run) -> None:
     def script(call: Call) -> Reply:
         return completion("2") if call.unit == "p0002|m|a" else answer(call)  # another model's
 
-    server.script = script
-    study = marked_study(pairs=3)
-    assert main(["grade", str(study.folder), "--grader", server.openai]) == 0
-    said = capsys.readouterr().out
+    bench.script = script
+    study = bench.study(pairs=3)
+    said = run.ok("grade", study.folder, "--grader", bench.openai)
     assert "1 of 6 without probabilities. Run again with --retry-unscored" in said
 
 
-def test_a_server_that_gives_none_is_not_paid_again_for_it(
-    server: ProtocolServer, marked_study: MarkedStudy
-) -> None:
-    server.script = lambda call: completion("2")
-    study = marked_study(pairs=2)
-    assert grade(study, [server.openai]).graders[0].without_probabilities == 4
-    assert grade(study, [server.openai], retry_unscored=True).graders[0].planned == 0
+def test_a_server_that_gives_none_is_not_paid_again_for_it(bench: Bench) -> None:
+    bench.script = lambda call: completion("2")
+    study = bench.study(pairs=2)
+    assert grade(study, [bench.openai]).graders[0].without_probabilities == 4
+    assert grade(study, [bench.openai], retry_unscored=True).graders[0].planned == 0
 
 
-@pytest.mark.parametrize(("name", "lessons"), [("azure/gpt-5.6", 0), ("an-alias", 1)])
-def test_reasoning_is_off_where_probabilities_need_that_behind_a_gateway_too(
-    server: ProtocolServer, marked_study: MarkedStudy, name: str, lessons: int
+@pytest.mark.parametrize(("name", "lessons"), [("", 1), ("azure/gpt-5.6", 0), ("an-alias", 1)])
+def test_reasoning_is_off_where_probabilities_need_that_at_openai_and_behind_a_gateway(
+    bench: Bench, name: str, lessons: int
 ) -> None:
     def script(call: Call) -> Reply:
         if "logprobs" in call.body and call.body.get("reasoning_effort") != "none":
             return error(403, "You are not allowed to request logprobs from this model")
         return answer(call)
 
-    server.script = script
-    study = marked_study(pairs=3)
-    grade(study, [f"openai:{name}@{server.root}/v1"])
+    bench.script = script
+    study = bench.study(pairs=3)
+    grade(study, [f"openai:{name}@{bench.root}/v1" if name else bench.as_openai("gpt-test")])
     assert set(study.ratings()["prob_method"]) == {"logprobs"}
-    assert len(server.calls) == 6 + lessons
+    assert len(bench.calls) == 6 + lessons
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("batch", [False, True])
 def test_a_refusal_at_the_very_first_request_is_not_believed_for_the_run(
-    server: ProtocolServer,
-    marked_study: MarkedStudy,
-    capsys: pytest.CaptureFixture[str],
-    batch: bool,
+    bench: Bench, batch: bool
 ) -> None:
     first: list[str] = []
 
@@ -383,41 +326,38 @@ def test_a_refusal_at_the_very_first_request_is_not_believed_for_the_run(
         refused = call.unit == first[0] and "logprobs" in call.body
         return NO_LOGPROBS if refused else answer(call)
 
-    server.script = script
-    study = marked_study(pairs=4)
-    arguments = ["grade", str(study.folder), "--grader", server.openai]
-    assert grade(study, [server.openai], batch=batch, **FAST).scored == 8
+    bench.script = script
+    study = bench.study(pairs=4)
+    arguments = ["grade", str(study.folder), "--grader", bench.openai]
+    assert grade(study, [bench.openai], batch=batch).scored == 8
     table = study.ratings().set_index("unit_id")
     assert set(table.index[table["prob_method"] == ""]) == {first[0]}
     if batch:  # the second is asked live too, so that the batch asks for probabilities
-        assert (len(server.batches.calls), len(server.calls)) == (6, 3 + 1)
-    server.script = answer  # it is mended
+        assert (len(bench.batches.calls), len(bench.calls)) == (6, 3 + 1)
+    bench.script = answer  # it is mended
     assert main(arguments) == 0
     assert main([*arguments, "--retry-unscored"]) == 0
     assert set(study.ratings()["prob_method"]) == {"logprobs"}
 
 
-def test_probabilities_are_asked_for_again_in_the_middle_of_a_run(
-    server: ProtocolServer, marked_study: MarkedStudy, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_probabilities_are_asked_for_again_in_the_middle_of_a_run(bench: Bench, run: Run) -> None:
     asked: list[str] = []
 
     def script(call: Call) -> Reply:
         asked.extend([call.unit] if call.unit not in asked else [])
         return NO_LOGPROBS if len(asked) <= 4 and "logprobs" in call.body else answer(call)
 
-    server.script = script
-    study = marked_study(pairs=5)
-    arguments = ["grade", str(study.folder), "--grader", server.openai, "--concurrency", "1"]
-    assert main(arguments) == 0
-    assert "4 of 10 without probabilities" in capsys.readouterr().out
+    bench.script = script
+    study = bench.study(pairs=5)
+    arguments = ["grade", str(study.folder), "--grader", bench.openai, "--concurrency", "1"]
+    assert "4 of 10 without probabilities" in run.ok(*arguments)
     table = study.ratings().set_index("unit_id")
     assert set(table.index[table["prob_method"] == ""]) == set(asked[:4])
 
 
 @pytest.mark.parametrize("effort", ["", "low"])
 def test_a_gateway_that_drops_the_wish_for_probabilities_is_asked_without_reasoning(
-    server: ProtocolServer, marked_study: MarkedStudy, effort: str
+    bench: Bench, effort: str
 ) -> None:
     """An alias says nothing of its model, and no refusal does."""
 
@@ -426,15 +366,15 @@ def test_a_gateway_that_drops_the_wish_for_probabilities_is_asked_without_reason
             return completion(call.choice)
         return answer(call)
 
-    server.script = script
-    study = marked_study(pairs=3)
-    summary = grade(study, [server.openai], effort=effort).graders[0]
+    bench.script = script
+    study = bench.study(pairs=3)
+    summary = grade(study, [bench.openai], effort=effort).graders[0]
     if effort:  # it is a part of who the grader is
         assert summary.without_probabilities == 6
-        assert {call.body["reasoning_effort"] for call in server.calls} == {"low"}
+        assert {call.body["reasoning_effort"] for call in bench.calls} == {"low"}
         return
-    assert (summary.without_probabilities, len(server.calls)) == (1, 6)
-    assert grade(study, [server.openai], retry_unscored=True).scored == 1
+    assert (summary.without_probabilities, len(bench.calls)) == (1, 6)
+    assert grade(study, [bench.openai], retry_unscored=True).scored == 1
     assert set(study.ratings()["prob_method"]) == {"logprobs"}
 
 
@@ -448,32 +388,30 @@ def test_a_gateway_that_drops_the_wish_for_probabilities_is_asked_without_reason
     ],
 )
 def test_reasoning_is_off_for_one_unit_where_that_brings_nothing(
-    server: ProtocolServer, marked_study: MarkedStudy, refuses: Reply | None, calls: int
+    bench: Bench, refuses: Reply | None, calls: int
 ) -> None:
     def script(call: Call) -> Reply:
         tried = "reasoning_effort" in call.body
         return refuses if refuses and tried else completion("2")
 
-    server.script = script
-    study = marked_study(pairs=3)
-    summary = grade(study, [server.openai], **FAST).graders[0]
+    bench.script = script
+    study = bench.study(pairs=3)
+    summary = grade(study, [bench.openai]).graders[0]
     assert (summary.scored, summary.without_probabilities) == (6, 6)
-    assert sum("reasoning_effort" in call.body for call in server.calls) == 1
-    assert all(call.body["logprobs"] for call in server.calls)
-    assert len(server.calls) == calls
+    assert sum("reasoning_effort" in call.body for call in bench.calls) == 1
+    assert all(call.body["logprobs"] for call in bench.calls)
+    assert len(bench.calls) == calls
 
 
-def test_a_trial_is_made_after_the_server_has_asked_to_wait(
-    server: ProtocolServer, marked_study: MarkedStudy
-) -> None:
+def test_a_trial_is_made_after_the_server_has_asked_to_wait(bench: Bench) -> None:
     def script(call: Call) -> Reply:
         if call.body.get("reasoning_effort") != "none":
             return completion(call.choice)
         return error(429) if call.nth == 1 else answer(call)
 
-    server.script = script
-    study = marked_study(pairs=2)
-    assert grade(study, [server.openai], **FAST).graders[0].without_probabilities == 1
+    bench.script = script
+    study = bench.study(pairs=2)
+    assert grade(study, [bench.openai]).graders[0].without_probabilities == 1
 
 
 class Cache:
@@ -493,34 +431,27 @@ class Cache:
         return self.kept[words]
 
 
-def test_a_cached_reply_is_one_draw_and_is_said(
-    server: ProtocolServer, marked_study: MarkedStudy, capsys: pytest.CaptureFixture[str]
-) -> None:
-    server.script = Cache(lambda call: False, {})
-    study = marked_study(pairs=1)
-    arguments = ["grade", str(study.folder), "--grader", server.openai, "--draws", "5"]
-    assert main(arguments) == 0
-    assert "8 draws repeated an earlier reply" in capsys.readouterr().out
+def test_a_cached_reply_is_one_draw_and_is_said(bench: Bench, run: Run) -> None:
+    bench.script = Cache(lambda call: False, {})
+    study = bench.study(pairs=1)
+    arguments = ["grade", str(study.folder), "--grader", bench.openai, "--draws", "5"]
+    assert "8 draws repeated an earlier reply" in run.ok(*arguments)
     table = study.ratings()
     assert table["label"].ne("").sum() == 2
-    server.script = answer  # the cache is off: what it gave again is asked anew, and nothing else
-    (summary,) = grade(study, [server.openai], draws=5).graders
+    bench.script = answer  # the cache is off: what it gave again is asked anew, and nothing else
+    (summary,) = grade(study, [bench.openai], draws=5).graders
     assert (summary.already, summary.scored) == (2, 8)
 
 
 @pytest.mark.parametrize("provider", ["", "openai", "vllm"])
 @pytest.mark.parametrize("litellm", [False, True])
 def test_caching_is_declined_where_that_exists(
-    server: ProtocolServer,
-    marked_study: MarkedStudy,
-    monkeypatch: pytest.MonkeyPatch,
-    litellm: bool,
-    provider: str,
+    bench: Bench, monkeypatch, litellm: bool, provider: str
 ) -> None:
     """By whichever name a server is asked that is not OpenAI's own."""
     monkeypatch.setenv("OPENAI_API_KEY", "key-for-loopback")
-    monkeypatch.setenv(f"{provider.upper()}_BASE_URL", f"{server.root}/v1")
-    grader = f"{provider}:m" if provider else server.openai
+    monkeypatch.setenv(f"{provider.upper()}_BASE_URL", f"{bench.root}/v1")
+    grader = f"{provider}:m" if provider else bench.openai
 
     def by_body(call: Call) -> bool:
         return call.body.get("cache") == {"no-cache": True}
@@ -530,20 +461,14 @@ def test_caching_is_declined_where_that_exists(
         return call.headers.get("cache-control") == "no-cache"
 
     headers = {"x-litellm-version": "1.106"} if litellm else {}
-    server.script = Cache(by_body if litellm else by_header, headers)
-    study = marked_study(pairs=1)
+    bench.script = Cache(by_body if litellm else by_header, headers)
+    study = bench.study(pairs=1)
     assert grade(study, [grader], draws=5).scored == 10
     assert study.ratings()["label"].ne("").all()
 
 
 @pytest.mark.parametrize(("most", "requests"), [(128, 4), (8, 4), (1, 4 * 3 + 1)])
-def test_openais_own_draws_go_as_one_request(
-    server: ProtocolServer,
-    marked_study: MarkedStudy,
-    monkeypatch: pytest.MonkeyPatch,
-    most: int,
-    requests: int,
-) -> None:
+def test_openais_own_draws_go_as_one_request(bench: Bench, most: int, requests: int) -> None:
     def script(call: Call) -> Reply:
         n = call.body.get("n", 1)
         if n > most:
@@ -552,12 +477,11 @@ def test_openais_own_draws_go_as_one_request(
         choices = [{**reply.body["choices"][0], "index": at} for at in range(n)]
         return replace(reply, body=reply.body | {"choices": choices, "id": f"c-{call.nth}"})
 
-    monkeypatch.setenv("OPENAI_API_KEY", "key-for-loopback")
-    monkeypatch.setenv("OPENAI_BASE_URL", f"{server.root}/v1")
-    server.script = script
-    study = marked_study(pairs=2)
+    bench.as_openai()
+    bench.script = script
+    study = bench.study(pairs=2)
     summary = grade(study, ["openai:gpt-4o"], draws=3)
-    assert (summary.scored, len(server.calls)) == (12, requests)
+    assert (summary.scored, len(bench.calls)) == (12, requests)
     assert sorted(study.ratings()["draw"]) == sorted([0, 1, 2] * 4)
     totals = grade_totals(study.store).iloc[0]
     answered = 12 if most == 1 else 4
@@ -566,17 +490,14 @@ def test_openais_own_draws_go_as_one_request(
     assert grade(study, ["openai:gpt-4o"], draws=3).graders[0].planned == 0
 
 
-def test_fewer_draws_than_asked_for_are_asked_for_again(
-    server: ProtocolServer, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fewer_draws_than_asked_for_are_asked_for_again(bench: Bench) -> None:
     def script(call: Call) -> Reply:
         """Takes `n` and gives one answer, as some servers do."""
         reply = answer(call)
         return replace(reply, body=reply.body | {"id": f"c-{call.nth}"})
 
-    monkeypatch.setenv("OPENAI_API_KEY", "key-for-loopback")
-    monkeypatch.setenv("OPENAI_BASE_URL", f"{server.root}/v1")
-    server.script = script
-    study = marked_study(pairs=1)
+    bench.as_openai()
+    bench.script = script
+    study = bench.study(pairs=1)
     summary = grade(study, ["openai:gpt-4o"], draws=3, concurrency=1)
-    assert (summary.scored, len(server.calls)) == (6, 6)
+    assert (summary.scored, len(bench.calls)) == (6, 6)

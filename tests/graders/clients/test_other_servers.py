@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,8 +18,11 @@ import pytest
 
 from harness.installing import installed, npm_command, pip_command
 from harness.ports import free_port
+from harness.served import holds
 from harness.studies import MarkedStudy
 from tests.graders.grading import grade
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="session")
@@ -36,6 +38,11 @@ def mock_ai_api() -> Path:
     return installed("mock-ai-api-0.1.1", pip_command("mock-ai-api==0.1.1"))
 
 
+def is_open(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
 @contextmanager
 def running(
     command: list[str], port: int, cwd: Path, environment: Mapping[str, str] | None = None
@@ -46,12 +53,8 @@ def running(
             command, cwd=cwd, stdout=file, stderr=file, env=os.environ | (environment or {})
         )
     try:
-        for _ in range(600):
-            assert process.poll() is None, log.read_text("utf-8", "replace")
-            with socket.socket() as client:
-                if client.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.05)
+        assert holds(lambda: process.poll() is not None or is_open(port), 30)
+        assert process.poll() is None, log.read_text("utf-8", "replace")
         yield
     finally:
         process.terminate()
@@ -70,10 +73,7 @@ def aimock(tmp_path: Path, aimock_command: list[str]) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
 
 
-@pytest.mark.slow
-def test_openai_chat(
-    aimock: str, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_openai_chat(aimock: str, marked_study: MarkedStudy, monkeypatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "key-for-loopback")
     study = marked_study(pairs=5)
     summary = grade(study, [f"openai:gpt-4o@{aimock}/v1"])
@@ -81,10 +81,7 @@ def test_openai_chat(
     assert set(study.ratings()["label"]) == {"2"}
 
 
-@pytest.mark.slow
-def test_openai_batches(
-    aimock: str, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_openai_batches(aimock: str, marked_study: MarkedStudy, monkeypatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "key-for-loopback")
     study = marked_study(pairs=5)
     summary = grade(study, [f"openai:gpt-4o@{aimock}/v1"], batch=True, wait_scale=0.005)
@@ -94,18 +91,14 @@ def test_openai_batches(
     assert (summary.scored, summary.graders[0].unscored) == (2, {"unparseable": 8})
 
 
-@pytest.mark.slow
-def test_claude_messages(
-    aimock: str, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_claude_messages(aimock: str, marked_study: MarkedStudy, monkeypatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "key-for-loopback")
     monkeypatch.setenv("ANTHROPIC_BASE_URL", aimock)
     assert grade(marked_study(pairs=5), ["anthropic:claude-opus-5"]).scored == 10
 
 
-@pytest.mark.slow
 def test_claude_batches(
-    tmp_path: Path, mock_ai_api: Path, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, mock_ai_api: Path, marked_study: MarkedStudy, monkeypatch
 ) -> None:
     port = free_port()
     monkeypatch.setenv("ANTHROPIC_API_KEY", "key-for-loopback")

@@ -12,33 +12,25 @@ import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.study.store.store import Store
-from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, answer
 from harness.studies import MarkedStudy
-from tests.graders.grading import grade
-from tests.graders.running.test_runner import FAST, rows
+from tests.graders.bench import Bench
+from tests.graders.grading import grade, rows
 
 _CONNECTIONS = Path("/proc/net/tcp")
 
 
-@pytest.mark.parametrize("provider", ["anthropic", "openai"])
-def test_an_address_may_hold_credentials(
-    server: ProtocolServer,
-    claude: str,
-    marked_study: MarkedStudy,
-    monkeypatch: pytest.MonkeyPatch,
-    provider: str,
-) -> None:
-    server.script = echoing
-    address = server.root.replace("://", "://lab:secret-of-the-lab@")
+def test_an_address_may_hold_credentials(bench: Bench, monkeypatch, grader: str) -> None:
+    bench.script = echoing
+    address = bench.root.replace("://", "://lab:secret-of-the-lab@")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-key-of-nobody")
     monkeypatch.setenv("ANTHROPIC_BASE_URL", address)
     monkeypatch.setenv("OPENAI_BASE_URL", f"{address}/v1")
-    grader = claude if provider == "anthropic" else "openai:m"
-    study = marked_study(pairs=1)
-    summary = grade(study, [grader], **FAST)
+    grader = bench.claude if grader == bench.claude else "openai:m"
+    study = bench.study(pairs=1)
+    summary = grade(study, [grader])
     assert (summary.scored, summary.stopped) == (2, ())
-    assert {call.headers["authorization"][:6] for call in server.calls} == {"Basic "}
+    assert {call.headers["authorization"][:6] for call in bench.calls} == {"Basic "}
     study.close()
     kept = (study.folder / "study.db").read_bytes()
     assert not [form for form in (b"secret-of-the-lab", ENCODED) if form in kept]
@@ -55,16 +47,14 @@ def echoing(call: Call) -> Reply:
 
 
 def test_a_name_that_no_host_can_have_is_no_crash(marked_study: MarkedStudy) -> None:
-    summary = grade(marked_study(pairs=1), ["openai:m@http://my..server/v1"], **FAST)
+    summary = grade(marked_study(pairs=1), ["openai:m@http://my..server/v1"])
     assert "no reply from http://my..server/v1" in summary.stopped[0]
 
 
 @pytest.mark.skipif(not _CONNECTIONS.exists(), reason="only Linux tells of its connections here")
-def test_connections_show_life_while_an_answer_is_awaited(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy
-) -> None:
+def test_connections_show_life_while_an_answer_is_awaited(bench: Bench) -> None:
     timers: set[str] = set()
-    port = f":{int(server.root.rpartition(':')[2]):04X}"
+    port = f":{int(bench.root.rpartition(':')[2]):04X}"
 
     def script(call: Call) -> Reply:
         time.sleep(0.2)  # until what was sent is acknowledged, another timer runs
@@ -73,25 +63,21 @@ def test_connections_show_life_while_an_answer_is_awaited(
         timers.update(each[5].partition(":")[0] for each in established)
         return answer(call)
 
-    server.script = script
-    assert grade(marked_study(pairs=1), [claude, server.openai], **FAST).scored == 4
+    bench.script = script
+    assert grade(bench.study(pairs=1), [bench.claude, bench.openai]).scored == 4
     assert timers == {"02"}  # a keep-alive timer
 
 
-def test_a_socks_proxy_is_refused(
-    server: ProtocolServer, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_socks_proxy_is_refused(bench: Bench, monkeypatch) -> None:
     monkeypatch.setenv("ALL_PROXY", "socks5://lab:secret@127.0.0.1:1")
     with pytest.raises(InputError, match="SOCKS proxy") as raised:
-        grade(marked_study(pairs=1), [server.openai], **FAST)
+        grade(bench.study(pairs=1), [bench.openai])
     assert "secret" not in str(raised.value)
-    assert server.calls == []
+    assert bench.calls == []
 
 
 @pytest.mark.slow
-def test_grades_that_a_failed_write_left_are_written_at_the_end(
-    server: ProtocolServer, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_grades_that_a_failed_write_left_are_written_at_the_end(bench: Bench, monkeypatch) -> None:
     write, writes = Store.add_grades, []
 
     def fails_once(store: Store, attempts: object) -> None:
@@ -101,12 +87,12 @@ def test_grades_that_a_failed_write_left_are_written_at_the_end(
         write(store, attempts)
 
     monkeypatch.setattr(Store, "add_grades", fails_once)
-    study = marked_study(pairs=20)
+    study = bench.study(pairs=20)
     with pytest.raises(sa.exc.OperationalError):
-        grade(study, [server.openai], concurrency=8, **FAST)
+        grade(study, [bench.openai], concurrency=8)
     kept = {row["unit_id"] for row in rows(study)}
     assert kept
     monkeypatch.undo()
-    asked = len(server.calls)
+    asked = len(bench.calls)
     assert asked - len(kept) < 8  # those that were under way when the run ended
-    assert grade(study, [server.openai], concurrency=8, **FAST).scored == 40 - len(kept)
+    assert grade(study, [bench.openai], concurrency=8).scored == 40 - len(kept)

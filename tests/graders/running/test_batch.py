@@ -21,26 +21,21 @@ from evenhand.study import Study
 from evenhand.study.store.logs.replies import BatchJournal
 from evenhand.study.store.schema import batch_events, grades
 from evenhand.study.store.store import grade_totals
-from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, answer, error
-from harness.studies import MarkedStudy, with_edited_rubric
-from tests.graders.grading import grade
+from harness.studies import with_edited_rubric
+from tests.graders.bench import Bench
+from tests.graders.grading import decided, grade
 
 PROVIDERS = ("anthropic", "openai")
 
 
 @pytest.fixture(params=PROVIDERS)
-def grader(request: pytest.FixtureRequest, server: ProtocolServer, claude: str) -> str:
-    return claude if request.param == "anthropic" else server.openai
+def grader(request: pytest.FixtureRequest, bench: Bench) -> str:
+    return bench.claude if request.param == "anthropic" else bench.openai
 
 
 def by_batch(study: Study, grader: str, **options: Any) -> RunSummary:
-    return grade(study, [grader], batch=True, wait_scale=0.0005, **options)
-
-
-def table(study: Study) -> pd.DataFrame:
-    frame = study.ratings().drop(columns=["seconds", "created_at"])
-    return frame.sort_values(["unit_id", "rubric", "order", "draw"], ignore_index=True)
+    return grade(study, [grader], batch=True, **options)
 
 
 def provenances(study: Study) -> dict[tuple[str, str], dict[str, Any]]:
@@ -60,48 +55,42 @@ def kinds(study: Study) -> list[str]:
 
 
 @pytest.mark.slow
-def test_the_same_grades_under_the_same_keys_as_live(
-    server: ProtocolServer, grader: str, marked_study: MarkedStudy
-) -> None:
-    live = marked_study(pairs=5, rubrics=("hedging", "even-handedness"), name="live")
-    batch = marked_study(pairs=5, rubrics=("hedging", "even-handedness"), name="batch")
+def test_the_same_grades_under_the_same_keys_as_live(bench: Bench, grader: str) -> None:
+    live = bench.study(pairs=5, rubrics=("hedging", "even-handedness"), name="live")
+    batch = bench.study(pairs=5, rubrics=("hedging", "even-handedness"), name="batch")
     orders = ("ab", "ba")
     grade(live, [grader], orders=orders)
     summary = by_batch(batch, grader, orders=orders)
     assert (summary.scored, summary.stopped) == (20, ())
-    pd.testing.assert_frame_equal(table(batch), table(live))
+    pd.testing.assert_frame_equal(decided(batch), decided(live))
     assert provenances(batch) == provenances(live)
     assert all(len(facts["prompt_hash"]) == 16 for facts in provenances(batch).values())
     assert all(facts["settings"] for facts in provenances(batch).values())
-    assert len(server.calls) == 20 + 1  # one asked alone before the batch
-    assert len(server.batches.calls) == 19
+    assert len(bench.calls) == 20 + 1  # one asked alone before the batch
+    assert len(bench.batches.calls) == 19
     assert kinds(batch) == ["intended", "submitted", "collected"]
 
 
 @pytest.mark.slow
-def test_only_what_expired_or_can_be_asked_again_is(
-    server: ProtocolServer, grader: str, marked_study: MarkedStudy
-) -> None:
+def test_only_what_expired_or_can_be_asked_again_is(bench: Bench, grader: str) -> None:
     fates = {"p0002|m|a": "expired", "p0002|m|b": "errored", "p0003|m|a": "canceled"}
-    server.batches.fate = lambda call: (
+    bench.batches.fate = lambda call: (
         "invalid" if call.unit == "p0003|m|b" else fates.get(call.unit, "") * (call.nth == 1)
     )
-    study = marked_study(pairs=4)
+    study = bench.study(pairs=4)
     summary = by_batch(study, grader)
     assert summary.scored == 7
     assert summary.graders[0].unscored == {"request_rejected: 400": 1}
-    asked = Counter(call.unit for call in server.batches.calls)
+    asked = Counter(call.unit for call in bench.batches.calls)
     assert {unit: n for unit, n in asked.items() if n > 1} == dict.fromkeys(fates, 2)
-    assert [len(batch["lines"]) for batch in server.batches.made] == [7, 3]
+    assert [len(batch["lines"]) for batch in bench.batches.made] == [7, 3]
 
 
-def test_large_work_is_cut_into_chunks(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_work_is_cut_into_chunks(bench: Bench, monkeypatch) -> None:
     monkeypatch.setattr(ClaudeBatches, "limits", ClaudeBatches.limits.__class__(4, 10**9))
-    study = marked_study(pairs=5)
-    assert by_batch(study, claude).scored == 10
-    assert [len(batch["lines"]) for batch in server.batches.made] == [4, 4, 1]
+    study = bench.study(pairs=5)
+    assert by_batch(study, bench.claude).scored == 10
+    assert [len(batch["lines"]) for batch in bench.batches.made] == [4, 4, 1]
 
 
 class Killed(BaseException):
@@ -128,73 +117,67 @@ def killed(of: type, step: str, *, after: bool = False) -> Iterator[None]:
 @pytest.mark.parametrize("step", ["intend", "submitted", "collected"])
 @pytest.mark.parametrize("after", [False, True])
 def test_a_run_that_ends_at_any_step_is_continued(
-    server: ProtocolServer, grader: str, marked_study: MarkedStudy, step: str, after: bool
+    bench: Bench, grader: str, step: str, after: bool
 ) -> None:
-    study = marked_study(pairs=4)
+    study = bench.study(pairs=4)
     with killed(BatchJournal, step, after=after):
         by_batch(study, grader)
     summary = by_batch(study, grader)
     assert summary.stopped == ()
-    assert len(table(study)) == 8
-    assert set(table(study)["unscored_reason"]) == {""}
-    asked = Counter(call.unit for call in [*server.calls, *server.batches.calls])
+    assert len(decided(study)) == 8
+    assert set(decided(study)["unscored_reason"]) == {""}
+    asked = Counter(call.unit for call in [*bench.calls, *bench.batches.calls])
     assert set(asked.values()) == {1}
 
 
 def test_what_comes_after_a_harmless_edit_is_read_under_the_old_text_and_not_paid_again(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy
+    bench: Bench,
 ) -> None:
-    study = marked_study(pairs=3)
+    study = bench.study(pairs=3)
     old = study.rubrics["hedging"].hash
     with killed(BatchRun, "_collect_all"):
-        by_batch(study, claude)
+        by_batch(study, bench.claude)
     with with_edited_rubric(study, "hedging", same=True) as edited:
-        assert by_batch(edited, claude).unscored == 0
+        assert by_batch(edited, bench.claude).unscored == 0
         assert edited.ratings()["rubric_hash"].tolist() == [old] * 6
-        assert by_batch(edited, claude).graders[0].already == 6
-    assert len(server.calls) + len(server.batches.calls) == 6
+        assert by_batch(edited, bench.claude).graders[0].already == 6
+    assert len(bench.calls) + len(bench.batches.calls) == 6
 
 
 @pytest.mark.parametrize("fault", ["before", "after"])
 def test_a_connection_that_breaks_while_sending_makes_no_second_batch(
-    server: ProtocolServer, grader: str, marked_study: MarkedStudy, fault: str
+    bench: Bench, grader: str, fault: str
 ) -> None:
-    server.batches.drop = [fault]
-    assert by_batch(marked_study(pairs=3), grader).scored == 6
-    assert len(server.batches.made) == 1
+    bench.batches.drop = [fault]
+    assert by_batch(bench.study(pairs=3), grader).scored == 6
+    assert len(bench.batches.made) == 1
 
 
-def test_cancel_keeps_what_has_come_and_sends_nothing(
-    server: ProtocolServer, grader: str, marked_study: MarkedStudy
-) -> None:
-    server.batches.looks = 1000
-    study = marked_study(pairs=4)
+def test_cancel_keeps_what_has_come_and_sends_nothing(bench: Bench, grader: str) -> None:
+    bench.batches.looks = 1000
+    study = bench.study(pairs=4)
     with killed(BatchRun, "_collect_all"):
         by_batch(study, grader)
-    server.batches.fate = lambda call: ""
+    bench.batches.fate = lambda call: ""
     summary = by_batch(study, grader, cancel=True)
-    assert server.batches.made[0]["cancelled"]
-    assert len(server.batches.made) == 1
+    assert bench.batches.made[0]["cancelled"]
+    assert len(bench.batches.made) == 1
     assert summary.stopped == ()
     assert kinds(study)[-1] == "collected"
 
 
-def test_a_batch_that_the_provider_refuses_stops_the_grader(
-    server: ProtocolServer, grader: str, marked_study: MarkedStudy
-) -> None:
-    server.batches.refuse = "the file is not to our taste"
-    study = marked_study(pairs=3)
+def test_a_batch_that_the_provider_refuses_stops_the_grader(bench: Bench, grader: str) -> None:
+    bench.batches.refuse = "the file is not to our taste"
+    study = bench.study(pairs=3)
     summary = by_batch(study, grader)
     assert "not to our taste" in summary.stopped[0]
-    server.batches.refuse = ""
+    bench.batches.refuse = ""
     assert by_batch(study, grader).scored == 5
 
 
-def test_looking_is_tried_again(
-    server: ProtocolServer, grader: str, marked_study: MarkedStudy
-) -> None:
-    server.batches.get_replies = [error(500), error(503)]
-    assert by_batch(marked_study(pairs=3), grader).scored == 6
+def test_looking_is_tried_again(bench: Bench, grader: str) -> None:
+    bench.batches.get_replies = [error(500), error(503)]
+    assert by_batch(bench.study(pairs=3), grader).scored == 6
 
 
 UNREADABLE_LINES: list[Callable[[str], str]] = [
@@ -209,27 +192,27 @@ UNREADABLE_LINES: list[Callable[[str], str]] = [
 
 
 def test_a_line_of_the_results_that_cannot_be_read_costs_its_request_alone(
-    server: ProtocolServer, grader: str, marked_study: MarkedStudy
+    bench: Bench, grader: str
 ) -> None:
     within = "\u2028\u2029\x85\x0b\x0c\x1c\x1d\x1e\r"  # what else may end a line, but not here
     sent = itertools.count(1)
     faults = dict(enumerate(UNREADABLE_LINES, start=1))
-    server.batches.write = lambda line: faults.get(next(sent), str)(
+    bench.batches.write = lambda line: faults.get(next(sent), str)(
         line.replace('"id": "', f'"note": "a{within}b", "id": "')
     )
-    summary = by_batch(marked_study(pairs=5), grader)
+    summary = by_batch(bench.study(pairs=5), grader)
     assert (summary.scored, summary.stopped) == (10, ())
-    assert [len(batch["lines"]) for batch in server.batches.made] == [9, len(faults)]
+    assert [len(batch["lines"]) for batch in bench.batches.made] == [9, len(faults)]
 
 
 def test_a_line_that_never_becomes_readable_is_recorded_as_failed(
-    server: ProtocolServer, grader: str, marked_study: MarkedStudy
+    bench: Bench, grader: str
 ) -> None:
-    server.script = lambda call: replace(answer(call), body=answer(call).body | {"note": call.unit})
-    server.batches.write = lambda line: line.replace("{", "", "p0002|m|a" in line)
-    study = marked_study(pairs=2)
+    bench.script = lambda call: replace(answer(call), body=answer(call).body | {"note": call.unit})
+    bench.batches.write = lambda line: line.replace("{", "", "p0002|m|a" in line)
+    study = bench.study(pairs=2)
     assert by_batch(study, grader).graders[0].unscored == {"request_failed": 1}
-    assert [len(batch["lines"]) for batch in server.batches.made] == [3] + [1] * (ATTEMPTS - 1)
+    assert [len(batch["lines"]) for batch in bench.batches.made] == [3] + [1] * (ATTEMPTS - 1)
     (facts,) = study.store.table(
         sa.select(grades.c.provenance).where(grades.c.unscored_reason != "")
     )["provenance"]
@@ -237,71 +220,67 @@ def test_a_line_that_never_becomes_readable_is_recorded_as_failed(
 
 
 def test_a_page_in_place_of_the_results_leaves_the_batch_to_be_collected_later(
-    server: ProtocolServer, grader: str, marked_study: MarkedStudy
+    bench: Bench, grader: str
 ) -> None:
-    server.batches.write = lambda line: "<html>Sign in</html>"
-    study = marked_study(pairs=2)
+    bench.batches.write = lambda line: "<html>Sign in</html>"
+    study = bench.study(pairs=2)
     assert "cannot be read" in by_batch(study, grader).stopped[0]
-    server.batches.write = str
+    bench.batches.write = str
     assert by_batch(study, grader).stopped == ()
-    assert len(table(study)) == 4
-    assert len(server.batches.made) == 1
+    assert len(decided(study)) == 4
+    assert len(bench.batches.made) == 1
 
 
 def test_a_connection_that_breaks_within_the_results_is_tried_again(
-    server: ProtocolServer, grader: str, marked_study: MarkedStudy
+    bench: Bench, grader: str
 ) -> None:
     ways = iter([Reply(raw=b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{")])
-    get = server.batches.get
-    server.batches.get = lambda path, headers: (
+    get = bench.batches.get
+    bench.batches.get = lambda path, headers: (
         (  # type: ignore[method-assign]
             next(ways, None) if path.endswith(("/results", "/content")) else None
         )
         or get(path, headers)
     )
-    assert by_batch(marked_study(pairs=2), grader).scored == 4
-    assert len(server.batches.made) == 1
+    assert by_batch(bench.study(pairs=2), grader).scored == 4
+    assert len(bench.batches.made) == 1
 
 
-def test_units_with_the_same_text_are_asked_apart(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy
-) -> None:
-    study = marked_study(pairs=3, response=lambda pair, side: "No.")
+def test_units_with_the_same_text_are_asked_apart(bench: Bench) -> None:
+    study = bench.study(pairs=3, response=lambda pair, side: "No.")
     with study.store.write() as connection:
         connection.execute(sa.text("UPDATE responses SET response = 'I cannot.'"))
-    assert by_batch(study, claude).scored == 6  # the server refuses a custom id that comes twice
+    assert (
+        by_batch(study, bench.claude).scored == 6
+    )  # the server refuses a custom id that comes twice
 
 
-def test_progress_says_where_the_batch_stands(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy
-) -> None:
+def test_progress_says_where_the_batch_stands(bench: Bench) -> None:
     said: list[str] = []
-    by_batch(marked_study(pairs=2), claude, progress=lambda done, total, text: said.append(text))
+    by_batch(
+        bench.study(pairs=2), bench.claude, progress=lambda done, total, text: said.append(text)
+    )
     assert "batch batch_0: 0 of 3 done" in said
 
 
-def test_an_answer_without_label_is_an_outcome_in_a_batch_too(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy
-) -> None:
+def test_an_answer_without_label_is_an_outcome_in_a_batch_too(bench: Bench) -> None:
     from harness.replies import message
 
-    def script(call: Call) -> Any:
-        return message("", stop_reason="refusal") if call.unit == "p0002|m|a" else answer(call)
-
-    server.script = script
-    study = marked_study(pairs=2)
-    assert by_batch(study, claude).graders[0].unscored == {"refusal": 1}
-    server.script = answer
-    assert by_batch(study, claude).graders[0].planned == 0
-    assert by_batch(study, claude, retry_unscored=True).scored == 1
+    bench.script = lambda call: (
+        message("", stop_reason="refusal") if call.unit == "p0002|m|a" else answer(call)
+    )
+    study = bench.study(pairs=2)
+    assert by_batch(study, bench.claude).graders[0].unscored == {"refusal": 1}
+    bench.script = answer
+    assert by_batch(study, bench.claude).graders[0].planned == 0
+    assert by_batch(study, bench.claude, retry_unscored=True).scored == 1
 
 
 @pytest.fixture
-def own(server: ProtocolServer, monkeypatch: pytest.MonkeyPatch) -> str:
+def own(bench: Bench) -> str:
     """OpenAI's own model, at the protocol server, which gives as many answers as asked for."""
-    monkeypatch.setenv("OPENAI_API_KEY", "key-for-loopback")
-    monkeypatch.setenv("OPENAI_BASE_URL", f"{server.root}/v1")
-    server.script = several(128)
+    bench.as_openai()
+    bench.script = several(128)
     return "openai:gpt-4o"
 
 
@@ -320,16 +299,14 @@ def several(most: int) -> Callable[[Call], Reply]:
 
 
 @pytest.mark.slow
-def test_draws_of_a_unit_are_one_request_of_a_batch(
-    server: ProtocolServer, own: str, marked_study: MarkedStudy
-) -> None:
-    live, batch = marked_study(pairs=3, name="live"), marked_study(pairs=3, name="batch")
+def test_draws_of_a_unit_are_one_request_of_a_batch(bench: Bench, own: str) -> None:
+    live, batch = bench.study(pairs=3, name="live"), bench.study(pairs=3, name="batch")
     grade(live, [own], draws=4)
-    server.calls.clear()
+    bench.calls.clear()
     assert by_batch(batch, own, draws=4).scored == 24
-    assert (len(server.calls), len(server.batches.calls)) == (1, 5)
-    assert {call.body["n"] for call in server.batches.calls} == {4}
-    pd.testing.assert_frame_equal(table(batch), table(live))
+    assert (len(bench.calls), len(bench.batches.calls)) == (1, 5)
+    assert {call.body["n"] for call in bench.batches.calls} == {4}
+    pd.testing.assert_frame_equal(decided(batch), decided(live))
     key = grades.c.provenance["grade_key"].as_string()
     of_live, of_batch = (
         set(study.store.table(sa.select(key.label("key")))["key"]) for study in (live, batch)
@@ -344,48 +321,42 @@ def test_draws_of_a_unit_are_one_request_of_a_batch(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("most", [1, 2])
-def test_draws_that_did_not_come_are_asked_for_again(
-    server: ProtocolServer, own: str, marked_study: MarkedStudy, most: int
-) -> None:
+def test_draws_that_did_not_come_are_asked_for_again(bench: Bench, own: str, most: int) -> None:
     """A server that takes `n` and gives fewer: what it gives at once is known from the first."""
-    server.script = several(most)
-    study = marked_study(pairs=2)
+    bench.script = several(most)
+    study = bench.study(pairs=2)
     assert by_batch(study, own, draws=4).scored == 16
     assert sorted(study.ratings()["draw"]) == sorted([*range(4)] * 4)
-    assert len(server.batches.made) == 1
-    assert {call.body.get("n", 1) for call in server.batches.calls} == {most}
+    assert len(bench.batches.made) == 1
+    assert {call.body.get("n", 1) for call in bench.batches.calls} == {most}
     # One that gives fewer in the batch alone is asked for the rest in another.
-    server.script = lambda call: several(3 if server.batches.made[1:] else 128)(call)
-    other = marked_study(pairs=2, name="other")
+    bench.script = lambda call: several(3 if bench.batches.made[1:] else 128)(call)
+    other = bench.study(pairs=2, name="other")
     assert by_batch(other, own, draws=4).scored == 16
-    assert [len(made["lines"]) for made in server.batches.made[1:]] == [3, 3]
+    assert [len(made["lines"]) for made in bench.batches.made[1:]] == [3, 3]
 
 
 @pytest.mark.parametrize("step", ["submitted", "collected"])
 @pytest.mark.parametrize("after", [False, True])
-def test_draws_in_a_batch_survive_a_kill(
-    server: ProtocolServer, own: str, marked_study: MarkedStudy, step: str, after: bool
-) -> None:
-    study = marked_study(pairs=3)
+def test_draws_in_a_batch_survive_a_kill(bench: Bench, own: str, step: str, after: bool) -> None:
+    study = bench.study(pairs=3)
     with killed(BatchJournal, step, after=after):
         by_batch(study, own, draws=3)
     assert by_batch(study, own, draws=3).stopped == ()
-    assert table(study)["draw"].tolist() == [0, 1, 2] * 6
-    asked = Counter(call.unit for call in [*server.calls, *server.batches.calls])
+    assert decided(study)["draw"].tolist() == [0, 1, 2] * 6
+    asked = Counter(call.unit for call in [*bench.calls, *bench.batches.calls])
     assert set(asked.values()) == {1}
     # More draws add to these, those that are missing alone.
     assert by_batch(study, own, draws=5).scored == 12
-    assert {call.body["n"] for call in server.batches.calls[5:]} == {2}
+    assert {call.body["n"] for call in bench.batches.calls[5:]} == {2}
 
 
-def test_a_budget_counts_every_draw_of_a_request(
-    server: ProtocolServer, own: str, marked_study: MarkedStudy
-) -> None:
-    study = marked_study(pairs=6)
+def test_a_budget_counts_every_draw_of_a_request(bench: Bench, own: str) -> None:
+    study = bench.study(pairs=6)
     budget = 0.2  # 4 draws with 1,024 tokens each may cost $0.02 and more in a batch
     summary = by_batch(study, own, draws=4, budget=budget)
-    limits = [call.body["max_completion_tokens"] for call in server.batches.calls]
-    at_most = sum(4 * limit * 5e-6 for limit in limits[: len(server.batches.made[0]["lines"])])
+    limits = [call.body["max_completion_tokens"] for call in bench.batches.calls]
+    at_most = sum(4 * limit * 5e-6 for limit in limits[: len(bench.batches.made[0]["lines"])])
     assert at_most <= budget
     assert summary.scored + summary.graders[0].unasked == 48
     assert all(draws == 4 for draws in Counter(study.ratings()["unit_id"]).values()), (

@@ -13,15 +13,13 @@ import pytest
 from evenhand.graders import GradingOptions, forecast
 from evenhand.graders.money import Tariff, Tokens
 from evenhand.graders.spec import parse_spec
-from harness.protocol_server import ProtocolServer
 from harness.replies import DROPPED, Call, Reply, answer, error
-from harness.studies import MarkedStudy
+from tests.graders.bench import Bench
 from tests.graders.grading import grade
 
 PRICED = "anthropic:claude-opus-5"
 USAGE = {"input_tokens": 900, "output_tokens": 12}
 CACHED = {"input_tokens": 40, "cache_read_input_tokens": 860, "output_tokens": 12}
-FAST = {"wait_scale": 0.0005}
 
 
 @dataclass
@@ -66,75 +64,57 @@ BILLED = {
 }
 NOT_BILLED = {"429": error(429), "400": error(400, "no such parameter"), "413": error(413)}
 CASES = [
-    *(
-        pytest.param(fault, share, True, id=f"{name}-{share}")
-        for name, fault in BILLED.items()
-        for share in (0.3, 0.8)
-    ),
+    *(pytest.param(fault, share, True, id=f"{name}-{share}") for name, fault in BILLED.items()
+      for share in (0.3, 0.8)),
     *(pytest.param(fault, 0.3, False, id=name) for name, fault in NOT_BILLED.items()),
-]
+]  # fmt: skip
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("fault", "share", "bills"), CASES)
 def test_the_bill_is_within_the_budget_and_the_dry_runs_range(
-    server: ProtocolServer,
-    claude: str,
-    marked_study: MarkedStudy,
-    fault: Reply,
-    share: float,
-    bills: bool,
+    bench: Bench, fault: Reply, share: float, bills: bool
 ) -> None:
-    study = marked_study(pairs=8)
+    study = bench.study(pairs=8)
     (told,) = forecast(study, [PRICED], GradingOptions())
     assert told.cost is not None
     biller = Biller(fault, share, bills)
-    server.script = biller
-    summary = grade(study, [PRICED], budget=0.8, concurrency=4, **FAST)
+    bench.script = biller
+    summary = grade(study, [PRICED], budget=0.8, concurrency=4)
     assert biller.billed <= Decimal("0.8")
     if not (summary.over_budget or summary.stopped):
         assert told.cost[0] <= float(biller.billed) <= told.cost[1]
 
 
 @pytest.mark.parametrize("usage", [USAGE, CACHED], ids=["without a cache", "from the cache"])
-def test_the_dry_run_contains_what_is_paid(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy, usage: dict[str, int]
-) -> None:
-    study = marked_study(pairs=5)
+def test_the_dry_run_contains_what_is_paid(bench: Bench, usage: dict[str, int]) -> None:
+    study = bench.study(pairs=5)
     (told,) = forecast(study, [PRICED], GradingOptions())
     assert told.cost is not None
-    server.script = biller = Biller(DROPPED, 0.0, False, usage)
-    grade(study, [PRICED], **FAST)
+    bench.script = biller = Biller(DROPPED, 0.0, False, usage)
+    grade(study, [PRICED])
     assert told.cost[0] <= float(biller.billed) <= told.cost[1]
 
 
-def test_what_counts_for_lost_replies_is_said(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy
-) -> None:
-    server.script = lambda call: error(504)
-    summary = grade(marked_study(pairs=3), [PRICED], budget=0.5, **FAST)
+def test_what_counts_for_lost_replies_is_said(bench: Bench) -> None:
+    bench.script = lambda call: error(504)
+    summary = grade(bench.study(pairs=3), [PRICED], budget=0.5)
     assert summary.over_budget
     assert "for lost replies that may have been billed" in summary.stopped[0]
 
 
 CREDIT = {
-    "Anthropic": (
-        400,
-        "invalid_request_error",
-        "Your credit balance is too low to access the API.",
-    ),
-    "OpenAI": (
-        429,
-        "insufficient_quota",
-        "You exceeded your current quota, please check your plan",
-    ),
+    "Anthropic": (400, "invalid_request_error",
+        "Your credit balance is too low to access the API."),
+    "OpenAI": (429, "insufficient_quota",
+        "You exceeded your current quota, please check your plan"),
     "LiteLLM": (400, "budget_exceeded", "Budget has been exceeded! Current cost: 2.1, Max: 2.0"),
     "LiteLLM's older": (422, "None", "ExceededBudget: User=u over budget. Spend=3, Budget=2"),
     "OpenRouter": (402, "402", "This request requires more credits, or fewer max_tokens."),
     "xAI": (403, "permission-denied", "Your team has either used all available credits or reached"),
     "own gateway": (403, "forbidden", "Your project's monthly budget is exhausted: limit reached"),
     "another": (422, "quota", "The remaining balance of this tenant is insufficient"),
-}
+}  # fmt: skip
 
 
 def refusal(status: int, code: str, text: str) -> Reply:
@@ -143,58 +123,50 @@ def refusal(status: int, code: str, text: str) -> Reply:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("who", CREDIT)
-@pytest.mark.parametrize("provider", ["anthropic", "openai"])
-def test_credit_that_ends_leaves_the_units_open(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy, who: str, provider: str
-) -> None:
-    grader = claude if provider == "anthropic" else server.openai
+def test_credit_that_ends_leaves_the_units_open(bench: Bench, who: str, grader: str) -> None:
     no_credit = refusal(*CREDIT[who])
-    server.script = lambda call: answer(call) if len(server.calls) <= 7 else no_credit
-    study = marked_study(pairs=10)
-    summary = grade(study, [grader], concurrency=4, **FAST)
+    bench.script = lambda call: answer(call) if len(bench.calls) <= 7 else no_credit
+    study = bench.study(pairs=10)
+    summary = grade(study, [grader], concurrency=4)
     assert "no credit left" in summary.stopped[0]
     assert "add credit or raise the limit and run again" in summary.stopped[0]
     assert (summary.scored, summary.unscored, summary.graders[0].unasked) == (7, 0, 13)
-    assert len(server.calls) <= 7 + 4
-    server.script = answer
-    again = grade(study, [grader], **FAST)
+    assert len(bench.calls) <= 7 + 4
+    bench.script = answer
+    again = grade(study, [grader])
     assert (again.scored, again.unscored, again.graders[0].unasked) == (13, 0, 0)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("who", CREDIT)
-@pytest.mark.parametrize("provider", ["anthropic", "openai"])
 def test_credit_that_ends_within_a_batch_leaves_the_units_open(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy, who: str, provider: str
+    bench: Bench, who: str, grader: str
 ) -> None:
-    grader = claude if provider == "anthropic" else server.openai
     status, code, text = CREDIT[who]
     # A line of Anthropic's results has no status, and gateways that offer its batches borrow that.
-    server.batches.refusal = refusal(
-        status, "invalid_request_error" if provider == "anthropic" else code, text
+    bench.batches.refusal = refusal(
+        status, "invalid_request_error" if grader == bench.claude else code, text
     )
-    server.batches.fate = lambda call: "refused" if call.unit >= "p0005" else ""
-    study = marked_study(pairs=10)
-    summary = grade(study, [grader], batch=True, **FAST)
+    bench.batches.fate = lambda call: "refused" if call.unit >= "p0005" else ""
+    study = bench.study(pairs=10)
+    summary = grade(study, [grader], batch=True)
     assert "no credit left" in summary.stopped[0]
     assert (summary.scored, summary.unscored) == (20 - summary.graders[0].unasked, 0)
     assert summary.graders[0].unasked in (11, 12)  # the one asked live was answered
-    assert len(server.batches.made) == 1
-    server.batches.fate = lambda call: ""
-    again = grade(study, [grader], batch=True, **FAST)
+    assert len(bench.batches.made) == 1
+    bench.batches.fate = lambda call: ""
+    again = grade(study, [grader], batch=True)
     assert (again.scored, again.unscored) == (summary.graders[0].unasked, 0)
 
 
-def test_a_reply_of_a_batch_without_usage_counts_in_full(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy
-) -> None:
+def test_a_reply_of_a_batch_without_usage_counts_in_full(bench: Bench) -> None:
     def script(call: Call) -> Reply:
         reply = answer(call)
         return replace(reply, body={k: v for k, v in reply.body.items() if k != "usage"})
 
-    study = marked_study(pairs=4)
-    server.script = script
-    summary = grade(study, [PRICED], batch=True, budget=3.0, draws=1, **FAST)
-    more = grade(study, [PRICED], batch=True, budget=0.01, draws=2, **FAST)
+    study = bench.study(pairs=4)
+    bench.script = script
+    summary = grade(study, [PRICED], batch=True, budget=3.0, draws=1)
+    more = grade(study, [PRICED], batch=True, budget=0.01, draws=2)
     assert summary.scored == 8
     assert more.over_budget

@@ -5,24 +5,21 @@ from __future__ import annotations
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from evenhand.study import Study
-from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, answer, error
-from harness.studies import MarkedStudy
-from tests.graders.grading import grade
+from tests.graders.bench import Bench
+from tests.graders.grading import decided, grade
+from tests.graders.killing import killed_after, started
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[3]
 CONCURRENCY = 8
 PROGRAM = f"""
 import sys
@@ -44,30 +41,6 @@ def _slow(call: Call) -> Reply:
     return replace(reply, delay=0.02)
 
 
-def _grade_and_kill(study: Study, server: ProtocolServer, calls: int) -> None:
-    """Grade in a process of its own; kill -9 it once it has sent so many more requests."""
-    wanted = len(server.calls) + calls
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-c", PROGRAM, str(study.folder), server.openai, "live"], cwd=ROOT
-    )
-    try:
-        deadline = time.monotonic() + 30
-        while len(server.calls) < wanted:
-            assert process.poll() is None, "the run ended before it could be killed"
-            assert time.monotonic() < deadline, "the run did not get going"
-            time.sleep(0.001)
-        time.sleep(random.uniform(0, 0.02))
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-
-
-def _table(study: Study) -> pd.DataFrame:
-    """What a run decides, without when and how long."""
-    table = study.ratings().drop(columns=["seconds", "created_at"])
-    return table.sort_values("unit_id", ignore_index=True)
-
-
 def _finished(study: Study, rater_id: str) -> set[str]:
     hedging = study.rubrics["hedging"]
     found = study.store.finished_grades(rater_id, "hedging", [hedging.hash])
@@ -79,39 +52,38 @@ def _finished(study: Study, rater_id: str) -> set[str]:
     [1, pytest.param(3, marks=pytest.mark.thorough), pytest.param(20, marks=pytest.mark.load)],
 )
 def test_nothing_is_lost_and_nothing_asked_twice_but_what_was_under_way(
-    server: ProtocolServer, marked_study: MarkedStudy, kills: int
+    bench: Bench, kills: int
 ) -> None:
     pairs = 20 * kills
-    server.script = _slow
-    quiet = marked_study(pairs=pairs, name="quiet")
-    grade(quiet, [server.openai], wait_scale=0.001)
-    killed = marked_study(pairs=pairs, name="killed")
+    bench.script = _slow
+    quiet = bench.study(pairs=pairs, name="quiet")
+    grade(quiet, [bench.openai])
+    killed = bench.study(pairs=pairs, name="killed")
     kept: set[str] = set()
     for _ in range(kills):
         calls = random.randint(2, 30)
         print("killed after", calls, "requests")
-        before = len(server.calls)
-        _grade_and_kill(killed, server, calls)
+        before = len(bench.calls)
+        ended = not killed_after(calls, bench, PROGRAM, killed.folder, bench.openai, "live")
+        assert not ended, "the run ended before it could be killed"
         time.sleep(0.05)  # let the server log what was already on its way
-        asked = Counter(call.unit for call in server.calls[before:])
+        asked = Counter(call.unit for call in bench.calls[before:])
         assert not kept & set(asked), "a finished grade was asked again"
-        now = _finished(killed, server.openai)
+        now = _finished(killed, bench.openai)
         assert kept <= now, "a kept grade was lost"
         assert len(set(asked) - now) <= CONCURRENCY, "an answered grade was not kept"
         kept = now
     assert 0 < len(kept) < 2 * pairs
-    before = len(server.calls)
-    summary = grade(killed, [server.openai], wait_scale=0.001)
+    before = len(bench.calls)
+    summary = grade(killed, [bench.openai])
     assert summary.graders[0].already == len(kept)
-    assert {call.unit for call in server.calls[before:]} == set(_table(quiet)["unit_id"]) - kept
-    pd.testing.assert_frame_equal(_table(killed), _table(quiet))
+    assert {call.unit for call in bench.calls[before:]} == set(decided(quiet)["unit_id"]) - kept
+    pd.testing.assert_frame_equal(decided(killed), decided(quiet))
 
 
 def _batch_and_kill(study: Study, grader: str, seconds: float) -> bool:
     """Grade by batches in a process of its own; kill -9 it after so long. False: it was done."""
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-c", PROGRAM, str(study.folder), grader, "batch"], cwd=ROOT
-    )
+    process = started(PROGRAM, study.folder, grader, "batch")
     try:
         process.wait(seconds)
     except subprocess.TimeoutExpired:
@@ -125,17 +97,13 @@ def _batch_and_kill(study: Study, grader: str, seconds: float) -> bool:
     "kills",
     [1, pytest.param(3, marks=pytest.mark.thorough), pytest.param(20, marks=pytest.mark.load)],
 )
-@pytest.mark.parametrize("provider", ["anthropic", "openai"])
-def test_a_killed_batch_is_found_again(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy, provider: str, kills: int
-) -> None:
-    grader = claude if provider == "anthropic" else server.openai
-    quiet = marked_study(pairs=20, name="quiet")
-    grade(quiet, [grader], wait_scale=0.001)
-    server.calls.clear()
-    server.batches.looks = 12
-    server.batches.delay = 0.05
-    killed = marked_study(pairs=20, name="killed")
+def test_a_killed_batch_is_found_again(bench: Bench, grader: str, kills: int) -> None:
+    quiet = bench.study(pairs=20, name="quiet")
+    grade(quiet, [grader])
+    bench.calls.clear()
+    bench.batches.looks = 12
+    bench.batches.delay = 0.05
+    killed = bench.study(pairs=20, name="killed")
     began = time.monotonic()
     _batch_and_kill(killed, grader, 0.0)
     started = 0
@@ -145,11 +113,11 @@ def test_a_killed_batch_is_found_again(
         print("killed after", seconds)
         started += _batch_and_kill(killed, grader, seconds)
     print(started, "of", kills, "killed in", time.monotonic() - began)
-    server.batches.looks = 1
-    summary = grade(killed, [grader], batch=True, wait_scale=0.001)
+    bench.batches.looks = 1
+    summary = grade(killed, [grader], batch=True)
     assert summary.stopped == ()
-    pd.testing.assert_frame_equal(_table(killed), _table(quiet))
-    asked = Counter(call.unit for call in server.batches.calls)
+    pd.testing.assert_frame_equal(decided(killed), decided(quiet))
+    asked = Counter(call.unit for call in bench.batches.calls)
     assert set(asked.values()) == {1}, "a batch was sent twice"
-    live = Counter(call.unit for call in server.calls)
+    live = Counter(call.unit for call in bench.calls)
     assert sum(live.values()) <= kills + 2  # the one asked alone before the batch, each time

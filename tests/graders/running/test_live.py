@@ -21,6 +21,7 @@ from harness.ports import free_port
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, answer, completion, error, message
 from harness.studies import MarkedStudy
+from tests.graders.bench import Bench
 from tests.graders.grading import grade
 
 
@@ -72,9 +73,6 @@ def test_the_limit_never_falls_below_one_and_other_faults_leave_it() -> None:
     assert anyio.run(main) == 1
 
 
-FAST = {"wait_scale": 0.0005}
-
-
 def listening(monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], Any]:
     """What whoever watches is told, with little patience."""
     monkeypatch.setattr(run_module, "PATIENCE", 0.05)
@@ -82,47 +80,38 @@ def listening(monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], Any]:
     return said, lambda done, total, label: said.append(label)
 
 
-def test_a_wait_for_a_busy_server_is_said(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wait_for_a_busy_server_is_said(bench: Bench, monkeypatch) -> None:
     words = "Slow down, please. \x1b[31m[red]" + "x" * 500
     busy = error(429, words, {"retry-after": "0.4"})
-    server.script = lambda call: busy if call.nth == 1 else answer(call)
+    bench.script = lambda call: busy if call.nth == 1 else answer(call)
     said, progress = listening(monkeypatch)
-    assert grade(marked_study(pairs=1), [claude], progress=progress).scored == 2
+    assert grade(bench.study(pairs=1), [bench.claude], progress=progress, wait_scale=1).scored == 2
     waits = [label for label in said if "waits" in label]
     assert waits
     for label in waits:
-        assert label.startswith(f"{claude} waits: 429 (Slow down, please. [31m[red]xxx")
+        assert label.startswith(f"{bench.claude} waits: 429 (Slow down, please. [31m[red]xxx")
         assert label.endswith(("attempt 2 of 8, next try in 1 s", "attempt 2 of 8 is under way"))
         assert len(label) < 250
         assert label.isprintable()
-    assert claude in said[said.index(waits[-1]) :]  # progress takes its place
+    assert bench.claude in said[said.index(waits[-1]) :]  # progress takes its place
 
 
-def test_a_slow_reply_is_said(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    server.script = lambda call: Reply(200, answer(call).body, delay=0.3)
+def test_a_slow_reply_is_said(bench: Bench, monkeypatch) -> None:
+    bench.script = lambda call: Reply(200, answer(call).body, delay=0.3)
     said, progress = listening(monkeypatch)
-    grade(marked_study(pairs=1), [claude], progress=progress)
+    grade(bench.study(pairs=1), [bench.claude], progress=progress)
     assert any("waiting for a reply" in label for label in said)
 
 
-@pytest.mark.parametrize("openai", [False, True])
-def test_a_server_that_hangs_is_given_up_after_two_tries(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy, openai: bool
-) -> None:
-    server.script = lambda call: Reply(200, answer(call).body, delay=20.0)
+def test_a_server_that_hangs_is_given_up_after_two_tries(bench: Bench, grader: str) -> None:
+    bench.script = lambda call: Reply(200, answer(call).body, delay=20.0)
     began = time.monotonic()
-    summary = grade(
-        marked_study(pairs=5), [server.openai if openai else claude], timeout=0.2, **FAST
-    )
-    assert len(server.calls) == HANGS == 2
+    summary = grade(bench.study(pairs=5), [grader], timeout=0.2)
+    assert len(bench.calls) == HANGS == 2
     assert time.monotonic() - began < 10
     assert "no answer within 0.2 s" in summary.stopped[0]
     with pytest.raises(InputError, match="timeout"):
-        grade(marked_study(pairs=1, name="other"), [claude], timeout=0)
+        grade(bench.study(pairs=1, name="other"), [bench.claude], timeout=0)
 
 
 def refusal(status: int, message: str, **more: Any) -> Reply:
@@ -132,29 +121,23 @@ def refusal(status: int, message: str, **more: Any) -> Reply:
 FILTERS = {
     "openai": completion("", finish_reason="content_filter"),
     "gemini": completion("", finish_reason="SAFETY"),
-    "azure": refusal(
-        400,
-        "The response was filtered due to the prompt",
-        code="content_filter",
-        innererror={"code": "ResponsibleAIPolicyViolation"},
-    ),
+    "azure": refusal(400, "The response was filtered due to the prompt", code="content_filter",
+        innererror={"code": "ResponsibleAIPolicyViolation"}),
     "litellm": refusal(400, "litellm.ContentPolicyViolationError: the prompt was refused"),
     "openrouter": refusal(403, "Your input was flagged by the moderation of the provider"),
     "alibaba": refusal(400, "Input data may contain", code="data_inspection_failed"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("provider", FILTERS)
-def test_a_content_filter_is_an_outcome(
-    server: ProtocolServer, marked_study: MarkedStudy, provider: str
-) -> None:
+def test_a_content_filter_is_an_outcome(bench: Bench, provider: str) -> None:
     filtered = FILTERS[provider]
-    server.script = lambda call: filtered if call.unit == "p0001|m|a" else answer(call)
-    study = marked_study(pairs=3)
-    summary = grade(study, [server.openai], **FAST)
+    bench.script = lambda call: filtered if call.unit == "p0001|m|a" else answer(call)
+    study = bench.study(pairs=3)
+    summary = grade(study, [bench.openai])
     assert summary.graders[0].unscored == {"content_filter": 1}
     assert (summary.scored, summary.stopped) == (5, ())
-    assert grade(study, [server.openai]).graders[0].planned == 0
+    assert grade(study, [bench.openai]).graders[0].planned == 0
 
 
 @pytest.mark.parametrize(
@@ -165,38 +148,32 @@ def test_a_content_filter_is_an_outcome(
         (message("", stop_reason="guardrail_intervened"), True),
     ],
 )
-def test_claudes_filters_are_outcomes_too(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy, filtered: Reply, batch: bool
-) -> None:
-    server.script = lambda call: filtered if call.unit == "p0001|m|a" else answer(call)
-    study = marked_study(pairs=2, rubrics=("hedging",))
-    summary = grade(study, [claude], batch=batch, **FAST)
+def test_claudes_filters_are_outcomes_too(bench: Bench, filtered: Reply, batch: bool) -> None:
+    bench.script = lambda call: filtered if call.unit == "p0001|m|a" else answer(call)
+    study = bench.study(pairs=2, rubrics=("hedging",))
+    summary = grade(study, [bench.claude], batch=batch)
     assert summary.graders[0].unscored == {"content_filter": 1}
     assert summary.scored == 3
 
 
-@pytest.mark.parametrize("openai", [False, True])
 def test_a_refused_probe_sends_no_batch_and_is_asked_again_after_the_mend(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy, openai: bool
+    bench: Bench, grader: str
 ) -> None:
-    grader = server.openai if openai else claude
-    server.script = lambda call: error(400, "this model takes no such schema")
-    study = marked_study(pairs=3)
-    summary = grade(study, [grader], batch=True, **FAST)
-    assert server.batches.made == []
+    bench.script = lambda call: error(400, "this model takes no such schema")
+    study = bench.study(pairs=3)
+    summary = grade(study, [grader], batch=True)
+    assert bench.batches.made == []
     assert "no such schema" in summary.stopped[0]
     assert set(summary.graders[0].unscored) == {"request_failed"}
-    server.script = answer
-    again = grade(study, [grader], batch=True, **FAST)
+    bench.script = answer
+    again = grade(study, [grader], batch=True)
     assert (again.graders[0].already, again.scored, again.stopped) == (0, 6, ())
 
 
-def test_a_filtered_probe_sends_the_batch(
-    server: ProtocolServer, marked_study: MarkedStudy
-) -> None:
+def test_a_filtered_probe_sends_the_batch(bench: Bench) -> None:
     filtered = [FILTERS["azure"]]
-    server.script = lambda call: filtered.pop() if filtered else answer(call)
-    summary = grade(marked_study(pairs=2), [server.openai], batch=True, **FAST)
+    bench.script = lambda call: filtered.pop() if filtered else answer(call)
+    summary = grade(bench.study(pairs=2), [bench.openai], batch=True)
     assert (summary.scored, summary.stopped) == (3, ())
     assert summary.graders[0].unscored == {"content_filter": 1}
 
@@ -207,7 +184,7 @@ WITHIN = 10.0
 def said_of(study: object, grader: str) -> tuple[str, float]:
     """Why it stopped, and after how many seconds, at the usual pace."""
     began = time.monotonic()
-    summary = grade(study, [grader])  # type: ignore[arg-type]
+    summary = grade(study, [grader], wait_scale=1)  # type: ignore[arg-type]
     (sentence,) = summary.stopped
     return sentence, time.monotonic() - began
 
@@ -244,11 +221,11 @@ NO_PATH = {
 
 
 @pytest.mark.parametrize("who", NO_PATH)
-def test_an_address_without_v1(server: ProtocolServer, marked_study: MarkedStudy, who: str) -> None:
-    server.script = lambda call: NO_PATH[who]
-    sentence, seconds = said_of(marked_study(pairs=3), f"openai:m@{server.root}")
+def test_an_address_without_v1(bench: Bench, who: str) -> None:
+    bench.script = lambda call: NO_PATH[who]
+    sentence, seconds = said_of(bench.study(pairs=3), f"openai:m@{bench.root}")
     assert "no API at that address; for most servers it ends in /v1: write @" in sentence
-    assert f"@{server.root}/v1" in sentence
+    assert f"@{bench.root}/v1" in sentence
     assert seconds < WITHIN
 
 
@@ -262,52 +239,48 @@ NO_MODEL = {
 
 
 @pytest.mark.parametrize("who", NO_MODEL)
-def test_a_wrong_model(server: ProtocolServer, marked_study: MarkedStudy, who: str) -> None:
-    server.script = lambda call: error(*NO_MODEL[who])
-    sentence, seconds = said_of(marked_study(pairs=3), f"openai:m@{server.root}/v1")
-    assert f"there is no model 'm' at {server.root}/v1; check the model's name" in sentence
-    assert len(server.calls) == 1
+def test_a_wrong_model(bench: Bench, who: str) -> None:
+    bench.script = lambda call: error(*NO_MODEL[who])
+    sentence, seconds = said_of(bench.study(pairs=3), f"openai:m@{bench.root}/v1")
+    assert f"there is no model 'm' at {bench.root}/v1; check the model's name" in sentence
+    assert len(bench.calls) == 1
     assert seconds < WITHIN
 
 
 @pytest.mark.parametrize(
     "refusal", [error(401, "no"), error(400, "API key not valid. Please pass a valid API key.")]
 )
-def test_a_wrong_key(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy, refusal: Reply
-) -> None:
-    server.script = lambda call: refusal
-    sentence, seconds = said_of(marked_study(pairs=3), claude)
+def test_a_wrong_key(bench: Bench, refusal: Reply) -> None:
+    bench.script = lambda call: refusal
+    sentence, seconds = said_of(bench.study(pairs=3), bench.claude)
     assert "the key in ANTHROPIC_API_KEY was refused; set a valid one and run again" in sentence
     assert seconds < WITHIN
 
 
 def test_a_request_that_is_too_large_is_not_repeated_and_slows_nobody_down(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, monkeypatch
 ) -> None:
     large = error(
         429, "Request too large for m on tokens per min (TPM): Limit 30000, Requested 31538."
     )
-    server.script = lambda call: large if call.unit == "p0003|m|a" else answer(call)
+    bench.script = lambda call: large if call.unit == "p0003|m|a" else answer(call)
     limits = []
     monkeypatch.setattr(
         live.Throttle, "_set", lambda self, limit: limits.append(limit - self.limit)
     )
-    summary = grade(marked_study(pairs=6), [claude], wait_scale=0.0005)
+    summary = grade(bench.study(pairs=6), [bench.claude])
     assert (summary.scored, summary.graders[0].unscored) == (11, {"request_rejected: 429": 1})
-    assert sum(call.unit == "p0003|m|a" for call in server.calls) == 1
+    assert sum(call.unit == "p0003|m|a" for call in bench.calls) == 1
     assert all(step > 0 for step in limits)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("times", [1, 2])
-def test_ctrl_c_waits_for_what_is_paid_once_and_ends_twice(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy, times: int
-) -> None:
+def test_ctrl_c_waits_for_what_is_paid_once_and_ends_twice(bench: Bench, times: int) -> None:
     begun = threading.Event()
 
     def slow(call: Call) -> Reply:
-        if len(server.calls) < 2:
+        if len(bench.calls) < 2:
             return answer(call)
         begun.set()
         return Reply(200, answer(call).body, delay=1.5)
@@ -318,21 +291,24 @@ def test_ctrl_c_waits_for_what_is_paid_once_and_ends_twice(
             time.sleep(0.3)
             os.kill(os.getpid(), signal.SIGINT)
 
-    server.script = slow
-    study = marked_study(pairs=20)
+    bench.script = slow
+    study = bench.study(pairs=20)
     said: list[str] = []
     thread = threading.Thread(target=interrupt)
     thread.start()
     with pytest.raises(KeyboardInterrupt):
         grade(
-            study, [claude], concurrency=4, progress=lambda done, total, label: said.append(label)
+            study,
+            [bench.claude],
+            concurrency=4,
+            progress=lambda done, total, label: said.append(label),
         )
     thread.join()
     kept = len(study.ratings())
     assert any("press Ctrl-C again to end at once" in label for label in said)
     if times == 1:
-        assert kept == len(server.calls)  # every reply that was asked for, and not one more
+        assert kept == len(bench.calls)  # every reply that was asked for, and not one more
     else:
-        assert kept < len(server.calls)
-    server.script = answer
-    assert grade(study, [claude]).graders[0].already == kept
+        assert kept < len(bench.calls)
+    bench.script = answer
+    assert grade(study, [bench.claude]).graders[0].already == kept

@@ -12,9 +12,10 @@ from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.graders.running.runner import only_runner
 from evenhand.study.store.schema import response_attempts
-from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, completion, error, message
 from harness.studies import MarkedStudy
+from tests.commands import Run
+from tests.graders.bench import Bench
 from tests.graders.grading import respond
 
 
@@ -23,49 +24,41 @@ def said(call: Call) -> Reply:
     return message(text) if call.path.endswith("/messages") else completion(text)
 
 
-@pytest.mark.parametrize("provider", ["anthropic", "openai"])
-def test_every_prompt_is_answered_once(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy, provider: str
-) -> None:
-    server.script = said
-    study = marked_study(pairs=4)
-    subject = claude if provider == "anthropic" else server.openai
-    summary = respond(study, subject, wait_scale=0.001)
+def test_every_prompt_is_answered_once(bench: Bench, grader: str) -> None:
+    bench.script = said
+    study = bench.study(pairs=4)
+    summary = respond(study, grader)
     assert (summary.run.scored, summary.added) == (8, 8)
     table = study.store.responses()
-    own = table[table["subject"] == subject].set_index(["pair_id", "side"])["response"]
+    own = table[table["subject"] == grader].set_index(["pair_id", "side"])["response"]
     assert own["p0002", "a"] == "On Argue for 2."
     assert own["p0002", "b"] == "On Argue against 2."
-    assert [turn["role"] for turn in server.calls[0].body["messages"]] == ["user"]
-    assert "system" not in server.calls[0].body
-    assert respond(study, subject).run.planned == 0
-    assert len(server.calls) == 8
+    assert [turn["role"] for turn in bench.calls[0].body["messages"]] == ["user"]
+    assert "system" not in bench.calls[0].body
+    assert respond(study, grader).run.planned == 0
+    assert len(bench.calls) == 8
 
 
-def test_only_whole_pairs_enter_the_study(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy
-) -> None:
+def test_only_whole_pairs_enter_the_study(bench: Bench) -> None:
     broken = {"Argue for 1."}
-    server.script = lambda call: error(500) if call.user in broken else said(call)
-    study = marked_study(pairs=2)
-    first = respond(study, claude, wait_scale=0.0005)
+    bench.script = lambda call: error(500) if call.user in broken else said(call)
+    study = bench.study(pairs=2)
+    first = respond(study, bench.claude)
     assert (first.run.unscored, first.added) == ({"request_failed": 1}, 2)
     assert "p0001|anthropic:claude-test" not in study.units()["unit_id"].tolist()
     broken.clear()
-    assert respond(study, claude).added == 2
-    assert len(server.calls) == 3 + 8 + 1
+    assert respond(study, bench.claude).added == 2
+    assert len(bench.calls) == 3 + 8 + 1
 
 
-def test_a_refusal_is_a_response(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy
-) -> None:
-    server.script = lambda call: message("I would rather not.", stop_reason="refusal")
-    study = marked_study(pairs=1)
-    assert respond(study, claude).added == 2
+def test_a_refusal_is_a_response(bench: Bench) -> None:
+    bench.script = lambda call: message("I would rather not.", stop_reason="refusal")
+    study = bench.study(pairs=1)
+    assert respond(study, bench.claude).added == 2
     assert study.store.responses()["response"].tolist()[:2] == ["I would rather not."] * 2
 
 
-def test_a_second_runner_is_kept_off(tmp_path: Path, marked_study: MarkedStudy) -> None:
+def test_a_second_runner_is_kept_off(marked_study: MarkedStudy) -> None:
     study = marked_study(pairs=1)
     with (
         only_runner(study),
@@ -81,19 +74,21 @@ SYSTEM = "Be brief.\n{not: a field}\n"
 
 
 def test_the_same_model_asked_in_another_way_is_another_subject(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy, tmp_path: Path
+    bench: Bench, tmp_path: Path
 ) -> None:
-    server.script = said
-    study = marked_study(pairs=1)
+    bench.script = said
+    study = bench.study(pairs=1)
     file = tmp_path / "system.txt"
     file.write_text(SYSTEM, "utf-8")
-    asked = ["respond", str(study.folder), "--subject", claude, "--system", str(file)]
+    asked = ["respond", str(study.folder), "--subject", bench.claude, "--system", str(file)]
     asked += ["--thinking", "2000", "--effort", "high"]
     assert main(asked) == 0
-    assert respond(study, claude).added == 2
-    name = f"{claude}#system-{hashlib.sha256(SYSTEM.encode()).hexdigest()[:8]}"
-    assert study.store.subjects() == sorted(["m", claude, f"{name}#thinking-2000#effort-high"])
-    first, *_, last = server.calls
+    assert respond(study, bench.claude).added == 2
+    name = f"{bench.claude}#system-{hashlib.sha256(SYSTEM.encode()).hexdigest()[:8]}"
+    assert study.store.subjects() == sorted(
+        ["m", bench.claude, f"{name}#thinking-2000#effort-high"]
+    )
+    first, *_, last = bench.calls
     assert first.body["system"][0]["text"] == SYSTEM
     assert first.body["thinking"] == {"type": "enabled", "budget_tokens": 2000}
     assert first.body["max_tokens"] > 2000
@@ -108,27 +103,22 @@ def test_the_same_model_asked_in_another_way_is_another_subject(
 @pytest.mark.parametrize(
     ("thinking", "sent"), [("off", {"type": "disabled"}), ("adaptive", {"type": "adaptive"})]
 )
-def test_claude_thinks_as_it_is_told(
-    server: ProtocolServer,
-    claude: str,
-    marked_study: MarkedStudy,
-    thinking: str,
-    sent: dict[str, str],
-) -> None:
-    server.script = said
-    study = marked_study(pairs=1)
-    assert respond(study, claude, thinking=thinking).run.rater_id == f"{claude}#thinking-{thinking}"
-    assert server.calls[0].body["thinking"] == sent
+def test_claude_thinks_as_it_is_told(bench: Bench, thinking: str, sent: dict[str, str]) -> None:
+    bench.script = said
+    study = bench.study(pairs=1)
+    assert (
+        respond(study, bench.claude, thinking=thinking).run.rater_id
+        == f"{bench.claude}#thinking-{thinking}"
+    )
+    assert bench.calls[0].body["thinking"] == sent
 
 
-def test_effort_and_a_system_prompt_reach_other_models(
-    server: ProtocolServer, marked_study: MarkedStudy
-) -> None:
-    server.script = said
-    run = respond(marked_study(pairs=1), server.openai, system=SYSTEM, effort="low").run
+def test_effort_and_a_system_prompt_reach_other_models(bench: Bench) -> None:
+    bench.script = said
+    run = respond(bench.study(pairs=1), bench.openai, system=SYSTEM, effort="low").run
     assert run.rater_id.endswith("#effort-low")
-    assert server.calls[0].body["reasoning_effort"] == "low"
-    assert server.calls[0].body["messages"][0] == {"role": "system", "content": SYSTEM}
+    assert bench.calls[0].body["reasoning_effort"] == "low"
+    assert bench.calls[0].body["messages"][0] == {"role": "system", "content": SYSTEM}
 
 
 @pytest.mark.parametrize(
@@ -149,11 +139,10 @@ def test_what_cannot_be_asked_so_is_refused(
 
 
 def test_an_empty_system_prompt_is_refused(
-    marked_study: MarkedStudy, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    marked_study: MarkedStudy, tmp_path: Path, run: Run
 ) -> None:
     (tmp_path / "s.txt").write_text(" \n")
     folder = str(marked_study(pairs=1).folder)
     for file, sentence in (("s.txt", "is empty"), ("none.txt", "there is no file")):
         asked = ["respond", folder, "--subject", "anthropic:m", "--system", str(tmp_path / file)]
-        assert main(asked) == 2
-        assert sentence in capsys.readouterr().err
+        assert sentence in run.refused(*asked)

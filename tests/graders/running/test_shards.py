@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import chain
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -22,12 +18,12 @@ from evenhand.study import Study, open_study
 from evenhand.study.keeping.moving import move_store
 from evenhand.study.store.store import grade_totals
 from harness.postgresql import own_postgresql
-from harness.protocol_server import ProtocolServer
 from harness.replies import answer
 from harness.studies import MarkedStudy
-from tests.graders.grading import grade
+from tests.graders.bench import Bench
+from tests.graders.grading import decided, grade
+from tests.graders.killing import killed_after, started
 
-ROOT = Path(__file__).parents[3]
 CONCURRENCY = 4
 PROGRAM = f"""
 import sys
@@ -63,11 +59,6 @@ def shared(
         yield make
 
 
-def begin(study: Study, grader: str, shard: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-P", "-c", PROGRAM, str(study.folder), grader, shard]
-    return subprocess.Popen(command, cwd=ROOT)
-
-
 def test_every_unit_is_in_one_part_whatever_else_there_is() -> None:
     units = [f"p{n:04d}|s|a" for n in range(400)]
     for of in (1, 2, 7):
@@ -83,16 +74,16 @@ def test_what_is_no_part_is_refused(text: str) -> None:
         Shard.parse(text)
 
 
-def test_a_study_in_a_file_has_no_shards(server: ProtocolServer, marked_study: MarkedStudy) -> None:
+def test_a_study_in_a_file_has_no_shards(bench: Bench) -> None:
     with pytest.raises(InputError, match="store copy"):
-        grade(marked_study(), [server.openai], shard=Shard(1, 2))
-    assert not server.calls
+        grade(bench.study(), [bench.openai], shard=Shard(1, 2))
+    assert not bench.calls
 
 
 @pytest.mark.slow
-def test_batches_have_no_shards(server: ProtocolServer, shared: Callable[..., Study]) -> None:
+def test_batches_have_no_shards(bench: Bench, shared: Callable[..., Study]) -> None:
     with pytest.raises(InputError, match="--shard or --batch"):
-        grade(shared(), [server.openai], shard=Shard(1, 2), batch=True)
+        grade(shared(), [bench.openai], shard=Shard(1, 2), batch=True)
 
 
 @pytest.mark.slow
@@ -123,36 +114,34 @@ def test_parts_are_held_one_by_one_and_never_of_two_ways_of_parting(
 
 @pytest.mark.slow
 def test_a_part_that_nobody_collects_is_taken_over_within_the_budget(
-    server: ProtocolServer, shared: Callable[..., Study]
+    bench: Bench, shared: Callable[..., Study]
 ) -> None:
     study = shared(pairs=8)
     told: list[tuple[int, int]] = []
     with open_study(study.folder) as elsewhere, only_runner(elsewhere, Shard(2, 3)):
         summary = grade(
             study,
-            [server.openai],
+            [bench.openai],
             shard=Shard(1, 3),
             progress=lambda done, total, _: told.append((done, total)),
         )
     units = set(study.rubric_units(study.rubrics["hedging"]))
     mine = {unit for unit in units if not Shard(2, 3).holds(unit)}
-    assert {call.unit for call in server.calls} == mine
+    assert {call.unit for call in bench.calls} == mine
     assert summary.scored == summary.graders[0].planned == len(mine)
     assert told[-1] == (len(mine), len(mine))
-    rest = grade(study, [server.openai], shard=Shard(2, 3))
+    rest = grade(study, [bench.openai], shard=Shard(2, 3))
     assert rest.scored == len(units - mine)
-    assert Counter(call.unit for call in server.calls) == Counter(units)
+    assert Counter(call.unit for call in bench.calls) == Counter(units)
 
 
 @pytest.mark.slow
-def test_each_shard_has_its_share_of_the_budget(
-    server: ProtocolServer, shared: Callable[..., Study]
-) -> None:
+def test_each_shard_has_its_share_of_the_budget(bench: Bench, shared: Callable[..., Study]) -> None:
     folder = shared(pairs=20).folder
     with (folder / "study.toml").open("a") as file:
-        file.write(f'\n[prices."{server.openai}"]\ninput = 100.0\noutput = 100.0\n')
+        file.write(f'\n[prices."{bench.openai}"]\ninput = 100.0\noutput = 100.0\n')
     with open_study(folder) as study:
-        summary = grade(study, [server.openai], shard=Shard(1, 4), budget=4.0, concurrency=1)
+        summary = grade(study, [bench.openai], shard=Shard(1, 4), budget=4.0, concurrency=1)
         spent = grade_totals(study.store)["cost_usd"].sum()
     assert summary.over_budget
     assert 0.2 < spent <= 1.0, "what the four may spend together is 4"
@@ -161,35 +150,21 @@ def test_each_shard_has_its_share_of_the_budget(
 @pytest.mark.thorough
 @pytest.mark.parametrize("kills", [2, pytest.param(12, marks=pytest.mark.load)])
 def test_a_killed_shard_is_taken_over_and_nothing_is_lost_or_asked_twice(
-    server: ProtocolServer, shared: Callable[..., Study], marked_study: MarkedStudy, kills: int
+    bench: Bench, shared: Callable[..., Study], kills: int
 ) -> None:
     pairs = 30 * kills
-    server.script = lambda call: replace(answer(call), delay=0.03)
+    bench.script = lambda call: replace(answer(call), delay=0.03)
     study = shared(pairs)
     for _ in range(kills):
-        killed = begin(study, server.openai, "1/2")
-        try:
-            wanted, end = len(server.calls) + 12, time.monotonic() + 60
-            while len(server.calls) < wanted:
-                assert killed.poll() is None, "the shard ended before it could be killed"
-                assert time.monotonic() < end, "the shard did not get going"
-                time.sleep(0.002)
-        finally:
-            killed.kill()
-            killed.wait()
-    goes_on = begin(study, server.openai, "2/2")
+        ended = not killed_after(12, bench, PROGRAM, study.folder, bench.openai, "1/2")
+        assert not ended, "the shard ended before it could be killed"
+    goes_on = started(PROGRAM, study.folder, bench.openai, "2/2")
     assert goes_on.wait(120) == 0
-    asked = Counter(call.unit for call in server.calls)
+    asked = Counter(call.unit for call in bench.calls)
     units = set(study.rubric_units(study.rubrics["hedging"]))
     assert set(asked) == units
     assert asked.total() <= len(units) + kills * CONCURRENCY, "a finished grade was asked again"
-    quiet = marked_study(pairs=pairs, name="quiet")
-    server.script = answer
-    grade(quiet, [server.openai])
+    quiet = bench.study(pairs=pairs, name="quiet")
+    bench.script = answer
+    grade(quiet, [bench.openai])
     pd.testing.assert_frame_equal(decided(study), decided(quiet))
-
-
-def decided(study: Study) -> pd.DataFrame:
-    """What a run decides, without when and how long."""
-    table = study.ratings().drop(columns=["seconds", "created_at"])
-    return table.sort_values("unit_id", ignore_index=True)

@@ -28,10 +28,10 @@ from evenhand.graders.spec import parse_spec
 from evenhand.study.settings.study_toml import ModelPrices
 from evenhand.study.store.schema import grades
 from evenhand.study.store.store import grade_totals
-from harness.protocol_server import ProtocolServer
 from harness.replies import Call, answer, message
 from harness.replies import Reply as Answer
 from harness.studies import MarkedStudy
+from tests.graders.bench import Bench
 from tests.graders.grading import grade
 
 PRICED = "anthropic:claude-opus-5"  # $5 and $25 a million tokens, $6.25 and $10 written to a cache
@@ -196,22 +196,18 @@ def test_no_reply_of_any_length_exceeds_a_budget(
 
 
 @pytest.mark.slow
-def test_a_small_budget_buys_what_replies_really_cost(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy
-) -> None:
-    study = marked_study(pairs=40)
+def test_a_small_budget_buys_what_replies_really_cost(bench: Bench) -> None:
+    study = bench.study(pairs=40)
     summary = grade(study, [PRICED], budget=0.4, concurrency=8)
     spent = grade_totals(study.store)["cost_usd"].sum()
     assert summary.scored > 0.75 * 0.4 / 0.0048
     assert spent <= 0.4
-    limits = {call.body["max_tokens"] for call in server.calls}
+    limits = {call.body["max_tokens"] for call in bench.calls}
     assert max(limits) < 16_000
     assert min(limits) >= 1_024
 
 
-def test_what_a_budget_cut_short_is_asked_again(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy
-) -> None:
+def test_what_a_budget_cut_short_is_asked_again(bench: Bench) -> None:
     def script(call: Call) -> Answer:
         if call.body["max_tokens"] == 16_000:
             return answer(call)
@@ -219,56 +215,52 @@ def test_what_a_budget_cut_short_is_asked_again(
         usage = {"input_tokens": 900, "output_tokens": call.body["max_tokens"]}
         return replace(cut, body=cut.body | {"usage": usage})
 
-    server.script = script
-    study = marked_study(pairs=1)
+    bench.script = script
+    study = bench.study(pairs=1)
     summary = grade(study, [PRICED], budget=0.4, concurrency=1)
     assert set(summary.graders[0].unscored) == {"truncated_by_budget"}
     assert grade(study, [PRICED], budget=5).scored == 2
 
 
 @pytest.mark.slow
-def test_settings_are_sent_and_belong_to_the_graders_identity(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy
-) -> None:
-    study = marked_study(pairs=1)
+def test_settings_are_sent_and_belong_to_the_graders_identity(bench: Bench) -> None:
+    study = bench.study(pairs=1)
     own = {"max_tokens": 500, "effort": "low", "service_tier": "flex"}
     raters = []
     for options in ({}, *({name: value} for name, value in own.items()), own):
-        summary = grade(study, [claude, server.openai], **options)  # type: ignore[arg-type]
+        summary = grade(study, [bench.claude, bench.openai], **options)  # type: ignore[arg-type]
         raters += [part.rater_id for part in summary.graders]
     assert len(set(raters)) == 10
-    bodies = [call.body for call in server.calls[-4:]]
+    bodies = [call.body for call in bench.calls[-4:]]
     for body in bodies:
         assert body["service_tier"] == "flex"
         assert body["max_tokens"] == 500
     efforts = {body.get("reasoning_effort") or body["output_config"]["effort"] for body in bodies}
     assert efforts == {"low"}
     with pytest.raises(InputError, match="effort is 'very high!'; it must be one word"):
-        grade(study, [claude], effort="very high!")
+        grade(study, [bench.claude], effort="very high!")
 
 
-def test_temperature_and_seed_are_sent_and_stand_in_the_provenance(
-    server: ProtocolServer, claude: str, marked_study: MarkedStudy
-) -> None:
-    study = marked_study(pairs=1)
-    summary = grade(study, [server.openai], method="label", temperature=0, seed=7)
-    assert summary.graders[0].rater_id not in ("", server.openai)
-    assert [(call.body["temperature"], call.body["seed"]) for call in server.calls] == [(0, 7)] * 2
+def test_temperature_and_seed_are_sent_and_stand_in_the_provenance(bench: Bench) -> None:
+    study = bench.study(pairs=1)
+    summary = grade(study, [bench.openai], method="label", temperature=0, seed=7)
+    assert summary.graders[0].rater_id not in ("", bench.openai)
+    assert [(call.body["temperature"], call.body["seed"]) for call in bench.calls] == [(0, 7)] * 2
     with study.store.read() as connection:
         kept = connection.execute(sa.select(grades.c.provenance)).scalars().all()
     assert {(each["settings"]["temperature"], each["settings"]["seed"]) for each in kept} == {
         (0, 7)
     }
-    grade(study, [claude], temperature=0.5)
-    assert server.calls[-1].body["temperature"] == 0.5
+    grade(study, [bench.claude], temperature=0.5)
+    assert bench.calls[-1].body["temperature"] == 0.5
     for options, said in (
         ({"seed": 7}, "anthropic takes no seed"),
         ({"temperature": 3}, "temperature is 3; it must be from 0 to 2"),
     ):
         with pytest.raises(InputError, match=said):
-            grade(study, [claude], **options)
+            grade(study, [bench.claude], **options)
     with pytest.raises(InputError, match="with a seed all draws would be one"):
-        grade(study, [server.openai], seed=1, draws=3)
+        grade(study, [bench.openai], seed=1, draws=3)
 
 
 def test_the_rater_id_without_settings_is_as_before() -> None:
@@ -277,23 +269,18 @@ def test_the_rater_id_without_settings_is_as_before() -> None:
     assert rater_id(spec, GraderSettings("label", max_tokens=9)) != "anthropic:m"
 
 
-def test_what_a_gateway_says_it_charged_is_the_cost(
-    server: ProtocolServer, marked_study: MarkedStudy
-) -> None:
-    def script(call: Call) -> Answer:
-        return replace(answer(call), headers={"x-litellm-response-cost": "0.0125"})
-
-    server.script = script
-    study = marked_study(pairs=2)
-    grade(study, [server.openai])
+def test_what_a_gateway_says_it_charged_is_the_cost(bench: Bench) -> None:
+    bench.script = lambda call: replace(answer(call), headers={"x-litellm-response-cost": "0.0125"})
+    study = bench.study(pairs=2)
+    grade(study, [bench.openai])
     assert grade_totals(study.store)["cost_usd"].sum() == pytest.approx(4 * 0.0125)
 
 
-def test_a_study_can_name_prices(server: ProtocolServer, marked_study: MarkedStudy) -> None:
-    study = marked_study(pairs=2)
+def test_a_study_can_name_prices(bench: Bench) -> None:
+    study = bench.study(pairs=2)
     prices = {"test-model": ModelPrices(input=2, output=10)}
     study.config = study.config.model_copy(update={"prices": prices})
-    grade(study, [server.openai], budget=5)
+    grade(study, [bench.openai], budget=5)
     assert grade_totals(study.store)["cost_usd"].sum() == pytest.approx(4 * (900 * 2 + 10) / 1e6)
 
 
@@ -302,13 +289,8 @@ def test_a_study_can_name_prices_for_what_is_cached() -> None:
     assert float(prices.cost(10**6, 400_000, 100_000, 0)) == pytest.approx(1.0 + 0.2 + 0.3)
 
 
-def test_a_forecast_follows_what_was_paid(
-    server: ProtocolServer,
-    claude: str,
-    marked_study: MarkedStudy,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    study = marked_study(pairs=5)
+def test_a_forecast_follows_what_was_paid(bench: Bench) -> None:
+    study = bench.study(pairs=5)
     grade(study, [PRICED])
     (more,) = forecast(
         study, [PRICED], GradingOptions(orders=("ab",), rubrics=["hedging"], scope="all")

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from importlib.resources import as_file, files
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from evenhand.demo import DEMOS
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, validate_ratings
+from harness.demo.__main__ import written_tables
 from harness.demo.raters import ANNOTATORS, GRADERS, SimulatedRater, simulate_ratings
 from harness.demo.responses import DemoResponses, demo_responses
 from tests.harness.demo.expected import expected_agreement, truth_distribution
@@ -204,3 +207,16 @@ def test_unknown_rubrics_and_labels_are_refused(
     wrong = demo.truth.assign(label="9")
     with pytest.raises(InputError, match="'9' is not a category of refusal"):
         simulate_ratings(RATERS, wrong, [rubrics["refusal"]], seed=7)
+
+
+# What evenhand ships for its demos is what the program writes from its seeds
+
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("study", DEMOS)
+def test_the_shipped_tables_are_those_that_the_program_writes(study: str) -> None:
+    for what, made in written_tables(study).items():
+        with as_file(files("evenhand.data") / f"demo_{study}_{what}.parquet") as path:
+            pd.testing.assert_frame_equal(pd.read_parquet(path), made, check_dtype=False)

@@ -18,6 +18,7 @@ from evenhand.reporting.gate.checks import gate as usual_gate
 from evenhand.reporting.gate.checks import junit_xml, summary_markdown
 from evenhand.reporting.gate.requirement import parse_rule
 from evenhand.reporting.ratings_file.declared import ScaleOptions
+from tests.commands import Run
 
 pytestmark = pytest.mark.slow
 
@@ -53,7 +54,7 @@ gate = partial(usual_gate, resamples=50)
 )
 @pytest.mark.parametrize(("grader", "code"), [("good", 0), ("bad", 1)])
 def test_without_a_rule_the_verdict_decides(
-    ratings: Path, capsys: pytest.CaptureFixture[str], rule: list[str], grader: str, code: int
+    ratings: Path, capsys, rule: list[str], grader: str, code: int
 ) -> None:
     assert main(["gate", str(ratings), "--grader", grader, *OPTIONS, *rule]) == code
     assert ("can replace a human rater" in capsys.readouterr().out) == (code == 0)
@@ -75,9 +76,7 @@ def test_the_margin_of_the_verdict_may_be_set(ratings: Path) -> None:
     assert main(["gate", str(ratings), "--grader", "good", *OPTIONS, "--margin", "0.2"]) == 0
 
 
-def test_a_rule_that_is_weaker_than_the_verdict_says_so(
-    ratings: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_rule_that_is_weaker_than_the_verdict_says_so(ratings: Path, run: Run) -> None:
     found = gate(ratings, "bad", require="coverage >= 0.98", options=ORDINAL)
     assert found.outcome == "met"
     assert "weaker than the verdict" in found.weaker
@@ -88,10 +87,8 @@ def test_a_rule_that_is_weaker_than_the_verdict_says_so(
     (said,) = suites.findall("testsuite/system-out")
     assert "weaker than the verdict" in (said.text or "")
     asked = ["gate", str(ratings), "--grader", "bad", *OPTIONS, "--require", "coverage >= 0.98"]
-    assert main(asked) == 0
-    assert "This rule is weaker than the verdict" in capsys.readouterr().out
-    assert main([*asked, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["weaker_than_verdict"] is True
+    assert "This rule is weaker than the verdict" in run.ok(*asked)
+    assert json.loads(run.ok(*asked, "--json"))["weaker_than_verdict"] is True
 
 
 def test_a_rule_that_is_not_weaker_says_nothing(ratings: Path) -> None:
