@@ -44,13 +44,10 @@ class Section(BaseModel):
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
         for key, about in settings_words().get(cls.__name__, {}).items():
-            field, about = (
-                cls.model_fields[key],
-                {"says": about} if isinstance(about, str) else {**about},
-            )
-            field.description = about.pop("says")
-            if about:
-                field.json_schema_extra = about
+            field, says = cls.model_fields[key], about
+            if not isinstance(about, str):
+                says, field.json_schema_extra = about["says"], about
+            field.description = says
 
 
 class Declared(Section):

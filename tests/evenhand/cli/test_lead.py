@@ -16,7 +16,6 @@ from urllib.parse import parse_qs, urlsplit
 
 import pandas as pd
 import pytest
-from tests.study.access.roles import role_of
 
 from evenhand.cli import lead as session_verbs
 from evenhand.cli.main import main

@@ -20,7 +20,6 @@ from pyarrow import parquet
 
 from evenhand.analysis.labels.reduced import Reduced, by_kind
 from evenhand.analysis.labels.scale import Scale
-from evenhand.analysis.verdicts.wording import limits
 from evenhand.errors import InputError
 from evenhand.reporting import at_scale
 from evenhand.reporting.analysing import analyse_file
