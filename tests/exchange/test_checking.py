@@ -12,10 +12,12 @@ import pytest
 import evenhand as eh
 from evenhand.errors import InputError
 from evenhand.exchange.readers.reading import read_export
+from evenhand.exchange.readers.rows import Export
 from evenhand.reporting.load import from_file
 from evenhand.reporting.ratings_file.dataframes import rows_of_file
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from tests.commands import Run
+from tests.exchange.conftest import Wrote
 from tests.exchange.test_readers import ANN, BEN, FILES, GPT, MADE
 
 NAMED = {
@@ -26,6 +28,10 @@ NAMED = {
 """Files that do not say who is a person, and what says it."""
 FEW = ("--resamples", "10")
 WORDS = {"y": "yes", "n": "no"}
+
+
+def cells(export: Export, columns: str = "unit_id rubric rater_id rater_kind label") -> list:
+    return export.table[columns.split()].to_numpy().tolist()
 
 
 def lines(*raters: str) -> str:
@@ -65,42 +71,30 @@ def test_a_table_of_label_studio_is_not_guessed_at(
     said = run.refused("check", file, *FEW)
     assert "does not say which columns are labels; export the project as JSON" in said
     columns = "unit=id,rater=annotator,label=clear"
-    obeyed = [
-        "--format",
-        "table",
-        "--columns",
-        columns,
-        "--human",
-        "ann@example.org,ben@example.org",
-    ]
+    named = ["--columns", columns, "--human", "ann@example.org,ben@example.org"]
+    obeyed = ["--format", "table", *named]
     assert "ann@example.org · ben@example.org" in run.ok("check", file, *obeyed, *FEW)
 
 
-def test_a_person_named_by_id_and_by_address_is_one(tmp_path: Path) -> None:
+def test_a_person_named_by_id_and_by_address_is_one(wrote: Wrote) -> None:
     def task(unit: int, *people: object) -> dict:
         result = [{"from_name": "fair", "type": "choices", "value": {"choices": ["yes"]}}]
         given = [{"completed_by": each, "result": result} for each in people]
         return {"id": unit, "data": {"text": "t"}, "annotations": given}
 
     ann, ben = ({"id": at, "email": f"{who}@example.org"} for at, who in ((1, "ann"), (2, "ben")))
-    file = tmp_path / "project.json"
-    file.write_text(json.dumps([task(1, ann, 2), task(2, 1, ben), task(3, 3)]))
+    file = wrote([task(1, ann, 2), task(2, 1, ben), task(3, 3)])
     assert sorted(set(eh.read(file)["rater_id"])) == ["3", "ann@example.org", "ben@example.org"]
 
 
 def test_raters_are_told_by_plain_names_alone(tmp_path: Path, run: Run) -> None:
-    (tmp_path / "plain.csv").write_text(lines("human_1", "human_2", "gpt-4o"))
-    (tmp_path / "names.csv").write_text(lines("ann", "ben", "gpt-4o"))
-    assert "annotators `human_1`, `human_2`; grader `gpt-4o`" in run.ok(
-        "check", tmp_path / "plain.csv", *FEW
-    )
-    assert "annotators `ann`, `ben`; grader `gpt-4o`" in run.ok(
-        "check", tmp_path / "names.csv", *FEW
-    )
-    (tmp_path / "some.csv").write_text(lines("human_1", "ben", "gpt-4o"))
-    assert "annotators `human_1`, `ben`;" in run.ok("check", tmp_path / "some.csv", *FEW)
-    (tmp_path / "none.csv").write_text(lines("ann", "ben", "system"))
-    assert "--human ann,ben,system" in run.refused("check", tmp_path / "none.csv", *FEW)
+    file = tmp_path / "f.csv"
+    for one, two in (("human_1", "human_2"), ("ann", "ben"), ("human_1", "ben")):
+        file.write_text(lines(one, two, "gpt-4o"))
+        told = f"annotators `{one}`, `{two}`; grader `gpt-4o`"
+        assert told in run.ok("check", file, *FEW)
+    file.write_text(lines("ann", "ben", "system"))
+    assert "--human ann,ben,system" in run.refused("check", file, *FEW)
 
 
 def test_a_long_table_without_kinds_is_told_by_plain_names_too(tmp_path: Path, run: Run) -> None:
@@ -139,7 +133,7 @@ def test_numbers_stay_as_they_are_written(tmp_path: Path) -> None:
     assert read_export(tmp_path / "scores.json").table["label"].tolist() == ["4.50"] * 3
 
 
-def test_what_evenhand_puts_into_an_inspect_log_is_read_as_it_was(tmp_path: Path) -> None:
+def test_what_evenhand_puts_into_an_inspect_log_is_read_as_it_was(wrote: Wrote) -> None:
     raters = [
         {"name": "ann", "rubric": "refusal", "rater_id": "ann", "rater_kind": "human"},
         {"name": "gpt", "rubric": "refusal", "rater_id": "openai:gpt", "rater_kind": "model"},
@@ -151,17 +145,15 @@ def test_what_evenhand_puts_into_an_inspect_log_is_read_as_it_was(tmp_path: Path
         "match": {"value": "C"},
     }
     log = {"eval": {}, "samples": [{"id": "u1", "epoch": 1, "scores": scores}]}
-    (tmp_path / "log.json").write_text(json.dumps(log))
-    export = read_export(tmp_path / "log.json")
-    said = export.table[["rubric", "rater_id", "rater_kind", "label", "p_positive"]]
-    assert said.to_numpy().tolist() == [
+    export = read_export(wrote(log))
+    assert cells(export, "rubric rater_id rater_kind label p_positive") == [
         ["refusal", "ann", "human", "1", ""],
         ["refusal", "openai:x", "model", "2", "0.25"],
     ]
     assert dict(export.left_out) == {"answers without a label": 1, "scores that code computed": 1}
 
 
-def test_what_evenhand_sends_to_langfuse_mlflow_and_label_studio_is_known(tmp_path: Path) -> None:
+def test_what_evenhand_sends_to_langfuse_mlflow_and_label_studio_is_known(wrote: Wrote) -> None:
     known = {"rater_id": "openai:x", "rater_kind": "model", "p_positive": "0.25", "draw": "1"}
     score = {"id": "s", "traceId": "u1", "name": "fair", "value": "yes", "dataType": "CATEGORICAL"}
     source = {"source_type": "LLM_JUDGE", "source_id": "openai:x"}
@@ -170,8 +162,7 @@ def test_what_evenhand_sends_to_langfuse_mlflow_and_label_studio_is_known(tmp_pa
         "feedback": {"value": "yes"}, "valid": True,
     }  # fmt: skip
     for content in ({**score, "metadata": known}, assessment):
-        (tmp_path / "sent.jsonl").write_text(f"{json.dumps(content)}\n" * 2)
-        (row,) = read_export(tmp_path / "sent.jsonl").table.to_dict("records")
+        (row,) = read_export(wrote([content] * 2, "sent.jsonl")).table.to_dict("records")
         assert {**row, "created_at": ""} == {
             "unit_id": "u1", "rubric": "fair", "rater_kind": "model", "rater_id": "openai:x",
             "label": "yes", "p_positive": "0.25", "draw": "1", "created_at": "",
@@ -180,9 +171,9 @@ def test_what_evenhand_sends_to_langfuse_mlflow_and_label_studio_is_known(tmp_pa
     result = {"from_name": "fair", "type": "choices", "value": {"choices": ["yes"]}}
     prediction = {"model_version": "openai:x", "result": [result]}
     task = {"data": {"unit_id": "u1", "text": "t"}, "predictions": [prediction]}
-    (tmp_path / "tasks.json").write_text(json.dumps([task]))
-    (row,) = read_export(tmp_path / "tasks.json").table.to_dict("records")
-    assert (row["unit_id"], row["rater_id"], row["label"]) == ("u1", "openai:x", "yes")
+    assert cells(read_export(wrote([task])), "unit_id rater_id label") == [
+        ["u1", "openai:x", "yes"]
+    ]
 
 
 def test_a_pretended_potato_folder(tmp_path: Path) -> None:
@@ -199,8 +190,7 @@ def test_a_pretended_potato_folder(tmp_path: Path) -> None:
     old = {"id": "i1", "label_annotations": {"mood": {"good": "1", "bad": "2"}}}
     (tmp_path / "ben" / "annotated_instances.jsonl").write_text(json.dumps(old) + "\n")
     export = read_export(tmp_path)
-    said = export.table[["unit_id", "rubric", "rater_id", "label"]].to_numpy().tolist()
-    assert said == [
+    assert cells(export, "unit_id rubric rater_id label") == [
         ["i1", "mood", "ann", "good"],
         ["i1", "scale", "ann", "3"],
         ["i2", "mood", "ann", "bad"],
@@ -230,11 +220,8 @@ def test_the_same_scores_as_csv(file: str, tmp_path: Path) -> None:
 
 def test_votes_in_parquet(tmp_path: Path) -> None:
     pd.read_json(FILES / "mt_bench.jsonl", lines=True).to_parquet(tmp_path / "votes.parquet")
-    table, same = (
-        read_export(tmp_path / "votes.parquet").table,
-        read_export(FILES / "mt_bench.jsonl"),
-    )
-    pd.testing.assert_frame_equal(table, same.table)
+    table = read_export(tmp_path / "votes.parquet").table
+    pd.testing.assert_frame_equal(table, read_export(FILES / "mt_bench.jsonl").table)
 
 
 @pytest.mark.slow
@@ -261,34 +248,21 @@ def test_a_study_takes_an_export(tmp_path: Path, run: Run) -> None:
     assert "3" in out.splitlines()[-1]
 
 
-def test_potato_s_answers_one_layer_down(tmp_path: Path) -> None:
-    given = {
-        "fair": {"labels": {"yes": True, "no": False}},
-        "stars": {"label": "4"},
-        "why": {"labels": ["clear"]},
-    }
-    record = {"instance_id": "i1", "user_id": "ann", "labels": given}
-    (tmp_path / "f.jsonl").write_text(json.dumps(record) + "\n")
-    said = read_export(tmp_path / "f.jsonl").table[["rubric", "label"]].to_numpy().tolist()
-    assert said == [["fair", "yes"], ["stars", "4"], ["why", "clear"]]
-
-
 @pytest.mark.parametrize("suffix", ["json", "csv"])
-def test_scores_of_langfuse_that_do_not_say_their_type(tmp_path: Path, suffix: str) -> None:
+def test_scores_of_langfuse_that_do_not_say_their_type(
+    tmp_path: Path, suffix: str, wrote: Wrote
+) -> None:
     scores = [
         {"id": f"s{n}", "name": "fair", "value": n % 2, "traceId": f"t{n}", "source": "ANNOTATION",
          "authorUserId": "ann", "timestamp": "2026-11-01T12:00:00Z"}
         for n in range(4)
     ]  # fmt: skip
-    file = tmp_path / f"scores.{suffix}"
+    file = wrote({"data": scores})
     if suffix == "csv":
+        file = tmp_path / "scores.csv"
         pd.DataFrame(scores).to_csv(file, index=False)
-    else:
-        file.write_text(json.dumps({"data": scores}))
-    table = read_export(file).table
-    assert table[["unit_id", "rubric", "rater_id", "rater_kind", "label"]].to_numpy().tolist() == [
-        [f"t{n}", "fair", "ann", "human", str(n % 2)] for n in range(4)
-    ]
+    expected = [[f"t{n}", "fair", "ann", "human", str(n % 2)] for n in range(4)]
+    assert cells(read_export(file)) == expected
 
 
 def workbook(path: Path, **sheets: list[list[str]]) -> Path:
@@ -383,29 +357,18 @@ def test_scores_from_an_interface_are_nobody_s() -> None:
         rows_of_file(FILES / "opik.json", ScaleOptions())
 
 
-def test_an_option_s_number_is_told_from_its_text(tmp_path: Path) -> None:
+def test_an_option_s_number_is_told_from_its_text(wrote: Wrote) -> None:
     """lm-eval writes the target as text: 1 may be the option called 1, or the second one."""
+    asked = {f"gen_args_{at}": {"arg_0": "How many?", "arg_1": f" {at + 1}"} for at in range(3)}
     samples = [
-        {
-            "doc_id": n,
-            "doc": {},
-            "target": target,
-            "arguments": {
-                f"gen_args_{at}": {"arg_0": "How many?", "arg_1": f" {at + 1}"} for at in range(3)
-            },
-            "resps": [[["-1", "False"]]] * 3,
-            "filtered_resps": [[str(-abs(at - chosen)), "False"] for at in range(3)],
-            "filter": "none",
-            "metrics": ["acc"],
-            "acc": acc,
-        }
+        {"doc_id": n, "doc": {}, "target": target, "arguments": asked, "filter": "none",
+         "resps": [[["-1", "False"]]] * 3, "metrics": ["acc"], "acc": acc,
+         "filtered_resps": [[str(-abs(at - chosen)), "False"] for at in range(3)]}
         for n, (target, chosen, acc) in enumerate(
             [("1", 1, 1.0), ("1", 1, 1.0), ("2", 2, 1.0), ("2", 1, 0.0), ("2", 0, 0.0)]
         )
-    ]
-    file = tmp_path / "samples_x.jsonl"
-    file.write_text("".join(json.dumps(each) + "\n" for each in samples))
-    export = read_export(file)
+    ]  # fmt: skip
+    export = read_export(wrote(samples, "samples_x.jsonl"))
     table = export.table
     gold = table[table["rater_id"] == "gold"].set_index("unit_id")["label"].to_dict()
     assert gold == {"0": "2", "1": "2", "2": "3", "3": "3"}  # of the last nothing tells
@@ -430,6 +393,11 @@ def span(**more: object) -> dict:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
+        ({"instance_id": "i1", "user_id": "ann",
+          "labels": {"fair": {"labels": {"yes": True, "no": False}}, "stars": {"label": "4"},
+                     "why": {"labels": ["clear"]}}},
+         [("i1", "fair", "ann", "human", "yes"), ("i1", "stars", "ann", "human", "4"),
+          ("i1", "why", "ann", "human", "clear")]),
         (call(("wandb.runnable.judge", {"output": {"fair": True, "reason": "so", "n": 2}})),
          [("c1", "fair", "judge", "", "true"), ("c1", "n", "judge", "", "2")]),
         (call(("wandb.reaction.1", {"alias": ":+1:", "emoji": "x"}), ("mine", {"value": 4})),
@@ -454,30 +422,22 @@ def span(**more: object) -> dict:
          [("q", "graded", "g", "model", "Yes")]),
     ],
 )  # fmt: skip
-def test_other_forms_of_the_tools_files(tmp_path: Path, content: object, said: list) -> None:
-    file = tmp_path / "f.json"
-    file.write_text(json.dumps(content))
-    table = read_export(file).table
-    columns = ["unit_id", "rubric", "rater_id", "rater_kind", "label"]
-    assert sorted(tuple(row) for row in table[columns].to_numpy()) == sorted(said)
+def test_other_forms_of_the_tools_files(content: object, said: list, wrote: Wrote) -> None:
+    assert sorted(cells(read_export(wrote(content)))) == sorted([*row] for row in said)
 
 
-def test_scorers_of_braintrust_that_ask_no_model_are_code(tmp_path: Path) -> None:
+def test_scorers_of_braintrust_that_ask_no_model_are_code(wrote: Wrote) -> None:
     rows = json.loads((FILES / "braintrust.json").read_text())
     alone = [row for row in rows if row["span_attributes"]["type"] != "llm"]
-    (tmp_path / "f.json").write_text(json.dumps(alone))
-    export = read_export(tmp_path / "f.json")
+    export = read_export(wrote(alone))
     assert set(export.table["rater_id"]) == {"ann", "ben"}
     assert dict(export.left_out) == {"scores that code computed": 8}
 
 
-def test_a_score_of_braintrust_without_a_span_is_not_taken_for_a_person(tmp_path: Path) -> None:
+def test_a_score_of_braintrust_without_a_span_is_not_taken_for_a_person(wrote: Wrote) -> None:
     rows = json.loads((FILES / "braintrust.json").read_text())
     for row in rows:
         if row["span_id"] == row["root_span_id"]:
             row["scores"]["levenshtein"] = 1
-    (tmp_path / "f.json").write_text(json.dumps(rows))
-    with pytest.raises(InputError) as error:
-        rows_of_file(tmp_path / "f.json", ScaleOptions())
-    assert "levenshtein" in str(error.value)
-    assert str(error.value).endswith("--human NAME,... --model NAME")
+    with pytest.raises(InputError, match=r"levenshtein.*--human NAME,\.\.\. --model NAME$"):
+        rows_of_file(wrote(rows), ScaleOptions())

@@ -16,6 +16,7 @@ from evenhand.exchange.readers import source
 from evenhand.exchange.readers.reading import FORMATS, read_export, read_items
 from evenhand.reporting.ratings_file.dataframes import rows_of_file
 from evenhand.reporting.ratings_file.declared import ScaleOptions
+from tests.exchange.conftest import Wrote
 from tests.exchange.test_items import ITEMS
 from tests.exchange.test_readers import FILES
 
@@ -190,16 +191,14 @@ def test_a_broken_line_is_named(tmp_path: Path) -> None:
     assert "f.jsonl, line 2 cannot be read as JSON (" in refused(tmp_path / "f.jsonl")
 
 
-def test_an_export_without_a_rating_says_what_was_left_out(tmp_path: Path) -> None:
+def test_an_export_without_a_rating_says_what_was_left_out(wrote: Wrote) -> None:
     task = {"id": 1, "data": {}, "annotations": [{"was_cancelled": True}], "predictions": [7]}
-    (tmp_path / "f.json").write_text(json.dumps([task]))
-    said = refused(tmp_path / "f.json")
+    said = refused(wrote([task]))
     assert said.startswith("f.json holds no rating. Read as a Label Studio export.")
     assert "cancelled annotations (1), predictions exported by id only (1)" in said
 
 
-def test_what_no_table_can_hold_is_taken_out(tmp_path: Path) -> None:
+def test_what_no_table_can_hold_is_taken_out(wrote: Wrote) -> None:
     result = {"type": "choices", "from_name": "q", "value": {"choices": ["y\ud800\0"]}}
     task = {"id": 1, "data": {}, "annotations": [{"completed_by": 1, "result": [result]}]}
-    (tmp_path / "f.json").write_text(json.dumps([task]))
-    assert read_export(tmp_path / "f.json").table["label"].tolist() == ["y\ufffd\ufffd"]
+    assert read_export(wrote([task])).table["label"].tolist() == ["y\ufffd\ufffd"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 
 from evenhand.exchange.readers.reading import FORMATS, format_of, read_export
 from evenhand.exchange.readers.source import Source
+from tests.exchange.conftest import Wrote
 
 FILES = Path(__file__).with_name("files")
 ANN, BEN, GPT = "yyyynnnn", "yyynnnny", "yyyynnyn"
@@ -206,32 +206,27 @@ def test_every_format_has_a_file() -> None:
     assert forms == set(FORMATS) - {"table", "headless"}
 
 
-def test_several_labels_are_a_list_where_they_may_be(tmp_path: Path) -> None:
+def test_several_labels_are_a_list_where_they_may_be() -> None:
     export = read_export(FILES / "doccano.zip", several=True)
     assert dict(export.left_out) == {}
     assert [label for label in export.table["label"] if label.startswith("[")] == ['["no", "yes"]']
 
 
-def test_choices_of_label_studio_in_both_forms(tmp_path: Path) -> None:
+def test_choices_of_label_studio_in_both_forms(wrote: Wrote) -> None:
     def result(*choices: str) -> dict[str, object]:
         return {"type": "choices", "from_name": "topic", "value": {"choices": [*choices]}}
 
     whole = [
-        {
-            "id": n,
-            "data": {"text": f"t{n}"},
-            "annotations": [{"completed_by": 1, "result": [result(*choices)]}],
-        }
+        {"id": n, "data": {"text": f"t{n}"},
+         "annotations": [{"completed_by": 1, "result": [result(*choices)]}]}
         for n, choices in enumerate([("bug", "billing"), ("bug",)])
-    ]
+    ]  # fmt: skip
     facts = {"annotator": 1, "annotation_id": 5, "lead_time": 2.5}
     small = [
         {"text": "t0", "id": 1, "topic": {"choices": ["bug", "billing"]}, **facts},
         {"text": "t1", "id": 2, "topic": "bug", **facts},
     ]
-    for name, tasks in (("whole", whole), ("small", small)):
-        file = tmp_path / f"{name}.json"
-        file.write_text(json.dumps(tasks))
+    for file in (wrote(whole, "whole.json"), wrote(small, "small.json")):
         labels = read_export(file, "label-studio", several=True).table["label"]
         assert labels.tolist() == ['["bug", "billing"]', "bug"]
         left = read_export(file, "label-studio").left_out

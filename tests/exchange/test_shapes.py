@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import datetime
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.study.tables.formats import read_table
 from evenhand.study.tables.ratings import is_later, stored_instant
 from tests.commands import Run
+from tests.exchange.conftest import Wrote
 
 Reading = Callable[[str], Export]
 
@@ -77,66 +79,51 @@ def annotation(who: object, label: str | None, **more: object) -> dict:
     return {"result": [] if label is None else [result], **named, **more}
 
 
-def tasks(folder: Path, *given: tuple[str, list[dict]], name: str = "f.json") -> Path:
-    file = folder / name
-    content = [
-        {"id": 1, "data": {"text": text}, "annotations": annotations} for text, annotations in given
-    ]
-    file.write_text(json.dumps(content))
-    return file
+def task(*annotations: dict, text: str = "t") -> dict:
+    return {"id": 1, "data": {"text": text}, "annotations": annotations}
 
 
-def test_two_answers_without_a_time_are_asked_about(tmp_path: Path) -> None:
-    file = tasks(tmp_path, ("t", [annotation(7, "yes"), annotation(7, "no")]))
-    with pytest.raises(
-        InputError, match="7 gave item 1 \\(fair\\) two answers, yes and no, and no"
-    ):
-        read_export(file)
-    same = tasks(tmp_path, ("t", [annotation(7, "yes"), annotation(7, "yes")]))
-    export = read_export(same)
+def test_two_answers_without_a_time_are_asked_about(wrote: Wrote) -> None:
+    given = wrote([task(annotation(7, "yes"), annotation(7, "no"))])
+    with pytest.raises(InputError, match=r"7 gave item 1 \(fair\) two answers, yes and no, and no"):
+        read_export(given)
+    export = read_export(wrote([task(annotation(7, "yes"), annotation(7, "yes"))]))
     assert (labels(export, "7"), dict(export.left_out)) == ("y", {"repeats of the same answer": 1})
 
 
 @pytest.mark.parametrize("turned", [False, True])
-def test_the_later_answer_counts_in_any_order(tmp_path: Path, turned: bool) -> None:
+def test_the_later_answer_counts_in_any_order(wrote: Wrote, turned: bool) -> None:
     given = [
         annotation(7, "no", created_at="2026-05-01T10:30:00+02:00"),
         annotation(7, "yes", created_at="2026-05-01T09:00:00Z"),
     ]
-    assert labels(read_export(tasks(tmp_path, ("t", given[:: -1 if turned else 1]))), "7") == "y"
+    assert labels(read_export(wrote([task(*given[:: -1 if turned else 1])])), "7") == "y"
 
 
-def test_tasks_of_two_projects_with_one_id_are_two_items(tmp_path: Path) -> None:
-    file = tasks(tmp_path, ("north", [annotation(7, "yes")]), ("south", [annotation(7, "no")]))
-    export = read_export(file)
+def test_tasks_of_two_projects_with_one_id_are_two_items(wrote: Wrote) -> None:
+    north, south = task(annotation(7, "yes"), text="north"), task(annotation(7, "no"), text="south")
+    export = read_export(wrote([north, south]))
     assert export.table["unit_id"].nunique() == 2
     assert any("kept apart" in note for note in export.notes)
 
 
-def test_cases_of_deepeval_with_one_name_are_two_items(tmp_path: Path) -> None:
+def test_cases_of_deepeval_with_one_name_are_two_items(wrote: Wrote) -> None:
     metric = {"name": "Fair", "evaluationModel": "gpt-4o"}
     cases = [
-        {
-            "name": "case",
-            "input": text,
-            "actualOutput": "x",
-            "metricsData": [{**metric, "success": ok}],
-        }
+        {"name": "case", "input": text, "actualOutput": "x",
+         "metricsData": [{**metric, "success": ok}]}
         for text, ok in (("a", True), ("b", False))
-    ]
-    (tmp_path / "f.json").write_text(json.dumps({"testCases": cases}))
-    assert labels(read_export(tmp_path / "f.json"), "gpt-4o") == "tf"
+    ]  # fmt: skip
+    assert labels(read_export(wrote({"testCases": cases})), "gpt-4o") == "tf"
 
 
-def test_a_judge_s_metric_is_kept_by_filter(tmp_path: Path) -> None:
+def test_a_judge_s_metric_is_kept_by_filter(wrote: Wrote) -> None:
     samples = [
         {"doc_id": 0, "doc": {"q": "x"}, "target": "y", "arguments": [["p", {}]], "resps": [["r"]],
          "filtered_resps": ["r"], "filter": how, "metrics": ["llm_judge"], "llm_judge": score}
         for how, score in (("strict", 1), ("flexible", 0))
     ]  # fmt: skip
-    file = tmp_path / "samples_x.jsonl"
-    file.write_text("".join(json.dumps(each) + "\n" for each in samples))
-    table = read_export(file).table
+    table = read_export(wrote(samples, "samples_x.jsonl")).table
     judged = table[table["rater_id"] == "llm_judge"]
     assert dict(zip(judged["rubric"], judged["label"], strict=True)) == {
         "llm_judge, strict": "1",
@@ -158,35 +145,30 @@ def test_small_label_studio_files_are_read_rightly(reading: Reading) -> None:
 # ---- votes, scores, Potato, promptfoo, doccano --------------------------------------------------
 
 
-def lines(file: Path, *records: dict) -> Path:
-    file.write_text("".join(json.dumps(each) + "\n" for each in records))
-    return file
-
-
-def test_bad_answers_both_are_a_tie_and_voters_go_by_session(tmp_path: Path) -> None:
+def test_bad_answers_both_are_a_tie_and_voters_go_by_session(wrote: Wrote) -> None:
     votes = [
         {"id": f"c{n}", "model_a": "m1", "model_b": "m2", "winner": winner,
          "evaluation_session_id": f"s{n}", "timestamp": 1777624200 + n}
         for n, winner in enumerate(("model_a", "both_bad", "tie (bothbad)", "tie"))
     ]  # fmt: skip
-    export = read_export(lines(tmp_path / "votes.jsonl", *votes))
+    export = read_export(wrote(votes, "votes.jsonl"))
     assert export.table["label"].tolist() == ["a", "tie", "tie", "tie"]
     assert export.table["rater_id"].tolist() == ["s0", "s1", "s2", "s3"]
     assert "Votes that both answers are bad (2) count as ties." in export.notes
     for vote in votes:
         del vote["evaluation_session_id"]
-    unnamed = read_export(lines(tmp_path / "votes.jsonl", *votes))
+    unnamed = read_export(wrote(votes, "votes.jsonl"))
     assert set(unnamed.table["rater_id"]) == {"arena_user"}
     assert any("does not say who voted" in note for note in unnamed.notes)
 
 
-def test_scores_of_single_answers_are_by_question_turn_and_model(tmp_path: Path) -> None:
+def test_scores_of_single_answers_are_by_question_turn_and_model(wrote: Wrote) -> None:
     known = {"judge": ["gpt-4", "single-v1"], "turn": 2, "tstamp": 1687222222.5}
     scores = [
         {"question_id": 81, "model": model, "score": score, **known}
         for model, score in (("m1", 7.5), ("m2", -1))
     ]
-    table = read_export(lines(tmp_path / "gpt-4_single.jsonl", *scores)).table
+    table = read_export(wrote(scores, "gpt-4_single.jsonl")).table
     columns = ["unit_id", "rater_id", "rater_kind", "label", "unscored_reason", "subject"]
     assert table[columns].to_numpy().tolist() == [
         ["81/2/m1", "gpt-4:single-v1", "model", "7.5", "", "m1"],
@@ -221,7 +203,7 @@ def test_a_table_of_potato_without_answers_says_what_to_do(tmp_path: Path, run: 
     )
 
 
-def test_a_grader_of_promptfoo_that_failed_gave_no_label(tmp_path: Path) -> None:
+def test_a_grader_of_promptfoo_that_failed_gave_no_label(wrote: Wrote) -> None:
     def part(passed: bool, **more: object) -> dict:
         return {"pass": passed, "assertion": {"type": "llm-rubric", "value": "polite"}, **more}
 
@@ -236,18 +218,16 @@ def test_a_grader_of_promptfoo_that_failed_gave_no_label(tmp_path: Path) -> None
         {"testIdx": at, "promptIdx": 0, "gradingResult": {"componentResults": given}}
         for at, given in enumerate(parts.values())
     ]
-    (tmp_path / "f.json").write_text(json.dumps({"results": {"results": results}}))
-    table = read_export(tmp_path / "f.json").table
+    table = read_export(wrote({"results": {"results": results}})).table
     whole = table[table["rubric"] == ""]
     assert whole["label"].tolist() == ["", "", "false", "", "false"]
     assert whole["unscored_reason"].tolist() == ["error", "error", "", "error", ""]
 
 
 @pytest.mark.parametrize("text", ["text", "data"])
-def test_a_file_of_doccano_is_its_annotator_s(tmp_path: Path, text: str) -> None:
+def test_a_file_of_doccano_is_its_annotator_s(wrote: Wrote, text: str) -> None:
     records = [{"id": n, text: f"t{n}", "label": [label]} for n, label in enumerate("ynyn")]
-    export = read_export(lines(tmp_path / "ann.jsonl", *records))
-    assert labels(export, "ann") == "ynyn"
+    assert labels(read_export(wrote(records, "ann.jsonl")), "ann") == "ynyn"
 
 
 def test_other_small_files_are_read_rightly(reading: Reading) -> None:
@@ -373,15 +353,9 @@ SHAPES: dict[str, Any] = {
 }
 
 
-def written(folder: Path, content: object, name: str = "f.json") -> Path:
-    file = folder / name
-    file.write_text(json.dumps(content))
-    return file
-
-
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_shape_is_read_as_what_it_holds(shape: str, tmp_path: Path) -> None:
-    table = read_export(written(tmp_path, SHAPES[shape])).table
+def test_a_shape_is_read_as_what_it_holds(shape: str, wrote: Wrote) -> None:
+    table = read_export(wrote(SHAPES[shape])).table
     found = {
         (each["unit_id"], each["rater_id"], each["rater_kind"], each["label"])
         for each in table.to_dict("records")
@@ -405,49 +379,47 @@ def test_a_shape_is_read_as_what_it_holds(shape: str, tmp_path: Path) -> None:
          {("fluency", "w1", "2"), ("tone", "w1", "3")}),
     ],
 )  # fmt: skip
-def test_answers_in_an_item(record: dict, right: set, tmp_path: Path) -> None:
+def test_answers_in_an_item(record: dict, right: set, wrote: Wrote) -> None:
     content = [{"id": f"i{n}", **record} for n in ITEMS]
-    table = read_export(written(tmp_path, content)).table
+    table = read_export(wrote(content)).table
     own = table[table["unit_id"] == "i1"]
     assert {(r["rubric"], r["rater_id"], r["label"]) for r in own.to_dict("records")} == right
 
 
-def test_parts_of_an_item_are_units_and_the_item_their_cluster(tmp_path: Path) -> None:
+def test_parts_of_an_item_are_units_and_the_item_their_cluster(wrote: Wrote) -> None:
     content = [
         {"id": f"i{n}", "sentences": [{"sentence": "S", "responses": listed(n)}] * 2} for n in ITEMS
     ]
     content = json.loads(json.dumps(content))
-    table = read_export(written(tmp_path, content)).table
+    table = read_export(wrote(content)).table
     assert table["unit_id"].unique().tolist() == [f"i{n}/{k}" for n in ITEMS for k in (1, 2)]
 
 
-def test_a_model_s_labels_beside_those_of_people(tmp_path: Path) -> None:
+def test_a_model_s_labels_beside_those_of_people(wrote: Wrote) -> None:
     content = [item(n, annotations=said(n), judge=BEN[n], judge_reason="so") for n in ITEMS]
-    export = read_export(written(tmp_path, content))
+    export = read_export(wrote(content))
     models = export.table[export.table["rater_kind"] == "model"]
     assert (set(models["rater_id"]), "".join(models["label"])) == ({"judge"}, BEN)
     assert "Graders, by their names and labels: judge" in " ".join(export.notes)
 
 
-def test_raters_whose_names_show_nothing_are_asked_for(tmp_path: Path) -> None:
+def test_raters_whose_names_show_nothing_are_asked_for(wrote: Wrote) -> None:
     names = {"ann": ANN, "ben": BEN, "gpt-4o": BEN}
     content = [item(n, annotations={who: x[n] for who, x in names.items()}) for n in ITEMS]
     with pytest.raises(InputError, match="--human ann,ben --model gpt-4o"):
-        rows_of_file(written(tmp_path, content), ScaleOptions())
+        rows_of_file(wrote(content), ScaleOptions())
     kinds = {"ann": "human", "ben": "human", "gpt-4o": "model"}
-    rows = rows_of_file(written(tmp_path, content), ScaleOptions(kinds=kinds))
+    rows = rows_of_file(wrote(content), ScaleOptions(kinds=kinds))
     assert set(rows.table["rater_id"]) == {*names}
 
 
-def test_flat_objects_are_a_table_in_every_wrapping(tmp_path: Path) -> None:
+def test_flat_objects_are_a_table_in_every_wrapping(tmp_path: Path, wrote: Wrote) -> None:
     flat = [
         {"item": f"i{n}", "human_1": ANN[n], "human_2": BEN[n], "gpt-4o": BEN[n]} for n in ITEMS
     ]
-    lines = "".join(json.dumps(each) + "\n" for each in flat)
-    (tmp_path / "lines.json").write_text(lines)
-    (tmp_path / "lines.jsonl").write_text(lines)
-    written(tmp_path, flat, "list.json")
-    written(tmp_path, {"rows": flat}, "wrapped.json")
+    wrote(flat, "list.json")
+    wrote({"rows": flat}, "wrapped.json")
+    shutil.copy(wrote(flat, "lines.jsonl"), tmp_path / "lines.json")
     tables = [read_export(file).table.to_dict("records") for file in sorted(tmp_path.iterdir())]
     assert all(table == tables[0] for table in tables)
     assert tables[0][1] == {"item": "i1", "human_1": "y", "human_2": "n", "gpt-4o": "n"}
@@ -463,12 +435,12 @@ def test_flat_objects_are_a_table_in_every_wrapping(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_told_is_refused_by_its_path(
-    content: object, says: str, tmp_path: Path
+    content: object, says: str, wrote: Wrote
 ) -> None:
     with pytest.raises(InputError, match=says):
-        rows_of_file(written(tmp_path, content), ScaleOptions())
+        rows_of_file(wrote(content), ScaleOptions())
 
 
-def test_items_in_a_wrapper_are_items_to_rate(tmp_path: Path) -> None:
-    table = read_items(written(tmp_path, {"instances": INSIDE})).table
+def test_items_in_a_wrapper_are_items_to_rate(wrote: Wrote) -> None:
+    table = read_items(wrote({"instances": INSIDE})).table
     assert table["text"].tolist() == [f"Text {n}" for n in ITEMS]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 import time
 from collections import Counter
 from email.utils import formatdate
@@ -216,11 +217,15 @@ def test_a_second_run_asks_nothing(bench: Bench) -> None:
 
 def test_concurrency_is_used_and_kept(bench: Bench) -> None:
     under_way = most = 0
+    used = threading.Event()
 
     def script(call: Call) -> Reply:
         nonlocal under_way, most
         under_way += 1
         most = max(most, under_way)
+        if under_way == 4:
+            used.set()
+        used.wait(10)
         time.sleep(0.02)
         under_way -= 1
         return answer(call)
