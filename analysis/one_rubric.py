@@ -197,35 +197,25 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
     own, parted = methods_apart(own, scale.name)
     found.notes += parted
     found.orders = position.orders_seen(own)
-    found.notes += [
-        place
-        + written(
-            "note.both_orders" if name == "both_orders" else "note.one_order",
-            graders=listed(graders),
-        )
-        for name, graders in position.by_orders(found.orders).items()
-    ]
+    for name, graders in position.by_orders(found.orders).items():
+        key = "note.both_orders" if name == "both_orders" else "note.one_order"
+        found.notes.append(place + written(key, graders=listed(graders)))
     if prompted := with_own_prompt(own["rater_id"].unique()):
         found.notes.append(place + written("note.own_prompt", graders=listed(prompted)))
     request = replace(request, units=with_weights(request.units, own))
     readings = combine_readings(own, scale, request.facts.source)
     if scale.is_number:
         low, high = min(scale.values), max(scale.values)
-        found.notes.append(
-            place + written("note.number", low=low, high=high, ordered=scale.ordered)
-        )
+        note = written("note.number", low=low, high=high, ordered=scale.ordered)
+        found.notes.append(place + note)
     labels = thresholds.judged_out_of_sample(
         encode(readings, scale, request.units, request.settings.cluster, request.columns)
     )
     is_random = request.settings.overlap == "random" or request.facts.assigned
     rng, once = np.random.default_rng(request.seed), np.ones(labels.n_clusters, dtype=np.int64)
-    selection = selections.selection_of(
-        labels,
-        Resamples(once, 0, np.random.default_rng(0)),
-        rng,
-        selections.label_times(own, readings.units, labels.raters),
-        is_random=is_random,
-    )
+    times = selections.label_times(own, readings.units, labels.raters)
+    plain = Resamples(once, 0, np.random.default_rng(0))
+    selection = selections.selection_of(labels, plain, rng, times, is_random=is_random)
     labels = replace(labels, counted=selection.counted, tie_breaks=selection.how == "tie_break")
     found.annotators = len(labels.humans)
     if selection.note:
@@ -248,7 +238,13 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
     if selection.how == "unknown":
         shared = request.resampled(once, labels.weight)
         selections.add_selection_rows(rows, labels, selection, shared)
-    found.notes += _add_effective_size(rows, labels, request)
+    weight = labels.people_weight
+    if labels.weight is not None and len(weight):  # some pairs were likelier to be picked
+        size, counts = effective_size(weight), (int(labels.labelled_by_people.sum()), len(weight))
+        about = {"rater_a": "humans", "subset": "all"}
+        rows.add("effective_clusters", Interval.point(size), counts, **about)
+        fields = {"noun": found.cluster_noun, "labelled": len(weight), "size": size}
+        found.notes.append(place + written("note.effective", **fields))
     facts = UnitFacts(readings.units, request.units)
     retuned = thresholds.tuned_on_others(labels)
     for grader in list(retuned):  # audit verdicts at a tuned threshold where it may yet be advised
@@ -262,10 +258,8 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
     add_injection_rows(rows, attacked, request.units, cluster, request.resampled)
     found.notes += _add_with_other_clusters(rows, readings, labels, request)
     if len(own) < len(ratings):  # the main figures with the excluded raters included
-        whole = encode(
-            combine_readings(ratings, scale, request.facts.source),
-            scale, request.units, request.settings.cluster,
-        )  # fmt: skip
+        of_all = combine_readings(ratings, scale, request.facts.source)
+        whole = encode(of_all, scale, request.units, request.settings.cluster)
         every, frequency = thresholds.judged_out_of_sample(whole).folded()
         slices.add_all_raters_rows(rows, every, request.resampled(frequency, every.weight))
     if (own["draw"] > 0).any():
@@ -394,22 +388,6 @@ def rubric_rows(labels: LabelMatrix, shared: Resamples, request: Request) -> Res
         _add_verdict_rows(rows, labels, shared, kappas, request)
     Judging(labels, shared, request).add_rows(rows)
     return rows
-
-
-def _add_effective_size(rows: ResultRows, labels: LabelMatrix, request: Request) -> list[str]:
-    """Add `effective_clusters` of the clusters that humans labelled, and return notes.
-
-    Only where some pairs were likelier to be picked than others.
-    """
-    weight = labels.people_weight
-    if labels.weight is None or not len(weight):
-        return []
-    size, noun = effective_size(weight), _cluster_noun(request, labels.scale)
-    units = int(labels.labelled_by_people.sum())
-    found, counts = Interval.point(size), (units, len(weight))
-    rows.add("effective_clusters", found, counts, rater_a="humans", subset="all")
-    place = f"{labels.scale.name}: " if labels.scale.name else ""
-    return [place + written("note.effective", noun=noun, labelled=len(weight), size=size)]
 
 
 def _refuse_sides_own_columns(labels: LabelMatrix, request: Request) -> None:

@@ -400,11 +400,12 @@ def _commonest(
     """Return two `prevalence` rows of the category that the grader gives most often: the grader's
     and people's. None for binary verdicts, whose rates show it already.
     """
-    found = (
-        [rows.get("prevalence", rater, "", subset, at) for rater in (grader, "humans")]
+    known = [
+        (own, people)
         for at in categories
-    )
-    known = [(own, people) for own, people in found if own is not None and people is not None]
+        if (own := rows.get("prevalence", grader, "", subset, at))
+        and (people := rows.get("prevalence", "humans", "", subset, at))
+    ]
     return max(known, key=lambda each: each[0]["estimate"], default=None)
 
 
