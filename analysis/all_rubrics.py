@@ -182,9 +182,11 @@ def analyse_rubrics(
     request = replace(request, people=people)
     libraries = (in_this_process if verify is True else verify) or None
     libraries = libraries if libraries_are_here() else None
-    declared = {
-        name: replace(scale, ordered=settings.ordered) for name, scale in _by_name(scales).items()
-    }
+    declared: dict[str, Scale] = {}
+    for scale in scales.values() if isinstance(scales, Mapping) else scales:
+        if scale.name in declared:
+            raise InputError(f"two scales are called {scale.name!r}; give each rubric one")
+        declared[scale.name] = replace(scale, ordered=settings.ordered)
     ratings = _with_rubrics(validate_ratings(ratings, facts.source), declared, facts.source)
     _check_reference(decision.reference, ratings)
     counted: dict[str, pd.DataFrame] = {}
@@ -321,16 +323,6 @@ def _check_reference(reference: str, ratings: pd.DataFrame) -> None:
         raise InputError(
             f"reference is {reference!r}, which is no person or adjudicator here; there are {known}"
         )
-
-
-def _by_name(scales: Mapping[str, Scale] | Iterable[Scale]) -> dict[str, Scale]:
-    each = scales.values() if isinstance(scales, Mapping) else scales
-    named: dict[str, Scale] = {}
-    for scale in each:
-        if scale.name in named:
-            raise InputError(f"two scales are called {scale.name!r}; give each rubric one")
-        named[scale.name] = scale
-    return named
 
 
 def _with_rubrics(

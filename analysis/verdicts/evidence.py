@@ -117,7 +117,7 @@ def add_deciding_rows(
             if rule.scope == "like_these":
                 difference = _bounded_over_people(worst, difference, level.alpha) or difference
             at_margin = replace(level, margin=worst.margin, margin_share=worst.share)
-            rows.add(IF_WRONG, difference.held(at_margin), worst.counts, **worst.key)
+            rows.add(IF_WRONG, difference.held(at_margin), worst.counts, **worst.reading.key)
     judged = [each for each in readings if each.at != UNTUNED]
     add_part_rows(rows, judged, beside, parts, level.alpha, rule.min_rarer)
     _add_winner(rows, [each for each in found if not each.reading.at], level)
@@ -174,7 +174,9 @@ def _add_bounds(rows: ResultRows, found: Comparison, level: Deciding) -> None:
         (RARER, Interval.point(found.sample.rarer), level, ""),
     ):
         if interval is not None:
-            rows.add(statistic, interval.held(deciding), found.counts, **found.key, note=note)
+            rows.add(
+                statistic, interval.held(deciding), found.counts, **found.reading.key, note=note
+            )
 
 
 def _at_null(estimate: float, tested: AtNull, alpha: float) -> Interval:
@@ -269,8 +271,10 @@ def _add_winner(rows: ResultRows, found: Sequence[Comparison], level: Deciding) 
     """
     from scipy.special import ndtri
 
-    for subset in dict.fromkeys(each.subset for each in found):
-        among = [each for each in found if each.subset == subset and np.ptp(each.apart) > 0]
+    for subset in dict.fromkeys(each.reading.coded.subset for each in found):
+        among = [
+            each for each in found if each.reading.coded.subset == subset and np.ptp(each.apart) > 0
+        ]
         if len(among) < 2 or not level.alpha:
             continue
         together = np.column_stack([each.apart for each in among])
@@ -284,7 +288,9 @@ def _add_winner(rows: ResultRows, found: Sequence[Comparison], level: Deciding) 
         winner = among[best]
         chosen = _at_null(winner.difference, winner.below_people, alpha)
         note = f"the best of {len(among)} graders, corrected for having been chosen"
-        rows.add(WINNER, replace(chosen, estimate=value), winner.counts, **winner.key, note=note)
+        rows.add(
+            WINNER, replace(chosen, estimate=value), winner.counts, **winner.reading.key, note=note
+        )
 
 
 def winner_corrected(estimates: Array, covariance: Array, reach: float) -> tuple[int, float]:
