@@ -188,7 +188,12 @@ def analyse_rubrics(
             raise InputError(f"two scales are called {scale.name!r}; give each rubric one")
         declared[scale.name] = replace(scale, ordered=settings.ordered)
     ratings = _with_rubrics(validate_ratings(ratings, facts.source), declared, facts.source)
-    _check_reference(decision.reference, ratings)
+    others = sorted(set(ratings.loc[ratings["rater_kind"] != "model", "rater_id"]))
+    if decision.reference and decision.reference not in others:
+        raise InputError(
+            f"reference is {decision.reference!r}, which is no person or adjudicator here; "
+            f"there are {', '.join(others[:MAX_NAMED]) or 'nobody'}"
+        )
     counted: dict[str, pd.DataFrame] = {}
     notes: list[str] = []
     for name in declared:
@@ -313,16 +318,6 @@ def _analyse_patterns(
         judging = Judging(labels, shared, request).kept()
     annotators = len(labels.humans)
     return RubricAnalysis(rows, noun, annotators, verdicts, notes, judging=judging)
-
-
-def _check_reference(reference: str, ratings: pd.DataFrame) -> None:
-    """Raise InputError if the reference is missing or is a model."""
-    others = ratings.loc[ratings["rater_kind"] != "model", "rater_id"].drop_duplicates()
-    if reference and reference not in set(others):
-        known = ", ".join(sorted(others)[:MAX_NAMED]) or "nobody"
-        raise InputError(
-            f"reference is {reference!r}, which is no person or adjudicator here; there are {known}"
-        )
 
 
 def _with_rubrics(

@@ -17,7 +17,6 @@ from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.distributions import add_distribution_rows
 from evenhand.analysis.injection import add_injection_rows
 from evenhand.analysis.labels.combine import (
-    Readings,
     combine_readings,
     methods_apart,
     pair_verdicts,
@@ -256,7 +255,16 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
     preference.add_preference_rows(rows, labels, own, facts, request.resampled)
     attacked, cluster = request.facts.attacked, request.settings.cluster
     add_injection_rows(rows, attacked, request.units, cluster, request.resampled)
-    found.notes += _add_with_other_clusters(rows, readings, labels, request)
+    column = request.settings.sensitivity_cluster
+    if column and labels.weight is not None:  # only whole clusters have a weight, these mix pairs
+        found.notes.append(written("note.no_other_clusters", column=column))
+    elif column:
+        # The main figures with intervals from other clusters. Keep the verdicts: folds of these
+        # clusters would give other thresholds.
+        other = encode(readings, labels.scale, request.units, column)
+        others, frequency = replace(other, thresholds=labels.thresholds).folded()
+        for view in others.views:
+            slices.add_main_rows(rows, view, request.resampled(frequency), at=f"cluster={column}")
     if len(own) < len(ratings):  # the main figures with the excluded raters included
         of_all = combine_readings(ratings, scale, request.facts.source)
         whole = encode(of_all, scale, request.units, request.settings.cluster)
@@ -442,24 +450,6 @@ def _add_sides(rows: ResultRows, labels: LabelMatrix, facts: UnitFacts, request:
         corrected_rates.add_part_rate_rows(rows, labels, shared, leaning)
     given = labels, sign, settings.sides, shared, request.rubrics
     corrected_rates.add_side_difference_rows(rows, *given)
-
-
-def _add_with_other_clusters(
-    rows: ResultRows, readings: Readings, labels: LabelMatrix, request: Request
-) -> list[str]:
-    """Add the main figures with intervals from other clusters; return a note if not possible."""
-    column = request.settings.sensitivity_cluster
-    if not column:
-        return []
-    if labels.weight is not None:  # only whole clusters have a weight, these mix pairs
-        return [written("note.no_other_clusters", column=column)]
-    other = encode(readings, labels.scale, request.units, column)
-    # Keep the verdicts: folds of these clusters would give other thresholds.
-    folded, frequency = replace(other, thresholds=labels.thresholds).folded()
-    shared = request.resampled(frequency)
-    for view in folded.views:
-        slices.add_main_rows(rows, view, shared, at=f"cluster={column}")
-    return []
 
 
 def _add_wordings(rows: ResultRows, ratings: DataFrame, task: RubricTask, request: Request) -> None:

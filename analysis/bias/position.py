@@ -6,7 +6,7 @@ verdict or favour what it is shown first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -67,9 +67,9 @@ def add_direction_rows(
         own = np.maximum(calls.values[:, list(calls.graders)] * side, 0.0)
         sides.append(np.column_stack([mean, own]))
     for part in _parts(calls, facts, settings, by_subject=True):
-        _add_directions(rows, calls, sides, part, resamples)
+        _add_directions(rows, calls, (sides[0], sides[1]), part, resamples)
     for part in _groups(calls, facts, resamples):
-        _add_directions(rows, calls, sides, part, resamples)
+        _add_directions(rows, calls, (sides[0], sides[1]), part, resamples)
 
 
 def add_side_rows(audit: AuditRows, calls: Calls, facts: UnitFacts, settings: BiasSettings) -> None:
@@ -87,7 +87,7 @@ def add_side_rows(audit: AuditRows, calls: Calls, facts: UnitFacts, settings: Bi
 
 
 def _add_directions(
-    rows: ResultRows, calls: Calls, sides: Sequence[Array], part: _Part, resamples: Resamples
+    rows: ResultRows, calls: Calls, sides: tuple[Array, Array], part: _Part, resamples: Resamples
 ) -> None:
     """Add the row of every rater that called a unit of this part. `sides` are how far the mean
     human and every grader favour side a and side b, (units, 1 + graders), NaN for no call.

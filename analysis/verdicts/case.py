@@ -369,7 +369,7 @@ def case_of(
             tuple(largest_first),
             max(shares, key=lambda each: each[0]["estimate"], default=None),
         ),
-        selective=next((found for found in by_labels if len(found) == 2), None),
+        selective=next(((each[0], each[1]) for each in by_labels if len(each) == 2), None),
         gross=next(iter(_wherever(rows, reversed_scales.GROSS, grader, "all")), None),
         points="points" if labels.scale.has_numbers else "steps of the scale",
     )
