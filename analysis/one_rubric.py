@@ -197,8 +197,9 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
     found.notes += parted
     found.orders = position.orders_seen(own)
     for name, graders in position.by_orders(found.orders).items():
-        key = "note.both_orders" if name == "both_orders" else "note.one_order"
-        found.notes.append(place + written(key, graders=listed(graders)))
+        who, both = listed(graders), name == "both_orders"
+        note = written("note.both_orders" if both else "note.one_order", graders=who)
+        found.notes.append(place + note)
     if prompted := with_own_prompt(own["rater_id"].unique()):
         found.notes.append(place + written("note.own_prompt", graders=listed(prompted)))
     request = replace(request, units=with_weights(request.units, own))
