@@ -189,8 +189,8 @@ class Finding:
         noisy = next((r for r in self.row["remarks"] if r.code == "noise_may_explain"), None)
         if noisy is not None:
             ends = {end: self.row[end] for end in ("estimate", "low", "high")}
-            said |= {"shift": self._shift, "if_noisy": noisy.detail[0]}
-            return written("bias.noise", **said, **ends)
+            shifts = {"shift": self._shift, "if_noisy": noisy.detail[0]}
+            return written("bias.noise", **said, **shifts, **ends)
         name = "nothing_weak" if self.largest > BOUND else "nothing"
         return written(f"bias.{name}", bound=BOUND, most=self.largest, **said)
 

@@ -73,12 +73,12 @@ def add_grader_comparison_rows(rows: ResultRows, kappas: KappaMeans) -> None:
         alone = [judged & right[:, a] & ~right[:, 1 - a] for a in (0, 1)]
         found = sign_flip(_by_cluster(coded, resamples, alone[0] * 1.0 - alone[1])[:, 0])
         only_one, only_other = (out.count(units)[0] for units in alone)
-        note = join_notes(
+        names["note"] = join_notes(
             f"with the humans' majority only the first {only_one}, only the second {only_other}",
             f"mid-p {found.mid_p:.4g}",
             out.as_sampled,
         )
-        out.add_value("mcnemar_p", found.exact, judged, note=note, **names)
+        out.add_value("mcnemar_p", found.exact, judged, **names)
 
 
 def add_leniency_rows(rows: ResultRows, kappas: KappaMeans) -> None:

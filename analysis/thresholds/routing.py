@@ -311,8 +311,8 @@ def add_routing_rows(
             why = Remark("no_level")
         elif not math.isinf(found.growth):
             why = Remark("promise_needs_more", (n, math.ceil(n * (found.growth - 1.0))))
-        stated = Remark("promised_at", (level,))
-        out.add_value(CUT, found.cut, every, reason=why, note=stated, **about)
+        stated = About(note=Remark("promised_at", (level,)), **about)
+        out.add_value(CUT, found.cut, every, reason=why, **stated)
         if not math.isnan(found.cut):
             out.add(SHARE, out.share(keeps, every), every, **about)
             out.add_value(ROUTED_AGREEMENT, float(graded.agreed[keeps].mean()), keeps, **about)

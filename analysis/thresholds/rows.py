@@ -416,8 +416,8 @@ class _Tuning:
         self, statistic: str, found: Interval, units: Counts, at: str, note: Note = ""
     ) -> None:
         of = About(a=self.reference.name, b=self.labels.raters[self.grader], at=at)
-        about = join_notes(note, self.reference.note)
-        self.out.add_interval(statistic, found, units, **of, note=about)
+        of["note"] = join_notes(note, self.reference.note)
+        self.out.add_interval(statistic, found, units, **of)
 
 
 def _add_held_out_ceiling(

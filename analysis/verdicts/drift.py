@@ -116,7 +116,7 @@ def drift_rows(
     shared, asked = Resamples(frequency, 0, np.random.default_rng(0)), labels.scored[:, before]
     parts = np.column_stack([labels.scored[:, after] & asked, asked])
     sums = np.repeat(shared.cluster_sums(labels.clusters, parts), frequency, axis=0)
-    answered = Interval(*share_bounds(*sums.T, LEVEL)).held(_LEVEL)
+    answered = Interval(*share_bounds(sums[:, 0], sums[:, 1], LEVEL)).held(_LEVEL)
     note, about = unscored_remark(labels, after, shared), {"subset": "all"}
     about |= {"rater_a": versions.before, "rater_b": versions.after}
     rows.add(ANSWERED, answered, shared.count(labels.clusters, asked), **about, note=note)
