@@ -182,11 +182,18 @@ def analyse_rubrics(
     request = replace(request, people=people)
     libraries = (in_this_process if verify is True else verify) or None
     libraries = libraries if libraries_are_here() else None
-    declared = {
-        name: replace(scale, ordered=settings.ordered) for name, scale in _by_name(scales).items()
-    }
+    declared: dict[str, Scale] = {}
+    for scale in scales.values() if isinstance(scales, Mapping) else scales:
+        if scale.name in declared:
+            raise InputError(f"two scales are called {scale.name!r}; give each rubric one")
+        declared[scale.name] = replace(scale, ordered=settings.ordered)
     ratings = _with_rubrics(validate_ratings(ratings, facts.source), declared, facts.source)
-    _check_reference(decision.reference, ratings)
+    others = sorted(set(ratings.loc[ratings["rater_kind"] != "model", "rater_id"]))
+    if decision.reference and decision.reference not in others:
+        raise InputError(
+            f"reference is {decision.reference!r}, which is no person or adjudicator here; "
+            f"there are {', '.join(others[:MAX_NAMED]) or 'nobody'}"
+        )
     counted: dict[str, pd.DataFrame] = {}
     notes: list[str] = []
     for name in declared:
@@ -311,26 +318,6 @@ def _analyse_patterns(
         judging = Judging(labels, shared, request).kept()
     annotators = len(labels.humans)
     return RubricAnalysis(rows, noun, annotators, verdicts, notes, judging=judging)
-
-
-def _check_reference(reference: str, ratings: pd.DataFrame) -> None:
-    """Raise InputError if the reference is missing or is a model."""
-    others = ratings.loc[ratings["rater_kind"] != "model", "rater_id"].drop_duplicates()
-    if reference and reference not in set(others):
-        known = ", ".join(sorted(others)[:MAX_NAMED]) or "nobody"
-        raise InputError(
-            f"reference is {reference!r}, which is no person or adjudicator here; there are {known}"
-        )
-
-
-def _by_name(scales: Mapping[str, Scale] | Iterable[Scale]) -> dict[str, Scale]:
-    each = scales.values() if isinstance(scales, Mapping) else scales
-    named: dict[str, Scale] = {}
-    for scale in each:
-        if scale.name in named:
-            raise InputError(f"two scales are called {scale.name!r}; give each rubric one")
-        named[scale.name] = scale
-    return named
 
 
 def _with_rubrics(

@@ -24,7 +24,7 @@ import numpy as np
 from evenhand.analysis.agreement.coefficients import category_shares, label_counts, majority_codes
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
-from evenhand.analysis.notes import Note, Remark, join_notes
+from evenhand.analysis.notes import Code, Note, Remark, join_notes
 from evenhand.analysis.results import BASELINES, ResultRows
 from evenhand.analysis.types import Array, Codes, Integers, Mask, Numbers
 from evenhand.analysis.writer import Writer
@@ -409,7 +409,7 @@ def _add_rows(out: Writer, people: People, stated: Stated) -> None:
     excess = apart - between_whole_groups(quarter, half, steps)
     for statistic, values in ((TOTAL_VARIATION, apart), (EXCESS, excess), (SQUARED, squared)):
         add(statistic, values, units=held, note=note)
-    unclear = "no_variation" if held[0] else "no_pairable_units"
+    unclear: Code = "no_variation" if held[0] else "no_pairable_units"
     add(WORTH, worth, units=held, note=join_notes(note, capped), reason=unclear)
     untold = out.count(labelled & ~told)[0]
     ties = f"{untold} tied units left out" if untold else ""

@@ -263,7 +263,7 @@ class _Audit:
             for (name, held), adjusted in zip(chosen.items(), tested, strict=True):
                 counts, of = self._counts(held), About(a=self.grader, at=name)
                 self._mean(effect, values, held, at=name)
-                out.add_value(p, float(adjusted), counts, note=about, **of)
+                out.add_value(p, float(adjusted), counts, **About(note=about, **of))
                 out.add_interval(bounds, self._bounds(values, held, len(found)), counts, **of)
         retested = ~np.isnan(trials.retest)
         first = np.zeros(len(trials.unit), dtype=bool)

@@ -84,15 +84,13 @@ def join_notes(*notes: Note) -> Remarks:
     >>> text_of(join_notes(Remark("constant_rater"), "", "mean over 3 pairs"))
     'constant_rater; mean over 3 pairs'
     """
-    return tuple(remark for note in notes for remark in _remarks(note))
-
-
-def _remarks(note: Note) -> Remarks:
-    if isinstance(note, Remark):
-        return (note,)
-    if isinstance(note, str):
-        return tuple(Remark("text", (each,)) for each in note.split("; ") if each)
-    return note
+    found: list[Remark] = []
+    for note in notes:
+        if isinstance(note, str):
+            found += (Remark("text", (each,)) for each in note.split("; ") if each)
+        else:
+            found += (note,) if isinstance(note, Remark) else note
+    return tuple(found)
 
 
 def text_of(remarks: Remarks) -> str:

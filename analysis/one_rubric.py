@@ -17,7 +17,6 @@ from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.distributions import add_distribution_rows
 from evenhand.analysis.injection import add_injection_rows
 from evenhand.analysis.labels.combine import (
-    Readings,
     combine_readings,
     methods_apart,
     pair_verdicts,
@@ -197,35 +196,26 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
     own, parted = methods_apart(own, scale.name)
     found.notes += parted
     found.orders = position.orders_seen(own)
-    found.notes += [
-        place
-        + written(
-            "note.both_orders" if name == "both_orders" else "note.one_order",
-            graders=listed(graders),
-        )
-        for name, graders in position.by_orders(found.orders).items()
-    ]
+    for name, graders in position.by_orders(found.orders).items():
+        who, both = listed(graders), name == "both_orders"
+        note = written("note.both_orders" if both else "note.one_order", graders=who)
+        found.notes.append(place + note)
     if prompted := with_own_prompt(own["rater_id"].unique()):
         found.notes.append(place + written("note.own_prompt", graders=listed(prompted)))
     request = replace(request, units=with_weights(request.units, own))
     readings = combine_readings(own, scale, request.facts.source)
     if scale.is_number:
         low, high = min(scale.values), max(scale.values)
-        found.notes.append(
-            place + written("note.number", low=low, high=high, ordered=scale.ordered)
-        )
+        note = written("note.number", low=low, high=high, ordered=scale.ordered)
+        found.notes.append(place + note)
     labels = thresholds.judged_out_of_sample(
         encode(readings, scale, request.units, request.settings.cluster, request.columns)
     )
     is_random = request.settings.overlap == "random" or request.facts.assigned
     rng, once = np.random.default_rng(request.seed), np.ones(labels.n_clusters, dtype=np.int64)
-    selection = selections.selection_of(
-        labels,
-        Resamples(once, 0, np.random.default_rng(0)),
-        rng,
-        selections.label_times(own, readings.units, labels.raters),
-        is_random=is_random,
-    )
+    times = selections.label_times(own, readings.units, labels.raters)
+    plain = Resamples(once, 0, np.random.default_rng(0))
+    selection = selections.selection_of(labels, plain, rng, times, is_random=is_random)
     labels = replace(labels, counted=selection.counted, tie_breaks=selection.how == "tie_break")
     found.annotators = len(labels.humans)
     if selection.note:
@@ -248,7 +238,13 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
     if selection.how == "unknown":
         shared = request.resampled(once, labels.weight)
         selections.add_selection_rows(rows, labels, selection, shared)
-    found.notes += _add_effective_size(rows, labels, request)
+    weight = labels.people_weight
+    if labels.weight is not None and len(weight):  # some pairs were likelier to be picked
+        size, counts = effective_size(weight), (int(labels.labelled_by_people.sum()), len(weight))
+        about = {"rater_a": "humans", "subset": "all"}
+        rows.add("effective_clusters", Interval.point(size), counts, **about)
+        fields = {"noun": found.cluster_noun, "labelled": len(weight), "size": size}
+        found.notes.append(place + written("note.effective", **fields))
     facts = UnitFacts(readings.units, request.units)
     retuned = thresholds.tuned_on_others(labels)
     for grader in list(retuned):  # audit verdicts at a tuned threshold where it may yet be advised
@@ -260,12 +256,19 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
     preference.add_preference_rows(rows, labels, own, facts, request.resampled)
     attacked, cluster = request.facts.attacked, request.settings.cluster
     add_injection_rows(rows, attacked, request.units, cluster, request.resampled)
-    found.notes += _add_with_other_clusters(rows, readings, labels, request)
+    column = request.settings.sensitivity_cluster
+    if column and labels.weight is not None:  # only whole clusters have a weight, these mix pairs
+        found.notes.append(written("note.no_other_clusters", column=column))
+    elif column:
+        # The main figures with intervals from other clusters. Keep the verdicts: folds of these
+        # clusters would give other thresholds.
+        other = encode(readings, labels.scale, request.units, column)
+        others, frequency = replace(other, thresholds=labels.thresholds).folded()
+        for view in others.views:
+            slices.add_main_rows(rows, view, request.resampled(frequency), at=f"cluster={column}")
     if len(own) < len(ratings):  # the main figures with the excluded raters included
-        whole = encode(
-            combine_readings(ratings, scale, request.facts.source),
-            scale, request.units, request.settings.cluster,
-        )  # fmt: skip
+        of_all = combine_readings(ratings, scale, request.facts.source)
+        whole = encode(of_all, scale, request.units, request.settings.cluster)
         every, frequency = thresholds.judged_out_of_sample(whole).folded()
         slices.add_all_raters_rows(rows, every, request.resampled(frequency, every.weight))
     if (own["draw"] > 0).any():
@@ -396,22 +399,6 @@ def rubric_rows(labels: LabelMatrix, shared: Resamples, request: Request) -> Res
     return rows
 
 
-def _add_effective_size(rows: ResultRows, labels: LabelMatrix, request: Request) -> list[str]:
-    """Add `effective_clusters` of the clusters that humans labelled, and return notes.
-
-    Only where some pairs were likelier to be picked than others.
-    """
-    weight = labels.people_weight
-    if labels.weight is None or not len(weight):
-        return []
-    size, noun = effective_size(weight), _cluster_noun(request, labels.scale)
-    units = int(labels.labelled_by_people.sum())
-    found, counts = Interval.point(size), (units, len(weight))
-    rows.add("effective_clusters", found, counts, rater_a="humans", subset="all")
-    place = f"{labels.scale.name}: " if labels.scale.name else ""
-    return [place + written("note.effective", noun=noun, labelled=len(weight), size=size)]
-
-
 def _refuse_sides_own_columns(labels: LabelMatrix, request: Request) -> None:
     """Raise InputError where a column to slice by has the parts that sides make anyway."""
     settings = request.settings
@@ -464,24 +451,6 @@ def _add_sides(rows: ResultRows, labels: LabelMatrix, facts: UnitFacts, request:
         corrected_rates.add_part_rate_rows(rows, labels, shared, leaning)
     given = labels, sign, settings.sides, shared, request.rubrics
     corrected_rates.add_side_difference_rows(rows, *given)
-
-
-def _add_with_other_clusters(
-    rows: ResultRows, readings: Readings, labels: LabelMatrix, request: Request
-) -> list[str]:
-    """Add the main figures with intervals from other clusters; return a note if not possible."""
-    column = request.settings.sensitivity_cluster
-    if not column:
-        return []
-    if labels.weight is not None:  # only whole clusters have a weight, these mix pairs
-        return [written("note.no_other_clusters", column=column)]
-    other = encode(readings, labels.scale, request.units, column)
-    # Keep the verdicts: folds of these clusters would give other thresholds.
-    folded, frequency = replace(other, thresholds=labels.thresholds).folded()
-    shared = request.resampled(frequency)
-    for view in folded.views:
-        slices.add_main_rows(rows, view, shared, at=f"cluster={column}")
-    return []
 
 
 def _add_wordings(rows: ResultRows, ratings: DataFrame, task: RubricTask, request: Request) -> None:

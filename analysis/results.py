@@ -106,8 +106,14 @@ class ResultRows:
             apart = 0.0 if chance is None else chance.disagreement(statistic)
             told = int(counts[1] / self.heaviest)  # as if all had the largest weight
             interval = widened(interval, told, kind_of(statistic), apart)
-            if deciding is None or math.isnan(deciding.alpha):  # verdicts check this themselves
-                interval = self._doubted(statistic, interval, subset)
+            # Where resamples have too few labels of the rarer kind to be trusted (see
+            # benchmarks/results/coverage-small.md). Verdicts check this themselves.
+            rarer = self.rarer.get(subset.removeprefix("all"), FEW_RARER)
+            of_chance = kind_of(statistic) in ("coefficient", "difference")
+            decides = deciding is not None and not math.isnan(deciding.alpha)
+            if rarer < FEW_RARER and of_chance and not decides and not math.isnan(interval.low):
+                few = Remark("few_rarer", (rarer,))
+                interval = replace(interval, remarks=(*interval.remarks, few))
         remarks = join_notes(interval.remarks, deciding.remarks if deciding else "", note)
         self.rows[key] = ResultRow(
             rubric=self.rubric,
@@ -143,17 +149,6 @@ class ResultRows:
             self.chance[of] = Chance(counts / counts.sum(), ordered, values)
             other = held & (coded.codes != counts.argmax())
             self.rarer[of] = resamples.mass_of(coded.clusters, other.any(axis=1))
-
-    def _doubted(self, statistic: str, found: Interval, subset: str) -> Interval:
-        """Add a remark where resamples have too few labels of the rarer kind to be trusted.
-
-        See benchmarks/results/coverage-small.md.
-        """
-        rarer = self.rarer.get(subset.removeprefix("all"), FEW_RARER)
-        of_chance = kind_of(statistic) in ("coefficient", "difference")
-        if rarer >= FEW_RARER or not of_chance or math.isnan(found.low):
-            return found
-        return replace(found, remarks=(*found.remarks, Remark("few_rarer", (rarer,))))
 
     def get(
         self, statistic: str, rater_a: str, rater_b: str = "", subset: str = "all", at: str = ""

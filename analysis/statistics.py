@@ -68,14 +68,10 @@ def places_apart(value: float, limits: Iterable[float], places: int = 2) -> int:
     [3, 3, 2, 2, 2]
     """
     apart = [each for each in limits if abs(value - each) > 10.0**-_MOST_PLACES]
-    return next(
-        (n for n in range(places, _MOST_PLACES) if all(_differ(value, each, n) for each in apart)),
-        _MOST_PLACES,
-    )
-
-
-def _differ(value: float, limit: float, places: int) -> bool:
-    return f"{value:.{places}f}" != f"{limit:.{places}f}"
+    for n in range(places, _MOST_PLACES):
+        if f"{value:.{n}f}" not in {f"{each:.{n}f}" for each in apart}:
+            return n
+    return _MOST_PLACES
 
 
 def shown_apart(value: float, limits: Iterable[float], *, sign: str = "", places: int = 2) -> str:

@@ -44,7 +44,7 @@ def add_price_rows(
     """Add `price_per_1000_units` of every grader whose price is known: rater_b is the grader."""
     for model in labels.models:
         name, asked = labels.raters[model], int(labels.asked[:, model].sum())
-        price, note = prices.get((rows.rubric, name), np.nan), "US dollars, all attempts"
+        price = prices.get((rows.rubric, name), np.nan)
         if not np.isnan(price):
-            found = Interval.point(price)
-            rows.add(PRICE, found, (asked, 0), rater_a="", rater_b=name, subset="all", note=note)
+            found = Interval.point(price, "US dollars, all attempts")
+            rows.add(PRICE, found, (asked, 0), rater_a="", rater_b=name, subset="all")

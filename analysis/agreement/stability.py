@@ -29,7 +29,7 @@ from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import WEIGHT, UnitColumn, UnitFacts
 from evenhand.analysis.notes import Code, join_notes
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.types import Array, Codes, DataFrame, Labels, Mask
+from evenhand.analysis.types import Codes, DataFrame, Labels
 from evenhand.analysis.writer import Writer
 from evenhand.errors import InputError
 
@@ -219,12 +219,9 @@ def _add_rows(
     if not coded.is_number:
         kappa = group_panel(counts * several[:, None], coded, resamples)["fleiss_kappa"]
         out.add(STABILITY, kappa, several, a=reader, at=at, note=f"across {variants} variants")
-    if coded.is_binary or scale.level != "nominal" or scale.unclear:  # the others have an order
-        out.add(SPREAD, out.share(*_spread(coded, scale)), several, a=reader, at=at)
-
-
-def _spread(coded: Coded, scale: Scale) -> tuple[Array, Mask]:
-    """Standard deviation (divisor n - 1) of each question's values, and where it is defined."""
+    if not (coded.is_binary or scale.level != "nominal" or scale.unclear):
+        return  # no order
+    # Standard deviation (divisor n - 1) of each question's values.
     values = np.array([*coded.values, np.nan])
     if not coded.is_binary:
         values[[code for code, key in enumerate(scale.categories) if key in scale.unclear]] = np.nan
@@ -232,4 +229,5 @@ def _spread(coded: Coded, scale: Scale) -> tuple[Array, Mask]:
     n = (~np.isnan(each)).sum(axis=1)
     mean = np.nansum(each, axis=1) / np.maximum(n, 1)
     squares = np.nansum((each - mean[:, None]) ** 2, axis=1)
-    return np.sqrt(squares / np.maximum(n - 1, 1)), n >= 2
+    spread = out.share(np.sqrt(squares / np.maximum(n - 1, 1)), n >= 2)
+    out.add(SPREAD, spread, several, a=reader, at=at)

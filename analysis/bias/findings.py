@@ -141,14 +141,11 @@ def _of_both(first: Interval, if_noisy: Interval) -> Interval:
     """Return the first reading with an interval that spans both, and a remark if only the first
     shows a bias; without bounds if either reading has none.
     """
-    low, high = (
-        float(of([getattr(first, end), getattr(if_noisy, end)]))
-        for of, end in ((np.min, "low"), (np.max, "high"))
-    )
+    low = float(np.minimum(first.low, if_noisy.low))
+    high = float(np.maximum(first.high, if_noisy.high))
     remarks = first.remarks or if_noisy.remarks
     if (first.low > 0 or first.high < 0) and low <= 0 <= high:
-        noisy = Remark("noise_may_explain", (if_noisy.estimate,))
-        remarks = join_notes(remarks, noisy)
+        remarks = join_notes(remarks, Remark("noise_may_explain", (if_noisy.estimate,)))
     return replace(first, low=low, high=high, remarks=remarks)
 
 
@@ -192,8 +189,8 @@ class Finding:
         noisy = next((r for r in self.row["remarks"] if r.code == "noise_may_explain"), None)
         if noisy is not None:
             ends = {end: self.row[end] for end in ("estimate", "low", "high")}
-            said |= {"shift": self._shift, "if_noisy": noisy.detail[0]}
-            return written("bias.noise", **said, **ends)
+            shifts = {"shift": self._shift, "if_noisy": noisy.detail[0]}
+            return written("bias.noise", **said, **shifts, **ends)
         name = "nothing_weak" if self.largest > BOUND else "nothing"
         return written(f"bias.{name}", bound=BOUND, most=self.largest, **said)
 

@@ -60,11 +60,16 @@ def add_direction_rows(
     everything, by the columns `SHOWN_BY`, by subject and by group; each rater on all that it
     called.
     """
-    sides = _by_side(calls)
+    people, sides = calls.people, []
+    count = (~np.isnan(people)).sum(axis=1).astype(float)
+    for side in (1.0, -1.0):  # how far the mean human and every grader favour side a, and side b
+        mean = ratio(np.maximum(np.nan_to_num(people) * side, 0.0).sum(axis=1), count)
+        own = np.maximum(calls.values[:, list(calls.graders)] * side, 0.0)
+        sides.append(np.column_stack([mean, own]))
     for part in _parts(calls, facts, settings, by_subject=True):
-        _add_directions(rows, calls, sides, part, resamples)
+        _add_directions(rows, calls, (sides[0], sides[1]), part, resamples)
     for part in _groups(calls, facts, resamples):
-        _add_directions(rows, calls, sides, part, resamples)
+        _add_directions(rows, calls, (sides[0], sides[1]), part, resamples)
 
 
 def add_side_rows(audit: AuditRows, calls: Calls, facts: UnitFacts, settings: BiasSettings) -> None:
@@ -84,7 +89,9 @@ def add_side_rows(audit: AuditRows, calls: Calls, facts: UnitFacts, settings: Bi
 def _add_directions(
     rows: ResultRows, calls: Calls, sides: tuple[Array, Array], part: _Part, resamples: Resamples
 ) -> None:
-    """Add the row of every rater that called a unit of this part."""
+    """Add the row of every rater that called a unit of this part. `sides` are how far the mean
+    human and every grader favour side a and side b, (units, 1 + graders), NaN for no call.
+    """
     forward = part.sign[:, None] > 0
     used = part.sign != 0
     toward = np.where(forward, *sides)[used]
@@ -104,21 +111,6 @@ def _add_directions(
         if units[0]:
             few = f"fewer than {FEW_CLUSTERS} clusters" if units[1] < FEW_CLUSTERS else ""
             out.add("direction_net", net[:, column], units, a=rater, at=part.at, note=few)
-
-
-def _by_side(calls: Calls) -> tuple[Array, Array]:
-    """Return how far the mean human and every grader favour side a, and side b.
-
-    Each (units, 1 + graders), NaN where there is no call.
-    """
-    people = calls.people
-    count = (~np.isnan(people)).sum(axis=1).astype(float)
-    out = []
-    for sign in (1.0, -1.0):
-        mean = ratio(np.maximum(np.nan_to_num(people) * sign, 0.0).sum(axis=1), count)
-        own = np.maximum(calls.values[:, list(calls.graders)] * sign, 0.0)
-        out.append(np.column_stack([mean, own]))
-    return out[0], out[1]
 
 
 def orientation(facts: UnitFacts, settings: BiasSettings) -> Array:

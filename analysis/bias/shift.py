@@ -338,7 +338,17 @@ def _products(people: Array) -> dict[str, Array]:
     """
     held = ~np.isnan(people)
     k = held.sum(axis=1).astype(float)
-    calls = np.where(held, people - _leniency(people, k), 0.0)
+    # A human's leniency is affirmations above the mean on the same units; 0 for one who shares
+    # fewer than 30 units with others.
+    twice, leniency = people[k >= 2], np.zeros(people.shape[1])
+    if len(twice):
+        shared = (~np.isnan(twice)).sum(axis=0)
+        # The mean over a unit's humans includes the human; of all humans they are one in many.
+        many = k[k >= 2] / (k[k >= 2] - 1.0) * (1.0 - 1.0 / people.shape[1])
+        apart = (twice - np.nanmean(twice, axis=1, keepdims=True)) * many[:, None]
+        mean_apart = np.nansum(apart, axis=0) / np.maximum(shared, 1)
+        leniency = np.where(shared >= MIN_TWICE, mean_apart, 0.0)
+    calls = np.where(held, people - leniency, 0.0)
     first, second, third = (np.asarray((calls**power).sum(axis=1)) for power in (1, 2, 3))
     mean = first / k
     two = np.nan_to_num(ratio(first**2 - second, k * (k - 1.0)))
@@ -354,19 +364,3 @@ def _products(people: Array) -> dict[str, Array]:
         "two3": by_three * two,
         "three3": np.nan_to_num(three),
     }
-
-
-def _leniency(people: Array, k: Array) -> Array:
-    """Estimate each human's leniency, (people,): affirmations above the mean on the same units.
-
-    0 for a human who shares fewer than 30 units with others.
-    """
-    twice = people[k >= 2]
-    shared = (~np.isnan(twice)).sum(axis=0)
-    if not len(twice):
-        return np.zeros(people.shape[1])
-    # The mean over a unit's humans includes the human; of all humans they are one in many.
-    many = k[k >= 2] / (k[k >= 2] - 1.0) * (1.0 - 1.0 / people.shape[1])
-    apart = (twice - np.nanmean(twice, axis=1, keepdims=True)) * many[:, None]
-    mean = np.nansum(apart, axis=0) / np.maximum(shared, 1)
-    return np.asarray(np.where(shared >= MIN_TWICE, mean, 0.0))

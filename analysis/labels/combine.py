@@ -92,19 +92,6 @@ def _methods_and_draws(ratings: DataFrame) -> dict[str, tuple[str, int]]:
     return {str(rater): (str(way), int(usual.get(rater, 0))) for rater, way in methods.items()}
 
 
-def _first_readings(ratings: DataFrame) -> DataFrame:
-    """Drop humans' hidden repeats, which are for intra-rater agreement.
-
-    The first reading is the human's label. A grader's draws are draws from one distribution, and
-    are combined.
-    """
-    repeated = ratings["rater_kind"].ne("model") & ratings["draw"].gt(0)
-    if not repeated.any():
-        return ratings
-    first = ratings.groupby(["unit_id", "rater_id"], sort=False)["draw"].transform("min")
-    return ratings[~repeated | (ratings["draw"] == first)]
-
-
 def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") -> Readings:
     """Combine the rows of one rubric (a validated `ratings` table with its original index).
 
@@ -112,7 +99,12 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
     """
     import pandas as pd
 
-    ratings = _first_readings(ratings)
+    # A human's hidden repeats are for intra-rater agreement: the first reading is the label. A
+    # grader's draws are draws from one distribution, and are combined.
+    repeated = ratings["rater_kind"].ne("model") & ratings["draw"].gt(0)
+    if repeated.any():
+        earliest = ratings.groupby(["unit_id", "rater_id"], sort=False)["draw"].transform("min")
+        ratings = ratings[~repeated | (ratings["draw"] == earliest)]
     units, unit_names = pd.factorize(ratings["unit_id"], sort=True)
     raters, rater_names = pd.factorize(ratings["rater_id"], sort=True)
     orders, _ = pd.factorize(ratings["order"], sort=True)
@@ -160,6 +152,9 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
     reason[unscored & (low != high)] = "order_disagreement"
     kinds = ratings.drop_duplicates("rater_id").set_index("rater_id")["rater_kind"]
     measured = _methods_and_draws(ratings)
+    # The probability of the likeliest category, or else of the likelier verdict.
+    known = ~np.isnan(mean_each.sum(axis=1))
+    likeliest = np.where(known[:, None], mean_each, 0.0).max(axis=1)
     return Readings(
         units=tuple(unit_names.tolist()),
         raters=tuple(rater_names.tolist()),
@@ -169,7 +164,7 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
         code=code.astype(code_type(len(scale.categories))),
         positive=mean_positive,
         probabilities=mean_each,
-        confidence=_confidence(mean_each, mean_positive),
+        confidence=np.where(known, likeliest, np.maximum(mean_positive, 1.0 - mean_positive)),
         reason=reason,
         methods=tuple(measured.get(rater, ("", 0))[0] for rater in rater_names),
         draws=tuple(measured.get(rater, ("", 0))[1] for rater in rater_names),
@@ -281,13 +276,6 @@ def _code_from_probabilities(
     known = ~np.isnan(each.sum(axis=1))
     best = np.where(known[:, None], each, 0.0).argmax(axis=1)
     return np.where(known & (repeated | (code < 0)), best, code)
-
-
-def _confidence(each: Array, positive: Array) -> Array:
-    """Probability of the likeliest category, or else of the likelier verdict."""
-    known = ~np.isnan(each.sum(axis=1))
-    likeliest = np.where(known[:, None], each, 0.0).max(axis=1)
-    return np.where(known, likeliest, np.maximum(positive, 1.0 - positive))
 
 
 def _first_rows(group: Codes, n_groups: int) -> Codes:

@@ -170,6 +170,13 @@ def encode(
     for row in np.flatnonzero(readings.reason != ""):
         reasons[at[1][row]][readings.reason[row]] += 1
 
+    given = np.flatnonzero(~np.isnan(readings.probabilities[:, 0]))
+    distributions = {}
+    for rater in np.unique(at[1][given]).tolist():
+        own = given[at[1][given] == rater]
+        table = np.full((shape[0], readings.probabilities.shape[1]), np.nan)
+        table[at[0][own]] = readings.probabilities[own]
+        distributions[rater] = table
     facts = UnitFacts(readings.units, units)
     clusters = facts.clusters(cluster)
     subject, pair, side = (facts.column(name) for name in ("subject", "cluster_id", "side"))
@@ -200,7 +207,7 @@ def encode(
         draws=tuple(readings.draws[each] for each in order),
         copies=copies_among(codes, people, graders),
         weight=facts.weights(clusters),
-        distributions=_distributions(readings, at, shape[0]),
+        distributions=distributions,
         withheld=_withheld(readings, order, scale),
     )
 
@@ -226,19 +233,3 @@ def _withheld(readings: Readings, order: Sequence[int], scale: Scale) -> Mask | 
     if not any(own):
         return None
     return np.array([[unit in each for each in own] for unit in readings.units], dtype=bool)
-
-
-def _distributions(readings: Readings, at: tuple[Codes, Codes], units: int) -> dict[int, Array]:
-    """Probabilities of the categories (units, q) of each rater who gave any, by its column.
-
-    `at` holds the unit and the column of each reading.
-    """
-    given = np.flatnonzero(~np.isnan(readings.probabilities[:, 0]))
-    unit, column = at[0][given], at[1][given]
-    out = {}
-    for rater in np.unique(column).tolist():
-        table = np.full((units, readings.probabilities.shape[1]), np.nan)
-        own = column == rater
-        table[unit[own]] = readings.probabilities[given[own]]
-        out[rater] = table
-    return out

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -146,7 +146,10 @@ class Scale:
     @property
     def has_numbers(self) -> bool:
         """True where the categories are numbers, and not words in an order."""
-        return _are_numbers(self.categories)
+        try:
+            return all(math.isfinite(float(category)) for category in self.categories)
+        except ValueError:
+            return False
 
     @property
     def deciding_kappa(self) -> str:
@@ -192,10 +195,3 @@ class Scale:
     @property
     def _title(self) -> str:
         return f"scale {self.name!r}" if self.name else "the scale"
-
-
-def _are_numbers(categories: Iterable[str]) -> bool:
-    try:
-        return all(math.isfinite(float(category)) for category in categories)
-    except ValueError:
-        return False

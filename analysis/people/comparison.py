@@ -29,7 +29,7 @@ from evenhand.analysis.bootstrap.significance import clustered_homogeneity, holm
 from evenhand.analysis.labels.matrix import BINARY_ALL, Coded
 from evenhand.analysis.notes import join_notes
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.types import Array, Codes, Mask
+from evenhand.analysis.types import Array, Mask
 from evenhand.analysis.writer import About, Writer
 
 
@@ -64,27 +64,21 @@ def add_grader_comparison_rows(rows: ResultRows, kappas: KappaMeans) -> None:
         apart, lost = one.values - other.values, max(one.undefined, other.undefined)
         names = About(a=coded.raters[first], b=coded.raters[second])
         out.add("kappa_difference", apart, units, undefined=lost, **names)
-        if not coded.is_number:
-            _add_mcnemar_row(out, coded, [first, second], majority)
-
-
-def _add_mcnemar_row(out: Writer, coded: Coded, graders: list[int], majority: Codes) -> None:
-    """Add `mcnemar_p`, exact: do the two graders equally often match the humans' majority?
-
-    Units without a majority (ties) take no part; signs are flipped for whole clusters.
-    """
-    judged = coded.labelled[:, graders].all(axis=1) & (majority >= 0)
-    right = coded.codes[:, graders] == majority[:, None]
-    alone = [judged & right[:, a] & ~right[:, 1 - a] for a in (0, 1)]
-    found = sign_flip(_by_cluster(coded, out.resamples, alone[0] * 1.0 - alone[1])[:, 0])
-    a, b = (coded.raters[grader] for grader in graders)
-    first, second = (out.count(units)[0] for units in alone)
-    note = join_notes(
-        f"with the humans' majority only the first {first}, only the second {second}",
-        f"mid-p {found.mid_p:.4g}",
-        out.as_sampled,
-    )
-    out.add_value("mcnemar_p", found.exact, judged, a=a, b=b, note=note)
+        if coded.is_number:
+            continue
+        # Do the two equally often match the humans' majority? Ties take no part; signs are flipped
+        # for whole clusters.
+        judged = within & (majority >= 0)
+        right = coded.codes[:, [first, second]] == majority[:, None]
+        alone = [judged & right[:, a] & ~right[:, 1 - a] for a in (0, 1)]
+        found = sign_flip(_by_cluster(coded, resamples, alone[0] * 1.0 - alone[1])[:, 0])
+        only_one, only_other = (out.count(units)[0] for units in alone)
+        names["note"] = join_notes(
+            f"with the humans' majority only the first {only_one}, only the second {only_other}",
+            f"mid-p {found.mid_p:.4g}",
+            out.as_sampled,
+        )
+        out.add_value("mcnemar_p", found.exact, judged, **names)
 
 
 def add_leniency_rows(rows: ResultRows, kappas: KappaMeans) -> None:

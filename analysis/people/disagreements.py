@@ -21,7 +21,7 @@ from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.notes import Note, Remark, join_notes
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.subjects.scores import people_means
-from evenhand.analysis.types import Array, Codes
+from evenhand.analysis.types import Array
 from evenhand.analysis.writer import About, Writer
 
 COVERAGE = "coverage"
@@ -134,7 +134,11 @@ def add_disagreement_rows(
             distance = 1.0 - np.eye(len(values))
     unit, person = np.nonzero(labels.codes[:, humans] >= 0)
     given, n = labels.codes[unit, np.asarray(humans)[person]].astype(np.intp), len(labels.codes)
-    among, people = _mean_among(distance, unit, given, n), np.bincount(unit, minlength=n)
+    people, among, met = np.bincount(unit, minlength=n), np.zeros(n), np.zeros(n)
+    for i, j in entry_pairs(unit):
+        among += np.bincount(unit[i], distance[given[i], given[j]], n)
+        met += np.bincount(unit[i], minlength=n)
+    among /= np.maximum(met, 1)
     affirmative, keys = people_means(labels), labels.scale.categories
     columns = [UnitColumn("subject", labels.subjects, labels.subject), *labels.slices]
     for grader in labels.models:
@@ -180,14 +184,3 @@ def add_sorted_rows(rows: ResultRows, counts: Mapping[tuple[str, str, str], int]
         found = Interval.point(float(count))
         about = {"rater_a": "humans", "rater_b": grader, "subset": "all", "at": kind}
         rows.add("disagreement_sorted", found, (total, 0), **about)
-
-
-def _mean_among(distance: Array, unit: Codes, given: Codes, n: int) -> Array:
-    """Return the humans' mean distance from each other on each of n units; 0 with a single human.
-    Their labels come with their `unit`, which ascends, and code.
-    """
-    total, pairs = np.zeros(n), np.zeros(n)
-    for i, j in entry_pairs(unit):
-        total += np.bincount(unit[i], distance[given[i], given[j]], n)
-        pairs += np.bincount(unit[i], minlength=n)
-    return np.divide(total, pairs, out=np.zeros(n), where=pairs > 0)

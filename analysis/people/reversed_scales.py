@@ -22,6 +22,7 @@ from statistics import NormalDist, median
 
 import numpy as np
 
+from evenhand.analysis.agreement.coefficients import label_counts
 from evenhand.analysis.agreement.overlap import KappaMeans, compared_units, entry_pairs
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, data_table, deciding_kappa
 from evenhand.analysis.bootstrap.influence import ALPHA
@@ -195,7 +196,7 @@ def _turned(coded: Coded, people: Sequence[int], data: Resamples) -> tuple[list[
         if not against:
             return turned, codes
         worst = min(against, key=scores.__getitem__)
-        code = _recoding(view, worst, _label_counts(view, people), data)
+        code = _recoding(view, worst, label_counts(view, people), data)
         held = view.labelled[:, worst]
         codes = codes.copy()
         codes[held, worst] = code[codes[held, worst]]
@@ -205,14 +206,6 @@ def _turned(coded: Coded, people: Sequence[int], data: Resamples) -> tuple[list[
 def _has_direction(coded: Coded) -> bool:
     """Return True if categories can be reversed: they have an order, or there are two."""
     return coded.level != "nominal" or coded.q == 2
-
-
-def _label_counts(coded: Coded, people: Sequence[int]) -> Array:
-    """How many people gave each unit each category, (units, q)."""
-    unit, person = np.nonzero(coded.labelled[:, list(people)])
-    given = coded.codes[unit, np.asarray(people, dtype=np.intp)[person]].astype(np.intp)
-    counts = np.bincount(unit * coded.q + given, minlength=len(coded.codes) * coded.q)
-    return counts.reshape(-1, coded.q).astype(float)
 
 
 def _recoding(coded: Coded, annotator: int, counts: Array, data: Resamples) -> Codes:
@@ -269,7 +262,7 @@ def _against_others(coded: Coded, people: Sequence[int], data: Resamples) -> dic
     """
     if _has_direction(coded):
         return _with_others(coded, people, data)
-    found, marks, counts = {}, _marks(coded), _label_counts(coded, people)
+    found, marks, counts = {}, _marks(coded), label_counts(coded, people)
     for annotator, codes, others, clusters in _beside_others(coded, people, data):
         exchanged = _recoding(coded, annotator, counts, data)[codes]
         lost = ((marks[codes] - marks[exchanged]) * others).sum(axis=1)

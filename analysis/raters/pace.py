@@ -6,7 +6,7 @@ bootstrapped with the others but taken from the rater's own labels.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
@@ -39,13 +39,21 @@ def add_rater_rows(
     and another human's on one unit, that are alike; of numbers one minus their mean distance as a
     share of the scale.
     """
+    import pandas as pd
+
     if len(labels.raters) > MAX_LISTED_RATERS:
         return
     if len(labels.humans) > 1:
         for human in labels.humans:
             own = np.flatnonzero(labels.codes[:, human] >= 0)
             _add(rows, labels, human, own, "rater_agreement", _like_others(labels, human, own))
-    for rater, own, seconds in _sessions(ratings, readings, labels):
+    known = (ratings["created_at"] != "") | ratings["seconds"].notna()
+    first = ratings[known & (ratings["label"] != "")].sort_values("created_at", kind="stable")
+    first = first.drop_duplicates(["rater_id", "unit_id"])
+    place = pd.Index(readings.units).get_indexer(pd.Index(first["unit_id"]))
+    for rater, name in enumerate(labels.raters):
+        given = (first["rater_id"] == name).to_numpy()
+        own, seconds = place[given], first["seconds"].to_numpy(dtype=float)[given]
         idle = int((seconds > IDLE_SECONDS).sum())
         timed = seconds[seconds <= IDLE_SECONDS]
         if len(timed):
@@ -67,24 +75,6 @@ def _add(
     if labels.weight is not None:
         note = join_notes(note, Remark("as_sampled"))
     rows.add(statistic, found, counts, rater_a=name, subset="all", note=note)
-
-
-def _sessions(
-    ratings: DataFrame, readings: Readings, labels: LabelMatrix
-) -> Iterator[tuple[int, Codes, Array]]:
-    """Yield each rater whose ratings record when they were given or how long they took, with the
-    labels' rows of the matrix, and their seconds (or NaN).
-    """
-    import pandas as pd
-
-    known = (ratings["created_at"] != "") | ratings["seconds"].notna()
-    first = ratings[known & (ratings["label"] != "")].sort_values("created_at", kind="stable")
-    first = first.drop_duplicates(["rater_id", "unit_id"])
-    place = pd.Index(readings.units).get_indexer(pd.Index(first["unit_id"]))
-    for column, rater in enumerate(labels.raters):
-        own = (first["rater_id"] == rater).to_numpy()
-        if own.any():
-            yield column, place[own], first["seconds"].to_numpy(dtype=float)[own]
 
 
 def median_interval(values: Array) -> Interval:
@@ -172,32 +162,17 @@ def agreement_over_time(
         own, _ = one_version(people[people["rubric"] == name], name, accepted)
         ends = {round(len(own) * part / cuts) for part in range(1, cuts + 1)} - {0}
         for end in sorted(ends):
-            given = own.iloc[:end]
-            found, n_units = _people_kappa(given, scale, units, cluster, resamples, seed)
+            given, found = own.iloc[:end], Interval(np.nan, np.nan, np.nan)
+            readings, weighted = combine_readings(given, scale), with_weights(units, given)
+            labels, frequency = encode(readings, scale, weighted, cluster).folded()
+            coded, rng = labels.on_categories(), np.random.default_rng(seed)
+            shared = Resamples(frequency, resamples, rng, weight=labels.weight)
+            twice = coded.labelled.sum(axis=1) >= 2
+            if n_units := int(frequency[coded.clusters[twice]].sum()):
+                kappa = deciding_kappa(coded)
+                mean = KappaMeans(coded, shared, [kappa]).among(range(len(coded.raters)))[kappa]
+                n_clusters = int(frequency[np.unique(coded.clusters[twice])].sum())
+                found = shared.interval(mean.values, n_clusters)
             until = given["created_at"].iloc[-1]
             rows.append((name, until, end, n_units, found.estimate, found.low, found.high))
     return pd.DataFrame(rows, columns=list(OVER_TIME_COLUMNS))
-
-
-def _people_kappa(
-    given: DataFrame,
-    scale: Scale,
-    units: DataFrame | None,
-    cluster: str,
-    resamples: int,
-    seed: int,
-) -> tuple[Interval, int]:
-    """The mean over pairs of raters, and the number of units that two people labelled."""
-    units = with_weights(units, given)
-    labels, frequency = encode(combine_readings(given, scale), scale, units, cluster).folded()
-    coded = labels.on_categories()
-    rng = np.random.default_rng(seed)
-    shared = Resamples(frequency, resamples, rng, weight=labels.weight)
-    twice = coded.labelled.sum(axis=1) >= 2
-    n_units = int(frequency[coded.clusters[twice]].sum())
-    if not n_units:
-        return Interval(np.nan, np.nan, np.nan), n_units
-    name = deciding_kappa(coded)
-    mean = KappaMeans(coded, shared, [name]).among(range(len(coded.raters)))[name]
-    n_clusters = int(frequency[np.unique(coded.clusters[twice])].sum())
-    return shared.interval(mean.values, n_clusters), n_units

@@ -273,7 +273,11 @@ def rater_quality(
     human = ratings[ratings["rater_kind"] == "human"]
     raters = sorted(set(human["rater_id"]))
     kappas = {rater: _kappa(people, rater, shared) for rater in raters}
-    checks = _checks(attention)
+    checks: dict[str, tuple[int, int]] = {}  # passed, given
+    if attention is not None and not attention.empty:
+        passed = attention["passed"].astype(bool).groupby(attention["rater_id"])
+        counts = zip(passed.groups, passed.sum(), passed.size(), strict=True)
+        checks = {str(rater): (int(good), int(given)) for rater, good, given in counts}
     rows = []
     for rater in raters:
         row = _said(human[human["rater_id"] == rater])
@@ -365,17 +369,6 @@ def _leaning(beside: Sequence[Beside], shared: Resamples) -> dict[str, Any]:
             if not at or found.low > best.low or np.isnan(best.low):
                 best, at = found, f"{scale.name}: {category}".removeprefix(": ")
     return _columns("leaning", best) | {"leaning_at": at}
-
-
-def _checks(attention: DataFrame | None) -> dict[str, tuple[int, int]]:
-    """(passed, given) of every rater."""
-    if attention is None or attention.empty:
-        return {}
-    passed = attention["passed"].astype(bool).groupby(attention["rater_id"])
-    return {
-        str(rater): (int(total), int(given))
-        for rater, total, given in zip(passed.groups, passed.sum(), passed.size(), strict=True)
-    }
 
 
 def _columns(name: str, found: Interval) -> dict[str, Any]:

@@ -273,8 +273,9 @@ def rogan_gladen(
         bounds = _lee(sums)
     else:
         raise InputError(f"method is {method!r}; it must be bootstrap, delta or lee")
-    rates = {"sensitivity": float(sums.sensitivity), "specificity": float(sums.specificity)}
-    return RoganGladen(found, bounds.low, bounds.high, bounds.remarks, **rates)
+    given = found, bounds.low, bounds.high, bounds.remarks
+    sensitivity, specificity = float(sums.sensitivity), float(sums.specificity)
+    return RoganGladen(*given, sensitivity=sensitivity, specificity=specificity)
 
 
 def ppi_plus_plus(

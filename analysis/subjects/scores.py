@@ -290,10 +290,10 @@ def add_difference_rows(
         ):
             one, other = answered[:, first], answered[:, second]
             both, either = int((one & other).sum()), int((one | other).sum())
-            note = Remark("prompts_differ", (both, either)) if both < either else ""
-            at, counts = from_to(names[first], names[second]), counts_of([of[first], of[second]])
-            apart, about = Interval(estimate, low, high), About(a="humans", b=grader, at=at)
-            out.add_interval("rate_difference_ppi", apart, counts, note=note, **about)
+            about = About(a="humans", b=grader, at=from_to(names[first], names[second]))
+            about["note"] = Remark("prompts_differ", (both, either)) if both < either else ""
+            apart, counts = Interval(estimate, low, high), counts_of([of[first], of[second]])
+            out.add_interval("rate_difference_ppi", apart, counts, **about)
     ranks = 1 + (rates[0] > rates[0][:, None]).sum(axis=1)
     for row, rank, highest, lowest in zip(of, ranks, *rank_sets(found, len(of)), strict=True):
         allowed = Interval(float(rank), float(highest), float(lowest))

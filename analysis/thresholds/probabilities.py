@@ -230,7 +230,13 @@ def reliability_curve(
     change = np.flatnonzero(np.diff(step))
     ends = np.unique([0, *change, *(change + 1), len(step) - 1])
     ends = ends[np.unique(np.linspace(0, len(ends) - 1, MAX_POINTS).round().astype(int))]
-    together = _resemblance(affirmed, np.interp(positive, stated, share), clusters)
+    # The correlation of two units' errors within a cluster, from 0 to 1; 0 for single units.
+    expected = np.interp(positive, stated, share)
+    both, most = (
+        float((np.bincount(clusters, weights=each) ** 2).sum() - (each**2).sum())
+        for each in (affirmed - expected, np.sqrt(expected * (1.0 - expected)))
+    )
+    together = float(np.clip(both / most, 0.0, 1.0)) if most > 1e-12 else 0.0
     counts = np.ones(len(positive)) if weight is None else weight
     low, high = _band(positive, clusters, together, ends, counts)
     of_unit = np.asarray(step[np.searchsorted(stated, positive)], dtype=np.intp)
@@ -258,16 +264,6 @@ def _band(
         curves[draw] = isotonic_regression(share, weights=times).x[points]
     low, high = np.quantile(curves, [0.025, 0.975], axis=0)
     return low, high
-
-
-def _resemblance(affirmed: Array, expected: Array, clusters: Codes) -> float:
-    """The correlation of two units' errors within a cluster, from 0 to 1; 0 for single units."""
-    error, spread = affirmed - expected, np.sqrt(expected * (1.0 - expected))
-    both, most = (
-        float((np.bincount(clusters, weights=each) ** 2).sum() - (each**2).sum())
-        for each in (error, spread)
-    )
-    return float(np.clip(both / most, 0.0, 1.0)) if most > 1e-12 else 0.0
 
 
 def recalibrated(

@@ -254,7 +254,17 @@ def promised_cut(
         if not test.passes(confidence >= cut, wrong):
             break
         found = cut
-    return Promise(found, _growth(confidence, wrong, test) if math.isnan(found) else 1.0)
+    if not math.isnan(found):
+        return Promise(found)
+    # By what factor the sample must grow until the first cut is likely to pass.
+    n, falling = len(confidence), np.argsort(-confidence, kind="stable")
+    least = test.price * math.ceil(math.log(test.level) / math.log1p(-test.allowed))
+    for growth in np.geomspace(1.0, REALISTIC, STEPS + 1)[1:]:
+        share = max(least / (growth * n), FIRST)
+        rate = wrong[falling[: math.ceil(share * n)]].mean()
+        if share <= 1.0 and test.chance(max(least, share * growth * n), rate) >= POWER:
+            return Promise(found, float(growth))
+    return Promise(found, math.inf)
 
 
 def _sequence(confidence: Array, test: AboveCut) -> Array:
@@ -266,21 +276,6 @@ def _sequence(confidence: Array, test: AboveCut) -> Array:
     )
     tried = ranks[start:]
     return np.unique(falling[[*tried[:: max(1, len(falling) // STEPS)], *tried[-1:]]])[::-1]
-
-
-def _growth(confidence: Array, wrong: Mask, test: AboveCut) -> float:
-    """Factor by which the sample must grow until the first cut of the sequence is likely to pass;
-    infinite if no realistic one is enough.
-    """
-    n, falling = len(confidence), np.argsort(-confidence, kind="stable")
-    least = test.price * math.ceil(math.log(test.level) / math.log1p(-test.allowed))
-    for growth in np.geomspace(1.0, REALISTIC, STEPS + 1)[1:]:
-        share = max(least / (growth * n), FIRST)
-        first = wrong[falling[: math.ceil(share * n)]]
-        rate = first.mean()
-        if share <= 1.0 and test.chance(max(least, share * growth * n), rate) >= POWER:
-            return float(growth)
-    return math.inf
 
 
 CUT, SHARE, ROUTED_AGREEMENT = (f"routing_{what}" for what in ("cut", "share", "agreement"))
@@ -316,8 +311,8 @@ def add_routing_rows(
             why = Remark("no_level")
         elif not math.isinf(found.growth):
             why = Remark("promise_needs_more", (n, math.ceil(n * (found.growth - 1.0))))
-        stated = Remark("promised_at", (level,))
-        out.add_value(CUT, found.cut, every, reason=why, note=stated, **about)
+        stated = About(note=Remark("promised_at", (level,)), **about)
+        out.add_value(CUT, found.cut, every, reason=why, **stated)
         if not math.isnan(found.cut):
             out.add(SHARE, out.share(keeps, every), every, **about)
             out.add_value(ROUTED_AGREEMENT, float(graded.agreed[keeps].mean()), keeps, **about)

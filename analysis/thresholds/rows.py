@@ -183,13 +183,8 @@ def judged_out_of_sample(labels: LabelMatrix) -> LabelMatrix:
             verdicts = labels.verdicts[:, labels.raters.index(tuning.reference)]
         reference = np.where(seen, verdicts, -1)
         held = ~np.isnan(labels.positive[:, grader])
-        found = held_out_thresholds(
-            labels.positive[held, grader],
-            reference[held],
-            labels.clusters[held],
-            tuning.instead_of,
-            labels.weight_of(held),
-        )
+        given = labels.positive[held, grader], reference[held], labels.clusters[held]
+        found = held_out_thresholds(*given, tuning.instead_of, labels.weight_of(held))
         if found:  # a single cluster cannot be held out
             thresholds[seen, grader] = found[tuning.objective][seen[held]]
     return replace(labels, thresholds=thresholds)
@@ -207,12 +202,8 @@ def tuned_on_others(labels: LabelMatrix) -> dict[str, LabelMatrix]:
         reference = majority[held]
         if name in labels.scale.tunings or len(np.unique(reference[reference >= 0])) < 2:
             continue
-        found = held_out_thresholds(
-            labels.positive[held, grader],
-            reference,
-            labels.clusters[held],
-            labels.scale.threshold_for(name),
-        )
+        given = labels.positive[held, grader], reference, labels.clusters[held]
+        found = held_out_thresholds(*given, labels.scale.threshold_for(name))
         if found:
             thresholds = np.array(labels.thresholds)
             thresholds[held, grader] = found["kappa"]
@@ -425,8 +416,8 @@ class _Tuning:
         self, statistic: str, found: Interval, units: Counts, at: str, note: Note = ""
     ) -> None:
         of = About(a=self.reference.name, b=self.labels.raters[self.grader], at=at)
-        about = join_notes(note, self.reference.note)
-        self.out.add_interval(statistic, found, units, **of, note=about)
+        of["note"] = join_notes(note, self.reference.note)
+        self.out.add_interval(statistic, found, units, **of)
 
 
 def _add_held_out_ceiling(

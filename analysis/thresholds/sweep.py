@@ -177,10 +177,15 @@ class Candidates:
 
         `weights` (rows, clusters) are how much each cluster counts.
         """
-        (hits, affirmed), (false, others) = (
-            _at_least(weights.take(clusters, axis=1), below)
-            for clusters, below in zip(self.clusters, self.below, strict=True)
-        )
+        found, whole = [], np.issubdtype(weights.dtype, np.integer)
+        for clusters, below in zip(self.clusters, self.below, strict=True):
+            counts = weights.take(clusters, axis=1)
+            shape = counts.shape[0], counts.shape[1] + 1
+            running = np.zeros(shape, dtype=np.int32 if whole else float)
+            np.cumsum(counts, axis=1, dtype=running.dtype, out=running[:, 1:])
+            everything = running[:, -1:].astype(np.float64)
+            found.append((everything - running.take(below, axis=1), everything))
+        (hits, affirmed), (false, others) = found
         return Outcomes(hits, false, affirmed, others)
 
     def spread(self, besides: Codes) -> Codes:
@@ -268,17 +273,6 @@ def threshold_interval(found: Sweep, resamples: Resamples, n_clusters: int) -> I
     after = int(kept[-1]) + (0 if found.curve.complete else 1)
     high = float(at[after]) if after < len(at) else 1.0
     return replace(plain, low=low, high=high)
-
-
-def _at_least(counts: Numbers, below: Codes) -> tuple[Array, Array]:
-    """Count the sorted units (rows, units), weighted by `counts`, that do not lie below each
-    threshold (rows, thresholds), and all of them (rows, 1).
-    """
-    whole = np.issubdtype(counts.dtype, np.integer)
-    running = np.zeros((counts.shape[0], counts.shape[1] + 1), dtype=np.int32 if whole else float)
-    np.cumsum(counts, axis=1, dtype=running.dtype, out=running[:, 1:])
-    everything = running[:, -1:].astype(np.float64)
-    return everything - running.take(below, axis=1), everything
 
 
 _FOLDS = 10

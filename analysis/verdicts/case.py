@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from evenhand.analysis.agreement.coefficients import kappa_on_scale
@@ -148,8 +148,10 @@ class Tuned(View):
 class People:
     """The people that a grader is compared with: how many, those whose labels it repeats, with the
     share of units on which it does and the rows that show it, and the kappa among people below
-    which no grader can be judged. With many unordered categories in use, chance agreement is rare,
-    and a lower kappa is as informative; so it is with linear weights on a scale. `meet`: some unit
+    which no grader can be judged: on a scale the weighted kappa that shows as much as the floor for
+    two categories (`analysis.agreement.coefficients.kappa_on_scale`); of many unordered categories
+    as much less as the chance agreement that people's shares imply, the sum of their squares, is
+    below a half. `meet`: some unit
     has labels of two of them. `opposed` label the other way round.
     """
 
@@ -312,6 +314,25 @@ def case_of(
     if scored is None or everywhere is None:
         scored = everywhere = None
     moving = rows.get(STABILITY, grader, "", "all", REWORDED)
+    by_labels = (tuple(_wherever(rows, BY_LABELS, grader, view)) for view in ("all", BINARY_ALL))
+    chance, level, least = rows.chance.get(""), labels.scale.level, rule.min_people_kappa
+    if subset != BINARY_ALL and level != "nominal":
+        least = kappa_on_scale(least, labels.scale.ordered)
+    elif subset != BINARY_ALL and chance is not None:
+        least *= min(2.0 * float((chance.shares**2).sum()), 1.0)
+    # The category that the grader gives most often, among its labels and among people's; binary
+    # verdicts have rates that show it already.
+    shares = [
+        (given, of_people)
+        for at in labels.scale.categories
+        if (given := rows.get("prevalence", grader, "", subset, at))
+        and (of_people := rows.get("prevalence", "humans", "", subset, at))
+    ]
+    recoded = (
+        rows.get(reversed_scales.RECODED, "humans", grader, subset, kind)
+        for kind in reversed_scales.RECODINGS
+    )
+    largest_first = sorted(filter(None, recoded), key=lambda row: -row["estimate"])
     own = labels.raters.index(grader)
     copies = {each.of: each.share for each in labels.copies if each.who == own}
     return Case(
@@ -325,7 +346,7 @@ def case_of(
             copied_rows=tuple(
                 rows.get("observed_agreement", labels.raters[of], grader, "all") for of in copies
             ),
-            least_kappa=_least_kappa(rule.min_people_kappa, rows, labels, subset),
+            least_kappa=least,
             meet=bool((labels.scored[:, labels.humans].sum(axis=1) >= 2).any()),
             opposed=tuple(reversed_scales.opposed_in(rows)),
         ),
@@ -345,22 +366,13 @@ def case_of(
         injection=audit_of(rows.rows.values(), grader),
         twins=tuple(labels.raters[of] for of in copies if of in labels.models),
         mistakes=Mistakes(
-            _recoded(rows, grader, subset),
-            _commonest(rows, grader, subset, labels.scale.categories),
+            tuple(largest_first),
+            max(shares, key=lambda each: each[0]["estimate"], default=None),
         ),
-        selective=_selective(rows, grader),
+        selective=next(((each[0], each[1]) for each in by_labels if len(each) == 2), None),
         gross=next(iter(_wherever(rows, reversed_scales.GROSS, grader, "all")), None),
         points="points" if labels.scale.has_numbers else "steps of the scale",
     )
-
-
-def _selective(rows: ResultRows, grader: str) -> tuple[ResultRow, ResultRow] | None:
-    """The grader's agreement on units with few labels and with more, where these were selected."""
-    for subset in ("all", BINARY_ALL):
-        found = _wherever(rows, BY_LABELS, grader, subset)
-        if len(found) == 2:
-            return found[0], found[1]
-    return None
 
 
 def _wherever(rows: ResultRows, statistic: str, grader: str, subset: str) -> list[ResultRow]:
@@ -368,44 +380,6 @@ def _wherever(rows: ResultRows, statistic: str, grader: str, subset: str) -> lis
     of = (statistic, grader, subset)
     every = rows.rows.values()
     return [row for row in every if (row["statistic"], row["rater_b"], row["subset"]) == of]
-
-
-def _least_kappa(floor: float, rows: ResultRows, labels: LabelMatrix, subset: str) -> float:
-    """Return the kappa among people below which no grader can be judged, where `floor` is that for
-    two categories: on a scale the weighted kappa that shows as much
-    (`analysis.agreement.coefficients.kappa_on_scale`); of many unordered categories as much less as
-    the chance agreement that people's shares imply, the sum of their squares, is below a half.
-    """
-    if subset == BINARY_ALL:
-        return floor
-    if labels.scale.level != "nominal":
-        return kappa_on_scale(floor, labels.scale.ordered)
-    chance = rows.chance.get("")
-    return floor if chance is None else floor * min(2.0 * float((chance.shares**2).sum()), 1.0)
-
-
-def _recoded(rows: ResultRows, grader: str, subset: str) -> tuple[ResultRow, ...]:
-    """Return kappas of the grader's labels after reversal, exchange or shift, the largest first."""
-    found = (
-        rows.get(reversed_scales.RECODED, "humans", grader, subset, kind)
-        for kind in reversed_scales.RECODINGS
-    )
-    known = (row for row in found if row is not None)
-    return tuple(sorted(known, key=lambda row: -row["estimate"]))
-
-
-def _commonest(
-    rows: ResultRows, grader: str, subset: str, categories: Sequence[str]
-) -> tuple[ResultRow, ResultRow] | None:
-    """Return two `prevalence` rows of the category that the grader gives most often: the grader's
-    and people's. None for binary verdicts, whose rates show it already.
-    """
-    found = (
-        [rows.get("prevalence", rater, "", subset, at) for rater in (grader, "humans")]
-        for at in categories
-    )
-    known = [(own, people) for own, people in found if own is not None and people is not None]
-    return max(known, key=lambda each: each[0]["estimate"], default=None)
 
 
 def _parts(rows: ResultRows, grader: str, subset: str, at: str = "") -> tuple[ResultRow, ...]:

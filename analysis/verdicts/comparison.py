@@ -253,16 +253,6 @@ class Comparison:
     pooled: bool
 
     @property
-    def key(self) -> dict[str, str]:
-        """The key of the comparison's rows."""
-        return self.reading.key
-
-    @property
-    def subset(self) -> str:
-        """The label view's name in the results."""
-        return self.reading.coded.subset
-
-    @property
     def excess(self) -> float:
         """Kappa minus the better baseline's."""
         return float(self.kappas[0]) - self.to_beat

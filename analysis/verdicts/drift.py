@@ -112,7 +112,14 @@ def drift_rows(
     labels, frequency = labels.folded()
     rows = ResultRows(labels.scale.name)
     rows.heaviest = float(labels.people_weight.max(initial=1.0))
-    _add_answered(rows, labels, frequency, versions)
+    before, after = (labels.raters.index(name) for name in (versions.before, versions.after))
+    shared, asked = Resamples(frequency, 0, np.random.default_rng(0)), labels.scored[:, before]
+    parts = np.column_stack([labels.scored[:, after] & asked, asked])
+    sums = np.repeat(shared.cluster_sums(labels.clusters, parts), frequency, axis=0)
+    answered = Interval(*share_bounds(sums[:, 0], sums[:, 1], LEVEL)).held(_LEVEL)
+    note, about = unscored_remark(labels, after, shared), {"subset": "all"}
+    about |= {"rater_a": versions.before, "rater_b": versions.after}
+    rows.add(ANSWERED, answered, shared.count(labels.clusters, asked), **about, note=note)
     paired = Paired.of(labels, frequency, versions, margin_of(rule, settings))
     if paired is None:
         return rows
@@ -127,21 +134,6 @@ def drift_rows(
 def margin_of(rule: DecisionSettings, settings: AnalysisSettings) -> float:
     """Largest change in kappa of a grader that counts as unchanged."""
     return rule.drift_margin or settings.margin
-
-
-def _add_answered(
-    rows: ResultRows, labels: LabelMatrix, frequency: Frequency, versions: Versions
-) -> None:
-    before, after = (labels.raters.index(name) for name in (versions.before, versions.after))
-    asked = labels.scored[:, before]
-    shared = Resamples(frequency, 0, np.random.default_rng(0))
-    parts = np.column_stack([labels.scored[:, after] & asked, asked])
-    sums = np.repeat(shared.cluster_sums(labels.clusters, parts), frequency, axis=0)
-    counts = shared.count(labels.clusters, asked)
-    found = Interval(*share_bounds(sums[:, 0], sums[:, 1], LEVEL))
-    note = unscored_remark(labels, after, shared)
-    about = {"rater_a": versions.before, "rater_b": versions.after}
-    rows.add(ANSWERED, found.held(_LEVEL), counts, **about, subset="all", note=note)
 
 
 @dataclass(frozen=True)

@@ -106,9 +106,18 @@ def add_deciding_rows(
     once = [each.apart for each in found if each.reading.counts_once]
     level = shared_level(once, len(found), rule, look, error)
     for each in found:
-        if each.reading.at != UNTUNED:
-            _add_bounds(rows, each, level)
-            _add_if_wrong(rows, labels, each, beside, level, rule)
+        if each.reading.at == UNTUNED:
+            continue
+        _add_bounds(rows, each, level)
+        # The one that decides if every missing answer were wrong, through the same bound.
+        wrong = if_wrong(labels, each.reading, left_out.mass.astype(float))
+        worst = beside.compared(wrong, each.to_beat) if wrong else None
+        if worst is not None:
+            difference = _at_null(worst.difference, worst.below_people, level.alpha)
+            if rule.scope == "like_these":
+                difference = _bounded_over_people(worst, difference, level.alpha) or difference
+            at_margin = replace(level, margin=worst.margin, margin_share=worst.share)
+            rows.add(IF_WRONG, difference.held(at_margin), worst.counts, **worst.reading.key)
     judged = [each for each in readings if each.at != UNTUNED]
     add_part_rows(rows, judged, beside, parts, level.alpha, rule.min_rarer)
     _add_winner(rows, [each for each in found if not each.reading.at], level)
@@ -146,7 +155,13 @@ def _add_bounds(rows: ResultRows, found: Comparison, level: Deciding) -> None:
     if found.constant:
         above = Interval(found.excess, found.excess, found.excess)
     constant = Remark("constant_rater") if found.constant else ""
-    chance = Interval.point(found.chance_within)
+    chance, to_pass, factor = Interval.point(found.chance_within), None, math.inf
+    # The total number of clusters that would show at the next look that the grader is within the
+    # margin, in 80% of studies if the estimates stay; unless it is shown already.
+    if difference.low <= -found.margin < difference.estimate and level.next_alpha > 0:
+        factor = found.below_people.growth(found.null, surer_level(level.next_alpha))
+    if math.isfinite(factor):
+        to_pass = Interval.point(math.ceil(factor * found.counts[1]))
     kappa = _bounded_kappa(found, level.alpha, rows.heaviest)
     for statistic, interval, deciding, note in (
         (NON_INFERIORITY, difference, of_share, pooled),
@@ -154,46 +169,14 @@ def _add_bounds(rows: ResultRows, found: Comparison, level: Deciding) -> None:
         (ABOVE_BASELINE, above, replace(level, bar=0.0), constant),
         (PEOPLE_KAPPA, kappa, level, pooled),
         (CHANCE, chance, at_margin, ""),
-        (NEEDED, _clusters_to_pass(found, difference, level), level, ""),
+        (NEEDED, to_pass, level, ""),
         (WORTH, Interval.point(found.sample.worth), level, ""),
         (RARER, Interval.point(found.sample.rarer), level, ""),
     ):
         if interval is not None:
-            rows.add(statistic, interval.held(deciding), found.counts, **found.key, note=note)
-
-
-def _add_if_wrong(
-    rows: ResultRows,
-    labels: LabelMatrix,
-    found: Comparison,
-    beside: Beside,
-    level: Deciding,
-    rule: DecisionSettings,
-) -> None:
-    """Add the deciding difference of one comparison if every missing answer of the grader were
-    wrong, through the same bound.
-    """
-    reading = if_wrong(labels, found.reading, beside.left_out.mass.astype(float))
-    worst = beside.compared(reading, found.to_beat) if reading else None
-    if worst is None:
-        return
-    difference = _at_null(worst.difference, worst.below_people, level.alpha)
-    if rule.scope == "like_these":
-        difference = _bounded_over_people(worst, difference, level.alpha) or difference
-    found_at = replace(level, margin=worst.margin, margin_share=worst.share)
-    rows.add(IF_WRONG, difference.held(found_at), worst.counts, **worst.key)
-
-
-def _clusters_to_pass(found: Comparison, difference: Interval, level: Deciding) -> Interval | None:
-    """Total number of clusters, the present ones included, that would show at the next look that
-    the grader is within the margin, in 80% of studies if the estimates stay; None where it is shown
-    already, or where no realistic number would.
-    """
-    if not difference.low <= -found.margin < difference.estimate or not level.next_alpha > 0:
-        return None
-    surer = surer_level(level.next_alpha)
-    factor = found.below_people.growth(found.null, surer)
-    return Interval.point(math.ceil(factor * found.counts[1])) if math.isfinite(factor) else None
+            rows.add(
+                statistic, interval.held(deciding), found.counts, **found.reading.key, note=note
+            )
 
 
 def _at_null(estimate: float, tested: AtNull, alpha: float) -> Interval:
@@ -288,8 +271,10 @@ def _add_winner(rows: ResultRows, found: Sequence[Comparison], level: Deciding) 
     """
     from scipy.special import ndtri
 
-    for subset in dict.fromkeys(each.subset for each in found):
-        among = [each for each in found if each.subset == subset and np.ptp(each.apart) > 0]
+    for subset in dict.fromkeys(each.reading.coded.subset for each in found):
+        among = [
+            each for each in found if each.reading.coded.subset == subset and np.ptp(each.apart) > 0
+        ]
         if len(among) < 2 or not level.alpha:
             continue
         together = np.column_stack([each.apart for each in among])
@@ -303,7 +288,9 @@ def _add_winner(rows: ResultRows, found: Sequence[Comparison], level: Deciding) 
         winner = among[best]
         chosen = _at_null(winner.difference, winner.below_people, alpha)
         note = f"the best of {len(among)} graders, corrected for having been chosen"
-        rows.add(WINNER, replace(chosen, estimate=value), winner.counts, **winner.key, note=note)
+        rows.add(
+            WINNER, replace(chosen, estimate=value), winner.counts, **winner.reading.key, note=note
+        )
 
 
 def winner_corrected(estimates: Array, covariance: Array, reach: float) -> tuple[int, float]:
@@ -331,14 +318,22 @@ def winner_corrected(estimates: Array, covariance: Array, reach: float) -> tuple
     value, spread = float(estimates[best]), float(np.sqrt(covariance[best, best]))
     if len(estimates) < 2 or not spread > 0:
         return best, value
-    ends = _ends(estimates, covariance, best)
+    # The values with which it wins, with the independent part of the others held fixed.
+    slope = covariance[:, best] / covariance[best, best]
+    lowest, highest = -np.inf, np.inf
+    for other in np.flatnonzero((np.arange(len(estimates)) != best) & (slope != 1.0)):
+        end = float((estimates[other] - slope[other] * value) / (1.0 - slope[other]))
+        if slope[other] < 1.0:
+            lowest = max(lowest, end)
+        else:
+            highest = min(highest, end)
     low, high = value - reach * spread, value + reach * spread
 
     def too_likely(mean: float) -> float:
         """Return the probability of a value up to the observed one, minus a half: of one that is
         normal about `mean` and known to lie between the ends.
         """
-        at = ((end - mean) / spread for end in ends)
+        at = ((end - mean) / spread for end in (lowest, highest))
         return float(truncnorm.cdf((value - mean) / spread, *at)) - 0.5
 
     if too_likely(low) <= 0:
@@ -346,21 +341,6 @@ def winner_corrected(estimates: Array, covariance: Array, reach: float) -> tuple
     if too_likely(high) >= 0:
         return best, value
     return best, float(brentq(too_likely, low, high))
-
-
-def _ends(estimates: Array, covariance: Array, best: int) -> tuple[float, float]:
-    """The range of values in which this grader wins, with the independent part of the others held
-    fixed.
-    """
-    slope = covariance[:, best] / covariance[best, best]
-    rest = estimates - slope * estimates[best]
-    low, high = -np.inf, np.inf
-    for other in range(len(estimates)):
-        if other == best or slope[other] == 1.0:
-            continue
-        at = float(rest[other] / (1.0 - slope[other]))
-        low, high = (max(low, at), high) if slope[other] < 1.0 else (low, min(high, at))
-    return low, high
 
 
 def pilots(rows: Iterable[ResultRow]) -> list[Pilot]:

@@ -328,26 +328,22 @@ def _against(case: Case, held: Requirements) -> list[Reason]:
     bounds, kappa, found = case.present.bounds, case.present.kappa, []
     if bounds is not None and held["within_margin"].is_broken:
         found.append(wording.below(case, bounds))
-    if kappa is not None and _is_large_enough(case, held):
+    scored, rule = case.answers.scored, case.rule
+    # On a few units, or where people hardly ever choose another category, a good grader gives one
+    # label, too.
+    if held:
+        is_large = held["enough_clusters"].is_met and held["both_kinds"].is_met
+    else:
+        clusters = scored["n_clusters"] if scored else 0
+        wrong = (1.0 - scored["estimate"]) * clusters if scored else 0.0
+        is_large = clusters >= rule.min_clusters and wrong >= rule.min_rarer
+    if kappa is not None and is_large:
         high = bounds.above["high"] if bounds else kappa["high"] - case.to_beat
         constant = says(kappa["remarks"], "constant_rater") and not math.isnan(case.to_beat)
         agree = bounds is None or held["people_agree"].is_met
         if (high <= 0 and agree) or constant:
             found.append(wording.baseline(case, kappa, clearly=True))
     return found
-
-
-def _is_large_enough(case: Case, held: Requirements) -> bool:
-    """Return True if the sample is one on which a grader may be found no better than a baseline:
-    on a few units, or where people hardly ever choose another category, a good one gives one label,
-    too.
-    """
-    if held:
-        return held["enough_clusters"].is_met and held["both_kinds"].is_met
-    scored, rule = case.answers.scored, case.rule
-    if scored is None or scored["n_clusters"] < rule.min_clusters:
-        return False
-    return (1.0 - scored["estimate"]) * scored["n_clusters"] >= rule.min_rarer
 
 
 def _impossible(case: Case) -> Reason | None:

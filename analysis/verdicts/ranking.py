@@ -100,7 +100,9 @@ def rank_graders(results: pd.DataFrame, verdicts: Iterable[Verdict]) -> dict[str
         )
         found.setdefault(rubric, []).append(candidate)
     return {
-        rubric: sorted((_marked(each, among) for each in among), key=_place)
+        rubric: sorted(
+            (replace(each, best_buy=_is_best_buy(each, among)) for each in among), key=_place
+        )
         for rubric, among in found.items()
     }
 
@@ -112,15 +114,12 @@ def _place(candidate: Candidate) -> tuple[int, bool, float, float, str]:
     return place, verdict["holds_for"] != "", price, -candidate.agreement, verdict["grader"]
 
 
-def _marked(candidate: Candidate, among: Sequence[Candidate]) -> Candidate:
-    dominated = any(
-        other.usd <= candidate.usd
-        and other.agreement >= candidate.agreement
-        and (other.usd, other.agreement) != (candidate.usd, candidate.agreement)
+def _is_best_buy(candidate: Candidate, among: Sequence[Candidate]) -> bool:
+    own = candidate.usd, candidate.agreement
+    return all(map(math.isfinite, own)) and not any(
+        other.usd <= own[0] and other.agreement >= own[1] and (other.usd, other.agreement) != own
         for other in among
     )
-    known = math.isfinite(candidate.usd) and math.isfinite(candidate.agreement)
-    return replace(candidate, best_buy=known and not dominated)
 
 
 Key = tuple[str, ...]

@@ -79,7 +79,7 @@ class NextStep(TypedDict):
     number: int
 
 
-def because(name: str, short: str | None = None, **fields: object) -> Reason:
+def because(name: str, short: str | None = None, /, **fields: object) -> Reason:
     """Return a reason by its name in the texts: its sentence, and the same in a few words where
     there are any, under the same name or under `short`.
     """
