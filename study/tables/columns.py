@@ -73,12 +73,10 @@ SHORT = {
     "cluster": "cluster_id",
 }
 """Short names in `--columns` of the columns that most files have; others keep their names."""
-_TABLE = tomllib.loads(
-    files("evenhand.study.tables").joinpath("column_names.toml").read_text("utf-8")
-)
+_FILE = files("evenhand.study.tables").joinpath("column_names.toml")
 USUAL_NAMES: dict[str, dict[str, list[str]]] = {
     kind: {column: names.split() for column, names in columns.items()}
-    for kind, columns in _TABLE.items()
+    for kind, columns in tomllib.loads(_FILE.read_text("utf-8")).items()
 }
 """Names of columns in other tools' files by the kind of file, and by what they are there."""
 _ELSEWHERE = USUAL_NAMES["ratings"]
