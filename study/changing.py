@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric
-from evenhand.study.desk.attention import AttentionChecks, KnownUnit
+from evenhand.study.desk.claims import AttentionChecks, KnownUnit
 from evenhand.study.session.sessions import OwnTexts, PracticeDesk
 from evenhand.study.settings.page import in_words
 from evenhand.study.settings.sections import Section

@@ -19,13 +19,12 @@ import sqlalchemy as sa
 from evenhand.lazy import pd
 from evenhand.study.desk.claims import SessionDesign
 from evenhand.study.desk.oversight import STOPPED_BY, Exclusion, oversight
-from evenhand.study.session.sessions import Sessions, Step
+from evenhand.study.session.sessions import Sessions, Step, known_raters
 from evenhand.study.settings.study_toml import PaySettings
 from evenhand.study.store.logs.answers import events_of, languages_of_raters
 from evenhand.study.store.schema import (
     attention_labels,
     background_answers,
-    claims,
     labels,
     practice_labels,
     session_events,
@@ -40,17 +39,6 @@ TIMES_COLUMNS = (
 )  # fmt: skip
 _BY_OTHERS = ("released", "readmitted")
 """Events that the rater had no hand in."""
-
-
-def known_raters(study: Study) -> set[str]:
-    """Everybody who has come in, been given a unit, or labelled."""
-    found: set[str] = set()
-    with study.store.read() as connection:
-        for table in (session_events, claims):
-            found |= set(connection.execute(sa.select(table.c.rater_id).distinct()).scalars())
-        people = sa.select(labels.c.rater_id).where(labels.c.rater_kind == "human")
-        found |= set(connection.execute(people.distinct()).scalars())
-    return found
 
 
 @dataclass

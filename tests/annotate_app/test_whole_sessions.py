@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from evenhand.study import open_study
-from evenhand.study.desk.attention import attention_results
+from evenhand.study.desk.claims import attention_results
 from evenhand.study.session.sessions import Sessions
 from evenhand.study.session.times import raters_table, session_times
 from tests.annotate_app.participants import (

@@ -19,8 +19,7 @@ from evenhand.study.access.admission import (
     revoke_invites,
 )
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.session.prolific import participants_table
-from evenhand.study.session.sessions import Sessions
+from evenhand.study.session.sessions import Sessions, participants_table
 from evenhand.study.store.logs.answers import events_of
 from harness.studies import with_labels
 

@@ -13,8 +13,7 @@ from evenhand.study import Study, open_study
 from evenhand.study.access.admission import enter
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.desk.oversight import exclude
-from evenhand.study.session.prolific import participants_table
-from evenhand.study.session.sessions import Sessions
+from evenhand.study.session.sessions import Sessions, participants_table
 
 CODES = """
 [prolific]

@@ -15,7 +15,7 @@ from joserfc.jwk import OctKey, RSAKey
 from evenhand.study.access import admission as signed_address
 from evenhand.study.access.admission import admit, make_invites
 from evenhand.study.refused import Refused
-from evenhand.study.session.prolific import participants_table
+from evenhand.study.session.sessions import participants_table
 from tests.study.access.test_participants import address, codes
 
 PAGE = "https://rate.example.org"

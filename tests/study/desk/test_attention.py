@@ -11,7 +11,7 @@ from evenhand.errors import InputError
 from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
 from evenhand.study.desk.answers import Answer
-from evenhand.study.desk.attention import AttentionChecks, attention_results
+from evenhand.study.desk.claims import AttentionChecks, attention_results
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.schema import attention_labels, claims

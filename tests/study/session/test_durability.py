@@ -27,8 +27,7 @@ from evenhand.study.desk.oversight import (
 )
 from evenhand.study.lead.adjudication import adjudicator_id, decide
 from evenhand.study.lead.disagreements import sort_disagreement, sorted_so_far
-from evenhand.study.session.prolific import participants_table
-from evenhand.study.session.sessions import Sessions
+from evenhand.study.session.sessions import Sessions, participants_table
 from evenhand.study.session.times import raters_table
 from evenhand.study.store.logs.answers import remarks_table
 from evenhand.study.store.schema import metadata

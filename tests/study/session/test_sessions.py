@@ -13,7 +13,7 @@ from evenhand.rubrics import load_rubric
 from evenhand.study import Study, open_study
 from evenhand.study.access.admission import admit, make_invites
 from evenhand.study.desk.answers import Answer
-from evenhand.study.desk.attention import AttentionChecks, attention_results
+from evenhand.study.desk.claims import AttentionChecks, attention_results
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.desk.oversight import exclude
 from evenhand.study.session.sessions import Sessions
