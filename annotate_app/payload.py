@@ -2,7 +2,8 @@
 
 To the panel go opaque task ids, the texts, the rubrics' words, the progress, and - where the rater
 looks back - their own earlier answers; no unit id, no subject, no order, no other rater's label.
-From the panel come answers, flags, and the wish to look at an earlier unit.
+From the panel come answers, flags, and the wish to look at an earlier unit. The panel's own code
+comes as one file.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The annotator's work: one unit after the other, each stored before the next one shows.
 
 Streamlit draws the panel once. From then on the panel sends answers, and gets what comes next, by
-messages of its own: see `wire`.
+messages of its own: see `wire`. Its language, and what waits unsent, are told on other pages too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The claims (which rater was given which question), kept in memory in step with the store.
+"""What raters are given: attention checks, the design of their sessions, and the claims (which
+rater was given which question), kept in memory in step with the store.
 
 Every change of a claim carries the next version number. All writers take turns, so the numbers rise
 in the order of the commits, and a refresh costs only what changed since the last one.

@@ -1,5 +1,5 @@
 """Items: rows of a file, each rated as it is. A response, an answer with its context, a judge's
-record.
+record; and comparisons, whose rows have two answers.
 
 An item study is kept like a study whose prompts have one side: every row is a prompt of its own,
 answered by one subject, with its other texts as columns, so that sampling, the annotation page,

@@ -1,4 +1,5 @@
-"""The steps before the labelling: a rater's present step, and how they proceed.
+"""The steps before the labelling (a rater's present step, and how they proceed), the practice among
+them, and the way back to Prolific.
 
 Welcome, consent, the rubrics, practice, comprehension, background - each only where study.toml has
 it. A study that has none of them begins with the labelling.

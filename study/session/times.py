@@ -1,4 +1,5 @@
-"""Times of sessions: when each rater began and ended, how long they worked, what they are owed.
+"""Times of sessions: when each rater began and ended, how long they worked, what they are owed. And
+the study's costs, the funnel of those who came, and their answers about themselves.
 
 A rater's work is the time from one thing they did to the next - steps, practice, checks, labels. A
 pause longer than `[session] idle_minutes` counts as `idle_minutes`.

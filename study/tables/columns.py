@@ -1,4 +1,6 @@
-"""Columns of a table: required, reserved and unique ones, and the names that other files have."""
+"""Columns of a table: required, reserved and unique ones, and the names that other files have; and
+the spellings of names.
+"""
 
 from __future__ import annotations
 
