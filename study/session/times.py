@@ -221,7 +221,7 @@ def costs(study: Study) -> Costs:
 
 
 def grader_costs(study: Study) -> pd.DataFrame:
-    """Return what each grader was asked and has cost, as `store.totals.grade_totals`."""
+    """Return what each grader was asked and has cost, as `store.store.grade_totals`."""
     return grade_totals(study.store)
 
 
