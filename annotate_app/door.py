@@ -1,4 +1,4 @@
-"""Checks that every request passes before Streamlit sees it.
+"""Checks that every request passes before Streamlit sees it, and the bounds of the log.
 
 Streamlit takes a file of any session into memory, gives a session to any client that knows its id,
 serves its metrics to any client, answers to every host name, and on a foreign Origin looks up its

@@ -22,7 +22,7 @@ from evenhand.annotate_app.drawn import said
 from evenhand.annotate_app.health import answer_health
 from evenhand.annotate_app.languages import ENGLISH, codes_english_first
 from evenhand.annotate_app.logins.lead_login import FIRST_PLACE, PLACES
-from evenhand.annotate_app.panel_files import panel_module, panel_path
+from evenhand.annotate_app.payload import panel_module, panel_path
 from evenhand.annotate_app.sites import address_of, base_path, has_room
 from evenhand.annotate_app.wire import ANSWERS, take_message
 from evenhand.study.access.lead_login import LINK_PARAMETER

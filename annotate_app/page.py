@@ -1,4 +1,4 @@
-"""The page from the top: open the study, identify the rater, show the work."""
+"""The page from the top: open the study, identify the rater, show the work; or await the store."""
 
 from __future__ import annotations
 

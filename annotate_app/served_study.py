@@ -15,7 +15,7 @@ from evenhand.annotate_app.sites import Site
 from evenhand.annotate_app.watch import start_watch
 from evenhand.errors import InputError
 from evenhand.study import Study, open_study
-from evenhand.study.desk.attention import AttentionChecks
+from evenhand.study.desk.claims import AttentionChecks
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.session.sessions import Sessions
 from evenhand.study.settings.study_toml import FILE_NAME, read_config

@@ -28,8 +28,14 @@ from evenhand.annotate_app.logins.entry import ticket_of
 from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.access.admission import Admission, read_ticket
-from evenhand.study.session.prolific import End, completion_code, completion_url
-from evenhand.study.session.sessions import CHANCES, Sessions, Step
+from evenhand.study.session.sessions import (
+    CHANCES,
+    End,
+    Sessions,
+    Step,
+    completion_code,
+    completion_url,
+)
 from evenhand.study.settings.study_toml import BackgroundQuestion
 
 _PREFER_NOT = ""

@@ -1,7 +1,7 @@
 """The annotator's work: one unit after the other, each stored before the next one shows.
 
 Streamlit draws the panel once. From then on the panel sends answers, and gets what comes next, by
-messages of its own: see `wire`.
+messages of its own: see `wire`. Its language, and what waits unsent, are told on other pages too.
 """
 
 from __future__ import annotations
@@ -25,14 +25,20 @@ from evenhand.annotate_app.languages import (
     offered,
 )
 from evenhand.annotate_app.logins.entry import logging_out, ticket_of
-from evenhand.annotate_app.panel_files import fetching_code
-from evenhand.annotate_app.payload import Look, Setting, drafts_name, lightened, page_data
+from evenhand.annotate_app.payload import (
+    Look,
+    Setting,
+    drafts_name,
+    fetching_code,
+    lightened,
+    page_data,
+)
 from evenhand.annotate_app.served_study import Desks
 from evenhand.study import Study
 from evenhand.study.access.admission import Admission, Way
 from evenhand.study.desk.desk import JUST_NOW, AnnotationDesk, Desk, next_day
 from evenhand.study.seeding import digest
-from evenhand.study.session.prolific import completion_url
+from evenhand.study.session.sessions import completion_url
 
 # The language of the page, of those that the study offers. In this order: the reader's choice, in
 # the link (`?lang=de`) or on the page, made now or earlier (the browser remembers it for the

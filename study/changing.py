@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric
-from evenhand.study.desk.attention import AttentionChecks, KnownUnit
+from evenhand.study.desk.claims import AttentionChecks, KnownUnit
 from evenhand.study.session.sessions import OwnTexts, PracticeDesk
 from evenhand.study.settings.page import in_words
 from evenhand.study.settings.sections import Section
@@ -57,7 +57,6 @@ FIXED_ONCE_BEGUN = {
 }
 """Settings that stay as they are once a unit has been given out -> the name of the reason."""
 _EFFECTS = {
-    "name": "name",
     "annotation": "page",
     "annotation.rubrics": "rubrics",
     "annotation.raters_per_unit": "raters_per_unit",
@@ -69,13 +68,6 @@ _EFFECTS = {
     "session.login_hours": "login_hours",
     "session.content_warning": "read_again",
     "session.instructions": "read_again",
-    "consent": "consent",
-    "training": "training",
-    "comprehension": "comprehension",
-    "background": "background",
-    "attention": "attention",
-    "prolific": "prolific",
-    "pay": "pay",
     "quality": "quality",
     "analysis": "figures",
     "decision": "figures",
@@ -83,6 +75,7 @@ _EFFECTS = {
     "prices": "figures",
     "same_text": "figures",
 }
+"""What a change does, by the setting or its section, where that is not called like the section."""
 _OFF = {
     **dict.fromkeys(("consent", "training", "comprehension", "background"), "left_out"),
     "attention": "checks_off",
@@ -315,7 +308,7 @@ def _effect(place: str, old: StudyConfig, new: StudyConfig) -> str:
     if place.endswith(".md"):
         return written("change.translation")
     section = place.partition(".")[0]
-    name = _EFFECTS.get(place) or _EFFECTS[section]
+    name = _EFFECTS.get(place) or _EFFECTS.get(section, section)
     was, now = settings_by_key(old).get(place), settings_by_key(new).get(place)
     if name == "raters_per_unit" and isinstance(was, int) and isinstance(now, int):
         name = "more_raters" if now > was else "fewer_raters"

@@ -49,12 +49,17 @@ from evenhand.study.access.admission import (
     revoke_invites,
 )
 from evenhand.study.access.lead_login import Visitor
-from evenhand.study.desk.attention import attention_results
+from evenhand.study.desk.claims import attention_results
 from evenhand.study.desk.oversight import oversight, pause, resume
 from evenhand.study.lead.progress import data_version, rater_progress
 from evenhand.study.prompts.pairs import prompts_noun
-from evenhand.study.session.prolific import rater_of, released_submissions, study_url
-from evenhand.study.session.sessions import RELEASE_REASONS, Sessions
+from evenhand.study.session.sessions import (
+    RELEASE_REASONS,
+    Sessions,
+    rater_of,
+    released_submissions,
+    study_url,
+)
 from evenhand.study.session.times import raters_table, session_times
 from evenhand.study.store.logs.decisions import acts, note_act
 from evenhand.study.store.logs.replies import was_audited

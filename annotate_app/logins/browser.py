@@ -1,6 +1,6 @@
 """Identity of a browser: a cookie that scripts cannot read, and that no address, log or referrer
 holds. What a session of Streamlit's may do is bound to it, since the session's own id is part of
-addresses.
+addresses. And the login that a browser keeps.
 """
 
 from __future__ import annotations

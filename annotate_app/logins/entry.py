@@ -1,4 +1,6 @@
-"""The rater at the page: admitted by the address, or by a login that the browser keeps."""
+"""The rater at the page: admitted by the address, by a login that the browser keeps, or by an
+organisation's single sign-on.
+"""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ _REASONS = {"returned": "returned", "timed_out": "timed-out", "rejected": "rejec
 
 def _invite(arguments: argparse.Namespace) -> None:
     from evenhand.study.access.admission import make_invites, new_code, revoke_invites
-    from evenhand.study.session.prolific import study_url
+    from evenhand.study.session.sessions import study_url
 
     if arguments.count is not None and not 0 < arguments.count <= 10_000:
         raise InputError("--count must be from 1 to 10,000")
@@ -239,8 +239,7 @@ def _password() -> str:
 
 
 def _session(arguments: argparse.Namespace) -> None:
-    from evenhand.study.session.prolific import rater_of, released_submissions
-    from evenhand.study.session.sessions import Sessions
+    from evenhand.study.session.sessions import Sessions, rater_of, released_submissions
 
     with study_of(arguments) as study:
         sessions = Sessions(study)
@@ -265,8 +264,8 @@ def _session(arguments: argparse.Namespace) -> None:
 
 
 def _write_tables(study: Study, sessions: Sessions, arguments: argparse.Namespace) -> None:
-    from evenhand.study.desk.attention import attention_results
-    from evenhand.study.session.prolific import participants_table
+    from evenhand.study.desk.claims import attention_results
+    from evenhand.study.session.sessions import participants_table
     from evenhand.study.session.times import raters_table, session_times
     from evenhand.study.tables.formats import write_table
 

@@ -127,7 +127,7 @@ def study_quality(study: Study, dataset: Dataset | None = None) -> pd.DataFrame:
     """
     from evenhand.analysis.raters.quality import rater_quality
     from evenhand.reporting.load import from_study
-    from evenhand.study.desk.attention import attention_results
+    from evenhand.study.desk.claims import attention_results
 
     dataset = dataset or from_study(study)
     reasons = dataset.facts.excluded

@@ -1,4 +1,5 @@
-"""Admission to a study's page: the query of its address, checked against the study's settings.
+"""Admission to a study's page: the query of its address, checked against the study's settings; and
+the participants whom Prolific sends.
 
     ?rater=CODE        an open study: anyone who enters a code
     ?invite=TOKEN      an invite, bound to one rater code

@@ -1,6 +1,7 @@
-"""Logins of a study's lead and experts: by a link that works once, or by their account.
+"""Logins of a study's lead and experts: by a link that works once, by their account, or by single
+sign-on.
 
-Both give a login: a signed token that the browser keeps for one window and sends again on a reload.
+All give a login: a signed token that the browser keeps for one window and sends again on a reload.
 Neither the link nor the login opens anything that an annotator's rater code or invite could open.
 """
 

@@ -1,4 +1,4 @@
-"""Backups: a study in one file, and a study from such a file."""
+"""Backups: a study in one file, and a study from such a file; and copies of a store's rows."""
 
 from __future__ import annotations
 

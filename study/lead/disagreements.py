@@ -1,6 +1,6 @@
 """Disagreements between a grader and people, sorted by who is wrong: the grader, people, or the
 rubric's text, which can be read in two ways. Append-only: the latest judgment on a unit and grader
-counts, and an empty one takes the former back.
+counts, and an empty one takes the former back. And people's flags, with the lead's answers.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Items: rows of a file, each rated as it is. A response, an answer with its context, a judge's
-record.
+record; and comparisons, whose rows have two answers.
 
 An item study is kept like a study whose prompts have one side: every row is a prompt of its own,
 answered by one subject, with its other texts as columns, so that sampling, the annotation page,
@@ -25,7 +25,7 @@ from evenhand.rubrics.rendering import ANSWERS
 from evenhand.study.prompts.images import looks_like_image, with_images
 from evenhand.study.prompts.pairs import PAIR_ID, RESERVED, SUBJECT, numbered_ids
 from evenhand.study.prompts.units import unit_id
-from evenhand.study.tables.columns import require_columns, require_rows, shortened
+from evenhand.study.tables.columns import USUAL_NAMES, require_columns, require_rows, shortened
 from evenhand.study.tables.formats import FIRST_ROW, row_number
 
 ITEM_ID = "item_id"
@@ -35,26 +35,7 @@ PROMPT_ID = "prompt_id"
 TURN, TURN_ID, CONVERSATION_ID = "turn", "turn_id", "conversation_id"
 """Columns of rows that are the turns of conversations."""
 MOST_CHARACTERS = 1_000_000
-_KNOWN = {
-    "prompt": (
-        *("prompt", "question", "input", "query", "instruction", "user_input"),
-        *("inputs", "request"),
-    ),
-    "context": ("context", "contexts", "retrieved_contexts", "passage", "documents"),
-    "reference": ("reference", "expected_output", "ground_truth", "expected", "target", "gold"),
-    "response": (
-        *("response", "output", "answer", "completion", "generation", "model_output"),
-        *("outputs", "messages", "conversation", "transcript"),
-    ),
-    "subject": ("subject", "model", "model_name", "llm.model_name"),
-    "id": (ITEM_ID, "id", "unit_id", "uid", "example_id", "span_id"),
-}
-"""Names by which a column is taken for what it is, in the order in which texts are shown."""
-_CRITERION = (
-    *("criterion", "criteria", "requirement", "requirements", "rubric_item", "rubric_items"),
-    *("guideline", "guidelines"),
-)
-"""Names of columns that say what a response is held against."""
+_KNOWN = USUAL_NAMES["items"]
 _LONGEST_WORD = 20
 _FRAME = re.compile(r"^(attributes|context)\.|\.value$")
 """What tracing tools write around a column's name, as in `attributes.input.value`."""
@@ -170,7 +151,7 @@ def item_columns(
             column
             for name, column in by_name.items()
             if column not in (*shown, *apart)
-            and (name in _CRITERION or (column in texts and _is_named(name, question)))
+            and (name in _KNOWN["criterion"] or (column in texts and _is_named(name, question)))
         ]
         shown[-1:-1] = asked  # the response stays last
 
@@ -575,12 +556,8 @@ ANSWERED_BY = ("subject_a", "subject_b")
 TOGETHER = "answers"
 """The subject under which the two answers of a comparison are kept."""
 _SIDES = (("a", "b"), ("1", "2"))
-_ANSWER = (
-    *("response", "answer", "output", "completion", "generation", "reply"),
-    *("conversation", "transcript", "messages"),
-)
-_SUBJECT = ("subject", "model", "system", "generator", "assistant", "model_name")
-_CLUSTER = ("question_id", "prompt_id")
+_COMPARED = USUAL_NAMES["comparisons"]
+_ANSWER = _COMPARED["answer"]
 _TIE = ("tie", "draw", "equal", "same", "both", "neither", "none", "c")
 """Words by which files say that neither answer is better."""
 
@@ -694,7 +671,7 @@ def comparison_columns(
             f"{name}: two answers have two subjects; write --subject model_a,model_b, the columns "
             "in the order of the answers"
         )
-    subjects = tuple(subject) or next(iter(_sided(frame, _SUBJECT)), ())
+    subjects = tuple(subject) or next(iter(_sided(frame, _COMPARED["subject"])), ())
     for column in subjects:
         if column in show:
             raise InputError(
@@ -703,7 +680,10 @@ def comparison_columns(
             )
     first, second = answers
     answer = next(each for each in (_stem(first), *_ANSWER) if each and each not in frame)
-    known = next((each for each in _CLUSTER if each in frame and each != judge), "")
+    known = next(
+        (each for each in _COMPARED["cluster"] if each in frame and each != judge),
+        "",
+    )
     own = [answer if each == first else each for each in show if each != second]
     one = _with_one_answer(frame, answers, subjects, answer)
     # Beside two answers a column that is called like one is something else, such as a reference.

@@ -1,4 +1,5 @@
-"""The steps before the labelling: a rater's present step, and how they proceed.
+"""The steps before the labelling (a rater's present step, and how they proceed), the practice among
+them, and the way back to Prolific.
 
 Welcome, consent, the rubrics, practice, comprehension, background - each only where study.toml has
 it. A study that has none of them begins with the labelling.
@@ -9,11 +10,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import sqlalchemy as sa
 
 from evenhand.errors import InputError
+from evenhand.lazy import pd
 from evenhand.rubrics import Rubric, TextBlock
 from evenhand.study.desk.answers import (
     Flag,
@@ -26,8 +29,7 @@ from evenhand.study.desk.answers import (
     take_withdrawal,
     why_refused,
 )
-from evenhand.study.desk.attention import KnownUnits
-from evenhand.study.desk.claims import Claim, last_version
+from evenhand.study.desk.claims import Claim, KnownUnits, last_version
 from evenhand.study.desk.desk import Desk, Sent, Sheet, Task
 from evenhand.study.questions import Question, Screen
 from evenhand.study.seeding import digest
@@ -39,8 +41,11 @@ from evenhand.study.store.schema import (
     background_answers,
     claims,
     labels,
+    participant_entries,
     practice_labels,
+    session_events,
 )
+from evenhand.study.tables.formats import read_table, row_number
 from evenhand.study.trust import inside
 from evenhand.study.workspace import Study
 
@@ -528,3 +533,107 @@ def _done(log: Sequence[Event], kind: EventKind, **detail: Any) -> bool:
 def _read(log: Sequence[Event], kind: EventKind, texts: Mapping[str, str], **detail: Any) -> bool:
     """Return True if the rater did this on any of these texts, translations of one another."""
     return any(_done(log, kind, text=each, **detail) for each in texts.values())
+
+
+# Prolific: the links that lead back there, and its export of submissions. Facts: docs.prolific.com,
+# "The study object" (placeholders, completion codes) and "Submission object" (statuses; a
+# submission's id is the SESSION_ID of the address).
+
+COMPLETION = "https://app.prolific.com/submissions/complete?cc="
+_RELEASED = {"RETURNED": "returned", "TIMED-OUT": "timed_out", "REJECTED": "rejected"}
+_STATUS = ("Status", "Submission status", "status")
+_PARTICIPANT = ("Participant id", "Participant ID", "participant_id")
+_SUBMISSION = ("Submission id", "Submission ID", "submission_id")
+
+End = Literal["complete", "screened_out", "no_consent", "returned", "stopped", "nothing_left"]
+
+
+def study_url(base: str, token: str) -> str:
+    """The address that is entered at Prolific, which fills in its ids."""
+    ids = "&".join(
+        f"{name}={{{{%{name}%}}}}" for name in ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID")
+    )
+    return f"{base}?invite={token}&{ids}"
+
+
+def completion_url(study: Study, end: End) -> str:
+    """The address that ends a submission; "" where the study names no code for this end."""
+    code = completion_code(study, end)
+    return COMPLETION + code if code else ""
+
+
+def completion_code(study: Study, end: End) -> str:
+    """The code itself, for who has to enter it."""
+    codes = study.config.prolific
+    code: str = getattr(codes, end) if codes else ""
+    if codes and not code and end == "nothing_left":
+        return codes.complete
+    return code
+
+
+def participants_table(study: Study) -> pd.DataFrame:
+    """Return all entries: `rater_id, participant_id, study_id, session_id, created_at`."""
+    names = ("rater_id", "participant_id", "study_id", "session_id", "created_at")
+    query = sa.select(*(participant_entries.c[name] for name in names))
+    return study.store.table(query.order_by(participant_entries.c.event_id))
+
+
+def known_raters(study: Study) -> set[str]:
+    """Everybody who has come in, been given a unit, or labelled."""
+    found: set[str] = set()
+    with study.store.read() as connection:
+        for table in (session_events, claims):
+            found |= set(connection.execute(sa.select(table.c.rater_id).distinct()).scalars())
+        people = sa.select(labels.c.rater_id).where(labels.c.rater_kind == "human")
+        found |= set(connection.execute(people.distinct()).scalars())
+    return found
+
+
+def rater_of(study: Study, name: str) -> str:
+    """Return the rater code of a participant's id, or of a rater code itself.
+
+    Raises InputError where no participant or rater of this name has been here.
+    """
+    entries = participants_table(study)
+    found = entries.loc[entries["participant_id"] == name, "rater_id"]
+    if len(found):
+        return str(found.iloc[0])
+    if name not in known_raters(study):
+        raise InputError(f"nobody called {name!r} has taken part in this study")
+    return name
+
+
+def released_submissions(study: Study, path: Path) -> dict[str, str]:
+    """Return the raters whose places Prolific's export of submissions releases: rater -> reason.
+
+    Submissions of people who never came to this study, and earlier ones of people who came again,
+    are ignored. Raises InputError where a column is missing.
+    """
+    table = read_table(path)
+    status = _column(table, _STATUS, path)
+    participant = _column(table, _PARTICIPANT, path)
+    submission = next((name for name in _SUBMISSION if name in table), None)
+    latest = {
+        entry.participant_id: entry for entry in participants_table(study).itertuples(index=False)
+    }
+    reasons = {}
+    for at in range(len(table)):
+        row = table.iloc[at]
+        entry = latest.get(str(row[participant]).strip())
+        said = str(row[status]).strip().upper().replace(" ", "-").replace("_", "-")
+        if not said:
+            raise InputError(f"{path.name}, row {row_number(table, at)}: {status} is empty")
+        if entry is None or said not in _RELEASED:
+            continue
+        if submission is None or str(row[submission]).strip() == entry.session_id:
+            reasons[str(entry.rater_id)] = _RELEASED[said]
+    return reasons
+
+
+def _column(table: pd.DataFrame, names: tuple[str, ...], path: Path) -> str:
+    for name in names:
+        if name in table:
+            return name
+    raise InputError(
+        f"{path.name} has no column {names[0]!r}; export the submissions from Prolific as CSV"
+    )

@@ -1,4 +1,5 @@
-"""Times of sessions: when each rater began and ended, how long they worked, what they are owed.
+"""Times of sessions: when each rater began and ended, how long they worked, what they are owed. And
+the study's costs, the funnel of those who came, and their answers about themselves.
 
 A rater's work is the time from one thing they did to the next - steps, practice, checks, labels. A
 pause longer than `[session] idle_minutes` counts as `idle_minutes`.
@@ -19,13 +20,12 @@ import sqlalchemy as sa
 from evenhand.lazy import pd
 from evenhand.study.desk.claims import SessionDesign
 from evenhand.study.desk.oversight import STOPPED_BY, Exclusion, oversight
-from evenhand.study.session.sessions import Sessions, Step
+from evenhand.study.session.sessions import Sessions, Step, known_raters
 from evenhand.study.settings.study_toml import PaySettings
 from evenhand.study.store.logs.answers import events_of, languages_of_raters
 from evenhand.study.store.schema import (
     attention_labels,
     background_answers,
-    claims,
     labels,
     practice_labels,
     session_events,
@@ -40,17 +40,6 @@ TIMES_COLUMNS = (
 )  # fmt: skip
 _BY_OTHERS = ("released", "readmitted")
 """Events that the rater had no hand in."""
-
-
-def known_raters(study: Study) -> set[str]:
-    """Everybody who has come in, been given a unit, or labelled."""
-    found: set[str] = set()
-    with study.store.read() as connection:
-        for table in (session_events, claims):
-            found |= set(connection.execute(sa.select(table.c.rater_id).distinct()).scalars())
-        people = sa.select(labels.c.rater_id).where(labels.c.rater_kind == "human")
-        found |= set(connection.execute(people.distinct()).scalars())
-    return found
 
 
 @dataclass
@@ -232,7 +221,7 @@ def costs(study: Study) -> Costs:
 
 
 def grader_costs(study: Study) -> pd.DataFrame:
-    """Return what each grader was asked and has cost, as `store.totals.grade_totals`."""
+    """Return what each grader was asked and has cost, as `store.store.grade_totals`."""
     return grade_totals(study.store)
 
 

@@ -1,4 +1,6 @@
-"""`study.toml`: the settings of a study. Validated; unknown keys are refused, comments are kept."""
+"""`study.toml`: the settings of a study, section by section. Validated; unknown keys are refused,
+comments are kept.
+"""
 
 from __future__ import annotations
 

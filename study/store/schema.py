@@ -212,7 +212,7 @@ participant_entries = _log(
 
 session_events = _log(
     "session_events",
-    *_texts("rater_id", "kind"),  # see logs.session
+    *_texts("rater_id", "kind"),  # see logs.answers
     Column("detail", JSON, nullable=False),
     *_texts("created_at"),
     Index("session_events_by_rater", "rater_id"),

@@ -1,4 +1,5 @@
-"""The contents of a study's store: its pairs, the subjects' responses, and every rater's ratings.
+"""The contents of a study's store: its pairs, the subjects' responses, every rater's ratings, and
+totals of them.
 
 Methods that write are durable when they return.
 """

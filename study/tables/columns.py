@@ -1,12 +1,16 @@
-"""Columns of a table: required, reserved and unique ones, and the names that other files have."""
+"""Columns of a table: required, reserved and unique ones, and the names that other files have; and
+the spellings of names.
+"""
 
 from __future__ import annotations
 
 import html
 import re
 import shlex
+import tomllib
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from importlib.resources import files
 
 from evenhand.errors import InputError
 from evenhand.lazy import pd
@@ -71,26 +75,17 @@ SHORT = {
     "cluster": "cluster_id",
 }
 """Short names in `--columns` of the columns that most files have; others keep their names."""
-_ELSEWHERE = {
-    "unit_id": "unit item item_id id unit_no example example_id doc doc_id document document_id "
-    "instance instance_id question question_id sample sample_id task task_id text_id case case_id",
-    "rater_id": "rater who annotator annotator_id worker worker_id coder coder_id judge judge_id "
-    "user user_id grader grader_id labeler labeler_id labeller reviewer evaluator annotated_by",
-    "rater_kind": "kind type rater_type annotator_type who_type source_type role",
-    "label": "labels rating ratings score grade verdict annotation category class answer value "
-    "judgment judgement decision choice",
-    "rubric": "criterion criteria dimension aspect metric attribute scheme question task item name",
+_FILE = files("evenhand.study.tables").joinpath("column_names.toml")
+USUAL_NAMES: dict[str, dict[str, list[str]]] = {
+    kind: {column: names.split() for column, names in columns.items()}
+    for kind, columns in tomllib.loads(_FILE.read_text("utf-8")).items()
 }
+"""Names of columns in other tools' files by the kind of file, and by what they are there."""
+_ELSEWHERE = USUAL_NAMES["ratings"]
 _PEOPLE = re.compile(
     r"(^|_)(annotator|worker|coder|labell?er|participant|turker)(_?ids?)?$|^(annotated_by|expert)$"
 )
-_ITEMS = frozenset(
-    (
-        _ELSEWHERE["unit_id"] + " prompt prompt_id input input_id text pair pair_id problem "
-        "problem_id instruction conversation conversation_id dialogue dialogue_id uid uuid row "
-        "row_id index unnamed_0"
-    ).split()
-) - {"task", "sample"}
+_ITEMS = {*_ELSEWHERE["unit_id"], *USUAL_NAMES["names_items"]["unit_id"]} - {"task", "sample"}
 """A task may be a kind of item, and a sample the part of the data or the number of a draw."""
 
 
@@ -137,7 +132,7 @@ def likely_columns(
     free = {_plain(name): name for name in given if "," not in name}
     found: dict[str, str] = {}
     for ours in missing:
-        known = [ours, *_ELSEWHERE.get(ours, "").split()]
+        known = [ours, *_ELSEWHERE.get(ours, ())]
         able = [name for name, theirs in free.items() if fits(ours, theirs)]
         same = [name for name in known if name in able] or get_close_matches(ours, able, 1, 0.8)
         if same:
@@ -157,7 +152,7 @@ def sure_columns(
     """
     columns, found = list(given), {}
     for ours in missing:
-        usual = _ELSEWHERE[ours].split()
+        usual = _ELSEWHERE[ours]
         able = [name for name in columns if _plain(name) in usual and fits(ours, name)]
         if ours == "unit_id":
             able = sorted(able, key=lambda name: usual.index(_plain(name)))[:1]
@@ -169,7 +164,7 @@ def sure_columns(
 
 def unit_columns(given: Iterable[str]) -> list[str]:
     """Return the given columns with a usual name for items, the most usual first."""
-    usual = _ELSEWHERE["unit_id"].split()
+    usual = _ELSEWHERE["unit_id"]
     named = [name for name in given if _plain(name) in usual]
     return sorted(named, key=lambda name: usual.index(_plain(name)))
 

@@ -1,4 +1,4 @@
-"""Tables as files: CSV, JSONL and Parquet, every cell as text.
+"""Tables as files: CSV, JSONL and Parquet, every cell as text, within limits.
 
 A label "01" stays "01". The index of a table that was read holds each row's place in the file, so
 that a message can name it: `row_number` counts as a person does, in CSV with the header as row 1,

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, WebSocket
 
 from evenhand.study import open_study
 from evenhand.study.access.admission import make_invites
-from evenhand.study.session.prolific import participants_table
+from evenhand.study.session.sessions import participants_table
 from harness.annotator import READY
 
 COMPLETE = "https://app.prolific.com/submissions/complete?cc="

@@ -9,7 +9,7 @@ import pytest
 import evenhand
 from evenhand.annotate_app.front import front_page, modules_of
 from evenhand.annotate_app.languages import ENGLISH
-from evenhand.annotate_app.panel_files import panel_path
+from evenhand.annotate_app.payload import panel_path
 from evenhand.study.creation import usual_rubrics
 from harness.annotator import IS_NEXT, READY, reload
 from harness.served import holds

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from evenhand.errors import InputError
 from evenhand.study import open_study
 from evenhand.study.access.accounts import make_token, read_login, set_account
-from evenhand.study.desk.attention import attention_results
+from evenhand.study.desk.claims import attention_results
 from evenhand.study.session.sessions import Sessions
 from evenhand.study.session.times import raters_table, session_times
 from harness.served import holds

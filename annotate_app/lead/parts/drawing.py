@@ -99,7 +99,8 @@ def show_table(
         with st.expander(caption):
             show_table(frame, caption, columns, headings=headings, number=number, ways=ways)
         return
-    formats, ways = {}, ways or {}
+    formats: Mapping[str, str] = {}
+    ways = ways or {}
     if isinstance(columns, str):
         known, formats = _HEADINGS | dict(headings or {}), _FORMATS
         columns = {name: known.get(name) or named(name) for name in columns.split()}

@@ -1,4 +1,6 @@
-"""A change of the study on the lead's pages: entered, shown with what it does, then saved."""
+"""A change of the study on the lead's pages: entered in controls or uploaded, shown with what it
+does, then saved.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The study's figures while people label: the report and the table of raters, made apart.
+"""The study's counts and figures while people label: the report and the table of raters, made
+apart.
 
 A process of its own, of lower priority, makes them (`evenhand.reporting.live_figures`). So no
 annotator waits while it counts, and the pages show the same rows as the report. Its figures are

@@ -1,5 +1,6 @@
-"""What comes with people's labels: details of each answer, remarks and flags, and the languages in
-which they were asked. Append-only, and never part of the `ratings` table.
+"""What comes with people's labels: details of each answer, remarks and flags, the languages in
+which they were asked, and the events of their sessions. Append-only, and never part of the
+`ratings` table.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """What was decided in a study and by whom: the lead's acts, looks at the verdict, tuned
-thresholds, and draws of the sample. Append-only.
+thresholds, draws of the sample, and what improving a grader decided. Append-only.
 """
 
 from __future__ import annotations

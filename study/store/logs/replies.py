@@ -1,5 +1,5 @@
 """What graders and subjects replied: graders' words and the facts of each reply, grades of the
-injection audit, and attempts at subjects' responses. Append-only.
+injection audit, attempts at subjects' responses, and batches under way. Append-only.
 """
 
 from __future__ import annotations

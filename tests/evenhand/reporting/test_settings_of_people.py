@@ -21,8 +21,7 @@ from evenhand.rubrics import load_rubric
 from evenhand.study import Study, create_study, open_study
 from evenhand.study.access.admission import admit, make_invites
 from evenhand.study.creation import StudyPlan
-from evenhand.study.desk.attention import AttentionChecks
-from evenhand.study.desk.claims import SessionDesign
+from evenhand.study.desk.claims import AttentionChecks, SessionDesign
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.lead.progress import workload

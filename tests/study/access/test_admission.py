@@ -30,8 +30,7 @@ from evenhand.study.access.admission import (
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.desk.oversight import exclude
 from evenhand.study.refused import Refused
-from evenhand.study.session.prolific import participants_table
-from evenhand.study.session.sessions import Sessions
+from evenhand.study.session.sessions import Sessions, participants_table
 from evenhand.study.store.logs.answers import events_of
 from harness.studies import label_all, task_of, with_labels
 from tests.study.access.conftest import PASSWORD

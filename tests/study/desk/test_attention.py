@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from evenhand.errors import InputError
-from evenhand.study.desk.attention import AttentionChecks, attention_results
+from evenhand.study.desk.claims import AttentionChecks, attention_results
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.prompts.units import has_known_answer
 from evenhand.study.store.schema import attention_labels

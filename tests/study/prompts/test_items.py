@@ -22,7 +22,7 @@ from evenhand.rubrics.content import image_of, turns_of
 from evenhand.study import create_study, open_study
 from evenhand.study.creation import StudyPlan
 from evenhand.study.desk.answers import Answer
-from evenhand.study.desk.attention import KnownUnits
+from evenhand.study.desk.claims import KnownUnits
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.prompts import images

@@ -11,16 +11,16 @@ import sqlalchemy as sa
 from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.access.admission import admit, make_invites
-from evenhand.study.desk.attention import attention_results
+from evenhand.study.desk.claims import attention_results
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.desk.oversight import STOPPED_BY, exclude
-from evenhand.study.session.prolific import (
+from evenhand.study.session.sessions import (
+    Sessions,
     completion_url,
     rater_of,
     released_submissions,
     study_url,
 )
-from evenhand.study.session.sessions import Sessions
 from evenhand.study.session.times import costs, session_times
 from evenhand.study.settings.study_toml import PaySettings, ProlificSettings
 from evenhand.study.store.logs.answers import add_event

@@ -18,7 +18,7 @@ from evenhand.study import Study, open_study
 from evenhand.study.access.accounts import accounts, disable_account, set_account
 from evenhand.study.access.admission import admit, make_invites, revoke_invites
 from evenhand.study.desk.answers import Answer, Flag
-from evenhand.study.desk.attention import AttentionChecks, attention_results
+from evenhand.study.desk.claims import AttentionChecks, attention_results
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.desk.oversight import (
     decisions_table,
@@ -30,8 +30,7 @@ from evenhand.study.desk.oversight import (
 )
 from evenhand.study.lead.adjudication import adjudicator_id, decide
 from evenhand.study.lead.disagreements import sort_disagreement, sorted_so_far
-from evenhand.study.session.prolific import participants_table
-from evenhand.study.session.sessions import Sessions
+from evenhand.study.session.sessions import Sessions, participants_table
 from evenhand.study.session.times import funnel, raters_table, session_times
 from evenhand.study.store.logs.answers import add_event, remarks_table
 from evenhand.study.store.schema import (

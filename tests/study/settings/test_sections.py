@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from evenhand.errors import InputError
-from evenhand.study.desk.attention import KnownUnit
+from evenhand.study.desk.claims import KnownUnit
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings, with_changes
 from evenhand.study.settings.page import page_with_table, settings_in_force
 from evenhand.study.settings.sections import _FORMS, Section, fault_of
