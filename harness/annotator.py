@@ -159,6 +159,15 @@ class Annotator:
         self.page.wait_for_selector(f".chip[data-state={state}]", state="attached")
 
 
+def arrive(page: Page, server: Served, rater: str, address: str = "") -> Annotator:
+    """Somebody at their first unit, under a code that the server knows; `address` is another way to
+    it."""
+    server.enter(rater)
+    page.goto(f"{address or server.url}?rater={rater}")
+    page.wait_for_selector(READY)
+    return Annotator(rater, server, page)
+
+
 def press_keys(page: Page, *keys: str) -> None:
     """Press one key after the other, as fast as they come."""
     for key in keys:

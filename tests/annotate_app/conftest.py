@@ -11,7 +11,7 @@ import pytest
 
 from evenhand.cli.lead import lead_link
 from evenhand.cli.main import main
-from harness.annotator import CLOCK, READY, Annotator
+from harness.annotator import CLOCK, Annotator, arrive
 from harness.served import Served, ServedTogether
 from harness.studies import panel_study
 from tests.annotate_app.leading import inside, turn_to
@@ -175,10 +175,7 @@ def annotator(
         **settings: Any,
     ) -> Annotator:
         page = (context or new_context(**settings)).new_page()
-        server.enter(rater)
-        page.goto(f"{server.url}?rater={rater}")
-        page.wait_for_selector(READY)
-        return Annotator(rater, server, page)
+        return arrive(page, server, rater)
 
     return make
 

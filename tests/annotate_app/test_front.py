@@ -11,7 +11,7 @@ from evenhand.annotate_app.front import front_page, modules_of
 from evenhand.annotate_app.languages import ENGLISH
 from evenhand.annotate_app.panel_files import panel_path
 from evenhand.study.creation import usual_rubrics
-from harness.annotator import IS_NEXT, READY, reload
+from harness.annotator import IS_NEXT, arrive, reload
 from harness.served import holds
 from tests.annotate_app.participants import frames_of
 
@@ -47,9 +47,7 @@ def answer_all(page) -> None:
 def test_a_unit_costs_little_beside_its_texts_and_a_rubric_travels_once(new_context, several):
     page = new_context().new_page()
     frames = frames_of(page)
-    several.enter("light")
-    page.goto(f"{several.url}?rater=light")
-    page.wait_for_selector(READY)
+    arrive(page, several, "light")
     instructions = set()
     everything = b""
 
@@ -73,9 +71,7 @@ def test_a_unit_costs_little_beside_its_texts_and_a_rubric_travels_once(new_cont
 @pytest.mark.browser
 def test_who_comes_again_fetches_no_panel_again(new_context, served):
     page = new_context().new_page()
-    served.enter("again")
-    page.goto(f"{served.url}?rater=again")
-    page.wait_for_selector(READY)
+    arrive(page, served, "again")
     reload(page)
     sizes = page.evaluate(
         "(path) => performance.getEntriesByType('resource')"
@@ -92,9 +88,7 @@ def test_nothing_tells_of_the_study_or_of_errors(new_context, served):
     frames = frames_of(page)
     urls: set[str] = set()
     page.on("request", lambda request: urls.add(request.url))
-    served.enter("nosy")
-    page.goto(f"{served.url}?rater=nosy")
-    page.wait_for_selector(READY)
+    arrive(page, served, "nosy")
     answer_all(page)
     page.goto(f"{served.url}?lead=x")
     page.get_by_role("textbox", name="Password").wait_for()

@@ -13,7 +13,7 @@ from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.store.grades import GradeAttempt
 from evenhand.study.store.schema import claims, session_events, told_totals
-from harness.annotator import READY, press_keys
+from harness.annotator import READY, arrive, press_keys
 from harness.served import Served, holds
 from harness.studies import SHORTER, submit
 from tests.annotate_app.conftest import LIGHT_AND_DARK
@@ -167,9 +167,7 @@ def test_nothing_tells_subject_unit_order_repeat_grade_or_others(new_context, ra
     page = context.new_page()
     frames, urls = frames_of(page), []
     page.on("request", lambda request: urls.append(request.url))
-    rated.enter("blind")
-    page.goto(f"{rated.url}?rater=blind")
-    page.wait_for_selector(READY)
+    arrive(page, rated, "blind")
     seen: list[str] = []
     for done in range(1, 9):
         seen += [
@@ -285,9 +283,7 @@ def test_axe_finds_nothing_serious(new_context, rated, axe, mode, width):
 def test_everything_needed_is_in_view(new_context, served, mode, width, height):
     context = new_context(viewport={"width": width, "height": height}, color_scheme=mode)
     page = context.new_page()
-    served.enter("look")
-    page.goto(f"{served.url}?rater=look")
-    page.wait_for_selector(READY)
+    arrive(page, served, "look")
     assert page.evaluate("document.documentElement.scrollWidth") == width
     for part in (".count", ".chip", "#question-0", ".options", ".go", ".response .text >> nth=0"):
         box = page.locator(part).bounding_box()

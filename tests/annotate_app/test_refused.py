@@ -8,7 +8,7 @@ from evenhand.study import open_study
 from evenhand.study.access.accounts import set_account
 from evenhand.study.access.admission import revoke_invites
 from evenhand.study.session.sessions import Sessions
-from harness.annotator import READY, press_keys, reload
+from harness.annotator import READY, arrive, press_keys, reload
 from harness.served import holds
 from tests.annotate_app.leading import log_in
 from tests.annotate_app.participants import heading, link
@@ -34,8 +34,7 @@ def test_an_answer_refused_after_a_reload_names_its_unit(annotator, new_context,
     desk.answer("R")  # the same unit, on another device
     stored = desk.stored()
     page = context.new_page()
-    page.goto(f"{short_lived.url}?rater=both")
-    page.wait_for_selector(READY)
+    arrive(page, short_lived, "both")
     told = page.get_by_role("alert").filter(has_text="Unit 1")
     told.wait_for()
     assert "is not stored" in told.inner_text()
