@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from harness.annotator import Annotator, press_keys
+from harness.annotator import READY, Annotator, press_keys
 from harness.served import Served
+from tests.annotate_app.conftest import LIGHT_AND_DARK
 
 pytestmark = pytest.mark.browser
 
@@ -75,7 +76,7 @@ def test_a_pause_is_offered_between_units_and_its_time_counts_for_none(timed, st
     page.wait_for_selector(RESTING)  # it is offered still, and the unit behind it is not shown
     page.clock.fast_forward(30 * MINUTES)
     page.get_by_role("button", name="Go on").click()
-    page.wait_for_selector(".panel[data-phase=choosing]")
+    page.wait_for_selector(READY)
     page.clock.fast_forward(1_000)
     person.answer("R")
     rows = steady.labels("rests").sort_values("created_at")["seconds"]
@@ -104,7 +105,7 @@ def test_what_is_typed_ahead_answers_nothing_and_does_not_wave_the_offer_away(ti
     page.keyboard.press("Escape")
     page.clock.fast_forward(1_000)
     page.keyboard.press("Enter")
-    page.wait_for_selector(".panel[data-phase=choosing]")
+    page.wait_for_selector(READY)
     assert person.chosen() is None
     assert person.all_stored()
     person.answer("R")  # and it is not offered again at once
@@ -113,9 +114,7 @@ def test_what_is_typed_ahead_answers_nothing_and_does_not_wave_the_offer_away(ti
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("mode", "width"), [("light", 1440), pytest.param("dark", 390, marks=pytest.mark.thorough)]
-)
+@pytest.mark.parametrize(("mode", "width"), LIGHT_AND_DARK)
 def test_a_day_ends_with_the_labels_safe_and_says_when_it_goes_on(
     annotator, new_context, short_day, axe, mode, width
 ):
