@@ -11,7 +11,7 @@ from evenhand.annotate_app.front import front_page, modules_of
 from evenhand.annotate_app.languages import ENGLISH
 from evenhand.annotate_app.panel_files import panel_path
 from evenhand.study.creation import usual_rubrics
-from harness.annotator import IS_NEXT, arrive, reload
+from harness.annotator import arrive, go_on, reload
 from harness.served import holds
 from tests.annotate_app.participants import frames_of
 
@@ -35,11 +35,7 @@ def several(make_study, serve_study):
 
 
 def answer_all(page) -> None:
-    before = page.text_content(".material")
-    for _ in range(page.locator(".ask").count()):
-        page.keyboard.press("1")
-    page.keyboard.press("Enter")
-    page.wait_for_function(IS_NEXT, arg=before)
+    go_on(page, *"1" * page.locator(".ask").count(), "Enter")
 
 
 @pytest.mark.thorough
