@@ -105,6 +105,11 @@ class Annotator:
     def submit(self) -> None:
         self.page.keyboard.press("Enter")
 
+    def give(self, option: str) -> None:
+        """Choose and submit, and wait for nothing."""
+        self.choose(option)
+        self.submit()
+
     def wait_for_next(self, before: str) -> None:
         self.page.wait_for_function(IS_NEXT, arg=before)
 

@@ -279,8 +279,7 @@ def test_the_server_dies_before_its_acknowledgement_arrives(annotator, new_conte
     person.go_on("Enter")  # the next one was there already
     _until(person.page, lambda: len(mortal.labels("unheard")) == 1)
     ahead = person.unit()
-    person.choose("L")
-    person.submit()
+    person.give("L")
     person.wait_for_chip("offline")
     assert person.unit() == ahead  # one unit further, and no more
     mortal.kill()

@@ -63,8 +63,7 @@ def test_a_pause_is_offered_between_units_and_its_time_counts_for_none(timed, st
         assert not page.locator(RESTING).count()
         page.clock.fast_forward(4 * MINUTES)
         page.keyboard.press("PageDown")
-        person.choose("L")
-        person.submit()
+        person.give("L")
         page.wait_for_function(OTHER, arg=len(person.given))
         if page.locator(RESTING).count():
             break
@@ -121,8 +120,7 @@ def test_a_day_ends_with_the_labels_safe_and_says_when_it_goes_on(
     zone = {"timezone_id": "Europe/Berlin"}
     person = annotator(f"day-{mode}", short_day, width=width, color_scheme=mode, **zone)
     for _ in range(2):
-        person.choose("L")
-        person.submit()
+        person.give("L")
         person.page.wait_for_function(OTHER, arg=len(person.given))
     said = person.page.locator(".message")
     said.get_by_text("Enough for today").wait_for()

@@ -60,8 +60,7 @@ def test_what_was_refused_is_told_until_it_is_read_over_reloads(annotator, short
     first = annotator("unread", short_lived)
     other = annotator("unread", short_lived)
     first.answer("L")
-    other.choose("R")
-    other.submit()  # goes on at once, and is refused
+    other.give("R")  # goes on at once, and is refused
     told = other.page.get_by_role("alert").filter(has_text="Unit 1")
     told.wait_for()
     reload(other.page)

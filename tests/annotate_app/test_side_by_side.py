@@ -281,8 +281,7 @@ def test_a_kill_loses_nothing_in_any_study(new_context, tmp_path):
         together.process.wait()
         seen = [person.page.locator(".material").text_content() or "" for person in people]
         for person in people:
-            person.choose("R")
-            person.submit()  # which nobody hears yet
+            person.give("R")  # which nobody hears yet
         together.start()
         for person, before in zip(people, seen, strict=True):
             person.wait_for_next(before)

@@ -236,7 +236,6 @@ def test_an_answer_that_waits_for_another_is_sent_as_the_window_closes(far):
     with page.expect_request("**/evenhand/answers"):
         person.submit()
     page.wait_for_selector(READY)  # the unit that was sent ahead, while the first answer travels
-    person.choose("R")
-    person.submit()
+    person.give("R")
     page.close(run_before_unload=True)
     assert person.all_stored()
