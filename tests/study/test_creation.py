@@ -185,16 +185,9 @@ def test_clusters_of_several_pairs_are_refused(study):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.thorough)]
-)
-def test_a_store_of_before_learns_of_waves(make_study, request, database):
-    options = {}
-    if database == "postgresql":
-        options["store"] = request.getfixturevalue("new_postgresql")()
-    study = make_study(
-        pairs=12, subjects=("s1",), sample=3, rubrics=[load_rubric(RUBRIC)], stratify=(), **options
-    )
+def test_a_store_of_before_learns_of_waves(make_study, any_database):
+    plan = {"pairs": 12, "subjects": ("s1",), "sample": 3, "rubrics": [RUBRIC], "stratify": ()}
+    study = make_study(**plan, **any_database)
     with upgraded_without(study, sample_waves) as now:
         assert "inclusion_probability" not in now.units("all")
         differ(now)
