@@ -20,8 +20,15 @@ from evenhand.study.tables.evidence import Mark
 from harness.annotator import READY, SUBJECT, Annotator
 from harness.served import Served
 from harness.studies import CODES, mark_words, with_labels
-from tests.annotate_app.leading import HOSTILE, PASSWORD, complaint, log_in, shut_out, turn_to
-from tests.annotate_app.participants import inside
+from tests.annotate_app.leading import (
+    HOSTILE,
+    PASSWORD,
+    complaint,
+    inside,
+    log_in,
+    shut_out,
+    turn_to,
+)
 
 pytestmark = pytest.mark.browser
 

@@ -16,9 +16,9 @@ from evenhand.study.store.grades import GradeAttempt
 from evenhand.study.store.schema import claims, session_events, told_totals
 from harness.annotator import READY, arrive, press_keys
 from harness.served import Served, holds
-from harness.studies import SHORTER, submit
+from harness.studies import SHORTER, submit, task_of
 from tests.annotate_app.conftest import LIGHT_AND_DARK
-from tests.annotate_app.participants import frames_of, task_of
+from tests.annotate_app.participants import frames_of
 
 pytestmark = pytest.mark.browser
 

@@ -18,8 +18,7 @@ from harness.annotator import READY
 from harness.identity_provider import CLIENT, SECRET, IdentityProvider
 from harness.ports import free_port
 from harness.served import Served
-from tests.annotate_app.leading import complaint
-from tests.annotate_app.participants import inside
+from tests.annotate_app.leading import complaint, inside
 from tests.annotate_app.together import two_studies
 
 pytestmark = [pytest.mark.browser, pytest.mark.thorough]
