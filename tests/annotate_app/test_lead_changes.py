@@ -13,7 +13,7 @@ from evenhand.annotate_app.logins.lead_login import place_of
 from evenhand.study import open_study
 from evenhand.study.settings.study_toml import change_config, read_config
 from evenhand.study.store.logs.decisions import acts
-from harness.annotator import READY, arrive
+from harness.annotator import READY
 from harness.served import Served, holds
 from harness.studies import with_labels
 from tests.annotate_app.leading import complaint, fill, press, turn_to
@@ -263,7 +263,8 @@ def test_a_file_that_is_broken_by_hand_changes_nothing_until_it_is_mended(
     settings.write_text(f"{text}\nconfidence = ", "utf-8")
     person.answer("L")
     page = person.page.context.new_page()
-    arrive(page, served, "ann")
+    page.goto(f"{served.url}?rater=ann")
+    page.wait_for_selector(READY)
     page.close()
     settings.write_text(text.replace("confidence = false", "confidence = true"), "utf-8")
     for _ in range(2):  # the first of them shows a unit that was on the page already
