@@ -19,6 +19,19 @@ from tests.annotate_app.participants import frames_of
 MOST_BESIDE_THE_TEXTS = 12_000
 
 
+def test_a_folder_that_is_no_study_is_one_sentence(tmp_path):
+    def script(folder):
+        from pathlib import Path
+
+        from evenhand.annotate_app.page import show_page
+        from evenhand.annotate_app.sites import Site
+
+        show_page(Site(Path(folder)))
+
+    app = AppTest.from_function(script, args=(str(tmp_path),), default_timeout=20).run()
+    assert "is not a study" in "".join(node.proto.body for node in app.get("html"))
+
+
 @pytest.fixture(scope="module")
 def several(make_study, serve_study):
     """A study with the usual rubrics, all of a kind on one screen, and long responses rendered."""
@@ -122,16 +135,3 @@ def test_the_page_names_every_module_that_streamlit_begins_with():
     assert any(name.startswith("BidiComponent.") for name in modules)
     assert len(modules) > 20
     assert all(f'"./static/js/{name}"' in page for name in modules)
-
-
-def test_a_folder_that_is_no_study_is_one_sentence(tmp_path):
-    def script(folder):
-        from pathlib import Path
-
-        from evenhand.annotate_app.page import show_page
-        from evenhand.annotate_app.sites import Site
-
-        show_page(Site(Path(folder)))
-
-    app = AppTest.from_function(script, args=(str(tmp_path),), default_timeout=20).run()
-    assert "is not a study" in "".join(node.proto.body for node in app.get("html"))

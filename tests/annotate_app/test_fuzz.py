@@ -15,7 +15,6 @@ from evenhand.study.store.schema import labels
 from harness.rater_fuzz import fuzz, fuzzed_study
 from harness.sessions import GONE, Session
 
-
 # Kills while many annotators work
 
 
