@@ -105,6 +105,11 @@ class Annotator:
     def submit(self) -> None:
         self.page.keyboard.press("Enter")
 
+    def give(self, option: str) -> None:
+        """Choose and submit, and wait for nothing."""
+        self.choose(option)
+        self.submit()
+
     def wait_for_next(self, before: str) -> None:
         self.page.wait_for_function(IS_NEXT, arg=before)
 
@@ -157,6 +162,15 @@ class Annotator:
 
     def wait_for_chip(self, state: str) -> None:
         self.page.wait_for_selector(f".chip[data-state={state}]", state="attached")
+
+
+def arrive(page: Page, server: Served, rater: str, address: str = "") -> Annotator:
+    """Somebody at their first unit, under a code that the server knows; `address` is another way to
+    it."""
+    server.enter(rater)
+    page.goto(f"{address or server.url}?rater={rater}")
+    page.wait_for_selector(READY)
+    return Annotator(rater, server, page)
 
 
 def press_keys(page: Page, *keys: str) -> None:

@@ -44,11 +44,6 @@ class Served:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}{self.path}/"
 
-    @property
-    def spied(self) -> list[str]:
-        """What the spy saw in the server process: see `_spy`."""
-        return (self.home / "spy.txt").read_text("utf-8").splitlines()
-
     def start(self) -> None:
         self.port = self.port or free_port()
         arguments = f"{str(self.folder)!r}, {self.port}, public_host={self.public_host!r}"
@@ -58,7 +53,7 @@ class Served:
             self.process = subprocess.Popen(
                 [self.python, "-P", "-c", starts],
                 cwd=self.home,  # anywhere but the checkout
-                env=os.environ | {"PYTHONPATH": _with_spy(self.home)} | self.environment,
+                env=os.environ | self.environment,
                 stdout=log,
                 stderr=log,
             )
@@ -166,23 +161,6 @@ def holds(condition: Callable[[], bool], seconds: float = 20) -> bool:
             return False
         time.sleep(0.05)
     return True
-
-
-def _with_spy(home: Path) -> str:
-    """A PYTHONPATH that makes the server note the garbage collections it asks for."""
-    notes = home / "spy.txt"
-    (home / "sitecustomize.py").write_text(
-        "import gc, pathlib\n"
-        f"notes = pathlib.Path({str(notes)!r})\n"
-        "notes.open('a').write('watching\\n')\n"
-        "collect = gc.collect\n"
-        "def spy(generation=2):\n"
-        "    notes.open('a').write(f'collect {generation}\\n')\n"
-        "    return collect(generation)\n"
-        "gc.collect = spy\n",
-        "utf-8",
-    )
-    return os.pathsep.join([str(home), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
 
 
 def answers(url: str) -> bool:

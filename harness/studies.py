@@ -77,6 +77,19 @@ variables = ["response"]
 """
 
 
+# Parts of study.toml that a session of participants from Prolific has.
+CODES = '[prolific]\ncomplete = "DONE1"\nscreened_out = "OUT2"\nno_consent = "NO3"\n'
+MORE_CODES = CODES + 'stopped = "STOP4"\nnothing_left = "NONE5"\n'
+ASKS = """
+[consent]
+text = "May we?"
+[[comprehension]]
+question = "Which?"
+options = ["this", "that"]
+answer = "this"
+"""
+
+
 def response_rubric(options: Mapping[str, str], **fields: object) -> Rubric:
     """A rubric on responses with these options and their names; `fields` are those of Rubric."""
     usual: dict[str, object] = {

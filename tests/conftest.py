@@ -25,7 +25,6 @@ from evenhand.study.settings.study_toml import change_config
 from harness.chromium import NoBrowser, launched_chromium
 from harness.postgresql import Postgresql
 from harness.protocol_server import ProtocolServer
-from harness.proxy import program
 from harness.studies import new_study, write_pairs, write_responses
 from tests.commands import run as run
 
@@ -237,6 +236,8 @@ def postgresql() -> Iterator[Postgresql]:
 @pytest.fixture(scope="session")
 def nginx() -> None:
     """Skips where nginx or openssl is not installed, or fails under EVENHAND_REQUIRE_BROWSER=1."""
+    from harness.proxy import program  # with which Streamlit comes, that most tests do without
+
     if not (program("nginx") and program("openssl")):
         _no_browser("nginx or openssl is not installed (Debian: nginx-light, openssl)")
 

@@ -11,6 +11,7 @@ from evenhand.study import open_study
 from evenhand.study.access.admission import make_invites
 from evenhand.study.session.sessions import participants_table
 from harness.annotator import READY
+from harness.studies import CODES
 
 COMPLETE = "https://app.prolific.com/submissions/complete?cc="
 # The right answer to each is told by its text, so that whoever reads can find it.
@@ -52,11 +53,8 @@ explanation = "It is length alone that counts."
 file = "attention.toml"
 every = 2
 
-[prolific]
-complete = "DONE1"
-screened_out = "OUT2"
-no_consent = "NO3"
 """
+SESSION += CODES
 
 
 def link(folder: Path, rater: str = "", hours: float = 1, **ids: str) -> str:

@@ -5,17 +5,31 @@ from __future__ import annotations
 import re
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 import evenhand
 from evenhand.annotate_app.front import front_page, modules_of
 from evenhand.annotate_app.languages import ENGLISH
 from evenhand.annotate_app.payload import panel_path
 from evenhand.study.creation import usual_rubrics
-from harness.annotator import IS_NEXT, READY, reload
+from harness.annotator import arrive, go_on, reload
 from harness.served import holds
 from tests.annotate_app.participants import frames_of
 
 MOST_BESIDE_THE_TEXTS = 12_000
+
+
+def test_a_folder_that_is_no_study_is_one_sentence(tmp_path):
+    def script(folder):
+        from pathlib import Path
+
+        from evenhand.annotate_app.page import show_page
+        from evenhand.annotate_app.sites import Site
+
+        show_page(Site(Path(folder)))
+
+    app = AppTest.from_function(script, args=(str(tmp_path),), default_timeout=20).run()
+    assert "is not a study" in "".join(node.proto.body for node in app.get("html"))
 
 
 @pytest.fixture(scope="module")
@@ -35,11 +49,7 @@ def several(make_study, serve_study):
 
 
 def answer_all(page) -> None:
-    before = page.text_content(".material")
-    for _ in range(page.locator(".ask").count()):
-        page.keyboard.press("1")
-    page.keyboard.press("Enter")
-    page.wait_for_function(IS_NEXT, arg=before)
+    go_on(page, *"1" * page.locator(".ask").count(), "Enter")
 
 
 @pytest.mark.thorough
@@ -47,9 +57,7 @@ def answer_all(page) -> None:
 def test_a_unit_costs_little_beside_its_texts_and_a_rubric_travels_once(new_context, several):
     page = new_context().new_page()
     frames = frames_of(page)
-    several.enter("light")
-    page.goto(f"{several.url}?rater=light")
-    page.wait_for_selector(READY)
+    arrive(page, several, "light")
     instructions = set()
     everything = b""
 
@@ -73,9 +81,7 @@ def test_a_unit_costs_little_beside_its_texts_and_a_rubric_travels_once(new_cont
 @pytest.mark.browser
 def test_who_comes_again_fetches_no_panel_again(new_context, served):
     page = new_context().new_page()
-    served.enter("again")
-    page.goto(f"{served.url}?rater=again")
-    page.wait_for_selector(READY)
+    arrive(page, served, "again")
     reload(page)
     sizes = page.evaluate(
         "(path) => performance.getEntriesByType('resource')"
@@ -92,9 +98,7 @@ def test_nothing_tells_of_the_study_or_of_errors(new_context, served):
     frames = frames_of(page)
     urls: set[str] = set()
     page.on("request", lambda request: urls.add(request.url))
-    served.enter("nosy")
-    page.goto(f"{served.url}?rater=nosy")
-    page.wait_for_selector(READY)
+    arrive(page, served, "nosy")
     answer_all(page)
     page.goto(f"{served.url}?lead=x")
     page.get_by_role("textbox", name="Password").wait_for()

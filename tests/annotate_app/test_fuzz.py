@@ -1,4 +1,4 @@
-"""Raters who do anything, kills under load, and axe on every state that is in pictures."""
+"""Kills under load, raters who do anything, and axe on every state that is in pictures."""
 
 from __future__ import annotations
 
@@ -14,25 +14,6 @@ from evenhand.study import open_study
 from evenhand.study.store.schema import labels
 from harness.rater_fuzz import fuzz, fuzzed_study
 from harness.sessions import GONE, Session
-
-
-@pytest.fixture(scope="module")
-def breakable(tmp_path_factory):
-    with fuzzed_study(tmp_path_factory.mktemp("fuzz")) as served:
-        yield served
-
-
-@pytest.mark.browser
-@pytest.mark.parametrize(
-    "seeds",
-    [
-        pytest.param(range(2), id="2", marks=pytest.mark.thorough),
-        pytest.param(range(100, 140), id="40", marks=pytest.mark.load),
-    ],
-)
-def test_what_is_stored_was_on_a_screen_and_what_is_refused_was_told(browser, breakable, seeds):
-    assert fuzz(seeds, breakable, browser) == []
-
 
 # Kills while many annotators work
 
@@ -87,6 +68,27 @@ def test_no_acknowledged_label_is_lost_by_a_kill_under_load(serve):
 @pytest.mark.load
 def test_no_acknowledged_label_is_lost_by_many_kills_under_load(serve):
     killed_rounds(serve(600), 20)
+
+
+# Raters who do anything, after the tests with a loop of their own
+
+
+@pytest.fixture(scope="module")
+def breakable(tmp_path_factory):
+    with fuzzed_study(tmp_path_factory.mktemp("fuzz")) as served:
+        yield served
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(
+    "seeds",
+    [
+        pytest.param(range(2), id="2", marks=pytest.mark.thorough),
+        pytest.param(range(100, 140), id="40", marks=pytest.mark.load),
+    ],
+)
+def test_what_is_stored_was_on_a_screen_and_what_is_refused_was_told(browser, breakable, seeds):
+    assert fuzz(seeds, breakable, browser) == []
 
 
 # States of which docs/screenshots.py takes pictures

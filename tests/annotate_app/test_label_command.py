@@ -22,19 +22,19 @@ from evenhand.cli.main import main
 from evenhand.rubrics.loading import dump_rubric
 from evenhand.study import open_study
 from evenhand.study.store.logs.decisions import acts
-from harness.annotator import IS_NEXT, READY, SAVED, press_keys
+from harness.annotator import READY, SAVED, go_on, press_keys
 from harness.ports import free_port
 from harness.studies import response_rubric
 from tests.annotate_app.participants import frames_of
 from tests.exchange.test_items import ITEMS
 
 pytestmark = pytest.mark.browser
+
+YES_NO = ["--question", "Is it right?", "--options", "yes,no"]
 ROWS = "question,context,output,model,judge\n" + "".join(
     f"What is {n} and one?,One more than {n} is {n + 1}.,It is {n + 1}.,m{n % 2},yes\n"
     for n in range(12)
 )
-
-
 VERSUS = "question,answer_1,answer_2,model_1,model_2,winner\n" + "".join(
     f"What is {n} and one?,right {n},wrong {n},hidden-one,hidden-two,model_1\n" for n in range(12)
 )
@@ -47,8 +47,6 @@ LONG_CHAT = [
     {"role": "user" if n % 2 else "assistant", "content": f"Say {n}. " + "Word on word. " * 20}
     for n in range(1, 30)
 ]
-
-
 LONG_CHAT[19]["content"] = "Twenty. " + "Word. " * 400 + "The needle."
 LONG_CHAT[24] = {"role": "tool", "name": "search", "content": "a NEEDLE again"}
 
@@ -110,18 +108,16 @@ def enter(page, link):
     page.wait_for_selector(READY, timeout=60_000)
 
 
-def ends(page, count, *keys):
-    """Press keys and Enter, and close the page once the last answer is counted and stored."""
-    if keys:
-        press_keys(page, *keys, "Enter")
+def ends(page, count, key):
+    """Give the last answer by its key; close the page once it is counted and stored."""
+    press_keys(page, key, "Enter")
     page.get_by_text(f"{count} answered").wait_for()
     page.wait_for_selector(SAVED, state="attached")
     page.close()
 
 
 def test_a_conversation_is_read_in_turns(labelling, browser, axe):
-    ask = ["--question", "Did it help?", "--scale", "1-3"]
-    page = opened(browser, labelling("chats.jsonl", *ask))
+    page = opened(browser, labelling("chats.jsonl", "--question", "Did it help?", "--scale", "1-3"))
     turns = page.locator(".turn")
     assert turns.locator("> :is(h3, summary)").all_inner_texts() == ["System", "User", "Assistant"]
     assert not turns.nth(0).locator(".said").is_visible()
@@ -133,8 +129,7 @@ def test_a_conversation_is_read_in_turns(labelling, browser, axe):
 
 
 def test_keys_lead_from_turn_to_turn_and_words_are_found(labelling, browser, axe):
-    ask = ["--question", "Did it help?", "--options", "yes,no"]
-    page = opened(browser, labelling("long.jsonl", *ask))
+    page = opened(browser, labelling("long.jsonl", *YES_NO))
     turn = page.locator(".turn")
     assert turn.count() == 29
 
@@ -172,8 +167,7 @@ def test_an_image_is_shown_with_its_description(labelling, browser, axe, tmp_pat
     Pictures.new("RGB", (2000, 900), "green").save(tmp_path / "shots" / "1.png")
     rows = "shot,shot_alt,output\nshots/1.png,a <i>green</i> field,It is green.\n"
     (tmp_path / "images.csv").write_text(rows)
-    ask = ["--question", "Is it true?", "--options", "yes,no", "--show", "shot,output"]
-    page = opened(browser, labelling("images.csv", *ask))
+    page = opened(browser, labelling("images.csv", *YES_NO, "--show", "shot,output"))
     picture = page.locator(".picture")
     assert picture.get_attribute("alt") == "a <i>green</i> field"
     assert picture.evaluate("image => image.complete && image.naturalWidth") == 1568
@@ -215,11 +209,7 @@ def test_no_image_reaches_the_browser_that_was_not_written_here(labelling, brows
         shown = page.locator(".picture")
         assert shown.count() == 2
         assert {shown.nth(at).get_attribute("src") for at in (0, 1)} <= own
-        before = page.locator(".material").text_content()
-        press_keys(page, "1", "Enter")
-        if n < 4:
-            page.wait_for_function(IS_NEXT, arg=before)
-    ends(page, "4 of 4")
+        go_on(page, "1", "Enter") if n < 4 else ends(page, "4 of 4", "1")
     everything = b"".join(received)
     sent = {*re.findall(rb"data:image/[a-z]+;base64,[A-Za-z0-9+/=]+", everything)}
     assert sent == {each.encode() for each in own}
@@ -243,18 +233,12 @@ def test_two_answers_stand_next_to_each_other(labelling, browser, axe, tmp_path,
         lefts.append(left.locator(".text").inner_text().startswith("right"))
         if n == 0:
             axe(page, "a comparison")
-        before = page.locator(".material").text_content()
-        page.keyboard.press("1" if lefts[-1] else "3")
-        page.keyboard.press("Enter")
-        if n < 11:
-            page.wait_for_function(IS_NEXT, arg=before)
-    page.get_by_text("12 of 12 answered").wait_for()
+        key, drawn = "1" if lefts[-1] else "3", page.content()
+        go_on(page, key, "Enter") if n < 11 else ends(page, "12 of 12", key)
     assert sum(lefts) == 6
     assert received
-    everything = b"".join(received) + page.content().encode()
+    everything = b"".join(received) + drawn.encode()
     assert [word for word in (b"hidden-", b"winner", b"model_1") if word in everything] == []
-    page.wait_for_selector(SAVED, state="attached")
-    page.close()
     with open_study(tmp_path / "versus-study") as study:
         own = study.ratings().query("rater_kind == 'human'")
     assert own["label"].tolist() == ["A"] * 12
@@ -267,8 +251,9 @@ def test_json_folds_and_code_is_coloured(labelling, browser, axe, tmp_path):
     rows = [{"id": "j1", "call": json.dumps(call), "output": "def f():\n    return 1  # <b>\n"}]
     (tmp_path / "calls.jsonl").write_text(json.dumps(rows[0]) + "\n")
     (tmp_path / "code.toml").write_text(yes_or_no("call", "response code python"))
-    ask = ["--rubric", "code.toml", "--show", "call,output"]
-    page = opened(browser, labelling("calls.jsonl", *ask))
+    page = opened(
+        browser, labelling("calls.jsonl", "--rubric", "code.toml", "--show", "call,output")
+    )
     first, second = (page.locator(".text").nth(at) for at in range(2))
     folds = first.locator("details")
     assert folds.evaluate_all("all => all.map((each) => each.open)") == [True, True, False]
@@ -280,8 +265,8 @@ def test_json_folds_and_code_is_coloured(labelling, browser, axe, tmp_path):
     page.keyboard.type("needle")
     assert page.locator(".places").inner_text() == "1 of 1"
     assert "the needle" in first.inner_text()
-    press_keys(page, "Escape", "1", "Enter")
-    ends(page, "1 of 1")
+    page.keyboard.press("Escape")
+    ends(page, "1 of 1", "1")
 
 
 @pytest.mark.parametrize(
@@ -296,17 +281,11 @@ def test_a_tools_own_file_from_the_command_to_the_verdict(
     labelling, browser, tmp_path, capsys, file, judge
 ):
     shutil.copy(ITEMS / file, tmp_path)
-    ask = ["--question", "Is it right?", "--options", "yes,no"]
-    page = opened(browser, labelling(file, *ask, "--judge", judge))
+    page = opened(browser, labelling(file, *YES_NO, "--judge", judge))
     assert judge not in page.content()
-    for n in range(1, 5):
-        before = page.locator(".material").text_content()
-        press_keys(page, "1", "Enter")
-        page.get_by_text(f"{n} of 4 answered").wait_for()
-        if n < 4:
-            page.wait_for_function(IS_NEXT, arg=before)
-    page.wait_for_selector(SAVED, state="attached")
-    page.close()
+    for _ in range(3):
+        go_on(page, "1", "Enter")
+    ends(page, "4 of 4", "1")
     study = tmp_path / f"{Path(file).stem}-study"
     assert main(["report", str(study)]) == 0
     assert f": only one person labelled ({judge})." in capsys.readouterr().out
@@ -318,8 +297,7 @@ def test_every_kind_of_block_on_any_screen(labelling, browser, axe, tmp_path):
     row = {"shot": "1.png", "shot_alt": "a field", "call": json.dumps({"a": {"b": [1, "c" * 90]}})}
     row |= {"messages": LONG_CHAT, "note": "A note.", "output": "def f(): return 'x' * 100"}
     (tmp_path / "mixed.jsonl").write_text(json.dumps(row) + "\n")
-    ask = ["--question", "Is it right?", "--options", "yes,no"]
-    link = labelling("mixed.jsonl", *ask, "--show", "note,shot,call,messages,output")
+    link = labelling("mixed.jsonl", *YES_NO, "--show", "note,shot,call,messages,output")
     page = opened(browser, link)
     assert page.locator(".block").count() == 5
     for width, height, scheme in ((390, 844, "light"), (320, 256, "dark"), (1280, 800, "dark")):
@@ -336,21 +314,13 @@ def test_every_kind_of_block_on_any_screen(labelling, browser, axe, tmp_path):
 
 def test_one_command_from_a_file_to_a_label(labelling, browser, tmp_path, capsys):
     began = time.monotonic()
-    ask = ["--question", "Is it faithful to the context?", "--options", "yes,no"]
-    link = labelling("answers.csv", *ask, "--judge", "judge")
-    page = opened(browser, link)
+    page = opened(browser, labelling("answers.csv", *YES_NO, "--judge", "judge"))
     blocks = page.locator(".material .block")
-    assert [each.split("\n")[0] for each in blocks.all_inner_texts()] == [
-        "Question",
-        "Context",
-        "Output",
-    ]
+    names = [each.split("\n")[0] for each in blocks.all_inner_texts()]
+    assert names == ["Question", "Context", "Output"]
     assert "judge" not in page.content()
-    press_keys(page, "1", "Enter")
-    page.get_by_text("1 of 12 answered").wait_for()
+    ends(page, "1 of 12", "1")
     assert time.monotonic() - began < 60
-    page.wait_for_selector(SAVED, state="attached")
-    page.close()
     with open_study(tmp_path / "answers-study") as study:
         ratings = study.ratings()
         assert {"study", "invite"} <= set(acts(study.store)["kind"])
@@ -358,21 +328,21 @@ def test_one_command_from_a_file_to_a_label(labelling, browser, tmp_path, capsys
     assert main(["report", str(tmp_path / "answers-study")]) == 0
     assert "judge" in capsys.readouterr().out
     # The same command again goes on where it was; asked for something else it says so.
-    labelling("answers.csv", *ask, "--judge", "judge")
-    for bad, told in (("--raters", "1 to 1,000"), ("--port", "not a valid port")):
-        assert (
-            main(["label", str(tmp_path / "answers.csv"), str(tmp_path / "x"), *ask, bad, "0"]) == 2
-        )
+    labelling("answers.csv", *YES_NO, "--judge", "judge")
+    other = ["--question", "Is it polite?", *YES_NO[2:], "--judge", "judge"]
+    for study, ask, told in (
+        ("x", [*YES_NO, "--raters", "0"], "1 to 1,000"),
+        ("x", [*YES_NO, "--port", "0"], "not a valid port"),
+        ("answers-study", other, "is there already"),
+    ):
+        assert main(["label", str(tmp_path / "answers.csv"), str(tmp_path / study), *ask]) == 2
         assert told in capsys.readouterr().err
-    other = ["--question", "Is it polite?", "--options", "yes,no", "--judge", "judge"]
-    study = tmp_path / "answers-study"
-    assert main(["label", str(tmp_path / "answers.csv"), str(study), *other]) == 2
-    assert "is there already" in capsys.readouterr().err
 
 
 def test_a_machine_is_reached_under_its_name_on_the_network(labelling, browser, tmp_path):
-    ask = ["--question", "Is it right?", "--options", "yes,no", "--host", "127.0.0.2"]
-    link = labelling("answers.csv", *ask)  # without --host the app listens to 127.0.0.1 alone
+    link = labelling(
+        "answers.csv", *YES_NO, "--host", "127.0.0.2"
+    )  # without --host the app listens to 127.0.0.1 alone
     assert link.startswith("http://127.0.0.2:")
     page = opened(browser, link)
     ends(page, "1 of 12", "1")

@@ -171,15 +171,13 @@ def test_going_back_changes_the_last_answer_and_keeps_both(annotator, served):
 def test_a_skip_is_stored_with_its_reason_and_a_flag_beside(annotator, served):
     person = annotator("skip")
     unit, _ = person.unit()
-    before = person.page.text_content(".material")
     person.press("+", "2")
     person.page.get_by_label("Note").fill("a name")
     person.page.keyboard.press("Enter")
     person.wait_for_chip("saved")
     assert person.unit()[0] == unit  # a flag does not answer
     assert person.chosen() is None
-    person.press("-", "1", "Enter")
-    person.wait_for_next(before)
+    person.go_on("-", "1", "Enter")
     person.wait_for_chip("saved")
     (row,) = served.labels("skip").to_dict("records")
     assert (row["unit_id"], row["label"]) == (unit, "")
@@ -201,24 +199,15 @@ def test_all_rubrics_of_a_unit_by_digits_and_arrows(annotator, make_study, serve
     )
     server = serve_study(folder)
     person = annotator("digits", server)
-    keys = person.page.keyboard
     page = person.page
     assert page.locator(".ask").count() == 3
     assert page.locator(".prompt").count() == 1
-    before = page.text_content(".material")
-    keys.press("2")
-    keys.press("Enter")
+    person.press("2", "Enter")
     assert "needs an answer" in page.text_content(".notice")
-    keys.press("5")
-    for _ in range(3):
-        keys.press("0")  # confidence: a guess, fairly sure, certain
-    keys.press("ArrowLeft")
-    keys.press("ArrowRight")
-    keys.press("4")
-    keys.press(".")
-    keys.type("because. 1 2 3")
-    keys.press("Control+Enter")
-    person.wait_for_next(before)
+    # Three times 0: how sure, a guess, fairly sure, certain.
+    person.press("5", "0", "0", "0", "ArrowLeft", "ArrowRight", "4", ".")
+    page.keyboard.type("because. 1 2 3")
+    person.go_on("Control+Enter")
     person.wait_for_chip("saved")
     rows = server.labels("digits").set_index("rubric")["label"].to_dict()
     assert rows == {"refusal": "2", "hedging": "4"} or rows == {"hedging": "2", "refusal": "4"}
@@ -227,13 +216,12 @@ def test_all_rubrics_of_a_unit_by_digits_and_arrows(annotator, make_study, serve
     assert remarks["confidence"].tolist() == [3, 3]
     assert set(remarks["text"]) == {"because. 1 2 3"}
     # Reloaded half-way, the draft is there with every part of it.
-    keys.press("1")
-    keys.press(".")
-    keys.type("so far")
+    person.press("1", ".")
+    page.keyboard.type("so far")
     reload(page)
     assert page.locator(".ask input:checked").count() == 1
     assert page.locator("#rationale").input_value() == "so far"
-    keys.press("Backspace")
+    person.press("Backspace")
     person.in_panel("!panel.querySelector('.editing').hidden")
     assert page.locator(".ask input:checked").count() == 3
     assert page.locator("#rationale").input_value() == "because. 1 2 3"
@@ -286,15 +274,12 @@ def test_the_server_dies_before_its_acknowledgement_arrives(annotator, new_conte
     context = new_context()
     context.route("**/evenhand/answers", relay)
     person = annotator("unheard", mortal, context)
-    before = person.page.text_content(".material")
     person.choose("R")
     deaf = True
-    person.submit()
-    person.wait_for_next(before)  # it was there already
+    person.go_on("Enter")  # the next one was there already
     _until(person.page, lambda: len(mortal.labels("unheard")) == 1)
     ahead = person.unit()
-    person.choose("L")
-    person.submit()
+    person.give("L")
     person.wait_for_chip("offline")
     assert person.unit() == ahead  # one unit further, and no more
     mortal.kill()
@@ -307,15 +292,13 @@ def test_the_server_dies_before_its_acknowledgement_arrives(annotator, new_conte
 
 def test_a_store_that_cannot_be_written_is_said_and_outlived(annotator, mortal):
     person = annotator("full", mortal)
-    before = person.page.text_content(".material")
     with sqlite3.connect(mortal.folder / "study.db") as other:
         other.execute(
             "CREATE TRIGGER refuse BEFORE INSERT ON labels "
             "BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END"
         )
     person.choose("C")
-    person.submit()
-    person.wait_for_next(before)
+    person.go_on("Enter")
     person.wait_for_chip("failed")
     assert person.stored() == {}
     with sqlite3.connect(mortal.folder / "study.db") as other:

@@ -19,7 +19,7 @@ from evenhand.study.access.accounts import disable_account, set_account
 from evenhand.study.tables.evidence import Mark
 from harness.annotator import READY, SUBJECT, Annotator
 from harness.served import Served
-from harness.studies import mark_words, with_labels
+from harness.studies import CODES, mark_words, with_labels
 from tests.annotate_app.leading import (
     HOSTILE,
     PASSWORD,
@@ -153,7 +153,7 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
 ):
     folder = make_study(6, raters_per_unit=2)
     with (folder / "study.toml").open("a", encoding="utf-8") as file:
-        file.write('\n[prolific]\ncomplete = "C"\nscreened_out = "S"\nno_consent = "N"\n')
+        file.write(f"\n{CODES}")
     served = serve_study(folder)
     page = lead(served)
     page.clock.install()

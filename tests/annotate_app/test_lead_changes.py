@@ -65,7 +65,10 @@ def look(page: Page, sentence: str) -> None:
     expect(page.locator(".st-key-offer")).to_contain_text(sentence)
 
 
-def save(page: Page) -> None:
+def save(page: Page, does: str = "") -> None:
+    """Save a change, where `does` is given after a look at what it does."""
+    if does:
+        look(page, does)
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_text("Saved, and in force now")).to_be_visible()
 
@@ -108,8 +111,7 @@ def test_a_changed_consent_is_asked_for_before_the_next_unit(changing, annotator
     expect(preview.locator("em")).to_have_text("this")
     expect(preview.get_by_role("link", name="us")).to_have_attribute("target", "_blank")
     save(page)
-    person.choose("L")  # the answer at hand is stored, and then they are asked
-    person.submit()
+    person.give("L")  # the answer at hand is stored, and then they are asked
     expect(person.page.get_by_role("heading", name="Your consent")).to_be_visible()
     expect(person.page.locator("em")).to_have_text("this")
     assert person.all_stored()
@@ -140,11 +142,9 @@ def test_a_rubrics_new_text_parts_the_labels_and_needs_no_reload(
     old = open_study(folder)
     page = changing("Rubrics")
     page.get_by_label("Question", exact=True).fill("Which one is the shorter?")
-    look(page, "Labels given under the present text of Length (1) are kept apart")
-    save(page)
+    save(page, "Labels given under the present text of Length (1) are kept apart")
     # The unit in view is finished as it is shown; one that was sent ahead is not asked any more.
-    person.choose("R")
-    person.submit()
+    person.give("R")
     person.page.wait_for_selector(".notice:has-text('Unit 3:'):has-text('the study has changed')")
     asked = person.page.get_by_role("heading", name="Which one is the shorter?")
     expect(asked).to_have_count(0)
@@ -200,8 +200,7 @@ def test_what_is_wrong_is_said_and_nothing_is_written(folder, changing):
     )
     assert (folder / "study.toml").read_bytes() == before
     fill(page, "Currency", "GBP")
-    look(page, "also for parts that have ended")
-    save(page)
+    save(page, "also for parts that have ended")
     pay = read_config(folder).pay
     assert pay is not None
     assert (pay.complete, pay.currency) == (6.0, "GBP")
@@ -222,8 +221,7 @@ def test_practice_and_checks_are_made_without_a_file(new_page, folder, changing,
     page.get_by_label("Right on Length", exact=True).click()
     page.get_by_role("option", name="L: Response A").click()
     page.keyboard.press("Escape")
-    look(page, "Raters who have not passed the training as it is now")
-    save(page)
+    save(page, "Raters who have not passed the training as it is now")
     training = read_config(folder).training
     assert training is not None
     assert training.file == "training.toml"
@@ -246,15 +244,13 @@ def test_practice_and_checks_are_made_without_a_file(new_page, folder, changing,
     expect(page.get_by_text("1 so far, in attention.toml.")).to_be_visible()
     expect(page.get_by_label("Prompt A", exact=True)).to_have_count(1)  # the form before is gone
     page.get_by_label("Prompt A", exact=True).fill("Another.")
-    look(page, "Checks come as set here")
-    save(page)
+    save(page, "Checks come as set here")
     assert 'prompt_a = "Another."' in (folder / "attention.toml").read_text("utf-8")
     page.get_by_role("radio", name="Comprehension questions", exact=True).click()
     page.get_by_label("Question", exact=True).fill("What is compared?")
     fill(page, "Answers, one a line", "Length\nAuthors")
     fill(page, "The right answer", "Length")
-    look(page, "Every rater answers these questions anew")
-    save(page)
+    save(page, "Every rater answers these questions anew")
     assert read_config(folder).comprehension[0].options == ("Length", "Authors")
 
 
@@ -304,12 +300,10 @@ def test_a_new_meaning_takes_no_older_labels_with_it(folder, changing):
     page = changing("Rubrics")
     page.get_by_label("Question", exact=True).fill("Which is shorter?")
     page.get_by_text("Only the wording").click()
-    look(page, "(3) keep counting")
-    save(page)
+    save(page, "(3) keep counting")
     assert len(read_config(folder).same_text["shorter"]) == 1
     page.get_by_label("Question", exact=True).fill("Which is better?")
-    look(page, "(3) are kept apart")
-    save(page)
+    save(page, "(3) are kept apart")
     assert "shorter" not in read_config(folder).same_text
 
 

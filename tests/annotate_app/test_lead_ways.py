@@ -14,7 +14,7 @@ from evenhand.annotate_app.logins.lead_login import PLACES, place_of
 from evenhand.study import open_study
 from evenhand.study.access.accounts import set_account
 from evenhand.texts import written
-from harness.annotator import READY
+from harness.annotator import arrive
 from harness.served import Served
 from tests.annotate_app.leading import PASSWORD, inside, log_in, shut_out
 from tests.annotate_app.participants import frames_of
@@ -78,9 +78,7 @@ def test_an_expert_finds_one_page_at_every_address(new_page, served):
 def test_a_rater_receives_no_name_of_a_page(new_page, served):
     page = new_page("about:blank")
     received = frames_of(page, "framereceived")
-    served.enter("curious")
-    page.goto(f"{served.url}?rater=curious")
-    page.wait_for_selector(READY)
+    arrive(page, served, "curious")
     assert named_to(received) == set()
     expect(page.get_by_test_id("stSidebar")).to_have_count(0)
     received.clear()

@@ -14,7 +14,7 @@ from evenhand.annotate_app.languages import ENGLISH, language
 from evenhand.cli.lead import lead_link
 from evenhand.study.keeping.moving import move_store
 from evenhand.texts import written
-from harness.annotator import IS_NEXT, READY, press_keys
+from harness.annotator import IS_NEXT, READY, arrive, press_keys
 from tests.annotate_app.leading import turn_to
 
 pytestmark = pytest.mark.browser
@@ -50,9 +50,7 @@ def test_a_dead_server_is_told_at_once_and_what_is_there_stays(annotator, mortal
 def test_a_line_gone_silent_is_told(new_context, served):
     page = new_context().new_page()
     page.clock.install()
-    served.enter("silent")
-    page.goto(f"{served.url}?rater=silent")
-    page.wait_for_selector(READY)
+    arrive(page, served, "silent")
     health = re.compile("/_stcore/health")
     page.route(health, lambda route: route.abort())
     for state in ("away", "saved"):
@@ -186,8 +184,7 @@ def test_a_lock_of_another_process_keeps_people_waiting_and_no_longer(annotator,
     other = sqlite3.connect(mortal.folder / "study.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     before = person.page.text_content(".material")
-    person.choose("L")
-    person.submit()
+    person.give("L")
     person.wait_for_chip("failed")
     tells_nothing(person.page)
     assert health(mortal) == (503, WELL | {"store": "cannot be written", "write": False})

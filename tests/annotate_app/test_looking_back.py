@@ -7,7 +7,7 @@ import pytest
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.disagreements import raised_flags, settle_flag
-from harness.annotator import READY, Annotator, press_keys, reload
+from harness.annotator import READY, Annotator, arrive, press_keys, reload
 from harness.served import Served, holds
 from harness.slow_line import SlowLine
 from harness.studies import work_through
@@ -54,8 +54,7 @@ def test_all_answers_by_keyboard_from_the_key_to_the_change(annotator, long_ago)
     unit, _ = person.unit()
     assert unit.startswith("p0007")
     person.choose("C")
-    person.submit()
-    person.wait_for_next(page.text_content(".material"))
+    person.go_on("Enter")
     person.in_panel("panel.querySelector('.editing').hidden")
     assert page.text_content(".material") == present
     assert holds(lambda: person.stored() == given | {unit: "C"})
@@ -77,8 +76,7 @@ def test_the_list_loads_as_one_scrolls_and_arrows_move_in_it(annotator, long_ago
     texts = page.locator(".past-number").all_text_contents()
     assert texts == [f"No. {n}" for n in range(70, 0, -1)]
     page.locator(".past-search").focus()
-    for key in ("ArrowDown", "ArrowDown", "ArrowUp", "ArrowDown"):
-        keys.press(key)
+    person.press("ArrowDown", "ArrowDown", "ArrowUp", "ArrowDown")
     person.in_panel("panel.getRootNode().activeElement.textContent.includes('No. 69')")
     keys.press("Enter")
     person.in_panel("!panel.querySelector('.editing').hidden")
@@ -89,13 +87,10 @@ def test_the_list_loads_as_one_scrolls_and_arrows_move_in_it(annotator, long_ago
 @pytest.mark.thorough
 @pytest.mark.parametrize("each_way", [pytest.param(75, marks=pytest.mark.thorough), 250])
 def test_over_a_slow_line_what_is_typed_for_the_list_stays_there(new_page, long_ago, each_way):
-    rater = f"slow-{each_way}"
-    long_ago.enter(rater)
     with SlowLine(long_ago.port) as line:
-        page = new_page(f"{line.url}?rater={rater}")
-        page.wait_for_selector(READY)
+        page = new_page("about:blank")
+        person = arrive(page, long_ago, f"slow-{each_way}", line.url)
         line.milliseconds = each_way
-        person = Annotator(rater, long_ago, page)
         before = page.text_content(".material")
         person.choose("L")
         press_keys(page, "Enter", "/", "c")  # the answer is on its way, and so is the list
@@ -119,12 +114,10 @@ def flagged(person: Annotator, state: str) -> None:
 
 @pytest.mark.thorough
 def test_a_flag_is_shown_stored_and_withdrawn(new_page, long_ago):
-    long_ago.enter("flagger")
     with SlowLine(long_ago.port) as line:
-        page = new_page(f"{line.url}?rater=flagger")
-        page.wait_for_selector(READY)
+        page = new_page("about:blank")
+        person = arrive(page, long_ago, "flagger", line.url)
         line.milliseconds = 250
-        person = Annotator("flagger", long_ago, page)
         press_keys(page, "+", "2")
         page.get_by_label("Note").fill("a name")
         page.keyboard.press("Enter")

@@ -12,6 +12,7 @@ from evenhand.study import open_study
 from evenhand.study.store.logs.answers import answers_table
 from harness.annotator import READY, Annotator, reload
 from harness.studies import SHORTER
+from tests.annotate_app.conftest import LIGHT_AND_DARK
 
 pytestmark = pytest.mark.browser
 
@@ -72,7 +73,6 @@ def test_a_block_is_labelled_and_marked_by_keyboard_alone(annotator, request, di
     person = annotator(f"keys-{display}", server)
     page = person.page
     for done in (1, 2):
-        before = page.text_content(".material")
         person.press("c", "Enter")
         notice = page.locator(".notice")
         assert notice.inner_text().startswith("Mark the words that decided first")
@@ -88,9 +88,7 @@ def test_a_block_is_labelled_and_marked_by_keyboard_alone(annotator, request, di
         assert rendered.count() == (2 if display == "markdown" else 0)
         person.press("PageDown")  # scrolls again
         person.in_panel("panel.querySelector('.response .text').scrollTop > 100")
-        person.press("Enter")
-        if done == 1:
-            person.wait_for_next(before)
+        person.go_on("Enter") if done == 1 else person.press("Enter")
     page.get_by_text("All done").wait_for()
     answers = stored(server, f"keys-{display}")
     assert [cut for _, cut in answers] == [[SENTENCES[0], SENTENCES[2]]] * 2
@@ -228,9 +226,7 @@ def test_each_of_several_questions_has_its_own_marks(serve, annotator, tmp_path)
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("mode", "width"), [("light", 1440), pytest.param("dark", 390, marks=pytest.mark.thorough)]
-)
+@pytest.mark.parametrize(("mode", "width"), LIGHT_AND_DARK)
 def test_axe_finds_nothing_serious_while_words_are_marked(
     annotator, asking_in_markdown, axe, mode, width
 ):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from harness.annotator import press_keys
+from harness.annotator import READY, Annotator, press_keys
 from harness.served import Served
+from tests.annotate_app.conftest import LIGHT_AND_DARK
 
 pytestmark = pytest.mark.browser
 
@@ -19,6 +20,18 @@ def steady(make_session, serve_study) -> Served:
     return serve_study(make_session(40, "[session]\npause_minutes = 20\n", pairs_per_block=8))
 
 
+@pytest.fixture
+def timed(annotator, new_context, steady):
+    """timed(rater) -> a person in a browser whose clock is ours."""
+
+    def come(rater: str) -> Annotator:
+        context = new_context()
+        context.clock.install()
+        return annotator(rater, steady, context)
+
+    return come
+
+
 @pytest.fixture(scope="module")
 def short_day(make_session, serve_study) -> Served:
     """A study whose days have two answers."""
@@ -26,10 +39,8 @@ def short_day(make_session, serve_study) -> Served:
 
 
 @pytest.mark.thorough
-def test_block_and_minutes_left_are_told_once_the_pace_is_known(annotator, new_context, steady):
-    context = new_context()
-    context.clock.install()
-    person = annotator("pace", steady, context)
+def test_block_and_minutes_left_are_told_once_the_pace_is_known(timed):
+    person = timed("pace")
     page = person.page
     assert page.text_content(".pace") == "Block 1 of 5"
     for _ in range(5):
@@ -45,19 +56,14 @@ def test_block_and_minutes_left_are_told_once_the_pace_is_known(annotator, new_c
 
 
 @pytest.mark.thorough
-def test_a_pause_is_offered_between_units_and_its_time_counts_for_none(
-    annotator, new_context, steady, axe
-):
-    context = new_context()
-    context.clock.install()
-    person = annotator("rests", steady, context)
+def test_a_pause_is_offered_between_units_and_its_time_counts_for_none(timed, steady, axe):
+    person = timed("rests")
     page = person.page
     for _ in range(6):  # a unit every four minutes: at work all the time
         assert not page.locator(RESTING).count()
         page.clock.fast_forward(4 * MINUTES)
         page.keyboard.press("PageDown")
-        person.choose("L")
-        person.submit()
+        person.give("L")
         page.wait_for_function(OTHER, arg=len(person.given))
         if page.locator(RESTING).count():
             break
@@ -69,7 +75,7 @@ def test_a_pause_is_offered_between_units_and_its_time_counts_for_none(
     page.wait_for_selector(RESTING)  # it is offered still, and the unit behind it is not shown
     page.clock.fast_forward(30 * MINUTES)
     page.get_by_role("button", name="Go on").click()
-    page.wait_for_selector(".panel[data-phase=choosing]")
+    page.wait_for_selector(READY)
     page.clock.fast_forward(1_000)
     person.answer("R")
     rows = steady.labels("rests").sort_values("created_at")["seconds"]
@@ -79,12 +85,8 @@ def test_a_pause_is_offered_between_units_and_its_time_counts_for_none(
 
 
 @pytest.mark.thorough
-def test_what_is_typed_ahead_answers_nothing_and_does_not_wave_the_offer_away(
-    annotator, new_context, steady
-):
-    context = new_context()
-    context.clock.install()
-    person = annotator("types", steady, context)
+def test_what_is_typed_ahead_answers_nothing_and_does_not_wave_the_offer_away(timed):
+    person = timed("types")
     page = person.page
     for _ in range(5):
         page.clock.fast_forward(4 * MINUTES)
@@ -102,7 +104,7 @@ def test_what_is_typed_ahead_answers_nothing_and_does_not_wave_the_offer_away(
     page.keyboard.press("Escape")
     page.clock.fast_forward(1_000)
     page.keyboard.press("Enter")
-    page.wait_for_selector(".panel[data-phase=choosing]")
+    page.wait_for_selector(READY)
     assert person.chosen() is None
     assert person.all_stored()
     person.answer("R")  # and it is not offered again at once
@@ -111,17 +113,14 @@ def test_what_is_typed_ahead_answers_nothing_and_does_not_wave_the_offer_away(
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("mode", "width"), [("light", 1440), pytest.param("dark", 390, marks=pytest.mark.thorough)]
-)
+@pytest.mark.parametrize(("mode", "width"), LIGHT_AND_DARK)
 def test_a_day_ends_with_the_labels_safe_and_says_when_it_goes_on(
     annotator, new_context, short_day, axe, mode, width
 ):
-    context = new_context(width=width, color_scheme=mode, timezone_id="Europe/Berlin")
-    person = annotator(f"day-{mode}", short_day, context)
+    zone = {"timezone_id": "Europe/Berlin"}
+    person = annotator(f"day-{mode}", short_day, width=width, color_scheme=mode, **zone)
     for _ in range(2):
-        person.choose("L")
-        person.submit()
+        person.give("L")
         person.page.wait_for_function(OTHER, arg=len(person.given))
     said = person.page.locator(".message")
     said.get_by_text("Enough for today").wait_for()

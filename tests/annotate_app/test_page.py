@@ -8,12 +8,13 @@ from urllib.parse import urlsplit
 import pytest
 import sqlalchemy as sa
 
+from evenhand.annotate_app.languages import ENGLISH
 from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.store.grades import GradeAttempt
 from evenhand.study.store.schema import claims, session_events, told_totals
-from harness.annotator import READY, press_keys
+from harness.annotator import READY, arrive, press_keys
 from harness.served import Served, holds
 from harness.studies import SHORTER, submit, task_of
 from tests.annotate_app.conftest import LIGHT_AND_DARK
@@ -167,9 +168,7 @@ def test_nothing_tells_subject_unit_order_repeat_grade_or_others(new_context, ra
     page = context.new_page()
     frames, urls = frames_of(page), []
     page.on("request", lambda request: urls.append(request.url))
-    rated.enter("blind")
-    page.goto(f"{rated.url}?rater=blind")
-    page.wait_for_selector(READY)
+    arrive(page, rated, "blind")
     seen: list[str] = []
     for done in range(1, 9):
         seen += [
@@ -216,10 +215,11 @@ def test_from_the_rater_code_to_the_end(new_page, mortal):
     complaint.wait_for()
     page.goto(mortal.url)
     code = page.get_by_label("Rater code")
-    code.fill("no such code!")
+    page.get_by_role("button", name="Start").click()
+    complaint.filter(has_text=ENGLISH.say("entry.empty")).wait_for()
+    code.fill("<b>x</b>")
     code.press("Enter")
-    complaint.wait_for()
-    assert "rater code is 1 to 64 letters" in complaint.inner_text()
+    complaint.filter(has_text="rater code is 1 to 64 letters").wait_for()
     code.fill("anna")
     page.get_by_role("button", name="Start").click()
     unknown = page.get_by_text("Nothing has been answered under this code yet")
@@ -285,9 +285,7 @@ def test_axe_finds_nothing_serious(new_context, rated, axe, mode, width):
 def test_everything_needed_is_in_view(new_context, served, mode, width, height):
     context = new_context(viewport={"width": width, "height": height}, color_scheme=mode)
     page = context.new_page()
-    served.enter("look")
-    page.goto(f"{served.url}?rater=look")
-    page.wait_for_selector(READY)
+    arrive(page, served, "look")
     assert page.evaluate("document.documentElement.scrollWidth") == width
     for part in (".count", ".chip", "#question-0", ".options", ".go", ".response .text >> nth=0"):
         box = page.locator(part).bounding_box()

@@ -26,7 +26,7 @@ from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.desk.oversight import exclude
 from evenhand.study.store.schema import responses
 from evenhand.study.tables.evidence import MOST_MARKS, Mark
-from harness.studies import SHORTER, send, submit, task_of
+from harness.studies import CODES, MORE_CODES, SHORTER, send, submit, task_of
 
 GOOD = {
     "submit_id": "s1", "task_id": "t1", "option_key": "L", "skip_reason": "", "seconds": 3.5,
@@ -34,13 +34,6 @@ GOOD = {
 }  # fmt: skip
 
 
-CODES = """
-[prolific]
-complete = "DONE1"
-screened_out = "OUT2"
-no_consent = "NO3"
-"""
-MORE_CODES = CODES + 'stopped = "STOP4"\nnothing_left = "NONE5"\n'
 FLAG = {"submit_id": "f1", "task_id": "t1", "flag": "other", "text": " why "}
 
 

@@ -8,8 +8,9 @@ from evenhand.study import open_study
 from evenhand.study.access.accounts import set_account
 from evenhand.study.access.admission import revoke_invites
 from evenhand.study.session.sessions import Sessions
-from harness.annotator import READY, press_keys, reload
+from harness.annotator import READY, arrive, press_keys, reload
 from harness.served import holds
+from tests.annotate_app.leading import log_in
 from tests.annotate_app.participants import heading, link
 
 pytestmark = pytest.mark.browser
@@ -33,8 +34,7 @@ def test_an_answer_refused_after_a_reload_names_its_unit(annotator, new_context,
     desk.answer("R")  # the same unit, on another device
     stored = desk.stored()
     page = context.new_page()
-    page.goto(f"{short_lived.url}?rater=both")
-    page.wait_for_selector(READY)
+    arrive(page, short_lived, "both")
     told = page.get_by_role("alert").filter(has_text="Unit 1")
     told.wait_for()
     assert "is not stored" in told.inner_text()
@@ -60,8 +60,7 @@ def test_what_was_refused_is_told_until_it_is_read_over_reloads(annotator, short
     first = annotator("unread", short_lived)
     other = annotator("unread", short_lived)
     first.answer("L")
-    other.choose("R")
-    other.submit()  # goes on at once, and is refused
+    other.give("R")  # goes on at once, and is refused
     told = other.page.get_by_role("alert").filter(has_text="Unit 1")
     told.wait_for()
     reload(other.page)
@@ -112,6 +111,17 @@ def answer_unsent(server, page):
     page.locator(".chip[data-state=offline]").wait_for()
 
 
+def left_unsent(server, context, rater: str) -> str:
+    """Somebody who came by a link answers while the server is away, and closes the page; the
+    link's query."""
+    own, page = link(server.folder, rater), context.new_page()
+    page.goto(server.url + own)
+    page.wait_for_selector(READY)
+    answer_unsent(server, page)
+    page.close()
+    return own
+
+
 @pytest.fixture(scope="module")
 def by_link(make_session, serve_study):
     return serve_study(make_session(2, '[session]\nentry = "invite"'))
@@ -121,13 +131,8 @@ NAMES_KEPT = "() => Object.keys(localStorage).filter((name) => name.includes(':a
 
 
 def test_what_waits_when_a_session_ends_is_told_until_it_is_read(new_context, by_link, axe):
-    context = new_context()
-    page = context.new_page()
-    own, other = link(by_link.folder, "ends"), link(by_link.folder, "beside")
-    page.goto(by_link.url + own)
-    page.wait_for_selector(READY)
-    answer_unsent(by_link, page)
-    page.close()
+    context, other = new_context(), link(by_link.folder, "beside")
+    own = left_unsent(by_link, context, "ends")
     with open_study(by_link.folder) as study:
         for rater in ("ends", "beside"):
             Sessions(study).release(rater, "timed_out")
@@ -180,12 +185,7 @@ def test_an_answer_that_arrived_without_its_receipt_is_not_told_as_lost(new_page
 
 def test_what_waits_behind_a_link_that_was_revoked_is_told_and_sent_later(new_context, by_link):
     context = new_context()
-    page = context.new_page()
-    own = link(by_link.folder, "revoked")
-    page.goto(by_link.url + own)
-    page.wait_for_selector(READY)
-    answer_unsent(by_link, page)
-    page.close()
+    own = left_unsent(by_link, context, "revoked")
     with open_study(by_link.folder) as study:
         revoke_invites(study, "revoked")
     by_link.start()
@@ -209,23 +209,15 @@ def test_what_waits_behind_a_link_that_was_revoked_is_told_and_sent_later(new_co
 
 
 def test_what_waits_when_a_login_ends_is_told_and_sent_after_the_next(
-    new_context, make_session, serve_study
+    new_page, make_session, serve_study
 ):
     folder = make_session(2, '[session]\nentry = "account"')
     password = "correct horse battery"
     with open_study(folder) as study:
         set_account(study.store, "ada", password, "expert")
     server = serve_study(folder)
-    page = new_context().new_page()
-
-    def log_in(password):
-        page.get_by_label("Name").fill("ada")
-        page.get_by_label("Password", exact=True).fill(password)
-        page.get_by_label("Password", exact=True).press("Enter")
-        page.wait_for_selector(".panel .option")
-
-    page.goto(server.url)
-    log_in(password)
+    page = new_page(server.url)
+    log_in(page, "ada", password)
     page.wait_for_selector(READY)
     answer_unsent(server, page)
     with open_study(folder) as study:
@@ -237,7 +229,7 @@ def test_what_waits_when_a_login_ends_is_told_and_sent_after_the_next(
         page.get_by_label("Name").wait_for()
         told.wait_for()
     assert told.inner_text().startswith("Unit 1: ")
-    log_in(f"{password} changed")
+    log_in(page, "ada", f"{password} changed")
     assert holds(lambda: len(server.labels("ada")) == 1)
     page.get_by_role("button", name="Log out").click()
     page.get_by_label("Name").wait_for()

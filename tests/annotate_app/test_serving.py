@@ -28,7 +28,7 @@ from evenhand.study import open_study
 from evenhand.study.access.accounts import attempt
 from evenhand.study.store.meta import study_secret
 from evenhand.study.store.schema import login_attempts
-from harness.annotator import READY, Annotator
+from harness.annotator import READY, arrive
 from harness.proxy import NAME, Proxy, unverified
 from harness.served import Served
 from tests.annotate_app.leading import turn_to
@@ -127,10 +127,7 @@ def test_the_policy_of_the_headers_lets_everything_run(proxied, browser):
         "(e) => refused.push(`${e.effectiveDirective} ${e.blockedURI} ${e.sourceFile}`));"
     )
     page = context.new_page()
-    proxied.served.enter("bea")
-    page.goto(f"{proxied.url}?rater=bea")
-    page.wait_for_selector(READY)
-    person = Annotator("bea", proxied.served, page)
+    person = arrive(page, proxied.served, "bea", proxied.url)
     person.answer("L")
     assert person.all_stored()
     assert page.evaluate("isSecureContext")
@@ -178,14 +175,16 @@ def test_what_is_closed_is_closed_by_nginx_too(proxied):
     assert proxied.ask("PUT", "/", 5_000_000)[0] == 413
 
 
+UPGRADE = {
+    "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+}  # fmt: skip
+
+
 def test_the_long_cookies_of_a_single_sign_on_pass(proxied):
     context = unverified()
     port = int(proxied.url.rsplit(":", 1)[1].rstrip("/"))
-    stream = {
-        "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
-        "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
-    }  # fmt: skip
-    for path, headers, status in (("/", {}, 200), ("/_stcore/stream", stream, 101)):
+    for path, headers, status in (("/", {}, 200), ("/_stcore/stream", UPGRADE, 101)):
         line = http.client.HTTPSConnection("127.0.0.1", port, timeout=20, context=context)
         line.request(
             "GET", path, headers={"Host": NAME, "Cookie": "long=" + "x" * 20_000} | headers
@@ -196,10 +195,7 @@ def test_the_long_cookies_of_a_single_sign_on_pass(proxied):
 
 def test_pages_of_another_name_cannot_speak_to_the_app(proxied):
     def upgrade(origin: str) -> int:
-        headers = {
-            "Host": NAME, "Origin": origin, "Connection": "Upgrade", "Upgrade": "websocket",
-            "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
-        }  # fmt: skip
+        headers = {"Host": NAME, "Origin": origin} | UPGRADE
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         with (
             socket.create_connection(("127.0.0.1", proxied.secure), timeout=10) as plain,

@@ -30,10 +30,10 @@ from evenhand.study.access.accounts import accounts, set_account
 from evenhand.study.access.admission import make_invites
 from evenhand.study.access.lead_login import new_link_token
 from evenhand.study.settings.study_toml import change_config, read_config
-from harness.annotator import READY, Annotator
+from harness.annotator import Annotator, arrive
 from harness.served import ServedTogether, holds
 from harness.studies import write_pairs
-from tests.annotate_app.leading import complaint, log_in, turn_to
+from tests.annotate_app.leading import complaint, inside, log_in, turn_to
 from tests.annotate_app.participants import settled
 from tests.annotate_app.test_door import drawn
 from tests.annotate_app.together import NAMES, PASSWORD, PROXY, asked, two_studies
@@ -43,11 +43,7 @@ pytestmark = pytest.mark.browser  # it starts the app, as those do
 
 def enters(page: Page, served: ServedTogether, name: str, rater: str) -> Annotator:
     """Somebody at their first unit of a study."""
-    study = served.study(name)
-    study.enter(rater)
-    page.goto(f"{study.url}?rater={rater}")
-    page.wait_for_selector(READY)
-    return Annotator(rater, study, page)
+    return arrive(page, served.study(name), rater)
 
 
 # ---- apart --------------------------------------------------------------------------------------
@@ -77,8 +73,7 @@ def test_what_opens_one_opens_nothing_of_the_other(new_context, together):
     expect(page.locator(".evenhand-complaint")).to_be_visible()
 
     page.goto(lead_link(first.folder, first.url))
-    page.wait_for_url(f"{first.url}overview")
-    page.wait_for_function("Object.keys(sessionStorage).some(k => k.startsWith('evenhand-login'))")
+    inside(page)
     page.goto(f"{second.url}overview")  # in the same window, with all that the first left there
     expect(page.get_by_role("heading", name="Leading a study")).to_be_visible()
     expect(page.get_by_test_id("stSidebarNavLink")).to_have_count(0)
@@ -197,7 +192,7 @@ def test_each_study_counts_the_pages_of_an_address_and_believes_its_own_proxy_al
 def test_a_lead_goes_from_one_study_to_the_other_and_an_expert_does_not(new_page, together):
     first, second = (together.study(name) for name in NAMES)
     page = new_page(lead_link(first.folder, first.url))
-    page.wait_for_url(f"{first.url}overview")
+    inside(page)
     ways = page.get_by_role("navigation", name="Other studies at this address")
     expect(ways.get_by_role("link", name="second")).to_be_visible()
     expect(ways.get_by_role("link", name="first")).to_have_count(0)
@@ -255,11 +250,9 @@ def test_a_study_made_in_the_browser_is_served_at_once_for_the_lead_who_made_it(
     expect(page.get_by_text("Leading the study")).to_be_visible()
 
 
-def test_links_and_files_of_a_leads_page_are_of_its_study(new_page, together):
+def test_links_and_files_of_a_leads_page_are_of_its_study(lead, together):
     second = together.study("second")
-    page = new_page(lead_link(second.folder, second.url))
-    page.wait_for_url(f"{second.url}overview")
-    turn_to(page, "Sessions")
+    page = lead(second, "Sessions")
     page.get_by_label("Rater codes").fill("dora")
     settled(page).get_by_role("button", name="Make links").click()
     expect(page.locator("code")).to_contain_text(f"dora {second.url}?invite=")
@@ -288,8 +281,7 @@ def test_a_kill_loses_nothing_in_any_study(new_context, tmp_path):
         together.process.wait()
         seen = [person.page.locator(".material").text_content() or "" for person in people]
         for person in people:
-            person.choose("R")
-            person.submit()  # which nobody hears yet
+            person.give("R")  # which nobody hears yet
         together.start()
         for person, before in zip(people, seen, strict=True):
             person.wait_for_next(before)

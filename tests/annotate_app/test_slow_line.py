@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.annotator import READY, SWAPPED, Annotator
+from harness.annotator import READY, SWAPPED, Annotator, arrive
 from harness.slow_line import SlowLine
 
 if TYPE_CHECKING:
@@ -45,11 +45,8 @@ def far(browser, served) -> Iterator[Far]:
             if rater not in here:
                 line = lines.enter_context(SlowLine(served.port))
                 page = browser.new_page()
-                served.enter(rater)
-                page.goto(f"{line.url}?rater={rater}")
-                page.wait_for_selector(READY)
+                here[rater] = arrive(page, served, rater, line.url)
                 line.milliseconds = each_way
-                here[rater] = Annotator(rater, served, page)
             person = here[rater]
             person.page.wait_for_selector(READY)
             person.given = person.stored()
@@ -223,13 +220,11 @@ look();
 
 
 def test_nothing_alarms_who_opens_the_page_over_a_slow_line(browser, served):
-    served.enter("opens")
     page = browser.new_page()
     page.add_init_script(WATCH)
     with SlowLine(served.port) as line:
         line.milliseconds = 75
-        page.goto(f"{line.url}?rater=opens")
-        page.wait_for_selector(READY)
+        arrive(page, served, "opens", line.url)
         assert page.evaluate("window.alarms") == 0
     page.close()
 
@@ -241,7 +236,6 @@ def test_an_answer_that_waits_for_another_is_sent_as_the_window_closes(far):
     with page.expect_request("**/evenhand/answers"):
         person.submit()
     page.wait_for_selector(READY)  # the unit that was sent ahead, while the first answer travels
-    person.choose("R")
-    person.submit()
+    person.give("R")
     page.close(run_before_unload=True)
     assert person.all_stored()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from harness.annotator import READY, response_text
+from harness.annotator import READY, arrive, response_text
 
 pytestmark = pytest.mark.browser
 
@@ -83,9 +83,7 @@ def test_all_is_within_reach(new_context, wordy, size):
         is_mobile=touch,
     )
     page = context.new_page()
-    wordy.enter(f"small-{width}")
-    page.goto(f"{wordy.url}?rater=small-{width}")
-    page.wait_for_selector(READY)
+    arrive(page, wordy, f"small-{width}")
     if (width, touch) == (390, True):
         texts_have_half_of_the_height(page)
     a_notice_is_seen_where_it_is_given(page)

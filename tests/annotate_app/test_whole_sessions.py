@@ -14,6 +14,7 @@ from evenhand.study.desk.claims import attention_results
 from evenhand.study.session.sessions import Sessions
 from evenhand.study.session.times import raters_table, session_times
 from harness.served import holds
+from tests.annotate_app.leading import log_in
 from tests.annotate_app.participants import (
     COMPLETE,
     LONG,
@@ -259,14 +260,9 @@ def test_an_expert_logs_in_goes_on_after_a_reload_and_logs_out(
     page.get_by_label("Name").wait_for()
     axe(page, "login")
 
-    def log_in(password: str) -> None:
-        page.get_by_label("Name").fill("ada")
-        page.get_by_label("Password", exact=True).fill(password)
-        page.get_by_label("Password", exact=True).press("Enter")
-
-    log_in("wrong password")
+    log_in(page, "ada", "wrong password")
     page.get_by_text("Name or password is wrong.").wait_for()
-    log_in(PASSWORD)
+    log_in(page, "ada", PASSWORD)
     page.wait_for_selector(".panel .option")
     assert PASSWORD not in page.url
     page.reload()
@@ -292,7 +288,7 @@ def test_an_expert_logs_in_goes_on_after_a_reload_and_logs_out(
     page.reload()
     page.get_by_role("alert").filter(has_text="This login has ended").wait_for()
     assert page.locator(".panel").count() == 0
-    log_in(PASSWORD)
+    log_in(page, "ada", PASSWORD)
     page.wait_for_selector(".panel .option")
     with open_study(folder) as study:
         set_account(study.store, "ada", f"{PASSWORD} changed", "expert")

@@ -22,7 +22,7 @@ from evenhand.study.store.logs.answers import add_event, add_remark
 from evenhand.study.store.schema import participant_entries
 from evenhand.study.tables.ratings import validate_ratings
 from harness.annotator import SUBJECT
-from harness.studies import SHORTER, panel_study
+from harness.studies import CODES, SHORTER, panel_study
 from tests.annotate_app.leading import HOSTILE, PASSWORD
 
 RATERS = [f"r{n:02d}" for n in range(1, 21)]
@@ -33,15 +33,6 @@ EACH = 10
 GRADER = "openai:some-model"
 PARTICIPANT = "5f1d7f7a0000000000000000"
 """Who `r06` is at Prolific."""
-SESSION = """
-[consent]
-text = "Do you agree?"
-
-[prolific]
-complete = "C"
-screened_out = "S"
-no_consent = "N"
-"""
 
 
 def twenty_raters(home: Path) -> Path:
@@ -53,7 +44,7 @@ def twenty_raters(home: Path) -> Path:
     )
     change_config(folder, {"analysis": {"resamples": 200}})  # quick, and no figure is asserted
     with (folder / "study.toml").open("a", encoding="utf-8") as file:
-        file.write(SESSION)
+        file.write(f'\n[consent]\ntext = "Do you agree?"\n{CODES}')
     with open_study(folder) as study:
         for name in ("chair", "deputy"):
             set_account(study.store, name, PASSWORD, "expert")

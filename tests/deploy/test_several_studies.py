@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Browser
 
-from harness.annotator import READY, Annotator
+from harness.annotator import arrive
 from harness.proxy import NAME, Proxy
 from harness.served import Served, ServedTogether
 from tests.annotate_app.together import NAMES, two_studies
@@ -73,11 +73,7 @@ def test_each_study_is_labelled_at_its_path(site, browser):
     proxy, studies = site
     context = browser.new_context(ignore_https_errors=True)
     for name, study in zip(NAMES, studies, strict=True):
-        study.enter("ann")
-        page = context.new_page()
-        page.goto(f"{proxy.url}{name}/?rater=ann")
-        page.wait_for_selector(READY)
-        person = Annotator("ann", study, page)
+        person = arrive(context.new_page(), study, "ann", f"{proxy.url}{name}/")
         person.answer("L")
         assert person.all_stored()
     own = {str(each["name"]) for each in context.cookies()}

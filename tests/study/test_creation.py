@@ -85,6 +85,12 @@ def odd(n: int) -> str:
     return "5" if n % 2 else "1"
 
 
+def differ(study: Study) -> None:
+    """Two graders, who agree on every second pair."""
+    rate(study, "one", lambda n: "1")
+    rate(study, "two", odd)
+
+
 def again(study: Study) -> Study:
     """The study as it is now."""
     return open_study(study.folder)
@@ -92,8 +98,7 @@ def again(study: Study) -> Study:
 
 @pytest.mark.slow
 def test_graders_who_differ_or_are_unsure_score_a_pair(study):
-    rate(study, "one", lambda n: "1")
-    rate(study, "two", odd)
+    differ(study)
     scores = uncertainty(study)
     # Two labels at the ends of the scale, one each: as far apart as can be.
     assert scores["p0001"] == pytest.approx(1.0)
@@ -122,8 +127,7 @@ def test_only_graders_of_every_pair_count(study):
 
 
 def test_unsure_pairs_are_likelier_and_all_probabilities_are_kept(study):
-    rate(study, "one", lambda n: "1")
-    rate(study, "two", odd)
+    differ(study)
     first = study.store.sample()
     size = extend_sample(study, 10, "uncertainty")
     with again(study) as now:
@@ -142,8 +146,7 @@ def test_unsure_pairs_are_likelier_and_all_probabilities_are_kept(study):
 
 @pytest.mark.slow
 def test_until_they_are_labelled_new_pairs_change_nothing(study):
-    rate(study, "one", lambda n: "1")
-    rate(study, "two", odd)
+    differ(study)
     rate(study, "ann", lambda n: "3", scope="sample", kind="human")
     extend_sample(study, 10, "uncertainty")
     with again(study) as now:
@@ -157,8 +160,7 @@ def test_a_draw_by_chance_afterwards_is_one_more_wave(study):
     extend_sample(study, 2)
     assert WAVES.all(study.store) == []  # drawn by chance alone
     assert "inclusion_probability" not in study.units("all")
-    rate(study, "one", lambda n: "1")
-    rate(study, "two", odd)
+    differ(study)
     extend_sample(again(study), 6, "uncertainty")
     with again(study) as now:
         before, size = inclusion_so_far(now.store), len(now.store.sample())
@@ -171,8 +173,7 @@ def test_a_draw_by_chance_afterwards_is_one_more_wave(study):
 
 
 def test_clusters_of_several_pairs_are_refused(study):
-    rate(study, "one", lambda n: "1")
-    rate(study, "two", odd)
+    differ(study)
     change_config(study.folder, {"analysis": {"cluster": "topic_name"}})
     with (
         again(study) as now,
@@ -184,20 +185,12 @@ def test_clusters_of_several_pairs_are_refused(study):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.thorough)]
-)
-def test_a_store_of_before_learns_of_waves(make_study, request, database):
-    options = {}
-    if database == "postgresql":
-        options["store"] = request.getfixturevalue("new_postgresql")()
-    study = make_study(
-        pairs=12, subjects=("s1",), sample=3, rubrics=[load_rubric(RUBRIC)], stratify=(), **options
-    )
+def test_a_store_of_before_learns_of_waves(make_study, any_database):
+    plan = {"pairs": 12, "subjects": ("s1",), "sample": 3, "rubrics": [RUBRIC], "stratify": ()}
+    study = make_study(**plan, **any_database)
     with upgraded_without(study, sample_waves) as now:
         assert "inclusion_probability" not in now.units("all")
-        rate(now, "one", lambda n: "1")
-        rate(now, "two", odd)
+        differ(now)
         extend_sample(now, 3, "uncertainty")
         first, second = WAVES.all(now.store)
     assert (first.by, set(first.chances.values())) == ("chance", {0.25})

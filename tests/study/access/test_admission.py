@@ -32,7 +32,7 @@ from evenhand.study.desk.oversight import exclude
 from evenhand.study.refused import Refused
 from evenhand.study.session.sessions import Sessions, participants_table
 from evenhand.study.store.logs.answers import events_of
-from harness.studies import label_all, task_of, with_labels
+from harness.studies import ASKS, CODES, label_all, task_of, with_labels
 from tests.study.access.conftest import PASSWORD
 
 CLOSED = '[session]\nentry = "invite"'
@@ -265,22 +265,6 @@ def test_links_are_counted_by_whom_they_are_for(make_session):
 # Places for participants: taken once each, freed only as the study says
 
 
-CODES = """
-[prolific]
-complete = "DONE1"
-screened_out = "OUT2"
-no_consent = "NO3"
-places = {places}
-{more}
-"""
-ASKS = """
-[consent]
-text = "May we?"
-[[comprehension]]
-question = "Which?"
-options = ["this", "that"]
-answer = "this"
-"""
 FULL = "all places in this study are taken"
 
 
@@ -291,7 +275,7 @@ def address(number: int, submission: int = 0) -> dict[str, str]:
 
 
 def codes(places: int, more: str = "") -> str:
-    return CODES.format(places=places, more=more)
+    return f"{CODES}places = {places}\n{more}\n"
 
 
 @pytest.mark.slow

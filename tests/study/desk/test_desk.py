@@ -91,12 +91,6 @@ def test_task_ids_and_texts_do_not_name_the_subject(make_study):
     assert "model-x" not in repr(task)
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.thorough)])
-def store(request) -> str:
-    """Where a study's store is, for either kind."""
-    return request.getfixturevalue("new_postgresql")() if request.param != "sqlite" else "study.db"
-
-
 def at_once(work: Callable[[str], object], raters: list[str]) -> list[object]:
     """work(rater) for all raters, every one in a thread that starts when all are there."""
     ready = threading.Barrier(len(raters))
@@ -110,8 +104,9 @@ def at_once(work: Callable[[str], object], raters: list[str]) -> list[object]:
 
 
 @pytest.mark.slow
-def test_hundreds_of_claims_by_threads_keep_the_overlap_exact(make_study, store):
-    study = make_study(pairs=20, store=store, raters_per_unit=3, rubrics=["even-handedness"])
+def test_hundreds_of_claims_by_threads_keep_the_overlap_exact(make_study, any_database):
+    pairs = {"pairs": 20, "rubrics": ["even-handedness"]}
+    study = make_study(**pairs, raters_per_unit=3, **any_database)
     desk = AnnotationDesk(study)
     raters = [f"r{n}" for n in range(200)]
     tasks = dict(zip(raters, at_once(lambda rater: task_of(desk, rater), raters), strict=True))
@@ -141,8 +136,8 @@ with open_study(sys.argv[1]) as study:
 
 
 @pytest.mark.thorough
-def test_hundreds_of_raters_in_many_processes_keep_the_overlap_exact(make_study, store):
-    study = make_study(pairs=12, store=store, raters_per_unit=2)
+def test_hundreds_of_raters_in_many_processes_keep_the_overlap_exact(make_study, any_database):
+    study = make_study(pairs=12, raters_per_unit=2, **any_database)
     root = Path(__file__).parents[3]
     workers = [
         subprocess.Popen([sys.executable, "-c", WORKER, str(study.folder), f"r{n}"], cwd=root)

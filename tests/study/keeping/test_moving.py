@@ -51,6 +51,14 @@ def once_it_has_noticed(run: Callable[[], object]) -> None:
 HANGS = "the store (does not answer|cannot be copied there|.* cannot be opened): .+$"
 
 
+@pytest.fixture
+def folder(labelled) -> Path:
+    """A study with labels, closed."""
+    study = labelled()
+    study.close()
+    return study.folder
+
+
 def rows_of(location: str, folder: Path):
     store = Database.connect(location, folder)
     with store.read() as connection:
@@ -127,16 +135,14 @@ def test_a_difference_would_be_found(labelled):
 @pytest.mark.slow
 @pytest.mark.parametrize("to", ["sqlite", "postgresql"])
 @pytest.mark.parametrize("at", ["copy_tables", "change_config"])
-def test_a_killed_move_leaves_the_study_and_can_be_run_again(at, to, labelled, killed, request):
-    study = labelled()
-    study.close()
+def test_a_killed_move_leaves_the_study_and_can_be_run_again(at, to, folder, killed, request):
     place = "new.db" if to == "sqlite" else request.getfixturevalue("new_postgresql")()
-    before = rows_of("study.db", study.folder)
-    killed("moving", "move_store", at, study.folder, place)
-    assert read_config(study.folder).store == "study.db"
-    assert rows_of("study.db", study.folder) == before
-    assert move_store(study.folder, place) == before
-    assert read_config(study.folder).store == place
+    before = rows_of("study.db", folder)
+    killed("moving", "move_store", at, folder, place)
+    assert read_config(folder).store == "study.db"
+    assert rows_of("study.db", folder) == before
+    assert move_store(folder, place) == before
+    assert read_config(folder).store == place
 
 
 @pytest.mark.slow
@@ -153,9 +159,7 @@ def test_nobody_may_have_it_open(labelled, new_postgresql):
 
 
 @pytest.mark.slow
-def test_who_opened_it_meanwhile_does_not_write_to_the_former_store(labelled, monkeypatch):
-    study = labelled()
-    study.close()
+def test_who_opened_it_meanwhile_does_not_write_to_the_former_store(folder, monkeypatch):
     from evenhand.study import workspace
 
     connect = workspace.Store.open
@@ -166,7 +170,7 @@ def test_who_opened_it_meanwhile_does_not_write_to_the_former_store(labelled, mo
 
     monkeypatch.setattr(workspace.Store, "open", moved_first)
     with pytest.raises(InputError, match="moved to another store meanwhile"):
-        open_study(study.folder)
+        open_study(folder)
 
 
 @pytest.mark.parametrize(
@@ -181,13 +185,11 @@ def test_who_opened_it_meanwhile_does_not_write_to_the_former_store(labelled, mo
         ("${NOT_SET}", "NOT_SET, which is not set"),
     ],
 )
-def test_a_place_that_is_none_is_refused(to, says, labelled):
-    study = labelled()
-    study.close()
-    before = (study.folder / "study.toml").read_bytes()
+def test_a_place_that_is_none_is_refused(to, says, folder):
+    before = (folder / "study.toml").read_bytes()
     with pytest.raises(InputError, match=says):
-        move_store(study.folder, to)
-    assert (study.folder / "study.toml").read_bytes() == before
+        move_store(folder, to)
+    assert (folder / "study.toml").read_bytes() == before
 
 
 @pytest.mark.slow
@@ -206,21 +208,19 @@ def test_what_postgresql_cannot_keep_is_said(labelled, new_postgresql):
 
 
 @pytest.mark.slow
-def test_a_password_need_not_stand_in_study_toml(labelled, new_postgresql, monkeypatch):
-    study = labelled()
-    study.close()
+def test_a_password_need_not_stand_in_study_toml(folder, new_postgresql, monkeypatch):
     url = sa.make_url(new_postgresql()).set(password="ge:he/im@")
     text = url.render_as_string(hide_password=False).replace("ge%3Ahe%2Fim%40", "${PASSWORD}")
     assert "${PASSWORD}" in text
     monkeypatch.setenv("PASSWORD", "ge:he/im@")
-    move_store(study.folder, text)
-    with open_study(study.folder) as there:
+    move_store(folder, text)
+    with open_study(folder) as there:
         assert there.config.store == text
         assert there.store.engine.url.password == "ge:he/im@"
         assert len(there.ratings()) == 16
     monkeypatch.delenv("PASSWORD")
     with pytest.raises(InputError, match="PASSWORD, which is not set"):
-        open_study(study.folder)
+        open_study(folder)
 
 
 @pytest.mark.slow
@@ -234,11 +234,9 @@ def test_a_password_need_not_stand_in_study_toml(labelled, new_postgresql, monke
     ],
 )
 def test_a_database_that_hangs_ends_a_move_in_a_sentence(
-    which, at, labelled, new_postgresql, hanging
+    which, at, folder, new_postgresql, hanging
 ):
-    study = labelled()
-    folder, store, new = study.folder, "study.db", hanging.new_database()
-    study.close()
+    store, new = "study.db", hanging.new_database()
     if which == "former":
         move_store(folder, new)
         store, new = new, new_postgresql()
@@ -252,13 +250,10 @@ def test_a_database_that_hangs_ends_a_move_in_a_sentence(
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_what_root_copies_belongs_to_whom_the_folder_belongs_to(labelled, new_postgresql):
-    study = labelled()
-    folder, url = study.folder, new_postgresql()
-    study.close()
+def test_what_root_copies_belongs_to_whom_the_folder_belongs_to(folder, new_postgresql):
     for entry in (folder, *folder.rglob("*")):
         os.chown(entry, 12345, 12345)
-    for place in (url, "again.db"):
+    for place in (new_postgresql(), "again.db"):
         move_store(folder, place)
         owners = {entry.name: entry.stat().st_uid for entry in (folder, *folder.rglob("*"))}
         assert set(owners.values()) == {12345}, owners
@@ -293,7 +288,9 @@ def content(file: Path, of: dict[str, str] | None = None) -> dict[str, list[tupl
         }
 
 
-def check_upgraded(folder: Path) -> None:
+def upgraded(folder: Path) -> None:
+    """Upgrade it, and look whether all is there."""
+    upgrade_store(folder)
     with open_study(folder) as study:
         ratings = study.ratings()
         assert ratings["rater_id"].value_counts().to_dict() == {
@@ -316,15 +313,14 @@ def test_a_study_of_0_1_0_opens_after_the_upgrade(old_study, tmp_path):
     assert (done.before, done.now) == (1, int(SCHEMA_VERSION))
     meta = [(key, SCHEMA_VERSION if key == "schema" else value) for key, value in before["meta"]]
     assert content(old_study / "study.db", of) == before | {"meta": meta}
-    check_upgraded(old_study)
     assert upgrade_store(old_study).backup is None
+    upgraded(old_study)
     with open_study(old_study), pytest.raises(InputError, match="open elsewhere"):
         upgrade_store(old_study)
     assert done.backup is not None
     restore_study(done.backup, tmp_path / "before")
     assert content(tmp_path / "before" / "study.db") == before
-    upgrade_store(tmp_path / "before")
-    check_upgraded(tmp_path / "before")
+    upgraded(tmp_path / "before")
 
 
 def test_an_upgrade_closes_what_0_1_0_left_open_to_others(old_study):
@@ -346,8 +342,7 @@ def test_a_study_of_0_1_0_on_postgresql(old_study, new_postgresql):
     old.close()
     there.close()
     change_config(old_study, {"": {"store": url}})
-    upgrade_store(old_study)
-    check_upgraded(old_study)
+    upgraded(old_study)
 
 
 @pytest.mark.slow
@@ -359,7 +354,7 @@ def test_an_upgrade_of_a_database_that_hangs_ends_in_a_sentence(at, old_study, h
     hanging.ends(lambda: upgrade_store(old_study), StoreAway, match)
     hanging.goes_on()
     once_it_has_noticed(lambda: upgrade_store(old_study))
-    check_upgraded(old_study)
+    upgraded(old_study)
 
 
 def test_grades_that_another_server_gave_are_named_for_it(old_study):
@@ -408,8 +403,7 @@ def test_an_upgrade_that_fails_has_changed_nothing(at, old_study, monkeypatch):
         upgrade_store(old_study)
     assert content(old_study / "study.db") == before
     monkeypatch.undo()
-    upgrade_store(old_study)
-    check_upgraded(old_study)
+    upgraded(old_study)
 
 
 def test_a_lost_row_is_refused(old_study, monkeypatch):
@@ -429,8 +423,7 @@ def test_a_killed_upgrade_can_be_run_again(old_study, killed):
     before = content(old_study / "study.db")
     killed("moving", "upgrade_store", "migrate", old_study)
     assert content(old_study / "study.db") == before
-    upgrade_store(old_study)
-    check_upgraded(old_study)
+    upgraded(old_study)
 
 
 @pytest.mark.parametrize("version", ["99", "0", "banana"])

@@ -25,9 +25,7 @@ from evenhand.study.session.times import costs, session_times
 from evenhand.study.settings.study_toml import PaySettings, ProlificSettings
 from evenhand.study.store.logs.answers import add_event
 from evenhand.study.store.schema import session_events
-from harness.studies import claim_of, label_all, task_of
-
-CODES = '[prolific]\ncomplete = "DONE1"\nscreened_out = "OUT2"\nno_consent = "NO3"\n'
+from harness.studies import ASKS, CODES, MORE_CODES, claim_of, label_all, task_of
 
 
 def enter(study: Study, participant: str, session: str = "") -> str:
@@ -152,9 +150,6 @@ def test_the_link_to_prolific():
     )
 
 
-MORE_CODES = CODES + 'stopped = "STOP4"\nnothing_left = "NONE5"\nreturned = "BACK6"\n'
-
-
 @pytest.mark.parametrize(
     ("toml", "codes"),
     [
@@ -164,7 +159,10 @@ MORE_CODES = CODES + 'stopped = "STOP4"\nnothing_left = "NONE5"\nreturned = "BAC
             {"complete": "DONE1", "screened_out": "OUT2", "no_consent": "NO3", "stopped": ""}
             | {"nothing_left": "DONE1", "returned": ""},
         ),
-        (MORE_CODES, {"returned": "BACK6", "stopped": "STOP4", "nothing_left": "NONE5"}),
+        (
+            MORE_CODES + 'returned = "BACK6"\n',
+            {"returned": "BACK6", "stopped": "STOP4", "nothing_left": "NONE5"},
+        ),
     ],
 )
 def test_links_back_from_each_end(make_session, toml, codes):
@@ -173,14 +171,6 @@ def test_links_back_from_each_end(make_session, toml, codes):
     assert {end: completion_url(study, end) for end in codes} == expected
 
 
-PAY = """
-[consent]
-text = "May we?"
-[[comprehension]]
-question = "Which?"
-options = ["this", "that"]
-answer = "this"
-"""
 AMOUNTS = """
 [pay]
 complete = 6.0
@@ -216,7 +206,7 @@ def everyone(study: Study) -> dict[str, dict[str, object]]:
 
 @pytest.mark.slow
 def test_times_say_how_each_part_ended_and_what_is_owed_for_it(make_session):
-    found = everyone(make_session(PAY + AMOUNTS, raters_per_unit=20))
+    found = everyone(make_session(ASKS + AMOUNTS, raters_per_unit=20))
     paid = {name: (row["state"], row["owed"]) for name, row in found.items()}
     assert {name: row["why"].partition(":")[0] for name, row in found.items()} == {
         "done": "Complete", "late": "Complete", "idle": "No unit was left",
@@ -243,12 +233,12 @@ def test_times_say_how_each_part_ended_and_what_is_owed_for_it(make_session):
 
 @pytest.mark.slow
 def test_who_is_stopped_is_paid_as_the_study_says(make_session):
-    full = everyone(make_session(PAY + AMOUNTS.replace("share", "full")))["stopped"]
+    full = everyone(make_session(ASKS + AMOUNTS.replace("share", "full")))["stopped"]
     assert full["owed"] == 6.0
     assert full["why"] == "Stopped by a rule of the study: full pay, as study.toml says."
-    ten = make_session(PAY + AMOUNTS, annotation={"units_per_rater": 10})
+    ten = make_session(ASKS + AMOUNTS, annotation={"units_per_rater": 10})
     assert everyone(ten)["stopped"]["owed"] == 1.2  # 2 of 10
-    bare = everyone(make_session(PAY))["stopped"]  # the table says why, without an amount
+    bare = everyone(make_session(ASKS))["stopped"]  # the table says why, without an amount
     assert bare["owed"] != bare["owed"]
     assert bare["why"] == "Stopped by a rule of the study: pay for 2 of 3 units."
 

@@ -14,7 +14,7 @@ import pytest
 from evenhand.cli.main import main
 from evenhand.study import open_study
 from evenhand.study.tables.files import tighten
-from tests.conftest import ROOT
+from harness.studies import write_pairs, write_responses
 
 pytestmark = pytest.mark.slow
 
@@ -34,9 +34,9 @@ def open_to_others(folder: Path) -> list[str]:
 
 @pytest.fixture
 def study(tmp_path: Path, loose: None) -> Path:
-    folder = tmp_path / "study"
-    pairs, responses = (ROOT / "data" / name for name in ("demo_pairs.csv", "demo_responses.jsonl"))
-    assert main(["new", str(folder), "--pairs", str(pairs), "--sample", "8"]) == 0
+    folder, pairs = tmp_path / "study", write_pairs(tmp_path / "pairs.csv")
+    responses = write_responses(tmp_path / "responses.jsonl")
+    assert main(["new", str(folder), "--pairs", str(pairs), "--sample", "4"]) == 0
     assert main(["import", str(folder), str(responses)]) == 0
     return folder
 
