@@ -188,7 +188,7 @@ def test_the_best_of_many_that_are_alike_is_seldom_called_better():
     cell, tally = improving.Cell(120, 0.0), improving.Tally()
     for run in range(40):
         tally.add(improving.study(cell, np.random.default_rng([1, run])))
-    assert tally.better <= 4  # 1.5 are expected at most; 5 have a chance of 2%
+    assert tally.better <= 3  # one is expected at most; 4 have a chance of 2%
     assert tally.on_choose / tally.met > 0.1, "the best on choose looks better than it is"
     assert abs(tally.on_prove / tally.met) < 0.05
     assert tally.claims > 4
