@@ -30,8 +30,15 @@ from evenhand.analysis.report.tables import csv_of, tex_of
 from evenhand.analysis.results import RESULTS_COLUMNS, RESULTS_KEY
 from evenhand.cli.main import main
 from evenhand.study.tables.formats import guarded
-from tests.analysis.report.reading import is_rounded_from, lines_of, parse, read_results, unguarded
-from tests.analysis.report.small_study import SCALE, tables
+from tests.analysis.report.small_study import (
+    SCALE,
+    is_rounded_from,
+    lines_of,
+    parse,
+    read_results,
+    tables,
+    unguarded,
+)
 
 NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 HEADINGS = [
