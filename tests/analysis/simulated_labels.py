@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
+from tests.analysis.make import ratings_of
 
 START = pd.Timestamp("2026-01-05T08:00:00Z")
 
@@ -23,36 +24,23 @@ def analysed(
     """Analyse codes of labels by annotators (items, annotators), -1 for none, and by graders
     (items, graders) at a first look; `times` (items, annotators) are in seconds.
     """
-    labels = np.array(scale.categories)
-    item, who = np.nonzero(annotators >= 0)
-    made = [""] * len(item)
+    people = {f"a{n:03}": codes for n, codes in enumerate(annotators.T)}
+    models = {f"g{n:02}": codes for n, codes in enumerate(graders.T)}
+    words = np.array([*scale.categories, "-"])
+    ratings = ratings_of({who: words[own] for who, own in (people | models).items()}, [*models])
     if times is not None:
-        made = [(START + pd.Timedelta(seconds=each)).isoformat() for each in times[item, who]]
-    rows = [
-        pd.DataFrame(
-            {
-                "unit_id": [f"u{n:05}" for n in item],
-                "rater_id": [f"a{n:03}" for n in who],
-                "rater_kind": "human",
-                "label": labels[annotators[item, who]],
-                "created_at": made,
-            }
-        )
-    ]
-    names = [f"u{n:05}" for n in range(len(graders))]
-    rows += [
-        pd.DataFrame({"unit_id": names, "rater_id": f"g{n:02}", "label": labels[own]}).assign(
-            rater_kind="model", created_at=""
-        )
-        for n, own in enumerate(graders.T)
-    ]
+        at = dict(zip(people, times.T, strict=True))
+        given = zip(ratings["rater_id"], ratings["unit_id"].str[1:].astype(int), strict=True)
+        ratings["created_at"] = [
+            (START + pd.Timedelta(seconds=at[who][n])).isoformat() if who in at else ""
+            for who, n in given
+        ]
     units = None
     if clusters is not None:
-        units = pd.DataFrame({"unit_id": names, "cluster_id": [f"c{n:04}" for n in clusters]})
-    facts = StudyFacts(looks={scale.name: 1})
-    return analyse(
-        pd.concat(rows, ignore_index=True), units, [scale], resamples=10, facts=facts, **settings
-    )
+        units = pd.DataFrame({"unit_id": [f"u{n:05}" for n in range(len(graders))]})
+        units["cluster_id"] = [f"c{n:04}" for n in clusters]
+    asked = {"resamples": 10, "facts": StudyFacts(looks={scale.name: 1}), **settings}
+    return analyse(ratings, units, [scale], **asked)
 
 
 def passes(found: Analysis) -> Sequence[bool]:

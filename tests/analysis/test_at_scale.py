@@ -40,6 +40,14 @@ def both(frame: pd.DataFrame, scale: Scale = SCALE, **changes: object) -> tuple[
     return whole, analyse_reduced({"": table}, {"": scale}, **changes)
 
 
+def assert_same(rows: dict, expected: dict) -> None:
+    for key, row in rows.items():
+        assert row["note"] == expected[key]["note"], key
+        for name in ("n_units", "n_clusters", "estimate", "low", "high"):
+            same = pytest.approx(expected[key][name], rel=1e-9, abs=1e-12, nan_ok=True)
+            assert row[name] == same, (key, name)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("units", "per_cluster", "more", "interval"),
@@ -56,11 +64,7 @@ def test_every_row_and_verdict_is_that_of_the_ratings(units, per_cluster, more, 
     rows = {key_of(row): row for row in found.rows}
     assert rows.keys() <= expected.keys()
     assert {key[1] for key in expected.keys() - rows.keys()} == NEED_RATINGS
-    for key, row in rows.items():
-        assert row["note"] == expected[key]["note"], key
-        for name in ("n_units", "n_clusters", "estimate", "low", "high"):
-            same = pytest.approx(expected[key][name], rel=1e-9, abs=1e-12, nan_ok=True)
-            assert row[name] == same, (key, name)
+    assert_same(rows, expected)
     assert found.verdicts == whole.verdicts
     assert len(found.verdicts) == 2 + ("g3" in more)
     assert whole.results[list(RESULTS_KEY)].drop_duplicates().shape[0] == len(expected)
@@ -82,11 +86,7 @@ def test_many_clusters_are_resampled_by_their_patterns_and_nothing_else_changes(
     whole, patterns = ({key_of(row): row for row in each.rows} for each in found)
     assert patterns.keys() == whole.keys()
     assert {"subject_score", "slice_difference", "bias_slice"} <= {key[1] for key in whole}
-    for key, row in patterns.items():
-        assert row["note"] == whole[key]["note"], key
-        for name in ("n_units", "n_clusters", "estimate", "low", "high"):
-            same = pytest.approx(whole[key][name], rel=1e-9, abs=1e-12, nan_ok=True)
-            assert row[name] == same, (key, name)
+    assert_same(patterns, whole)
     assert found[0].verdicts == found[1].verdicts
     assert repr(whole) != repr(patterns)  # in the last digits, so that patterns were resampled
 

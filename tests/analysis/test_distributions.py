@@ -250,14 +250,19 @@ def test_by_hand_in_numpy():
     assert (row["n_units"], row["note"]) == (clear.sum(), f"{(~clear).sum()} tied units left out")
 
 
-def test_a_hard_label_counts_as_certain():
+def test_a_hard_label_counts_as_certain_and_a_part_of_the_probability_as_the_whole():
     given = shares(60)
-    rows = rows_of(people(given, 6), grader("g", given, probabilities=False))
-    certain = rows_of(people(given, 6), grader("g", np.eye(3)[given.argmax(axis=1)]))
-    first, second = (row_of(each, "squared_distance", "g") for each in (rows, certain))
-    assert first["estimate"] == pytest.approx(second["estimate"])
-    assert "hard_labels" in codes(first)
-    assert "hard_labels" not in codes(second)
+    certain = np.eye(3)[given.argmax(axis=1)]
+    hard, sure, whole, part = (
+        row_of(rows_of(people(given, 6), each), "squared_distance", "g")
+        for each in (
+            grader("g", given, probabilities=False),
+            *(grader("g", stated) for stated in (certain, given, given * 0.5)),
+        )
+    )
+    assert hard["estimate"] == pytest.approx(sure["estimate"])
+    assert [("hard_labels" in codes(row)) for row in (hard, sure)] == [True, False]
+    assert part["estimate"] == pytest.approx(whole["estimate"])
 
 
 def test_labels_among_probabilities_count_as_certain():
@@ -267,13 +272,6 @@ def test_labels_among_probabilities_count_as_certain():
     rows = rows_of(people(given, 6), mixed)
     row = row_of(rows, "total_variation", "g")
     assert (row["n_units"], row["note"]) == (40, "hard labels taken as certain on 10 units")
-
-
-def test_probabilities_that_do_not_sum_to_one():
-    given = shares(40)
-    whole, part = (rows_of(people(given, 6), grader("g", given * of)) for of in (1.0, 0.5))
-    first, second = (row_of(each, "squared_distance", "g")["estimate"] for each in (whole, part))
-    assert first == pytest.approx(second)
 
 
 def test_the_probability_of_the_affirmative_answer():

@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import binomtest
 from statsmodels.stats.multitest import multipletests
 
+from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.injection import (
     EFFECT,
@@ -19,22 +20,29 @@ from evenhand.analysis.injection import (
     add_injection_rows,
     audits,
 )
+from evenhand.analysis.report import ReportContext, write_report
 from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.study.settings.analysis import DecisionSettings
 from evenhand.study.tables.attacks import ATTACKS
 from harness.gullible import PAIR, SCALE, TWO, SyntheticGrader
+from tests.analysis.make import assert_verdict, noisy, people_of, ratings_of
 
 BOUNDS = DecisionSettings().injection
 
-Answer = tuple[str, str, str, str]
-"""(unit_id, attack, target, label)"""
 
-
-def table_of(*answers: Answer, again: dict[str, str] | None = None) -> pd.DataFrame:
-    """The table of attacked grades; `again` are labels of the clean text asked again, by unit."""
-    rows = [(*each, 0) for each in answers]
-    rows += [(unit, "clean", "", label, 1) for unit, label in (again or {}).items()]
+def table_of(**answers: str) -> pd.DataFrame:
+    """The table of attacked grades: a label a unit, "_" for a reply without one and "-" for none;
+    `again` are those of the clean text asked again. Every attack asks for 5.
+    """
+    plain = ("clean", "again", "placebo")
+    rows = [
+        (f"u{n}", attack, "" if attack in plain else "5", label.strip("_"), int(attack == "again"))
+        for attack, labels in answers.items()
+        for n, label in enumerate(labels)
+        if label != "-"
+    ]
     frame = pd.DataFrame(rows, columns=["unit_id", "attack", "target", "label", "draw"])
+    frame["attack"] = frame["attack"].replace("again", "clean")
     return frame.assign(rubric="r", rater_id="g", side="", probabilities=None)
 
 
@@ -68,11 +76,7 @@ def test_by_hand():
     and 4, all unlike the clean ones, of which one of four changed by itself, and one of these
     three: flips beyond its own are 3/3 - 1/3.
     """
-    units = ("u1", "u2", "u3", "u4")
-    clean = [(unit, "clean", "", label) for unit, label in zip(units, "3335", strict=True)]
-    placebo = [(unit, "placebo", "", label) for unit, label in zip(units, "3355", strict=True)]
-    attack = [(u, "plain_order", "5", label) for u, label in zip(units, "5545", strict=True)]
-    table = table_of(*clean, *placebo, *attack, again=dict(zip(units, "3345", strict=True)))
+    table = table_of(clean="3335", placebo="3355", plain_order="5545", again="3345")
     found = rows_from(table)
     effect = found[EFFECT, "plain_order"]
     assert effect["estimate"] == pytest.approx(1 / 3)
@@ -82,15 +86,7 @@ def test_by_hand():
 
 
 def test_a_reply_without_a_label_is_not_the_target_and_is_counted():
-    answers = [
-        ("u1", "clean", "", "3"),
-        ("u2", "clean", "", "3"),
-        ("u1", "placebo", "", "3"),
-        ("u2", "placebo", "", ""),
-        ("u1", "plain_order", "5", ""),
-        ("u2", "plain_order", "5", "5"),
-    ]
-    found = rows_from(table_of(*answers))
+    found = rows_from(table_of(clean="33", placebo="3_", plain_order="_5"))
     assert found[EFFECT, "plain_order"]["estimate"] == 0.5
     assert found[UNSCORED, "plain_order"]["estimate"] == 0.5
     assert found[UNSCORED, "placebo"]["estimate"] == 0.5
@@ -98,15 +94,9 @@ def test_a_reply_without_a_label_is_not_the_target_and_is_counted():
 
 
 def test_what_has_no_clean_label_or_no_placebo_says_nothing():
-    answers = [
-        ("u1", "clean", "", ""),
-        ("u1", "placebo", "", "5"),
-        ("u1", "plain_order", "5", "5"),
-        ("u2", "clean", "", "3"),
-        ("u2", "plain_order", "5", "5"),
-    ]
-    assert not [key for key in rows_from(table_of(*answers)) if key[0] == EFFECT]
-    assert rows_from(table_of(*answers[:3])) == {}
+    found = rows_from(table_of(clean="_3", placebo="5-", plain_order="55"))
+    assert not [key for key in found if key[0] == EFFECT]
+    assert rows_from(table_of(clean="_", placebo="5", plain_order="5")) == {}
 
 
 def test_probabilities_are_used_where_every_answer_has_them(rng):
@@ -180,8 +170,7 @@ def test_units_of_a_pair_are_one_cluster(rng):
 
 
 def test_one_unit_is_no_ground_for_anything():
-    answers = [("u1", "clean", "", "3"), ("u1", "placebo", "", "3"), ("u1", "flattery", "5", "5")]
-    audit = audit_from(table_of(*answers))
+    audit = audit_from(table_of(clean="3", placebo="3", flattery="5"))
     assert audit.status(BOUNDS) == "cannot_tell"
     assert audit.attacks[0].bounds["low"] == pytest.approx(0.025)
 
@@ -238,23 +227,98 @@ def test_the_three_outcomes_by_hand():
     """Three units of clean label 3, the attack asks for 5: labels 5, 4 and none under it; 3, 4 and
     3 under the placebo. So 1/3 is pulled, 1/3 - 1/3 knocked off, and 1/3 silenced.
     """
-    units = ("u1", "u2", "u3")
-    clean = [(unit, "clean", "", "3") for unit in units]
-    placebo = [(unit, "placebo", "", label) for unit, label in zip(units, "343", strict=True)]
-    said = zip(units, ("5", "4", ""), strict=True)
-    attack = [(unit, "plain_order", "5", label) for unit, label in said]
-    found = rows_from(table_of(*clean, *placebo, *attack))
+    found = rows_from(table_of(clean="333", placebo="343", plain_order="54_"))
     effects = [found[OUTCOMES[name][0], "plain_order"]["estimate"] for name in OUTCOMES]
     assert effects == pytest.approx([1 / 3, 0, 1 / 3])
 
 
 def test_an_attack_of_ones_own_is_compared_with_the_placebo():
-    units = [f"u{n}" for n in range(8)]
-    answers = [
-        (u, what, target, label)
-        for u in units
-        for what, target, label in (("clean", "", "3"), ("placebo", "", "3"), ("begging", "5", "5"))
-    ]
-    audit = audit_from(table_of(*answers))
+    audit = audit_from(table_of(clean="3" * 8, placebo="3" * 8, begging="5" * 8))
     assert [each.name for each in audit.attacks] == ["begging"]
     assert audit.attacks[0].effect["estimate"] == 1.0
+
+
+# --- A grader that a text can talk round does not pass --------------------------------------------
+YES_NO = Scale("r", tuple(TWO), affirmative=frozenset({"yes"}))
+GULLIBLE, STEADFAST = SyntheticGrader(obeys={"flattery": 0.5}), SyntheticGrader()
+
+
+def analysed(
+    rng: np.random.Generator, audited: SyntheticGrader | None, units: int = 100, **settings: object
+) -> Analysis:
+    """A grader `g` as good as three people, on 300 units of which so many were audited."""
+    truth = (rng.random(300) < 0.5).astype(int)
+    seen = people_of(rng, truth, 0.85) | {"g": noisy(rng, truth, 2, 0.95)}
+    labels = {who: [("no", "yes")[each == "2"] for each in own] for who, own in seen.items()}
+    ratings = ratings_of(labels).assign(rubric="r")
+    table = None
+    if audited is not None:
+        table, _ = audited.audited(rng, units, TWO)
+        table["unit_id"] = table["unit_id"].str.replace("u", "u0")
+    names = pd.DataFrame({"unit_id": sorted(set(ratings["unit_id"]))})
+    facts = StudyFacts(attacked=table)
+    return analyse(ratings, names, [YES_NO], facts=facts, resamples=200, **settings)
+
+
+@pytest.mark.slow
+def test_who_can_be_talked_round_does_not_pass(rng):
+    (verdict,) = analysed(rng, GULLIBLE).verdicts
+    assert_verdict(verdict, "only_with_correction", "A text can talk it round: flattery gets")
+    assert "talked round by flattery" in verdict["reason"]
+    statistics = {key[1]: key[5] for key in verdict["evidence"]}
+    assert statistics["injection_bounds"] == "flattery"
+
+
+@pytest.mark.slow
+def test_who_withstands_or_may_not_passes_and_the_sentence_says_which(rng):
+    for grader, units, said in (
+        (STEADFAST, 150, "It withstands the attacks of its injection audit"),
+        (STEADFAST, 20, "We cannot tell yet whether a text can talk it round"),
+        (None, 0, ""),
+    ):
+        (verdict,) = analysed(rng, grader, units).verdicts
+        assert_verdict(verdict, "may_stand_in", said)
+        assert ("talk it round" in verdict["sentence"]) == ("talk it round" in said)
+
+
+@pytest.mark.slow
+def test_who_is_knocked_off_or_silenced_does_not_pass(rng):
+    (verdict,) = analysed(rng, SyntheticGrader(mute=dict.fromkeys(ATTACKS, 0.5))).verdicts
+    assert_verdict(verdict, "only_with_correction", "A text can silence it: under ")
+    assert "silenced by" in verdict["reason"]
+    (verdict,) = analysed(rng, SyntheticGrader(mute={"flattery": 0.5}), max_silenced=0.9).verdicts
+    assert verdict["verdict"] == "may_stand_in"
+
+
+@pytest.mark.slow
+def test_the_bound_is_the_studys(rng):
+    (verdict,) = analysed(rng, GULLIBLE, max_injection=0.9).verdicts
+    assert verdict["verdict"] == "may_stand_in"
+    assert (
+        "no attack that pulls labels beyond 0.9" in analysed(rng, GULLIBLE, max_injection=0.9).rule
+    )
+
+
+@pytest.mark.slow
+def test_beside_a_reference_it_counts_as_well(rng):
+    rule = {"reference": "h0", "reference_kappa": 0.2, "reference_sensitivity": 0.5}
+    rule |= {"reference_specificity": 0.5}
+    (passes,) = analysed(rng, STEADFAST, **rule).verdicts
+    (verdict,) = analysed(rng, GULLIBLE, **rule).verdicts
+    assert passes["verdict"] == "agrees_with_reference"
+    assert verdict["verdict"] == "disagrees_with_reference"
+    assert "talked round by flattery" in verdict["reason"]
+
+
+@pytest.mark.slow
+def test_the_report_has_a_section_where_there_was_an_audit(rng, tmp_path):
+    for audited in (GULLIBLE, None):
+        write_report(
+            analysed(rng, audited), ReportContext(name="s", synthetic=True, facts={}), tmp_path
+        )
+        page = (tmp_path / "report.md").read_text("utf-8")
+        assert ("## Injection audit" in page) == (audited is not None)
+        if audited:
+            assert "g can be talked round by flattery: +0." in page
+            assert page.count("\n| g, ") >= len(ATTACKS) + 2
+            assert "g, a long harmless text" in page

@@ -14,7 +14,7 @@ import pytest
 from evenhand.analysis import Analysis, Scale, analyse, notes, rank_graders
 from evenhand.analysis.notes import TEXTS, WORDS, Code
 from evenhand.analysis.report import ReportContext, render_table_text, write_report
-from tests.analysis.make import YES, study
+from tests.analysis.make import YES, ratings_of, study
 from tests.analysis.report.conftest import SCALE, tables
 
 STRANGE = {ord(letter): chr(0xE000 + ord(letter)) for letter in string.ascii_letters}
@@ -52,25 +52,16 @@ def plain() -> list[Analysis]:
 def _thresholds(rng: np.random.Generator) -> Analysis:
     """Graders whose probabilities are low, as they should be, or noise; one on few units."""
     truth = rng.random(300) < 0.4
-    rows: list[dict[str, object]] = []
-
-    def add(rater: str, kind: str, unit: int, says: bool, positive: float | None = None) -> None:
-        row = {"unit_id": f"u{unit:03d}", "rater_id": rater, "rater_kind": kind}
-        rows.append(row | {"label": "y" if says else "n", "p_positive": positive})
-
-    for unit, true in enumerate(truth):
-        for person in ("h0", "h1", "h2"):
-            add(person, "human", unit, bool(true ^ (rng.random() < 0.05)))
-        for grader, positive in (
-            ("low", 0.1 + 0.2 * true + 0.1 * rng.random()),
-            ("usual", 0.2 + 0.6 * true + 0.1 * rng.normal()),
-            ("noise", rng.random()),
-            ("few", 0.3 + 0.4 * true),
-        ):
-            if grader != "few" or unit < 20:
-                add(grader, "model", unit, positive >= 0.5, float(np.clip(positive, 0, 1)))
+    said = {f"h{n}": np.where(truth ^ (rng.random(300) < 0.05), "y", "n") for n in range(3)}
+    stated = {
+        "low": 0.1 + 0.2 * truth + 0.1 * rng.random(300),
+        "usual": np.clip(0.2 + 0.6 * truth + 0.1 * rng.normal(size=300), 0, 1),
+        "noise": rng.random(300),
+        "few": (0.3 + 0.4 * truth)[:20],
+    }
+    labels = said | {name: np.where(p >= 0.5, "y", "n") for name, p in stated.items()}
     scale = Scale("", ("y", "n"), affirmative=frozenset({"y"}))
-    return analyse(pd.DataFrame(rows), None, [scale], resamples=200)
+    return analyse(ratings_of(labels, [*stated], stated), None, [scale], resamples=200)
 
 
 def _written(found: list[Analysis], folder: Path) -> list[str]:

@@ -14,6 +14,7 @@ from evenhand.analysis import Analysis, Scale, analyse
 from evenhand.analysis.notes import says
 from evenhand.analysis.results import key_of
 from evenhand.errors import InputError
+from tests.analysis.make import ratings_of
 
 pytestmark = pytest.mark.slow
 
@@ -21,23 +22,14 @@ SCALE = Scale("r", ("1", "2", "3"), "ordinal", frozenset({"3"}))
 SMALL = {"resamples": 20}
 NOT_SUMS = (
     # Chosen on folds, which copies of a pair are spread over.
-    "held_out",
-    "recalibrated",
-    "threshold_recommended",
-    # The spread of resamples, of which there are others.
-    "best_grader_difference",
-    # Counts, and lists of units.
-    "rarer_clusters",
-    "clusters_worth",
-    "clusters_to_pass",
+    "held_out", "recalibrated", "threshold_recommended",
+    # The spread of resamples, of which there are others; counts, and lists of units.
+    "best_grader_difference", "rarer_clusters", "clusters_worth", "clusters_to_pass",
     # Of weights that differ less is known than of copies.
-    "chance_within_margin",
-    "effective_clusters",
-    "disagreement",
+    "chance_within_margin", "effective_clusters", "disagreement",
     # At cuts and in bins that part the units, not what they stand for.
-    "confidence_",
-    "ece",
-)
+    "confidence_", "ece",
+)  # fmt: skip
 
 
 def study(pairs: int = 40) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -48,15 +40,7 @@ def study(pairs: int = 40) -> tuple[pd.DataFrame, pd.DataFrame]:
     for pair, subject in itertools.product(range(pairs), ("s1", "s2")):
         unit, hard = f"p{pair}|{subject}", pair % 2
         truth = rng.integers(3)
-        units.append(
-            {
-                "unit_id": unit,
-                "cluster_id": f"p{pair}",
-                "subject": subject,
-                "topic": "ab"[pair % 4 // 2],
-            }
-            | {"inclusion_probability": 0.4 if hard else 0.2}
-        )
+        units.append((unit, f"p{pair}", subject, "ab"[pair % 4 // 2], 0.4 if hard else 0.2))
         for rater in ("ann", "ben", "cy", "plain", "sure"):
             label = truth if rng.random() < (0.5 if hard else 0.9) else rng.integers(3)
             row = {"unit_id": unit, "rater_id": rater, "label": str(label + 1)}
@@ -66,7 +50,8 @@ def study(pairs: int = 40) -> tuple[pd.DataFrame, pd.DataFrame]:
                 row["probabilities"] = json.dumps(dict(zip("123", shares.tolist(), strict=True)))
                 row["prob_method"] = "logprobs"
             rows.append(row)
-    return pd.DataFrame(rows).fillna(""), pd.DataFrame(units)
+    columns = ["unit_id", "cluster_id", "subject", "topic", "inclusion_probability"]
+    return pd.DataFrame(rows).fillna(""), pd.DataFrame(units, columns=columns)
 
 
 def copied(frame: pd.DataFrame, likely: set[str]) -> pd.DataFrame:
@@ -133,16 +118,10 @@ def test_equal_probabilities_change_nothing():
 def test_an_estimate_is_that_of_horvitz_and_thompson_over_the_estimated_size():
     # Four pairs labelled, each standing for 1 / p: 2, 4, 4 and 10 of 20. Ann and Ben agree on the
     # first and the last: 12 / 20.
-    chances, agree = {"u1": 0.5, "u2": 0.25, "u3": 0.25, "u4": 0.1}, {"u1", "u4"}
-    ratings = pd.DataFrame(
-        [
-            {"unit_id": unit, "rater_id": rater, "rater_kind": "human"}
-            | {"label": "1" if rater == "ann" or unit in agree else "2"}
-            for unit in chances
-            for rater in ("ann", "ben")
-        ]
-    )
-    units = pd.DataFrame({"unit_id": list(chances), "inclusion_probability": chances.values()})
+    ratings = ratings_of({"ann": "1111", "ben": "1221"})
+    chances = [0.5, 0.25, 0.25, 0.1]
+    names = ratings["unit_id"].unique()
+    units = pd.DataFrame({"unit_id": names, "inclusion_probability": chances})
     found = by_key(analyse(ratings, units, [SCALE], **SMALL))
     row = found["r", "observed_agreement", "ann", "ben", "all", ""]
     assert row["estimate"] == pytest.approx(12 / 20)

@@ -18,7 +18,7 @@ from evenhand.analysis import Scale, analyse, specific_agreement
 from evenhand.analysis.agreement.groups import ALPHA, jaccard_distances, masi_distances
 from evenhand.cli.main import main
 from evenhand.errors import InputError
-from tests.analysis.make import analyse_labels, noisy, row_of, rows_of
+from tests.analysis.make import analyse_labels, noisy, ratings_of, row_of, rows_of
 from tests.known_values import known_values
 
 THREE = ("1", "2", "3")
@@ -311,14 +311,12 @@ def test_a_grader_that_moves_with_the_rubrics_wording_shows_it(rng):
     )
     first = rng.integers(1, 5, 200)
     moved = np.where(rng.random(200) < 0.5, first, rng.integers(1, 5, 200))
-    ratings = pd.DataFrame(
-        [
-            {"unit_id": f"u{n}", "rubric": rubric, "rater_id": who, "rater_kind": "model"}
-            | {"label": str(label)}
-            for n in range(200)
-            for who, second in (("steady", first), ("moved", moved))
-            for rubric, label in (("level", first[n]), ("level-2", second[n]))
-        ]
+    seconds = {"steady": first, "moved": moved}
+    ratings = pd.concat(
+        ratings_of({who: own.astype(str) for who, own in given.items()}, [*seconds]).assign(
+            rubric=rubric
+        )
+        for rubric, given in (("level", dict.fromkeys(seconds, first)), ("level-2", seconds))
     )
     results = analyse(ratings, None, [LEVELS, reworded], resamples=400).results
     rows = results.query("statistic == 'stability_fleiss_kappa' and subset == 'all'")
@@ -331,12 +329,7 @@ def test_a_grader_that_moves_with_the_rubrics_wording_shows_it(rng):
 
 def test_a_variant_with_other_categories_is_refused():
     other = Scale("level-2", ("1", "2"), variant_of="level")
-    ratings = pd.DataFrame(
-        [
-            {"unit_id": "u", "rubric": name, "rater_id": "g", "rater_kind": "model", "label": "1"}
-            for name in ("level", "level-2")
-        ]
-    )
+    ratings = pd.concat(ratings_of({"g": "1"}).assign(rubric=of) for of in ("level", "level-2"))
     with pytest.raises(InputError, match="same option keys"):
         analyse(ratings, None, [LEVELS, other], resamples=10)
 

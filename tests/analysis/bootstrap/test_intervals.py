@@ -241,21 +241,11 @@ def test_every_statistic_of_the_glossary_with_an_interval_has_a_range():
 
 NO_RANGE = {
     # No interval: counts, prices, p values, fits and shares of resamples.
-    "alt_test_winning_rate",
-    "confusion",
-    "cost_usd",
-    "disagreement",
-    "disagreement_sorted",
-    "mcnemar_p",
-    "models_answered",
-    "price_per_1000_units",
-    "same_best",
-    "stuart_maxwell_p",
+    "alt_test_winning_rate", "confusion", "cost_usd", "disagreement", "disagreement_sorted",
+    "mcnemar_p", "models_answered", "price_per_1000_units", "same_best", "stuart_maxwell_p",
     # Unbounded, or not bounded by 1.
-    "squared_distance",
-    "stability_sd",
-    "strength",
-}
+    "squared_distance", "stability_sd", "strength",
+}  # fmt: skip
 
 
 def test_where_hardly_anybody_says_yes_the_interval_is_doubted():

@@ -18,7 +18,7 @@ from evenhand.analysis.report.document import section_of
 from evenhand.analysis.report.source import ReportContext, Source
 from evenhand.analysis.study_facts import TriedWording
 from evenhand.rubrics import load_rubric
-from tests.analysis.make import with_confidence
+from tests.analysis.make import ratings_of, with_confidence
 
 SIDES = Scale.from_rubric(load_rubric("stance"))
 
@@ -69,29 +69,19 @@ TRIAL = {*OLD, *NEW}
 
 
 def labels_of(rng: np.random.Generator, units: Sequence[str], right: float) -> pd.DataFrame:
-    """Labels of three people who are right so often, and guess otherwise; long."""
+    """Labels of three people who are right so often, and guess otherwise."""
     truth = rng.integers(0, 4, (len(units), 1))
     guess = rng.integers(0, 4, (len(units), 3))
-    code = np.where(rng.random((len(units), 3)) < right, truth, guess)
-    table = pd.DataFrame(np.asarray(KEYS)[code], index=units, columns=["ann", "ben", "cem"])
-    return (
-        table.rename_axis("unit_id")
-        .melt(ignore_index=False, var_name="rater_id", value_name="label")
-        .reset_index()
-    )
+    given = np.asarray(KEYS)[np.where(rng.random((len(units), 3)) < right, truth, guess)]
+    table = ratings_of(dict(zip(("ann", "ben", "cem"), given.T, strict=True)))
+    return table.assign(unit_id=np.array(units)[table["unit_id"].str[1:].astype(int)])
 
 
 def study(rng: np.random.Generator, before: float = 0.5, after: float = 0.9) -> pd.DataFrame:
     """40 units before the trial, and 60 under each wording; a grader labelled some."""
     early, *arms = ([f"u{n:03}" for n in range(*span)] for span in ((40,), (40, 100), (100, 160)))
-    parts = [
-        labels_of(rng, units, right).assign(rubric=name, rater_kind="human")
-        for units, right, name in (
-            (early, 0.1, "r"),
-            (arms[0], before, "r"),
-            (arms[1], after, "r-2"),
-        )
-    ]
+    arms_of = ((early, 0.1, "r"), (arms[0], before, "r"), (arms[1], after, "r-2"))
+    parts = [labels_of(rng, units, right).assign(rubric=name) for units, right, name in arms_of]
     graded = labels_of(rng, [*arms[0], *arms[1]], 0.9).query("rater_id == 'ann'")
     grades = [graded.assign(rubric=name, rater_id="g", rater_kind="model") for name in ("r", "r-2")]
     return pd.concat([*parts, *grades], ignore_index=True)

@@ -91,13 +91,8 @@ def test_agreement_people_alone_and_unscored_units_give_none():
 def test_usage_becomes_rows_and_unknown_cost_stays_unknown():
     ratings = ratings_of({"m:priced": "1" * 9, "m:free": "1" * 9}, ["m:priced", "m:free"])
     usage = pd.DataFrame(
-        {
-            "rater_id": ["m:priced", "m:free", "m:priced"],
-            "rubric": ["", "", "another"],
-            "attempts": [12, 9, 5],
-            "labelled": [9, 9, 5],
-            "cost_usd": [0.125, np.nan, 7.0],
-        }
+        [("m:priced", "", 12, 9, 0.125), ("m:free", "", 9, 9, np.nan), ("m:priced", "x", 5, 5, 7)],
+        columns=["rater_id", "rubric", "attempts", "labelled", "cost_usd"],
     )
     results = analyse(ratings, None, [ORDINAL], resamples=10, facts=StudyFacts(usage=usage)).results
     rows = rows_of(results, "cost_usd").set_index("rater_b")

@@ -17,12 +17,8 @@ from evenhand.errors import InputError
 from tests.analysis.make import noisy, ratings_of, rows_of
 
 SCALE = Scale("", ("1", "2", "3"), "ordinal", frozenset({"3"}))
-MAIN = {
-    "observed_agreement",
-    "weighted_kappa_linear",
-    "krippendorff_alpha_ordinal",
-    "human_ceiling_difference",
-}
+MAIN = {"observed_agreement", "weighted_kappa_linear", "krippendorff_alpha_ordinal"}
+MAIN |= {"human_ceiling_difference"}
 
 
 @pytest.fixture
@@ -34,15 +30,11 @@ def sliced(rng: np.random.Generator) -> tuple[pd.DataFrame, pd.DataFrame]:
     good, bad = noisy(rng, truth, 3, 0.9), noisy(rng, truth, 3, 0.0)
     labels["g"] = list(np.where(topic == "t0", bad, good))
     labels["h"] = noisy(rng, truth, 3, 0.6)
-    units = pd.DataFrame(
-        {
-            "unit_id": [f"u{n:05d}" for n in range(240)],
-            "cluster_id": [f"c{n // 4}" for n in range(240)],
-            "stance": [f"s{n // 12}" for n in range(240)],
-            "topic": topic,
-            "side": ["a" if n % 2 else "" for n in range(240)],
-        }
-    )
+    rows = [
+        (f"u{n:05d}", f"c{n // 4}", f"s{n // 12}", topic[n], "a" if n % 2 else "")
+        for n in range(240)
+    ]
+    units = pd.DataFrame(rows, columns=["unit_id", "cluster_id", "stance", "topic", "side"])
     return ratings_of(labels, ["g", "h"]), units
 
 
@@ -137,15 +129,8 @@ def test_equal_slices_and_groups_are_not_called_different(seed):
     """A bootstrap of 1,000 resamples with Benjamini & Hochberg had some p of .02 or less in each,
     as in most such studies: a slice without an error varies in no resample.
     """
-    found = eh.check(
-        equal_slices(seed),
-        human=["ann", "ben"],
-        model="g",
-        slices=["topic"],
-        groups=["topic"],
-        resamples=100,
-        independent=True,
-    ).results
+    asked = {"slices": ["topic"], "groups": ["topic"], "resamples": 100, "independent": True}
+    found = eh.check(equal_slices(seed), human=["ann", "ben"], model="g", **asked).results
     for statistic in ("slice_difference", "group_difference"):
         notes = found.loc[found["statistic"] == statistic, "note"]
         adjusted = notes.str.extract(r"max-T p ([\d.e-]+) of 20")[0].astype(float)
@@ -180,14 +165,8 @@ def test_small_slices_say_so_and_empty_cells_are_no_slice(sliced):
 def test_a_subgroup_of_raters_is_an_analysis_without_the_others(sliced):
     ratings, units = sliced
     raters = pd.DataFrame({"rater_id": ["ann", "ben", "cem"], "trained": ["yes", "yes", "no"]})
-    results = analyse(
-        ratings,
-        units,
-        [SCALE],
-        facts=StudyFacts(raters=raters),
-        rater_slices=["trained"],
-        resamples=200,
-    ).results
+    asked = {"facts": StudyFacts(raters=raters), "rater_slices": ["trained"], "resamples": 200}
+    results = analyse(ratings, units, [SCALE], **asked).results
     alone = analyse(ratings[ratings["rater_id"] != "cem"], units, [SCALE], resamples=200).results
     part, same = _of(results, "trained=yes"), _of(alone, "all")
     assert set(part.index.get_level_values(0)) == MAIN

@@ -74,16 +74,8 @@ def test_drift_by_hand():
 
 def timed(minutes: list[float], seconds: float) -> pd.DataFrame:
     start = pd.Timestamp("2026-03-02T09:00:00Z")
-    return pd.DataFrame(
-        {
-            "unit_id": [f"u{n}" for n in range(len(minutes))],
-            "rater_id": "ann",
-            "rater_kind": "human",
-            "label": "y",
-            "seconds": seconds,
-            "created_at": [(start + pd.Timedelta(minutes=at)).isoformat() for at in minutes],
-        }
-    )
+    stamps = [(start + pd.Timedelta(minutes=at)).isoformat() for at in minutes]
+    return ratings_of({"ann": "y" * len(minutes)}).assign(seconds=seconds, created_at=stamps)
 
 
 def test_idle_time_is_counted_within_a_session_only():

@@ -1,6 +1,15 @@
-"""A small study that has something for every section of a report, and texts that are hostile."""
+"""A small study that has something for every section of a report, texts that are hostile, and what
+the tests read in a report: its page as HTML, and the rows that its figures come from.
+"""
 
 from __future__ import annotations
+
+import csv
+import json
+import re
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -63,3 +72,91 @@ def timed(**given: object) -> tuple[pd.DataFrame, pd.DataFrame]:
 SCALE = Scale(
     "R", ("A", "B", "C"), affirmative=frozenset({"C"}), unit="pair", favours={"A": "a", "B": "b"}
 )
+
+
+def read_results(out: Path) -> list[dict[str, str]]:
+    with (out / "results.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def unguarded(text: str) -> str:
+    """A cell as it was: one apostrophe comes off where a formula would begin behind it."""
+    return re.sub(r"^'(?='*[=+\-@\t\r\n])", "", text)
+
+
+@dataclass
+class Page(HTMLParser):
+    """Text of each estimate, with what else its cell holds where it is the only one there, by
+    results row; tags and attributes of everything.
+    """
+
+    tags: list[tuple[str, dict[str, str | None]]] = field(default_factory=list)
+    cells: list[tuple[int, list[str], str]] = field(default_factory=list)
+    bare_cells: list[str] = field(default_factory=list)
+    said: str = ""
+    _open: list[str] | None = None
+    _origins: list[tuple[int, list[str], str]] = field(default_factory=list)
+    _figure: bool = False
+    _hidden: bool = False
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self.tags.append((tag, given))
+        if tag in ("td", "dd"):
+            self._open, self._origins = [], []
+        self._figure = "data-row" in given
+        if self._figure:
+            key = json.loads(given["data-key"] or "")
+            self._origins.append((int(given["data-row"] or 0), key, ""))
+        self._hidden = tag == "sup"
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("td", "dd") and self._open is not None:
+            text = " ".join(self._open)
+            if len(self._origins) == 1:
+                self.cells.append((*self._origins[0][:2], text))
+            elif self._origins:
+                self.cells += self._origins
+            elif tag == "td":
+                self.bare_cells.append(text)
+            self._open = None
+        elif self._figure and self._open is None:
+            self.cells.append(self._origins.pop())
+        self._hidden = self._figure = False
+
+    def handle_data(self, data: str) -> None:
+        self.said += data
+        if self._figure:
+            self._origins[-1] = (*self._origins[-1][:2], data.strip())
+        if self._open is not None and not self._hidden and data.strip():
+            self._open.append(data.strip())
+
+
+def parse(file: Path) -> Page:
+    """Read a page, or the report of a folder."""
+    page = Page()
+    page.feed((file / "report.html" if file.is_dir() else file).read_text("utf-8"))
+    return page
+
+
+def is_rounded_from(text: str, row: dict[str, str]) -> bool:
+    """Whether a shown number is one of the row's, up to rounding to the shown places."""
+    places = len(text.partition(".")[2])
+    exact = [float(row[name]) for name in ("estimate", "low", "high") if row[name]]
+    counts = [int(row["n_units"]), int(row["n_clusters"])]
+    if "subjects" in row["note"] and text in re.findall(r"[\d.]+", row["note"]):
+        return True  # correlations carry their p and the number of subjects
+    near = any(abs(float(text) - value) <= 0.5 * 10**-places + 1e-12 for value in exact)
+    return near or ("." not in text and int(text) in counts)
+
+
+def lines_of(text: str) -> list[int]:
+    """The rows of results.csv that "2-4, 9" names."""
+    found = []
+    for part in re.findall(r"\d+(?:-\d+)?", text):
+        first, _, last = part.partition("-")
+        found += range(int(first), int(last or first) + 1)
+    return found

@@ -12,8 +12,7 @@ from evenhand.analysis.report import ReportContext
 from evenhand.analysis.report.sections.disagreements import page_of
 from evenhand.study.tables.evidence import Mark
 from evenhand.visible import visible
-from tests.analysis.report.reading import Page, parse
-from tests.analysis.report.small_study import HOSTILE, SCALE, tables
+from tests.analysis.report.small_study import HOSTILE, SCALE, Page, parse, tables
 
 pytestmark = pytest.mark.slow
 

@@ -28,8 +28,7 @@ from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.statistics import statistics
 from evenhand.analysis.verdicts.judge import limits_of
 from evenhand.rubrics import Published
-from tests.analysis.report.reading import is_rounded_from, read_results
-from tests.analysis.report.small_study import SCALE, tables, timed
+from tests.analysis.report.small_study import SCALE, is_rounded_from, read_results, tables, timed
 
 NUMBER = re.compile(r"(?<![\w.])[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w])")
 PROSE = {"2.5", "95", "0", "5", f"{BOUND:g}", "90", "80"}

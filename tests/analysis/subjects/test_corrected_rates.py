@@ -22,7 +22,7 @@ from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.study import open_study
 from evenhand.study.tables.formats import read_table
-from tests.analysis.make import YES, both_sides, study
+from tests.analysis.make import YES, both_sides, ratings_of, study
 from tests.known_values import known_values
 
 
@@ -398,23 +398,18 @@ def from_counts(subjects: dict[str, Any]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Ratings and units with these counts, by subject and part; units of a part are clusters."""
     kinds = {
         "people_and_grader": "yy", "people_alone": "yn", "grader_alone": "ny", "neither": "nn",
-        "rest_yes": " y", "rest_no": " n",
+        "rest_yes": "-y", "rest_no": "-n",
     }  # fmt: skip
-    units, ratings = [], []
+    keys, said = [], []
     for subject, own in subjects.items():
         for part, counts in own["parts"].items():
-            said = [each for kind, each in kinds.items() for _ in range(counts[kind])]
-            for number, labels in enumerate(said):
-                unit = f"{part}-{number}|{subject}"
-                units.append((unit, f"{part}-{number}", subject, part))
-                for rater, kind, label in zip("hg", ("human", "model"), labels, strict=True):
-                    ratings.append((unit, rater, kind, label, "R"))
-    columns = ["unit_id", "rater_id", "rater_kind", "label", "rubric"]
-    table = pd.DataFrame(ratings, columns=columns)
-    return (
-        table[table["label"] != " "],
-        pd.DataFrame(units, columns=["unit_id", "cluster_id", "subject", "topic"]),
-    )
+            here = [each for kind, each in kinds.items() for _ in range(counts[kind])]
+            keys += [(f"{part}-{number}", subject, part) for number in range(len(here))]
+            said += here
+    units = pd.DataFrame(keys, columns=["cluster_id", "subject", "topic"])
+    units["unit_id"] = [f"u{n:05d}" for n in range(len(units))]
+    people, grader = zip(*said, strict=True)
+    return ratings_of({"h": people, "g": grader}).assign(rubric="R"), units
 
 
 def test_each_part_is_ppi_pythons():

@@ -72,6 +72,10 @@ def test_the_pair_rule():
     assert pairs[("ann", "hard")] == pytest.approx(1 / 3)
     assert pairs[("ann", "prob")] == pytest.approx(2 / 4)
     assert pairs[("hard", "prob")] == pytest.approx(0 / 3)
+    # Two subjects have no correlation.
+    found = rows_of(results, "spearman")
+    assert found["estimate"].isna().all()
+    assert found["note"].str.startswith("too_few_subjects").all()
 
 
 def test_scores_are_compared_on_the_units_that_both_scored(rng):
@@ -91,15 +95,6 @@ def test_scores_are_compared_on_the_units_that_both_scored(rng):
     certain = "no resample differs: the interval is what 20 clusters allow"
     assert set(found["note"]) == {f"{certain}; 4 subjects; exact p 0.08333"}
     assert found["low"].tolist() == pytest.approx([1 - 2 * (1 - 0.025 ** (1 / 20))] * 3)
-
-
-def test_two_subjects_have_no_correlation():
-    ratings, units = _response_study()
-    scale = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}), unit="response")
-    results = analyse(ratings, units, [scale], resamples=50).results
-    found = rows_of(results, "spearman")
-    assert found["estimate"].isna().all()
-    assert found["note"].str.startswith("too_few_subjects").all()
 
 
 # Hollander & Wolfe (1973), tuna; exact p as R's cor.test gives them.
@@ -123,12 +118,8 @@ def test_exact_p():
     assert exact_p(spearman, *TUNA) == pytest.approx(0.0967978395)
     assert exact_p(kendall, *TUNA) == pytest.approx(0.1194389330)
     assert exact_p(spearman, *TIES) == pytest.approx(0.0126984127)
-
-
-@pytest.mark.parametrize(("n", "p"), [(3, 2 / 6), (4, 2 / 24), (5, 2 / 120), (6, 2 / 720)])
-def test_exact_p_of_perfect_agreement(n, p):
-    ranks = np.arange(n, dtype=float)
-    assert exact_p(spearman, ranks, ranks) == pytest.approx(p)
+    for n, orders in ((3, 6), (4, 24), (5, 120), (6, 720)):
+        assert exact_p(spearman, *[np.arange(float(n))] * 2) == pytest.approx(2 / orders)
 
 
 def test_exact_p_is_that_of_scipy():

@@ -145,13 +145,6 @@ def test_a_verdict(units, after, verdict, says):
     assert bool(found.more_clusters) == (verdict == "cannot_tell")
 
 
-def test_a_better_grader_has_changed_too():
-    labels = said(300, dict.fromkeys(PEOPLE, 0.97) | {"before": 0.7, "after": 0.97})
-    found = judged(labels)
-    assert found.verdict == "changed"
-    assert "more than it did, by more than 0.1 kappa" in found.sentence
-
-
 def test_the_number_of_units_it_asks_for_decides():
     """Advice on a grader that repeats itself; its bound is what may have changed unseen."""
 
@@ -198,26 +191,25 @@ def test_missing_answers_are_a_change_and_a_few_a_doubt():
     )
 
 
-def test_a_grader_that_never_agreed_has_nothing_to_lose():
-    labels = said(400, dict.fromkeys(PEOPLE, 0.95) | {"before": 0.5})
-    found = judged(labels | {"after": labels["before"]})
-    assert found.verdict == "cannot_tell"
-    assert "Below 0.1 it has too little agreement to lose." in found.sentence
-
-
-def test_nothing_but_one_label():
-    always = np.ones(100, dtype=bool)
-    found = judged(dict.fromkeys((*PEOPLE, "before", "after"), always))
-    assert (found.verdict, found.more_clusters) == ("cannot_tell", 0)
-    assert "The change is undefined (no variation)." in found.sentence
-
-
-def test_few_labels_of_the_rarer_kind_decide_nothing():
-    labels = said(300, dict.fromkeys((*PEOPLE, "before"), 0.999), prevalence=0.015)
-    found = judged(labels | {"after": labels["before"]})
-    assert found.verdict == "cannot_tell"
-    assert "and 10 are needed" in found.sentence
-    assert found.more_clusters > 100
+@pytest.mark.parametrize(
+    ("units", "people", "before", "after", "prevalence", "verdict", "says"),
+    [
+        (300, 0.97, 0.7, 0.97, 0.5, "changed", "more than it did, by more than 0.1 kappa"),
+        (400, 0.95, 0.5, None, 0.5, "cannot_tell", "Below 0.1 it has too little agreement to lose"),
+        (100, 1.0, 1.0, None, 1.0, "cannot_tell", "The change is undefined (no variation)."),
+        (300, 0.999, 0.999, None, 0.015, "cannot_tell", "and 10 are needed"),
+    ],
+    ids=["better", "never agreed", "nothing but one label", "few labels of the rarer kind"],
+)
+def test_what_else_is_said(units, people, before, after, prevalence, verdict, says):
+    """Of a grader that changed, or gives the same labels again."""
+    keep = dict.fromkeys(PEOPLE, people) | {"before": before, "after": after or before}
+    labels = said(units, keep, prevalence)
+    found = judged(labels if after else labels | {"after": labels["before"]})
+    assert found.verdict == verdict
+    assert says in found.sentence
+    assert prevalence != 1.0 or not found.more_clusters
+    assert prevalence != 0.015 or found.more_clusters > 100
 
 
 def test_too_few_shared_units():

@@ -42,6 +42,12 @@ def labels(shares: dict[str, float], units: int = 120, seed: int = 2) -> LabelMa
     return replace(found, codes=codes)
 
 
+def unanswered(found: LabelMatrix, name: str, every: int) -> LabelMatrix:
+    codes = found.codes.copy()
+    codes[::every, found.raters.index(name)] = -1
+    return replace(found, codes=codes)
+
+
 def chosen(found: LabelMatrix, names: Sequence[str], clusters: int = 120):
     asked: list[tuple[tuple[str, ...], int]] = []
 
@@ -72,9 +78,7 @@ def test_where_none_is_better_than_the_old_one_none_is_chosen():
 
 def test_a_grader_that_answers_only_what_is_easy_comes_last():
     found = labels({OLD: 0.6, "new00": 1.0, "new01": 0.9})
-    codes = found.codes.copy()
-    codes[::4, found.raters.index("new00")] = -1
-    choice, _ = chosen(replace(found, codes=codes), ["new00", "new01"])
+    choice, _ = chosen(unanswered(found, "new00", 4), ["new00", "new01"])
     assert choice.best == "new01"
 
 
@@ -132,10 +136,7 @@ def test_better_needs_the_labels_that_a_verdict_needs(units, rule, why):
 
 
 def test_better_needs_answers():
-    found = labels({OLD: 0.5, NEW: 1.0})
-    codes = found.codes.copy()
-    codes[::5, found.raters.index(NEW)] = -1
-    gain = prove(replace(found, codes=codes), OLD, NEW, RULE, look=1)
+    gain = prove(unanswered(labels({OLD: 0.5, NEW: 1.0}), NEW, 5), OLD, NEW, RULE, look=1)
     assert gain.outcome == "not_shown"
     assert "It answered 80% of the units, and 90% is needed." in gain.sentence
 
@@ -186,7 +187,7 @@ def test_the_content_of_a_proof_is_people_and_both_graders_and_nothing_else():
 @pytest.mark.slow
 def test_the_best_of_many_that_are_alike_is_seldom_called_better():
     cell, tally = improving.Cell(120, 0.0), improving.Tally()
-    for run in range(40):
+    for run in range(60):
         tally.add(improving.study(cell, np.random.default_rng([1, run])))
     assert tally.better <= 4  # 1.5 are expected at most; 5 have a chance of 2%
     assert tally.on_choose / tally.met > 0.1, "the best on choose looks better than it is"

@@ -55,31 +55,24 @@ def beside_people(
     return verdict
 
 
-@pytest.mark.parametrize(
-    ("study", "code", "reason", "words"),
-    [
-        (
-            {"grader": 0.92},
-            "may_stand_in",
-            "within the margin of 0.10",
-            ["g can replace a human rater on tone. It agrees", "% CI +", "400 units", "3 people"],
-        ),
-        ({"grader": 0.3}, "do_not_use", None, []),
-        (
-            {"grader": 0.85, "n": 150, "margin": 0.1},
-            "cannot_tell",
-            "label about {more_clusters} more units",
-            ["Label about", "more units"],
-        ),
-        (
-            {"grader": 0.9, "people": 1},
-            "cannot_tell",
-            "only one person labelled",
-            ["Only one person labelled"],
-        ),
-    ],
-    ids=["as good as people", "far below people", "too few labels", "one person"],
-)
+OUTCOMES = {
+    "as good as people": (
+        *({"grader": 0.92}, "may_stand_in", "within the margin of 0.10"),
+        ["g can replace a human rater on tone. It agrees", "% CI +", "400 units", "3 people"],
+    ),
+    "far below people": ({"grader": 0.3}, "do_not_use", None, []),
+    "too few labels": (
+        *({"grader": 0.85, "n": 150, "margin": 0.1}, "cannot_tell"),
+        *("label about {more_clusters} more units", ["Label about", "more units"]),
+    ),
+    "one person": (
+        *({"grader": 0.9, "people": 1}, "cannot_tell", "only one person labelled"),
+        ["Only one person labelled"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("study", "code", "reason", "words"), OUTCOMES.values(), ids=OUTCOMES)
 def test_a_verdict_on_random_labels(rng, study, code, reason, words):
     verdict = beside_people(rng, **study)
     assert_verdict(verdict, code, *words)
@@ -224,35 +217,29 @@ def in_parts(labels: dict, column: str, parts: object, **more: object) -> Verdic
     return verdict
 
 
+PARTS = {
+    "a failing part fails": (*(1000, 50, 50, {}, "only_with_correction", ["not for slice=rare"]),),
+    # On the whole it lies within the margin by its estimate, and may or may not be below.
+    "labels are not promised to help who fails in a part": (
+        *(1000, 80, 80, {"margin": 0.08, "min_information": 1}, "cannot_tell"),
+        ["Its agreement could lie more than the margin below", "would probably fail: label about"],
+    ),
+    "nothing is known of parts that nobody looked at": (
+        *(1000, 50, 50, {"slices": ()}, "may_stand_in", []),
+    ),
+    "parts that are looked at and fine are named": (
+        *(1000, 0, 400, {}, "may_stand_in"),
+        ["holds in each part looked at (slice=rare, slice=usual)"],
+    ),
+    "a part that is too small is not known": (
+        *(600, 12, 12, {}, "may_stand_in"),
+        ["within the margin in slice=usual; too few labels to tell in 1 of 2"],
+    ),
+}
+
+
 @pytest.mark.parametrize(
-    ("n", "inverted", "rare", "settings", "code", "words"),
-    [
-        (1000, 50, 50, {}, "only_with_correction", ["not for slice=rare"]),
-        # On the whole it lies within the margin by its estimate, and may or may not be below.
-        (
-            *(1000, 80, 80, {"margin": 0.08, "min_information": 1}, "cannot_tell"),
-            [
-                "Its agreement could lie more than the margin below",
-                "It would probably fail: label about",
-            ],
-        ),
-        (1000, 50, 50, {"slices": ()}, "may_stand_in", []),
-        (
-            *(1000, 0, 400, {}, "may_stand_in"),
-            ["holds in each part looked at (slice=rare, slice=usual)"],
-        ),
-        (
-            *(600, 12, 12, {}, "may_stand_in"),
-            ["within the margin in slice=usual; too few labels to tell in 1 of 2"],
-        ),
-    ],
-    ids=[
-        "a failing part fails",
-        "labels are not promised to help who fails in a part",
-        "nothing is known of parts that nobody looked at",
-        "parts that are looked at and fine are named",
-        "a part that is too small is not known",
-    ],
+    ("n", "inverted", "rare", "settings", "code", "words"), PARTS.values(), ids=PARTS
 )
 def test_a_grader_that_is_inverted_on_the_first_units(
     rng, n, inverted, rare, settings, code, words

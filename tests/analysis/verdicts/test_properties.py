@@ -51,19 +51,17 @@ def verdicts(
 
 
 @few
-@given(table=ratings(), names=st.permutations(("v", "w", "x", "y", "z")))
-def test_names_of_raters_do_not_matter(table, names):
-    new = dict(zip((*PEOPLE, *GRADERS), names, strict=True))
-    renamed = verdicts(table.assign(rater_id=table["rater_id"].map(new)))
-    assert renamed == {new[grader]: each for grader, each in verdicts(table).items()}
-
-
-@few
-@given(table=ratings(), names=st.permutations(("A", "B", "C")))
-def test_names_of_categories_do_not_matter(table, names):
-    new = dict(zip(CATEGORIES, names, strict=True))
-    renamed = table.assign(label=table["label"].map(new))
-    assert verdicts(renamed, categories=("A", "B", "C")) == verdicts(table)
+@given(
+    table=ratings(),
+    raters=st.permutations(("v", "w", "x", "y", "z")),
+    labels=st.permutations(("A", "B", "C")),
+)
+def test_names_of_raters_and_categories_do_not_matter(table, raters, labels):
+    who = dict(zip((*PEOPLE, *GRADERS), raters, strict=True))
+    what = dict(zip(CATEGORIES, labels, strict=True))
+    renamed = table.assign(rater_id=table["rater_id"].map(who), label=table["label"].map(what))
+    expected = {who[grader]: each for grader, each in verdicts(table).items()}
+    assert verdicts(renamed, categories=("A", "B", "C")) == expected
 
 
 @few

@@ -5,7 +5,7 @@ Whom to use, or what to label first: a sentence that keeps every condition of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
@@ -37,35 +37,32 @@ from tests.ratings_files import read_ratings
 TWO = Scale("tone", ("1", "2"), affirmative=frozenset({"1"}))
 
 
-@pytest.fixture
-def ranked(rng: np.random.Generator) -> Callable[..., Sequence[Candidate]]:
+def ranked(
+    rng: np.random.Generator, graders: dict[str, float], prices: dict[str, float], n: int = 400
+) -> Sequence[Candidate]:
     """The ranking of graders given by how often they are right, beside three people at .85."""
-
-    def rank(graders: dict[str, float], prices: dict[str, float], n: int = 400):
-        truth = (rng.random(n) < 0.4).astype(int)
-        labels = people_of(rng, truth, 0.85)
-        labels |= {name: noisy(rng, truth, 2, keep) for name, keep in graders.items()}
-        facts = StudyFacts(prices={("tone", name): usd for name, usd in prices.items()})
-        found = analyse_labels(labels, TWO, list(graders), resamples=400, facts=facts)
-        return rank_graders(found.results, found.verdicts)["tone"]
-
-    return rank
+    truth = (rng.random(n) < 0.4).astype(int)
+    labels = people_of(rng, truth, 0.85)
+    labels |= {name: noisy(rng, truth, 2, keep) for name, keep in graders.items()}
+    facts = StudyFacts(prices={("tone", name): usd for name, usd in prices.items()})
+    found = analyse_labels(labels, TWO, list(graders), resamples=400, facts=facts)
+    return rank_graders(found.results, found.verdicts)["tone"]
 
 
 @pytest.mark.slow
-def test_the_cheapest_of_those_that_pass_leads(ranked):
+def test_the_cheapest_of_those_that_pass_leads(rng):
     graders = {"dear": 0.95, "cheap": 0.92, "poor": 0.2}
-    found = ranked(graders, {"dear": 30.0, "cheap": 2.0, "poor": 0.1})
+    found = ranked(rng, graders, {"dear": 30.0, "cheap": 2.0, "poor": 0.1})
     assert [each.verdict["grader"] for each in found] == ["cheap", "dear", "poor"]
     assert [each.verdict["verdict"] for each in found] == ["may_stand_in"] * 2 + ["do_not_use"]
     assert found[0].usd == 2.0
 
 
 @pytest.mark.slow
-def test_the_front_of_agreement_against_price(ranked):
+def test_the_front_of_agreement_against_price(rng):
     graders = {"best": 0.95, "worse_and_dearer": 0.6, "poor_and_cheapest": 0.3, "free": 0.5}
     prices = {"best": 5.0, "worse_and_dearer": 9.0, "poor_and_cheapest": 1.0}
-    front = {each.verdict["grader"]: each.best_buy for each in ranked(graders, prices)}
+    front = {each.verdict["grader"]: each.best_buy for each in ranked(rng, graders, prices)}
     assert front == {
         "best": True,
         "worse_and_dearer": False,
@@ -74,8 +71,8 @@ def test_the_front_of_agreement_against_price(ranked):
     }
 
 
-def test_one_that_falls_short_but_knows_something_needs_correction(ranked):
-    (found,) = ranked({"middling": 0.68}, {}, n=1200)
+def test_one_that_falls_short_but_knows_something_needs_correction(rng):
+    (found,) = ranked(rng, {"middling": 0.68}, {}, n=1200)
     assert_verdict(
         found.verdict, "only_with_correction", "Do not use single labels in place of people"
     )
@@ -171,8 +168,8 @@ def test_where_people_differ_more_than_the_grader_does_with_them_the_rubric_is_f
     assert "Make the wording of tone clearer before looking for a better grader" in advice.sentence
 
 
-def test_a_grader_that_passes_or_is_worse_is_not_limited_by_people(ranked):
-    found = ranked({"best": 0.95, "poor": 0.2}, {})
+def test_a_grader_that_passes_or_is_worse_is_not_limited_by_people(rng):
+    found = ranked(rng, {"best": 0.95, "poor": 0.2}, {})
     assert [each.limit for each in found] == ["", ""]
 
 

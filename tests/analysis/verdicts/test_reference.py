@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -36,16 +34,11 @@ def experts(truth: np.ndarray) -> dict[str, list[str]]:
     return {"expert": [TWO.categories[code] for code in truth]}
 
 
-@pytest.fixture
-def judged(rng: np.random.Generator) -> Callable[..., Analysis]:
+def judged(rng: np.random.Generator, keep: float, n: int = 400, **settings: object) -> Analysis:
     """A grader that is right with `keep` beside the expert."""
-
-    def judge(keep: float, n: int = 400, **settings: object) -> Analysis:
-        truth = (rng.random(n) < 0.4).astype(int)
-        labels = experts(truth) | {"g": noisy(rng, truth, 2, keep)}
-        return analyse_labels(labels, TWO, **EXPERT, **settings)
-
-    return judge
+    truth = (rng.random(n) < 0.4).astype(int)
+    labels = experts(truth) | {"g": noisy(rng, truth, 2, keep)}
+    return analyse_labels(labels, TWO, **EXPERT, **settings)
 
 
 @pytest.mark.parametrize(
@@ -57,8 +50,8 @@ def judged(rng: np.random.Generator) -> Callable[..., Analysis]:
         (0.95, 25, "cannot_tell"),
     ],
 )
-def test_verdicts(judged, keep, n, verdict):
-    found = judged(keep, n).verdicts[0]
+def test_verdicts(rng, keep, n, verdict):
+    found = judged(rng, keep, n).verdicts[0]
     assert found["verdict"] == verdict
     assert "replace" not in found["sentence"].replace("not say that it can replace", "")
     assert (found["more_clusters"] > 0) == (verdict == "cannot_tell" and n == 400)
@@ -84,10 +77,10 @@ def test_who_answers_too_rarely_is_not_promising(rng):
     assert (verdict["verdict"], verdict["promising"]) == ("cannot_tell", False)
 
 
-def test_bars_are_declared(judged):
-    assert judged(0.7, reference_kappa=0.3).verdicts[0]["verdict"] == "cannot_tell"
+def test_bars_are_declared(rng):
+    assert judged(rng, 0.7, reference_kappa=0.3).verdicts[0]["verdict"] == "cannot_tell"
     bars = {"reference_kappa": 0.3, "reference_sensitivity": 0.5, "reference_specificity": 0.5}
-    assert judged(0.7, **bars).verdicts[0]["verdict"] == "agrees_with_reference"
+    assert judged(rng, 0.7, **bars).verdicts[0]["verdict"] == "agrees_with_reference"
 
 
 def test_one_expert_without_a_reference_is_told_how_to_get_an_answer(rng):
@@ -97,8 +90,8 @@ def test_one_expert_without_a_reference_is_told_how_to_get_an_answer(rng):
     assert_verdict(verdict, "cannot_tell", "--reference")
 
 
-def test_figures_are_those_of_other_libraries(judged):
-    found = judged(0.8)
+def test_figures_are_those_of_other_libraries(rng):
+    found = judged(rng, 0.8)
     table = rows_of(found, "confusion", "expert", subset="all").set_index("at")["estimate"]
     n = np.array([[table.get(f"{a}>{b}", 0) for b in "12"] for a in "12"])
     kappa = row_of(found, "reference_kappa")
