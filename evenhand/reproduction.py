@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from evenhand.graders.running.run import Progress
     from evenhand.reporting.panel import Line
     from evenhand.study.settings.providers import ProviderSettings
-    from evenhand.study.settings.study_toml import Changes
+    from evenhand.study.settings.study_toml import Changes, ModelSettings, StudyConfig
 
     Showing = Callable[[str], AbstractContextManager[Progress]]
     """Shows the progress of a step by its title."""
@@ -293,7 +293,7 @@ class Collected:
     def run(self) -> RunSummary:
         """The summary of all models."""
         grades = self.grades or RunSummary(())
-        over_budget = any(each.over_budget for each in (*self.responses, grades))
+        over_budget = grades.over_budget or any(each.over_budget for each in self.responses)
         return RunSummary(
             (*(each.run for each in self.responses), *grades.graders), over_budget=over_budget
         )
@@ -400,7 +400,8 @@ def _check_sent(wanted: Reproduction) -> None:
     given is trust in the folders that take it over.
     """
     given, kept = wanted.settings, wanted.folder / FILE_NAME
-    read = [(given, read_model_settings(given))] if given else []
+    read: list[tuple[Path, ModelSettings | StudyConfig]] = []
+    read += [(given, read_model_settings(given))] if given else []
     read += [(kept, read_config(wanted.folder))] if kept.is_file() else []
     for file, settings in read:
         for name, row in known_providers(settings.providers).items():
