@@ -74,16 +74,16 @@ def _gate(arguments: argparse.Namespace) -> int:
         if arguments.json:
             print_line(json.dumps({"schema": 1, "outcome": "error", "error": str(error)}))
         raise
-    if arguments.json:
-        _print_json(found)
-    else:
-        print_lines([*found.notes, *found.lines])
+    _print_gate(arguments, found)
     return found.exit_code
 
 
-def _print_json(found: Gate) -> None:
-    text = json.dumps(found.as_dict(), ensure_ascii=False, allow_nan=False)
-    print_line(escaped_json(text))
+def _print_gate(arguments: argparse.Namespace, found: Gate) -> None:
+    if arguments.json:
+        text = json.dumps(found.as_dict(), ensure_ascii=False, allow_nan=False)
+        print_line(escaped_json(text))
+    else:
+        print_lines([*found.notes, *found.lines])
 
 
 def _found(arguments: argparse.Namespace) -> Gate:
@@ -159,10 +159,7 @@ def _baseline_compare(arguments: argparse.Namespace) -> None:
             options=given_options(arguments),
             new_rubric=arguments.new_rubric,
         )
-    if arguments.json:
-        _print_json(found)
-    else:
-        print_lines([*found.notes, *found.lines])
+    _print_gate(arguments, found)
 
 
 def _calibrate(arguments: argparse.Namespace) -> None:
