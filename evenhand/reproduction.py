@@ -326,10 +326,10 @@ def foresee(wanted: Reproduction, limits: RequestLimits, *, ready: bool = True) 
             priced = forecast_responses(study, name, wanted.scope)
             steps.append(Step.of("responses", priced, _answered(real, wanted, name)))
         if wanted.graders:
-            graded, batch = _graded(real, wanted), wanted.batch
-            for each in forecast(
-                study, wanted.graders, wanted.grading(), batch=batch, most=_PRICED
-            ):
+            options, batch = wanted.grading(), wanted.batch
+            kept = real and real.subjects() and forecast(real, wanted.graders, options, most=1)
+            graded = {each.rater_id: each.already for each in kept or ()}
+            for each in forecast(study, wanted.graders, options, batch=batch, most=_PRICED):
                 steps.append(Step.of("grades", each, graded.get(each.rater_id, 0)))
         work, spent = _work(study, wanted), _spent(real, wanted)
         found = Forecast(steps, work, spent, limits.concurrency, wanted.batch)
@@ -482,14 +482,6 @@ def _answered(real: Study | None, wanted: Reproduction, subject: str) -> int:
         return 0
     chosen = set(wanted.chosen(real)["pair_id"])
     return sum(pair in chosen for pair, _ in ResponseLog(real.store).answered(subject))
-
-
-def _graded(real: Study | None, wanted: Reproduction) -> Mapping[str, int]:
-    """Return how many of the grades that are wanted of each grader the study has."""
-    if real is None or not real.subjects():
-        return {}
-    planned = forecast(real, wanted.graders, wanted.grading(), most=1)
-    return {each.rater_id: each.already for each in planned}
 
 
 def _spent(real: Study | None, wanted: Reproduction) -> float:
