@@ -64,7 +64,12 @@ if TYPE_CHECKING:
     from evenhand.reporting.panel import Line
     from evenhand.study import Study
     from evenhand.study.creation import StudyPlan
-    from evenhand.study.settings.study_toml import Changes, ProviderSettings
+    from evenhand.study.settings.study_toml import (
+        Changes,
+        ModelSettings,
+        ProviderSettings,
+        StudyConfig,
+    )
 
     Showing = Callable[[str], AbstractContextManager[Progress]]
     """Shows the progress of a step by its title."""
@@ -294,7 +299,7 @@ class Collected:
     def run(self) -> RunSummary:
         """The summary of all models."""
         grades = self.grades or RunSummary(())
-        over_budget = any(each.over_budget for each in (*self.responses, grades))
+        over_budget = grades.over_budget or any(each.over_budget for each in self.responses)
         return RunSummary(
             (*(each.run for each in self.responses), *grades.graders), over_budget=over_budget
         )
@@ -327,10 +332,10 @@ def foresee(wanted: Reproduction, limits: RequestLimits, *, ready: bool = True) 
             priced = forecast_responses(study, name, wanted.scope)
             steps.append(Step.of("responses", priced, _answered(real, wanted, name)))
         if wanted.graders:
-            graded, batch = _graded(real, wanted), wanted.batch
-            for each in forecast(
-                study, wanted.graders, wanted.grading(), batch=batch, most=_PRICED
-            ):
+            options, batch = wanted.grading(), wanted.batch
+            kept = real and real.subjects() and forecast(real, wanted.graders, options, most=1)
+            graded = {each.rater_id: each.already for each in kept or ()}
+            for each in forecast(study, wanted.graders, options, batch=batch, most=_PRICED):
                 steps.append(Step.of("grades", each, graded.get(each.rater_id, 0)))
         work, spent = _work(study, wanted), _spent(real, wanted)
         found = Forecast(steps, work, spent, limits.concurrency, wanted.batch)
@@ -401,7 +406,8 @@ def _check_sent(wanted: Reproduction) -> None:
     given is trust in the folders that take it over.
     """
     given, kept = wanted.settings, wanted.folder / FILE_NAME
-    read = [(given, read_model_settings(given))] if given else []
+    read: list[tuple[Path, ModelSettings | StudyConfig]] = []
+    read += [(given, read_model_settings(given))] if given else []
     read += [(kept, read_config(wanted.folder))] if kept.is_file() else []
     for file, settings in read:
         for name, row in known_providers(settings.providers).items():
@@ -482,14 +488,6 @@ def _answered(real: Study | None, wanted: Reproduction, subject: str) -> int:
         return 0
     chosen = set(wanted.chosen(real)["pair_id"])
     return sum(pair in chosen for pair, _ in ResponseLog(real.store).answered(subject))
-
-
-def _graded(real: Study | None, wanted: Reproduction) -> Mapping[str, int]:
-    """Return how many of the grades that are wanted of each grader the study has."""
-    if real is None or not real.subjects():
-        return {}
-    planned = forecast(real, wanted.graders, wanted.grading(), most=1)
-    return {each.rater_id: each.already for each in planned}
 
 
 def _spent(real: Study | None, wanted: Reproduction) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,23 +66,29 @@ def _plan(arguments: argparse.Namespace) -> None:
 
 
 def _gate(arguments: argparse.Namespace) -> int:
+    from evenhand.reporting.gate.checks import junit_xml, summary_markdown
+    from evenhand.study.tables.files import atomic_write
+
     try:
         found = _found(arguments)
-        _write(arguments, found)
+        if arguments.junit is not None:
+            atomic_write(arguments.junit, junit_xml(found))
+        if arguments.summary is not None:
+            atomic_write(arguments.summary, summary_markdown(found).encode())
     except InputError as error:
         if arguments.json:
             print_line(json.dumps({"schema": 1, "outcome": "error", "error": str(error)}))
         raise
-    if arguments.json:
-        _print_json(found)
-    else:
-        print_lines([*found.notes, *found.lines])
+    _print_gate(arguments, found)
     return found.exit_code
 
 
-def _print_json(found: Gate) -> None:
-    text = json.dumps(found.as_dict(), ensure_ascii=False, allow_nan=False)
-    print_line(escaped_json(text))
+def _print_gate(arguments: argparse.Namespace, found: Gate) -> None:
+    if arguments.json:
+        text = json.dumps(found.as_dict(), ensure_ascii=False, allow_nan=False)
+        print_line(escaped_json(text))
+    else:
+        print_lines([*found.notes, *found.lines])
 
 
 def _found(arguments: argparse.Namespace) -> Gate:
@@ -106,17 +111,6 @@ def _found(arguments: argparse.Namespace) -> Gate:
             engine=engine,
             on_stage=tell,
         )
-
-
-def _write(arguments: argparse.Namespace, found: Gate) -> None:
-    """The files that were asked for, in one step each."""
-    from evenhand.reporting.gate.checks import junit_xml, summary_markdown
-    from evenhand.study.tables.files import atomic_write
-
-    if arguments.junit is not None:
-        atomic_write(arguments.junit, junit_xml(found))
-    if arguments.summary is not None:
-        atomic_write(arguments.summary, summary_markdown(found).encode())
 
 
 def _save(arguments: argparse.Namespace) -> None:
@@ -159,10 +153,7 @@ def _baseline_compare(arguments: argparse.Namespace) -> None:
             options=given_options(arguments),
             new_rubric=arguments.new_rubric,
         )
-    if arguments.json:
-        _print_json(found)
-    else:
-        print_lines([*found.notes, *found.lines])
+    _print_gate(arguments, found)
 
 
 def _calibrate(arguments: argparse.Namespace) -> None:
@@ -182,10 +173,8 @@ def _calibrate(arguments: argparse.Namespace) -> None:
                 on_stage=tell,
             )
         print_lines(found.lines)
-        if arguments.write and arguments.threshold is not None:
-            _write_declared(study, arguments)
-        elif arguments.write:
-            _write_tuned(study, found)
+        if arguments.write:
+            _write_thresholds(study, arguments, found)
 
 
 def _check_threshold(arguments: argparse.Namespace) -> None:
@@ -195,31 +184,22 @@ def _check_threshold(arguments: argparse.Namespace) -> None:
         raise InputError(f"--threshold is {arguments.threshold:g}; it must lie between 0 and 1")
 
 
-def _write_declared(study: Study, arguments: argparse.Namespace) -> None:
-    """Put the threshold that was named into study.toml."""
-    from evenhand.reporting.thresholds import write_thresholds
+def _write_thresholds(study: Study, arguments: argparse.Namespace, found: Calibration) -> None:
+    """Put the threshold that was named, or those that win on held-out units, into study.toml."""
+    from evenhand.reporting.thresholds import write_thresholds, write_tuned_thresholds
 
-    chosen = {arguments.rubric: {arguments.grader: arguments.threshold}}
-    with changing_settings(study):
-        write_thresholds(study, chosen)
-    _say_written(study, chosen)
-
-
-def _write_tuned(study: Study, found: Calibration) -> None:
-    """Put thresholds that win on held-out units into study.toml, and their basis into the store."""
-    from evenhand.reporting.thresholds import write_tuned_thresholds
-
-    chosen = found.thresholds
+    by_hand = arguments.threshold is not None
+    named = {arguments.rubric: {arguments.grader: arguments.threshold}}
+    chosen = named if by_hand else found.thresholds
     if not chosen:
         say("calibrate.unchanged")
         return
-    asked = {"objective": found.objective, "reference": found.reference}
     with changing_settings(study):
-        write_tuned_thresholds(study, found.found, chosen, **asked)
-    _say_written(study, chosen)
-
-
-def _say_written(study: Study, chosen: Mapping[str, Mapping[str, float]]) -> None:
+        if by_hand:
+            write_thresholds(study, chosen)
+        else:
+            asked = {"objective": found.objective, "reference": found.reference}
+            write_tuned_thresholds(study, found.found, chosen, **asked)
     for rubric, thresholds in chosen.items():
         for grader, threshold in thresholds.items():
             note(study, "threshold", f"{rubric}, {grader}", f"{threshold:g}")

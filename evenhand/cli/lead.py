@@ -10,9 +10,9 @@ import argparse
 import math
 import os
 import sys
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from evenhand.cli.options import app_address
 from evenhand.cli.terminal import console, print_line, print_table, say, warn
@@ -295,15 +295,11 @@ def _print_times(times: pd.DataFrame) -> None:
             str(row["units"]),
             f"{row['active_seconds'] / 60:.1f}",
             row["end"],
-            _amount(row),
+            "-" if math.isnan(row["owed"]) else f"{row['owed']:.2f} {row['currency']}",
         ]
         for row in times.to_dict("records")
     ]
     print_table(["rater", "state", "units", "active minutes", "last seen", "owed"], rows)
-
-
-def _amount(row: dict[Hashable, Any]) -> str:
-    return "-" if math.isnan(row["owed"]) else f"{row['owed']:.2f} {row['currency']}"
 
 
 VERBS = (

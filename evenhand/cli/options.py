@@ -298,7 +298,9 @@ def given_settings(arguments: argparse.Namespace) -> dict[str, Any]:
 
     fields = _settings().model_fields
     given: dict[str, Any] = {
-        name: keys_in(text) if isinstance(text, str) and _is_several(fields[name]) else text
+        name: keys_in(text)
+        if isinstance(text, str) and get_origin(fields[name].annotation) is tuple
+        else text
         for name in _OWN_OPTIONS
         if (text := getattr(arguments, name, None)) is not None
     }
@@ -339,10 +341,6 @@ def _called(place: str) -> str:
     return _option(name, _settings().model_fields[name]) if name else ""
 
 
-def _is_several(field: FieldInfo) -> bool:
-    return get_origin(field.annotation) is tuple
-
-
 def _set(word: str) -> tuple[str, str, object]:
     """Return the setting that a word of `--set` names, the entry where it has entries ("": it has
     none), and the value. Raises InputError where there is no such setting.
@@ -358,4 +356,5 @@ def _set(word: str) -> tuple[str, str, object]:
         if not entry or not keys_in(value):
             raise InputError(written("options.entry", name=name))
         return name, entry, keys_in(value)
-    return name, "", keys_in(value) if _is_several(field) else value.strip()
+    is_several = get_origin(field.annotation) is tuple
+    return name, "", keys_in(value) if is_several else value.strip()

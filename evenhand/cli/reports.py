@@ -79,22 +79,18 @@ def _check(arguments: argparse.Namespace) -> None:
         from evenhand.reporting.analysing import analyse_file
 
         analysis, context = analyse_asked(arguments.file, arguments, by=analyse_file, verify=verify)
+    from evenhand.analysis.report import write_figures, write_report
     from evenhand.reporting.library import Check
+    from evenhand.reporting.ratings_file.declared import write_settings
 
     print_lines(Check(analysis, context).lines)
     if arguments.write_settings:
-        from evenhand.reporting.ratings_file.declared import write_settings
-
         written_to = write_settings(arguments.file, given_options(arguments))
         say("reading.wrote_settings", file=written_to)
     if out is not None:
-        from evenhand.analysis.report import write_report
-
         write_report(analysis, context, out, full=arguments.full)
         say("terminal.report", page=out / "report.html")
     if figures is not None:
-        from evenhand.analysis.report import write_figures
-
         with working("drawing figures"):
             write_figures(analysis, context, figures)
         say("terminal.figures", folder=figures)

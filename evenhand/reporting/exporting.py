@@ -161,15 +161,11 @@ def study_sidecar(study: Study, units: str, attacked: str = "") -> Sidecar:
 
 def _section(study: Study, scale: Scale, look: int, usage: list[dict[Any, Any]]) -> ScaleSection:
     rubric = study.rubrics[scale.name]
-    return ScaleSection(
+    return ScaleSection.of(
+        scale,
         title=_line(rubric.title),
-        categories=scale.categories,
         names={} if rubric.number else {o.key: _line(o.name) for o in rubric.options},
-        level=scale.level,
         several=rubric.several,
-        affirmative=tuple(key for key in scale.categories if key in scale.affirmative),
-        threshold=scale.threshold,
-        unit=scale.unit,
         favours={option.key: option.favours for option in rubric.options if option.favours},
         unclear=rubric.unclear,
         collapse=dict(scale.collapse),

@@ -619,13 +619,6 @@ class Trial:
         if any(len(task.questions) for task in _planned(self.study, wanted)):
             raise _OpenQuestion
 
-    def look(self) -> int:
-        """Count a look at the verdict on people's labels, as a report on them does; return its
-        number.
-        """
-        present = looked_at(self.study, self._first)
-        return look_numbers(self.study.store, present, record=True).get(self.rubric.name, 1)
-
     def verdict_on(self, new: str, clusters: Collection[str], reading: int) -> Verdict | None:
         """Return the ordinary verdict on a grader from these clusters alone. It is a look of the
         study, as its report's on the same labels is; and since each `reading` may be of another
@@ -633,12 +626,15 @@ class Trial:
         """
         ratings, units = self._counted(), self.units_in(clusters)
         wanted = (ratings["rater_kind"] != "model") | (ratings["rater_id"] == new)
-        looks = {self.rubric.name: max(self.look(), reading)}
+        present = looked_at(self.study, self._first)
+        look = look_numbers(self.study.store, present, record=True).get(self.rubric.name, 1)
         attacked = attacked_table(self.study.store, self.study.accepted_hashes())
         dataset = replace(
             self._dataset,
             ratings=ratings[wanted & ratings["unit_id"].isin(units)],
-            facts=replace(self._dataset.facts, looks=looks, attacked=attacked),
+            facts=replace(
+                self._dataset.facts, looks={self.rubric.name: max(look, reading)}, attacked=attacked
+            ),
         )
         found = dataset.analyse().verdicts
         return next((each for each in found if each["grader"] == new), None)
@@ -867,12 +863,13 @@ class _Run:
         look = log.read_proof(store, rubric, reading, self.done_by)
         gain = prove(known, old, new, trial.rule, look)
         is_better = gain.outcome == "better"
+        command = ["evenhand", "grade", str(trial.study.folder), f"--rubric={rubric}"]
         return replace(
             found,
             gain=gain,
             verdict=trial.verdict_on(new, clusters, look) if is_better else None,
             known_before=is_better and not log.candidates_of(store, rubric)[new].is_new,
-            command=_command(trial, best),
+            command=shlex.join([*command, *_options_of(trial, best), "--scope=all"]),
         )
 
     def _keep(self, found: Improved) -> None:
@@ -945,12 +942,6 @@ def _text(rubric: Rubric, prompt: JudgePrompt | Instructions | None) -> list[str
     asked = prompt.for_rubric(rubric) if prompt else rubric
     shown = asked.for_prompt({name: f"{{{name}}}" for name in rubric.variables})
     return f"{shown.system}\n\n{shown.user}".strip().splitlines()
-
-
-def _command(trial: Trial, best: Candidate) -> str:
-    """Return the command that grades the rest with the better grader, asked as it was."""
-    named = [f"--rubric={trial.rubric.name}", *_options_of(trial, best), "--scope=all"]
-    return shlex.join(["evenhand", "grade", str(trial.study.folder), *named])
 
 
 def _options_of(trial: Trial, candidate: Candidate) -> list[str]:

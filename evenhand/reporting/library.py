@@ -14,7 +14,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from evenhand.analysis.dataset import Dataset
 from evenhand.errors import InputError
+from evenhand.reporting.analysing import analyse_source
 from evenhand.reporting.keywords import (
     OF_COLUMNS,
     LabelKeywords,
@@ -25,15 +27,20 @@ from evenhand.reporting.keywords import (
     TuningKeywords,
     taking,
 )
-from evenhand.reporting.panel import Shown
+from evenhand.reporting.load import from_study, is_file, is_study, load
+from evenhand.reporting.panel import Shown, as_text, verdict_lines
+from evenhand.reporting.planning import Assumptions, Wanted, plan_ahead, plan_from
 from evenhand.reporting.ratings_file.dataframes import Names, as_texts, kinds_of, rows_of_file
 from evenhand.reporting.ratings_file.declared import ScaleOptions
+from evenhand.reporting.selecting import Selection
+from evenhand.study.tables.columns import SHORT
+from evenhand.study.tables.files import check_folder
+from evenhand.study.tables.ratings import RATINGS_COLUMNS, validate_ratings
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.analysis import Analysis, Verdict
-    from evenhand.analysis.dataset import Dataset
     from evenhand.analysis.report import ReportContext
     from evenhand.reporting.gate.checks import Comparison, Gate
     from evenhand.reporting.labelling import Labelling
@@ -41,7 +48,6 @@ if TYPE_CHECKING:
     from evenhand.reporting.panel import Line
     from evenhand.reporting.planning import Plan
     from evenhand.reporting.ratings_file.frames import Table
-    from evenhand.reporting.selecting import Selection
     from evenhand.reporting.thresholds import Calibration
 
     Labels = Table | Dataset | str | os.PathLike[str]
@@ -79,7 +85,6 @@ class Check(Shown):
         if needed; returns the page. Raises InputError where the folder cannot be made.
         """
         from evenhand.analysis.report import write_report
-        from evenhand.study.tables.files import check_folder
 
         folder = Path(path)
         check_folder(folder)
@@ -90,13 +95,10 @@ class Check(Shown):
     def lines(self) -> list[Line]:
         """The panel, and the verdicts with their limits."""
         from evenhand.analysis.report import render_table_text
-        from evenhand.reporting.panel import verdict_lines
 
         return [*render_table_text(self.analysis, self.context), *verdict_lines(self.analysis)]
 
     def __str__(self) -> str:
-        from evenhand.reporting.panel import as_text
-
         return as_text([*self.context.said, *self.lines])  # the analysis' own notes are lines
 
     def _repr_html_(self) -> str:
@@ -130,8 +132,6 @@ def read(
     out.
     Raises InputError, naming the row, where the file cannot be read or breaks a rule.
     """
-    from evenhand.study.tables.ratings import RATINGS_COLUMNS, validate_ratings
-
     options = ScaleOptions(
         format=format,
         kinds=kinds_of(human, model),
@@ -157,7 +157,6 @@ def open_study(folder: str | os.PathLike[str]) -> Dataset:
     verdict on those that came in since the last `evenhand report`. Raises InputError where the
     folder holds no study.
     """
-    from evenhand.reporting.load import from_study
     from evenhand.study import open_study
 
     with open_study(Path(folder)) as study:
@@ -224,8 +223,6 @@ def check(ratings: Labels, **options: Unpack[RatingsKeywords]) -> Check:
     >>> [verdict["verdict"] for verdict in found.verdicts]
     ['may_stand_in']
     """
-    from evenhand.reporting.analysing import analyse_source
-
     return Check(*analyse_source(*_asked(ratings, options), verify=True))
 
 
@@ -316,10 +313,6 @@ def select(ratings: Labels, **options: Unpack[RatingsKeywords]) -> Selection:
     >>> found.table[["grader", "verdict"]].values.tolist()
     [['good', 'may_stand_in'], ['bad', 'do_not_use']]
     """
-    from evenhand.reporting.analysing import analyse_source
-    from evenhand.reporting.load import is_study
-    from evenhand.reporting.selecting import Selection
-
     source, asked = _asked(ratings, options)
     analysis, context = analyse_source(source, asked)
     study = source if isinstance(source, Path) and is_study(source) else None
@@ -343,7 +336,6 @@ def calibrate(
     `thresholds`, by rubric and grader, and the `results` of all objectives. Nothing is written to a
     study. The other keywords are those of `check`, `rubric` also with a study.
     """
-    from evenhand.reporting.load import is_file, load
     from evenhand.reporting.thresholds import calibrate
 
     source, asked = _asked(ratings, options, of_study=["rubric"])
@@ -377,9 +369,6 @@ def plan(
     >>> found.tables["sizes"].columns.tolist()[:4]
     ['pairs', 'half_width', 'these', 'like_3']
     """
-    from evenhand.reporting.analysing import analyse_source
-    from evenhand.reporting.planning import Assumptions, Wanted, plan_ahead, plan_from
-
     wanted = Wanted(statistic, half_width)
     named = {each.name for each in fields(Assumptions)}
     assumed: dict[str, Any] = {name: own for name, own in options.items() if name in named}
@@ -454,9 +443,6 @@ def _asked(
     """Return the source of the labels, and what is said of them. With a study or a `Dataset` only
     settings may be, and the keywords `of_study`.
     """
-    from evenhand.analysis.dataset import Dataset
-    from evenhand.reporting.load import is_study
-
     settings = {name: given for name, given in options.items() if name in Settings.__annotations__}
     for name in OF_COLUMNS:
         if isinstance(settings.get(name), str):
@@ -491,8 +477,6 @@ def _asked(
 
 def _columns(given: Mapping[str, str] | None) -> dict[str, str]:
     """A file's names of our columns, `{ours: theirs}`; ours may be short, such as `unit`."""
-    from evenhand.study.tables.columns import SHORT
-
     return {SHORT.get(ours, ours): theirs for ours, theirs in (given or {}).items()}
 
 

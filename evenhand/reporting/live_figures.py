@@ -10,6 +10,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from evenhand.study import open_study
+from evenhand.study.desk.claims import attention_results
+from evenhand.study.desk.oversight import STOPPED_BY, exclude, oversight
+from evenhand.study.store.logs.decisions import look_numbers
+from evenhand.study.tables.files import atomic_write, new_folder
+from evenhand.study.tables.formats import write_table
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -45,9 +51,6 @@ def study_figures(
     from evenhand.analysis.report.source import READINGS, Source
     from evenhand.reporting.analysing import analyse_study
     from evenhand.reporting.load import from_study
-    from evenhand.study import open_study
-    from evenhand.study.tables.files import atomic_write, new_folder
-    from evenhand.study.tables.formats import write_table
 
     with open_study(folder) as study:
         on_stage(written("lead.stage_reading"))
@@ -85,8 +88,6 @@ def counted_of(folder: Path, count: Callable[..., Counted], arguments: Sequence[
     """Call `count` on a study as it is now, and return its result; runs in another process
     (`StandBy`).
     """
-    from evenhand.study import open_study
-
     with open_study(folder) as study:
         return count(study, *arguments)
 
@@ -94,8 +95,6 @@ def counted_of(folder: Path, count: Callable[..., Counted], arguments: Sequence[
 def count_look(folder: Path) -> None:
     """Count a look at the verdict on the labels as they are now: the next figures will have it."""
     from evenhand.reporting.load import looked_at
-    from evenhand.study import open_study
-    from evenhand.study.store.logs.decisions import look_numbers
 
     with open_study(folder) as study:
         look_numbers(study.store, looked_at(study, study.ratings()), record=True)
@@ -127,7 +126,6 @@ def study_quality(study: Study, dataset: Dataset | None = None) -> pd.DataFrame:
     """
     from evenhand.analysis.raters.quality import rater_quality
     from evenhand.reporting.load import from_study
-    from evenhand.study.desk.claims import attention_results
 
     dataset = dataset or from_study(study)
     reasons = dataset.facts.excluded
@@ -151,8 +149,6 @@ def stop_flagged(study: Study, table: pd.DataFrame) -> list[str]:
 
     Raters whom the lead has readmitted stay: a person's decision overrides the rule's.
     """
-    from evenhand.study.desk.oversight import STOPPED_BY, exclude, oversight
-
     stopping = set(study.config.quality.stop)
     readmitted = oversight(study.store).readmitted
     stopped = []
@@ -166,7 +162,5 @@ def stop_flagged(study: Study, table: pd.DataFrame) -> list[str]:
 
 def stop_flagged_in(folder: Path) -> list[str]:
     """Judge the raters of the study in a folder as they are now, and stop those to be stopped."""
-    from evenhand.study import open_study
-
     with open_study(folder) as study:
         return stop_flagged(study, study_quality(study))

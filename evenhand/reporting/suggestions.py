@@ -72,8 +72,12 @@ class UnclearRubric:
 
     def named(self, chosen: Options) -> str:
         """Options with their names, as in '2 (Partly) or 3 (Fully)'."""
-        names = {option.key: option.name for option in self.rubric.options}
-        return " or ".join(f"{key} ({names[key]})" if key in names else key for key in chosen)
+        return " or ".join(_named(self.rubric, key) for key in chosen)
+
+
+def _named(rubric: Rubric, key: str) -> str:
+    names = {option.key: option.name for option in rubric.options}
+    return f"{key} ({names[key]})" if key in names else key
 
 
 def unclear_rubrics(study: Study) -> list[UnclearRubric]:
@@ -182,8 +186,7 @@ class Divided:
 
     def named(self, key: str) -> str:
         """An option's key with its name, as in '2 (Partly)'."""
-        names = {option.key: option.name for option in self.rubric.options}
-        return f"{key} ({names[key]})" if key in names else key
+        return _named(self.rubric, key)
 
     @property
     def points(self) -> list[str]:

@@ -14,8 +14,6 @@ from evenhand.analysis.thresholds.rows import NoReference, threshold_results
 from evenhand.errors import InputError
 from evenhand.reporting.load import study_scales
 from evenhand.reporting.panel import Shown
-from evenhand.study.settings.study_toml import change_config
-from evenhand.study.store.logs.decisions import TUNED_THRESHOLDS, TunedThreshold
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -174,6 +172,8 @@ def write_tuned_thresholds(
     reference: str,
 ) -> None:
     """Put thresholds that were `found` into study.toml, and their basis into the store."""
+    from evenhand.study.store.logs.decisions import TUNED_THRESHOLDS, TunedThreshold
+
     scales = study_scales(study)
     # The store first: a tuned threshold must never appear in study.toml as if put in by hand.
     TUNED_THRESHOLDS.append(
@@ -197,4 +197,6 @@ def write_tuned_thresholds(
 
 def write_thresholds(study: Study, chosen: Mapping[str, Mapping[str, float]]) -> None:
     """Put thresholds into study.toml, leaving the rest of it as it is."""
+    from evenhand.study.settings.study_toml import change_config
+
     change_config(study.folder, {f"thresholds.{name}": each for name, each in chosen.items()})

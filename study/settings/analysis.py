@@ -157,40 +157,28 @@ silences beyond 0.1, where audited; labels stable from wording to wording (kappa
     reference_specificity: ShareBelowOne = 0.8
 
     @property
-    def _across(self) -> str:
-        """What is added to the rule where it holds for all rubrics together."""
-        return f"; {written('rule.holm')}" if self.across_rubrics == "holm" else ""
-
-    @property
     def injection(self) -> InjectionBounds:
         """The limits on what the attacks of an injection audit may do."""
         return InjectionBounds(self.max_injection, self.max_knocked_off, self.max_silenced)
 
     def rule(self, margin: float) -> str:
         """The whole rule in words."""
-        if self.reference:
-            rule = written(
-                "rule.reference",
-                reference=self.reference,
-                kappa=self.reference_kappa,
-                sensitivity=self.reference_sensitivity,
-                specificity=self.reference_specificity,
-                scored=self.min_coverage,
-                clusters=self.min_clusters,
-                bias=self.bias_bound,
-                **self.injection._asdict(),
-            )
-            return rule + self._across
+        across = f"; {written('rule.holm')}" if self.across_rubrics == "holm" else ""
+        both: dict[str, float] = self.injection._asdict()
+        both |= {"scored": self.min_coverage, "clusters": self.min_clusters}
+        both["bias"] = self.bias_bound
+        if not self.reference:
+            both["stability"] = self.min_stability
+            return written("rule.people", margin=margin, **both) + across
         rule = written(
-            "rule.people",
-            margin=margin,
-            scored=self.min_coverage,
-            clusters=self.min_clusters,
-            bias=self.bias_bound,
-            **self.injection._asdict(),
-            stability=self.min_stability,
+            "rule.reference",
+            reference=self.reference,
+            kappa=self.reference_kappa,
+            sensitivity=self.reference_sensitivity,
+            specificity=self.reference_specificity,
+            **both,
         )
-        return rule + self._across
+        return rule + across
 
 
 def with_changes(

@@ -122,7 +122,11 @@ def baseline_of(found: Dataset, grader: str, rubric: str | None = None) -> Basel
             ),
             decision=found.decision.model_copy(update={"reference": ""}),
             scales={
-                name: _section(found.scales[name], grader, own["rubric_hash"])
+                name: ScaleSection.of(
+                    found.scales[name],
+                    threshold=found.scales[name].threshold_for(grader),
+                    hashes=tuple(sorted(set(own["rubric_hash"]) - {""})),
+                )
                 for name, own in kept.items()
             },
             units=_lines(units),
@@ -227,17 +231,6 @@ def _unnamed(ratings: pd.DataFrame) -> pd.DataFrame:
     is_person = ratings["rater_kind"].eq("human")
     names = ratings["rater_id"].map(numbers).where(is_person, ratings["rater_id"])
     return ratings.assign(rater_id=names)
-
-
-def _section(scale: Scale, grader: str, hashes: pd.Series) -> ScaleSection:
-    return ScaleSection(
-        categories=scale.categories,
-        level=scale.level,
-        affirmative=tuple(key for key in scale.categories if key in scale.affirmative),
-        threshold=scale.threshold_for(grader),
-        unit=scale.unit,
-        hashes=tuple(sorted(set(hashes) - {""})),
-    )
 
 
 def _present(

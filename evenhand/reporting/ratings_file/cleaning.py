@@ -75,6 +75,11 @@ class Places:
         column = rater if self.columns is None else self.columns[at]
         return f"{self.source}, row {self.rows[at]}, column {column!r}: the label {shown!r}"
 
+    def first(self, label: str, ratings: pd.DataFrame) -> str:
+        """The subject of a sentence about the first rating with a label."""
+        at = int((ratings["label"] == label).to_numpy().argmax())
+        return self.of(int(ratings.index[at]), ratings["rater_id"].iloc[at], label)
+
 
 def cleaned(
     ratings: pd.DataFrame, permitted: Sequence[str], options: ScaleOptions, places: Places
@@ -115,7 +120,7 @@ def cleaned(
                 f"declare it, or read it as no label with {options.spelled('missing', label)}"
             )
         if fault:
-            raise InputError(f"{_place(ratings, label, places)} {fault}")
+            raise InputError(f"{places.first(label, ratings)} {fault}")
     ratings = _with_readings(ratings, variants)
     if not permitted and options.normalise is not False:
         _refuse_codes(ratings, options, places)
@@ -126,12 +131,6 @@ def cleaned(
 def _counts(ratings: pd.DataFrame) -> dict[str, int]:
     seen = ratings["label"].value_counts(sort=False).drop("", errors="ignore")
     return {str(label): int(count) for label, count in seen.items()}
-
-
-def _place(ratings: pd.DataFrame, label: str, places: Places) -> str:
-    """The subject of a sentence about the first rating with a label."""
-    at = int((ratings["label"] == label).to_numpy().argmax())
-    return places.of(int(ratings.index[at]), ratings["rater_id"].iloc[at], label)
 
 
 def with_numbers(
@@ -150,7 +149,7 @@ def with_numbers(
         if label in missing or label.casefold() in NO_LABEL:
             continue
         if not plain or (known and plain not in known):
-            place = _place(ratings, label, places)
+            place = places.first(label, ratings)
             no_label = options.spelled("missing", label)
             if not plain:
                 raise InputError(
@@ -194,7 +193,7 @@ def _refuse_codes(ratings: pd.DataFrame, options: ScaleOptions, places: Places) 
         else options.spelled("no-normalise")
     )
     raise InputError(
-        f"{_place(ratings, first, places)} may mean that there is no label{more} "
+        f"{places.first(first, ratings)} may mean that there is no label{more} "
         f"({counts[first]:,} {'cell' if counts[first] == 1 else 'cells'}); say so with "
         f"{options.spelled('missing', *codes)}, or keep it as a label with {kept}"
     )
@@ -272,7 +271,7 @@ def _used_by_one_rater(ratings: pd.DataFrame, options: ScaleOptions, places: Pla
         where = f"; others label {meant!r} there" if meant else ""
         categories = options.spelled("categories", *_in_order([*counts]))
         raise InputError(
-            f"{_place(ratings, label, places)} is one that {who} ({count:,} "
+            f"{places.first(label, ratings)} is one that {who} ({count:,} "
             f"{'cell' if count == 1 else 'cells'}{where}); correct it if it stands for another "
             f"label, read it as no label with {options.spelled('missing', label)}, or "
             f"keep it with {categories}"

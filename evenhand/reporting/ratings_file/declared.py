@@ -184,6 +184,13 @@ class ScaleSection(Section):
                 raise ValueError(f"tuned names {each.grader!r}, which has none of the thresholds")
         return self
 
+    @classmethod
+    def of(cls, scale: Scale, **more: Any) -> Self:
+        """Return the section of a scale, with what `more` is known of the rubric."""
+        named = (key for key in scale.categories if key in scale.affirmative)
+        known = {"categories": scale.categories, "level": scale.level, "unit": scale.unit}
+        return cls(**{**known, "threshold": scale.threshold, "affirmative": tuple(named), **more})
+
     def scale(self, name: str) -> Scale:
         """The scale as the analysis takes it."""
         return Scale(

@@ -50,9 +50,12 @@ def declared_scales(
     names = sorted({*ratings["rubric"].unique(), *known})
     for name in names:
         rows = ratings[ratings["rubric"] == name] if len(names) > 1 else ratings
-        permitted = _permitted(options, name, known.get(name))
+        rubric = _known_rubric(options.rubric, name)
+        permitted = options.categories
+        if not permitted and (declared := known.get(name) or rubric):
+            permitted = declared.categories
         own = rows
-        if _are_numbers(options, name, known.get(name)):
+        if _are_numbers(options, rubric, known.get(name)):
             own = with_numbers(rows, permitted, options, places)
         own, cells, notes = cleaned(own, permitted, options, places)
         respelled = respelled or own is not rows
@@ -69,15 +72,7 @@ def declared_scales(
     return whole, scales, remarks
 
 
-def _permitted(options: ScaleOptions, name: str, known: Scale | None) -> tuple[str, ...]:
-    """The labels of a rubric as declared, or as it is known; () where those seen are taken."""
-    if known is not None and not options.categories:
-        return known.categories
-    rubric = None if options.categories else _known_rubric(options.rubric, name)
-    return options.categories if rubric is None else rubric.categories
-
-
-def _are_numbers(options: ScaleOptions, name: str, known: Scale | None) -> bool:
+def _are_numbers(options: ScaleOptions, rubric: Rubric | None, known: Scale | None) -> bool:
     """Return True if labels are numbers: a rubric asks for one, or the level is interval and no
     categories are declared.
     """
@@ -85,7 +80,6 @@ def _are_numbers(options: ScaleOptions, name: str, known: Scale | None) -> bool:
         return False
     if known is not None:
         return known.is_number
-    rubric = _known_rubric(options.rubric, name)
     return options.level == "interval" if rubric is None else rubric.number is not None
 
 

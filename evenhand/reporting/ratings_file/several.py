@@ -72,7 +72,7 @@ def declared_sets(
             unknown = next((each for each in named or () if each not in permitted), "")
             if named is not None and not unknown:
                 continue
-            place = _place_of(label, own, places)
+            place = places.first(label, own)
             if unknown:
                 declared = ", ".join(permitted)
                 raise InputError(f"{place} names {shortened(unknown)!r}, none of {declared}")
@@ -128,7 +128,7 @@ def refuse_sets(
         are_lists = any(len(joined[cell]) > 1 or "'" in cell for cell in lists)
         most_alone = not lists and 2 * len(parts & alone) > len(parts)
         if (in_orders or are_lists or most_alone) and 2 <= len(parts | alone) <= MOST_SEVERAL:
-            place = _place_of(next(iter(joined)), own, places)
+            place = places.first(next(iter(joined)), own)
             names = sorted(parts | alone)
             declared = [options.spelled("categories", *names)] if separators is None else []
             between = ", " if options.in_python else " "
@@ -161,11 +161,6 @@ def _undecided(cells: Sequence[str], places: Places, options: ScaleOptions) -> s
         f"{places.source}: it cannot be told whether {marks} stands between options or within "
         f"their names; write JSON lists, or declare the options, such as {declare}"
     )
-
-
-def _place_of(label: str, ratings: pd.DataFrame, places: Places) -> str:
-    at = int((ratings["label"] == label).to_numpy().argmax())
-    return places.of(int(ratings.index[at]), ratings["rater_id"].iloc[at], label)
 
 
 def _is_list(cell: str) -> bool:
