@@ -758,9 +758,7 @@ def _question(vote: Record) -> tuple[str, str]:
 def _add(
     rows: Rows, vote: Record, models: tuple[str, str], winner: object, *, swapped: bool = False
 ) -> None:
-    """`models` are called a and b, or 1 and 2, in the vote; where `swapped`, the second was shown
-    first.
-    """
+    """`models` are a and b, or 1 and 2, in the vote; if `swapped`, the second was shown first."""
     one, two = sorted(models)
     question, turn = _question(vote)
     won = {"model_a": models[0], "model_1": models[0], "model_b": models[1], "model_2": models[1]}

@@ -119,9 +119,7 @@ class Rows(_Found):
         self._rows[key], self._times[key] = row, time
 
     def _counts_now(self, key: tuple[str, ...], row: Mapping[str, str], time: str) -> bool:
-        """Return True if an answer takes the place of the one before; counts the one that does not
-        count.
-        """
+        """Return True if an answer replaces the one before; count the one that does not."""
         before = self._rows[key]
         later = is_later(time, self._times[key])
         if row["label"] == before["label"] and later is None:

@@ -73,34 +73,23 @@ def forecast_of(
     """Forecast the part of one grader: render its questions and price them."""
     from evenhand.graders.money import Tariff, price_table_date
 
+    forecast = GraderForecast(
+        rater_id=task.questions.rater_id,
+        already=task.questions.already,
+        new=len(task.questions),
+        cost=(0.0, 0.0),
+        sample=None,
+        warnings=(),
+    )
     if task.spec.speaks == "baseline":
-        return GraderForecast(
-            rater_id=task.questions.rater_id,
-            already=task.questions.already,
-            new=len(task.questions),
-            cost=(0.0, 0.0),
-            sample=None,
-            warnings=(),
-        )
+        return forecast
     tier, prices = task.settings.service_tier, study.config.prices
     tariff = Tariff.find(task.spec, batch=batch, tier=tier, prices=prices)
     used, basis = _likely(study, task)
-    forecast = priced_forecast(
-        GraderForecast(
-            rater_id=task.questions.rater_id,
-            already=task.questions.already,
-            new=len(task.questions),
-            cost=None,
-            basis=basis,
-            sample=None,
-            warnings=(*told_by_study(task.spec), *warnings_about(task.spec, task.settings)),
-        ),
-        tariff,
-        task.spec,
-        task.settings,
-        _prompts(study, task, most),
-        used or _answer(task),
-    )
+    warnings = (*told_by_study(task.spec), *warnings_about(task.spec, task.settings))
+    forecast = replace(forecast, cost=None, basis=basis, warnings=warnings)
+    prompts, usual = _prompts(study, task, most), used or _answer(task)
+    forecast = priced_forecast(forecast, tariff, task.spec, task.settings, prompts, usual)
     if tariff is None or tariff.named:
         return forecast
     newest = price_table_date()
