@@ -11,6 +11,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from evenhand.graders.clients.grader import told_by_study
+from evenhand.graders.money import Tariff, Tokens, input_estimate, price_table_date
 from evenhand.graders.options import (
     GraderSettings,
     GradingOptions,
@@ -24,7 +25,6 @@ from evenhand.rubrics import JudgedRubric, PromptText
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    from evenhand.graders.money import Tariff, Tokens
     from evenhand.study import Study
 
 _AT_ONCE = 500
@@ -71,8 +71,6 @@ def forecast_of(
     study: Study, task: GradingTask, *, batch: bool = False, most: int = _MANY
 ) -> GraderForecast:
     """Forecast the part of one grader: render its questions and price them."""
-    from evenhand.graders.money import Tariff, price_table_date
-
     forecast = GraderForecast(
         rater_id=task.questions.rater_id,
         already=task.questions.already,
@@ -109,8 +107,6 @@ def priced_forecast(
     """Return a forecast with the cost of its prompts, each so many times: those given stand for all
     of them. `usual` are the tokens of a request, or of its answer alone.
     """
-    from evenhand.graders.money import Tokens, input_estimate
-
     least, worst, likely, sample, priced = Decimal(0), Decimal(0), Decimal(0), None, 0
     for prompt, times in prompts:
         sample = sample or prompt
@@ -138,7 +134,6 @@ def _likely(study: Study, task: GradingTask) -> tuple[Tokens | None, str]:
     """Return the mean tokens of this grader's earlier requests, as a forecast for one more, and the
     sentence that says so. The tokens are None where there are no earlier requests.
     """
-    from evenhand.graders.money import Tokens
     from evenhand.study.store.totals import grade_totals
 
     totals = grade_totals(study.store)

@@ -68,8 +68,6 @@ from evenhand.texts import written
 if TYPE_CHECKING:
     from tenacity import AsyncRetrying
 
-    from evenhand.rubrics import PromptText
-
 FAILURES_IN_A_ROW = 10
 """The number of failed requests in a row that stops a grader: the units are not at fault."""
 _AHEAD = 32  # prompts rendered at once

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
 from evenhand.graders.clients.grader import Access, told_by_study
+from evenhand.graders.money import Tariff
 from evenhand.graders.options import GraderSettings, RequestLimits, warnings_about
 from evenhand.graders.replies import Outcome
 from evenhand.graders.running.dry_run import GraderForecast, priced_forecast
@@ -146,8 +147,6 @@ def _forecast(
     already: int,
 ) -> GraderForecast:
     """Price requests whose answers have as many tokens as is `usual`."""
-    from evenhand.graders.money import Tariff
-
     forecast = GraderForecast(
         rater_id=rater_id,
         already=already,

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from evenhand.graders.clients.grader import Ask, BeforeSending, Grader, Identity, Reply, way_of
 from evenhand.graders.failures import ATTEMPTS, GraderFailure
 from evenhand.graders.money import LIMIT_NAMES, Budget, Tariff, Terms, Tokens, output_limit
-from evenhand.graders.options import OpenQuestions
+from evenhand.graders.options import OpenQuestions, RequestLimits
 from evenhand.graders.replies import ASKED_AGAIN, REPEATED, Outcome, Replies, as_draw
-from evenhand.graders.scrub import storable
+from evenhand.graders.scrub import Scrubber, storable
 from evenhand.rubrics import PromptText, Reworded
 from evenhand.rubrics.rendering import PROMPT_VERSION
 from evenhand.study.questions import AttackedQuestion, Question
@@ -32,16 +32,12 @@ from evenhand.study.store.logs.replies import known_replies
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    from evenhand.graders.money import Budget
-    from evenhand.graders.options import RequestLimits
-    from evenhand.graders.scrub import Scrubber
-    from evenhand.study.store.grades import GradeAttempt
+    from evenhand.study import Study
     from evenhand.study.store.logs.improvements import ProposalAttempt
     from evenhand.study.store.logs.replies import ResponseAttempt
 
     AnyAttempt = GradeAttempt | ResponseAttempt | ProposalAttempt
     Attempt = TypeVar("Attempt", GradeAttempt, ResponseAttempt, ProposalAttempt)
-    from evenhand.study import Study
 
 MOST_WORDS = 120
 """The most characters of a server's message that are shown while waiting for it."""
