@@ -189,7 +189,7 @@ class FieldNames:
         return not denies_fault and length > 2 and not _ANY["denied"].match(rest)
 
 
-_ANSWERS = [name for name in _table("answer_forms.toml") if name.startswith("answer_")]
+_ANSWERS = [name for name in Forms._TEXTS if name.startswith("answer_")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,7 +211,8 @@ class LiveRun(Part):
             facts |= {"finished_at": utc_now()} | ({ASKED_AGAIN: True} if rest == question else {})
             self._failed_in_a_row = 0
             self._replies += 1
-            await self._commit([*self._release(), *self._job.kept(question, reply, facts)])
+            records = self._job.kept(question, reply, facts)
+            await self._commit([*self._release(), *records])
             if rest:
                 await self._answer(rest, prompt)
 
