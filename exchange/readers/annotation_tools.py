@@ -805,9 +805,7 @@ def _add_score(rows: Rows, score: Record) -> None:
 
 
 def _voter(vote: Record) -> str:
-    """The name of who voted; "" where a vote has none. FastChat has a list of the judge and the
-    kind of prompt.
-    """
+    """The name of who voted, if any: of FastChat's votes the judge and the kind of prompt."""
     named = next((vote[name] for name in _VOTES["voters"] if vote.get(name)), None)
     parts = named if isinstance(named, list) else [named]
     return ":".join(filter(None, map(text_of, parts)))

@@ -394,9 +394,7 @@ def _answers(
     rubric: str = "",
     when: object = "",
 ) -> Iterator[_Answer]:
-    """Yield the answers below a key, of the `rater` and on the `rubric` that the keys above name.
-    Raises InputError for what is no answer.
-    """
+    """Yield the answers below a key. Raises InputError for what is no answer."""
     if value is None or isinstance(value, (str, bool)):
         if not rater:
             raise InputError(_fault(place, path))

@@ -793,9 +793,7 @@ class Chunker:
 
 
 def _request(question: Sequence[Question], sent: Mapping[str, Any], nth: int) -> BatchRequest:
-    """Return the journal's record of a request. Units with the same text make the same request, but
-    ids within a batch must differ, so `nth` numbers them.
-    """
+    """Return the journal's record of a request; `nth` tells apart units with the same text."""
     first, key = question[0], sent["grade_key"]
     others = zip(question[1:], sent["draw_keys"][1:], strict=True)
     trial = (*first.trial, first.suite) if isinstance(first, AttackedQuestion) else ()
