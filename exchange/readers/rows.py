@@ -436,18 +436,6 @@ def has_fields(
     return lambda source: wanted <= {*((in_tables and source.columns) or source.first)}
 
 
-def as_in_a_table(
-    read: Callable[[Rows, Source], Export],
-) -> Callable[[ItemRows, Source], ItemTable]:
-    """Return a reader of items that takes the rows of a file as those of a CSV file."""
-
-    def items(_: ItemRows, source: Source) -> ItemTable:
-        found = read(Rows(source), source)
-        return ItemTable(found.table, found.notes)
-
-    return items
-
-
 def _alike(items: list[Record]) -> list[Record]:
     """The texts of all items in one form: where one prompt is messages, all are."""
     for name in {name for each in items for name in each if isinstance(each[name], list)}:
