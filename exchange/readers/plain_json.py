@@ -185,8 +185,8 @@ def _read_json(rows: Rows, source: Source) -> Export | None:
     ]
     contents = []
     for record in records:  # without the answers to it
-        used = _carriers(record)
-        contents.append({name: value for name, value in record.items() if name not in used})
+        carriers = _carriers(record)
+        contents.append({name: record[name] for name in record if name not in carriers})
     units = rows.units(list(zip(units, contents, strict=True)))
     labels: set[str] = set()
     placed = False

@@ -445,6 +445,8 @@ class BatchRun(Part):
     of it is kept.
     """
 
+    _job: GradeJob
+
     def __init__(
         self,
         job: GradeJob,
