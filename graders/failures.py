@@ -173,7 +173,7 @@ def refused(
         return Filtered(message, **facts)
     if row.means == "unit":
         return Rejected(message, **facts)
-    if row.means != "passing":
+    if row.means in _STOPS:
         return Stopped(
             f"{_why_stop(row.means, status, spec)} (the server says: {message})", **facts
         )
@@ -331,9 +331,7 @@ def _mend(name: str, spec: GraderSpec) -> str:
 
 
 def _with_v1(spec: GraderSpec) -> str:
-    """Return advice on the address: add "/v1" to a chat server's address without a path, else check
-    the path.
-    """
+    """Return advice: add /v1 where a chat server's address has no path, else check the path."""
     url = spec.at.base_url
     if not url or spec.speaks != "chat" or urlsplit(url).path.strip("/"):
         return written("provider.check_path")

@@ -250,9 +250,7 @@ def _check_sampling(spec: GraderSpec, options: GradingOptions) -> None:
 
 
 def _check_words(spec: GraderSpec, **words: str) -> None:
-    """Check words that are sent unchanged. Raises InputError where one is not a single word, or the
-    provider does not take it.
-    """
+    """Raise InputError where what is to be sent is not one word, or the provider takes none."""
     for option, word in words.items():
         name = option.replace("_", " ")
         if word and not _WORD.fullmatch(word):

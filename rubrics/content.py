@@ -14,17 +14,10 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 ROLES = {
-    "system": "system",
-    "developer": "system",
-    "user": "user",
-    "human": "user",
-    "assistant": "assistant",
-    "ai": "assistant",
-    "gpt": "assistant",
-    "model": "assistant",
-    "tool": "tool",
-    "function": "tool",
-}
+    "system": "system", "developer": "system", "user": "user", "human": "user",
+    "assistant": "assistant", "ai": "assistant", "gpt": "assistant", "model": "assistant",
+    "tool": "tool", "function": "tool",
+}  # fmt: skip
 """Roles as messages name them, and what each is here."""
 _LISTS = ("messages", "conversation", "turns")
 MOST_TURNS = 2_000

@@ -294,10 +294,12 @@ class JudgePrompt(PromptTemplate, OwnWords):
         if self.answer_pattern:
             found = self._pattern.findall(reply, timeout=PATTERN_SECONDS)
             return [answer for answer in found if answer]
+        found = _STEP.findall(self.answer_json.removeprefix("$."))
+        steps = [name or int(place) for name, place in found]
         return [
             value if isinstance(value, str) else json.dumps(value)
             for fields in json_fields(reply)
-            for value in _at(fields, _steps(self.answer_json))
+            for value in _at(fields, steps)
         ]
 
 
@@ -357,11 +359,6 @@ def _timed(pattern: str) -> regex.Pattern[str]:
         return regex.compile(pattern, regex.VERSION0)
     except regex.error as error:
         raise ValueError(str(error)) from None
-
-
-def _steps(path: str) -> list[str | int]:
-    found = _STEP.findall(path.removeprefix("$."))
-    return [name or int(place) for name, place in found]
 
 
 def _at(fields: list[tuple[str, Any]], steps: list[str | int]) -> Iterator[Any]:

@@ -189,7 +189,7 @@ class FieldNames:
         return not denies_fault and length > 2 and not _ANY["denied"].match(rest)
 
 
-_ANSWERS = [name for name in _table("answer_forms.toml") if name.startswith("answer_")]
+_ANSWERS = [name for name in Forms._TEXTS if name.startswith("answer_")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,9 +383,7 @@ class RubricParser:
         return name is not None and self._by_name[name.casefold()] != self._key(match)
 
     def _elsewhere(self, text: str, match: re.Match[str]) -> bool:
-        """Return True if the text after a key makes it a place on another scale, a doubt or no
-        option.
-        """
+        """Return True if what follows a key makes it another scale's, a doubt or no option."""
         rest = text[match.end("key") :].split("\n", 1)[0]
         if _ANY["doubted"].match(rest):
             return True

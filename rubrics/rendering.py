@@ -27,13 +27,9 @@ SEVERAL = "the keys of all options that apply, separated by commas (the word non
 """What graders are asked for where several options may apply."""
 
 TEXT_VARIABLES = {
-    "prompt": "Prompt",
-    "response": "Response",
-    "prompt_a": "Prompt A",
-    "response_a": "Response A",
-    "prompt_b": "Prompt B",
-    "response_b": "Response B",
-}
+    "prompt": "Prompt", "response": "Response", "prompt_a": "Prompt A", "response_a": "Response A",
+    "prompt_b": "Prompt B", "response_b": "Response B",
+}  # fmt: skip
 """Variables shown as blocks of their own wherever a rubric names them."""
 
 ANSWERS = ("response_a", "response_b")

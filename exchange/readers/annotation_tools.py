@@ -757,9 +757,7 @@ def _question(vote: Record) -> tuple[str, str]:
 def _add(
     rows: Rows, vote: Record, models: tuple[str, str], winner: object, *, swapped: bool = False
 ) -> None:
-    """`models` are called a and b, or 1 and 2, in the vote; where `swapped`, the second was shown
-    first.
-    """
+    """`models` are a and b, or 1 and 2, in the vote; if `swapped`, the second was shown first."""
     one, two = sorted(models)
     question, turn = _question(vote)
     won = {"model_a": models[0], "model_1": models[0], "model_b": models[1], "model_2": models[1]}
@@ -806,9 +804,7 @@ def _add_score(rows: Rows, score: Record) -> None:
 
 
 def _voter(vote: Record) -> str:
-    """The name of who voted; "" where a vote has none. FastChat has a list of the judge and the
-    kind of prompt.
-    """
+    """The name of who voted, if any: of FastChat's votes the judge and the kind of prompt."""
     named = next((vote[name] for name in _VOTES["voters"] if vote.get(name)), None)
     parts = named if isinstance(named, list) else [named]
     return ":".join(filter(None, map(text_of, parts)))

@@ -118,9 +118,9 @@ def _read_inspect(rows: Rows, source: Source) -> Export:
     """
     samples = []
     for sample in _all_of_it(source):  # whose events, which fill a log, are let go
-        scores = fields_in(sample.get("scores")).items()
+        given = fields_in(sample.get("scores")).items()
         known = {name: sample.get(name) for name in ("id", "epoch", "metadata")}
-        samples.append((known, {own: score for own, score in scores if isinstance(score, dict)}))
+        samples.append((known, {own: score for own, score in given if isinstance(score, dict)}))
     several = _several_epochs(sample for sample, _ in samples)
     edited = any(
         objects(inside(score, "history"))[1:] for _, scores in samples for score in scores.values()

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evenhand.errors import InputError
-from evenhand.exchange.readers.rows import Export, Reader, Rows, as_in_a_table
+from evenhand.exchange.readers.rows import Export, ItemRows, ItemTable, Reader, Rows
 from evenhand.exchange.readers.source import Source, label_cell, readable
 from evenhand.study.tables.formats import CELL, FIRST_ROW, MOST_DECODED, cell_text, check_table
 from evenhand.texts import written
@@ -61,6 +61,12 @@ def _read_excel(_: Rows, source: Source) -> Export:
     if others:
         notes.append(written("exchange.excel_others", sheets=", ".join(others)))
     return Export(table, notes)
+
+
+def _excel_items(_: ItemRows, source: Source) -> ItemTable:
+    """Read rows as those of a CSV file."""
+    found = _read_excel(Rows(source), source)
+    return ItemTable(found.table, found.notes)
 
 
 def _sheet(source: Source) -> tuple[str, list[_Row], list[str]]:
@@ -193,4 +199,4 @@ def _table(rows: Sequence[_Row], name: str) -> pd.DataFrame:
     return pd.DataFrame(cells, columns=header, index=index, dtype=str)
 
 
-EXCEL = Reader(_is_excel, _read_excel, as_in_a_table(_read_excel))
+EXCEL = Reader(_is_excel, _read_excel, _excel_items)

@@ -184,8 +184,8 @@ def _read_json(rows: Rows, source: Source) -> Export | None:
     ]
     contents = []
     for record in records:  # without the answers to it
-        used = _carriers(record)
-        contents.append({name: value for name, value in record.items() if name not in used})
+        carriers = _carriers(record)
+        contents.append({name: record[name] for name in record if name not in carriers})
     units = rows.units(list(zip(units, contents, strict=True)))
     labels: set[str] = set()
     placed = False
@@ -393,9 +393,7 @@ def _answers(
     rubric: str = "",
     when: object = "",
 ) -> Iterator[_Answer]:
-    """Yield the answers below a key, of the `rater` and on the `rubric` that the keys above name.
-    Raises InputError for what is no answer.
-    """
+    """Yield the answers below a key. Raises InputError for what is no answer."""
     if value is None or isinstance(value, (str, bool)):
         if not rater:
             raise InputError(_fault(place, path))

@@ -119,9 +119,7 @@ class Rows(_Found):
         self._rows[key], self._times[key] = row, time
 
     def _counts_now(self, key: tuple[str, ...], row: Mapping[str, str], time: str) -> bool:
-        """Return True if an answer takes the place of the one before; counts the one that does not
-        count.
-        """
+        """Return True if an answer replaces the one before; count the one that does not."""
         before = self._rows[key]
         later = is_later(time, self._times[key])
         if row["label"] == before["label"] and later is None:
@@ -436,18 +434,6 @@ def has_fields(
     """Return what tells a file by the fields of its first record, or of a typed table's columns."""
     wanted = {*TOOLS[tool][kind]}
     return lambda source: wanted <= {*((in_tables and source.columns) or source.first)}
-
-
-def as_in_a_table(
-    read: Callable[[Rows, Source], Export],
-) -> Callable[[ItemRows, Source], ItemTable]:
-    """Return a reader of items that takes the rows of a file as those of a CSV file."""
-
-    def items(_: ItemRows, source: Source) -> ItemTable:
-        found = read(Rows(source), source)
-        return ItemTable(found.table, found.notes)
-
-    return items
 
 
 def _alike(items: list[Record]) -> list[Record]:

@@ -92,9 +92,7 @@ class Source:
 
     @cached_property
     def _start(self) -> tuple[object, bool]:
-        """The first JSON value of the file, and whether nothing follows it; (None, False) where the
-        file does not begin with one.
-        """
+        """The first JSON value of the file, if it begins with one; and whether it is all of it."""
         plain = self.head.removeprefix(b"\xef\xbb\xbf").lstrip()
         if plain[:1] not in (b"{", b"["):
             return None, False
@@ -114,9 +112,7 @@ class Source:
         return self.path.stat().st_size > MOST_BYTES
 
     def _first_line(self) -> object:
-        """The JSON value on the first line where more lines follow: the whole file need not be read
-        to know it.
-        """
+        """The JSON value on the first of several lines, without reading the whole file."""
         with self.path.open("rb") as file:
             line = file.readline(_LINE)
             if not (line.endswith(b"\n") and file.read(_HEAD).strip()):

@@ -573,10 +573,6 @@ _EVAL = ("eval.", ".label", ".score")
 """Before and after the name of an evaluation that became a column."""
 
 
-def _is_phoenix(source: Source) -> bool:
-    return _is_annotation(_first(source)) or _is_span(_first(source))
-
-
 def _read_phoenix(rows: Rows, source: Source) -> None:
     """A span is a unit, an annotation's name a rubric. A person is named by the user's id or else
     by the annotation's identifier, a model by its name in the metadata or the identifier.
@@ -736,7 +732,7 @@ WEAVE = Reader(
 )
 MLFLOW = Reader(_is_mlflow, _read_mlflow, _mlflow_items, _has_mlflow_items)
 PHOENIX = Reader(
-    _is_phoenix,
+    lambda source: _is_annotation(_first(source)) or _is_span(_first(source)),
     _read_phoenix,
     _phoenix_items,
     lambda source: _is_span(_first(source)) and not _is_annotation(_first(source)),

@@ -16,13 +16,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TEXTS = {
-    "prompt": "Prompt",
-    "response": "Response",
-    "prompt_a": "Prompt A",
-    "response_a": "Response A",
-    "prompt_b": "Prompt B",
-    "response_b": "Response B",
-}
+    "prompt": "Prompt", "response": "Response", "prompt_a": "Prompt A", "response_a": "Response A",
+    "prompt_b": "Prompt B", "response_b": "Response B",
+}  # fmt: skip
 """Columns of units with the rated texts, and their headings where they are shown."""
 _COMBINED = ("draw", "order")
 _FACTS = ("p_positive", "prob_method", "draw", "order", "seconds", "rubric_hash")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import quoteattr
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 # ---- Argilla ------------------------------------------------------------------------------------
 # https://docs.argilla.io/latest/how_to_guides/import_export/
 TEXT = "text"
+_ARGILLA = files("evenhand.exchange.writers").joinpath("argilla.json")
 
 
 def argilla(material: Material) -> Made:
@@ -87,45 +89,21 @@ def _argilla_record(unit: dict[str, Any], rows: pd.DataFrame) -> dict[str, Any]:
 
 
 def _settings(material: Material, rubrics: list[str]) -> dict[str, Any]:
-    return {
-        "guidelines": None,
-        "fields": [_part(TEXT, "What was rated", "text", {"use_markdown": False})],
-        "questions": [
-            _part(
-                rubric_name(rubric),
-                material.scales[rubric].title,
-                "label_selection",
-                {"options": _options(material, rubric), "visible_options": None},
-            )
-            for rubric in rubrics
-        ],
-        "metadata": [
-            {
-                "name": "unit_id",
-                "title": "unit_id",
-                "visible_for_annotators": True,
-                "settings": {"type": "terms", "values": None, "visible_for_annotators": True},
-            }
-        ],
-        "vectors": [],
-        "allow_extra_metadata": True,
-        "distribution": {"strategy": "overlap", "min_submitted": 1},
-    }
-
-
-def _part(name: str, title: str, kind: str, settings: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "name": name,
-        "title": title,
-        "required": True,
-        "type": kind,
-        "settings": {"type": kind, **settings},
-    }
-
-
-def _options(material: Material, rubric: str) -> list[dict[str, str]]:
-    labels = material.scales[rubric].labels
-    return [{"value": key, "text": name} for key, name in labels.items()]
+    """The dataset's settings: those of every one, and a question for each rubric."""
+    settings: dict[str, Any] = json.loads(_ARGILLA.read_text("utf-8"))
+    for rubric in rubrics:
+        labels = material.scales[rubric].labels
+        options = [{"value": key, "text": name} for key, name in labels.items()]
+        kind = "label_selection"
+        question = {
+            "name": rubric_name(rubric),
+            "title": material.scales[rubric].title,
+            "required": True,
+            "type": kind,
+            "settings": {"type": kind, "options": options, "visible_options": None},
+        }
+        settings["questions"].append(question)
+    return settings
 
 
 # ---- Label Studio -------------------------------------------------------------------------------

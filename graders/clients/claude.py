@@ -40,14 +40,7 @@ from evenhand.graders.clients.grader import (
     way_of,
     ways_from,
 )
-from evenhand.graders.failures import (
-    CONNECT,
-    FILTERED,
-    SPARE,
-    GraderFailure,
-    Rejected,
-    Stopped,
-)
+from evenhand.graders.failures import CONNECT, FILTERED, SPARE, GraderFailure, Rejected, Stopped
 from evenhand.graders.options import GraderSettings, about_retirement
 from evenhand.graders.replies import OrNone, Outcome, Said, outcome_of
 from evenhand.graders.scrub import Scrubber

@@ -289,7 +289,8 @@ class OpenAIBatches(_Service):
 
     def _read(self, line: Mapping[str, Any]) -> BatchResult:
         line = self._scrubber.tree(line)
-        name, response = str(line["custom_id"]), _fields(line.get("response"))
+        name, response = str(line["custom_id"]), line.get("response")
+        response = response if isinstance(response, Mapping) else {}
         status, body = response.get("status_code"), response.get("body")
         if status == 200 and isinstance(body, Mapping):
             return BatchResult(
@@ -320,11 +321,6 @@ def _read_lines(
     if content.strip() and not results and b"custom_id" not in content:
         raise Transient("the results of the batch cannot be read")
     return results
-
-
-def _fields(value: object) -> Mapping[str, Any]:
-    """Return the value if it is a JSON object, else an empty one."""
-    return value if isinstance(value, Mapping) else {}
 
 
 # ---- one grader ---------------------------------------------------------------------------------

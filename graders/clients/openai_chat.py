@@ -392,8 +392,11 @@ class OpenAIGrader(Grader):
         """Ask one prompt and return the reply, with several draws at once where the server takes
         that. After a rejected parameter the request is changed and sent again.
         """
-        if ask.constrained:
-            return await self._held_to_keys(ask, before)
+        if ask.constrained:  # to the keys, whatever the method; refused ways are remembered
+            shape = replace(self._probing.usual, **HARD_LABEL, formats=self._ways)
+            raw, request, ended = await self._answered(shape, None, ask, before)
+            self._ways = ended.formats
+            return self._reply(raw, request, ask.rubric)
         usual, trial = self._probing.usual, self._probing.take()
         began = trial or usual
         instead = usual if trial else None
@@ -413,13 +416,6 @@ class OpenAIGrader(Grader):
         self._probing.replied(began, ended, outcome, tried=trial is not None)
         request_id = raw.headers.get("x-request-id") or ""
         return Reply(request, request_id, outcome, tuple(more), charged_by(raw.headers))
-
-    async def _held_to_keys(self, ask: Ask, before: BeforeSending) -> Reply:
-        """Ask for a label constrained to the keys, whatever the method; remember refused ways."""
-        shape = replace(self._probing.usual, **HARD_LABEL, formats=self._ways)
-        raw, request, ended = await self._answered(shape, None, ask, before)
-        self._ways = ended.formats
-        return self._reply(raw, request, ask.rubric)
 
     def _check_figures(self, outcome: Outcome) -> None:
         """Raise Stopped if a server that never gave probabilities sends impossible ones."""
@@ -469,9 +465,7 @@ class OpenAIGrader(Grader):
             raise Transient(str(refusal), status=refusal.status) from None
 
     def _no_replay(self) -> RequestOptions:
-        """Return request options that decline answers from caches between us and the model,
-        because a repeated answer is not a new draw.
-        """
+        """Return options that decline answers from caches: a repeated answer is no new draw."""
         if is_openai(self.spec) and not self.spec.at.in_name:
             return {}
         declined: RequestOptions = {"headers": DECLINED}

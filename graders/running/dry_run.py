@@ -11,6 +11,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from evenhand.graders.clients.grader import told_by_study
+from evenhand.graders.money import Tariff, Tokens, input_estimate, price_table_date
 from evenhand.graders.options import (
     GraderSettings,
     GradingOptions,
@@ -24,7 +25,6 @@ from evenhand.rubrics import JudgedRubric, PromptText
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    from evenhand.graders.money import Tariff, Tokens
     from evenhand.study import Study
 
 _AT_ONCE = 500
@@ -71,36 +71,23 @@ def forecast_of(
     study: Study, task: GradingTask, *, batch: bool = False, most: int = _MANY
 ) -> GraderForecast:
     """Forecast the part of one grader: render its questions and price them."""
-    from evenhand.graders.money import Tariff, price_table_date
-
+    forecast = GraderForecast(
+        rater_id=task.questions.rater_id,
+        already=task.questions.already,
+        new=len(task.questions),
+        cost=(0.0, 0.0),
+        sample=None,
+        warnings=(),
+    )
     if task.spec.speaks == "baseline":
-        return GraderForecast(
-            rater_id=task.questions.rater_id,
-            already=task.questions.already,
-            new=len(task.questions),
-            cost=(0.0, 0.0),
-            sample=None,
-            warnings=(),
-        )
+        return forecast
     tier, prices = task.settings.service_tier, study.config.prices
     tariff = Tariff.find(task.spec, batch=batch, tier=tier, prices=prices)
     used, basis = _likely(study, task)
-    forecast = priced_forecast(
-        GraderForecast(
-            rater_id=task.questions.rater_id,
-            already=task.questions.already,
-            new=len(task.questions),
-            cost=None,
-            basis=basis,
-            sample=None,
-            warnings=(*told_by_study(task.spec), *warnings_about(task.spec, task.settings)),
-        ),
-        tariff,
-        task.spec,
-        task.settings,
-        _prompts(study, task, most),
-        used or _answer(task),
-    )
+    warnings = (*told_by_study(task.spec), *warnings_about(task.spec, task.settings))
+    forecast = replace(forecast, cost=None, basis=basis, warnings=warnings)
+    prompts, usual = _prompts(study, task, most), used or _answer(task)
+    forecast = priced_forecast(forecast, tariff, task.spec, task.settings, prompts, usual)
     if tariff is None or tariff.named:
         return forecast
     newest = price_table_date()
@@ -120,8 +107,6 @@ def priced_forecast(
     """Return a forecast with the cost of its prompts, each so many times: those given stand for all
     of them. `usual` are the tokens of a request, or of its answer alone.
     """
-    from evenhand.graders.money import Tokens, input_estimate
-
     least, worst, likely, sample, priced = Decimal(0), Decimal(0), Decimal(0), None, 0
     for prompt, times in prompts:
         sample = sample or prompt

@@ -68,8 +68,6 @@ from evenhand.texts import written
 if TYPE_CHECKING:
     from tenacity import AsyncRetrying
 
-    from evenhand.rubrics import PromptText
-
 FAILURES_IN_A_ROW = 10
 """The number of failed requests in a row that stops a grader: the units are not at fault."""
 _AHEAD = 32  # prompts rendered at once
@@ -213,7 +211,8 @@ class LiveRun(Part):
             facts |= {"finished_at": utc_now()} | ({ASKED_AGAIN: True} if rest == question else {})
             self._failed_in_a_row = 0
             self._replies += 1
-            await self._commit([*self._release(), *self._job.kept(question, reply, facts)])
+            records = self._job.kept(question, reply, facts)
+            await self._commit([*self._release(), *records])
             if rest:
                 await self._answer(rest, prompt)
 
@@ -445,6 +444,8 @@ class BatchRun(Part):
     Where the context says `cancel` nothing is sent: what is under way is cancelled, and what came
     of it is kept.
     """
+
+    _job: GradeJob
 
     def __init__(
         self,
@@ -794,9 +795,7 @@ class Chunker:
 
 
 def _request(question: Sequence[Question], sent: Mapping[str, Any], nth: int) -> BatchRequest:
-    """Return the journal's record of a request. Units with the same text make the same request, but
-    ids within a batch must differ, so `nth` numbers them.
-    """
+    """Return the journal's record of a request; `nth` tells apart units with the same text."""
     first, key = question[0], sent["grade_key"]
     others = zip(question[1:], sent["draw_keys"][1:], strict=True)
     trial = (*first.trial, first.suite) if isinstance(first, AttackedQuestion) else ()

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
-from evenhand.graders.clients.grader import Access, Ask, BeforeSending, Grader, Reply, told_by_study
+from evenhand.graders.clients.grader import Access, told_by_study
+from evenhand.graders.money import Tariff
 from evenhand.graders.options import GraderSettings, RequestLimits, warnings_about
 from evenhand.graders.replies import Outcome
 from evenhand.graders.running.dry_run import GraderForecast, priced_forecast
 from evenhand.graders.running.network import LiveRun, run_all
-from evenhand.graders.running.run import GraderSummary, Progress, RunContext, replied, sent
+from evenhand.graders.running.run import GraderSummary, Job, Progress, RunContext
 from evenhand.graders.running.runner import Rounds, new_context, only_runner, open_grader, priced
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec, parse_spec
@@ -110,7 +111,7 @@ def respond(
             return ResponseAttempt(**about, response=came.raw, provenance=facts)
 
         about = {"system_prompt": system} if system else {}
-        job = _TextJob(subject, asked, response, log.append, about)
+        job = Job(subject, asked, response, log.append, about)
         try:
             if asked:
                 _put(study, spec, settings, job, context, summary)
@@ -146,8 +147,6 @@ def _forecast(
     already: int,
 ) -> GraderForecast:
     """Price requests whose answers have as many tokens as is `usual`."""
-    from evenhand.graders.money import Tariff
-
     forecast = GraderForecast(
         rater_id=rater_id,
         already=already,
@@ -187,58 +186,11 @@ def _prompts(study: Study, scope: str) -> list[_Prompt]:
     ]
 
 
-class _TextJob:
-    """A job whose replies are read as texts, without a rubric: one request for each question that
-    is `asked`. `attempt` makes the record of a question from its facts and what came of it, an
-    outcome or the reason why there is none; `store` keeps records. `about` are facts of every one.
-    """
-
-    grader: Grader
-
-    def __init__(
-        self,
-        rater_id: str,
-        asked: Mapping[Any, PromptText],
-        attempt: Callable[[Any, dict[str, Any], Outcome | str], Any],
-        store: Callable[[Sequence[Any]], None],
-        about: Mapping[str, Any],
-    ) -> None:
-        self.rater_id = rater_id
-        self.store = store
-        self._asked = asked
-        self._attempt = attempt
-        self._about = about
-
-    def __len__(self) -> int:
-        return len(self._asked)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._asked)
-
-    def prompts(self, questions: Sequence[Any]) -> list[PromptText]:
-        return [self._asked[each] for each in questions]
-
-    async def ask(self, question: Any, prompt: PromptText, before: BeforeSending) -> Reply:
-        return await self.grader.ask(Ask(prompt), before)
-
-    def rest(self, question: Any, reply: Reply) -> None:
-        return None
-
-    def sent(self, question: Any, prompt: PromptText, request: Mapping[str, Any]) -> dict[str, Any]:
-        return sent(self.grader.identity, prompt, request, draw=0) | dict(self._about)
-
-    def kept(self, question: Any, reply: Reply, facts: dict[str, Any]) -> list[Any]:
-        return [self._attempt(question, facts | replied(reply), reply.outcome)]
-
-    def failed(self, question: Any, reason: str, facts: dict[str, Any]) -> list[Any]:
-        return [self._attempt(question, facts, reason)]
-
-
 def _put(
     study: Study,
     spec: GraderSpec,
     settings: GraderSettings,
-    job: _TextJob,
+    job: Job,
     context: RunContext,
     summary: GraderSummary,
 ) -> None:
@@ -290,7 +242,7 @@ def propose(
         )
 
     store = partial(note_proposals, study.store)
-    job = _TextJob(spec.text, {_digest(spec, wanted): wanted}, proposal, store, {})
+    job = Job(spec.text, {_digest(spec, wanted): wanted}, proposal, store, {})
     _put(study, spec, settings, job, context, summary)
     return answered(study, rubric, proposer, wanted)
 

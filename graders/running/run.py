@@ -16,14 +16,14 @@ from decimal import Decimal
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from itertools import groupby, repeat
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from evenhand.graders.clients.grader import Ask, BeforeSending, Grader, Identity, Reply, way_of
 from evenhand.graders.failures import ATTEMPTS, GraderFailure
 from evenhand.graders.money import LIMIT_NAMES, Budget, Tariff, Terms, Tokens, output_limit
-from evenhand.graders.options import OpenQuestions
+from evenhand.graders.options import OpenQuestions, RequestLimits
 from evenhand.graders.replies import ASKED_AGAIN, REPEATED, Outcome, Replies, as_draw
-from evenhand.graders.scrub import storable
+from evenhand.graders.scrub import Scrubber, storable
 from evenhand.rubrics import PromptText, Reworded
 from evenhand.rubrics.rendering import PROMPT_VERSION
 from evenhand.study.questions import AttackedQuestion, Question
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from evenhand.graders.money import Budget
     from evenhand.graders.options import RequestLimits
     from evenhand.graders.scrub import Scrubber
+    from evenhand.study import Study
     from evenhand.study.store.grades import GradeAttempt
     from evenhand.study.store.logs.decisions import ProposalAttempt
     from evenhand.study.store.logs.replies import ResponseAttempt
 
     AnyAttempt = GradeAttempt | ResponseAttempt | ProposalAttempt
     Attempt = TypeVar("Attempt", GradeAttempt, ResponseAttempt, ProposalAttempt)
-    from evenhand.study import Study
 
 MOST_WORDS = 120
 """The most characters of a server's message that are shown while waiting for it."""
@@ -372,45 +372,57 @@ _PAID_ONCE: dict[str, Any] = {"tokens": {}, "cost_usd": 0.0}
 """The cost facts of every draw of a request except the first, which carries the whole cost."""
 
 
-class Record(Protocol):
-    """An attempt as the store keeps it."""
-
-    @property
-    def unscored_reason(self) -> str: ...
-
-    @property
-    def provenance(self) -> dict[str, Any]: ...
-
-
-class Job(Protocol):
-    """The questions for one model behind a network, which `grader` answers."""
+class Job:
+    """The questions for one model behind a network, which `grader` answers: one request for each
+    that is `asked`, whose reply is read as a text. `attempt` makes the record of a question from
+    its facts and what came of it, an outcome or the reason why there is none; `store` keeps
+    records. `about` are facts of every one.
+    """
 
     rater_id: str
+    grader: Grader
 
-    @property
-    def grader(self) -> Grader: ...
+    def __init__(
+        self,
+        rater_id: str,
+        asked: Mapping[Any, PromptText],
+        attempt: Callable[[Any, dict[str, Any], Outcome | str], Any],
+        store: Callable[[Sequence[Any]], None],
+        about: Mapping[str, Any],
+    ) -> None:
+        self.rater_id = rater_id
+        self._asked = asked
+        self._attempt = attempt
+        self._store = store
+        self._about = about
 
-    def __len__(self) -> int: ...
+    def __len__(self) -> int:
+        return len(self._asked)
 
-    def __iter__(self) -> Iterator[Any]: ...
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._asked)
 
-    def prompts(self, questions: Sequence[Any]) -> list[PromptText]: ...
+    def prompts(self, questions: Sequence[Any]) -> list[PromptText]:
+        return [self._asked[each] for each in questions]
 
-    async def ask(self, question: Any, prompt: PromptText, before: BeforeSending) -> Reply: ...
+    async def ask(self, question: Any, prompt: PromptText, before: BeforeSending) -> Reply:
+        return await self.grader.ask(Ask(prompt), before)
 
     def rest(self, question: Any, reply: Reply) -> Any:
         """Return the part of the question that a reply has left open, if any."""
-        ...
+        return None
 
-    def sent(
-        self, question: Any, prompt: PromptText, request: Mapping[str, Any]
-    ) -> dict[str, Any]: ...
+    def sent(self, question: Any, prompt: PromptText, request: Mapping[str, Any]) -> dict[str, Any]:
+        return sent(self.grader.identity, prompt, request, draw=0) | dict(self._about)
 
-    def kept(self, question: Any, reply: Reply, facts: dict[str, Any]) -> Sequence[Any]: ...
+    def kept(self, question: Any, reply: Reply, facts: dict[str, Any]) -> list[Any]:
+        return [self._attempt(question, facts | replied(reply), reply.outcome)]
 
-    def failed(self, question: Any, reason: str, facts: dict[str, Any]) -> Sequence[Any]: ...
+    def failed(self, question: Any, reason: str, facts: dict[str, Any]) -> list[Any]:
+        return [self._attempt(question, facts, reason)]
 
-    def store(self, records: Sequence[Any]) -> None: ...
+    def store(self, records: Sequence[Any]) -> None:
+        self._store(records)
 
 
 def by_request(questions: Iterable[Question], most: int) -> Iterator[list[Question]]:
@@ -422,7 +434,7 @@ def by_request(questions: Iterable[Question], most: int) -> Iterator[list[Questi
             left = left[most:]
 
 
-class GradeJob:
+class GradeJob(Job):
     """The open questions of one grader, and the grades that its replies make. A question is here a
     list of draws of one prompt: those are asked for together where the grader takes that, so that
     the prompt is paid for once.

@@ -17,7 +17,8 @@ import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.graders.baselines import LexicalGrader
-from evenhand.graders.clients.grader import Access
+from evenhand.graders.clients.grader import Access, Grader
+from evenhand.graders.money import Budget, Tariff
 from evenhand.graders.options import (
     TIMEOUT,
     WHOLE,
@@ -29,7 +30,9 @@ from evenhand.graders.options import (
     Shard,
     plan_grading,
 )
+from evenhand.graders.running.network import BatchRun, LiveRun, run_all
 from evenhand.graders.running.run import (
+    GradeJob,
     GraderSummary,
     Progress,
     ProgressCounter,
@@ -43,13 +46,11 @@ from evenhand.rubrics import Reworded
 from evenhand.study.questions import Question
 from evenhand.study.store.database import Database
 from evenhand.study.store.grades import GradeAttempt
+from evenhand.study.store.logs.replies import BatchJournal, asked_by, gave_without_reasoning
 from evenhand.study.tables.files import FILE
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    from evenhand.graders.clients.grader import Grader
-    from evenhand.graders.money import Budget, Tariff
-    from evenhand.graders.running.network import BatchRun, LiveRun
     from evenhand.study import Study
     from evenhand.study.settings.study_toml import ModelPrices
 
@@ -319,8 +320,6 @@ def new_context(
     scrubber: Scrubber, limits: RequestLimits, total: int, progress: Progress | None
 ) -> RunContext:
     """Return the context that a run's graders share, with a counter of `total` questions."""
-    from evenhand.graders.money import Budget
-
     budget = Budget(limits.budget, limits.spent)
     return RunContext(scrubber, limits, budget, ProgressCounter(total, progress))
 
@@ -349,8 +348,6 @@ def carry_out(
         if isinstance(part, OfflineRun):
             part.run()
     if remote := [part for part in parts if not isinstance(part, OfflineRun)]:
-        from evenhand.graders.running.network import run_all
-
         run_all(remote, context.progress)
 
 
@@ -362,11 +359,6 @@ def _part(
     """
     if task.spec.speaks == "baseline":
         return OfflineRun(study, task.questions, context, summary)
-    from evenhand.graders.money import Tariff
-    from evenhand.graders.running.network import LiveRun
-    from evenhand.graders.running.run import GradeJob
-    from evenhand.study.store.logs.replies import asked_by, gave_without_reasoning
-
     tier, prices = task.settings.service_tier, study.config.prices
     tariff = priced(task.spec, context.budget, tier, prices)
     access = Access(
@@ -382,7 +374,6 @@ def _part(
     if not context.batch:
         return LiveRun(job, context, summary, tariff)
     from evenhand.graders.running.network import BatchRun
-    from evenhand.study.store.logs.replies import BatchJournal
 
     journal = BatchJournal(study.store)
     in_batch = Tariff.find(task.spec, batch=True, tier=tier, prices=prices)
@@ -395,8 +386,6 @@ def priced(
     """Return the model's prices, or None where they are not known. Raises InputError where they are
     not known and there is a budget.
     """
-    from evenhand.graders.money import Tariff
-
     tariff = Tariff.find(spec, tier=tier, prices=prices)
     if tariff is None and budget.limit is not None:
         raise InputError(
@@ -425,8 +414,6 @@ def check_ready(
     """
     import anyio
     from anyio.lowlevel import checkpoint
-
-    from evenhand.graders.money import Budget
 
     scrubber = Scrubber.from_environment(study.config.providers)
     for spec in specs:
