@@ -175,6 +175,11 @@ def injection_layers(figures: RubricFigures) -> Layers:
     own = [each for each in audits(figures.analysis.rows) if each.rubric == figures.rubric]
     if not own:
         return Layers()
+
+    def attack(figure: Figure) -> str:
+        kind = _PLACEBOS.get(figure.at) or named(figure.at)
+        return written("injection.row", grader=figure.rater, attack=kind)
+
     lines = []
     for audit in own:
         rows = lines_of(figures.by_key(key_of(row)) for row in audit.rows(bounds))
@@ -183,7 +188,7 @@ def injection_layers(figures: RubricFigures) -> Layers:
         written("injection.caption"),
         written("injection.attack"),
         [(written(f"injection.{name}"), statistic) for name, statistic in _COLUMNS.items()],
-        rows_of(figures.everywhere(UNSCORED), _attack),
+        rows_of(figures.everywhere(UNSCORED), attack),
         drawn=True,
     )
     return Layers(
@@ -199,8 +204,3 @@ def _worst(figures: RubricFigures, audit: Audit) -> list[object]:
     worst, name = outcome.worst(bound), _SAID[audit.status(bounds)]
     effect = _figure(figures, worst.bounds)
     return in_pieces(f"report.{name}", grader=audit.grader, attack=worst.name, effect=effect)
-
-
-def _attack(figure: Figure) -> str:
-    attack = _PLACEBOS.get(figure.at) or named(figure.at)
-    return written("injection.row", grader=figure.rater, attack=attack)

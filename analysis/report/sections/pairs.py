@@ -269,14 +269,14 @@ def _drawing(values: Sequence[charts.Datum], column: str, graders: Sequence[str]
     }
     shape = {"shape": by_grader | {"scale": {"domain": graders, "range": charts.SHAPES}}}
     estimate = {"x": charts.field("estimate", x)}
-    zero = {"data": {"values": [{"zero": 0}]}}
+    zero = {"x": charts.field("zero", x)}
     return {
         "width": 420,
         "height": {"step": 12, "for": "offset"},
         "layer": [
-            zero | charts.layer("rule", {"x": charts.field("zero", x)}, color=charts.SOFT),
+            charts.line_at(zero, look={"color": charts.SOFT}, zero=0),
             charts.layer("rule", place | charts.span("x", x), strokeWidth=1.5),
-            charts.layer("point", place | estimate | shape, filled=True, size=45, opacity=1),
+            charts.layer("point", place | estimate | shape, size=45, **charts.DOT),
         ],
     }
 

@@ -70,12 +70,10 @@ def _alike_overall(figures: RubricFigures) -> list[object]:
     alike = defined(figure for figure in found if figure.rater == "humans")
     if not alike:
         scored = {each.rater for each in figures.select("subject_score", ALL_BINARY)}
-        graders = defined(found)
-        if "humans" in scored or not graders:
+        if "humans" in scored or not (graders := defined(found)):
             return in_pieces("report.scores_unknown")
         first, second = graders[0].raters
-        about = {"first": first, "second": second, "rho": graders[0]}
-        return in_pieces("report.scores_of_graders", **about)
+        return in_pieces("report.scores_of_graders", first=first, second=second, rho=graders[0])
     best, worst = alike[0], alike[-1]
     said = in_pieces("report.scores", grader=best.grader, rho=best)
     least = in_pieces("report.scores_least", grader=worst.grader, rho=worst)
@@ -173,20 +171,17 @@ def _preferred(figures: RubricFigures, graders: list[str]) -> list[list[object]]
     """The subject that each rater prefers, how alike they rank, and what being first gains."""
     said: list[list[object]] = []
     for rater in ("humans", *graders):
-        rates = defined(figures.between("win_rate", rater))
-        if rates and rater == "humans":
-            best = {"subject": rates[0].at, "rate": rates[0]}
-            said.append(in_pieces("report.preference_people", **best))
-        elif rates:
-            best = {"subject": rates[0].at, "rate": rates[0]}
-            said.append(in_pieces("report.preference_grader", grader=rater, **best))
+        for best in defined(figures.between("win_rate", rater))[:1]:
+            whose = "preference_people" if rater == "humans" else "preference_grader"
+            about = {"grader": rater, "subject": best.at, "rate": best}
+            said.append(in_pieces(f"report.{whose}", **about))
     for grader in graders:
         rho = figures.get(_ALIKE[0], "humans", grader)
-        if rho and not rho.reason:
-            said.append(in_pieces("report.preference_alike", grader=grader, rho=rho))
-        elif rho and rho.reason:
+        if rho and rho.reason:
             why = rho.reason.words
             said.append(in_pieces("report.preference_not_alike", grader=grader, why=why))
+        elif rho:
+            said.append(in_pieces("report.preference_alike", grader=grader, rho=rho))
     gains = figures.select("order_gain")
     return [*said, *(in_pieces("report.preference_order", gain=gain) for gain in gains)]
 
