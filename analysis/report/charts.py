@@ -55,8 +55,8 @@ INK, SOFT, PAGE = ROLES["ink"], ROLES["soft"], ROLES["page"]
 SERIES = [ROLES[f"series-{n}"] for n in range(1, 7)]
 SHAPES = ["circle", "square", "diamond", "triangle-up", "cross", "triangle-down"]
 """A series has a shape as well as a colour: no chart speaks by colour alone."""
-DASHED = {"color": SOFT, "strokeDash": [4, 3]}
-DOT = {"filled": True, "opacity": 1}
+DASHED: Spec = {"color": SOFT, "strokeDash": [4, 3]}
+DOT: Spec = {"filled": True, "opacity": 1}
 HEAT = [ROLES[f"heat-{n}"] for n in range(1, 7)]
 MAX_LISTED = 12
 """Raters, graders or subjects drawn at most; the caption names the rest."""

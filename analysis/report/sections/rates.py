@@ -266,7 +266,8 @@ def _parts(figures: RubricFigures, graders: list[str]) -> list[blocks.Block]:
     """The rates by PPI++ in every part of the sample, then those of the answers on each side; drawn
     for the first grader.
     """
-    of_answers, made = _of_answers(figures), []
+    of_answers = _of_answers(figures)
+    made: list[blocks.Block] = []
     kinds = {_kind(figures, grader) for grader in graders}
     for what in ("parts", "parts_by_side"):
         parts = {

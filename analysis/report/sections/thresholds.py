@@ -272,7 +272,7 @@ def _curves(values: Sequence[charts.Datum], label: str) -> charts.Spec:
     }
     text = {"x": {"value": 0}, "y": {"value": -8}, "text": charts.nominal("text")}
     strip, band = charts.span("x", x), at | charts.span("y", y)
-    pale = {"color": charts.SERIES[1], "opacity": 0.25}
+    pale: charts.Spec = {"color": charts.SERIES[1], "opacity": 0.25}
     layers = [
         charts.layer("rect", strip, where="datum.kind == 'interval' && isValid(datum.low)", **pale),
         charts.layer("area", band, where=f"{curve} && isValid(datum.low)", opacity=0.25, **blue),
