@@ -86,16 +86,14 @@ def _scores(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
     """
     scores = figures.select("subject_score", ALL_BINARY)
     people = {figure.at: figure for figure in scores if figure.rater == "humans"}
-    by_grader = {(figure.rater, figure.at): figure for figure in scores}
-    graders = figures.by_agreement(
-        dict.fromkeys(name for name, _ in by_grader if name != "humans"), ALL_BINARY
-    )
+    names = dict.fromkeys(figure.rater for figure in scores if figure.rater != "humans")
+    graders = figures.by_agreement(names, ALL_BINARY)
     subjects = sorted(people, key=lambda name: people[name].bounds[1], reverse=True)
     values: list[charts.Datum] = []
     drawn = set()
     for grader in graders[: charts.MAX_LISTED]:
         for subject in subjects[: charts.MAX_LISTED]:
-            figure = by_grader.get((grader, subject))
+            figure = figures.by_key(people[subject].key._replace(rater_a=grader))
             if figure is not None and not figure.reason:
                 panel = {"grader": charts.short(grader), "subject": charts.short(subject)}
                 values.append(people[subject].datum(who=_PEOPLE, **panel))
@@ -103,14 +101,13 @@ def _scores(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
                 drawn |= {grader, subject}
     if not values:
         return []
-    scored = list(dict.fromkeys(figure.at for figure in scores))
-    known = [*subjects, *(each for each in scored if each not in people)]
-    names = [charts.short(subject) for subject in subjects[: charts.MAX_LISTED] if subject in drawn]
+    known = list(dict.fromkeys([*subjects, *(figure.at for figure in scores)]))
+    axis = [charts.short(subject) for subject in subjects[: charts.MAX_LISTED] if subject in drawn]
     return figures.chart(
         written("chart.scores"),
-        written("chart.scores_alt", subjects=", ".join(names)),
+        written("chart.scores_alt", subjects=", ".join(axis)),
         values,
-        _panels(values, names),
+        _panels(values, axis),
         data,
         written("chart.scores_note"),
         charts.left_out(graders, drawn),
