@@ -364,26 +364,21 @@ def _element(node: ElementTree.Element) -> str:
     inner += "".join(_element(child) for child in node)
     if tag in ("g", "text") and not inner:
         return ""
-    attributes = _attributes(node)
+    attributes = "".join(
+        f" {name}={quoteattr(_value(name, value))}"
+        for name, value in node.attrib.items()
+        if name in _ATTRIBUTES and (name, value) not in _DEFAULTS
+    )
     if tag == "g" and not attributes:
         return inner
     return f"<{tag}{attributes}>{inner}</{tag}>" if inner else f"<{tag}{attributes}/>"
 
 
-def _attributes(node: ElementTree.Element) -> str:
-    return "".join(
-        f" {name}={quoteattr(_value(name, value))}"
-        for name, value in node.attrib.items()
-        if name in _ATTRIBUTES and (name, value) not in _DEFAULTS
-    )
-
-
 def _value(name: str, value: str) -> str:
     if name == "font-size":
         return f"{float(value.removesuffix('px')) * _SMALLER:.1f}px"
-    if value in _VARIABLES:
-        return _VARIABLES[value]
-    return _MANY_PLACES.sub(lambda number: f"{float(number.group()):.2f}", value)
+    rounded = _MANY_PLACES.sub(lambda number: f"{float(number.group()):.2f}", value)
+    return _VARIABLES.get(value, rounded)
 
 
 def standalone_spec(chart: Chart, mark: str = "") -> Spec:
