@@ -112,11 +112,19 @@ def forest(
     fewer = any(datum["ceiling"] is not None and datum["ceiling_low"] is None for datum in values)
     hollow = any(datum["kind"] == "baseline" for datum in values)
     graders = list(dict.fromkeys(g for each in readings for g in figures.graders(each)))
+    drawn = ("low", "estimate", "high", "ceiling", "ceiling_low", "ceiling_high")
+    bounds = (datum[name] for datum in values for name in drawn)
+    x = charts.through_zero(bounds, written("chart.forest_axis"))
+    panels = [
+        charts.panel("reading", reading, width=_WIDE, height={"step": 36})
+        | {"layer": _rows([datum for datum in values if datum["reading"] == reading], x)}
+        for reading in dict.fromkeys(datum["reading"] for datum in values)
+    ]
     return figures.chart(
         written("chart.forest_ceiling" if people else "chart.forest"),
         written("chart.forest_alt_ceiling" if people else "chart.forest_alt", figures=people),
         values,
-        _panels(values),
+        {"vconcat": panels, "resolve": {"scale": {"x": "shared"}}},
         data,
         written("chart.forest_band") if people else "",
         written("chart.forest_fewer") if fewer else "",
@@ -164,19 +172,6 @@ def _ceiling(
         if same:
             low, ceiling, high = (None if math.isnan(each) else each for each in people.bounds)
     return {"ceiling": ceiling, "ceiling_low": low, "ceiling_high": high}
-
-
-def _panels(values: list[charts.Datum]) -> charts.Spec:
-    readings = list(dict.fromkeys(datum["reading"] for datum in values))
-    drawn = ("low", "estimate", "high", "ceiling", "ceiling_low", "ceiling_high")
-    bounds = (datum[name] for datum in values for name in drawn)
-    x = charts.through_zero(bounds, written("chart.forest_axis"))
-    panels = [
-        charts.panel("reading", reading, width=_WIDE, height={"step": 36})
-        | {"layer": _rows([datum for datum in values if datum["reading"] == reading], x)}
-        for reading in readings
-    ]
-    return {"vconcat": panels, "resolve": {"scale": {"x": "shared"}}}
 
 
 def _rows(values: list[charts.Datum], x: charts.Spec) -> list[charts.Spec]:
