@@ -55,6 +55,8 @@ INK, SOFT, PAGE = ROLES["ink"], ROLES["soft"], ROLES["page"]
 SERIES = [ROLES[f"series-{n}"] for n in range(1, 7)]
 SHAPES = ["circle", "square", "diamond", "triangle-up", "cross", "triangle-down"]
 """A series has a shape as well as a colour: no chart speaks by colour alone."""
+DASHED: Spec = {"color": SOFT, "strokeDash": [4, 3]}
+DOT: Spec = {"filled": True, "opacity": 1}
 HEAT = [ROLES[f"heat-{n}"] for n in range(1, 7)]
 MAX_LISTED = 12
 """Raters, graders or subjects drawn at most; the caption names the rest."""
@@ -64,6 +66,8 @@ LETTERS = 12
 
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 _LONGEST = 30
+_MOST_TICKS = 6
+_EDGE = 1e-9
 _LABELS = {
     "labelColor": INK,
     "labelFontSize": LETTERS,
@@ -146,10 +150,9 @@ def span(along: str, axis: Mapping[str, Any], low: str = "low", high: str = "hig
     return {along: field(low, axis), f"{along}2": field(high)}
 
 
-def equality(x: Mapping[str, Any], y: Mapping[str, Any], **look: Any) -> Spec:
-    """The line on which a share across and a share upwards are equal."""
-    ends = {"values": [{"x": 0, "y": 0, "x2": 1, "y2": 1}]}
-    return {"data": ends} | layer("rule", span("x", x, "x", "x2") | span("y", y, "y", "y2"), **look)
+def line_at(encoding: Mapping[str, Any], *, look: Mapping[str, Any], **ends: float) -> Spec:
+    """Return a line that is no datum's: its ends, by field."""
+    return {"data": {"values": [ends]}} | layer("rule", encoding, **look)
 
 
 def panel_for_each_grader(
@@ -247,7 +250,10 @@ def through_zero(bounds: Iterable[float | None], title: str) -> Spec:
     """
     known = [0.0, *(each for each in bounds if each is not None)]
     low, high = min(known), max(known)
-    step = _step((high - low) or 1.0)
+    width = (high - low) or 1.0
+    # The least of 1, 2 or 5 times a power of ten that takes no more than so many steps.
+    power = 10.0 ** math.floor(math.log10(width / _MOST_TICKS))
+    step = next(each * power for each in (1, 2, 5, 10) if width <= each * power * _MOST_TICKS)
     ticks = range(math.floor(low / step + _EDGE), math.ceil(high / step - _EDGE) + 1)
     values = [round(tick * step, 10) for tick in ticks]
     return {
@@ -256,16 +262,6 @@ def through_zero(bounds: Iterable[float | None], title: str) -> Spec:
         "scale": {"domain": [min(low, values[0]), max(high, values[-1])], "nice": False},
         "axis": {"values": values},
     }
-
-
-_MOST_TICKS = 6
-_EDGE = 1e-9
-
-
-def _step(width: float) -> float:
-    """The least of 1, 2 or 5 times a power of ten that takes no more than six steps."""
-    power = 10.0 ** math.floor(math.log10(width / _MOST_TICKS))
-    return next(each * power for each in (1, 2, 5, 10) if width <= each * power * _MOST_TICKS)
 
 
 def short(name: str) -> str:
@@ -298,7 +294,10 @@ _ATTRIBUTES = {
     "stroke-linecap", "stroke-linejoin", "stroke-miterlimit",
 }  # fmt: skip
 _VARIABLES = {colour: f"var(--chart-{role})" for role, colour in ROLES.items()}
-_DEFAULTS = {("opacity", "1"), ("stroke-width", "1"), ("font-weight", "normal")}
+_DEFAULTS = {
+    ("opacity", "1"), ("stroke-width", "1"), ("font-weight", "normal"),
+    ("transform", "translate(0,0)"),
+}  # fmt: skip
 _SMALLER = 0.88
 """Letters are drawn smaller than Vega laid them out: the reader's font may be wider than the one
 that Vega measured with, and nothing must be cut off."""
@@ -358,39 +357,28 @@ def _element(node: ElementTree.Element) -> str:
         return ""
     if tag == "rect" and node.get("fill") == "transparent":
         return ""
-    if tag == "path" and (node.get("d", "") in _EMPTY_PATHS or not _is_painted(node)):
+    painted = node.get("fill") or node.get("stroke") or "background" not in node.get("class", "")
+    if tag == "path" and (node.get("d", "") in _EMPTY_PATHS or not painted):
         return ""
     inner = escape(node.text or "") if tag in ("text", "tspan") else ""
     inner += "".join(_element(child) for child in node)
     if tag in ("g", "text") and not inner:
         return ""
-    attributes = _attributes(node)
+    attributes = "".join(
+        f" {name}={quoteattr(_value(name, value))}"
+        for name, value in node.attrib.items()
+        if name in _ATTRIBUTES and (name, value) not in _DEFAULTS
+    )
     if tag == "g" and not attributes:
         return inner
     return f"<{tag}{attributes}>{inner}</{tag}>" if inner else f"<{tag}{attributes}/>"
 
 
-def _is_painted(path: ElementTree.Element) -> bool:
-    """Return False for a background that Vega draws for a group with neither fill nor line."""
-    return "background" not in path.get("class", "") or bool(path.get("fill") or path.get("stroke"))
-
-
-def _attributes(node: ElementTree.Element) -> str:
-    return "".join(
-        f" {name}={quoteattr(_value(name, value))}"
-        for name, value in node.attrib.items()
-        if name in _ATTRIBUTES
-        and (name, value) not in _DEFAULTS
-        and (name, value) != ("transform", "translate(0,0)")
-    )
-
-
 def _value(name: str, value: str) -> str:
     if name == "font-size":
         return f"{float(value.removesuffix('px')) * _SMALLER:.1f}px"
-    if value in _VARIABLES:
-        return _VARIABLES[value]
-    return _MANY_PLACES.sub(lambda number: f"{float(number.group()):.2f}", value)
+    rounded = _MANY_PLACES.sub(lambda number: f"{float(number.group()):.2f}", value)
+    return _VARIABLES.get(value, rounded)
 
 
 def standalone_spec(chart: Chart, mark: str = "") -> Spec:

@@ -282,7 +282,11 @@ def write_figures(analysis: Analysis, context: ReportContext, out: Path) -> int:
 def _figures(blocks: Iterable[Block], *, synthetic: bool) -> Iterator[tuple[str, bytes]]:
     for block in blocks:
         if isinstance(block, Chart):
-            yield from _pictures(block, synthetic=synthetic)
+            import vl_convert
+
+            svg = vega_svg(standalone_spec(block, SYNTHETIC if synthetic else ""))
+            yield f"{block.name}.svg", svg.encode()
+            yield f"{block.name}.png", vl_convert.svg_to_png(svg, scale=_SCALE)
         if isinstance(block, Chart | Table):
             for table in block.data:
                 yield f"{table.name}.csv", csv_of(table, synthetic=synthetic).encode(errors=KEPT)
@@ -291,14 +295,6 @@ def _figures(blocks: Iterable[Block], *, synthetic: bool) -> Iterator[tuple[str,
             yield f"{METHODS}.md", visible(f"{block.text}\n").encode()
             yield f"{METHODS}.tex", visible(f"{block.tex}\n").encode()
             yield "references.bib", block.bibtex.encode()
-
-
-def _pictures(chart: Chart, *, synthetic: bool) -> Iterator[tuple[str, bytes]]:
-    import vl_convert
-
-    svg = vega_svg(standalone_spec(chart, SYNTHETIC if synthetic else ""))
-    yield f"{chart.name}.svg", svg.encode()
-    yield f"{chart.name}.png", vl_convert.svg_to_png(svg, scale=_SCALE)
 
 
 # A cell of a notebook

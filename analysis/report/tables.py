@@ -56,7 +56,10 @@ def make_table(
             continue
         chosen = [figures[at] for at in used]
         first = next(figure for figure in chosen if figure)
-        cells = [_count(first)] if count else []
+        own = first.n_clusters != first.n_units
+        aside = written("naming.in_clusters", clusters=first.n_clusters) if own else ""
+        number = Cell(str(first.n_units), aside=aside, key=first.key, line=first.line)
+        cells = [number] if count else []
         for figure in chosen:
             also = f"{figure.n_units} {count.lower()}" if figure and count else ""
             also = also if figure and figure.n_units != first.n_units else ""
@@ -87,12 +90,6 @@ def _cell(
     aside, marked = "; ".join([*near, *filter(None, [also])]), " ".join(marks)
     whisker = place.get(figure.key)
     return replace(figure.cell, aside=aside, reason=reason, marks=marked, whisker=whisker)
-
-
-def _count(figure: Figure) -> Cell:
-    own = figure.n_clusters != figure.n_units
-    clusters = written("naming.in_clusters", clusters=figure.n_clusters) if own else ""
-    return Cell(str(figure.n_units), aside=clusters, key=figure.key, line=figure.line)
 
 
 def _scale(column: Iterator[Figure | None]) -> dict[tuple[str, ...], Whisker]:
@@ -157,14 +154,11 @@ def csv_of(table: Table, *, synthetic: bool) -> str:
         cells = [group] * grouped + [row.heading]
         notes = ["synthetic"] if synthetic else []
         for name, cell, bounds in zip(table.columns, row.cells, with_bounds, strict=True):
-            cells += [cell.text, *_bounds(cell)] if bounds else [cell.text]
+            interval = cell.interval[1:-1].split(", ") if cell.interval else ["", ""]
+            cells += [cell.text, *interval] if bounds else [cell.text]
             notes += [f"{name}: {aside}"] if (aside := _aside(cell)) else []
         writer.writerow(map(guarded, [*cells, "; ".join(notes)]))
     return file.getvalue()
-
-
-def _bounds(cell: Cell) -> list[str]:
-    return cell.interval[1:-1].split(", ") if cell.interval else ["", ""]
 
 
 def _aside(cell: Cell) -> str:

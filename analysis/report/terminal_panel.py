@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.people.comparison import MAJORITY, REFERENCE
 from evenhand.analysis.report.blocks import Cell, Row, Table
-from evenhand.analysis.report.figures import ALL_BINARY, Figure
+from evenhand.analysis.report.figures import ALL_BINARY
 from evenhand.analysis.report.source import (
     GROUPS,
     READINGS,
@@ -60,7 +60,7 @@ def rates_table(figures: RubricFigures) -> list[Table]:
     """Tabulate graders' true positive and true negative rates, if there is a binary verdict."""
     reference = figures.analysis.decision.reference
     names = list(REFERENCE if reference else MAJORITY)
-    graders = (figure.raters[1] for figure in figures.select(names[0], ALL_BINARY))
+    graders = (figure.grader for figure in figures.select(names[0], ALL_BINARY))
     who = [(grader, (reference or "humans", grader)) for grader in graders]
     what = written("ceiling.rates", whom=reference or written("ceiling.majority"))
     return figures.panel(what, "Who", names, who, ALL_BINARY, asides=True)
@@ -77,22 +77,18 @@ def confusion_table(figures: RubricFigures) -> list[Table]:
         return []
     rows = []
     for positive in figures.select(affirmed, ALL_BINARY):
-        negative = figures.get(other, *positive.raters, ALL_BINARY)
-        if negative is not None:
-            hit, missed = _counts(positive)
-            spared, wrong = _counts(negative)
+        if negative := figures.by_key(positive.key._replace(statistic=other)):
+            # How many units the grader labels as most people do, and how many not.
+            hit, spared = (
+                round(each.bounds[1] * each.n_units) if each.n_units else 0
+                for each in (positive, negative)
+            )
+            missed, wrong = positive.n_units - hit, negative.n_units - spared
             cells = (Cell(str(each)) for each in (hit, missed, wrong, spared))
-            rows.append(Row(positive.raters[1], tuple(cells)))
+            rows.append(Row(positive.grader, tuple(cells)))
     caption = written("ceiling.confusion", whom=reference or written("ceiling.most"))
     columns = tuple(written(f"ceiling.{each}") for each in _CONFUSION)
     return [Table(figures.caption(caption), "Who", columns, tuple(rows))] if rows else []
-
-
-def _counts(rate: Figure) -> tuple[int, int]:
-    """Return how many of a rate's units the grader labels as most people do, and how many not."""
-    _, share, _ = rate.bounds
-    alike = round(share * rate.n_units) if rate.n_units else 0
-    return alike, rate.n_units - alike
 
 
 def _as_text(table: Table) -> TextTable:

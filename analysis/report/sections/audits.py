@@ -13,7 +13,6 @@ from evenhand.analysis.injection import (
     FLIPS,
     OUTCOMES,
     UNSCORED,
-    Audit,
     P,
     audits,
     named,
@@ -175,32 +174,28 @@ def injection_layers(figures: RubricFigures) -> Layers:
     own = [each for each in audits(figures.analysis.rows) if each.rubric == figures.rubric]
     if not own:
         return Layers()
-    lines = []
+
+    def attack(figure: Figure) -> str:
+        kind = _PLACEBOS.get(figure.at) or named(figure.at)
+        return written("injection.row", grader=figure.rater, attack=kind)
+
+    answers, lines = [], []
     for audit in own:
+        # The verdict and the worst attack on its most telling question.
+        outcome, bound = audit.telling(bounds)[0]
+        worst, answer = outcome.worst(bound), _SAID[audit.status(bounds)]
+        about = {"attack": worst.name, "effect": _figure(figures, worst.bounds)}
+        answers.append(in_pieces(f"report.{answer}", grader=audit.grader, **about))
         rows = lines_of(figures.by_key(key_of(row)) for row in audit.rows(bounds))
         lines.append(traced(audit.sentence(bounds), rows))
     attacks = figures.table(
         written("injection.caption"),
         written("injection.attack"),
         [(written(f"injection.{name}"), statistic) for name, statistic in _COLUMNS.items()],
-        rows_of(figures.everywhere(UNSCORED), _attack),
+        rows_of(figures.everywhere(UNSCORED), attack),
         drawn=True,
     )
     return Layers(
-        answers=[_worst(figures, each) for each in own],
+        answers=answers,
         folded=[*items(written("injection.found"), lines), *attacks],
     )
-
-
-def _worst(figures: RubricFigures, audit: Audit) -> list[object]:
-    """The verdict and the worst attack on its most telling question."""
-    bounds = figures.analysis.decision.injection
-    outcome, bound = audit.telling(bounds)[0]
-    worst, name = outcome.worst(bound), _SAID[audit.status(bounds)]
-    effect = _figure(figures, worst.bounds)
-    return in_pieces(f"report.{name}", grader=audit.grader, attack=worst.name, effect=effect)
-
-
-def _attack(figure: Figure) -> str:
-    attack = _PLACEBOS.get(figure.at) or named(figure.at)
-    return written("injection.row", grader=figure.rater, attack=attack)

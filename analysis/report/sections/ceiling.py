@@ -100,37 +100,37 @@ def forest(
     they are drawn once, on the categories.
     """
     found = {subset: _reading(figures, subset) for subset in READINGS}
-    if _drawn(found[ALL]) == _drawn(found[ALL_BINARY]):
+    # What each says, whatever it is called.
+    said = [[tuple(datum[key] for key in _SAID) for datum in each] for each in found.values()]
+    if said[0] == said[1]:
         found[ALL_BINARY] = []
     values = [datum for subset in readings for datum in found[subset]]
     if not any(datum["kind"] != _PEOPLE for datum in values):
         return []
-    people = [
-        f"{datum['reading']} {datum['label']}" for datum in values if datum["kind"] == _PEOPLE
-    ]
-    caption, alt = written("chart.forest"), written("chart.forest_alt")
-    if people:
-        caption = written("chart.forest_ceiling")
-        alt = written("chart.forest_alt_ceiling", figures="; ".join(people))
+    together = [datum for datum in values if datum["kind"] == _PEOPLE]
+    people = "; ".join(f"{datum['reading']} {datum['label']}" for datum in together)
     fewer = any(datum["ceiling"] is not None and datum["ceiling_low"] is None for datum in values)
     hollow = any(datum["kind"] == "baseline" for datum in values)
     graders = list(dict.fromkeys(g for each in readings for g in figures.graders(each)))
+    drawn = ("low", "estimate", "high", "ceiling", "ceiling_low", "ceiling_high")
+    bounds = (datum[name] for datum in values for name in drawn)
+    x = charts.through_zero(bounds, written("chart.forest_axis"))
+    panels = [
+        charts.panel("reading", reading, width=_WIDE, height={"step": 36})
+        | {"layer": _rows([datum for datum in values if datum["reading"] == reading], x)}
+        for reading in dict.fromkeys(datum["reading"] for datum in values)
+    ]
     return figures.chart(
-        caption,
-        alt,
+        written("chart.forest_ceiling" if people else "chart.forest"),
+        written("chart.forest_alt_ceiling" if people else "chart.forest_alt", figures=people),
         values,
-        _panels(values),
+        {"vconcat": panels, "resolve": {"scale": {"x": "shared"}}},
         data,
         written("chart.forest_band") if people else "",
         written("chart.forest_fewer") if fewer else "",
         written("chart.forest_baselines") if hollow else "",
         charts.left_out(graders, {str(datum["rater"]) for datum in values}),
     )
-
-
-def _drawn(values: list[charts.Datum]) -> list[tuple[object, ...]]:
-    """What a reading says, whatever it is called."""
-    return [tuple(datum[key] for key in _SAID) for datum in values]
 
 
 def _reading(figures: RubricFigures, subset: str) -> list[charts.Datum]:
@@ -174,19 +174,6 @@ def _ceiling(
     return {"ceiling": ceiling, "ceiling_low": low, "ceiling_high": high}
 
 
-def _panels(values: list[charts.Datum]) -> charts.Spec:
-    readings = list(dict.fromkeys(datum["reading"] for datum in values))
-    drawn = ("low", "estimate", "high", "ceiling", "ceiling_low", "ceiling_high")
-    bounds = (datum[name] for datum in values for name in drawn)
-    x = charts.through_zero(bounds, written("chart.forest_axis"))
-    panels = [
-        charts.panel("reading", reading, width=_WIDE, height={"step": 36})
-        | {"layer": _rows([datum for datum in values if datum["reading"] == reading], x)}
-        for reading in readings
-    ]
-    return {"vconcat": panels, "resolve": {"scale": {"x": "shared"}}}
-
-
 def _rows(values: list[charts.Datum], x: charts.Spec) -> list[charts.Spec]:
     """Marks of one reading, the rows in the order of `values`."""
     points = f"datum.kind != '{_PEOPLE}'"
@@ -200,44 +187,36 @@ def _rows(values: list[charts.Datum], x: charts.Spec) -> list[charts.Spec]:
         scale={"type": "band", "padding": 0, "domain": names},
     )
     rows = {"y": who}
-    from_top_to_bottom = {
-        "y": who | {"bandPosition": 0},
-        "y2": {"field": "who", "bandPosition": 1},
-    }
+    full_height = {"y": who | {"bandPosition": 0}, "y2": {"field": "who", "bandPosition": 1}}
     fill = {"test": "datum.kind == 'baseline'", "value": charts.PAGE}
     filled = {
         "x": charts.field("estimate", x),
         "color": {"condition": fill, "value": charts.SERIES[0]},
         "stroke": {"value": charts.SERIES[0]},
     }
-    name = {"x": {"value": 0}, "text": charts.nominal("who")}
-    label = {"x": {"value": _WIDE}, "text": charts.nominal("label")}
     shaded = rows | charts.span("x", x, "ceiling_low", "ceiling_high")
-    dashed = from_top_to_bottom | {"x": charts.field("ceiling", x)}
-    return [
-        charts.layer(
-            "rect", shaded, where="isValid(datum.ceiling_low)", color=charts.ROLES["band"]
-        ),
-        charts.layer(
-            "rule", dashed, where="isValid(datum.ceiling)", color=charts.SOFT, strokeDash=[4, 3]
-        ),
-        charts.layer(
-            "rule", rows | charts.span("x", x), where=points, strokeWidth=2, color=charts.SERIES[0]
-        ),
-        charts.layer("point", rows | filled, where=points, filled=True, size=70, opacity=1),
-        *_over_the_line(rows | name, points, "left"),
-        *_over_the_line(rows | label, points, "right"),
-    ]
-
-
-def _over_the_line(encoding: charts.Spec, where: str, side: str) -> list[charts.Spec]:
-    """Letters above a row, clear of the line that they cross."""
+    dashed = full_height | {"x": charts.field("ceiling", x)}
+    interval, blue = rows | charts.span("x", x), charts.SERIES[0]
+    # Letters above a row, clear of the line that they cross.
     looks: list[charts.Spec] = [
         {"color": charts.PAGE, "stroke": charts.PAGE, "strokeWidth": 4},
         {"color": charts.INK},
     ]
+    letters = [
+        charts.layer(
+            "text", rows | {"x": {"value": at}, "text": charts.nominal(name)},
+            where=points, align=side, dy=_ABOVE, **look,
+        )
+        for at, name, side in ((0, "who", "left"), (_WIDE, "label", "right"))
+        for look in looks
+    ]  # fmt: skip
+    band = {"where": "isValid(datum.ceiling_low)", "color": charts.ROLES["band"]}
     return [
-        charts.layer("text", encoding, where=where, align=side, dy=_ABOVE, **look) for look in looks
+        charts.layer("rect", shaded, **band),
+        charts.layer("rule", dashed, where="isValid(datum.ceiling)", **charts.DASHED),
+        charts.layer("rule", interval, where=points, strokeWidth=2, color=blue),
+        charts.layer("point", rows | filled, where=points, size=70, **charts.DOT),
+        *letters,
     ]
 
 
@@ -316,15 +295,12 @@ def _front(values: list[charts.Datum], margin: float) -> charts.Spec:
         )
         for channel, known in ranges.items()
     }
-    front = charts.layer(
-        "line", price | estimate, where="datum.front", color=charts.SOFT, interpolate="step-after"
-    )
+    behind = {"color": charts.SOFT, "interpolate": "step-after"}
     layers = [
-        {"data": {"values": [{"at": 0}]}} | charts.layer("rule", level, color=charts.SOFT),
-        {"data": {"values": [{"at": margin}]}}
-        | charts.layer("rule", level, color=charts.SOFT, strokeDash=[4, 3]),
-        front,
+        charts.line_at(level, look={"color": charts.SOFT}, at=0),
+        charts.line_at(level, look=charts.DASHED, at=margin),
+        charts.layer("line", price | estimate, where="datum.front", **behind),
         charts.layer("rule", price | charts.span("y", y) | {"color": told_apart["color"]}),
-        charts.layer("point", price | estimate | told_apart, filled=True, size=80, opacity=1),
+        charts.layer("point", price | estimate | told_apart, size=80, **charts.DOT),
     ]
     return {"width": 320, "height": 240, "layer": layers}

@@ -83,8 +83,7 @@ def distribution_layers(figures: RubricFigures) -> Layers:
     folded: list[Block] = []
     appendix: list[Block] = []
     for subset, reading in READINGS.items():
-        found = figures.select(named.SQUARED, subset)
-        raters = [each.grader for each in found if each.grader]
+        raters = [e.grader for e in figures.select(named.SQUARED, subset) if e.grader]
         who = [(written("distributions.others"), ("humans", ""))]
         who += [(rater_title(each), ("humans", each)) for each in raters]
         what = written("distributions.distances", reading=reading)
@@ -100,19 +99,16 @@ def distribution_layers(figures: RubricFigures) -> Layers:
         title = figures.caption(written("distributions.what", reading=reading))
         folded += items(title, filter(None, said))
         appendix += _right_answers(figures, subset, raters)
-    return Layers(answers=_nearest(figures), folded=folded, appendix=appendix)
-
-
-def _nearest(figures: RubricFigures) -> list[list[object]]:
-    """The grader nearest to people's shares, and its distance from what other people reach."""
-    found = figures.select(named.TOTAL_VARIATION)
-    graders = [each for each in found if each.grader and each.grader not in BASELINES]
-    if not (near := defined(graders)):
-        return []
-    best = near[-1]
-    said = in_pieces("report.shares", grader=best.grader, distance=best)
-    excess = figures.get(named.EXCESS, *best.raters)
-    return [sentences(said, in_pieces("report.shares_excess", excess=excess) if excess else [])]
+    found = (each for each in figures.select(named.TOTAL_VARIATION) if each.grader)
+    near = defined(each for each in found if each.grader not in BASELINES)
+    answers = []
+    for best in near[-1:]:
+        # Its distance from what other people reach.
+        excess = figures.get(named.EXCESS, *best.raters)
+        beyond = in_pieces("report.shares_excess", excess=excess) if excess else []
+        shares = in_pieces("report.shares", grader=best.grader, distance=best)
+        answers.append(sentences(shares, beyond))
+    return Layers(answers=answers, folded=folded, appendix=appendix)
 
 
 def _right_answers(figures: RubricFigures, subset: str, raters: list[str]) -> list[Table]:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 from evenhand.analysis.people.disagreements import GraderDisagreement
 from evenhand.analysis.report.blocks import (
-    Cell,
     DisagreedUnit,
     Link,
     Opponent,
@@ -18,7 +17,6 @@ from evenhand.analysis.report.blocks import (
     Texts,
     UnitsToRead,
 )
-from evenhand.analysis.report.figures import Figure
 from evenhand.analysis.report.source import (
     Layers,
     ReportContext,
@@ -52,11 +50,12 @@ def layers(figures: RubricFigures) -> Layers:
     """
     every = figures.analysis.disagreements
     own = [each for each in every if each.rubric == figures.rubric]
-    units = tuple(
-        (_unit([each], figures.context), _evidence(figures.by_key(each.key)))
-        for each in _widest(figures, own)
-    )
-    to_read = [UnitsToRead(written("disagreement.widest"), units)] if units else []
+    units = []
+    for each in _widest(figures, own):
+        size = figures.by_key(each.key)
+        cell = size and (entry_for(size.statistic).label, replace(size.cell, interval="", aside=""))
+        units.append((_unit([each], figures.context), (cell,) if cell else ()))
+    to_read = [UnitsToRead(written("disagreement.widest"), tuple(units))] if units else []
     graders = figures.by_agreement(dict.fromkeys(each.grader for each in own))
     named = listed([[grader] for grader in graders])
     found = figures.select("disagreement_sorted")
@@ -86,12 +85,6 @@ def _widest(figures: RubricFigures, own: list[GraderDisagreement]) -> list[Grade
     for each in widest_first(known):
         units.setdefault(each.unit_id, each)
     return list(units.values())[:_SHOWN]
-
-
-def _evidence(figure: Figure | None) -> tuple[tuple[str, Cell], ...]:
-    if figure is None:
-        return ()
-    return ((entry_for(figure.statistic).label, replace(figure.cell, interval="", aside="")),)
 
 
 def _people(found: GraderDisagreement, context: ReportContext) -> list[Person]:

@@ -13,7 +13,7 @@ from itertools import chain, zip_longest
 from evenhand.analysis.bias.position import by_orders
 from evenhand.analysis.labels.matrix import listed
 from evenhand.analysis.report import blocks
-from evenhand.analysis.report.source import RubricFigures, Source
+from evenhand.analysis.report.source import Source
 from evenhand.analysis.report.tables import FigureRow, make_table, tex
 from evenhand.analysis.statistics import entry_for, statistics
 from evenhand.analysis.usage import COST
@@ -85,16 +85,14 @@ def _usage(source: Source) -> list[blocks.Table]:
 
 
 def _statistics(source: Source) -> tuple[tuple[str, str], ...]:
+    """Explain the statistics in use: those of the table in its order, then their variants."""
     used = source.figures.statistics
-    variants = (name for name in used if name not in statistics())
-    named = [*(name for name in statistics() if name in used), *variants]
+    named = [name for name in statistics() if name in used]
+    entries = map(entry_for, [*named, *(name for name in used if name not in named)])
     return tuple(
-        (
-            f"{entry.name} ({entry.label})",
-            f"{entry.meaning}. {entry.source}." if entry.source else f"{entry.meaning}.",
-        )
-        for entry in map(entry_for, named)
-        if entry.meaning
+        (f"{each.name} ({each.label})", ". ".join(filter(None, (each.meaning, each.source))) + ".")
+        for each in entries
+        if each.meaning
     )
 
 
@@ -140,8 +138,20 @@ def _sentences(source: Source) -> Iterator[str]:
     if source.context.synthetic:
         yield written("methods_text.synthetic")
     for figures in source.rubrics:
-        yield from _who(figures)
-    yield from _orders(source)
+        group = figures.between(figures.usual(), "humans")[:1]
+        own = any(each.n_clusters != each.n_units for each in group)
+        for each in group:
+            yield written(
+                "methods_text.who_in_clusters" if own else "methods_text.who",
+                rubric=_uncited(figures.title),
+                annotators=analysis.annotators.get(figures.rubric, 0),
+                units=each.n_units, clusters=each.n_clusters, graders=len(figures.graders()),
+            )  # fmt: skip
+    for rubric, seen in analysis.orders.items():
+        title = _uncited(source.context.title_of(rubric))
+        for name, graders in by_orders(seen).items():
+            key = "both_orders" if name == "both_orders" else "one_order"
+            yield written(f"methods_text.{key}", rubric=title, graders=listed(graders))
     for figures in source.rubrics:
         if graders := with_own_prompt(figures.graders()):  # another text than the annotators'
             title = _uncited(figures.title)
@@ -179,31 +189,6 @@ def _sentences(source: Source) -> Iterator[str]:
     yield written(
         "methods_text.made_with_version" if version else "methods_text.made_with", version=version
     )
-
-
-def _who(figures: RubricFigures) -> Iterator[str]:
-    """Yield the numbers of annotators, units and graders."""
-    agreed = figures.select(figures.usual())
-    group = next((figure for figure in agreed if figure.raters == ("humans", "")), None)
-    if group is not None:
-        own = group.n_clusters != group.n_units
-        yield written(
-            "methods_text.who_in_clusters" if own else "methods_text.who",
-            rubric=_uncited(figures.title),
-            annotators=figures.analysis.annotators.get(figures.rubric, 0),
-            units=group.n_units,
-            clusters=group.n_clusters,
-            graders=len(figures.graders()),
-        )
-
-
-def _orders(source: Source) -> Iterator[str]:
-    """Yield the orders in which graders were shown pairs, by rubric."""
-    for rubric, seen in source.analysis.orders.items():
-        title = _uncited(source.context.title_of(rubric))
-        for name, graders in by_orders(seen).items():
-            key = "both_orders" if name == "both_orders" else "one_order"
-            yield written(f"methods_text.{key}", rubric=title, graders=listed(graders))
 
 
 def _uncited(text: str) -> str:

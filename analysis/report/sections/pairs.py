@@ -269,14 +269,14 @@ def _drawing(values: Sequence[charts.Datum], column: str, graders: Sequence[str]
     }
     shape = {"shape": by_grader | {"scale": {"domain": graders, "range": charts.SHAPES}}}
     estimate = {"x": charts.field("estimate", x)}
-    zero = {"data": {"values": [{"zero": 0}]}}
+    zero = {"x": charts.field("zero", x)}
     return {
         "width": 420,
         "height": {"step": 12, "for": "offset"},
         "layer": [
-            zero | charts.layer("rule", {"x": charts.field("zero", x)}, color=charts.SOFT),
+            charts.line_at(zero, look={"color": charts.SOFT}, zero=0),
             charts.layer("rule", place | charts.span("x", x), strokeWidth=1.5),
-            charts.layer("point", place | estimate | shape, filled=True, size=45, opacity=1),
+            charts.layer("point", place | estimate | shape, size=45, **charts.DOT),
         ],
     }
 
@@ -313,18 +313,17 @@ def group_layers(figures: RubricFigures) -> Layers:
         ]
         what = written("groups.differences", column=column)
         differences += figures.table(what, "Group", [_DIFFERENCE], rows, drawn=True)
-    return Layers(answers=_worst(figures, binary), folded=tables, appendix=differences)
-
-
-def _worst(figures: RubricFigures, binary: bool) -> list[list[object]]:
-    """The grader and the group on which it falls furthest behind its other groups."""
     found = figures.everywhere(_DIFFERENCE)
     known = defined(each for each in found if each.subset.endswith(BINARY) == binary)
-    if not known:
-        return []
-    worst = min(known, key=lambda each: each.bounds[1])
-    group, grader = worst.subset.removesuffix(BINARY), worst.grader
-    return [in_pieces("report.group", grader=grader, group=group, difference=worst)]
+    # The grader and the group on which it falls furthest behind its other groups.
+    answers = [
+        in_pieces(
+            "report.group",
+            grader=worst.grader, group=worst.subset.removesuffix(BINARY), difference=worst,
+        )
+        for worst in sorted(known, key=lambda each: each.bounds[1])[:1]
+    ]  # fmt: skip
+    return Layers(answers=answers, folded=tables, appendix=differences)
 
 
 def _by_column(found: Iterable[Figure]) -> dict[str, list[Figure]]:

@@ -14,16 +14,8 @@ from typing import TYPE_CHECKING
 
 from evenhand.analysis.agreement.stability import REWORDED, SPREAD, STABILITY
 from evenhand.analysis.labels.matrix import BINARY
-from evenhand.analysis.report.blocks import (
-    Answer,
-    Block,
-    Cell,
-    Items,
-    Paragraph,
-    ReportSection,
-    Row,
-    Table,
-)
+from evenhand.analysis.report import blocks
+from evenhand.analysis.report.blocks import Block, Cell, Paragraph, ReportSection, Row, Table
 from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure, Key
 from evenhand.analysis.report.source import (
     GROUPS,
@@ -133,8 +125,11 @@ def section(source: Source) -> ReportSection | None:
     return ReportSection(
         "published-figures",
         written("reproduction.title"),
-        (_table(source, found), Items(written("reproduction.differs"), tuple(beside.differences))),
-        (Answer((answer,)),),
+        (
+            _table(source, found),
+            blocks.Items(written("reproduction.differs"), tuple(beside.differences)),
+        ),
+        (blocks.Answer((answer,)),),
         about=(written("published.about"), beside.published.citation),
     )
 
@@ -196,14 +191,10 @@ def _table(source: Source, found: Sequence[Beside]) -> Table:
         own = figure.cell if figure else Cell(DASH, aside=_missing(figure, each, beside))
         rows.append(Row(each.of, (printed, own, Cell(_whose(each, figure) if figure else ""))))
         last = each
-    columns = ("published", "here", "whose")
-    return Table(
-        written("reproduction.caption"),
-        written("reproduction.figure"),
-        tuple(written(f"reproduction.{name}") for name in columns),
-        tuple(rows),
-        tuple((mark, text) for text, mark in notes.items()),
-    )
+    heads = (written(f"reproduction.{name}") for name in ("published", "here", "whose"))
+    caption, stub = written("reproduction.caption"), written("reproduction.figure")
+    footnotes = tuple((mark, text) for text, mark in notes.items())
+    return Table(caption, stub, tuple(heads), tuple(rows), footnotes)
 
 
 def _own(source: Source, each: PublishedFigure) -> list[Figure]:
@@ -239,18 +230,12 @@ def _of_subject(each: PublishedFigure) -> bool:
 
 
 def _whose(each: PublishedFigure, figure: Figure) -> str:
+    """Name the raters of the study's own figure, and the subject or the cut that it is on."""
+    rater, subject = rater_title(figure.rater), figure.subset.removeprefix("subject=")
     if figure.statistic in (STABILITY, SPREAD):
-        subject = figure.subset.removeprefix("subject=")
-        if figure.subset == ALL:
-            subject = written("stability.all_subjects")
-        return written(
-            "reproduction.answers_of",
-            subject=subject,
-            column=figure.at,
-            rater=rater_title(figure.rater),
-        )
-    first, second = figure.raters
-    whose = pair_title((first, second)) if second else rater_title(first)
+        subject = written("stability.all_subjects") if figure.subset == ALL else subject
+        return written("reproduction.answers_of", subject=subject, column=figure.at, rater=rater)
+    whose = pair_title(figure.raters) if figure.grader else rater
     if _of_subject(each):
         return written("reproduction.of_subject", subject=figure.at, whose=whose)
     if figure.statistic.endswith("_at_threshold"):

@@ -12,7 +12,7 @@ from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.people.disagreements import COVERAGE, UNSCORED_AS_DISAGREEMENT
 from evenhand.analysis.report import charts
 from evenhand.analysis.report.blocks import Block, Chart, Paragraph, Table
-from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure, defined
+from evenhand.analysis.report.figures import ALL, ALL_BINARY, defined
 from evenhand.analysis.report.source import (
     READINGS,
     Layers,
@@ -138,46 +138,37 @@ def _distribution(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
     shares = figures.select("prevalence")
     categories = list(dict.fromkeys(figure.at for figure in shares))
     raters = figures.graders_last(figure.rater for figure in shares)
-    drawn = raters[:_MOST]
     if not 2 <= len(categories) <= len(charts.HEAT):
         return []
-    bars = {rater: _bar(shares, rater) for rater in drawn}
-    values = [part for rater in drawn for part in bars[rater]]
-    who = ", ".join(dict.fromkeys(str(part["who"]) for part in values))
+    values: list[charts.Datum] = []
+    drawn: dict[str, str] = {}
+    for rater in raters[:_MOST]:
+        start = 0.0  # of a part, which is only its place in the drawing
+        for figure in figures.between("prevalence", rater):
+            share = figure.bounds[1]
+            if not math.isnan(share):
+                who = drawn[rater] = charts.short(rater_title(rater))
+                end = start + share
+                place = {"from": start, "to": end, "middle": (start + end) / 2}
+                text = figure.at if share >= _LEGIBLE else ""
+                values.append(figure.datum(who=who, category=figure.at, text=text, **place))
+                start = end
+    who = ", ".join(dict.fromkeys(drawn.values()))
     return figures.chart(
         written("chart.shares"),
         written("chart.shares_alt", raters=who, categories=", ".join(categories)),
         values,
         _drawing(categories),
         data,
-        charts.left_out(raters, [rater for rater in drawn if bars[rater]], "raters", _MOST),
+        charts.left_out(raters, drawn, "raters", _MOST),
     )
-
-
-def _bar(shares: Iterable[Figure], rater: str) -> list[charts.Datum]:
-    """The parts of one rater's bar. The start of a part is only its place in the drawing."""
-    parts: list[charts.Datum] = []
-    start = 0.0
-    for figure in shares:
-        share = figure.bounds[1]
-        if figure.rater == rater and not math.isnan(share):
-            end = start + share
-            place = {"from": start, "to": end, "middle": (start + end) / 2}
-            text = figure.at if share >= _LEGIBLE else ""
-            who = charts.short(rater_title(rater))
-            parts.append(figure.datum(who=who, category=figure.at, text=text, **place))
-            start = end
-    return parts
 
 
 def _drawing(categories: Sequence[str]) -> charts.Spec:
     """The bars, each part in the shade of its category, with its name where there is room."""
     shades = (charts.HEAT if len(categories) > 3 else charts.HEAT[1::2])[: len(categories)]
-    bright = [
-        category
-        for category, shade in zip(categories, shades, strict=True)
-        if shade in charts.HEAT[4:]
-    ]
+    of_shade = zip(categories, shades, strict=True)
+    bright = [category for category, shade in of_shade if shade in charts.HEAT[4:]]
     x: charts.Spec = {
         "type": "quantitative",
         "title": written("chart.shares_axis"),

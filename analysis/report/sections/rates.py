@@ -266,7 +266,8 @@ def _parts(figures: RubricFigures, graders: list[str]) -> list[blocks.Block]:
     """The rates by PPI++ in every part of the sample, then those of the answers on each side; drawn
     for the first grader.
     """
-    of_answers, made = _of_answers(figures), []
+    of_answers = _of_answers(figures)
+    made: list[blocks.Block] = []
     kinds = {_kind(figures, grader) for grader in graders}
     for what in ("parts", "parts_by_side"):
         parts = {
@@ -375,7 +376,7 @@ def _rates_by_part(
 def _missing(figures: RubricFigures, graders: list[str]) -> Iterator[str]:
     """Yield sentences on subjects that answered only some of the prompts, one for graders alike."""
     answers = _of_answers(figures)
-    parts: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    absent: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
     unpaired: dict[tuple[str, str, int, int], tuple[list[str], int]] = {}
     for grader in graders:
         there = {
@@ -385,22 +386,22 @@ def _missing(figures: RubricFigures, graders: list[str]) -> Iterator[str]:
         subjects = dict.fromkeys(_at(figures, "rate_raw", grader))
         subjects |= dict.fromkeys(chain.from_iterable(there.values()))
         for part, present in there.items():
-            if absent := [each for each in subjects if present and each and each not in present]:
+            names = tuple(e for e in subjects if present and e and e not in present)
+            if names:
                 of_pairs = answers and part.partition("=")[0] not in answers
                 which = "no_pairs" if of_pairs else "no_answers"
-                parts.setdefault((which, grader, tuple(absent)), []).append(part)
+                absent.setdefault((which, grader, names), []).append(part)
         pairs = _pairs(figures, grader)
         if few := [each for each in pairs if each[2].says("prompts_differ")]:
             first, second, figure = min(few, key=lambda each: _shared(each[2]))
             same = unpaired.setdefault((first, second, *_shared(figure)), ([], figure.line))
             same[0].append(grader)
     alike: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = {}
-    for (which, grader, lacking), where in parts.items():
-        alike.setdefault((which, lacking, tuple(where)), []).append(grader)
-    for (which, lacking, places), by in alike.items():
-        yield written(
-            f"rates.{which}", subjects=_some(lacking), parts=_some(places), graders=_some(by)
-        )
+    for (which, grader, names), places in absent.items():
+        alike.setdefault((which, names, tuple(places)), []).append(grader)
+    for (which, *where), by in alike.items():
+        lacking, parts = (_some(each) for each in where)
+        yield written(f"rates.{which}", subjects=lacking, parts=parts, graders=_some(by))
     for (first, second, shared, every), (by, line) in unpaired.items():
         yield written(
             "rates.prompts_differ",

@@ -70,12 +70,10 @@ def _alike_overall(figures: RubricFigures) -> list[object]:
     alike = defined(figure for figure in found if figure.rater == "humans")
     if not alike:
         scored = {each.rater for each in figures.select("subject_score", ALL_BINARY)}
-        graders = defined(found)
-        if "humans" in scored or not graders:
+        if "humans" in scored or not (graders := defined(found)):
             return in_pieces("report.scores_unknown")
         first, second = graders[0].raters
-        about = {"first": first, "second": second, "rho": graders[0]}
-        return in_pieces("report.scores_of_graders", **about)
+        return in_pieces("report.scores_of_graders", first=first, second=second, rho=graders[0])
     best, worst = alike[0], alike[-1]
     said = in_pieces("report.scores", grader=best.grader, rho=best)
     least = in_pieces("report.scores_least", grader=worst.grader, rho=worst)
@@ -88,16 +86,14 @@ def _scores(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
     """
     scores = figures.select("subject_score", ALL_BINARY)
     people = {figure.at: figure for figure in scores if figure.rater == "humans"}
-    by_grader = {(figure.rater, figure.at): figure for figure in scores}
-    graders = figures.by_agreement(
-        dict.fromkeys(name for name, _ in by_grader if name != "humans"), ALL_BINARY
-    )
+    names = dict.fromkeys(figure.rater for figure in scores if figure.rater != "humans")
+    graders = figures.by_agreement(names, ALL_BINARY)
     subjects = sorted(people, key=lambda name: people[name].bounds[1], reverse=True)
     values: list[charts.Datum] = []
     drawn = set()
     for grader in graders[: charts.MAX_LISTED]:
         for subject in subjects[: charts.MAX_LISTED]:
-            figure = by_grader.get((grader, subject))
+            figure = figures.by_key(people[subject].key._replace(rater_a=grader))
             if figure is not None and not figure.reason:
                 panel = {"grader": charts.short(grader), "subject": charts.short(subject)}
                 values.append(people[subject].datum(who=_PEOPLE, **panel))
@@ -105,14 +101,13 @@ def _scores(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
                 drawn |= {grader, subject}
     if not values:
         return []
-    scored = list(dict.fromkeys(figure.at for figure in scores))
-    known = [*subjects, *(each for each in scored if each not in people)]
-    names = [charts.short(subject) for subject in subjects[: charts.MAX_LISTED] if subject in drawn]
+    known = list(dict.fromkeys([*subjects, *(figure.at for figure in scores)]))
+    axis = [charts.short(subject) for subject in subjects[: charts.MAX_LISTED] if subject in drawn]
     return figures.chart(
         written("chart.scores"),
-        written("chart.scores_alt", subjects=", ".join(names)),
+        written("chart.scores_alt", subjects=", ".join(axis)),
         values,
-        _panels(values, names),
+        _panels(values, axis),
         data,
         written("chart.scores_note"),
         charts.left_out(graders, drawn),
@@ -173,20 +168,17 @@ def _preferred(figures: RubricFigures, graders: list[str]) -> list[list[object]]
     """The subject that each rater prefers, how alike they rank, and what being first gains."""
     said: list[list[object]] = []
     for rater in ("humans", *graders):
-        rates = defined(figures.between("win_rate", rater))
-        if rates and rater == "humans":
-            best = {"subject": rates[0].at, "rate": rates[0]}
-            said.append(in_pieces("report.preference_people", **best))
-        elif rates:
-            best = {"subject": rates[0].at, "rate": rates[0]}
-            said.append(in_pieces("report.preference_grader", grader=rater, **best))
+        for best in defined(figures.between("win_rate", rater))[:1]:
+            whose = "preference_people" if rater == "humans" else "preference_grader"
+            about = {"grader": rater, "subject": best.at, "rate": best}
+            said.append(in_pieces(f"report.{whose}", **about))
     for grader in graders:
         rho = figures.get(_ALIKE[0], "humans", grader)
-        if rho and not rho.reason:
-            said.append(in_pieces("report.preference_alike", grader=grader, rho=rho))
-        elif rho and rho.reason:
+        if rho and rho.reason:
             why = rho.reason.words
             said.append(in_pieces("report.preference_not_alike", grader=grader, why=why))
+        elif rho:
+            said.append(in_pieces("report.preference_alike", grader=grader, rho=rho))
     gains = figures.select("order_gain")
     return [*said, *(in_pieces("report.preference_order", gain=gain) for gain in gains)]
 

@@ -271,32 +271,19 @@ def _curves(values: Sequence[charts.Datum], label: str) -> charts.Spec:
         },
     }
     text = {"x": {"value": 0}, "y": {"value": -8}, "text": charts.nominal("text")}
-    return charts.panel_for_each_grader(
-        values,
-        [
-            charts.layer(
-                "rect", charts.span("x", x), where="datum.kind == 'interval' && isValid(datum.low)",
-                color=charts.SERIES[1], opacity=0.25,
-            ),
-            charts.layer(
-                "area", at | charts.span("y", y), where=f"{curve} && isValid(datum.low)",
-                opacity=0.25, **blue,
-            ),
-            charts.layer(
-                "rule", at, where=f"datum.mark == '{_DEFAULT}'",
-                color=charts.SOFT, strokeDash=[4, 3],
-            ),
-            charts.layer("line", estimate, where=curve, **blue),
-            charts.layer(
-                "point", estimate | marked, where=f"{curve} && datum.mark != ''",
-                filled=True, size=75, opacity=1,
-            ),
-            charts.layer(
-                "text", text, where="datum.kind == 'advice'", align="left", color=charts.INK
-            ),
-        ],
-        height=150,
-    )  # fmt: skip
+    strip, band = charts.span("x", x), at | charts.span("y", y)
+    pale: charts.Spec = {"color": charts.SERIES[1], "opacity": 0.25}
+    layers = [
+        charts.layer("rect", strip, where="datum.kind == 'interval' && isValid(datum.low)", **pale),
+        charts.layer("area", band, where=f"{curve} && isValid(datum.low)", opacity=0.25, **blue),
+        charts.layer("rule", at, where=f"datum.mark == '{_DEFAULT}'", **charts.DASHED),
+        charts.layer("line", estimate, where=curve, **blue),
+        charts.layer(
+            "point", estimate | marked, where=f"{curve} && datum.mark != ''", size=75, **charts.DOT
+        ),
+        charts.layer("text", text, where="datum.kind == 'advice'", align="left", color=charts.INK),
+    ]
+    return charts.panel_for_each_grader(values, layers, height=150)
 
 
 # Reliability diagram
@@ -316,12 +303,11 @@ def reliability_diagrams(figures: RubricFigures) -> list[Chart]:
     for raters in drawn:
         for share in figures.between(_SHARE, *raters, ALL_BINARY):
             if stated := figures.by_key(share.key._replace(statistic=_STATED)):
-                low, middle, high = stated.bounds
-                names = ("stated", "stated_row", "stated_low", "stated_high")
-                about = dict(zip(names, (middle, stated.line, low, high), strict=True))
-                grader = charts.short(raters[1])
-                values.append(share.datum(grader=grader, units=share.n_units, **about))
                 shares.append(share)
+                low, middle, high = stated.bounds
+                about = {"grader": charts.short(raters[1]), "units": share.n_units}
+                about |= {"stated": middle, "stated_row": stated.line}
+                values.append(share.datum(**about, stated_low=low, stated_high=high))
 
     def probability(share: Figure) -> str:
         stated = figures.by_key(share.key._replace(statistic=_STATED))
@@ -353,15 +339,13 @@ def _panels(values: Sequence[charts.Datum], whom: str) -> charts.Spec:
         "scale": {"rangeMin": 20, "rangeMax": 170},
         "legend": {"tickCount": 3, "columns": 4},
     }  # fmt: skip
-    return charts.panel_for_each_grader(
-        values,
-        [
-            charts.layer("area", band, color=charts.SOFT, opacity=0.25),
-            charts.equality(across, y, color=charts.SOFT, strokeDash=[4, 3]),
-            charts.layer("line", estimate, color=charts.SERIES[0], strokeWidth=1),
-            charts.layer(
-                "point", estimate | {"size": size}, filled=True, color=charts.SERIES[0], opacity=1
-            ),
-        ],
-        height=210,
-    )
+    ends = charts.span("x", across, "x", "x2") | charts.span("y", y, "y", "y2")
+    blue = {"color": charts.SERIES[0]}
+    layers = [
+        charts.layer("area", band, color=charts.SOFT, opacity=0.25),
+        # The line on which what is stated and the share are equal.
+        charts.line_at(ends, look=charts.DASHED, x=0, y=0, x2=1, y2=1),
+        charts.layer("line", estimate, strokeWidth=1, **blue),
+        charts.layer("point", estimate | {"size": size}, **blue, **charts.DOT),
+    ]
+    return charts.panel_for_each_grader(values, layers, height=210)
