@@ -101,10 +101,10 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
 
     # A human's hidden repeats are for intra-rater agreement: the first reading is the label. A
     # grader's draws are draws from one distribution, and are combined.
-    repeated = ratings["rater_kind"].ne("model") & ratings["draw"].gt(0)
-    if repeated.any():
+    hidden = ratings["rater_kind"].ne("model") & ratings["draw"].gt(0)
+    if hidden.any():
         earliest = ratings.groupby(["unit_id", "rater_id"], sort=False)["draw"].transform("min")
-        ratings = ratings[~repeated | (ratings["draw"] == earliest)]
+        ratings = ratings[~hidden | (ratings["draw"] == earliest)]
     units, unit_names = pd.factorize(ratings["unit_id"], sort=True)
     raters, rater_names = pd.factorize(ratings["rater_id"], sort=True)
     orders, _ = pd.factorize(ratings["order"], sort=True)

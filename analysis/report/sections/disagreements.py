@@ -52,7 +52,7 @@ def layers(figures: RubricFigures) -> Layers:
     own = [each for each in every if each.rubric == figures.rubric]
     units = []
     for each in _widest(figures, own):
-        size = figures.by_key(each.key)
+        size = figures.by_key(each.key) if each.key else None
         cell = size and (entry_for(size.statistic).label, replace(size.cell, interval="", aside=""))
         units.append((_unit([each], figures.context), (cell,) if cell else ()))
     to_read = [UnitsToRead(written("disagreement.widest"), tuple(units))] if units else []

@@ -106,7 +106,7 @@ def _every_rubric(source: Source) -> blocks.Table | None:
     by: dict[str, list[str]] = {}
     kinds: set[str] = set()
     titles = [figures.title for figures in source.rubrics]
-    beside = source.context.beside
+    published = source.context.beside.published if source.context.beside else None
     for figures in source.rubrics:
         # Those with two subjects' rates.
         found = figures.select(_statistic(figures), ALL_BINARY)
@@ -118,8 +118,8 @@ def _every_rubric(source: Source) -> blocks.Table | None:
             rates = _at(figures, _statistic(figures), grader)
             columns[title] = {subject: figure.cell for subject, figure in rates.items()}
             declared = {
-                each.at: blocks.Cell(each.beside_ours, published=beside.published.citation)
-                for each in (beside.published.figure if beside else ())
+                each.at: blocks.Cell(each.beside_ours, published=published.citation)
+                for each in (published.figure if published else ())
                 if (each.rubric, each.between) == (figures.rubric, "subjects") and each.at in rates
             }
             if declared:
