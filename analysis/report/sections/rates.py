@@ -106,7 +106,8 @@ def _every_rubric(source: Source) -> blocks.Table | None:
     by: dict[str, list[str]] = {}
     kinds: set[str] = set()
     titles = [figures.title for figures in source.rubrics]
-    published = source.context.beside.published if source.context.beside else None
+    beside = source.context.beside
+    citation, quoted = (beside.published.citation, beside.published.figure) if beside else ("", [])
     for figures in source.rubrics:
         # Those with two subjects' rates.
         found = figures.select(_statistic(figures), ALL_BINARY)
@@ -118,8 +119,8 @@ def _every_rubric(source: Source) -> blocks.Table | None:
             rates = _at(figures, _statistic(figures), grader)
             columns[title] = {subject: figure.cell for subject, figure in rates.items()}
             declared = {
-                each.at: blocks.Cell(each.beside_ours, published=published.citation)
-                for each in (published.figure if published else ())
+                each.at: blocks.Cell(each.beside_ours, published=citation)
+                for each in quoted
                 if (each.rubric, each.between) == (figures.rubric, "subjects") and each.at in rates
             }
             if declared:
