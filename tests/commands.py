@@ -1,7 +1,5 @@
 """The command line, run in this process, and what a command has said."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Published worked examples, and answers declared where libraries disagree: tests/reference."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Ratings files as tables, for tests."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """The page on how evenhand is built shows the rooms and arrows that the code has."""
 
-from __future__ import annotations
-
 import re
 import runpy
 

@@ -1,7 +1,5 @@
 """docs/evidence.md says what the logs in benchmarks/results say."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """llms.txt and SKILL.md say what pages and code say, and SKILL.md's commands do what it says."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

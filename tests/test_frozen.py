@@ -1,7 +1,5 @@
 """What `harness.frozen` takes out of a text, and what it notices between two folders."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from pathlib import Path

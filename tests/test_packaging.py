@@ -1,7 +1,5 @@
 """What is shipped: a wheel of one folder that works beside anybody's files, and a whole sdist."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

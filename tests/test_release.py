@@ -1,7 +1,5 @@
 """What a release says of itself holds together, and the workflows do what they say."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

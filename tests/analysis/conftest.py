@@ -1,7 +1,5 @@
 """Random numbers for the analysis tests."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """A synthetic crowd: mostly good raters, and a few whose fault is known."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Makers of small tables of ratings, and their analyses, for the analysis tests."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 

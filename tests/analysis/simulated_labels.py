@@ -1,7 +1,5 @@
 """Simulated labels (synthetic) as tables of ratings, through a whole analysis."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

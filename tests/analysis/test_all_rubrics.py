@@ -1,7 +1,5 @@
 """The whole analysis: its table, its errors, what must not change it, and real labels."""
 
-from __future__ import annotations
-
 import krippendorff
 import numpy as np
 import pandas as pd

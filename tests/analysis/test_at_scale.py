@@ -1,7 +1,5 @@
 """What patterns tell is what the ratings themselves tell."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pyarrow as pa

@@ -4,8 +4,6 @@ Which labels are right, with every person left out in turn.
 The rows on people's distribution: who is compared, on which units, by what was stated.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from itertools import combinations

@@ -1,7 +1,5 @@
 """Rows of the injection audit, on answers whose effect is known (synthetic)."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """Notes are text for people: any of them may be reworded, and nothing is decided otherwise."""
 
-from __future__ import annotations
-
 import json
 import string
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What `from evenhand.analysis import ...` offers."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import types

@@ -1,7 +1,5 @@
 """Pairs that were not equally likely to be picked: what every figure makes of it (synthetic)."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What people do on the lead's pages."""
 
-from __future__ import annotations
-
 from playwright.sync_api import Page, TimeoutError, expect
 
 from tests.annotate_app.participants import settled

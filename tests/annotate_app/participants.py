@@ -1,7 +1,5 @@
 """Raters who come by a link or from Prolific, and the session that they go through."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What people press on a page is stored: by callbacks that ask nothing of Streamlit's before."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

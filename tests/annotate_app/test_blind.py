@@ -5,8 +5,6 @@ attention checks are made of the same texts: so what the texts themselves tell i
 whatever tells more than chance would be the server's doing. Texts of both demos, *synthetic*.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Each act of the lead's pages once, in a browser, on a synthetic study of twenty raters."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -2,8 +2,6 @@
 belongs to the browser that began it, and no page of another name speaks to the study.
 """
 
-from __future__ import annotations
-
 import http.client
 import json
 import os

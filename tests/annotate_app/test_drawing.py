@@ -1,7 +1,5 @@
 """Texts as trees and as HTML: Markdown, code and JSON."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

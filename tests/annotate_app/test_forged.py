@@ -1,7 +1,5 @@
 """Forged and random messages to the page's server side: no exception, no stall, no false label."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random

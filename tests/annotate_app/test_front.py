@@ -1,7 +1,5 @@
 """What a browser gets: little for each unit, nothing about the machine that it comes from."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

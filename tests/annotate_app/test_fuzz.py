@@ -1,7 +1,5 @@
 """Kills under load, raters who do anything, and axe on every state that is in pictures."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import random

@@ -1,7 +1,5 @@
 """Hands on the keyboard: confidence has a key of its own, the texts scroll, the focus stays."""
 
-from __future__ import annotations
-
 import pytest
 
 from evenhand.study import open_study

@@ -2,8 +2,6 @@
 and by mouse, checked on both sides; and how they are adjudicated.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """`evenhand label FILE`: from the command to a stored label, and on to a report."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re

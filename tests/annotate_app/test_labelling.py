@@ -1,7 +1,5 @@
 """Labelling in a real browser: the store holds what an annotator chose, whatever happens."""
 
-from __future__ import annotations
-
 import itertools
 import sqlite3
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Every sentence for annotators is there in every language, and rendered where it is needed."""
 
-from __future__ import annotations
-
 import re
 import string
 from collections.abc import Iterator

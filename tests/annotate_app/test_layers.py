@@ -3,8 +3,6 @@
 What may import what stands in pyproject.toml, for import-linter.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

@@ -1,7 +1,5 @@
 """The lead's pages in a browser: from the link to the export, and all who do not get there."""
 
-from __future__ import annotations
-
 import io
 import json
 import urllib.error

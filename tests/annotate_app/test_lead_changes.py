@@ -1,7 +1,5 @@
 """A lead changes a study that runs, in the browser: in force at once, in every server process."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urljoin

@@ -1,7 +1,5 @@
 """The lead sorts disagreements between graders and people, with the mouse and with keys."""
 
-from __future__ import annotations
-
 import pytest
 from playwright.sync_api import Page, TimeoutError, expect
 

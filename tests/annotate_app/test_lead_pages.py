@@ -2,8 +2,6 @@
 lost, and what there is to take away.
 """
 
-from __future__ import annotations
-
 import io
 import subprocess
 import sys

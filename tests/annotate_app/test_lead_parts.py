@@ -1,7 +1,5 @@
 """What the lead's pages say, take and count, without a browser."""
 
-from __future__ import annotations
-
 import math
 import random
 import re

@@ -1,7 +1,5 @@
 """The ways between the lead's pages: each has its address, and nobody else learns of them."""
 
-from __future__ import annotations
-
 import urllib.request
 
 import pytest

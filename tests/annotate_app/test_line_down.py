@@ -1,7 +1,5 @@
 """While the server or its store does not answer, the page says so, and nothing is lost."""
 
-from __future__ import annotations
-
 import json
 import re
 import sqlite3

@@ -1,7 +1,5 @@
 """Looking back in a real browser: the list of all earlier answers, and one's own flags."""
 
-from __future__ import annotations
-
 import pytest
 
 from evenhand.study import open_study

@@ -1,7 +1,5 @@
 """The words that decided: marked by keyboard and by mouse, sent, kept, and asked for."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

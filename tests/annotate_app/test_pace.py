@@ -1,7 +1,5 @@
 """How far one is, the pause that is offered between two units, and the end of a day's work."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.annotator import READY, Annotator, press_keys

@@ -1,7 +1,5 @@
 """What an annotator sees, and what nobody must: the page around the work, in a real browser."""
 
-from __future__ import annotations
-
 import re
 from urllib.parse import urlsplit
 

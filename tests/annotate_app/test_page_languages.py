@@ -1,7 +1,5 @@
 """The page in the reader's language: chosen, remembered, and recorded with every label."""
 
-from __future__ import annotations
-
 import pytest
 from playwright.sync_api import expect
 

@@ -1,7 +1,5 @@
 """What travels between server and panel, and what is named where the browser has it."""
 
-from __future__ import annotations
-
 import copy
 import json
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """Answers that are refused, whenever and wherever: each says so, with its unit."""
 
-from __future__ import annotations
-
 import pytest
 
 from evenhand.study import open_study

@@ -1,7 +1,5 @@
 """Parts of the server by themselves: health, addresses, the log, the watch over the raters."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import threading

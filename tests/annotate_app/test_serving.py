@@ -1,7 +1,5 @@
 """The nginx configuration of deploy/, run as it stands there: TLS, and a real browser."""
 
-from __future__ import annotations
-
 import asyncio
 import http.client
 import re

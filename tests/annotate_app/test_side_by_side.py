@@ -1,8 +1,6 @@
 """Several studies behind one address, by the real command: what is apart stays apart, and a kill
 loses nothing."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import shutil

@@ -1,7 +1,5 @@
 """Login by an organisation's provider, in a real browser, against a provider of our own."""
 
-from __future__ import annotations
-
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator

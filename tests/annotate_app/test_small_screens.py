@@ -1,7 +1,5 @@
 """On small screens, and at large zoom, which is the same: all is within reach, nothing is cut."""
 
-from __future__ import annotations
-
 import pytest
 from playwright.sync_api import expect
 

@@ -1,7 +1,5 @@
 """Texts as people know them: Markdown rendered, and nothing in them that cannot be seen."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

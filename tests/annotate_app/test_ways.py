@@ -1,7 +1,5 @@
 """Ways of reading and working: size of letters, length of lines, guidelines, answers at once."""
 
-from __future__ import annotations
-
 import random
 import re
 from importlib.resources import files

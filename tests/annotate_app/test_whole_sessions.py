@@ -1,7 +1,5 @@
 """Whole sessions: from the link or login to the completion code, and every other end."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Answers by POST: stored once whoever sends them again, and taken from nobody without a ticket."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Callable, Iterator

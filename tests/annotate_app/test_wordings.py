@@ -1,7 +1,5 @@
 """A trial of another wording, as a rater meets it: no unit hides whose words it is asked under."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

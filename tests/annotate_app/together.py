@@ -1,7 +1,5 @@
 """Two studies behind one address, and how they are asked without a browser."""
 
-from __future__ import annotations
-
 import http.client
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A synthetic study that twenty raters have labelled, with a grader, flags and a session."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta

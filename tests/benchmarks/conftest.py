@@ -1,7 +1,5 @@
 """How each benchmark is started, on sizes that show nothing but that it runs."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Every benchmark has a start in the tests, and needs nothing of them."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

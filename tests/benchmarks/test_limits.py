@@ -1,7 +1,5 @@
 """Files that are small and large at once are refused soon, in one sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

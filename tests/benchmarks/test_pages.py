@@ -1,7 +1,5 @@
 """Each benchmark, started on sizes that show nothing but that it runs, writes its page."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """How long reports take and how large they are."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

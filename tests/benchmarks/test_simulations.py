@@ -1,7 +1,5 @@
 """What the benchmarks simulate is what they say, and is judged as a whole analysis judges."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The GitHub Action and the pre-commit hook, run by hand: every step as it stands in the file."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

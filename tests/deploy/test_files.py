@@ -1,7 +1,5 @@
 """What `deploy/` ships fits together, and does what it says."""
 
-from __future__ import annotations
-
 import configparser
 import json
 import os

@@ -1,8 +1,6 @@
 """The steps of docs/serving.md, as they stand there, in a root of our own: the real commands as far
 as a machine without systemd allows, and a study that is served, backed up and found sound."""
 
-from __future__ import annotations
-
 import configparser
 import os
 import re

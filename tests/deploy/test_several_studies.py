@@ -1,7 +1,5 @@
 """Two studies behind nginx by path: a process for each, or one command for both."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Two processes behind nginx, one PostgreSQL: each is killed while a crowd labels."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import signal

@@ -1,7 +1,5 @@
 """Inspect's own `eval` with the scorer; skipped where inspect_ai is not installed."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from importlib.metadata import entry_points

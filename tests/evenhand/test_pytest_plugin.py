@@ -1,7 +1,5 @@
 """The fixture for other projects' tests, in a pytest run of its own."""
 
-from __future__ import annotations
-
 import shutil
 import tomllib
 from pathlib import Path

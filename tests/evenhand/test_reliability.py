@@ -1,7 +1,5 @@
 """docs/security.md promises only what a test shows."""
 
-from __future__ import annotations
-
 import ast
 import re
 from functools import cache

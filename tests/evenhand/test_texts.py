@@ -2,8 +2,6 @@
 Unicode string in one has visible marks, and nothing falls over.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import csv

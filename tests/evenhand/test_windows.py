@@ -4,8 +4,6 @@ Every process of a test begins by losing them. The platform keeps its name, as l
 for Windows under another; and nothing here has run on Windows itself.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

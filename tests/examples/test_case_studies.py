@@ -1,7 +1,5 @@
 """What the case studies say is what their command computes, on the labels as published."""
 
-from __future__ import annotations
-
 import json
 import re
 import runpy

@@ -2,8 +2,6 @@
 columns of MT-Bench. Published effects of the order are found again.
 """
 
-from __future__ import annotations
-
 import json
 from itertools import combinations
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Files of JSON, as the tests of readers write them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -3,8 +3,6 @@ units. Each is read, and refused with options that are then obeyed as they stand
 or no option is named. `python -m tests.exchange.foreign` prints what became of each. Synthetic.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json

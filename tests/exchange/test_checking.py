@@ -1,7 +1,5 @@
 """Exports at the command line and in Python: one command each, and refusals in one sentence."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """No foreign file is taken for what it is not, and no advice on one leads astray."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

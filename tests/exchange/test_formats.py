@@ -1,7 +1,5 @@
 """The pages of formats and the exports that tools made are as they are told."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Whatever bytes a file holds, it is read or refused in one sentence, within bounds."""
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile

@@ -2,8 +2,6 @@
 (harness/exports); the others are written here as the tools' documentation has them. All synthetic.
 """
 
-from __future__ import annotations
-
 import json
 import zipfile
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Each export, made by the tool itself (harness/exports), is read as what it holds."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Shapes of files that no tool alone writes."""
 
-from __future__ import annotations
-
 import csv
 import datetime
 import json

@@ -1,7 +1,5 @@
 """What graders are tested on: a server that speaks as their providers do, and studies to grade."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A protocol server on loopback and small studies, all of it synthetic."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

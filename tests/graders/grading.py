@@ -1,7 +1,5 @@
 """`grade` with its options and limits as keywords, as tests vary one or two of them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any

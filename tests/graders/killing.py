@@ -1,7 +1,5 @@
 """A program in a process of its own, killed in the midst of its requests."""
 
-from __future__ import annotations
-
 import os
 import random
 import subprocess

@@ -1,7 +1,5 @@
 """The provider that docs/graders.md adds: added as it stands there, asked by the command line."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The offline grader reads by its rubric's cues or word lists, and says why where it cannot."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import time

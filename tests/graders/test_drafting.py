@@ -1,7 +1,5 @@
 """A wording for people that a model drafts from their disagreements: priced, durable, checked."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Graders get the images that people see, in their provider's form; who takes none is not asked."""
 
-from __future__ import annotations
-
 import base64
 import io
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A grader is improved: on parted labels, within its money, the same after any interruption."""
 
-from __future__ import annotations
-
 import hashlib
 import random
 import re

@@ -1,7 +1,5 @@
 """The injection audit: its texts are as long as their placebos, and it asks what is missing."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Words of a user's own for graders, a prompt sent word for word, and wordings of one question."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from pathlib import Path

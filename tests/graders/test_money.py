@@ -1,7 +1,5 @@
 """Prices, forecasts without network, and a budget that is never overspent."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from decimal import Decimal

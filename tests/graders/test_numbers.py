@@ -1,7 +1,5 @@
 """Graders asked for a number, or for several options: the request, and what becomes of replies."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Another text of a rubric, tried on held-out pairs through the real SDK (synthetic)."""
 
-from __future__ import annotations
-
 import re
 from functools import partial
 from pathlib import Path

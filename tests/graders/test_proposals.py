@@ -2,8 +2,6 @@
 and audited before one is called better.
 """
 
-from __future__ import annotations
-
 import random
 import re
 import shlex

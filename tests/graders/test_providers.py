@@ -1,7 +1,5 @@
 """Who can be asked: a grader's name, its provider's place and key, and what its model can do."""
 
-from __future__ import annotations
-
 import pytest
 
 from evenhand.errors import InputError

@@ -1,7 +1,5 @@
 """A reason and then the label: asked for in that order, kept, and shown to the lead alone."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # ruff: noqa: E501 - servers' sentences stand as they came
 """What servers say when they refuse, as it was recorded, means what the table says it does."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -2,8 +2,6 @@
 servers that ignore the schema.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """A marked key, sent back by the server in every way a reply can be: none of it may be kept."""
 
-from __future__ import annotations
-
 import base64
 import json
 import logging

@@ -1,7 +1,5 @@
 """The rubrics that come along for items, golden answers, and `rubric new`."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 

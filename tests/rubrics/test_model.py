@@ -1,7 +1,5 @@
 """What a rubric's file may say, in its language and in translation, and what contradicts itself."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -2,8 +2,6 @@
 as it is.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from importlib.resources import files

@@ -1,7 +1,5 @@
 """Answers that are no single option: a number, or several options."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """One rubric text for people and prompts: conversations, and prompts sent word for word."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from pathlib import Path

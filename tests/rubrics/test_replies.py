@@ -2,8 +2,6 @@
 `replies.toml`, of our own writing, filled in for six scales.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterator
 from functools import cache

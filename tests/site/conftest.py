@@ -1,7 +1,5 @@
 """The built site."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

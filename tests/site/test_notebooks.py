@@ -1,7 +1,5 @@
 """The notebooks show what their cells still compute, on the labels as published."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 

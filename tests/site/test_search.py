@@ -1,7 +1,5 @@
 """The site opens from its folder: its search finds pages there, and nothing comes from a host."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """The site is built without a warning, holds what the code knows, and loads nothing from afar."""
 
-from __future__ import annotations
-
 import re
 from html import unescape
 from html.parser import HTMLParser

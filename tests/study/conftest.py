@@ -1,7 +1,5 @@
 """A PostgreSQL server of the tests' own, and small studies with a session."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """Changes of a study that runs: what may be changed, what it does, and how it is written."""
 
-from __future__ import annotations
-
 import signal
 import stat
 import subprocess

@@ -1,7 +1,5 @@
 """Making a study, enlarging its sample, opening it, and the files that it is made of."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 

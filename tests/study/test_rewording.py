@@ -1,7 +1,5 @@
 """A trial of another wording among people: who is asked what, and how it is declared."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from itertools import pairwise
 

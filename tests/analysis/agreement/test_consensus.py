@@ -1,7 +1,5 @@
 """The majority of the other humans, against plain counts."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

@@ -2,8 +2,6 @@
 Labels that are sets of options: distances between them, alphas, and what `check` makes.
 """
 
-from __future__ import annotations
-
 import json
 from itertools import permutations
 

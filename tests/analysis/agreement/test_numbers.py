@@ -1,7 +1,5 @@
 """Numbers as labels: intraclass correlations, and tables of three by three that lose nothing."""
 
-from __future__ import annotations
-
 import krippendorff
 import numpy as np
 import pandas as pd

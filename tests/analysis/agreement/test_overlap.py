@@ -1,7 +1,5 @@
 """Agreement where every unit counts once, against loops over single pairs of labels."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import replace
 from itertools import combinations

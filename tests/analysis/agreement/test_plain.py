@@ -4,8 +4,6 @@ Their intervals are those of the panel, over clusters or units. Inputs on which 
 raise or return nan have one declared answer here.
 """
 
-from __future__ import annotations
-
 import math
 import warnings
 from typing import Any

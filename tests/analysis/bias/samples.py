@@ -1,7 +1,5 @@
 """Synthetic raters whose lean is known, since it was put there; and the audit of them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Sentences say no more than their rows, and only what is sure beyond the bound is flagged."""
 
-from __future__ import annotations
-
 import pytest
 
 from evenhand.analysis.bias import findings, flagged, screening_sentence

@@ -3,8 +3,6 @@
 The order of presentation: flips, moves to the side shown first, and the exact test.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Length, self-preference, parts of the sample, groups of people: what was put in 
 The grader's side less people's, scaled: against plain loops over the units.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

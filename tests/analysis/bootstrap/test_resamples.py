@@ -1,7 +1,5 @@
 """The weights engine against a bootstrap that really repeats the clusters."""
 
-from __future__ import annotations
-
 import krippendorff
 import numpy as np
 import pandas as pd

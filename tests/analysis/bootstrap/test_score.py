@@ -4,8 +4,6 @@ The second implementation is written from the method's description alone, in pla
 patterns that three people and a grader make of two categories, with derivatives by differences.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping

@@ -3,8 +3,6 @@
 Permutation tests of parts: against a loop over all permutations, and on degenerate data.
 """
 
-from __future__ import annotations
-
 from itertools import permutations, product
 from math import comb
 

@@ -3,8 +3,6 @@
 Excluded raters: out of every main figure, and beside them in rows of their own.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """The human ceiling and the baselines, against sums written out."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import combinations
 

@@ -3,8 +3,6 @@
 People's agreement under two wordings: each on its own units, beside a second implementation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import krippendorff

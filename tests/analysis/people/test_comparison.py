@@ -3,8 +3,6 @@
 True positive and true negative rates, beside scikit-learn, statsmodels and a direct maximum.
 """
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -3,8 +3,6 @@
 Unscored units are shown as coverage and counted as disagreement in a line of their own.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

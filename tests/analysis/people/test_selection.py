@@ -1,7 +1,5 @@
 """Labels that were selected by labels: found, and left out of agreement. All data are synthetic."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -3,8 +3,6 @@
 A grader's performance by group: scikit-learn's values, a known weak group.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """Labelled clusters are parted once: by shares, in every stratum, and for good."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pandas as pd

@@ -2,8 +2,6 @@
 of studies.
 """
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Sample sizes and widths against published values and against simulation."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

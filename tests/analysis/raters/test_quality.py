@@ -1,7 +1,5 @@
 """The look at quality: a synthetic crowd with known faults, and each measure by hand."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The small study analysed, and the same with a hostile text wherever one can stand."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -2,8 +2,6 @@
 the tests read in a report: its page as HTML, and the rows that its figures come from.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import re

@@ -1,7 +1,5 @@
 """The pictures: valid Vega-Lite, drawn from results rows alone, safe and legible."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What the report says of corrected rates, in sentences off the rows."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace

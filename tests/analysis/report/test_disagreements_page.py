@@ -1,7 +1,5 @@
 """The page of all disagreements: whole, escaped, and read off what the analysis found."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The four files: there, well formed, traceable to results.csv, and safe whatever the ids are."""
 
-from __future__ import annotations
-
 import base64
 import csv
 import hashlib

@@ -1,7 +1,5 @@
 """What is said of each kind of threshold, and what the pictures of probabilities show."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ Numbers in cells are held against the very row that they name in test_writing; h
 sentences, footnotes, headings, pictures, prose.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field

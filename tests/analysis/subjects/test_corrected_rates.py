@@ -3,8 +3,6 @@
 Differences between the sides of pairs: against sums written out, OLS, and studies with gaps.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

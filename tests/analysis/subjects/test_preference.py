@@ -5,8 +5,6 @@ Bradley-Terry strengths: against a published example, a logistic regression, and
 none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import combinations
 

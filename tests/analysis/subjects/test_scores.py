@@ -5,8 +5,6 @@ Correlations over few subjects, with their exact p.
 Differences of subjects: against Tukey's range, against orders counted out, and degenerate.
 """
 
-from __future__ import annotations
-
 from itertools import combinations, permutations
 
 import numpy as np

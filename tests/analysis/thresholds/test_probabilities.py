@@ -4,8 +4,6 @@ Calibration error: the authors' formula, no bias, intervals that cover, degenera
 The reliability curve and the parts of the Brier score, by hand and against scikit-learn.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

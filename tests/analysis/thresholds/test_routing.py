@@ -3,8 +3,6 @@
 Cuts with a promise: published sample sizes, bets by enumeration, the order of testing.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

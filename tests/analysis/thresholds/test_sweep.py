@@ -6,8 +6,6 @@ Thresholds judged on clusters that they were not tuned on.
 What is recommended, and whether the interval of a tuned threshold is honest (synthetic).
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Whether a grader has changed: the paired change, its bounds, and what is said where it fails."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

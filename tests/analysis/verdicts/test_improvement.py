@@ -1,7 +1,5 @@
 """The choice among candidates, and the proof of the best one."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

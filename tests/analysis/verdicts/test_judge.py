@@ -4,8 +4,6 @@ A grader that fails in a part of the sample does not pass, and the sentence name
 plainly wrong with a grader is said, and whose labels it repeats.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What must not matter to a verdict, or only in the known way, whatever the labels."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

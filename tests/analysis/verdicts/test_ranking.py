@@ -3,8 +3,6 @@
 Whom to use, or what to label first: a sentence that keeps every condition of the verdict.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product

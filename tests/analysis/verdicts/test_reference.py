@@ -1,7 +1,5 @@
 """One rater declared as right: graders against bars, never "may stand in for people"."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

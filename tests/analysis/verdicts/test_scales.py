@@ -3,8 +3,6 @@ design buys a verdict. All data are synthetic; `benchmarks.scales` and `benchmar
 more scales and designs, and many studies of each.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -3,8 +3,6 @@
 All studies here are synthetic.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

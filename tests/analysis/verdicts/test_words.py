@@ -3,8 +3,6 @@
 Cases are made of rows as they may come: any bounds, faults, and gaps.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from types import SimpleNamespace

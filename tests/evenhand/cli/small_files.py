@@ -4,8 +4,6 @@ A row of the table is a `Case`; `test_small_files.py` writes its file, runs its 
 for its words.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

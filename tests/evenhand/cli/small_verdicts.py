@@ -3,8 +3,6 @@
 All labels here are made by fixed patterns: ann, ben and cem agree on about nine of ten units.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from tests.evenhand.cli.small_files import Case, Label, csv

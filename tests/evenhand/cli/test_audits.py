@@ -2,8 +2,6 @@
 that answer for a grader: named by `grade` and the report, and `gate` can refuse many.
 """
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 from pathlib import Path

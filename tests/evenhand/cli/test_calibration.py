@@ -1,7 +1,5 @@
 """`calibrate`: what it says, and that study.toml changes only when it is told to."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

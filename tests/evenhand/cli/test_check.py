@@ -1,7 +1,5 @@
 """`evenhand check`: anyone's labels, one command; and what nobody labelled is told apart."""
 
-from __future__ import annotations
-
 import json
 import math
 import tomllib

@@ -1,7 +1,5 @@
 """`select`, `gate` and `plan` as they are run: exit codes, and sentences with numbers."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

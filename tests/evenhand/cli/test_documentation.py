@@ -1,7 +1,5 @@
 """Every command in README and docs runs, in order, as it stands there but for the app's port."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -2,8 +2,6 @@
 `evenhand export --format`: a study's ratings, or those of a file, for another tool.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`gate` in CI: its exit codes, what it prints and writes, and that no crash reads as not met."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """`rubric check --grader`: a grader held against the golden answers of a rubric."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path

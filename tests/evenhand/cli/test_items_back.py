@@ -2,8 +2,6 @@
 say, and labels go back under the ids of the tool.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import pty

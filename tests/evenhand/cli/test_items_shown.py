@@ -2,8 +2,6 @@
 word.
 """
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

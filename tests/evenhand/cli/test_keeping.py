@@ -2,8 +2,6 @@
 that changes a study, or takes something out of it, leaves a line in its log.
 """
 
-from __future__ import annotations
-
 import os
 import pwd
 from collections.abc import Iterator, Sequence

@@ -2,8 +2,6 @@
 and invites, accounts and sessions by the verbs that people type.
 """
 
-from __future__ import annotations
-
 import importlib
 import io
 import json

@@ -2,8 +2,6 @@
 makes of words, and how shells complete them.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

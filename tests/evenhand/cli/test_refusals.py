@@ -1,7 +1,5 @@
 """What cannot be done is one sentence and exit 2, and leaves nothing behind."""
 
-from __future__ import annotations
-
 import shlex
 import tomllib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`report` and `check`: figures as files, and a report on paper."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

@@ -2,8 +2,6 @@
 protocols, kills and resumption, and the published figures beside its own.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import os

@@ -1,7 +1,5 @@
 """`rubric suggest`: what the lead sorted as unclear and people flagged, by what was chosen."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

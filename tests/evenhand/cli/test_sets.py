@@ -2,8 +2,6 @@
 file to a verdict on each option, and back.
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Callable, Sequence

@@ -3,8 +3,6 @@ people had trouble with: read right without a word of help, or refused with a pr
 (`reading/README.md` of the shared data says which is right).
 """
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

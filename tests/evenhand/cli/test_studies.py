@@ -1,7 +1,5 @@
 """Studies from the published set, and tables in and out, by the verbs that people type."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a verb prints can be read on any terminal: of any width, and in any encoding."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -2,8 +2,6 @@
 to be sent, whatever verb reads them, until the operator says so.
 """
 
-from __future__ import annotations
-
 import socket
 import threading
 import tomllib

@@ -1,7 +1,5 @@
 """The items demo: from a file of answers with a judge's labels to the verdict on both judges."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Published labels at a look: what is shipped, what is said of it, and how soon."""
 
-from __future__ import annotations
-
 import json
 import re
 import resource

@@ -1,7 +1,5 @@
 """Exported files held against the report of the study they come from."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A study with another value of one setting, and the tests of settings that no report shows."""
 
-from __future__ import annotations
-
 import shutil
 import tomllib
 from pathlib import Path

@@ -2,8 +2,6 @@
 ratings come and to whatever parts they are scattered.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import signal

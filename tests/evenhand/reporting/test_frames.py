@@ -2,8 +2,6 @@
 what must not matter in a ratings file does not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

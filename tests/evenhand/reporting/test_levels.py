@@ -2,8 +2,6 @@
 door, and each says so; others are read, judged and reported from a file, and from a study.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -2,8 +2,6 @@
 shown to editors, and the nearest named for a wrong one.
 """
 
-from __future__ import annotations
-
 import inspect
 import json
 import re

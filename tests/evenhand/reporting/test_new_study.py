@@ -2,8 +2,6 @@
 left behind that is half of one.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

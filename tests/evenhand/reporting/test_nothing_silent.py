@@ -3,8 +3,6 @@ there, and what is added to a correct file by mistake - an invisible character, 
 code for a missing label, a helper column - changes no verdict without a word.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

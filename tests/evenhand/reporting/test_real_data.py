@@ -1,7 +1,5 @@
 """The verdicts of benchmarks/results/real-data.md are those that evenhand gives on these data."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

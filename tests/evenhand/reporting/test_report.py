@@ -2,8 +2,6 @@
 print, and the libraries that estimates are held against.
 """
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import re

@@ -1,7 +1,5 @@
 """The functions of `import evenhand` give what their commands give, to the byte."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

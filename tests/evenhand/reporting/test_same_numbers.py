@@ -1,7 +1,5 @@
 """Terminal, report, JSON and cockpit say the same of one study (synthetic)."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

@@ -4,8 +4,6 @@ Written from the settings' classes: a setting that stands in none of the tables 
 so that none can be forgotten on its way from study.toml to what it acts on.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

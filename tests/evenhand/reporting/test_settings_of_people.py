@@ -3,8 +3,6 @@
 That none is forgotten is held in `test_settings_in_force`.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from pathlib import Path

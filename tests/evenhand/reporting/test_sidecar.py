@@ -1,7 +1,5 @@
 """An export carries what its labels mean, and `check` reads it by itself."""
 
-from __future__ import annotations
-
 import shutil
 import tomllib
 from dataclasses import replace

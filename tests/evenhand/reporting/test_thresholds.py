@@ -1,7 +1,5 @@
 """A study's tuned thresholds: what is known of them, and that everything judges them alike."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Callable

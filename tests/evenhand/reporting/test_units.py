@@ -1,7 +1,5 @@
 """Rows that repeat an item are no more evidence than one of them, whatever the column is called."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

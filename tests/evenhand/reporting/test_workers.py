@@ -1,7 +1,5 @@
 """The processes that share the work of a report."""
 
-from __future__ import annotations
-
 import os
 import resource
 import signal

@@ -1,7 +1,5 @@
 """A few ratings with everything that a writer may meet; synthetic."""
 
-from __future__ import annotations
-
 import json
 
 import pandas as pd

@@ -4,8 +4,6 @@
 `-m load` it is asked again.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import os

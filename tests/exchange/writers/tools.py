@@ -4,8 +4,6 @@
 is imported here.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import tempfile

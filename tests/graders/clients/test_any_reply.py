@@ -1,7 +1,5 @@
 """Whatever a server answers is an outcome or a failure, and whatever a text holds is sent."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

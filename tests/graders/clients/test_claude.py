@@ -1,7 +1,5 @@
 """Claude, at Anthropic and in the clouds: requests, replies, and credentials."""
 
-from __future__ import annotations
-
 import json
 import sys
 from importlib.util import find_spec

@@ -1,7 +1,5 @@
 """Labels are asked for by the server's own means, which is learnt once, remembered and said."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Graders behind LiteLLM's own proxy, which passes requests on to the protocol server."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Graders on llama.cpp's own server, which answers with a model of random weights."""
 
-from __future__ import annotations
-
 import json
 import math
 import sys

@@ -1,7 +1,5 @@
 """OpenAI's Chat Completions and servers that speak them: requests, replies, probabilities."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The real SDKs against servers that nobody here wrote: aimock from npm, mock-ai-api from PyPI."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

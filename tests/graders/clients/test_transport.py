@@ -1,7 +1,5 @@
 """How requests travel, and what becomes of grades that could not be written."""
 
-from __future__ import annotations
-
 import base64
 import time
 from dataclasses import replace

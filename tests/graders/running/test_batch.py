@@ -1,7 +1,5 @@
 """Grades by batches: the same as live, each paid for once, whenever the run ends."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator

@@ -2,8 +2,6 @@
 bill, the dry run's range contains it, and a bill that cannot be paid leaves its units open.
 """
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass, field, replace
 from decimal import Decimal

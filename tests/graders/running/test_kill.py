@@ -1,7 +1,5 @@
 """A run that is killed at a random instant and started again gives the table of a quiet run."""
 
-from __future__ import annotations
-
 import random
 import signal
 import subprocess

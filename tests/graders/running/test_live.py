@@ -1,7 +1,5 @@
 """Live runs: the throttle, the first contact with a server, and what is told while a run waits."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

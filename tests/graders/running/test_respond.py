@@ -1,7 +1,5 @@
 """Subjects' responses by the runner: resumable, whole pairs only, refusals kept."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

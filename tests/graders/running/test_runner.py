@@ -1,7 +1,5 @@
 """Whole runs against the protocol server: faults, retries, early stops, provenance."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import threading

@@ -1,7 +1,5 @@
 """Shards of a run on one PostgreSQL: parted, locked, paid and taken over. Synthetic throughout."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack

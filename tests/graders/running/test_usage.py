@@ -1,7 +1,5 @@
 """Every field of usage that the SDKs know is read or known to cost nothing, and budgets hold."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """The demo's pairs and responses, made once for all tests of the demo."""
 
-from __future__ import annotations
-
 from importlib.resources import as_file, files
 
 import pandas as pd

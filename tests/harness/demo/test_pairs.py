@@ -1,7 +1,5 @@
 """The pairs file and the bank behind it: complete, well formed and fair to both sides."""
 
-from __future__ import annotations
-
 import io
 import re
 from importlib.resources import files

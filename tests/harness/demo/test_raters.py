@@ -1,7 +1,5 @@
 """Simulated raters: what they must agree on, what they do agree on, and the tables they give."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from importlib.resources import as_file, files

@@ -1,7 +1,5 @@
 """Synthetic responses: determinism, characters, consistency, and texts that show their level."""
 
-from __future__ import annotations
-
 from importlib.resources import as_file, files
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """A store with nobody in it, passwords that are checked quickly, and the role that one gives."""
 
-from __future__ import annotations
-
 import pytest
 from argon2 import PasswordHasher
 

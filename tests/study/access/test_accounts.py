@@ -1,7 +1,5 @@
 """Accounts: tokens, passwords, logins by link and by a provider, and who has to wait."""
 
-from __future__ import annotations
-
 import sys
 import time
 from datetime import UTC, datetime, timedelta

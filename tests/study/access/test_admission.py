@@ -1,7 +1,5 @@
 """Who gets in, by which address, and who does not; places of participants from Prolific."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

@@ -1,7 +1,5 @@
 """Answers as the store takes them, with flags and the words that decided."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Attention checks: dealt among the real units, told from them by nobody, kept apart."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

@@ -1,7 +1,5 @@
 """What annotators are sent names nothing, and an upgrade takes nothing from whoever is at work."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from hashlib import sha256
 

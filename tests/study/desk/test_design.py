@@ -1,7 +1,5 @@
 """The order of the questions, rubrics without the prompt, how far one is, and the lead's stops."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from datetime import UTC, datetime, timedelta

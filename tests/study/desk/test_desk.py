@@ -1,7 +1,5 @@
 """The desk: what it hands out, ahead too, and the list of earlier answers."""
 
-from __future__ import annotations
-
 import random
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Studies with labels and grades, a store of version 0.1.0, and runs that are killed."""
 
-from __future__ import annotations
-
 import shutil
 import signal
 import sqlite3

@@ -1,7 +1,5 @@
 """Backups: made, kept, restored, and archives that anyone may have made; and the doctor."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

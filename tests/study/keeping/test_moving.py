@@ -1,7 +1,5 @@
 """A study between stores and between versions: every row the same, or as it was."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import json

@@ -4,8 +4,6 @@ exported row is the same, what was open is answered, and a kill during the upgra
 `python -m pytest -m load -s tests/study/keeping/test_released_versions.py` prints the figures.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

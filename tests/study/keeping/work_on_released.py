@@ -4,8 +4,6 @@
 answer so many units and leaves them with the next one open, and prints as JSON what is open.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The queue of disagreements, decisions that never count as a person's label, and two at work."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 
 import pandas as pd

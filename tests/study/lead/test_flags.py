@@ -1,7 +1,5 @@
 """Flags and what is done about them, sorted disagreements, and imported ratings."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 import sqlalchemy as sa

@@ -1,7 +1,5 @@
 """Progress, its end and one rater beside the others, by hand on small studies."""
 
-from __future__ import annotations
-
 import math
 from datetime import UTC, datetime, timedelta
 

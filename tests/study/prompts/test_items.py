@@ -1,7 +1,5 @@
 """Rows of a file become items, comparisons and images: what each column is, and what is refused."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json

@@ -1,7 +1,5 @@
 """Propositions as they come in files, the lengths of responses, and the sample."""
 
-from __future__ import annotations
-
 import itertools
 from importlib.resources import as_file, files
 from itertools import product

@@ -1,7 +1,5 @@
 """Sessions of a crowd: places, times and pay, and what a study costs."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The steps before the labelling, the lead's own texts, how far everybody came, and kills."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

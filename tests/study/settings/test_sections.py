@@ -1,7 +1,5 @@
 """The sections of study.toml, and the page that lists them."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

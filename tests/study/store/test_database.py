@@ -1,7 +1,5 @@
 """The database: its address, and what happens while it is away."""
 
-from __future__ import annotations
-
 import os
 import resource
 import shutil

@@ -1,7 +1,5 @@
 """The logs: decisions, what improving a grader decided, replies, grades under attack."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 

@@ -1,7 +1,5 @@
 """The store: labels and grades as events, their totals, and the languages of labels."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """Marks in a text: what is read, what is refused, and how a text is cut by them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Nobody else reads a study: not its store, its log, its settings, its reports."""
 
-from __future__ import annotations
-
 import errno
 import logging
 import os

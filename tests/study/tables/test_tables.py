@@ -1,7 +1,5 @@
 """Tables as files: their cells, the fast reader, limits, and ratings read in pieces."""
 
-from __future__ import annotations
-
 import csv
 import tracemalloc
 from collections.abc import Iterator

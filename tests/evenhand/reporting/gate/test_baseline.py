@@ -1,7 +1,5 @@
 """A baseline: what is frozen, read back, compared with, and refused."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

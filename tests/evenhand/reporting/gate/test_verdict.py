@@ -1,7 +1,5 @@
 """The gate's usual rule is the verdict; a weaker rule says that it is one."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from pathlib import Path
