@@ -142,6 +142,17 @@ def read_sent(sent: Any) -> list[Sent]:
     return [read for each in _entries(sent) if (read := _entry(each)) is not None]
 
 
+def read_states(sent: Any) -> dict[str, str]:
+    """Read the state of the study in which each answer's unit was shown, by submit id."""
+    entries = (each for each in _entries(sent) if isinstance(each, dict))
+    return {
+        submit_id: drawn
+        for each in entries
+        if isinstance(submit_id := each.get("submit_id"), str)
+        and isinstance(drawn := each.get("drawn"), str)
+    }
+
+
 def unread_ids(sent: Any) -> list[str]:
     """The submit ids of what is left out, such as a draft that an older page kept: a browser would
     send it for ever.

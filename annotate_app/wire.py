@@ -8,6 +8,7 @@ import asyncio
 import json
 import logging
 from collections import Counter
+from itertools import groupby
 from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
@@ -21,6 +22,7 @@ from evenhand.annotate_app.payload import (
     read_known,
     read_look,
     read_sent,
+    read_states,
     unread_ids,
 )
 from evenhand.annotate_app.served_study import served
@@ -105,11 +107,12 @@ def _reply(site: Site, ticket: str, browser: str, body: bytes) -> Response:
         return Response(status_code=400)
     rater, practice = admission.rater_id, sent.get("practice") is True
     receipts = dict.fromkeys(unread_ids(sent), "unknown_task")
-    if read := read_sent(sent):
-        shown = study.desks(_text(sent.get("drawn")))
+    states = read_states(sent)
+    for state, read in groupby(read_sent(sent), lambda each: states.get(each.submit_id, "")):
+        shown = study.desks(state)
         desk: Desk = shown.sessions.practice if practice else shown.desk
-        given = desk.submit_all(rater, read)
-        receipts |= {each.submit_id: had.status for each, had in zip(read, given, strict=True)}
+        given = desk.submit_all(rater, together := list(read))
+        receipts |= {each.submit_id: had.status for each, had in zip(together, given, strict=True)}
     step = desks.sessions.next_step(rater).name
     if step != ("practice" if practice else "labelling"):
         return _unkept({"receipts": receipts, "page": step})

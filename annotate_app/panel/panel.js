@@ -169,6 +169,7 @@ class Panel extends MarkingPanel {
   take(light) {
     const data = restored(light);
     this.data = data;
+    for (const sheet of [data.sheet, data.ahead]) if (sheet) sheet.drawn = data.drawn;
     this.words = data.words;
     this.root.hidden = false; // before anything takes the focus
     this.settle(data.receipts);
@@ -456,6 +457,7 @@ class Panel extends MarkingPanel {
     const sent = asked.map(({ task }, n) => ({
       submit_id: newId(),
       sheet_id: this.sheet.id,
+      drawn: this.sheet.drawn, // the state of the study in which it was shown
       at: Date.now(),
       unit: this.sheet.number, // to name it, should it be refused
       task_id: task,
@@ -535,7 +537,6 @@ class Panel extends MarkingPanel {
       answers: drafts.unsent().slice(0, this.most),
       look: this.looking ?? inView,
       has: [...kept.keys()],
-      drawn: data.drawn, // the state of the study in which all this was shown
       practice: data.practice,
       language,
     };

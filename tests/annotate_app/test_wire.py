@@ -162,14 +162,20 @@ def test_the_page_of_another_step_is_told_and_what_was_given_is_kept(panel):
 
 
 def test_what_was_shown_is_answered_as_it_was_shown(panel):
-    shown, answers = panel.take(), panel.answers()
+    shown = panel.take()
+    (first,) = panel.answers()
     file = panel.study.folder / "rubrics" / "shorter.toml"
     text = file.read_text("utf-8")
     assert '"L"' in text
     file.write_text(text.replace('"L"', '"X"').replace("shorter?", "the shorter one?"), "utf-8")
-    said = panel.take(answers=answers, drawn=shown["drawn"])
-    assert set(said["receipts"].values()) == {"stored"}
-    assert said["drawn"] != shown["drawn"]
+    newer = panel.take()
+    assert newer["drawn"] != shown["drawn"]
+    waited = first | {"drawn": shown["drawn"]}
+    (second,) = panel.session.first_options(newer["ahead"])
+    options = (first["option_key"], second["option_key"])
+    assert options == ("L", "X")
+    said = panel.take(answers=[waited, second | {"drawn": newer["drawn"]}])
+    assert list(said["receipts"].values()) == ["stored", "stored"]
 
 
 HOSTILE = {
