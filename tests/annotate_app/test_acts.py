@@ -27,7 +27,7 @@ WRITERS = {
     "submit_all", "take_over",
 }  # fmt: skip
 """Functions and methods of the study that store what somebody did on a page."""
-HANDED_ON = {"lead_callback", "partial", "press", "storing_callback"}
+HANDED_ON = {"act_form", "lead_callback", "partial", "press", "storing_callback"}
 """What is given to these is called later."""
 
 
