@@ -43,7 +43,7 @@ def asked(make_items, serve_study) -> Served:
         *([f"Answer {n}", f"m{n % 2}", 10 * n] for n in range(6)),
     ]
     ask = ["--question", "How good is it?", "--scale", "0-100", "--judge", "judge"]
-    return serve_study(make_items([["response", "system", "judge"], *rows], *ask))
+    return serve_study(make_items(rows, *ask))
 
 
 @pytest.fixture(scope="module")
