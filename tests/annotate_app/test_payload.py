@@ -90,6 +90,11 @@ def test_what_is_no_answer_is_left_out(sent):
     assert read_sent(sent) == []
 
 
+def test_no_more_answers_are_read_than_a_page_has_at_once():
+    sent = [GOOD | {"submit_id": str(number)} for number in range(60_000)]
+    assert len(read_sent({"answers": sent})) == 100
+
+
 @pytest.mark.parametrize(
     ("part", "sent", "read"),
     [

@@ -2,6 +2,7 @@
 
 import pandas as pd
 import pytest
+import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.study import Study, open_study
@@ -42,7 +43,7 @@ from evenhand.study.store.logs.replies import (
     known_replies,
     raw_replies,
 )
-from evenhand.study.store.schema import threshold_events
+from evenhand.study.store.schema import lead_events, threshold_events
 from evenhand.study.tables.attacks import COLUMNS, as_text, read_attacked
 from evenhand.study.tables.formats import write_table
 from harness.studies import label_all, upgraded_without
@@ -69,6 +70,16 @@ def test_every_act_says_who_and_what_the_latest_first(make_study):
     assert oversight(study.store).paused
     assert not oversight(study.store).exclusions
     assert decisions_table(study.store)["kind"].tolist() == ["exclude", "readmit", "pause"]
+
+
+def test_what_was_noted_stays_as_it_was(make_study):
+    study = make_study()
+    before: list[tuple[object, ...]] = []
+    for number in range(3):
+        note_act(study.store, "account", f"name{number}", "set: lead", "ada")
+        now = list(study.store.table(sa.select(lead_events)).itertuples(index=False, name=None))
+        assert now[:number] == before
+        before = now
 
 
 def test_settings_are_noted_once_they_are_others(make_study):
