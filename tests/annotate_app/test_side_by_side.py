@@ -235,7 +235,7 @@ def test_a_study_made_in_the_browser_is_served_at_once_for_the_lead_who_made_it(
     settled(page).get_by_role("button", name="Create the study").click()
     expect(page.get_by_text(f"It is served at {third.url} now")).to_be_visible(timeout=90_000)
     assert holds(lambda: asked(together, "/third/health")[0] == 200, 60)
-    turn_to(page, "Lead third")
+    page.get_by_role("link", name="Lead third").click()
     page.wait_for_url(f"{third.url}overview")
     expect(page.get_by_text("Leading the study")).to_be_visible()
     ways = page.get_by_role("navigation", name="Other studies at this address")
