@@ -201,8 +201,8 @@ def _comparable(table: pd.DataFrame, raters: str, label: str) -> list[str]:
 
 
 def listed(names: Iterable[object]) -> str:
-    """Return the first few names, and the number of the others."""
-    every = [str(each) for each in names]
+    """Return the first few names on one line, and the number of the others."""
+    every = [each if each.isprintable() else repr(each) for each in map(str, names)]
     more = len(every) - MAX_NAMED
     first = ", ".join(every[:MAX_NAMED])
     return f"{first} and {more} more" if more > 0 else first
@@ -248,14 +248,6 @@ EVERYBODY = "*"
 _NOBODY = ("API", "sdk")
 """What tools call whoever sent a score by their interface."""
 _NO_PERSON = re.compile(pattern_of("no_person"), re.I)
-_PERSON = re.compile(
-    r"labels?|gold|target|truth|answers?|correct|outputs?|responses?|results?|systems?|baseline|"
-    r"reference|class|category|scores?|ratings?|votes?|grade|verdict|decision|option|choice|"
-    r"values?|annotat(ions?|ors)|question|prompt|text|input|task|final|majority|soft|hard|others?|"
-    r"info|positive|negative|neutral|true|false|yes|no|count|total|mean|average|median|sum|first|"
-    r"second|third|left|right",
-    re.I,
-)
 """Words that name a column, and no person."""
 _PERSON = re.compile(r"[^\W\d_]{2,20}|[^\s@,]+@[^\s@,]+\.[a-z]+", re.I)
 _FEWEST_PEOPLE = 2
