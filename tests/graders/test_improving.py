@@ -90,14 +90,14 @@ def candidates(folder: Path, words: Sequence[str] = ("GOOD care", "POOR care", "
     return folder
 
 
-def labelled(bench: Bench, name: str) -> Study:
+def labelled(bench: Bench, name: str, **given: object) -> Study:
     """Pairs with labels of three people, and prices by which a request costs a cent."""
-    study = bench.study(pairs=PAIRS, rubrics=[KIND], name=name)
-    given = {
+    study = bench.study(pairs=PAIRS, rubrics=[KIND], name=name, **given)
+    labels = {
         who: [said(who, unit, 0.95) for unit in sorted(study.rubric_units(study.rubrics["kind"]))]
         for who in ("ann", "ben", "cem")
     }
-    with_labels(study, given, "kind")
+    with_labels(study, labels, "kind")
     prices = f'\n[prices]\n"{bench.openai}" = {{ input = 11.0, output = 100.0 }}\n'
     return with_settings(study, prices)
 
