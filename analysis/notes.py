@@ -7,10 +7,10 @@ any text here may be reworded and no verdict changes.
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Literal
+
+from evenhand.texts import table_of
 
 Code = Literal[
     # Reasons for having no estimate, or no interval.
@@ -42,7 +42,7 @@ Code = Literal[
     "text",
 ]  # fmt: skip
 
-_TABLES = tomllib.loads(files("evenhand.analysis").joinpath("remarks.toml").read_text("utf-8"))
+_TABLES = table_of("evenhand.analysis", "remarks.toml")
 TEXTS: dict[Code, str] = _TABLES["notes"]
 """Text of a remark in the notes of results.csv, by default its code; braces hold its detail."""
 WORDS: dict[Code, str] = _TABLES["report"]

@@ -6,14 +6,12 @@ One table, `statistics.toml`: intervals, reports and pages look here, never at a
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.resources import files
 from typing import Literal
 
-from evenhand.texts import DASH
+from evenhand.texts import DASH, table_of
 
 Kind = Literal["share", "unit", "signed", "coefficient", "difference", "place"]
 """What a statistic is: a share of cases; anything else from 0 to 1; or from -1 to 1; corrected for
@@ -50,8 +48,8 @@ class Statistic:
 @cache
 def statistics() -> dict[str, Statistic]:
     """The table, by the names of results.csv."""
-    text = files("evenhand.analysis").joinpath("statistics.toml").read_text("utf-8")
-    return {name: Statistic(**fields) for name, fields in tomllib.loads(text).items()}
+    table = table_of("evenhand.analysis", "statistics.toml")
+    return {name: Statistic(**fields) for name, fields in table.items()}
 
 
 _MOST_PLACES = 10

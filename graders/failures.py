@@ -19,18 +19,16 @@ import os
 import re
 import socket
 import time
-import tomllib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
-from evenhand.texts import written
+from evenhand.texts import table_of, written
 
 if TYPE_CHECKING:
     from tenacity import AsyncRetrying, RetryCallState
@@ -113,9 +111,8 @@ class Refusal:
         return not self.words or re.search(self.words, said, re.IGNORECASE) is not None
 
 
-@cache
 def _table() -> dict[str, Any]:
-    return tomllib.loads(files("evenhand.graders").joinpath("refusals.toml").read_text("utf-8"))
+    return table_of("evenhand.graders", "refusals.toml")
 
 
 def live_statuses() -> dict[str, int]:

@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -37,7 +36,7 @@ from evenhand.study.questions import AttackedQuestion, Question, variable_of
 from evenhand.study.seeding import digest
 from evenhand.study.store.logs.replies import Trial, finished_trials
 from evenhand.study.tables.attacks import CLEAN, LONG_PLACEBO, PLACEBO, REPEATS, is_own, reading
-from evenhand.texts import written
+from evenhand.texts import table_of, written
 
 if TYPE_CHECKING:
     from evenhand.study import Study
@@ -113,8 +112,8 @@ def suite(own: Path | None = None) -> Suite:
     """Load the attacks of the package and those of a user's `own` file. Raises InputError where
     that file is missing or is not a valid file of attacks.
     """
-    text = files("evenhand.graders").joinpath("attacks.toml").read_text("utf-8")
-    attacks = [Attack(name=name, **row) for name, row in tomllib.loads(text).items()]
+    table = table_of("evenhand.graders", "attacks.toml")
+    attacks = [Attack(name=name, **row) for name, row in table.items()]
     return Suite((*attacks, *(_own_attacks(own) if own else ())))
 
 

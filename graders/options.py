@@ -10,13 +10,10 @@ import hashlib
 import json
 import math
 import re
-import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime
-from functools import cache
 from hashlib import blake2b
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from evenhand.errors import InputError
@@ -28,7 +25,7 @@ from evenhand.rubrics.own_words import OWN_PROMPT
 from evenhand.study.lead.disagreements import held_out_units
 from evenhand.study.questions import Question
 from evenhand.study.store.grades import tried_rater
-from evenhand.texts import written
+from evenhand.texts import table_of, written
 
 if TYPE_CHECKING:
     from evenhand.rubrics import Instructions, JudgePrompt, Rubric
@@ -328,7 +325,7 @@ def probabilities_need_no_effort(spec: GraderSpec) -> bool:
     """
     name = spec.model.rpartition("/")[2]
     return any(
-        entry.get("effort") == "none" and re.search(entry["match"], name) for entry in _table()
+        entry.get("effort") == "none" and re.search(entry["match"], name) for entry in _models()
     )
 
 
@@ -367,16 +364,15 @@ def _entry(spec: GraderSpec) -> dict[str, Any]:
         return {}
     found = (
         entry
-        for entry in _table()
+        for entry in _models()
         if entry["provider"] == spec.provider and re.search(entry["match"], spec.model)
     )
     return next(found, {})
 
 
-@cache
-def _table() -> tuple[dict[str, Any], ...]:
-    text = files("evenhand.graders").joinpath("capabilities.toml").read_text("utf-8")
-    return tuple(tomllib.loads(text)["models"])
+def _models() -> list[dict[str, Any]]:
+    models: list[dict[str, Any]] = table_of("evenhand.graders", "capabilities.toml")["models"]
+    return models
 
 
 def binomial_interval(successes: int, draws: int) -> tuple[float, float]:

@@ -9,13 +9,11 @@ import io
 import json
 import re
 import struct
-import tomllib
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, cached_property
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +27,7 @@ from evenhand.study.tables.formats import (
     has_small_footer,
     read_table,
 )
+from evenhand.texts import table_of
 
 MOST_BYTES = MOST_JSON
 """Bytes read of one file at once; a table goes to a reader that takes it in pieces."""
@@ -51,9 +50,7 @@ class Written(str):
 
 
 Record = dict[str, Any]
-TOOLS: dict[str, Any] = tomllib.loads(
-    files("evenhand.exchange.readers").joinpath("tools.toml").read_text("utf-8")
-)
+TOOLS = table_of("evenhand.exchange.readers", "tools.toml")
 """The names of other tools' fields, by tool."""
 
 

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib.resources import files
 from typing import Any
 from urllib.parse import urlsplit
 
 from evenhand.errors import InputError
 from evenhand.graders.providers.forms import is_form
 from evenhand.study.settings.study_toml import NAMED, ProviderSettings, fault_of_address
+from evenhand.texts import table_of
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 Own = Mapping[str, ProviderSettings]
@@ -47,9 +46,8 @@ class Provider:
 
 @cache
 def _rows() -> dict[str, Provider]:
-    text = files("evenhand.graders.providers").joinpath("providers.toml").read_text("utf-8")
-    rows: dict[str, dict[str, Any]] = tomllib.loads(text)
-    return {name: Provider(name=name, **row) for name, row in rows.items()}
+    table = table_of("evenhand.graders.providers", "providers.toml")
+    return {name: Provider(name=name, **row) for name, row in table.items()}
 
 
 def known_providers(own: Own) -> dict[str, Provider]:

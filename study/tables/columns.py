@@ -7,13 +7,12 @@ from __future__ import annotations
 import html
 import re
 import shlex
-import tomllib
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from importlib.resources import files
 
 from evenhand.errors import InputError
 from evenhand.lazy import pd
+from evenhand.texts import table_of
 
 INCLUSION = "inclusion_probability"
 """The units column that says how likely a unit was to be among those that people label."""
@@ -75,10 +74,9 @@ SHORT = {
     "cluster": "cluster_id",
 }
 """Short names in `--columns` of the columns that most files have; others keep their names."""
-_FILE = files("evenhand.study.tables").joinpath("column_names.toml")
 USUAL_NAMES: dict[str, dict[str, list[str]]] = {
     kind: {column: names.split() for column, names in columns.items()}
-    for kind, columns in tomllib.loads(_FILE.read_text("utf-8")).items()
+    for kind, columns in table_of("evenhand.study.tables", "column_names.toml").items()
 }
 """Names of columns in other tools' files by the kind of file, and by what they are there."""
 _ELSEWHERE = USUAL_NAMES["ratings"]
