@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from playwright.sync_api import Error
 
 from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
@@ -266,8 +267,11 @@ def test_the_server_dies_before_its_acknowledgement_arrives(annotator, new_conte
     deaf = False
 
     def relay(route):
-        answer = route.fetch()
-        route.abort() if deaf else route.fulfill(response=answer)
+        try:
+            answer = route.fetch()
+        except Error:  # the page had asked again, and the server died before it answered
+            return route.abort()
+        return route.abort() if deaf else route.fulfill(response=answer)
 
     context = new_context()
     context.route("**/evenhand/answers", relay)
