@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Collection
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 from urllib.parse import urlsplit
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from evenhand.analysis.verification import Libraries
     from evenhand.reporting.analysing import Analysed
     from evenhand.reporting.ratings_file.declared import ScaleOptions
-    from evenhand.study.settings.sections import Section
+    from evenhand.study.settings.analysis import Rules
 
 OF_FILES = shared_names("file")
 """Options that only a ratings file needs: a study has rubrics and units of its own."""
@@ -141,7 +141,7 @@ def add_analysis_options(
     """
     from evenhand.study.settings.sections import keys_of
 
-    fields = keys_of(_settings())
+    fields = keys_of(_rules())
     if only:
         without = {*OF_FILES, *fields} - {*only}
     for called, how in shared("file").items():
@@ -164,10 +164,17 @@ def add_analysis_options(
 DRAWN |= {"settings": add_analysis_options, "source_settings": add_source_settings}
 
 
+def _rules() -> type[Rules]:
+    """Return all settings as one class, which takes longer to load than `evenhand --help` may."""
+    from evenhand.study.settings.analysis import Rules
+
+    return Rules
+
+
 def _option(name: str, field: FieldInfo) -> str:
     """Return the name of a setting's option, in the singular where it may be given several times.
 
-    >>> fields = _settings().model_fields
+    >>> fields = _rules().model_fields
     >>> [_option(name, fields[name]) for name in ("margin", "rater_slices", "families")]
     ['--margin', '--rater-slice', '--family']
     """
@@ -296,7 +303,7 @@ def given_settings(arguments: argparse.Namespace) -> dict[str, Any]:
 
     from evenhand.study.settings.sections import fault_of
 
-    fields = _settings().model_fields
+    fields = _rules().model_fields
     given: dict[str, Any] = {
         name: keys_in(text)
         if isinstance(text, str) and get_origin(fields[name].annotation) is tuple
@@ -315,22 +322,10 @@ def given_settings(arguments: argparse.Namespace) -> dict[str, Any]:
     if not given:
         return {}
     try:
-        checked = _settings().model_validate(given)
+        checked = _rules().model_validate(given)
     except ValidationError as error:
         raise InputError(fault_of(error, _called)) from None
     return {name: getattr(checked, name) for name in given}
-
-
-@cache
-def _settings() -> type[Section]:
-    """All settings of an analysis as one class."""
-    from pydantic import Field, create_model
-
-    from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSettings
-
-    seed = Field(default=SEED, ge=0, description="fixes all resampling")
-    bases = (DecisionSettings, AnalysisSettings)
-    return create_model("GivenSettings", __base__=bases, seed=(int, seed))
 
 
 def _called(place: str) -> str:
@@ -338,14 +333,14 @@ def _called(place: str) -> str:
     name = place.partition(".")[0]
     if name and name not in _OWN_OPTIONS:
         return f"--set {name}"
-    return _option(name, _settings().model_fields[name]) if name else ""
+    return _option(name, _rules().model_fields[name]) if name else ""
 
 
 def _set(word: str) -> tuple[str, str, object]:
     """Return the setting that a word of `--set` names, the entry where it has entries ("": it has
     none), and the value. Raises InputError where there is no such setting.
     """
-    fields = _settings().model_fields
+    fields = _rules().model_fields
     named, equals, value = word.partition("=")
     name, _, entry = named.strip().partition(".")
     if not equals or name not in fields:

@@ -21,22 +21,25 @@ from evenhand.texts import written
 if TYPE_CHECKING:
     import pandas as pd
 
-    from evenhand.reporting.new_study import Ask, ItemOptions
+    from evenhand.reporting.new_study import Ask
+    from evenhand.reporting.ratings_file.declared import LabelOptions
     from evenhand.study import Study
     from evenhand.study.lead.progress import Workload
 
 ITEM_OPTIONS = shared_names("items")
 """Options that say what an items file holds, and what is asked."""
+SETTLED = {*ITEM_OPTIONS, "--sample", "--stratify", "--seed", "--raters"}
+"""Options that a study of items has settled once it is made."""
 
 
-def item_options(arguments: argparse.Namespace) -> ItemOptions:
+def label_options(arguments: argparse.Namespace) -> LabelOptions:
     """Return what the command line says of an items file."""
-    from evenhand.reporting.new_study import ItemOptions
+    from evenhand.reporting.ratings_file.declared import LabelOptions
 
-    given = {**vars(arguments), "rubrics": arguments.rubric}
-    given |= {name: _listed(given[name]) for name in ("show", "missing", "options")}
-    names = [each.name for each in fields(ItemOptions)]
-    return ItemOptions(**{name: given[name] for name in names if given.get(name) is not None})
+    given = {**vars(arguments), "given": [each for each in arguments.given if each in SETTLED]}
+    given |= {name: _listed(given[name]) for name in ("show", "missing", "options", "stratify")}
+    names = [each.name for each in fields(LabelOptions)]
+    return LabelOptions(**{name: given[name] for name in names if given.get(name) is not None})
 
 
 def asking() -> Ask | None:
@@ -65,19 +68,11 @@ def _listed(text: str | None) -> list[str]:
 def _label(arguments: argparse.Namespace) -> int:
     from evenhand.annotate_app.serve import serve
     from evenhand.local_page import app_port, open_when_up
-    from evenhand.reporting.labelling import LabelOptions, label_items
+    from evenhand.reporting.labelling import label_items
 
     port = app_port(arguments.port)
     folder: Path = arguments.dir or Path(f"{arguments.file.stem}-study")
-    settled = {*ITEM_OPTIONS, "--sample", "--stratify", "--seed", "--raters"}
-    wanted = LabelOptions(
-        items=item_options(arguments),
-        sample=arguments.sample,
-        stratify=_listed(arguments.stratify),
-        seed=arguments.seed,
-        raters=arguments.raters,
-        given=[option for option in arguments.given if option in settled],
-    )
+    wanted = label_options(arguments)
     address, public = reached_at(arguments, port)
     found = label_items(arguments.file, folder, wanted, port=port, address=address, ask=asking())
     print_lines([*found.notes, found.links_heading])
@@ -101,7 +96,7 @@ def _new(arguments: argparse.Namespace) -> None:
     strata = arguments.stratify
     made = None
     if arguments.items:
-        made = item_study(arguments.items, item_options(arguments), asking())
+        made = item_study(arguments.items, label_options(arguments), asking())
     else:
         refuse(
             arguments,

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from evenhand.errors import InputError
 from evenhand.reporting.new_study import (
     Ask,
-    ItemOptions,
     ItemStudy,
     StudyPreview,
     check_numbers,
@@ -27,6 +26,7 @@ from evenhand.reporting.new_study import (
 )
 from evenhand.reporting.noting import note
 from evenhand.reporting.panel import Shown
+from evenhand.reporting.ratings_file.declared import ItemOptions, LabelOptions
 from evenhand.study import open_study
 from evenhand.study.access.admission import make_invites
 from evenhand.study.creation import StudyPlan
@@ -40,20 +40,6 @@ if TYPE_CHECKING:
     from evenhand.reporting.ratings_file.frames import Table
     from evenhand.study import Study
     from evenhand.study.prompts.items import Items
-
-
-@dataclass(frozen=True, kw_only=True)
-class LabelOptions:
-    """What is said of items and asked of them, and how many of them are sampled for how many
-    raters. `given` are the options that a user named, in order.
-    """
-
-    items: ItemOptions
-    sample: int | None = None
-    stratify: Sequence[str] = ()
-    seed: int = 1
-    raters: int | None = None
-    given: Sequence[str] = ()
 
 
 @dataclass(frozen=True, repr=False)
@@ -127,7 +113,7 @@ def label_items(
     else:
         made, judged = _make(source, folder, wanted, ask)
         said = made.said(judged, folder, read_config(folder).sample.pairs)
-        leaves_out = "show=" if wanted.items.in_python else "--show"
+        leaves_out = "show=" if wanted.in_python else "--show"
     with open_study(folder) as study:
         said += names_shown(study, leaves_out)
         places = study.config.annotation.raters_per_unit
@@ -153,7 +139,8 @@ def _compared(
     are others.
     """
     settled = f"is settled in {folder}, which is there already; leave it out, or name a new folder"
-    options, is_named = wanted.items, bool(wanted.items.question or wanted.items.rubrics)
+    options: ItemOptions = wanted
+    is_named = bool(wanted.question or wanted.rubric)
     with open_study(folder) as study:
         if not is_named:
             for option in wanted.given:
@@ -161,7 +148,7 @@ def _compared(
                     raise InputError(f"{option} {settled}")
             rubrics = [str(folder / RUBRICS_FOLDER / f"{name}.toml") for name in study.rubrics]
             in_turns = CONVERSATION_ID in study.store.pairs()
-            options = replace(options, rubrics=rubrics, each_turn=in_turns)
+            options = replace(options, rubric=rubrics, each_turn=in_turns)
         try:
             made = item_study(source, options, ask)
         except InputError as fault:
@@ -206,7 +193,7 @@ def _make(
     """Make the study; return what it was made of, and how many labels a judge had given."""
     raters = 1 if wanted.raters is None else wanted.raters
     check_numbers(raters, wanted.seed)
-    made = item_study(source, wanted.items, ask)
+    made = item_study(source, wanted, ask)
     plan = StudyPlan(
         items=made.items,
         rubrics=made.rubrics,

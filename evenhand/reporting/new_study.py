@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
 from evenhand.exchange.readers.reading import read_items
@@ -20,7 +20,7 @@ from evenhand.exchange.readers.rows import ItemTable
 from evenhand.exchange.readers.texts import reply_text
 from evenhand.reporting.noting import note, note_edits, operator
 from evenhand.reporting.ratings_file.dataframes import items_table
-from evenhand.reporting.ratings_file.declared import ScaleOptions
+from evenhand.reporting.ratings_file.declared import ItemOptions, ScaleOptions
 from evenhand.reporting.ratings_file.scales import read_as_ordered
 from evenhand.rubrics import asked_comparison, asked_rubric, load_rubric
 from evenhand.rubrics.content import image_of
@@ -61,40 +61,6 @@ if TYPE_CHECKING:
 
 Ask = Callable[[InputError], Sequence[str]]
 """Asks which columns raters read, where their names do not say it; the error says why."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ItemOptions:
-    """What a user says of an items file, on the command line or `in_python`: its columns by what
-    they are, and what is asked.
-    """
-
-    show: Sequence[str] = ()
-    subject: Sequence[str] = ()
-    cluster: str = ""
-    judge: str = ""
-    missing: Sequence[str] = ()
-    sheet: str = ""
-    each_turn: bool = False
-    rubrics: Sequence[str] = ()
-    question: str = ""
-    options: Sequence[str] = ()
-    scale: str = ""
-    several: bool = False
-    level: Literal["nominal", "ordinal", ""] = ""
-    steps: int | None = None
-    in_python: bool = False
-
-    @property
-    def of_one(self) -> bool:
-        """True where what is asked is of one response; without it, it may be of two."""
-        return bool(self.rubrics or self.options or self.scale)
-
-    def refuse(self, names: Sequence[str], because: str) -> None:
-        """Raise InputError where an option is given that would change nothing here."""
-        for name in names:
-            if getattr(self, name) not in ("", (), [], False, None):
-                raise InputError(f"--{name.replace('_', '-')} {because}")
 
 
 @dataclass(frozen=True)
@@ -169,8 +135,6 @@ class ItemFile:
 
 def look_at_items(source: Path, options: ItemOptions) -> ItemFile:
     """Return what a file of items holds. Raises InputError where it cannot be read."""
-    from evenhand.study.prompts.items import item_columns
-
     path, held, compares = _read(source, options, _named(options))
     frame, name, shown = held.table, path.name, options.show or held.show
     texts = [(str(column), shortened(str(frame[column].iloc[0]))) for column in frame]
@@ -195,20 +159,18 @@ def look_at_items(source: Path, options: ItemOptions) -> ItemFile:
 
 
 def _named(options: ItemOptions) -> list[Rubric]:
-    if options.question and options.rubrics:
+    if options.question and options.rubric:
         raise InputError(written("items.ask"))
     if not options.question:
         asked = ["options", "scale", "several", "level", "steps"]
         options.refuse(asked, "goes with --question; a rubric has its own")
-    return [load_rubric(name) for name in options.rubrics]
+    return [load_rubric(name) for name in options.rubric]
 
 
 def _read(
     source: Path | Table, options: ItemOptions, named: list[Rubric]
 ) -> tuple[Path, ItemTable, bool]:
     """Return what a file holds, under its path, and whether a rubric that is named compares two."""
-    from evenhand.exchange.readers.rows import ItemTable
-
     compares = any(rubric.unit == "comparison" for rubric in named)
     if isinstance(source, Path):
         path, compared = source, compares or not options.of_one
@@ -270,7 +232,7 @@ def _single_answers(
             options=options.options,
             scale=options.scale,
             several=options.several,
-            level=options.level,
+            level=options.level or "",
         )
         rubrics = [rubric]
         if options.options and not options.level and rubric.level == "ordinal":
@@ -288,12 +250,6 @@ def _comparisons(
     """Make comparisons of a file with two answers in a row, or with single answers to the same
     prompts; without a question or a rubric the one called preference is asked.
     """
-    from evenhand.rubrics import load_rubric
-    from evenhand.study.prompts.items import (
-        comparison_columns,
-        item_columns,
-    )
-
     name, frame, show, subject = path.name, held.table, options.show, options.subject
     of_one = ["options", "scale", "several", "level", "each_turn"]
     options.refuse(of_one, "goes with one answer in a row; --steps with two")

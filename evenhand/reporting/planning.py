@@ -106,8 +106,6 @@ class Assumptions:
         """The raters of a simulation. Raises InputError where a number is out of range, or where
         there can be no such raters.
         """
-        from evenhand.analysis.planning.scenarios import Scenario
-
         _check_between("power", self.power, 0.0)
         if not 2 <= self.raters <= MOST_RATERS or self.subjects < 1:
             raise InputError(f"--raters must be 2 to {MOST_RATERS:,} and --subjects 1 or more")

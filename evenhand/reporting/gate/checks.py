@@ -212,8 +212,6 @@ def gate(
     if baseline is not None:
         if isinstance(source, str):
             raise InputError("this is an address; a baseline is compared with a file's labels")
-        from evenhand.reporting.gate.baseline import read_baseline
-
         saved = read_baseline(baseline)
         alone = replace(options, units=None, settings={})
         drifts, said = _drifts(source, grader, saved, alone, new_rubric, **changes)

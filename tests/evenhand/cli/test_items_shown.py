@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 import evenhand as eh
-from evenhand.reporting.new_study import ItemOptions, look_at_items
+from evenhand.reporting.new_study import look_at_items
+from evenhand.reporting.ratings_file.declared import ItemOptions
 from tests.commands import Run
 
 TEXTS = {
