@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from evenhand.cli.options import given_options
 from evenhand.cli.terminal import console, print_lines, say, working
-from evenhand.cli.verbs import BAD_INPUT, DONE, Verb, refuse, shared_names, study_of
+from evenhand.cli.verbs import BAD_INPUT, DONE, refuse, shared_names, study_of
 from evenhand.errors import InputError
 from evenhand.reporting.noting import note, note_in
 from evenhand.texts import written
@@ -27,7 +27,7 @@ _NAMING = shared_names("naming")
 """Options that say who is who in a ratings file that is exported."""
 
 
-def _import(arguments: argparse.Namespace) -> None:
+def run_import(arguments: argparse.Namespace) -> None:
     with study_of(arguments) as study:
         kind = arguments.kind or _kind_of(arguments.file, arguments.format)
         if kind == "responses":
@@ -88,7 +88,7 @@ def _import_ratings(study: Study, file: Path, options: ScaleOptions) -> None:
     say("tables.ratings", new=new, raters=raters, known=known)
 
 
-def _export(arguments: argparse.Namespace) -> None:
+def run_export(arguments: argparse.Namespace) -> None:
     if arguments.format is not None:
         _export_to_tool(arguments)
     else:
@@ -172,7 +172,7 @@ def _export_tables(arguments: argparse.Namespace) -> None:
         note(study, "export", ", ".join(path.name for path in named))
 
 
-def _backup(arguments: argparse.Namespace) -> None:
+def run_backup(arguments: argparse.Namespace) -> None:
     from evenhand.study.keeping.backup import backup_study, keep_backups
 
     if (arguments.file is None) == (arguments.to is None):
@@ -197,7 +197,7 @@ def _backup(arguments: argparse.Namespace) -> None:
     say("keep.backup_secret")
 
 
-def _doctor(arguments: argparse.Namespace) -> int:
+def run_doctor(arguments: argparse.Namespace) -> int:
     from evenhand.cli.options import app_address
     from evenhand.study.keeping.doctor import examine
 
@@ -209,7 +209,7 @@ def _doctor(arguments: argparse.Namespace) -> int:
     return BAD_INPUT if ill else DONE
 
 
-def _restore(arguments: argparse.Namespace) -> None:
+def run_restore(arguments: argparse.Namespace) -> None:
     from evenhand.study.keeping.backup import restore_study
 
     with working("restoring"):
@@ -228,7 +228,7 @@ def _say(contents: Contents) -> None:
     say("keep.holds", **asdict(contents))
 
 
-def _copy(arguments: argparse.Namespace) -> None:
+def run_copy(arguments: argparse.Namespace) -> None:
     from evenhand.study.keeping.moving import move_store
 
     with working("copying the store"):
@@ -239,7 +239,7 @@ def _copy(arguments: argparse.Namespace) -> None:
     say("keep.copy_now")
 
 
-def _upgrade(arguments: argparse.Namespace) -> None:
+def run_upgrade(arguments: argparse.Namespace) -> None:
     from evenhand.study.keeping.moving import upgrade_store
 
     with working("upgrading the store"):
@@ -250,12 +250,3 @@ def _upgrade(arguments: argparse.Namespace) -> None:
     note_in(arguments.dir, "store", "", f"schema {done.before} to {done.now}")
     say("keep.upgrade", before=done.before, now=done.now)
     say("keep.upgrade_backup", file=done.backup)
-
-
-TABLE_VERBS = (Verb("import", _import), Verb("export", _export))
-KEEP_VERBS = (
-    Verb("backup", _backup),
-    Verb("restore", _restore),
-    Verb("doctor", _doctor),
-    Verb("store", actions=(Verb("store copy", _copy), Verb("store upgrade", _upgrade))),
-)

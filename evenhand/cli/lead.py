@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from evenhand.cli.options import app_address
 from evenhand.cli.terminal import console, print_line, print_table, say, warn
-from evenhand.cli.verbs import Verb, refuse, study_of
+from evenhand.cli.verbs import refuse, study_of
 from evenhand.errors import InputError
 from evenhand.reporting.noting import note, operator
 from evenhand.texts import written
@@ -52,11 +52,11 @@ def print_lead_link(folder: Path, url: str, path: str = "") -> None:
         say("terminal.lead_link_elsewhere", folder=f"{folder}{at}")
 
 
-def _lead(arguments: argparse.Namespace) -> None:
+def run_lead(arguments: argparse.Namespace) -> None:
     console().print(lead_link(arguments.dir, arguments.url))
 
 
-def _progress(arguments: argparse.Namespace) -> None:
+def run_progress(arguments: argparse.Namespace) -> None:
     from evenhand.study.desk.oversight import oversight
     from evenhand.study.lead.progress import rater_progress, rubric_progress, time_left
 
@@ -71,7 +71,7 @@ def _progress(arguments: argparse.Namespace) -> None:
         say("progress.paused", folder=arguments.dir)
 
 
-def _pause(arguments: argparse.Namespace) -> None:
+def run_pause(arguments: argparse.Namespace) -> None:
     from evenhand.study.desk.oversight import pause, resume
 
     with study_of(arguments) as study:
@@ -83,7 +83,7 @@ def _pause(arguments: argparse.Namespace) -> None:
             say("oversight.paused", folder=arguments.dir)
 
 
-def _quality(arguments: argparse.Namespace) -> None:
+def run_quality(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.live_figures import stop_flagged, study_quality
     from evenhand.study.tables.formats import write_table
 
@@ -111,7 +111,7 @@ def _quality(arguments: argparse.Namespace) -> None:
         say("oversight.wrote_raters", count=len(table), file=arguments.out)
 
 
-def _exclude(arguments: argparse.Namespace) -> None:
+def run_exclude(arguments: argparse.Namespace) -> None:
     from evenhand.study.desk.oversight import exclude, readmit
 
     act = readmit if arguments.readmit else exclude
@@ -121,7 +121,7 @@ def _exclude(arguments: argparse.Namespace) -> None:
     say(f"oversight.{said}", rater=arguments.rater)
 
 
-def _adjudicate(arguments: argparse.Namespace) -> None:
+def run_adjudicate(arguments: argparse.Namespace) -> None:
     from evenhand.study.lead.adjudication import adjudication_queue, import_decisions, queue_table
     from evenhand.study.tables.formats import read_table, write_table
 
@@ -168,7 +168,7 @@ PASSWORD_VARIABLE = "EVENHAND_PASSWORD"  # noqa: S105 - a name
 _REASONS = {"returned": "returned", "timed_out": "timed-out", "rejected": "rejected"}
 
 
-def _invite(arguments: argparse.Namespace) -> None:
+def run_invite(arguments: argparse.Namespace) -> None:
     from evenhand.study.access.admission import make_invites, new_code, revoke_invites
     from evenhand.study.session.sessions import study_url
 
@@ -205,7 +205,7 @@ def _invite(arguments: argparse.Namespace) -> None:
             print_line(f"{link.rater_id}\t{base}?invite={link.token}")
 
 
-def _account(arguments: argparse.Namespace) -> None:
+def run_account(arguments: argparse.Namespace) -> None:
     from evenhand.study.access.accounts import disable_account, set_account
 
     if arguments.action == "disable":
@@ -238,7 +238,7 @@ def _password() -> str:
     return entered
 
 
-def _session(arguments: argparse.Namespace) -> None:
+def run_session(arguments: argparse.Namespace) -> None:
     from evenhand.study.session.sessions import Sessions, rater_of, released_submissions
 
     with study_of(arguments) as study:
@@ -300,16 +300,3 @@ def _print_times(times: pd.DataFrame) -> None:
         for row in times.to_dict("records")
     ]
     print_table(["rater", "state", "units", "active minutes", "last seen", "owed"], rows)
-
-
-VERBS = (
-    Verb("invite", _invite),
-    Verb("account", _account),
-    Verb("session", _session),
-    Verb("lead", _lead),
-    Verb("progress", _progress),
-    Verb("pause", _pause),
-    Verb("quality", _quality),
-    Verb("exclude", _exclude),
-    Verb("adjudicate", _adjudicate),
-)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from evenhand.cli.lead import print_lead_link
 from evenhand.cli.options import reached_at
 from evenhand.cli.terminal import console, print_line, print_lines, print_table, say
-from evenhand.cli.verbs import Verb, refuse, shared_names, study_of
+from evenhand.cli.verbs import refuse, shared_names, study_of
 from evenhand.errors import InputError
 from evenhand.reporting.noting import changing_settings, note
 from evenhand.texts import written
@@ -65,7 +65,7 @@ def _listed(text: str | None) -> list[str]:
     return [each.strip() for each in (text or "").split(",") if each.strip()]
 
 
-def _label(arguments: argparse.Namespace) -> int:
+def run_label(arguments: argparse.Namespace) -> int:
     from evenhand.annotate_app.serve import serve
     from evenhand.local_page import app_port, open_when_up
     from evenhand.reporting.labelling import label_items
@@ -86,7 +86,7 @@ def _label(arguments: argparse.Namespace) -> int:
     return serve(folder, port=port, public_host=public)
 
 
-def _new(arguments: argparse.Namespace) -> None:
+def run_new(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.new_study import check_numbers, item_study, make_study
     from evenhand.rubrics import load_rubric
     from evenhand.study.creation import StudyPlan, usual_rubrics
@@ -141,7 +141,7 @@ def _next_steps(folder: Path, *, has_responses: bool, has_cues: bool) -> None:
     say("terminal.next", command=indent.join(f"evenhand {s}" for s in steps))
 
 
-def _extend(arguments: argparse.Namespace) -> None:
+def run_extend(arguments: argparse.Namespace) -> None:
     from evenhand.study import extend_sample
     from evenhand.study.prompts.pairs import prompts_noun
 
@@ -217,7 +217,3 @@ def _print_hidden_prompts(study: Study) -> None:
         say("prompts.together" if together else "prompts.first", rubrics=names)
         if study.config.annotation.repeat_share:
             say("prompts.repeats", rubrics=names)
-
-
-LABEL = (Verb("label", _label),)
-VERBS = (Verb("new", _new), Verb("extend", _extend))

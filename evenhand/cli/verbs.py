@@ -15,6 +15,7 @@ from argparse import (
     Namespace,
 )
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -71,14 +72,9 @@ def _say(sentence: str) -> None:
 
 
 class Verb(NamedTuple):
-    """A verb of `verbs.toml`, `called` as there; `run` returns the exit code, or None.
-
-    A verb of verbs, such as `rubric`, has these as its `actions`, and no `run` of its own.
-    """
+    """A verb of `verbs.toml`, `called` as there."""
 
     called: str
-    run: Callable[[Namespace], int | None] | None = None
-    actions: tuple[Verb, ...] = ()
 
     @property
     def name(self) -> str:
@@ -86,14 +82,37 @@ class Verb(NamedTuple):
         return self.called.rpartition(" ")[2]
 
     @property
+    def table(self) -> Mapping[str, Any]:
+        """What is declared of it."""
+        table: Mapping[str, Any] = _tables()[self.called]
+        return table
+
+    @property
     def summary(self) -> str:
         """The line in `evenhand --help`."""
-        text: str = _tables()[self.called]["summary"]
-        return text
+        return str(self.table["summary"])
+
+    @property
+    def actions(self) -> list[Verb]:
+        """The verbs of a verb of verbs, such as `rubric`."""
+        return [Verb(called) for called in _tables() if called.startswith(f"{self.called} ")]
+
+    def run(self, arguments: Namespace) -> int | None:
+        """Run its function, of whose module nothing is loaded before; returns the exit code, or
+        None.
+        """
+        module, _, function = self.table["run"].partition(".")
+        code: int | None = getattr(import_module(f"evenhand.cli.{module}"), function)(arguments)
+        return code
 
 
 def _tables() -> dict[str, Any]:
     return table_of("evenhand.cli", "verbs.toml")
+
+
+def grouped_verbs() -> dict[str, list[Verb]]:
+    """Return the verbs as `evenhand --help` shows them."""
+    return {group: [*map(Verb, verbs)] for group, verbs in _tables()["groups"].items()}
 
 
 def shared(name: str) -> dict[str, Any]:
@@ -214,11 +233,10 @@ class Parser(ArgumentParser):
         verb, self._undeclared = self._undeclared, None
         if verb is None:
             return
-        table = _tables()[verb.called]
         if verb.actions:
-            add_verbs(self, verb.actions, dest=table.get("actions", "action"), required=True)
-        add_options(self, self, table)
-        if verb.run is not None:
+            add_verbs(self, verb.actions, dest=verb.table.get("actions", "action"), required=True)
+        add_options(self, self, verb.table)
+        if "run" in verb.table:
             self.set_defaults(run=verb.run)
 
     def error(self, message: str) -> NoReturn:
@@ -299,7 +317,7 @@ def add_options(parser: Parser, to: _ActionsContainer, table: Mapping[str, Any])
         elif how in ("one at most", "exactly one"):
             group = parser.add_mutually_exclusive_group(required=how == "exactly one")
             add_options(parser, group, shared(called))
-        elif called not in ("summary", "actions"):
+        elif called not in ("summary", "run", "actions"):
             add_option(to, called, how)
 
 
