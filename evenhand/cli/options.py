@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 from urllib.parse import urlsplit
 
-from evenhand.cli.terminal import console, warn, working
+from evenhand.cli.terminal import console, say, warn, working
 from evenhand.cli.verbs import DRAWN, Parser, add_option, add_options, refuse, shared, shared_names
 from evenhand.errors import InputError, nearest
+from evenhand.reporting.noting import note
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -90,6 +92,30 @@ def reached_at(arguments: argparse.Namespace, port: int) -> tuple[str, str]:
         return f"{parts.geturl()}/", host
     address = app_address(arguments.url or f"http://localhost:{port}")
     return address, (urlsplit(address).hostname or "" if arguments.url else "")
+
+
+def lead_link(folder: Path, url: str) -> str:
+    """Return a link to the lead's pages of the app at `url`."""
+    from evenhand.study import open_study
+    from evenhand.study.access.lead_login import LINK_PARAMETER, new_link_token
+
+    address = app_address(url)
+    with open_study(folder) as study:
+        note(study, "link")
+        return f"{address}?{LINK_PARAMETER}={new_link_token(study.store)}"
+
+
+def print_lead_link(folder: Path, url: str, path: str = "") -> None:
+    """Print how to reach the lead's pages of the app that is about to start, at a `path` of its own
+    where there are several.
+
+    The link itself is printed on a terminal only: the output of a service is kept in a log.
+    """
+    if sys.stdout.isatty():
+        say("terminal.lead_link", link=lead_link(folder, url + path))
+    else:
+        at = f" --url {url}{path}" if path else ""
+        say("terminal.lead_link_elsewhere", folder=f"{folder}{at}")
 
 
 # ---- an analysis: what a verb declares ---------------------------------------------------------

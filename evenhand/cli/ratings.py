@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from evenhand.cli.lead import print_lead_link
-from evenhand.cli.options import reached_at
+from evenhand.cli.options import print_lead_link, reached_at
 from evenhand.cli.terminal import console, print_table, progress_bar, say, warn
 from evenhand.cli.verbs import DONE, OVER_BUDGET, STOPPED, refuse, study_of
 from evenhand.errors import InputError

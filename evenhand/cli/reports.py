@@ -10,8 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenhand.cli.lead import print_lead_link
-from evenhand.cli.options import add_analysis_options, analyse_asked, given_options
+from evenhand.cli.options import add_analysis_options, analyse_asked, given_options, print_lead_link
 from evenhand.cli.terminal import console, print_lines, progress_bar, say, working
 from evenhand.cli.verbs import DONE, Parser, refuse, study_of
 from evenhand.demo import PUBLISHED, default_folder, finding, is_demo, judge_published, make_demo

@@ -10,8 +10,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenhand.cli.lead import print_lead_link
-from evenhand.cli.options import reached_at
+from evenhand.cli.options import print_lead_link, reached_at
 from evenhand.cli.terminal import console, print_line, print_lines, print_table, say
 from evenhand.cli.verbs import refuse, shared_names, study_of
 from evenhand.errors import InputError
