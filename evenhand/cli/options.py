@@ -17,7 +17,16 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 from urllib.parse import urlsplit
 
 from evenhand.cli.terminal import console, say, warn, working
-from evenhand.cli.verbs import DRAWN, Parser, add_option, add_options, refuse, shared, shared_names
+from evenhand.cli.verbs import (
+    DRAWN,
+    Parser,
+    add_option,
+    add_options,
+    keys,
+    refuse,
+    shared,
+    shared_names,
+)
 from evenhand.errors import InputError, nearest
 from evenhand.reporting.noting import note
 from evenhand.texts import written
@@ -224,7 +233,7 @@ def _shape(field: FieldInfo) -> dict[str, Any]:
     if kind is Literal:
         return {"choices": get_args(field.annotation)}
     if isinstance(field.json_schema_extra, dict) and "metavar" in field.json_schema_extra:
-        return {"metavar": field.json_schema_extra["metavar"]}
+        return {"metavar": field.json_schema_extra["metavar"], "type": keys}
     if kind is tuple:
         return {"action": "append", "metavar": "COL"}
     numbers: dict[object, str] = {int: "N", float: "X"}
@@ -299,20 +308,10 @@ def given_options(arguments: argparse.Namespace) -> ScaleOptions:
     said = {name: value for name, value in vars(arguments).items() if value is not None}
     names = [option.strip("-") for option in OF_FILES if option.strip("-") in said]
     given = {name: said[name] for name in names if name not in ("human", "model", "threshold")}
-    for name in given.keys() & {"categories", "affirmative", "sides"}:
-        given[name] = keys_in(said[name])
     given["thresholds"] = dict(map(_threshold, said.get("threshold", ())))
     given["columns"] = columns_in(said.get("columns"))
-    human, model = (keys_in(said.get(name)) or () for name in ("human", "model"))
-    kinds = kinds_of(human, model)
+    kinds = kinds_of(said.get("human", ()), said.get("model", ()))
     return ScaleOptions(**given, kinds=kinds, settings=given_settings(arguments))
-
-
-def keys_in(text: str | None) -> tuple[str, ...] | None:
-    """Return the parts of an option's value, separated by commas; None if it was not given."""
-    if text is None:
-        return None
-    return tuple(key.strip() for key in text.split(",") if key.strip())
 
 
 def _threshold(text: str) -> tuple[str, float]:
@@ -329,14 +328,8 @@ def given_settings(arguments: argparse.Namespace) -> dict[str, Any]:
 
     from evenhand.study.settings.sections import fault_of
 
-    fields = _rules().model_fields
-    given: dict[str, Any] = {
-        name: keys_in(text)
-        if isinstance(text, str) and get_origin(fields[name].annotation) is tuple
-        else text
-        for name in _OWN_OPTIONS
-        if (text := getattr(arguments, name, None)) is not None
-    }
+    own = {name: getattr(arguments, name, None) for name in _OWN_OPTIONS}
+    given: dict[str, Any] = {name: value for name, value in own.items() if value is not None}
     for word in getattr(arguments, "set", ()):
         name, entry, value = _set(word)
         if name in getattr(arguments, "unused", ()):
@@ -374,8 +367,8 @@ def _set(word: str) -> tuple[str, str, object]:
         raise InputError(written("options.no_setting", word=word, near=near or "looks"))
     field = fields[name]
     if get_origin(field.annotation) is dict:
-        if not entry or not keys_in(value):
+        if not entry or not keys(value):
             raise InputError(written("options.entry", name=name))
-        return name, entry, keys_in(value)
+        return name, entry, keys(value)
     is_several = get_origin(field.annotation) is tuple
-    return name, "", keys_in(value) if is_several else value.strip()
+    return name, "", keys(value) if is_several else value.strip()

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.cli.options import print_lead_link, reached_at
 from evenhand.cli.terminal import console, print_line, print_lines, print_table, say
-from evenhand.cli.verbs import refuse, shared_names, study_of
+from evenhand.cli.verbs import keys, refuse, shared_names, study_of
 from evenhand.errors import InputError
 from evenhand.reporting.noting import changing_settings, note
 from evenhand.texts import written
@@ -36,7 +37,6 @@ def label_options(arguments: argparse.Namespace) -> LabelOptions:
     from evenhand.reporting.ratings_file.declared import LabelOptions
 
     given = {**vars(arguments), "given": [each for each in arguments.given if each in SETTLED]}
-    given |= {name: _listed(given[name]) for name in ("show", "missing", "options", "stratify")}
     names = [each.name for each in fields(LabelOptions)]
     return LabelOptions(**{name: given[name] for name in names if given.get(name) is not None})
 
@@ -46,22 +46,18 @@ def asking() -> Ask | None:
     return _shown_columns if sys.stdin.isatty() else None
 
 
-def _shown_columns(fault: InputError) -> list[str]:
+def _shown_columns(fault: InputError) -> Sequence[str]:
     """Ask at the terminal which columns raters read, where their names do not say it. Raises the
     fault where nothing is answered.
     """
     console().print(str(fault))
     try:
-        named = _listed(input(f"{written('items.which')} "))
+        named = keys(input(f"{written('items.which')} "))
     except EOFError:
-        named = []
+        named = ()
     if not named:
         raise fault
     return named
-
-
-def _listed(text: str | None) -> list[str]:
-    return [each.strip() for each in (text or "").split(",") if each.strip()]
 
 
 def run_label(arguments: argparse.Namespace) -> int:
@@ -92,7 +88,6 @@ def run_new(arguments: argparse.Namespace) -> None:
     from evenhand.study.trust import remember
 
     check_numbers(arguments.raters, arguments.seed)
-    strata = arguments.stratify
     made = None
     if arguments.items:
         made = item_study(arguments.items, label_options(arguments), asking())
@@ -115,7 +110,7 @@ def run_new(arguments: argparse.Namespace) -> None:
         if arguments.rubric
         else usual_rubrics(propositions=arguments.propositions is not None),
         sample=arguments.sample,
-        stratify=None if strata is None else _listed(strata),
+        stratify=arguments.stratify,
         seed=arguments.seed,
         raters_per_unit=arguments.raters,
         store=arguments.store,

@@ -139,6 +139,15 @@ def path_or_address(text: str) -> Path | str:
     return text if "://" in text else Path(text)
 
 
+def keys(text: str) -> tuple[str, ...]:
+    """The parts of a value, separated by commas.
+
+    >>> keys("yes, no")
+    ('yes', 'no')
+    """
+    return tuple(key.strip() for key in text.split(",") if key.strip())
+
+
 def _path(text: str) -> Path:
     """A path; an address is refused."""
     if "://" in text:
@@ -173,6 +182,7 @@ def _dollars(text: str) -> float:
 TYPES: dict[str, Callable[[str], Any]] = {
     "int": int,
     "float": float,
+    "keys": keys,
     "path": Path,
     "path_or_address": path_or_address,
     "place_of_backups": _path,
