@@ -20,13 +20,14 @@ from evenhand.annotate_app.logins.lead_login import require, root_address
 from evenhand.annotate_app.sites import add_study, check_names, present_site, sites
 from evenhand.errors import InputError
 from evenhand.lazy import pd
-from evenhand.reporting.labelling import create_items, preview_items
 from evenhand.reporting.new_study import (
     ItemFile,
     StudyPreview,
     create_and_preview,
+    create_items,
     folder_beside,
     look_at_items,
+    preview_items,
     preview_plan,
 )
 from evenhand.reporting.ratings_file.declared import ItemOptions, LabelOptions

@@ -63,7 +63,7 @@ def _shown_columns(fault: InputError) -> Sequence[str]:
 def run_label(arguments: argparse.Namespace) -> int:
     from evenhand.annotate_app.serve import serve
     from evenhand.local_page import app_port, open_when_up
-    from evenhand.reporting.labelling import label_items
+    from evenhand.reporting.new_study import label_items
 
     port = app_port(arguments.port)
     folder: Path = arguments.dir or Path(f"{arguments.file.stem}-study")

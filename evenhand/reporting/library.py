@@ -41,8 +41,8 @@ if TYPE_CHECKING:
         RatingsKeywords,
         TuningKeywords,
     )
-    from evenhand.reporting.labelling import Labelling
     from evenhand.reporting.load import Source
+    from evenhand.reporting.new_study import Labelling
     from evenhand.reporting.panel import Line
     from evenhand.reporting.planning import Plan
     from evenhand.reporting.ratings_file.frames import Table
@@ -409,7 +409,7 @@ def label(
     With `open` that is done at once and the first link opened in the browser.
     """
     from evenhand.local_page import app_port, open_when_up
-    from evenhand.reporting.labelling import label_items
+    from evenhand.reporting.new_study import label_items
 
     source = Path(items) if isinstance(items, (str, os.PathLike)) else items
     if folder is None and not isinstance(source, Path):

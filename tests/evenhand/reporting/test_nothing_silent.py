@@ -144,7 +144,7 @@ from pathlib import Path
 import sqlalchemy as sa
 import evenhand as eh
 from evenhand.cli.main import main
-from evenhand.reporting.labelling import preview_items
+from evenhand.reporting.new_study import preview_items
 from evenhand.reporting.ratings_file.declared import LabelOptions
 from evenhand.study import open_study
 
