@@ -22,7 +22,7 @@ from evenhand.cli.ratings import (
     request_limits,
 )
 from evenhand.cli.terminal import console, print_line, print_lines, progress_bar, say, working
-from evenhand.cli.verbs import DONE, refuse, shared_names, study_of
+from evenhand.cli.verbs import DONE, options_of, refuse, shared_names, study_of
 from evenhand.errors import InputError
 from evenhand.reporting.noting import changing_settings, note, note_in, operator
 from evenhand.visible import escaped_json
@@ -52,7 +52,7 @@ def run_plan(arguments: argparse.Namespace) -> None:
 
     wanted = Wanted(arguments.statistic, arguments.half_width)
     options = shared_names("without a pilot")
-    assumed = Assumptions(**{name[2:]: getattr(arguments, name[2:]) for name in options})
+    assumed = options_of(Assumptions, arguments)
     if arguments.source is not None:
         refuse(arguments, options, "is an assumption for planning without a pilot; leave it out")
         print_lines(plan_from(analysis_of(arguments, why=True), wanted).lines)

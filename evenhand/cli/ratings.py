@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from evenhand.cli.options import print_lead_link, reached_at
 from evenhand.cli.terminal import console, print_table, progress_bar, say, warn
-from evenhand.cli.verbs import DONE, OVER_BUDGET, STOPPED, refuse, study_of
+from evenhand.cli.verbs import DONE, OVER_BUDGET, STOPPED, options_of, refuse, study_of
 from evenhand.errors import InputError
 from evenhand.reporting.noting import note, note_edits
 from evenhand.texts import written
@@ -71,9 +71,7 @@ def request_limits(arguments: argparse.Namespace) -> RequestLimits:
     """The limits of a run, from the options on speed and budget."""
     from evenhand.graders import RequestLimits
 
-    return RequestLimits(
-        concurrency=arguments.concurrency, timeout=arguments.timeout, budget=arguments.budget
-    )
+    return options_of(RequestLimits, arguments)
 
 
 def run_annotate(arguments: argparse.Namespace) -> int:

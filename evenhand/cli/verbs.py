@@ -15,9 +15,10 @@ from argparse import (
     Namespace,
 )
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
 from evenhand.errors import InputError, StoreAway, nearest
 from evenhand.reporting.keywords import missing_library
@@ -27,7 +28,11 @@ from evenhand.visible import visible
 if TYPE_CHECKING:
     from argparse import _ActionsContainer
 
+    from _typeshed import DataclassInstance
+
     from evenhand.study import Study
+
+Options = TypeVar("Options", bound="DataclassInstance")
 
 DONE = 0
 NOT_MET = 1
@@ -348,6 +353,14 @@ def add_option(to: _ActionsContainer, called: str, how: str | Mapping[str, Any])
     elif not given.keys() & {"choices", "action"}:
         given["action"] = "store_true"
     to.add_argument(name, **given)
+
+
+def options_of(kind: type[Options], arguments: Namespace, **others: Any) -> Options:
+    """Return a dataclass with what the options called like its fields say; `others` are fields for
+    which this is not so.
+    """
+    given = {each.name: getattr(arguments, each.name, None) for each in fields(kind)} | others
+    return kind(**{name: value for name, value in given.items() if value is not None})
 
 
 def study_of(arguments: Namespace) -> Study:
