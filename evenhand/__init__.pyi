@@ -3,7 +3,6 @@ from .analysis.dataset import Dataset as Dataset
 from .errors import InputError as InputError
 from .reporting.gate.checks import Comparison as Comparison
 from .reporting.gate.checks import Gate as Gate
-from .reporting.labelling import Labelling as Labelling
 from .reporting.library import Check as Check
 from .reporting.library import calibrate as calibrate
 from .reporting.library import check as check
@@ -14,6 +13,7 @@ from .reporting.library import open_study as open_study
 from .reporting.library import plan as plan
 from .reporting.library import read as read
 from .reporting.library import select as select
+from .reporting.new_study import Labelling as Labelling
 from .reporting.planning import Plan as Plan
 from .reporting.selecting import Selection as Selection
 from .reporting.thresholds import Calibration as Calibration

@@ -20,16 +20,17 @@ from evenhand.annotate_app.logins.lead_login import require, root_address
 from evenhand.annotate_app.sites import add_study, check_names, present_site, sites
 from evenhand.errors import InputError
 from evenhand.lazy import pd
-from evenhand.reporting.labelling import LabelOptions, create_items, preview_items
 from evenhand.reporting.new_study import (
     ItemFile,
-    ItemOptions,
     StudyPreview,
     create_and_preview,
+    create_items,
     folder_beside,
     look_at_items,
+    preview_items,
     preview_plan,
 )
+from evenhand.reporting.ratings_file.declared import ItemOptions, LabelOptions
 from evenhand.reporting.workers import apart, one_at_a_time
 from evenhand.rubrics import Rubric, load_rubric, named_rubrics, shipped_rubrics
 from evenhand.study import Study, open_study
@@ -133,13 +134,10 @@ def _of_items(study: Study, who: Visitor, *, compared: bool) -> None:
         ):
             if (file := files["items"]) is None:
                 raise InputError("upload a file of items")
-            named = [*asked.rubrics, *(str(each) for each in own.values() if each)]
+            named = [*asked.rubric, *(str(each) for each in own.values() if each)]
+            how_many = {"sample": sample, "seed": seed, "raters": raters}
             wanted = LabelOptions(
-                items=replace(asked, rubrics=named),
-                sample=sample,
-                stratify=stratify,
-                seed=seed,
-                raters=raters,
+                **vars(asked) | how_many | {"rubric": named, "stratify": stratify}
             )
             with st.spinner("Reading the file"):
                 if creates:
@@ -263,7 +261,7 @@ def _asked(
     )
     rubric = st.file_uploader(_FIELDS["rubric-file"], ["toml"], max_upload_size=1)
     question = st.text_input(_FIELDS["question"], autocomplete="off").strip()
-    asked = replace(columns, rubrics=[own.get(each, each) for each in rubrics], question=question)
+    asked = replace(columns, rubric=[own.get(each, each) for each in rubrics], question=question)
     if compared:
         steps = st.selectbox(_FIELDS["steps"], [2, 3, 5], 1)
         return replace(asked, steps=steps if question else None), rubric
@@ -275,8 +273,8 @@ def _asked(
     level = st.selectbox(
         _FIELDS["level"], levels, format_func=lambda level: level or "As the answers say"
     )
-    asked = replace(asked, options=listed(options), scale=scale, several=several, level=level)
-    return asked, rubric
+    asked = replace(asked, options=listed(options), scale=scale, several=several)
+    return replace(asked, level=level or None), rubric
 
 
 def _complain(error: InputError, file: str) -> None:

@@ -22,7 +22,7 @@ from evenhand.cli.ratings import (
     request_limits,
 )
 from evenhand.cli.terminal import console, print_line, print_lines, progress_bar, say, working
-from evenhand.cli.verbs import DONE, Verb, refuse, shared_names, study_of
+from evenhand.cli.verbs import DONE, options_of, refuse, shared_names, study_of
 from evenhand.errors import InputError
 from evenhand.reporting.noting import changing_settings, note, note_in, operator
 from evenhand.visible import escaped_json
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from evenhand.study import Study
 
 
-def _select(arguments: argparse.Namespace) -> None:
+def run_select(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.load import is_study
     from evenhand.reporting.selecting import Selection
 
@@ -47,12 +47,12 @@ RULE = ("--margin", "--set")
 """Requirements on a grader, with a pilot or without."""
 
 
-def _plan(arguments: argparse.Namespace) -> None:
+def run_plan(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.planning import Assumptions, Wanted, plan_ahead, plan_from
 
     wanted = Wanted(arguments.statistic, arguments.half_width)
     options = shared_names("without a pilot")
-    assumed = Assumptions(**{name[2:]: getattr(arguments, name[2:]) for name in options})
+    assumed = options_of(Assumptions, arguments)
     if arguments.source is not None:
         refuse(arguments, options, "is an assumption for planning without a pilot; leave it out")
         print_lines(plan_from(analysis_of(arguments, why=True), wanted).lines)
@@ -65,7 +65,7 @@ def _plan(arguments: argparse.Namespace) -> None:
     print_lines(found.lines)
 
 
-def _gate(arguments: argparse.Namespace) -> int:
+def run_gate(arguments: argparse.Namespace) -> int:
     from evenhand.reporting.gate.checks import junit_xml, summary_markdown
     from evenhand.study.tables.files import atomic_write
 
@@ -113,7 +113,7 @@ def _found(arguments: argparse.Namespace) -> Gate:
         )
 
 
-def _save(arguments: argparse.Namespace) -> None:
+def run_save(arguments: argparse.Namespace) -> None:
     from evenhand.analysis.verdicts.drift import margin_of
     from evenhand.reporting.gate.baseline import baseline_of, write_baseline
     from evenhand.reporting.load import load
@@ -139,7 +139,7 @@ def _save(arguments: argparse.Namespace) -> None:
     say("baseline.rule", margin=margin_of(baseline.decision, baseline.analysis))
 
 
-def _baseline_compare(arguments: argparse.Namespace) -> None:
+def run_baseline_compare(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.gate.checks import compare
 
     if arguments.source.is_dir():
@@ -156,7 +156,7 @@ def _baseline_compare(arguments: argparse.Namespace) -> None:
     _print_gate(arguments, found)
 
 
-def _calibrate(arguments: argparse.Namespace) -> None:
+def run_calibrate(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.load import from_study
     from evenhand.reporting.thresholds import calibrate
 
@@ -206,7 +206,7 @@ def _write_thresholds(study: Study, arguments: argparse.Namespace, found: Calibr
             say("calibrate.set", grader=grader, rubric=rubric, threshold=threshold)
 
 
-def _improve(arguments: argparse.Namespace) -> int:
+def run_improve(arguments: argparse.Namespace) -> int:
     from evenhand.graders.running.runner import RunSummary
     from evenhand.reporting.improving import ImproveOptions, forecast_improving, improve, provable
     from evenhand.reporting.suggestions import rubric_first
@@ -251,16 +251,3 @@ def _write_learn(study: Study, options: ImproveOptions, file: Path) -> int:
     about = {"file": file, "count": len(found), "wrong": wrong, "old": options.grader}
     say("improve.wrote_learn", **about)
     return DONE
-
-
-PLANNING = (Verb("plan", _plan),)
-VERBS = (
-    Verb("select", _select),
-    Verb("gate", _gate),
-    Verb(
-        "baseline",
-        actions=(Verb("baseline save", _save), Verb("baseline compare", _baseline_compare)),
-    ),
-    Verb("calibrate", _calibrate),
-    Verb("improve", _improve),
-)

@@ -9,25 +9,46 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenhand.cli.options import given_options
+from evenhand.cli.options import app_address, given_options
 from evenhand.cli.terminal import console, print_lines, say, working
-from evenhand.cli.verbs import BAD_INPUT, DONE, Verb, refuse, shared_names, study_of
+from evenhand.cli.verbs import BAD_INPUT, DONE, refuse, shared_names, study_of
 from evenhand.errors import InputError
+from evenhand.exchange import writers
+from evenhand.exchange.readers.reading import TABLE, format_of
+from evenhand.exchange.readers.source import Source
+from evenhand.reporting.exporting import (
+    attacked_path,
+    exported_attacked,
+    exported_ratings,
+    exported_units,
+    material_of,
+    sidecar_text,
+    units_path,
+)
+from evenhand.reporting.new_study import display_of, names_shown
 from evenhand.reporting.noting import note, note_in
+from evenhand.reporting.ratings_file.dataframes import rows_of_file
+from evenhand.reporting.ratings_file.declared import ScaleOptions, sidecar_path
+from evenhand.study import Study
+from evenhand.study.keeping.backup import Contents, backup_study, keep_backups, restore_study
+from evenhand.study.keeping.doctor import examine
+from evenhand.study.keeping.moving import move_store, upgrade_store
+from evenhand.study.lead.imports import import_ratings, names_of_study
+from evenhand.study.prompts.pairs import read_responses
+from evenhand.study.store.logs.answers import answers_table, remarks_table
+from evenhand.study.tables.files import atomic_write
+from evenhand.study.tables.formats import read_table, write_table
+from evenhand.study.tables.ratings import split_ratings
 from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from evenhand.reporting.ratings_file.declared import ScaleOptions
-    from evenhand.study import Study
-    from evenhand.study.keeping.backup import Contents
-
 _NAMING = shared_names("naming")
 """Options that say who is who in a ratings file that is exported."""
 
 
-def _import(arguments: argparse.Namespace) -> None:
+def run_import(arguments: argparse.Namespace) -> None:
     with study_of(arguments) as study:
         kind = arguments.kind or _kind_of(arguments.file, arguments.format)
         if kind == "responses":
@@ -46,18 +67,11 @@ def _import(arguments: argparse.Namespace) -> None:
 
 def _kind_of(file: Path, form: str | None) -> str:
     """responses or ratings, by the columns of a table; all exports of other tools are ratings."""
-    from evenhand.exchange.readers.reading import TABLE, format_of
-    from evenhand.exchange.readers.source import Source
-    from evenhand.study.tables.formats import read_table
-
     is_table = (form or format_of(Source(file))) == TABLE
     return "responses" if is_table and "response" in read_table(file) else "ratings"
 
 
 def _import_responses(study: Study, file: Path) -> None:
-    from evenhand.reporting.new_study import display_of, names_shown
-    from evenhand.study.prompts.pairs import read_responses
-
     frame = read_responses(file, study.store.pairs(), study.rubrics.values())
     new = study.store.add_responses(frame)
     empty = int((frame["response"].str.strip() == "").sum())
@@ -69,10 +83,6 @@ def _import_responses(study: Study, file: Path) -> None:
 
 
 def _import_ratings(study: Study, file: Path, options: ScaleOptions) -> None:
-    from evenhand.reporting.ratings_file.dataframes import rows_of_file
-    from evenhand.study.lead.imports import import_ratings, names_of_study
-    from evenhand.study.tables.ratings import split_ratings
-
     rows = rows_of_file(file, options)
     ratings, _ = split_ratings(rows.table, file.name)
     is_none = ratings["label"].isin(options.missing)
@@ -88,7 +98,7 @@ def _import_ratings(study: Study, file: Path, options: ScaleOptions) -> None:
     say("tables.ratings", new=new, raters=raters, known=known)
 
 
-def _export(arguments: argparse.Namespace) -> None:
+def run_export(arguments: argparse.Namespace) -> None:
     if arguments.format is not None:
         _export_to_tool(arguments)
     else:
@@ -97,21 +107,18 @@ def _export(arguments: argparse.Namespace) -> None:
 
 
 def _export_to_tool(arguments: argparse.Namespace) -> None:
-    from evenhand.exchange.writers import check_out, format_of, save
-    from evenhand.reporting.exporting import material_of
-
     beside = ["--units", "--remarks", "--answers"]
     refuse(arguments, beside, "is a table of its own; export it without --format")
     if arguments.dir.is_dir():
         refuse(arguments, _NAMING, "is for a ratings file; a study has its own columns")
     if arguments.out is None:
         raise InputError("say where to write: --out FILE")
-    how = format_of(arguments.format)
-    check_out(arguments.out, how)
+    how = writers.format_of(arguments.format)
+    writers.check_out(arguments.out, how)
     options = replace(given_options(arguments), format=None, units=None)
     material = material_of(arguments.dir, arguments.rater or (), options)
     made = how.make(material)
-    out, *others = save(made, arguments.out, how)
+    out, *others = writers.save(made, arguments.out, how)
     if arguments.dir.is_dir():
         note_in(arguments.dir, "export", ", ".join(file.name for file in (out, *others)))
     for sentence in material.notes:
@@ -124,19 +131,6 @@ def _export_to_tool(arguments: argparse.Namespace) -> None:
 
 
 def _export_tables(arguments: argparse.Namespace) -> None:
-    from evenhand.reporting.exporting import (
-        attacked_path,
-        exported_attacked,
-        exported_ratings,
-        exported_units,
-        sidecar_text,
-        units_path,
-    )
-    from evenhand.reporting.ratings_file.declared import sidecar_path
-    from evenhand.study.store.logs.answers import answers_table, remarks_table
-    from evenhand.study.tables.files import atomic_write
-    from evenhand.study.tables.formats import write_table
-
     out: Path | None = arguments.out
     if not (out or arguments.units or arguments.remarks or arguments.answers):
         raise InputError("say what to write: --out FILE for the ratings, --units FILE for units")
@@ -172,9 +166,7 @@ def _export_tables(arguments: argparse.Namespace) -> None:
         note(study, "export", ", ".join(path.name for path in named))
 
 
-def _backup(arguments: argparse.Namespace) -> None:
-    from evenhand.study.keeping.backup import backup_study, keep_backups
-
+def run_backup(arguments: argparse.Namespace) -> None:
     if (arguments.file is None) == (arguments.to is None):
         raise InputError("name a new FILE, or a folder with --to")
     if arguments.to is not None:
@@ -197,10 +189,7 @@ def _backup(arguments: argparse.Namespace) -> None:
     say("keep.backup_secret")
 
 
-def _doctor(arguments: argparse.Namespace) -> int:
-    from evenhand.cli.options import app_address
-    from evenhand.study.keeping.doctor import examine
-
+def run_doctor(arguments: argparse.Namespace) -> int:
     found = examine(arguments.dir, app_address(arguments.url) if arguments.url else "")
     for each in found:
         say("doctor.good" if each.is_well else "doctor.mend", says=each.says)
@@ -209,9 +198,7 @@ def _doctor(arguments: argparse.Namespace) -> int:
     return BAD_INPUT if ill else DONE
 
 
-def _restore(arguments: argparse.Namespace) -> None:
-    from evenhand.study.keeping.backup import restore_study
-
+def run_restore(arguments: argparse.Namespace) -> None:
     with working("restoring"):
         hosts: list[str] = []
         contents = restore_study(arguments.file, arguments.dir, hosts.extend)
@@ -228,9 +215,7 @@ def _say(contents: Contents) -> None:
     say("keep.holds", **asdict(contents))
 
 
-def _copy(arguments: argparse.Namespace) -> None:
-    from evenhand.study.keeping.moving import move_store
-
+def run_copy(arguments: argparse.Namespace) -> None:
     with working("copying the store"):
         moved = move_store(arguments.dir, arguments.to)
     note_in(arguments.dir, "store", "", "copied")
@@ -239,9 +224,7 @@ def _copy(arguments: argparse.Namespace) -> None:
     say("keep.copy_now")
 
 
-def _upgrade(arguments: argparse.Namespace) -> None:
-    from evenhand.study.keeping.moving import upgrade_store
-
+def run_upgrade(arguments: argparse.Namespace) -> None:
     with working("upgrading the store"):
         done = upgrade_store(arguments.dir)
     if done.backup is None:
@@ -250,12 +233,3 @@ def _upgrade(arguments: argparse.Namespace) -> None:
     note_in(arguments.dir, "store", "", f"schema {done.before} to {done.now}")
     say("keep.upgrade", before=done.before, now=done.now)
     say("keep.upgrade_backup", file=done.backup)
-
-
-TABLE_VERBS = (Verb("import", _import), Verb("export", _export))
-KEEP_VERBS = (
-    Verb("backup", _backup),
-    Verb("restore", _restore),
-    Verb("doctor", _doctor),
-    Verb("store", actions=(Verb("store copy", _copy), Verb("store upgrade", _upgrade))),
-)

@@ -11,55 +11,42 @@ import math
 import os
 import sys
 from collections.abc import Callable
-from pathlib import Path
+from getpass import getpass
 from typing import TYPE_CHECKING
 
-from evenhand.cli.options import app_address
+from evenhand.cli.options import app_address, lead_link
 from evenhand.cli.terminal import console, print_line, print_table, say, warn
-from evenhand.cli.verbs import Verb, refuse, study_of
+from evenhand.cli.verbs import refuse, study_of
 from evenhand.errors import InputError
+from evenhand.reporting.live_figures import stop_flagged, study_quality
 from evenhand.reporting.noting import note, operator
+from evenhand.study import Study
+from evenhand.study.access.accounts import disable_account, set_account
+from evenhand.study.access.admission import make_invites, new_code, revoke_invites
+from evenhand.study.desk.claims import attention_results
+from evenhand.study.desk.oversight import exclude, oversight, pause, readmit, resume
+from evenhand.study.lead.adjudication import adjudication_queue, import_decisions, queue_table
+from evenhand.study.lead.progress import rater_progress, rubric_progress, time_left
+from evenhand.study.session.sessions import (
+    Sessions,
+    participants_table,
+    rater_of,
+    released_submissions,
+    study_url,
+)
+from evenhand.study.session.times import raters_table, session_times
+from evenhand.study.tables.formats import read_table, write_table
 from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from evenhand.study import Study
-    from evenhand.study.session.sessions import Sessions
 
-
-def lead_link(folder: Path, url: str) -> str:
-    """Return a link to the lead's pages of the app at `url`."""
-    from evenhand.study import open_study
-    from evenhand.study.access.lead_login import LINK_PARAMETER, new_link_token
-
-    address = app_address(url)
-    with open_study(folder) as study:
-        note(study, "link")
-        return f"{address}?{LINK_PARAMETER}={new_link_token(study.store)}"
-
-
-def print_lead_link(folder: Path, url: str, path: str = "") -> None:
-    """Print how to reach the lead's pages of the app that is about to start, at a `path` of its own
-    where there are several.
-
-    The link itself is printed on a terminal only: the output of a service is kept in a log.
-    """
-    if sys.stdout.isatty():
-        say("terminal.lead_link", link=lead_link(folder, url + path))
-    else:
-        at = f" --url {url}{path}" if path else ""
-        say("terminal.lead_link_elsewhere", folder=f"{folder}{at}")
-
-
-def _lead(arguments: argparse.Namespace) -> None:
+def run_lead(arguments: argparse.Namespace) -> None:
     console().print(lead_link(arguments.dir, arguments.url))
 
 
-def _progress(arguments: argparse.Namespace) -> None:
-    from evenhand.study.desk.oversight import oversight
-    from evenhand.study.lead.progress import rater_progress, rubric_progress, time_left
-
+def run_progress(arguments: argparse.Namespace) -> None:
     with study_of(arguments) as study:
         rubrics, raters = rubric_progress(study), rater_progress(study)
         paused = oversight(study.store).paused
@@ -71,9 +58,7 @@ def _progress(arguments: argparse.Namespace) -> None:
         say("progress.paused", folder=arguments.dir)
 
 
-def _pause(arguments: argparse.Namespace) -> None:
-    from evenhand.study.desk.oversight import pause, resume
-
+def run_pause(arguments: argparse.Namespace) -> None:
     with study_of(arguments) as study:
         if arguments.resume:
             resume(study.store, arguments.reason, operator())
@@ -83,10 +68,7 @@ def _pause(arguments: argparse.Namespace) -> None:
             say("oversight.paused", folder=arguments.dir)
 
 
-def _quality(arguments: argparse.Namespace) -> None:
-    from evenhand.reporting.live_figures import stop_flagged, study_quality
-    from evenhand.study.tables.formats import write_table
-
+def run_quality(arguments: argparse.Namespace) -> None:
     with study_of(arguments) as study:
         table = study_quality(study)
         stopped = stop_flagged(study, table) if arguments.stop else []
@@ -111,9 +93,7 @@ def _quality(arguments: argparse.Namespace) -> None:
         say("oversight.wrote_raters", count=len(table), file=arguments.out)
 
 
-def _exclude(arguments: argparse.Namespace) -> None:
-    from evenhand.study.desk.oversight import exclude, readmit
-
+def run_exclude(arguments: argparse.Namespace) -> None:
     act = readmit if arguments.readmit else exclude
     with study_of(arguments) as study:
         act(study.store, arguments.rater, arguments.reason, operator())
@@ -121,10 +101,7 @@ def _exclude(arguments: argparse.Namespace) -> None:
     say(f"oversight.{said}", rater=arguments.rater)
 
 
-def _adjudicate(arguments: argparse.Namespace) -> None:
-    from evenhand.study.lead.adjudication import adjudication_queue, import_decisions, queue_table
-    from evenhand.study.tables.formats import read_table, write_table
-
+def run_adjudicate(arguments: argparse.Namespace) -> None:
     if arguments.decisions and not arguments.by:
         raise InputError("say who made these decisions: add --by NAME")
     if not arguments.decisions:
@@ -168,10 +145,7 @@ PASSWORD_VARIABLE = "EVENHAND_PASSWORD"  # noqa: S105 - a name
 _REASONS = {"returned": "returned", "timed_out": "timed-out", "rejected": "rejected"}
 
 
-def _invite(arguments: argparse.Namespace) -> None:
-    from evenhand.study.access.admission import make_invites, new_code, revoke_invites
-    from evenhand.study.session.sessions import study_url
-
+def run_invite(arguments: argparse.Namespace) -> None:
     if arguments.count is not None and not 0 < arguments.count <= 10_000:
         raise InputError("--count must be from 1 to 10,000")
     if arguments.revoke and arguments.count:
@@ -205,9 +179,7 @@ def _invite(arguments: argparse.Namespace) -> None:
             print_line(f"{link.rater_id}\t{base}?invite={link.token}")
 
 
-def _account(arguments: argparse.Namespace) -> None:
-    from evenhand.study.access.accounts import disable_account, set_account
-
+def run_account(arguments: argparse.Namespace) -> None:
     if arguments.action == "disable":
         refuse(arguments, ["--role"], "is only for a login that is added; leave it out")
     with study_of(arguments) as study:
@@ -226,8 +198,6 @@ def _password() -> str:
     """Read a password from the environment, a pipe, or a person - never from the command line,
     which other users can see.
     """
-    from getpass import getpass
-
     if given := os.environ.get(PASSWORD_VARIABLE):
         return given
     if not sys.stdin.isatty():
@@ -238,9 +208,7 @@ def _password() -> str:
     return entered
 
 
-def _session(arguments: argparse.Namespace) -> None:
-    from evenhand.study.session.sessions import Sessions, rater_of, released_submissions
-
+def run_session(arguments: argparse.Namespace) -> None:
     with study_of(arguments) as study:
         sessions = Sessions(study)
         reasons = {
@@ -264,11 +232,6 @@ def _session(arguments: argparse.Namespace) -> None:
 
 
 def _write_tables(study: Study, sessions: Sessions, arguments: argparse.Namespace) -> None:
-    from evenhand.study.desk.claims import attention_results
-    from evenhand.study.session.sessions import participants_table
-    from evenhand.study.session.times import raters_table, session_times
-    from evenhand.study.tables.formats import write_table
-
     tables: dict[str, Callable[[], pd.DataFrame]] = {
         "times": lambda: session_times(study, sessions),
         "background": lambda: raters_table(study),
@@ -300,16 +263,3 @@ def _print_times(times: pd.DataFrame) -> None:
         for row in times.to_dict("records")
     ]
     print_table(["rater", "state", "units", "active minutes", "last seen", "owed"], rows)
-
-
-VERBS = (
-    Verb("invite", _invite),
-    Verb("account", _account),
-    Verb("session", _session),
-    Verb("lead", _lead),
-    Verb("progress", _progress),
-    Verb("pause", _pause),
-    Verb("quality", _quality),
-    Verb("exclude", _exclude),
-    Verb("adjudicate", _adjudicate),
-)

@@ -9,29 +9,12 @@ import textwrap
 from collections.abc import Sequence
 
 from evenhand import __version__
-from evenhand.cli import decisions, keeping, lead, ratings, reports, reproduce, rubrics, studies
 from evenhand.cli.options import trust_settings
 from evenhand.cli.terminal import print_line
-from evenhand.cli.verbs import BAD_INPUT, DONE, Parser, Verb, add_verbs, exit_code
+from evenhand.cli.verbs import BAD_INPUT, DONE, Parser, add_verbs, exit_code, grouped_verbs
 from evenhand.visible import print_anywhere
 
-GROUPS: dict[str, tuple[Verb, ...]] = {
-    "Make a study": (
-        *reports.DEMO,
-        *studies.LABEL,
-        *decisions.PLANNING,
-        *studies.VERBS,
-        *reproduce.VERBS,
-        *rubrics.VERBS,
-    ),
-    "Collect responses, labels and grades": (*ratings.VERBS, *keeping.TABLE_VERBS),
-    "Lead the annotators": lead.VERBS,
-    "Keep a study": keeping.KEEP_VERBS,
-    "Analyse": reports.ANALYSE,
-    "Decide": decisions.VERBS,
-}
-"""The verbs as `evenhand --help` shows them."""
-
+GROUPS = grouped_verbs()
 ABOUT = (
     "Can an LLM grader replace human raters? Collect human labels and model grades on the same "
     "rubrics, and see how well they agree."
@@ -41,9 +24,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def build_parser() -> Parser:
-    """Return the parser of the whole command line. Verbs import what they need only once they
-    run.
-    """
+    """Return the parser of the whole command line."""
     parser = Parser(
         prog="evenhand",
         usage="evenhand [-h] [--version] [--completion SHELL] VERB ...",

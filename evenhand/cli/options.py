@@ -9,15 +9,26 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Callable, Collection
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 from urllib.parse import urlsplit
 
-from evenhand.cli.terminal import console, warn, working
-from evenhand.cli.verbs import DRAWN, Parser, add_option, add_options, refuse, shared, shared_names
+from evenhand.cli.terminal import console, say, warn, working
+from evenhand.cli.verbs import (
+    DRAWN,
+    Parser,
+    add_option,
+    add_options,
+    keys,
+    refuse,
+    shared,
+    shared_names,
+)
 from evenhand.errors import InputError, nearest
+from evenhand.reporting.noting import note
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -27,7 +38,7 @@ if TYPE_CHECKING:
     from evenhand.analysis.verification import Libraries
     from evenhand.reporting.analysing import Analysed
     from evenhand.reporting.ratings_file.declared import ScaleOptions
-    from evenhand.study.settings.sections import Section
+    from evenhand.study.settings.analysis import Rules
 
 OF_FILES = shared_names("file")
 """Options that only a ratings file needs: a study has rubrics and units of its own."""
@@ -92,6 +103,30 @@ def reached_at(arguments: argparse.Namespace, port: int) -> tuple[str, str]:
     return address, (urlsplit(address).hostname or "" if arguments.url else "")
 
 
+def lead_link(folder: Path, url: str) -> str:
+    """Return a link to the lead's pages of the app at `url`."""
+    from evenhand.study import open_study
+    from evenhand.study.access.lead_login import LINK_PARAMETER, new_link_token
+
+    address = app_address(url)
+    with open_study(folder) as study:
+        note(study, "link")
+        return f"{address}?{LINK_PARAMETER}={new_link_token(study.store)}"
+
+
+def print_lead_link(folder: Path, url: str, path: str = "") -> None:
+    """Print how to reach the lead's pages of the app that is about to start, at a `path` of its own
+    where there are several.
+
+    The link itself is printed on a terminal only: the output of a service is kept in a log.
+    """
+    if sys.stdout.isatty():
+        say("terminal.lead_link", link=lead_link(folder, url + path))
+    else:
+        at = f" --url {url}{path}" if path else ""
+        say("terminal.lead_link_elsewhere", folder=f"{folder}{at}")
+
+
 # ---- an analysis: what a verb declares ---------------------------------------------------------
 
 
@@ -141,7 +176,7 @@ def add_analysis_options(
     """
     from evenhand.study.settings.sections import keys_of
 
-    fields = keys_of(_settings())
+    fields = keys_of(_rules())
     if only:
         without = {*OF_FILES, *fields} - {*only}
     for called, how in shared("file").items():
@@ -164,10 +199,17 @@ def add_analysis_options(
 DRAWN |= {"settings": add_analysis_options, "source_settings": add_source_settings}
 
 
+def _rules() -> type[Rules]:
+    """Return all settings as one class, which takes longer to load than `evenhand --help` may."""
+    from evenhand.study.settings.analysis import Rules
+
+    return Rules
+
+
 def _option(name: str, field: FieldInfo) -> str:
     """Return the name of a setting's option, in the singular where it may be given several times.
 
-    >>> fields = _settings().model_fields
+    >>> fields = _rules().model_fields
     >>> [_option(name, fields[name]) for name in ("margin", "rater_slices", "families")]
     ['--margin', '--rater-slice', '--family']
     """
@@ -191,7 +233,7 @@ def _shape(field: FieldInfo) -> dict[str, Any]:
     if kind is Literal:
         return {"choices": get_args(field.annotation)}
     if isinstance(field.json_schema_extra, dict) and "metavar" in field.json_schema_extra:
-        return {"metavar": field.json_schema_extra["metavar"]}
+        return {"metavar": field.json_schema_extra["metavar"], "type": keys}
     if kind is tuple:
         return {"action": "append", "metavar": "COL"}
     numbers: dict[object, str] = {int: "N", float: "X"}
@@ -266,20 +308,10 @@ def given_options(arguments: argparse.Namespace) -> ScaleOptions:
     said = {name: value for name, value in vars(arguments).items() if value is not None}
     names = [option.strip("-") for option in OF_FILES if option.strip("-") in said]
     given = {name: said[name] for name in names if name not in ("human", "model", "threshold")}
-    for name in given.keys() & {"categories", "affirmative", "sides"}:
-        given[name] = keys_in(said[name])
     given["thresholds"] = dict(map(_threshold, said.get("threshold", ())))
     given["columns"] = columns_in(said.get("columns"))
-    human, model = (keys_in(said.get(name)) or () for name in ("human", "model"))
-    kinds = kinds_of(human, model)
+    kinds = kinds_of(said.get("human", ()), said.get("model", ()))
     return ScaleOptions(**given, kinds=kinds, settings=given_settings(arguments))
-
-
-def keys_in(text: str | None) -> tuple[str, ...] | None:
-    """Return the parts of an option's value, separated by commas; None if it was not given."""
-    if text is None:
-        return None
-    return tuple(key.strip() for key in text.split(",") if key.strip())
 
 
 def _threshold(text: str) -> tuple[str, float]:
@@ -296,14 +328,8 @@ def given_settings(arguments: argparse.Namespace) -> dict[str, Any]:
 
     from evenhand.study.settings.sections import fault_of
 
-    fields = _settings().model_fields
-    given: dict[str, Any] = {
-        name: keys_in(text)
-        if isinstance(text, str) and get_origin(fields[name].annotation) is tuple
-        else text
-        for name in _OWN_OPTIONS
-        if (text := getattr(arguments, name, None)) is not None
-    }
+    own = {name: getattr(arguments, name, None) for name in _OWN_OPTIONS}
+    given: dict[str, Any] = {name: value for name, value in own.items() if value is not None}
     for word in getattr(arguments, "set", ()):
         name, entry, value = _set(word)
         if name in getattr(arguments, "unused", ()):
@@ -315,22 +341,10 @@ def given_settings(arguments: argparse.Namespace) -> dict[str, Any]:
     if not given:
         return {}
     try:
-        checked = _settings().model_validate(given)
+        checked = _rules().model_validate(given)
     except ValidationError as error:
         raise InputError(fault_of(error, _called)) from None
     return {name: getattr(checked, name) for name in given}
-
-
-@cache
-def _settings() -> type[Section]:
-    """All settings of an analysis as one class."""
-    from pydantic import Field, create_model
-
-    from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSettings
-
-    seed = Field(default=SEED, ge=0, description="fixes all resampling")
-    bases = (DecisionSettings, AnalysisSettings)
-    return create_model("GivenSettings", __base__=bases, seed=(int, seed))
 
 
 def _called(place: str) -> str:
@@ -338,14 +352,14 @@ def _called(place: str) -> str:
     name = place.partition(".")[0]
     if name and name not in _OWN_OPTIONS:
         return f"--set {name}"
-    return _option(name, _settings().model_fields[name]) if name else ""
+    return _option(name, _rules().model_fields[name]) if name else ""
 
 
 def _set(word: str) -> tuple[str, str, object]:
     """Return the setting that a word of `--set` names, the entry where it has entries ("": it has
     none), and the value. Raises InputError where there is no such setting.
     """
-    fields = _settings().model_fields
+    fields = _rules().model_fields
     named, equals, value = word.partition("=")
     name, _, entry = named.strip().partition(".")
     if not equals or name not in fields:
@@ -353,8 +367,8 @@ def _set(word: str) -> tuple[str, str, object]:
         raise InputError(written("options.no_setting", word=word, near=near or "looks"))
     field = fields[name]
     if get_origin(field.annotation) is dict:
-        if not entry or not keys_in(value):
+        if not entry or not keys(value):
             raise InputError(written("options.entry", name=name))
-        return name, entry, keys_in(value)
+        return name, entry, keys(value)
     is_several = get_origin(field.annotation) is tuple
-    return name, "", keys_in(value) if is_several else value.strip()
+    return name, "", keys(value) if is_several else value.strip()

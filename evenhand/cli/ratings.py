@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from evenhand.cli.lead import print_lead_link
-from evenhand.cli.options import reached_at
+from evenhand.cli.options import print_lead_link, reached_at
 from evenhand.cli.terminal import console, print_table, progress_bar, say, warn
-from evenhand.cli.verbs import DONE, OVER_BUDGET, STOPPED, Verb, refuse, study_of
+from evenhand.cli.verbs import DONE, OVER_BUDGET, STOPPED, options_of, refuse, study_of
 from evenhand.errors import InputError
 from evenhand.reporting.noting import note, note_edits
 from evenhand.texts import written
@@ -72,12 +71,10 @@ def request_limits(arguments: argparse.Namespace) -> RequestLimits:
     """The limits of a run, from the options on speed and budget."""
     from evenhand.graders import RequestLimits
 
-    return RequestLimits(
-        concurrency=arguments.concurrency, timeout=arguments.timeout, budget=arguments.budget
-    )
+    return options_of(RequestLimits, arguments)
 
 
-def _annotate(arguments: argparse.Namespace) -> int:
+def run_annotate(arguments: argparse.Namespace) -> int:
     from evenhand.annotate_app.serve import serve, serve_several
     from evenhand.annotate_app.sites import check_names, studies_in, study_path
     from evenhand.local_page import app_port
@@ -158,7 +155,7 @@ def before_serving(folder: Path, url: str, address: str, path: str) -> bytes:
     return secret
 
 
-def _grade(arguments: argparse.Namespace) -> int:
+def run_grade(arguments: argparse.Namespace) -> int:
     from evenhand.graders import WHOLE, Shard, forecast, grade
     from evenhand.reporting.suggestions import compare_texts
     from evenhand.rubrics import load_rubric
@@ -211,7 +208,7 @@ def _grade(arguments: argparse.Namespace) -> int:
     return code
 
 
-def _respond(arguments: argparse.Namespace) -> int:
+def run_respond(arguments: argparse.Namespace) -> int:
     from evenhand.graders import RunSummary, respond
 
     system = _system_prompt(arguments.system) if arguments.system else ""
@@ -253,7 +250,7 @@ def _system_prompt(file: Path) -> str:
     return text
 
 
-def _injection(arguments: argparse.Namespace) -> int:
+def run_injection(arguments: argparse.Namespace) -> int:
     from evenhand.graders.injection import AuditOptions, audit_injection, forecast_audit
     from evenhand.reporting.analysing import audits_of
 
@@ -425,11 +422,3 @@ def _within(bounds: ResultRow) -> str:
 def _signed(row: ResultRow, name: str) -> str:
     value = row[name]  # type: ignore[literal-required]
     return f"{round(value, 2) + 0.0:+.2f}"
-
-
-VERBS = (
-    Verb("annotate", _annotate),
-    Verb("grade", _grade),
-    Verb("respond", _respond),
-    Verb("audit", actions=(Verb("audit injection", _injection),)),
-)

@@ -10,10 +10,9 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenhand.cli.lead import print_lead_link
-from evenhand.cli.options import add_analysis_options, analyse_asked, given_options
+from evenhand.cli.options import add_analysis_options, analyse_asked, given_options, print_lead_link
 from evenhand.cli.terminal import console, print_lines, progress_bar, say, working
-from evenhand.cli.verbs import DONE, Parser, Verb, refuse, study_of
+from evenhand.cli.verbs import DONE, Parser, refuse, study_of
 from evenhand.demo import PUBLISHED, default_folder, finding, is_demo, judge_published, make_demo
 from evenhand.errors import InputError
 from evenhand.reporting.noting import note
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from evenhand.study import Study
 
 
-def _report(arguments: argparse.Namespace) -> None:
+def run_report(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.report import browser_path, print_pdf
     from evenhand.study.tables.files import check_folder
 
@@ -61,7 +60,7 @@ def print_report(
         say("terminal.figures", folder=figures)
 
 
-def _check(arguments: argparse.Namespace) -> None:
+def run_check(arguments: argparse.Namespace) -> None:
     from evenhand.study.tables.files import check_folder
 
     out, figures = arguments.out, arguments.figures
@@ -113,7 +112,7 @@ def _prepare_report() -> None:
     prepare_report()
 
 
-def _demo(arguments: argparse.Namespace) -> int:
+def run_demo(arguments: argparse.Namespace) -> int:
     if arguments.study in PUBLISHED:
         return _published(arguments)
     from evenhand.study import open_study
@@ -161,7 +160,3 @@ def _published(arguments: argparse.Namespace) -> int:
     if not arguments.no_app:
         webbrowser.open(page.resolve().as_uri())
     return DONE
-
-
-ANALYSE = (Verb("report", _report), Verb("check", _check))
-DEMO = (Verb("demo", _demo),)

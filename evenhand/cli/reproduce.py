@@ -17,7 +17,7 @@ from evenhand.cli.ratings import (
 )
 from evenhand.cli.reports import print_report
 from evenhand.cli.terminal import console, print_lines, progress_bar, say, working
-from evenhand.cli.verbs import DONE, Verb
+from evenhand.cli.verbs import DONE
 from evenhand.errors import InputError
 from evenhand.reporting.noting import note
 from evenhand.texts import written
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from evenhand.study import Study
 
 
-def _reproduce(arguments: argparse.Namespace) -> int:
+def run_reproduce(arguments: argparse.Namespace) -> int:
     """Say what the whole costs, ask whether to go on, and go as far as it can be gone today."""
     from evenhand.local_page import app_port
     from evenhand.reproduction import Reproduction, collect, foresee, opened, paraphrase
@@ -119,14 +119,3 @@ def _print_collected(study: Study, collected: Collected) -> None:
     if collected.grades:
         print_run(collected.grades)
         print_coverage(study, [part.rater_id for part in collected.grades.graders])
-
-
-VERBS = (
-    Verb(
-        "reproduce",
-        actions=(
-            Verb("reproduce even-handedness", _reproduce),
-            Verb("reproduce stance", _reproduce),
-        ),
-    ),
-)

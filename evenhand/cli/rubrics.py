@@ -16,7 +16,7 @@ from evenhand.cli.ratings import (
     request_limits,
 )
 from evenhand.cli.terminal import console, print_table, progress_bar, say, warn
-from evenhand.cli.verbs import BAD_INPUT, DONE, Verb, refuse, study_of
+from evenhand.cli.verbs import BAD_INPUT, DONE, refuse, study_of
 from evenhand.errors import InputError
 from evenhand.texts import written
 
@@ -88,7 +88,7 @@ def _print_answers(rubric: Rubric, grader: str, labels: Sequence[str | None]) ->
         console().print("  " + written("golden.wrong" if label else "golden.no_label", **about))
 
 
-def _new(arguments: argparse.Namespace) -> None:
+def run_new(arguments: argparse.Namespace) -> None:
     from evenhand.rubrics.loading import draft_rubric
 
     text, path = draft_rubric(arguments.name, arguments.start), Path(f"{arguments.name}.toml")
@@ -97,7 +97,7 @@ def _new(arguments: argparse.Namespace) -> None:
     say("terminal.next", command=f"evenhand rubric check {path}")
 
 
-def _list(_arguments: argparse.Namespace) -> None:
+def run_list(_arguments: argparse.Namespace) -> None:
     from evenhand.rubrics import load_rubric, named_rubrics
 
     rows = []
@@ -109,7 +109,7 @@ def _list(_arguments: argparse.Namespace) -> None:
     print_table(["rubric", "unit", "level", "options", "affirmative"], rows)
 
 
-def _show(arguments: argparse.Namespace) -> None:
+def run_show(arguments: argparse.Namespace) -> None:
     from evenhand.rubrics import load_rubric
 
     rubric = load_rubric(arguments.rubric)
@@ -122,7 +122,7 @@ def _show(arguments: argparse.Namespace) -> None:
             console().print("\n" + written("tables.translation", code=code, hash=shown.hash))
 
 
-def _check(arguments: argparse.Namespace) -> int:
+def run_check(arguments: argparse.Namespace) -> int:
     """Check every file by itself, so that a fault in one hides none in another; then ask graders
     about the golden answers, where any are named.
     """
@@ -186,7 +186,7 @@ def _summary(rubric: Rubric) -> list[str]:
     return lines
 
 
-def _suggest(arguments: argparse.Namespace) -> int:
+def run_suggest(arguments: argparse.Namespace) -> int:
     if arguments.proposer and not (arguments.out or arguments.dry_run):
         raise InputError(written("suggest.with_out"))
     if not arguments.proposer:
@@ -310,7 +310,7 @@ def _print_next(*steps: str) -> None:
     say("terminal.next", command=command)
 
 
-def _reword(arguments: argparse.Namespace) -> None:
+def run_reword(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.noting import changing_settings, operator
     from evenhand.rubrics.loading import parse_rubric, rubric_text
     from evenhand.study.rewording import declare_rewording
@@ -334,14 +334,3 @@ def _note(text: str) -> str:
     """Return a person's note as one line to append, without control characters."""
     line = "".join(letter for letter in " ".join(text.split()) if letter.isprintable())
     return f": {line}" if line else ""
-
-
-ACTIONS = (
-    Verb("rubric list", _list),
-    Verb("rubric show", _show),
-    Verb("rubric new", _new),
-    Verb("rubric check", _check),
-    Verb("rubric reword", _reword),
-    Verb("rubric suggest", _suggest),
-)
-VERBS = (Verb("rubric", actions=ACTIONS),)

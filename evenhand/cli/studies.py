@@ -6,37 +6,46 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import fields
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenhand.cli.lead import print_lead_link
-from evenhand.cli.options import reached_at
+from evenhand.cli.options import print_lead_link, reached_at
 from evenhand.cli.terminal import console, print_line, print_lines, print_table, say
-from evenhand.cli.verbs import Verb, refuse, shared_names, study_of
+from evenhand.cli.verbs import keys, options_of, refuse, shared_names, study_of
 from evenhand.errors import InputError
+from evenhand.reporting.new_study import (
+    Ask,
+    check_numbers,
+    item_study,
+    label_items,
+    make_study,
+    preview_of,
+)
 from evenhand.reporting.noting import changing_settings, note
+from evenhand.reporting.ratings_file.declared import LabelOptions
+from evenhand.rubrics import Rubric, load_rubric
+from evenhand.study import Study, extend_sample
+from evenhand.study.creation import StudyPlan, usual_rubrics
+from evenhand.study.desk.claims import judged_without_prompt
+from evenhand.study.lead.progress import Workload
+from evenhand.study.prompts.pairs import prompts_noun
+from evenhand.study.trust import remember
 from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from evenhand.reporting.new_study import Ask, ItemOptions
-    from evenhand.study import Study
-    from evenhand.study.lead.progress import Workload
-
 ITEM_OPTIONS = shared_names("items")
 """Options that say what an items file holds, and what is asked."""
+SETTLED = {*ITEM_OPTIONS, "--sample", "--stratify", "--seed", "--raters"}
+"""Options that a study of items has settled once it is made."""
 
 
-def item_options(arguments: argparse.Namespace) -> ItemOptions:
+def label_options(arguments: argparse.Namespace) -> LabelOptions:
     """Return what the command line says of an items file."""
-    from evenhand.reporting.new_study import ItemOptions
-
-    given = {**vars(arguments), "rubrics": arguments.rubric}
-    given |= {name: _listed(given[name]) for name in ("show", "missing", "options")}
-    names = [each.name for each in fields(ItemOptions)]
-    return ItemOptions(**{name: given[name] for name in names if given.get(name) is not None})
+    settled = [option for option in arguments.given if option in SETTLED]
+    return options_of(LabelOptions, arguments, given=settled)
 
 
 def asking() -> Ask | None:
@@ -44,40 +53,27 @@ def asking() -> Ask | None:
     return _shown_columns if sys.stdin.isatty() else None
 
 
-def _shown_columns(fault: InputError) -> list[str]:
+def _shown_columns(fault: InputError) -> Sequence[str]:
     """Ask at the terminal which columns raters read, where their names do not say it. Raises the
     fault where nothing is answered.
     """
     console().print(str(fault))
     try:
-        named = _listed(input(f"{written('items.which')} "))
+        named = keys(input(f"{written('items.which')} "))
     except EOFError:
-        named = []
+        named = ()
     if not named:
         raise fault
     return named
 
 
-def _listed(text: str | None) -> list[str]:
-    return [each.strip() for each in (text or "").split(",") if each.strip()]
-
-
-def _label(arguments: argparse.Namespace) -> int:
+def run_label(arguments: argparse.Namespace) -> int:
     from evenhand.annotate_app.serve import serve
     from evenhand.local_page import app_port, open_when_up
-    from evenhand.reporting.labelling import LabelOptions, label_items
 
     port = app_port(arguments.port)
     folder: Path = arguments.dir or Path(f"{arguments.file.stem}-study")
-    settled = {*ITEM_OPTIONS, "--sample", "--stratify", "--seed", "--raters"}
-    wanted = LabelOptions(
-        items=item_options(arguments),
-        sample=arguments.sample,
-        stratify=_listed(arguments.stratify),
-        seed=arguments.seed,
-        raters=arguments.raters,
-        given=[option for option in arguments.given if option in settled],
-    )
+    wanted = label_options(arguments)
     address, public = reached_at(arguments, port)
     found = label_items(arguments.file, folder, wanted, port=port, address=address, ask=asking())
     print_lines([*found.notes, found.links_heading])
@@ -91,41 +87,25 @@ def _label(arguments: argparse.Namespace) -> int:
     return serve(folder, port=port, public_host=public)
 
 
-def _new(arguments: argparse.Namespace) -> None:
-    from evenhand.reporting.new_study import check_numbers, item_study, make_study
-    from evenhand.rubrics import load_rubric
-    from evenhand.study.creation import StudyPlan, usual_rubrics
-    from evenhand.study.trust import remember
-
+def run_new(arguments: argparse.Namespace) -> None:
     check_numbers(arguments.raters, arguments.seed)
-    strata = arguments.stratify
     made = None
     if arguments.items:
-        made = item_study(arguments.items, item_options(arguments), asking())
+        made = item_study(arguments.items, label_options(arguments), asking())
     else:
         refuse(
             arguments,
             ITEM_OPTIONS,
             "goes with --items; pairs and propositions have rubrics",
         )
-    plan = StudyPlan(
-        pairs=arguments.pairs,
-        propositions=arguments.propositions,
-        items=made.items if made else None,
-        wordings=arguments.wordings,
-        repeats=arguments.repeats,
-        responses=arguments.responses,
-        rubrics=made.rubrics
-        if made
-        else [load_rubric(name) for name in arguments.rubric]
-        if arguments.rubric
-        else usual_rubrics(propositions=arguments.propositions is not None),
-        sample=arguments.sample,
-        stratify=None if strata is None else _listed(strata),
-        seed=arguments.seed,
-        raters_per_unit=arguments.raters,
-        store=arguments.store,
-    )
+    if made:
+        rubrics: Sequence[Rubric] = made.rubrics
+    elif arguments.rubric:
+        rubrics = [load_rubric(name) for name in arguments.rubric]
+    else:
+        rubrics = usual_rubrics(propositions=arguments.propositions is not None)
+    others = {"items": made and made.items, "rubrics": rubrics, "raters_per_unit": arguments.raters}
+    plan = options_of(StudyPlan, arguments, **others)
     if "://" in arguments.store or "$" in arguments.store:
         remember(arguments.dir, [arguments.store])  # as it was typed
     judged = make_study(arguments.dir, plan, made)
@@ -146,10 +126,7 @@ def _next_steps(folder: Path, *, has_responses: bool, has_cues: bool) -> None:
     say("terminal.next", command=indent.join(f"evenhand {s}" for s in steps))
 
 
-def _extend(arguments: argparse.Namespace) -> None:
-    from evenhand.study import extend_sample
-    from evenhand.study.prompts.pairs import prompts_noun
-
+def run_extend(arguments: argparse.Namespace) -> None:
     with study_of(arguments) as study:
         before = study.config.sample.pairs
         with changing_settings(study):
@@ -165,8 +142,6 @@ def _extend(arguments: argparse.Namespace) -> None:
 
 def describe_study(study: Study) -> None:
     """Print the sample and its size, the work it means, and what it can decide."""
-    from evenhand.reporting.new_study import preview_of
-
     found = preview_of(study)
     noun = found.noun
     counts = {"sampled": found.sampled, "total": found.total}
@@ -214,15 +189,9 @@ def _print_workload(load: Workload) -> None:
 
 def _print_hidden_prompts(study: Study) -> None:
     """Print which rubrics are judged without the prompt, and whether that can be kept."""
-    from evenhand.study.desk.claims import judged_without_prompt
-
     if hiding := judged_without_prompt(study.labelled_rubrics()):
         names = ", ".join(rubric.name for rubric in hiding)
         together = study.config.annotation.screen == "all"
         say("prompts.together" if together else "prompts.first", rubrics=names)
         if study.config.annotation.repeat_share:
             say("prompts.repeats", rubrics=names)
-
-
-LABEL = (Verb("label", _label),)
-VERBS = (Verb("new", _new), Verb("extend", _extend))

@@ -15,8 +15,10 @@ from argparse import (
     Namespace,
 )
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import fields
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
 from evenhand.errors import InputError, StoreAway, nearest
 from evenhand.reporting.keywords import missing_library
@@ -26,7 +28,11 @@ from evenhand.visible import visible
 if TYPE_CHECKING:
     from argparse import _ActionsContainer
 
+    from _typeshed import DataclassInstance
+
     from evenhand.study import Study
+
+Options = TypeVar("Options", bound="DataclassInstance")
 
 DONE = 0
 NOT_MET = 1
@@ -71,14 +77,9 @@ def _say(sentence: str) -> None:
 
 
 class Verb(NamedTuple):
-    """A verb of `verbs.toml`, `called` as there; `run` returns the exit code, or None.
-
-    A verb of verbs, such as `rubric`, has these as its `actions`, and no `run` of its own.
-    """
+    """A verb of `verbs.toml`, `called` as there."""
 
     called: str
-    run: Callable[[Namespace], int | None] | None = None
-    actions: tuple[Verb, ...] = ()
 
     @property
     def name(self) -> str:
@@ -86,14 +87,37 @@ class Verb(NamedTuple):
         return self.called.rpartition(" ")[2]
 
     @property
+    def table(self) -> Mapping[str, Any]:
+        """What is declared of it."""
+        table: Mapping[str, Any] = _tables()[self.called]
+        return table
+
+    @property
     def summary(self) -> str:
         """The line in `evenhand --help`."""
-        text: str = _tables()[self.called]["summary"]
-        return text
+        return str(self.table["summary"])
+
+    @property
+    def actions(self) -> list[Verb]:
+        """The verbs of a verb of verbs, such as `rubric`."""
+        return [Verb(called) for called in _tables() if called.startswith(f"{self.called} ")]
+
+    def run(self, arguments: Namespace) -> int | None:
+        """Run its function, of whose module nothing is loaded before; returns the exit code, or
+        None.
+        """
+        module, _, function = self.table["run"].partition(".")
+        code: int | None = getattr(import_module(f"evenhand.cli.{module}"), function)(arguments)
+        return code
 
 
 def _tables() -> dict[str, Any]:
     return table_of("evenhand.cli", "verbs.toml")
+
+
+def grouped_verbs() -> dict[str, list[Verb]]:
+    """Return the verbs as `evenhand --help` shows them."""
+    return {group: [*map(Verb, verbs)] for group, verbs in _tables()["groups"].items()}
 
 
 def shared(name: str) -> dict[str, Any]:
@@ -118,6 +142,15 @@ def shared_names(name: str) -> list[str]:
 def path_or_address(text: str) -> Path | str:
     """A path, or an address such as s3://BUCKET/FOLDER as it is."""
     return text if "://" in text else Path(text)
+
+
+def keys(text: str) -> tuple[str, ...]:
+    """The parts of a value, separated by commas.
+
+    >>> keys("yes, no")
+    ('yes', 'no')
+    """
+    return tuple(key.strip() for key in text.split(",") if key.strip())
 
 
 def _path(text: str) -> Path:
@@ -154,6 +187,7 @@ def _dollars(text: str) -> float:
 TYPES: dict[str, Callable[[str], Any]] = {
     "int": int,
     "float": float,
+    "keys": keys,
     "path": Path,
     "path_or_address": path_or_address,
     "place_of_backups": _path,
@@ -214,11 +248,10 @@ class Parser(ArgumentParser):
         verb, self._undeclared = self._undeclared, None
         if verb is None:
             return
-        table = _tables()[verb.called]
         if verb.actions:
-            add_verbs(self, verb.actions, dest=table.get("actions", "action"), required=True)
-        add_options(self, self, table)
-        if verb.run is not None:
+            add_verbs(self, verb.actions, dest=verb.table.get("actions", "action"), required=True)
+        add_options(self, self, verb.table)
+        if "run" in verb.table:
             self.set_defaults(run=verb.run)
 
     def error(self, message: str) -> NoReturn:
@@ -299,7 +332,7 @@ def add_options(parser: Parser, to: _ActionsContainer, table: Mapping[str, Any])
         elif how in ("one at most", "exactly one"):
             group = parser.add_mutually_exclusive_group(required=how == "exactly one")
             add_options(parser, group, shared(called))
-        elif called not in ("summary", "actions"):
+        elif called not in ("summary", "run", "actions"):
             add_option(to, called, how)
 
 
@@ -320,6 +353,14 @@ def add_option(to: _ActionsContainer, called: str, how: str | Mapping[str, Any])
     elif not given.keys() & {"choices", "action"}:
         given["action"] = "store_true"
     to.add_argument(name, **given)
+
+
+def options_of(kind: type[Options], arguments: Namespace, **others: Any) -> Options:
+    """Return a dataclass with what the options called like its fields say; `others` are fields for
+    which this is not so.
+    """
+    given = {each.name: getattr(arguments, each.name, None) for each in fields(kind)} | others
+    return kind(**{name: value for name, value in given.items() if value is not None})
 
 
 def study_of(arguments: Namespace) -> Study:

@@ -135,12 +135,6 @@ def analyse_dataset(dataset: Dataset, **how: Unpack[How]) -> Analysed:
 
 def _study_context(study: Study, dataset: Dataset, analysis: Analysis) -> ReportContext:
     from evenhand.analysis.report import ReportContext
-    from evenhand.reporting.analysing import (
-        quoted_marks,
-        quoted_remarks,
-        quoted_replies,
-        quoted_texts,
-    )
     from evenhand.study.desk.claims import prompts_seen
     from evenhand.study.lead.disagreements import sorted_so_far
     from evenhand.study.prompts.pairs import prompts_noun

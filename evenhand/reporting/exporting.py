@@ -147,9 +147,7 @@ def study_sidecar(study: Study, units: str, attacked: str = "") -> Sidecar:
         analysis=dataset.settings.model_copy(update={"rater_slices": ()}),
         decision=dataset.decision,
         rewordings={
-            name: WordingTrial(
-                of=each.of, old=tuple(each.old), new=tuple(each.new), raters=each.raters
-            )
+            name: WordingTrial.model_validate(vars(each))
             for name, each in dataset.facts.rewordings.items()
         },
         scales={
@@ -172,14 +170,8 @@ def _section(study: Study, scale: Scale, look: int, usage: list[dict[Any, Any]])
         variant_of=scale.variant_of,
         thresholds=dict(scale.thresholds),
         tuned=tuple(
-            TunedThreshold(
-                grader=grader,
-                objective=tuning.objective,
-                reference=tuning.reference,
-                instead_of=tuning.instead_of,
-                clusters=tuple(sorted(tuning.clusters)),
-            )
-            for grader, tuning in scale.tunings.items()
+            TunedThreshold(**vars(each) | {"grader": grader, "clusters": sorted(each.clusters)})
+            for grader, each in scale.tunings.items()
         ),
         withheld=tuple(
             WithheldUnits(grader=grader, units=tuple(sorted(units)))

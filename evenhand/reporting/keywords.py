@@ -1,8 +1,9 @@
 """Keywords of the functions of `import evenhand`.
 
-They are written once, for type checkers (`Unpack`), for editors (`__signature__`) and for messages:
-a keyword or a choice that there is not names the nearest, and a library that is not installed the
-extra that brings it.
+They are drawn from the fields of what they become: for editors (`__signature__`), for messages, and
+for type checkers (`keyword_types.pyi`, which `python -m docs.keywords` writes). A keyword or a
+choice that there is not names the nearest, and a library that is not installed the extra that
+brings it.
 """
 
 from __future__ import annotations
@@ -10,147 +11,78 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import fields
 from functools import cache, wraps
 from inspect import Parameter, signature
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypedDict, TypeVar, cast, get_args
+from types import NoneType
+from typing import Literal, ParamSpec, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from evenhand.errors import InputError, did_you_mean
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    from evenhand.analysis.labels.scale import Level
-    from evenhand.reporting.ratings_file.dataframes import Names
-    from evenhand.reporting.ratings_file.frames import Table
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class _MostSettings(TypedDict, total=False):
-    """All settings but the declared reference."""
-
-    seed: int
-    leanings: Mapping[str, Sequence[str]]
-    families: Mapping[str, Sequence[str]]
-    margin: float
-    resamples: int
-    cluster: str
-    interval: Literal["percentile", "bca"]
-    epsilon: float
-    slices: str | Sequence[str]
-    variants: str | Sequence[str]
-    groups: str | Sequence[str]
-    rater_slices: str | Sequence[str]
-    confidence_cut: float
-    confidence_target: float
-    ordered: Literal["linear", "quadratic"]
-    missing: Names
-    sensitivity_cluster: str
-    min_coverage: float
-    min_clusters: int
-    bias_bound: float
-    max_injection: float
-    max_knocked_off: float
-    max_silenced: float
-    max_gross: float
-    min_stability: float
-    min_information: float
-    scope: Literal["these", "like_these"]
-    looks: int
-    across_rubrics: Literal["none", "holm"]
-    margin_share: float
-    drift_margin: float
-    min_people_kappa: float
-    min_rarer: int
-    reference_kappa: float
-    reference_sensitivity: float
-    reference_specificity: float
-
-
-class Settings(_MostSettings, total=False):
-    """Settings of an analysis, as in study.toml (docs/study-settings.md)."""
-
-    reference: str
-
-
-class _OfRatings(TypedDict, total=False):
-    """What is said of labels (see `check`)."""
-
-    human: Names
-    model: Names
-    units: Table | str | os.PathLike[str] | None
-    rubric: str | None
-    categories: Names
-    level: Level | None
-    affirmative: Names | None
-    sides: Names | None
-    thresholds: Mapping[str, float] | None
-    columns: Mapping[str, str] | None
-    format: str | None
-    normalise: bool | None
-    independent: bool
-    several: bool
-    wide: str
-    sheet: str
-    name: str
-
-
-class RatingsKeywords(_OfRatings, Settings, total=False):
-    """What is said of labels, and settings."""
-
-    overlap: Literal["random", "unknown"]
-
-
-class TuningKeywords(_OfRatings, _MostSettings, total=False):
-    """The same where the reference is whom thresholds are tuned to."""
-
-    overlap: Literal["random", "unknown"]
-
-
-class PlanKeywords(_OfRatings, Settings, total=False):
-    """What is assumed for a plan without a pilot (`reporting.planning.Assumptions`), or said of the
-    labels of one.
+@cache
+def keyword_types() -> dict[str, dict[str, str]]:
+    """Return sets of keywords, each with the type of its value: of ratings; of ratings where the
+    reference is whom thresholds are tuned to; of a plan, with what is assumed without a pilot; and
+    of items to label.
     """
+    from evenhand.reporting.planning import Assumptions
+    from evenhand.reporting.ratings_file.declared import FileOptions, LabelOptions
+    from evenhand.study.settings.analysis import Rules
 
-    agreement: float
-    prevalence: float
-    scale: str
-    correlation: float
-    mean: float
-    raters: int
-    overlap: float
-    subjects: int
-    likeness: float
-    strictness: float | None
-    power: float
-
-
-class LabelKeywords(TypedDict, total=False):
-    """What is said of items and asked of them (see `label`)."""
-
-    show: str | Sequence[str]
-    subject: str | Sequence[str]
-    cluster: str
-    judge: str
-    missing: Names
-    each_turn: bool
-    rubric: str | Sequence[str]
-    question: str
-    options: str | Sequence[str]
-    scale: str
-    several: bool
-    level: Literal["nominal", "ordinal"]
-    steps: int
-    sheet: str
-    sample: int
-    stratify: str | Sequence[str]
-    seed: int
-    raters: int
+    rules = {"seed": Rules.model_fields["seed"], **Rules.model_fields}
+    settings = {name: _type(field.annotation) for name, field in rules.items()}
+    settings["missing"] = "Names"
+    reference, overlap = ({name: settings.pop(name)} for name in ("reference", "overlap"))
+    labels = {
+        **{"human": "Names", "model": "Names", "units": "Table | str | os.PathLike[str] | None"},
+        **_types_of(FileOptions, several="Names"),
+        **{"level": "Level | None", "thresholds": "Mapping[str, float] | None"},
+        **{"columns": "Mapping[str, str] | None", "name": "str"},
+    }
+    assumed = {name: kind.removesuffix(" | None") for name, kind in _types_of(Assumptions).items()}
+    assumed["strictness"] += " | None"
+    items = _types_of(LabelOptions) | {"missing": "Names"}
+    del items["in_python"], items["given"]
+    return {
+        "": {},
+        # Of labels `overlap` says how they were chosen; of a plan it is the share with several.
+        "RatingsKeywords": labels | settings | reference | overlap,
+        "TuningKeywords": labels | settings | overlap,
+        "PlanKeywords": labels | settings | reference | assumed,
+        "LabelKeywords": {name: kind.removesuffix(" | None") for name, kind in items.items()},
+    }
 
 
-OF_COLUMNS = ("slices", "variants", "groups", "rater_slices")
-"""Settings that are several columns, for which one may be named alone."""
+def _types_of(options: type, several: str = "str | Sequence[str]") -> dict[str, str]:
+    """Return the types of the fields of a dataclass that its constructor takes."""
+    kinds = get_type_hints(options)
+    return {each.name: _type(kinds[each.name], several) for each in fields(options)}
+
+
+def _type(kind: object, several: str = "str | Sequence[str]") -> str:
+    """Return a type as it is written, in the form in which a keyword takes it; `several` is that of
+    several names.
+
+    >>> _type(dict[str, tuple[str, ...]]), _type(tuple[str, ...]), _type(float | None)
+    ('Mapping[str, Sequence[str]]', 'str | Sequence[str]', 'float | None')
+    """
+    inner = get_args(kind)
+    match get_origin(kind):
+        case None:
+            return "None" if kind is NoneType else cast(type, kind).__name__
+        case origin if origin is Literal:
+            return "Literal[" + ", ".join(f'"{choice}"' for choice in inner) + "]"
+        case origin if origin in (dict, Mapping):
+            return f"Mapping[str, {_type(inner[1], 'Sequence[str]')}]"
+        case origin if origin in (tuple, Sequence):
+            return several
+    return " | ".join(_type(each, several) for each in inner)
 
 
 @cache
@@ -159,17 +91,13 @@ def _choices() -> dict[str, tuple[str, ...]]:
     from evenhand.analysis.labels.scale import Level
     from evenhand.analysis.thresholds.sweep import OBJECTIVES
     from evenhand.reporting.planning import STATISTICS
-    from evenhand.study.settings.analysis import OrderedWeights
+    from evenhand.study.settings.analysis import Rules
 
-    return {
-        "level": get_args(Level),
-        "interval": ("percentile", "bca"),
-        "ordered": get_args(OrderedWeights),
-        "scope": ("these", "like_these"),
-        "across_rubrics": ("none", "holm"),
-        "statistic": tuple(STATISTICS),
-        "objective": tuple(OBJECTIVES),
-    }
+    kinds = {name: field.annotation for name, field in Rules.model_fields.items()}
+    settings = {name: get_args(kind) for name, kind in kinds.items() if get_origin(kind) is Literal}
+    settings.pop("overlap")  # of a plan it is a number
+    own = {"level": get_args(Level), "statistic": (*STATISTICS,), "objective": (*OBJECTIVES,)}
+    return settings | own
 
 
 _KINDS: dict[str, tuple[type, str]] = {
@@ -191,13 +119,9 @@ class _LeftOut:
         return "..."
 
 
-class NoKeywords(TypedDict):
-    """No keywords besides those that a function names."""
-
-
-def taking(keywords: type) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Let a function with `**options` take the keywords of a TypedDict and no others, and show them
-    to editors.
+def taking(keywords: str = "") -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Let a function with `**options` take the keywords of a set of `keyword_types` and no others,
+    and show them to editors.
 
     Its InputErrors speak of keywords where a command would speak of its options.
     """
@@ -205,10 +129,8 @@ def taking(keywords: type) -> Callable[[Callable[P, R]], Callable[P, R]]:
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         own = signature(function)
         named = [each for each in own.parameters.values() if each.kind != Parameter.VAR_KEYWORD]
-        hints: dict[str, Any] = keywords.__annotations__
-        known = {each.name: str(each.annotation) for each in named} | {
-            name: getattr(hint, "__forward_arg__", str(hint)) for name, hint in hints.items()
-        }
+        hints = keyword_types()[keywords]
+        known = {each.name: str(each.annotation) for each in named} | hints
 
         @wraps(function)
         def checked(*args: P.args, **options: P.kwargs) -> R:

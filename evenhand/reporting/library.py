@@ -12,27 +12,19 @@ import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, get_origin
 
 from evenhand.analysis.dataset import Dataset
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import analyse_source
-from evenhand.reporting.keywords import (
-    OF_COLUMNS,
-    LabelKeywords,
-    NoKeywords,
-    PlanKeywords,
-    RatingsKeywords,
-    Settings,
-    TuningKeywords,
-    taking,
-)
+from evenhand.reporting.keywords import taking
 from evenhand.reporting.load import from_study, is_file, is_study, load
 from evenhand.reporting.panel import Shown, as_text, verdict_lines
 from evenhand.reporting.planning import Assumptions, Wanted, plan_ahead, plan_from
 from evenhand.reporting.ratings_file.dataframes import Names, as_texts, kinds_of, rows_of_file
-from evenhand.reporting.ratings_file.declared import ScaleOptions
+from evenhand.reporting.ratings_file.declared import LabelOptions, ScaleOptions
 from evenhand.reporting.selecting import Selection
+from evenhand.study.settings.analysis import Rules
 from evenhand.study.tables.columns import SHORT
 from evenhand.study.tables.files import check_folder
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, validate_ratings
@@ -43,8 +35,14 @@ if TYPE_CHECKING:
     from evenhand.analysis import Analysis, Verdict
     from evenhand.analysis.report import ReportContext
     from evenhand.reporting.gate.checks import Comparison, Gate
-    from evenhand.reporting.labelling import Labelling
+    from evenhand.reporting.keyword_types import (
+        LabelKeywords,
+        PlanKeywords,
+        RatingsKeywords,
+        TuningKeywords,
+    )
     from evenhand.reporting.load import Source
+    from evenhand.reporting.new_study import Labelling
     from evenhand.reporting.panel import Line
     from evenhand.reporting.planning import Plan
     from evenhand.reporting.ratings_file.frames import Table
@@ -107,7 +105,7 @@ class Check(Shown):
         return render_notebook(self.analysis, self.context)
 
 
-@taking(NoKeywords)
+@taking()
 def read(
     path: str | os.PathLike[str],
     *,
@@ -147,7 +145,7 @@ def read(
     return found
 
 
-@taking(NoKeywords)
+@taking()
 def open_study(folder: str | os.PathLike[str]) -> Dataset:
     """Load a study's folder: its ratings and units, with scales, settings and all that says which
     of them count.
@@ -163,7 +161,7 @@ def open_study(folder: str | os.PathLike[str]) -> Dataset:
         return from_study(study)
 
 
-@taking(RatingsKeywords)
+@taking("RatingsKeywords")
 def check(ratings: Labels, **options: Unpack[RatingsKeywords]) -> Check:
     """Measure how well human and model raters agree, and judge whether a model can replace a human
     rater.
@@ -226,7 +224,7 @@ def check(ratings: Labels, **options: Unpack[RatingsKeywords]) -> Check:
     return Check(*analyse_source(*_asked(ratings, options), verify=True))
 
 
-@taking(RatingsKeywords)
+@taking("RatingsKeywords")
 def gate(
     ratings: Labels,
     grader: str,
@@ -263,7 +261,7 @@ def gate(
     )
 
 
-@taking(RatingsKeywords)
+@taking("RatingsKeywords")
 def compare(
     ratings: Labels,
     grader: str,
@@ -299,7 +297,7 @@ def compare(
     )
 
 
-@taking(RatingsKeywords)
+@taking("RatingsKeywords")
 def select(ratings: Labels, **options: Unpack[RatingsKeywords]) -> Selection:
     """Rank graders, as `evenhand select` does: which one for which rubric, at what price.
 
@@ -319,7 +317,7 @@ def select(ratings: Labels, **options: Unpack[RatingsKeywords]) -> Selection:
     return Selection(analysis, context.said, study)
 
 
-@taking(TuningKeywords)
+@taking("TuningKeywords")
 def calibrate(
     ratings: Labels,
     *,
@@ -349,7 +347,7 @@ def calibrate(
     )
 
 
-@taking(PlanKeywords)
+@taking("PlanKeywords")
 def plan(
     pilot: Labels | None = None,
     *,
@@ -380,12 +378,12 @@ def plan(
         analysis, context = analyse_source(source, asked, why=True)
         return plan_from(analysis, wanted, context.said)
     for name in others:
-        if name not in Settings.__annotations__:
+        if name not in Rules.model_fields:
             raise InputError(f"{name}= is about the labels of a pilot; give its table or path")
     return plan_ahead(Assumptions(**assumed), wanted, others)
 
 
-@taking(LabelKeywords)
+@taking("LabelKeywords")
 def label(
     items: Table | str | os.PathLike[str],
     folder: str | os.PathLike[str] | None = None,
@@ -411,8 +409,7 @@ def label(
     With `open` that is done at once and the first link opened in the browser.
     """
     from evenhand.local_page import app_port, open_when_up
-    from evenhand.reporting.labelling import LabelOptions, label_items
-    from evenhand.reporting.new_study import ItemOptions
+    from evenhand.reporting.new_study import label_items
 
     source = Path(items) if isinstance(items, (str, os.PathLike)) else items
     if folder is None and not isinstance(source, Path):
@@ -423,18 +420,12 @@ def label(
     for name in ("show", "subject", "options", "stratify", "rubric", "missing"):
         if name in said:
             said[name] = list(as_texts(said[name]))
-    of_study = {name: said.pop(name) for name in _OF_STUDY if name in said}
-    said["rubrics"] = said.pop("rubric", ())
-    wanted = LabelOptions(items=ItemOptions(**said, in_python=True), given=given, **of_study)
+    wanted = LabelOptions(**said, in_python=True, given=given)
     found = label_items(source, place, wanted, port=app_port(port))
     if open:
         found.serve()
         open_when_up(found.links[0], found.port)
     return found
-
-
-_OF_STUDY = ("sample", "stratify", "seed", "raters")
-"""Keywords of `label` that are about the study, and not about its items."""
 
 
 def _asked(
@@ -443,10 +434,10 @@ def _asked(
     """Return the source of the labels, and what is said of them. With a study or a `Dataset` only
     settings may be, and the keywords `of_study`.
     """
-    settings = {name: given for name, given in options.items() if name in Settings.__annotations__}
-    for name in OF_COLUMNS:
-        if isinstance(settings.get(name), str):
-            settings[name] = [settings[name]]
+    settings = {name: given for name, given in options.items() if name in Rules.model_fields}
+    for name, given in settings.items():
+        if isinstance(given, str) and get_origin(Rules.model_fields[name].annotation) is tuple:
+            settings[name] = [given]
     if "missing" in settings:
         settings["missing"] = as_texts(settings["missing"])
     said = {

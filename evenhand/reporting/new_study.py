@@ -1,34 +1,41 @@
-"""What `evenhand new`, `evenhand label` and the page *New study* share: a study's material from a
-file of items, its preview, and the names that annotators would see.
+"""A new study, as `evenhand new`, `evenhand label` and the page *New study* make it: its material
+from a file of items, its preview, the names that annotators would see, and links for them.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import shlex
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
 from evenhand.exchange.readers.reading import read_items
 from evenhand.exchange.readers.rows import ItemTable
 from evenhand.exchange.readers.texts import reply_text
 from evenhand.reporting.noting import note, note_edits, operator
+from evenhand.reporting.panel import Shown
 from evenhand.reporting.ratings_file.dataframes import items_table
-from evenhand.reporting.ratings_file.declared import ScaleOptions
+from evenhand.reporting.ratings_file.declared import ItemOptions, LabelOptions, ScaleOptions
 from evenhand.reporting.ratings_file.scales import read_as_ordered
 from evenhand.rubrics import asked_comparison, asked_rubric, load_rubric
 from evenhand.rubrics.content import image_of
 from evenhand.rubrics.rendering import ANSWERS
 from evenhand.study import create_study, open_study
+from evenhand.study.access.admission import make_invites
+from evenhand.study.creation import StudyPlan
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.lead.progress import workload
 from evenhand.study.prompts.items import (
+    CONVERSATION_ID,
     ITEM_ID,
     answer_columns,
     check_items_table,
@@ -43,58 +50,30 @@ from evenhand.study.prompts.items import (
     paired_rows,
 )
 from evenhand.study.prompts.pairs import cluster_noun, markdown_share, prompts_noun
-from evenhand.study.settings.study_toml import MOST_RATERS, STUDY_NAME
+from evenhand.study.settings.study_toml import (
+    FILE_NAME,
+    MOST_RATERS,
+    STUDY_NAME,
+    read_config,
+)
 from evenhand.study.store.store import rater_kinds
 from evenhand.study.tables.columns import fold, folded, shortened
 from evenhand.study.tables.files import scratch_folder
+from evenhand.study.workspace import RUBRICS_FOLDER
 from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from evenhand.reporting.panel import Line
     from evenhand.reporting.ratings_file.frames import Table
     from evenhand.rubrics import Rubric
     from evenhand.study import Study
-    from evenhand.study.creation import StudyPlan
     from evenhand.study.lead.progress import Workload
     from evenhand.study.prompts.items import ComparisonColumns, ItemColumns, Items
 
 Ask = Callable[[InputError], Sequence[str]]
 """Asks which columns raters read, where their names do not say it; the error says why."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ItemOptions:
-    """What a user says of an items file, on the command line or `in_python`: its columns by what
-    they are, and what is asked.
-    """
-
-    show: Sequence[str] = ()
-    subject: Sequence[str] = ()
-    cluster: str = ""
-    judge: str = ""
-    missing: Sequence[str] = ()
-    sheet: str = ""
-    each_turn: bool = False
-    rubrics: Sequence[str] = ()
-    question: str = ""
-    options: Sequence[str] = ()
-    scale: str = ""
-    several: bool = False
-    level: Literal["nominal", "ordinal", ""] = ""
-    steps: int | None = None
-    in_python: bool = False
-
-    @property
-    def of_one(self) -> bool:
-        """True where what is asked is of one response; without it, it may be of two."""
-        return bool(self.rubrics or self.options or self.scale)
-
-    def refuse(self, names: Sequence[str], because: str) -> None:
-        """Raise InputError where an option is given that would change nothing here."""
-        for name in names:
-            if getattr(self, name) not in ("", (), [], False, None):
-                raise InputError(f"--{name.replace('_', '-')} {because}")
 
 
 @dataclass(frozen=True)
@@ -169,8 +148,6 @@ class ItemFile:
 
 def look_at_items(source: Path, options: ItemOptions) -> ItemFile:
     """Return what a file of items holds. Raises InputError where it cannot be read."""
-    from evenhand.study.prompts.items import item_columns
-
     path, held, compares = _read(source, options, _named(options))
     frame, name, shown = held.table, path.name, options.show or held.show
     texts = [(str(column), shortened(str(frame[column].iloc[0]))) for column in frame]
@@ -195,20 +172,18 @@ def look_at_items(source: Path, options: ItemOptions) -> ItemFile:
 
 
 def _named(options: ItemOptions) -> list[Rubric]:
-    if options.question and options.rubrics:
+    if options.question and options.rubric:
         raise InputError(written("items.ask"))
     if not options.question:
         asked = ["options", "scale", "several", "level", "steps"]
         options.refuse(asked, "goes with --question; a rubric has its own")
-    return [load_rubric(name) for name in options.rubrics]
+    return [load_rubric(name) for name in options.rubric]
 
 
 def _read(
     source: Path | Table, options: ItemOptions, named: list[Rubric]
 ) -> tuple[Path, ItemTable, bool]:
     """Return what a file holds, under its path, and whether a rubric that is named compares two."""
-    from evenhand.exchange.readers.rows import ItemTable
-
     compares = any(rubric.unit == "comparison" for rubric in named)
     if isinstance(source, Path):
         path, compared = source, compares or not options.of_one
@@ -270,7 +245,7 @@ def _single_answers(
             options=options.options,
             scale=options.scale,
             several=options.several,
-            level=options.level,
+            level=options.level or "",
         )
         rubrics = [rubric]
         if options.options and not options.level and rubric.level == "ordinal":
@@ -288,12 +263,6 @@ def _comparisons(
     """Make comparisons of a file with two answers in a row, or with single answers to the same
     prompts; without a question or a rubric the one called preference is asked.
     """
-    from evenhand.rubrics import load_rubric
-    from evenhand.study.prompts.items import (
-        comparison_columns,
-        item_columns,
-    )
-
     name, frame, show, subject = path.name, held.table, options.show, options.subject
     of_one = ["options", "scale", "several", "level", "each_turn"]
     options.refuse(of_one, "goes with one answer in a row; --steps with two")
@@ -550,3 +519,188 @@ def create_and_preview(folder: Path, plan: StudyPlan) -> StudyPreview:
     make_study(folder, plan)
     with open_study(folder) as study:
         return preview_of(study)
+
+
+# ---- rows of a file, and the links of those who label them ---------------------------------------
+
+
+@dataclass(frozen=True, repr=False)
+class Labelling(Shown):
+    """A study to label: its folder, the `links` of those who do, and the `command` that serves the
+    page behind them. `said` lists what was made of the items.
+    """
+
+    folder: Path
+    links: Sequence[str]
+    port: int
+    said: Sequence[str] = ()
+
+    @property
+    def command(self) -> str:
+        """The command that serves the page until it is stopped."""
+        return shlex.join(["evenhand", "annotate", str(self.folder), "--port", str(self.port)])
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What the columns were taken for, and what was made of the items."""
+        return self.said
+
+    @property
+    def links_heading(self) -> str:
+        """What the links are."""
+        return written("items.links" if len(self.links) > 1 else "items.link")
+
+    @property
+    def reach(self) -> str:
+        """A sentence on who can open the links."""
+        return written("items.here_only")
+
+    @property
+    def lines(self) -> list[Line]:
+        """The links, who can open them, and the command that serves their page."""
+        served = written("items.served", command=self.command)
+        return [self.links_heading, *self.links, self.reach, served]
+
+    def serve(self) -> subprocess.Popen[bytes]:
+        """Serve the page in a process of its own, which ends with this one or by `terminate()`."""
+        words = ["annotate", str(self.folder), "--port", str(self.port)]
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "evenhand", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        atexit.register(process.terminate)
+        return process
+
+
+def label_items(
+    source: Path | Table,
+    folder: Path,
+    wanted: LabelOptions,
+    *,
+    port: int,
+    address: str = "",
+    ask: Ask | None = None,
+) -> Labelling:
+    """Make a study of the rows of a file or a table, or go on with the one that is there, and make
+    a link for each rater that is good for a week, to `address` or to this machine's port.
+
+    Raises InputError where the items are bad, where it is not said what to ask, or where the study
+    that is there is of other items or asks something else.
+    """
+    leaves_out = ""
+    if (folder / FILE_NAME).is_file():
+        said = [written("items.goes_on", folder=folder), *_compared(source, folder, wanted, ask)]
+    else:
+        made, judged = _make(source, folder, wanted, ask)
+        said = made.said(judged, folder, read_config(folder).sample.pairs)
+        leaves_out = "show=" if wanted.in_python else "--show"
+    with open_study(folder) as study:
+        said += names_shown(study, leaves_out)
+        places = study.config.annotation.raters_per_unit
+        raters = [f"rater-{n}" for n in range(1, places + 1)]
+        invites = make_invites(study, raters, hours=168.0)
+        note(study, "invite", "", f"made: {len(raters)}")
+    place = address or f"http://localhost:{port}/"
+    links = [f"{place}?invite={each.token}" for each in invites]
+    return Labelling(folder, links, port, said)
+
+
+_TO_READ = ("--judge", "--missing", "--sheet", "--show", "--subject", "--cluster")
+"""Options that may be given again without a question: they say how to read the file."""
+
+
+def _compared(
+    source: Path | Table, folder: Path, wanted: LabelOptions, ask: Ask | None
+) -> list[str]:
+    """Compare the study that is there with a file of items, and store the judge's labels that it
+    lacks; return sentences on both.
+
+    Raises InputError where something else is asked for, and, if it is named anew, where the items
+    are others.
+    """
+    settled = f"is settled in {folder}, which is there already; leave it out, or name a new folder"
+    options: ItemOptions = wanted
+    is_named = bool(wanted.question or wanted.rubric)
+    with open_study(folder) as study:
+        if not is_named:
+            for option in wanted.given:
+                if option not in _TO_READ:
+                    raise InputError(f"{option} {settled}")
+            rubrics = [str(folder / RUBRICS_FOLDER / f"{name}.toml") for name in study.rubrics]
+            in_turns = CONVERSATION_ID in study.store.pairs()
+            options = replace(options, rubric=rubrics, each_turn=in_turns)
+        try:
+            made = item_study(source, options, ask)
+        except InputError as fault:
+            if is_named or options.judge:
+                raise
+            return [written("items.not_compared", reason=fault)]
+        differs = _differences(study, made.items)
+        if is_named:
+            config = study.config
+            rubrics_now = {rubric.hash for rubric in study.rubrics.values()}
+            same = rubrics_now == {rubric.hash for rubric in made.rubrics}
+            same &= wanted.sample in (None, config.sample.pairs) and wanted.seed == config.seed
+            same &= wanted.raters in (None, config.annotation.raters_per_unit)
+            if differs or not same:
+                raise InputError(" ".join([f"what is asked for {settled}", *differs]))
+        if added := 0 if differs else made.import_judge(study):
+            differs.append(written("items.judged_now", count=added, rater=made.judge))
+        return differs
+
+
+def _differences(study: Study, items: Items) -> list[str]:
+    """Sentences on items of a file that a study does not have, or has with another text."""
+    texts: dict[str, set[str]] = {}
+    for table in (items.pairs, items.responses):
+        for item, *cells in table.itertuples(index=False):  # the id comes first in both
+            texts.setdefault(str(item), set()).update(map(str, cells))
+    present = set(study.store.pairs()["pair_id"])
+    more = [item for item in texts if item not in present]
+    changed = [
+        item for item, _, text in shown_texts(study) if item in texts and text not in texts[item]
+    ]
+    return [
+        written(f"items.{what}", count=len(set(ids)), first=ids[0])
+        for what, ids in (("more", more), ("changed", changed))
+        if ids
+    ]
+
+
+def _make(
+    source: Path | Table, folder: Path, wanted: LabelOptions, ask: Ask | None = None
+) -> tuple[ItemStudy, int]:
+    """Make the study; return what it was made of, and how many labels a judge had given."""
+    raters = 1 if wanted.raters is None else wanted.raters
+    check_numbers(raters, wanted.seed)
+    made = item_study(source, wanted, ask)
+    plan = StudyPlan(
+        items=made.items,
+        rubrics=made.rubrics,
+        sample=wanted.sample,
+        stratify=wanted.stratify,
+        seed=wanted.seed,
+        raters_per_unit=raters,
+    )
+    return made, make_study(folder, plan, made)
+
+
+def preview_items(source: Path, wanted: LabelOptions) -> tuple[StudyPreview, list[str]]:
+    """Return the preview of a study of items that is made only for it, and then removed, and what
+    the columns were taken for. Raises InputError where it could not be made.
+    """
+    with preview_folder() as folder:
+        return create_items(folder, source, wanted)
+
+
+def create_items(
+    folder: Path, source: Path, wanted: LabelOptions
+) -> tuple[StudyPreview, list[str]]:
+    """Make a study of items; return its preview, and what the columns were taken for. Raises
+    InputError, with nothing written, where the file is bad.
+    """
+    made, _ = _make(source, folder, wanted)
+    with open_study(folder) as study:
+        return preview_of(study), made.as_read

@@ -106,8 +106,6 @@ class Assumptions:
         """The raters of a simulation. Raises InputError where a number is out of range, or where
         there can be no such raters.
         """
-        from evenhand.analysis.planning.scenarios import Scenario
-
         _check_between("power", self.power, 0.0)
         if not 2 <= self.raters <= MOST_RATERS or self.subjects < 1:
             raise InputError(f"--raters must be 2 to {MOST_RATERS:,} and --subjects 1 or more")
@@ -363,17 +361,10 @@ def plan_from(analysis: Analysis, wanted: Wanted, said: Sequence[str] = ()) -> P
             lines.append(line)
             rows += own
     width_lines, intervals = _intervals(analysis, wanted)
-    tables = {
-        "deciding": deciding,
-        "components": components,
-        "dependability": dependability,
-        "intervals": intervals,
-    }
-    return Plan([*lines, *width_lines], _frames(tables), said)
-
-
-def _frames(tables: Mapping[str, list[Record]]) -> dict[str, pd.DataFrame]:
-    return {name: pd.DataFrame(rows) for name, rows in tables.items()}
+    tables = {"deciding": deciding, "components": components}
+    tables |= {"dependability": dependability, "intervals": intervals}
+    frames = {name: pd.DataFrame(rows) for name, rows in tables.items()}
+    return Plan([*lines, *width_lines], frames, said)
 
 
 def _deciding(analysis: Analysis) -> tuple[list[Line], list[Record]]:
@@ -430,18 +421,12 @@ def _components(rubric: str, found: VarianceComponents) -> tuple[Line, list[Reco
 
 
 def _dependability(rubric: str, found: VarianceComponents) -> tuple[Line, list[Record]]:
-    shown: list[list[str]] = []
-    rows: list[Record] = []
-    for one in (d_study(found, raters) for raters in range(1, MOST_PER_UNIT + 1)):
-        shown.append([str(one.raters), f"{one.relative:.2f}", f"{one.absolute:.2f}"])
-        rows.append(
-            {
-                "rubric": rubric,
-                "raters": one.raters,
-                "ranking": one.relative,
-                "placing": one.absolute,
-            }
-        )
+    every = [d_study(found, raters) for raters in range(1, MOST_PER_UNIT + 1)]
+    shown = [[str(one.raters), f"{one.relative:.2f}", f"{one.absolute:.2f}"] for one in every]
+    rows: list[Record] = [
+        {"rubric": rubric, "raters": one.raters, "ranking": one.relative, "placing": one.absolute}
+        for one in every
+    ]
     columns = ["annotators per unit", "ranking units", "placing units"]
     return ("Dependability", columns, shown), rows
 

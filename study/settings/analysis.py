@@ -181,6 +181,14 @@ silences beyond 0.1, where audited; labels stable from wording to wording (kappa
         return rule + across
 
 
+class Rules(DecisionSettings, AnalysisSettings):
+    """All settings of an analysis and its decision, by which options of the command line and
+    keywords in Python are made.
+    """
+
+    seed: int = Field(default=SEED, ge=0)
+
+
 def with_changes(
     settings: AnalysisSettings, decision: DecisionSettings, changes: Mapping[str, object]
 ) -> tuple[AnalysisSettings, DecisionSettings]:

@@ -137,9 +137,9 @@ def fault_of(error: ValidationError, called: Callable[[str], str] = lambda place
     """
     fault = error.errors(include_url=False)[0]
     place = called(".".join(str(part) for part in fault["loc"]))
-    if fault["type"] == "extra_forbidden" and fault["loc"][-1] in REMOVED:
-        return f"{place} {REMOVED[str(fault['loc'][-1])]}; delete it"
-    if fault["type"] == "extra_forbidden":
+    if fault["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+        if fault["loc"][-1] in REMOVED:
+            return f"{place} {REMOVED[str(fault['loc'][-1])]}; delete it"
         return f"{place} is no known key; check its spelling"
     if fault["type"] == "missing":
         return f"{place} is missing; add it"

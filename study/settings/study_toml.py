@@ -42,7 +42,7 @@ MOST_RATERS = 1000
 
 
 class SampleSettings(Section):
-    pairs: PositiveInt = Field(json_schema_extra={"usual": "250"})
+    pairs: PositiveInt
     stratify: tuple[str, ...] = DEFAULT_STRATA
 
 
@@ -54,8 +54,8 @@ class RewordingSettings(Section):
 
 
 class AnnotationSettings(Section):
-    rubrics: tuple[str, ...] = Field(default=(), json_schema_extra={"usual": "all but those"})
-    subjects: tuple[str, ...] = Field(default=(), json_schema_extra={"usual": "all"})
+    rubrics: tuple[str, ...] = ()
+    subjects: tuple[str, ...] = ()
     raters_per_unit: int = Field(default=3, gt=0, le=MOST_RATERS)
     units_per_rater: Count = 0
     pairs_per_block: PositiveInt = 10
@@ -63,9 +63,7 @@ class AnnotationSettings(Section):
     repeat_gap: PositiveInt = 20
     lease_minutes: Positive = 120.0
     screen: Literal["one", "all"] = "one"
-    display: Literal["text", "markdown"] = Field(
-        default="text", json_schema_extra={"usual": "as most responses are written"}
-    )
+    display: Literal["text", "markdown"] = "text"
     show_controls: bool = True
     confidence: bool = False
     rationale: bool = False
@@ -156,10 +154,7 @@ USUAL_BACKGROUND = tuple(
 
 
 class BackgroundSettings(Section):
-    questions: tuple[BackgroundQuestion, ...] = Field(
-        default=USUAL_BACKGROUND,
-        json_schema_extra={"usual": "political leaning, age group, education"},
-    )
+    questions: tuple[BackgroundQuestion, ...] = USUAL_BACKGROUND
 
     @model_validator(mode="after")
     def _keys_differ(self) -> Self:
@@ -185,9 +180,7 @@ class ProlificSettings(Section):
     no_consent: _Code
     stopped: _Code | Literal[""] = ""
     returned: _Code | Literal[""] = ""
-    nothing_left: _Code | Literal[""] = Field(
-        default="", json_schema_extra={"usual": "as `complete`"}
-    )
+    nothing_left: _Code | Literal[""] = ""
     places: Count = 0
     signed_for: str = Field(default="", pattern=r"^(https?://[^/\s]+)?$")
     signing_keys: str = Field(
@@ -295,10 +288,8 @@ class ProviderSettings(Declared):
 
     base_url: str = ""
     key_env: str = ""
-    headers: dict[str, str] = Field(
-        default_factory=dict, json_schema_extra={"example": '`x-team = "${EVENHAND_TEAM_TOKEN}"`'}
-    )
-    speaks: str = Field(default="", json_schema_extra={"usual": "`chat`"})
+    headers: dict[str, str] = Field(default_factory=dict)
+    speaks: str = ""
 
     @field_validator("base_url")
     @classmethod
@@ -388,11 +379,11 @@ class ModelSettings(Section):
 
 
 class StudyConfig(Section):
-    name: str = Field(min_length=1, json_schema_extra={"usual": "the folder's name"})
-    seed: int = Field(ge=0, json_schema_extra={"usual": "1"})
+    name: str = Field(min_length=1)
+    seed: Count
     synthetic: bool = False
     store: str = "study.db"
-    published: str = Field(default="", json_schema_extra={"usual": "none"})
+    published: str = ""
     sample: SampleSettings
     annotation: AnnotationSettings = AnnotationSettings()
     rewording: RewordingSettings | None = None
@@ -409,13 +400,9 @@ class StudyConfig(Section):
     decision: DecisionSettings = DecisionSettings()
     quality: QualitySettings = QualitySettings()
     providers: dict[str, ProviderSettings] = Field(default_factory=dict)
-    thresholds: dict[str, dict[str, Share]] = Field(
-        default_factory=dict, json_schema_extra={"example": '`"GRADER" = 0.1`'}
-    )
+    thresholds: dict[str, dict[str, Share]] = Field(default_factory=dict)
     prices: dict[str, ModelPrices] = Field(default_factory=dict)
-    same_text: dict[str, tuple[str, ...]] = Field(
-        default_factory=dict, json_schema_extra={"example": '`RUBRIC = ["HASH"]`'}
-    )
+    same_text: dict[str, tuple[str, ...]] = Field(default_factory=dict)
 
 
 def read_config(folder: Path) -> StudyConfig:

@@ -212,14 +212,11 @@ def gate(
     if baseline is not None:
         if isinstance(source, str):
             raise InputError("this is an address; a baseline is compared with a file's labels")
-        from evenhand.reporting.gate.baseline import read_baseline
-
-        saved = read_baseline(baseline)
-        alone = replace(options, units=None, settings={})
-        drifts, said = _drifts(source, grader, saved, alone, new_rubric, **changes)
-        checks += [_of_drift(each, f"baseline {baseline.name}") for each in drifts]
-        rows += [row for each in drifts for row in each.rows]
-        notes += said
+        saved, asked = read_baseline(baseline), replace(options, settings=changes)
+        found = _drift(source, grader, saved, f"baseline {baseline.name}", asked, new_rubric)
+        checks += found.checks
+        rows += found.rows
+        notes += found.notes
     once = tuple(dict.fromkeys(notes))
     return Gate(_called(source, options), grader, tuple(checks), once, verdict, weaker, rows)
 
@@ -239,7 +236,6 @@ def compare(
     Raises InputError where the baseline is another grader's, and as `gate` does.
     """
     options = options or ScaleOptions()
-    alone = replace(options, units=None, settings={})
     said: list[str] = []
     if baseline is not None:
         saved, called = read_baseline(baseline), f"baseline {baseline.name}"
@@ -258,11 +254,8 @@ def compare(
         called, said = grader, [written("gate.between", first=grader, second=against)]
     else:
         raise InputError("name the --baseline, or with --against the grader to compare with")
-    now = against or grader
-    drifts, notes = _drifts(source, now, saved, alone, new_rubric, **options.settings)
-    checks = tuple(_of_drift(each, called) for each in drifts)
-    rows = [row for each in drifts for row in each.rows]
-    return Comparison(_called(source, options), now, checks, (*said, *notes), rows=rows)
+    found = _drift(source, against or grader, saved, called, options, new_rubric)
+    return replace(found, notes=(*said, *found.notes))
 
 
 def _called(source: Source | str, options: ScaleOptions) -> str:
@@ -330,25 +323,30 @@ def _of_clause(found: CheckedClause) -> Check:
     return Check(str(found.clause), _OF_STATE[found.state], found.sentence, figures)
 
 
-def _drifts(
+def _drift(
     source: Source,
     grader: str,
     baseline: Baseline,
+    called: str,
     options: ScaleOptions,
     new_rubric: bool,
-    seed: int | None = None,
-    **changes: Any,
-) -> tuple[list[Drift], list[str]]:
-    """The comparison with the baseline, on each rubric, and whether its labels are made up."""
-    if seed is not None:
+) -> Comparison:
+    """Return the comparison with the baseline, which messages call so, on each rubric; scales and
+    units are the baseline's. A note says where its labels are made up.
+    """
+    changes = dict(options.settings)
+    if (seed := changes.pop("seed", None)) is not None:
         baseline = baseline.model_copy(update={"seed": seed})
-    now = load(source, options, scales=baseline.known_scales())
+    alone = replace(options, units=None, settings={})
+    now = load(source, alone, scales=baseline.known_scales())
     rubric = options.rubric
     if rubric is not None and rubric.endswith(".toml"):
         rubric = load_rubric(rubric).name
-    found = compared(baseline, now, grader, rubric=rubric, new_rubric=new_rubric, **changes)
-    notes = [written("terminal.synthetic")] if baseline.synthetic or now.synthetic else []
-    return found, notes
+    drifts = compared(baseline, now, grader, rubric=rubric, new_rubric=new_rubric, **changes)
+    notes = (written("terminal.synthetic"),) if baseline.synthetic or now.synthetic else ()
+    checks = tuple(_of_drift(each, called) for each in drifts)
+    rows = [row for each in drifts for row in each.rows]
+    return Comparison(_called(source, options), grader, checks, notes, rows=rows)
 
 
 def _of_drift(found: Drift, called: str) -> Check:

@@ -1,4 +1,5 @@
-"""What a user declares for a ratings file: options, and the file next to it that keeps them.
+"""What a user declares for a file of ratings or of items, by options of the command line or by
+keywords in Python, and the file next to a ratings file that keeps it.
 
 `NAME.scales.toml`, next to a study's exported ratings `NAME.csv`, holds what the analysis of the
 study uses in addition to its two tables, so that `evenhand check` on the files gives the results of
@@ -11,12 +12,12 @@ from __future__ import annotations
 
 import shlex
 import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from evenhand.analysis import Scale, StudyFacts
 from evenhand.analysis.labels.scale import Level, Tuning
@@ -30,46 +31,59 @@ from evenhand.texts import written
 if TYPE_CHECKING:
     import pandas as pd
 
-    from evenhand.analysis.labels.scale import Level
     from evenhand.reporting.ratings_file.frames import Table
 
 
-@dataclass(frozen=True)
-class ScaleOptions:
-    """Options declared for a ratings file and its analysis; all of them may be left out.
+Line = Annotated[str, Field(max_length=1000, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
+"""A text without line breaks and other control characters: it is printed on a terminal."""
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
-    `format` names a reader of `exchange.readers` where its content does not show which.
-    `columns` are its names of our columns, `{ours: theirs}`, and `kinds` are those of its raters.
-    `wide` is the pattern of the names of columns that a rater has for each rubric, and `sheet` the
-    one of a workbook that is read.
+
+@dataclass(frozen=True, kw_only=True)
+class FileOptions:
+    """What is declared for a ratings file, on the command line, in Python or in its sidecar, which
+    alone is held to the limits of the fields; all of it may be left out.
+
     `rubric` is the only one asked for: a name in the file, a shipped rubric, or a rubric's file.
     `categories` are all permitted labels in order, `affirmative` those that count as yes, `sides`
     the one that favours side a and the one that favours side b; `thresholds` are by grader.
-    Units that are `independent` are so even where a column names items that several of them share.
-    With `several` each label is a set of options.
+    `format` names a reader of `exchange.readers` where its content does not show which.
+    `columns` are its names of our columns, `{ours: theirs}`.
     With `normalise` labels and names that look alike are taken for one, with False for different
     ones; None asks.
+    Units that are `independent` are so even where a column names items that several of them share.
+    With `several` each label is a set of options.
+    `wide` is the pattern of the names of columns that a rater has for each rubric, and `sheet` the
+    one of a workbook that is read.
+    """
+
+    rubric: Annotated[str, Field(pattern=r"^[\w-]{0,100}$")] | None = None  # never a path
+    categories: tuple[Line, ...] = ()
+    level: Level | None = None
+    affirmative: tuple[Line, ...] | None = None
+    sides: tuple[Line, ...] | None = None
+    thresholds: dict[Line, Share] = field(default_factory=dict)
+    columns: dict[Line, Line] = field(default_factory=dict)
+    format: Line | None = None
+    normalise: bool | None = None
+    independent: bool = False
+    several: bool = False
+    wide: Line = ""
+    sheet: Line = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScaleOptions(FileOptions):
+    """Options declared for a ratings file and its analysis.
+
+    `kinds` are those of its raters; `inferred` ones were not declared for each rater by name.
     `units` is a file or a table of the units' columns; `settings` are those of the analysis that
     replace the study's or the sidecar's own, by name.
-    `inferred` kinds were not declared for each rater by name.
     Messages name these as options of the command line, or as they are called `in_python`, and a
     table that is no file by its `name`.
     """
 
-    rubric: str | None = None
-    level: Level | None = None
-    categories: tuple[str, ...] = ()
-    affirmative: tuple[str, ...] | None = None
-    sides: tuple[str, ...] | None = None
-    thresholds: Mapping[str, float] = field(default_factory=dict)
-    format: str | None = None
-    columns: Mapping[str, str] = field(default_factory=dict)
     kinds: Mapping[str, str] = field(default_factory=dict)
-    wide: str = ""
-    sheet: str = ""
-    normalise: bool | None = None
-    independent: bool = False
-    several: bool = False
     units: Path | Table | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     in_python: bool = False
@@ -105,14 +119,58 @@ class ScaleOptions:
         return f"{name}={list(keys) or ''}"
 
 
+@dataclass(frozen=True, kw_only=True)
+class ItemOptions:
+    """What a user says of an items file, on the command line or in Python: its columns by what they
+    are, and what is asked.
+    """
+
+    show: Sequence[str] = ()
+    subject: Sequence[str] = ()
+    cluster: str = ""
+    judge: str = ""
+    missing: Sequence[str] = ()
+    each_turn: bool = False
+    rubric: Sequence[str] = ()
+    question: str = ""
+    options: Sequence[str] = ()
+    scale: str = ""
+    several: bool = False
+    level: Literal["nominal", "ordinal"] | None = None
+    steps: int | None = None
+    sheet: str = ""
+    in_python: bool = False
+    """Messages name keywords in place of options of the command line."""
+
+    @property
+    def of_one(self) -> bool:
+        """True where what is asked is of one response; without it, it may be of two."""
+        return bool(self.rubric or self.options or self.scale)
+
+    def refuse(self, names: Sequence[str], because: str) -> None:
+        """Raise InputError where an option is given that would change nothing here."""
+        for name in names:
+            if getattr(self, name) not in ("", (), [], False, None):
+                raise InputError(f"--{name.replace('_', '-')} {because}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelOptions(ItemOptions):
+    """What is said of items and asked of them, and how many of them are sampled for how many
+    raters. `given` are the options that a user named, in order.
+    """
+
+    sample: int | None = None
+    stratify: Sequence[str] = ()
+    seed: int = 1
+    raters: int | None = None
+    given: Sequence[str] = ()
+
+
 SUFFIX = ".scales.toml"
 _MOST_BYTES = 50_000_000
 _MOST_RESAMPLES = 100_000
 """A file from elsewhere must not keep a machine busy for days."""
-
-Line = Annotated[str, Field(max_length=1000, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
-"""A text without line breaks and other control characters: it is printed on a terminal."""
-Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class TunedThreshold(Section):
@@ -215,38 +273,24 @@ class ScaleSection(Section):
         )
 
 
-class FileSection(Section):
-    """What the file itself means, as options of `evenhand check` say it (`ScaleOptions`)."""
+@dataclass(frozen=True, kw_only=True)
+class FileSection(FileOptions):
+    """The section `[file]`: what the file itself means, and who its raters are."""
 
-    rubric: Annotated[str, Field(pattern=r"^[\w-]{0,100}$")] = ""  # never a path
-    format: Line = ""
-    columns: dict[Line, Line] = Field(default_factory=dict)
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
     human: tuple[Line, ...] = ()
     model: tuple[Line, ...] = ()
-    wide: Line = ""
-    sheet: Line = ""
-    normalise: bool | None = None
-    independent: bool = False
-    several: bool = False
-    level: Level | None = None
-    categories: tuple[Line, ...] = ()
-    affirmative: tuple[Line, ...] = ()
-    sides: tuple[Line, ...] = ()
-    thresholds: dict[Line, Share] = Field(default_factory=dict)
 
     def under(self, options: ScaleOptions) -> ScaleOptions:
         """Return the options, with these where nothing else is given."""
-        own = self.model_dump(exclude={"human", "model"}, exclude_defaults=True)
-        if self.human or self.model:
-            own["kinds"] = dict.fromkeys(self.human, "human")
-            own["kinds"] |= dict.fromkeys(self.model, "model")
-        usual = type(options)()
-        left = {
-            name: value
-            for name, value in own.items()
-            if getattr(options, name) == getattr(usual, name)
-        }
-        return replace(options, **left)
+        kinds = dict.fromkeys(self.human, "human") | dict.fromkeys(self.model, "model")
+        own: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(FileOptions)}
+        given = {name: value for name, value in (own | {"kinds": kinds}).items() if value}
+        given |= {} if self.normalise is None else {"normalise": self.normalise}
+        usual = ScaleOptions()
+        is_open = [name for name in given if getattr(options, name) == getattr(usual, name)]
+        return replace(options, **{name: given[name] for name in is_open})
 
 
 class WordingTrial(Section):
@@ -422,10 +466,10 @@ def write_settings(ratings: Path, options: ScaleOptions) -> Path:
     if (settings := dict(options.settings)).get("seed") is not None:
         document["seed"] = settings.pop("seed")
     given: dict[str, dict[str, Any]] = {"file": {}}
-    for name in FileSection.model_fields:
-        raters = [rater for rater, kind in options.kinds.items() if kind == name]
-        if value := raters or getattr(options, name, None):
-            given["file"][name] = value
+    for each in fields(FileSection):
+        raters = [rater for rater, kind in options.kinds.items() if kind == each.name]
+        if value := raters or getattr(options, each.name, None):
+            given["file"][each.name] = value
     if options.normalise is False:
         given["file"]["normalise"] = False
     for section, of in (("analysis", AnalysisSettings), ("decision", DecisionSettings)):

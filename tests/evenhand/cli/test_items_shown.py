@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 import evenhand as eh
-from evenhand.reporting.new_study import ItemOptions, look_at_items
+from evenhand.reporting.new_study import look_at_items
+from evenhand.reporting.ratings_file.declared import ItemOptions
 from tests.commands import Run
 
 TEXTS = {
@@ -47,8 +48,8 @@ def new(run: Run, here: Path):
 
 @pytest.mark.parametrize("name", ["criterion", "criteria", "requirement", "rubric_item"])
 def test_what_a_response_is_held_against_is_shown(new, name: str) -> None:
-    said = new("Is it met?", "prompt", "response", name)
-    assert f"shown: prompt, {name}, response;" in said
+    said = new("Is it met?", "prompt", "response", name, "topic", options="--subject topic")
+    assert f"shown: prompt, {name}, response;" in said and "subject: topic" in said
     assert "will not see" not in said
 
 

@@ -14,8 +14,7 @@ import pytest
 from evenhand import __version__
 from evenhand.cli.main import GROUPS
 from evenhand.cli.options import add_analysis_options, given_settings
-from evenhand.cli.rubrics import ACTIONS
-from evenhand.cli.verbs import Parser, exit_code
+from evenhand.cli.verbs import Parser, Verb, exit_code
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
 from tests.commands import Run, python
@@ -46,7 +45,7 @@ def test_help_shows_each_verb_once_under_a_group(run: Run) -> None:
 
 
 def test_the_actions_of_a_verb_have_help_too(run: Run) -> None:
-    for action in ACTIONS:
+    for action in Verb("rubric").actions:
         assert action.name in help_of(run, "rubric")
         assert f"usage: evenhand rubric {action.name} " in help_of(run, "rubric", action.name)
 

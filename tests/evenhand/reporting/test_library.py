@@ -6,7 +6,6 @@ import inspect
 import json
 import re
 from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,13 @@ import pytest
 from markupsafe import escape
 
 import evenhand as eh
+from docs.keywords import STUB, stub
 from evenhand.cli.main import main
 from evenhand.cli.options import OF_FILES
 from evenhand.cli.studies import ITEM_OPTIONS
-from evenhand.reporting import keywords
-from evenhand.reporting.planning import Assumptions
+from evenhand.reporting.keywords import keyword_types
 from evenhand.study import open_study
-from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
+from evenhand.study.settings.analysis import Rules
 from evenhand.study.settings.study_toml import change_config
 from harness.judged_study import judged_study, tune_and_exclude
 from tests.commands import python
@@ -428,30 +427,25 @@ def test_importing_it_loads_nothing_heavy() -> None:
 
 TABLE = {"ann": list("yn") * 20, "ben": list("yyn") * 13 + ["n"], "gpt": list("yynn") * 10}
 WHO: dict[str, Any] = {"human": ["ann", "ben"], "model": "gpt", "resamples": 20}
+KEYWORDS = keyword_types()
+
+
+def test_type_checkers_know_the_keywords() -> None:
+    assert STUB.read_text("utf-8") == stub(), "run: python -m docs.keywords"
 
 
 def test_every_setting_is_a_keyword() -> None:
-    known = {*AnalysisSettings.model_fields, *DecisionSettings.model_fields, "seed"}
-    # Of labels `overlap` says how they were chosen; of a plan it is the share with several.
-    assert set(keywords.Settings.__annotations__) == known - {"overlap"}
-    assert set(keywords.TuningKeywords.__annotations__) == {
-        *keywords.RatingsKeywords.__annotations__
-    } - {"reference"}
+    assert {*KEYWORDS["RatingsKeywords"]} >= {*Rules.model_fields}
 
 
 def test_every_option_of_the_commands_is_a_keyword() -> None:
     plural = {"--threshold": "thresholds"}
     options = {plural.get(each, each.strip("-").replace("-", "_")) for each in OF_FILES}
-    own = {"name", "overlap"}
-    said = set(keywords.RatingsKeywords.__annotations__) - set(keywords.Settings.__annotations__)
-    assert said == options | own
+    said = set(KEYWORDS["RatingsKeywords"]) - set(Rules.model_fields)
+    assert said == options | {"name"}
     items = {each.strip("-").replace("-", "_") for each in ITEM_OPTIONS}
     of_study = {"rubric", "sample", "stratify", "seed", "raters"}
-    assert set(keywords.LabelKeywords.__annotations__) == items | of_study
-    planned = set(keywords.PlanKeywords.__annotations__) - set(
-        keywords.RatingsKeywords.__annotations__
-    )
-    assert planned | {"overlap"} == {each.name for each in fields(Assumptions)}
+    assert set(KEYWORDS["LabelKeywords"]) == items | of_study
 
 
 @pytest.mark.parametrize(
