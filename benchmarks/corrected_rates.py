@@ -31,7 +31,7 @@ from evenhand.analysis.bootstrap.intervals import Interval, interval, percentile
 from evenhand.analysis.bootstrap.patterns import distinct_rows
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.shares import Reach, share_interval
-from evenhand.analysis.subjects.plain import (
+from evenhand.analysis.subjects.corrected_rates import (
     RateSums,
     clipped,
     corrected_interval,

@@ -132,11 +132,11 @@ def true_values(prevalence: float) -> dict[str, float]:
     # Alpha's correction for a finite number of labels vanishes.
     endless = 1e12
     found = {
-        "kappa": c.cohen_kappa(verdicts),
+        "kappa": c.kappas(verdicts),
         "nominal": c.alpha(verdicts * endless, "nominal"),
         "ordinal": c.alpha(humans * endless, "ordinal"),
-        "ceiling": c.cohen_kappa(mixed_verdicts) - c.cohen_kappa(verdicts),
-        "ceiling_ordinal": c.cohen_kappa(mixed, linear) - c.cohen_kappa(humans, linear),
+        "ceiling": c.kappas(mixed_verdicts) - c.kappas(verdicts),
+        "ceiling_ordinal": c.kappas(mixed, linear) - c.kappas(humans, linear),
     }
     return {name: float(value) for name, value in found.items()}
 
@@ -190,7 +190,7 @@ def replicates(
         level="nominal",
         subset="all|binary",
     )
-    found = {"kappa": c.cohen_kappa(pair_tables(verdicts, [(0, 1)], resamples))[:, 0]}
+    found = {"kappa": c.kappas(pair_tables(verdicts, [(0, 1)], resamples))[:, 0]}
     for coded, alpha, ceiling in (
         (verdicts, "nominal", "ceiling"),
         (categories, "ordinal", "ceiling_ordinal"),

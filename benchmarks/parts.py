@@ -24,11 +24,13 @@ from benchmarks.coverage import CLOSE_ENOUGH, SEED
 from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.shares import Reach, wilson
-from evenhand.analysis.subjects.corrected_rates import pair_features, paired_ppi, paired_reach
-from evenhand.analysis.subjects.plain import (
+from evenhand.analysis.subjects.corrected_rates import (
     RateSums,
     clipped,
     corrected_interval,
+    pair_features,
+    paired_ppi,
+    paired_reach,
     ppi_reach,
     rate_features,
 )
@@ -172,7 +174,7 @@ def run_cell(cell: Cell, runs: range, resamples: int, seed: int) -> dict[Key, Co
             (people[..., 0] - people[..., 1]).ravel(), (grader[..., 0] - grader[..., 1]).ravel()
         )
         paired = drawn.totals(apart.reshape(clusters, cell.subjects, -1))
-        sides, alone = paired_ppi(np.moveaxis(paired, -1, 0))
+        sides, _, alone = paired_ppi(np.moveaxis(paired, -1, 0))
         of_all = np.full(cell.subjects, n_labelled)
         reach = paired_reach(sides[1:], alone, of_all, 0.05)
         truth = (true[..., 0] - true[..., 1]).mean(axis=0)

@@ -180,19 +180,26 @@ class Overlap:
         """Return the sums (clusters, tables, 2 + 2q) of the tables with another rater's `codes`
         (units,), by which kappa is bounded (`analysis.bootstrap.score.table_sums`).
         """
-        sums = [_sums_of(self.coded, each) for each in self.with_rater(codes, n_clusters)]
-        return self._joined(sums, n_clusters) / self.scales[0]
+        return self._sums(self.with_rater(codes, n_clusters), n_clusters) / self.scales[0]
 
     def sums_among(self, n_clusters: int) -> Array:
         """Return the sums (clusters, tables, 2 + 2q) of the tables of the raters with one another:
         of each two apart, of each apart with those together, of those together.
         """
-        sums = [_sums_of(self.coded, each) for each in self.among(n_clusters)]
-        return self._joined(sums, n_clusters) / self.scales[1]
+        return self._sums(self.among(n_clusters), n_clusters) / self.scales[1]
 
-    def _joined(self, sums: Sequence[Array], n_clusters: int) -> Array:
-        width = 2 + 2 * len(distances(self.coded))
-        return np.concatenate([np.zeros((n_clusters, 0, width)), *sums], axis=1)
+    def _sums(self, chunks: Iterator[Numbers], n_clusters: int) -> Array:
+        """Sums (clusters, tables, 2 + 2q) of tables, given as (clusters, cells, tables)."""
+        coded, apart = self.coded, distances(self.coded)
+        sums = [np.zeros((n_clusters, 0, 2 + 2 * len(apart)))]
+        for features in chunks:
+            cells = np.moveaxis(features, -1, 1).astype(float)
+            if coded.is_number:
+                sums.append(number_sums(coded, cells))
+            else:
+                tables = cells.reshape(*cells.shape[:2], coded.q, coded.q)
+                sums.append(table_sums(tables, apart))
+        return np.concatenate(sums, axis=1)
 
     def only(self, chosen: Codes) -> Overlap:
         """Return the overlap on some of the units (positions), each a cluster of its own."""
@@ -237,14 +244,6 @@ class Overlap:
     def _differing(self) -> Array:
         """Number of pairs of labels that differ, (units,)."""
         return np.asarray((self.number**2 - (self._counts**2).sum(axis=1)) / 2.0)
-
-
-def _sums_of(coded: Coded, features: Numbers) -> Array:
-    """Sums (clusters, tables, 2 + 2q) of tables with these cells (clusters, cells, tables)."""
-    cells = np.moveaxis(features, -1, 1).astype(float)
-    if coded.is_number:
-        return number_sums(coded, cells)
-    return table_sums(cells.reshape(*cells.shape[:2], coded.q, coded.q), distances(coded))
 
 
 def _across(values: Numbers, codes: Codes) -> Numbers:
@@ -303,7 +302,8 @@ class KappaMeans:
         key = tuple(raters), units.tobytes()
         if key not in self._known:
             overlap = Overlap.of(self.coded, self.resamples, raters, units)
-            self._known[key] = means_among(overlap, self.resamples, self._statistics)
+            chunks = overlap.among(self.resamples.n_types, len(self.resamples))
+            self._known[key] = means_of(overlap, chunks, self.resamples, self._statistics)
         return self._known[key]
 
 
@@ -314,14 +314,6 @@ def means_with(
     (units,), in every resample.
     """
     chunks = overlap.with_rater(codes, resamples.n_types, len(resamples))
-    return means_of(overlap, chunks, resamples, statistics)
-
-
-def means_among(
-    overlap: Overlap, resamples: Resamples, statistics: Mapping[str, PairStatistic]
-) -> dict[str, MeanOverTables]:
-    """Return the mean of each statistic over raters with one another, in every resample."""
-    chunks = overlap.among(resamples.n_types, len(resamples))
     return means_of(overlap, chunks, resamples, statistics)
 
 

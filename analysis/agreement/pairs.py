@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -37,18 +38,19 @@ def pair_statistics(coded: Coded) -> dict[str, PairStatistic]:
         return _number_statistics(coded)
     linear, quadratic = (c.agreement_weights(coded.q, kind) for kind in ("linear", "quadratic"))
     panel: dict[str, PairStatistic] = {
-        "observed_agreement": c.observed_agreement,
-        "cohen_kappa": c.cohen_kappa,
+        "observed_agreement": c.observed,
+        "cohen_kappa": c.kappas,
     }
     if coded.level != "nominal":
-        panel["weighted_kappa_linear"] = lambda tables: c.cohen_kappa(tables, linear)
-        panel["weighted_kappa_quadratic"] = lambda tables: c.cohen_kappa(tables, quadratic)
-    panel |= {"scott_pi": c.scott_pi, "gwet_ac1": c.gwet_ac}
+        panel["weighted_kappa_linear"] = partial(c.kappas, weights=linear)
+        panel["weighted_kappa_quadratic"] = partial(c.kappas, weights=quadratic)
+    panel["scott_pi"] = partial(c.corrected, chance=c.scott_chance)
+    panel["gwet_ac1"] = partial(c.corrected, chance=c.gwet_chance)
     if coded.level != "nominal":
-        panel["gwet_ac2"] = lambda tables: c.gwet_ac(tables, quadratic)
-    panel["brennan_prediger"] = c.brennan_prediger
+        panel["gwet_ac2"] = partial(c.corrected, chance=c.gwet_chance, weights=quadratic)
+    panel["brennan_prediger"] = partial(c.corrected, chance=c.uniform_chance)
     panel |= {
-        f"krippendorff_alpha_{level}": _alpha_of_two(level, coded.values)
+        f"krippendorff_alpha_{level}": partial(_alpha_of_two, level=level, values=coded.values)
         for level in alpha_levels(coded)
     }
     if coded.is_binary:
@@ -60,7 +62,7 @@ def _number_statistics(coded: Coded) -> dict[str, PairStatistic]:
     """The panel for numbers: functions of tables (..., cells)."""
     span, apart = float(np.ptp(coded.values)), 1.0 - numbers.AGREEMENT
     of_moments: dict[str, PairStatistic] = {
-        "weighted_kappa_quadratic": lambda moments: c.cohen_kappa(moments, numbers.AGREEMENT),
+        "weighted_kappa_quadratic": partial(c.kappas, weights=numbers.AGREEMENT),
         "krippendorff_alpha_interval": lambda moments: c.alpha_with(
             moments + np.swapaxes(moments, -1, -2), apart
         ),
@@ -295,9 +297,9 @@ def table_chunks(coded: Coded, pairs: Pairs, resamples: Resamples) -> Iterator[t
         yield chunk, pair_tables(coded, chunk, resamples)
 
 
-def _alpha_of_two(level: str, values: tuple[float, ...]) -> PairStatistic:
+def _alpha_of_two(tables: Array, level: str, values: tuple[float, ...]) -> Array:
     """Alpha of two raters: every shared unit adds its two labels once in each order."""
-    return lambda tables: c.alpha(tables + np.swapaxes(tables, -1, -2), level, values)
+    return c.alpha(tables + np.swapaxes(tables, -1, -2), level, values)
 
 
 def add_pair_rows(rows: ResultRows, coded: Coded, resamples: Resamples, prefix: str = "") -> None:

@@ -119,19 +119,15 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
     positive[~usable] = np.nan
     probabilities[~usable] = np.nan
 
-    cell = raters * len(unit_names) + units
-    cells, cell = np.unique(cell, return_inverse=True)
-    readings, reading = np.unique(cell * (orders.max(initial=0) + 1) + orders, return_inverse=True)
-    first_row = _first_rows(reading, len(readings))
-    cell_of_reading = cell[first_row]
-
+    cells, cell = np.unique(raters * len(unit_names) + units, return_inverse=True)
     if scale.is_number:  # of several draws or orders the median, the lower one of two
-        reading, readings = cell, cells
-        first_row = _first_rows(reading, len(readings))
-        cell_of_reading = cell[first_row]
-        label, tied = _median(labels, reading, len(readings)), np.zeros(len(readings), dtype=bool)
+        reading, cell_of_reading = cell, np.arange(len(cells))
+        label, tied = _median(labels, cell, len(cells)), np.zeros(len(cells), dtype=bool)
     else:
-        label, tied = _majority(labels, reading, len(readings), len(scale.categories))
+        key = cell * (orders.max(initial=0) + 1) + orders
+        _, first_row, reading = np.unique(key, return_index=True, return_inverse=True)
+        cell_of_reading = cell[first_row]
+        label, tied = _majority(labels, reading, len(first_row), len(scale.categories))
     low, high = _range_of_labels(label, cell_of_reading, len(cells))
     code = np.where(low == high, low, -1)
     mean_positive = _nested_mean(positive[:, None], reading, cell_of_reading, len(cells))[:, 0]
@@ -276,12 +272,6 @@ def _code_from_probabilities(
     known = ~np.isnan(each.sum(axis=1))
     best = np.where(known[:, None], each, 0.0).argmax(axis=1)
     return np.where(known & (repeated | (code < 0)), best, code)
-
-
-def _first_rows(group: Codes, n_groups: int) -> Codes:
-    first = np.empty(n_groups, dtype=np.intp)
-    first[group[::-1]] = np.arange(len(group))[::-1]
-    return first
 
 
 ALL_RATERS = "raters=all"

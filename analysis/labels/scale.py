@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
+from evenhand.analysis.types import Column
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import OrderedWeights
 
@@ -22,6 +23,19 @@ MOST_POINTS = 11
 """An interval scale of more points is a number, whose labels are not counted one by one."""
 MAX_NUMBERS = 2001
 """Different numbers that labels may be."""
+
+
+def category_values(categories: Column[Hashable], level: Level = "ordinal") -> tuple[float, ...]:
+    """Return the categories as numbers, or ranks; the interval level requires numbers."""
+    try:
+        return tuple(float(str(category)) for category in categories)
+    except ValueError:
+        if level == "interval":
+            named = ", ".join(map(str, categories))
+            raise InputError(
+                f"the interval level needs categories that are numbers, not {named}"
+            ) from None
+        return tuple(float(rank) for rank in range(1, len(categories) + 1))
 
 
 @dataclass(frozen=True)
@@ -172,10 +186,7 @@ class Scale:
     @property
     def values(self) -> tuple[float, ...]:
         """Categories as numbers where they are numbers, else their ranks 1, 2, ..."""
-        try:
-            return tuple(float(category) for category in self.categories)
-        except ValueError:
-            return tuple(float(rank) for rank in range(1, len(self.categories) + 1))
+        return category_values(self.categories)
 
     def threshold_for(self, rater: str) -> float:
         """Return the probability from which this rater's verdict is affirmative."""

@@ -26,12 +26,12 @@ from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import UnitFacts
 from evenhand.analysis.notes import Code, Reason, join_notes
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.subjects.corrected_rates import cell_sums
-from evenhand.analysis.subjects.plain import (
-    RateSums,
+from evenhand.analysis.subjects.corrected_rates import (
+    cell_sums,
     corrected_interval,
+    pair_features,
+    paired_ppi,
     ppi_reach,
-    rate_features,
 )
 from evenhand.analysis.subjects.scores import MAX_EXACT, MIN_SUBJECTS, exact_p, spearman
 from evenhand.analysis.types import Array, Codes, DataFrame, Mask
@@ -291,19 +291,16 @@ def _add_corrected_rates(
     out: Writer, compared: Compared, grader: str, people: Array, own: Array
 ) -> None:
     """Add `win_rate_ppi` by subject: people's win rate on all that the grader compared, by
-    prediction-powered inference (see `analysis.subjects.plain`).
+    prediction-powered inference (see `analysis.subjects.corrected_rates`).
     """
     held = compared.known & ~np.isnan(own)
     if not held.any():
         return
     subjects = np.concatenate([compared.a[held], compared.b[held]])
     y, f = (np.concatenate([each[held], 1.0 - each[held]]) for each in (people, own))
-    features = np.column_stack([rate_features(y, f), f**2])
+    features = pair_features(y, f)
     twice = replace(out, clusters=np.tile(out.clusters[held], 2))
-    *six, squares = cell_sums(features, subjects, len(compared.subjects), twice)
-    sums = RateSums(*six)
-    weight = sums.weight_for(ratio(squares, sums.labelled + sums.rest) - sums.raw**2)
-    rates = sums.ppi(weight)
+    rates, weight, _ = paired_ppi(cell_sums(features, subjects, len(compared.subjects), twice))
     for at in np.unique(subjects):
         mine, about = held & compared.with_subject(at), About(a="humans", b=grader)
         about["at"] = compared.subjects[at]

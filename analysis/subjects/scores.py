@@ -57,19 +57,11 @@ def spearman(x: Array, y: Array) -> Array:
 
 def mid_ranks(x: Array) -> Array:
     """Ranks along the last axis, tied values at their mean; rows that hold NaN are all NaN."""
-    n = x.shape[-1]
-    order = np.argsort(x, axis=-1)
-    ordered = np.take_along_axis(x, order, axis=-1)
-    position = np.arange(n)
-    new = np.ones(x.shape, dtype=bool)
-    new[..., 1:] = ordered[..., 1:] != ordered[..., :-1]
-    last = np.ones(x.shape, dtype=bool)
-    last[..., :-1] = new[..., 1:]
-    first_tied = np.maximum.accumulate(np.where(new, position, 0), axis=-1)
-    last_tied = np.where(last, position, n - 1)[..., ::-1]
-    last_tied = np.minimum.accumulate(last_tied, axis=-1)[..., ::-1]
-    ranks = np.empty(x.shape)
-    np.put_along_axis(ranks, order, (first_tied + last_tied) / 2.0 + 1.0, axis=-1)
+    lower, tied = (np.zeros(x.shape) for _ in range(2))
+    for each in np.moveaxis(x, -1, 0)[..., None]:
+        lower += each < x
+        tied += each == x
+    ranks = lower + (tied + 1.0) / 2.0
     return np.where(np.isnan(x).any(axis=-1, keepdims=True), np.nan, ranks)
 
 
