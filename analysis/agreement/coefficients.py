@@ -26,8 +26,13 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.analysis.bootstrap.intervals import Interval, widened
-from evenhand.analysis.bootstrap.patterns import count_labels, count_patterns
-from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples, ratio
+from evenhand.analysis.bootstrap.resamples import (
+    Bootstrap,
+    Resamples,
+    count_labels,
+    count_patterns,
+    ratio,
+)
 from evenhand.analysis.bootstrap.shares import share_interval
 from evenhand.analysis.labels.encoding import (
     cluster_codes,

@@ -126,31 +126,21 @@ def intraclass_correlation(
     sums = x.sum(axis=1)
     found = MeanSquares.of(np.array(float(n)), x.sum(axis=0), (sums**2).sum(), (x**2).sum())
     units, raters, rest = (float(each) for each in (found.units, found.raters, found.rest))
-    free = (n - 1.0) * (k - 1.0)
-    if kind == "consistency":
-        rho = float(found.consistency)
-        if rest <= _TINY:
-            return IntraclassCorrelation(rho, rho, rho, n, k)
-        ratio_of = units / rest
-        low = ratio_of / fdtri(n - 1.0, free, 0.975)
-        high = ratio_of * fdtri(free, n - 1.0, 0.975)
-        low, high = ((each - 1.0) / (each + k - 1.0) for each in (low, high))
-        return IntraclassCorrelation(rho, float(low), float(high), n, k)
-    rho = float(found.agreement)
-    if not rho < 1.0:
-        return IntraclassCorrelation(rho, rho, rho, n, k)
-    a, b = k * rho / (n * (1.0 - rho)), 1.0 + k * rho * (n - 1.0) / (n * (1.0 - rho))
-    of_raters, of_rest = a * raters, b * rest
-    freedom = (of_raters + of_rest) ** 2 / (of_raters**2 / (k - 1.0) + of_rest**2 / free)
-    lower, upper = fdtri(n - 1.0, freedom, 0.975), fdtri(freedom, n - 1.0, 0.975)
-    noise = k * raters + (k * n - k - n) * rest
-    return IntraclassCorrelation(
-        rho,
-        float(n * (units - lower * rest) / (lower * noise + n * units)),
-        float(n * (upper * units - rest) / (noise + n * upper * units)),
-        n,
-        k,
-    )
+    free, rho = (n - 1.0) * (k - 1.0), float(getattr(found, kind))
+    low = high = rho
+    if kind == "consistency" and rest > _TINY:
+        f = units / rest
+        bounds = f / fdtri(n - 1.0, free, 0.975), f * fdtri(free, n - 1.0, 0.975)
+        low, high = ((bound - 1.0) / (bound + k - 1.0) for bound in bounds)
+    elif kind == "agreement" and rho < 1.0:
+        a, b = k * rho / (n * (1.0 - rho)), 1.0 + k * rho * (n - 1.0) / (n * (1.0 - rho))
+        of_raters, of_rest = a * raters, b * rest
+        freedom = (of_raters + of_rest) ** 2 / (of_raters**2 / (k - 1.0) + of_rest**2 / free)
+        lower, upper = fdtri(n - 1.0, freedom, 0.975), fdtri(freedom, n - 1.0, 0.975)
+        noise = k * raters + (k * n - k - n) * rest
+        low = n * (units - lower * rest) / (lower * noise + n * units)
+        high = n * (upper * units - rest) / (noise + n * upper * units)
+    return IntraclassCorrelation(rho, float(low), float(high), n, k)
 
 
 def moments(tables: Array) -> Array:

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS
-from evenhand.analysis.bootstrap.patterns import count_labels
-from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.resamples import Resamples, count_labels
 from evenhand.analysis.bootstrap.significance import benjamini_yekutieli
 from evenhand.analysis.labels.encoding import (
     category_values,

@@ -39,8 +39,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from evenhand.analysis.bootstrap.intervals import Interval, Z, interval, unseen, widened
-from evenhand.analysis.bootstrap.patterns import distinct_rows
-from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples, ratio
+from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples, distinct_rows, ratio
 from evenhand.analysis.bootstrap.shares import Reach, powered_reach, share_interval
 from evenhand.analysis.bootstrap.significance import bootstrap_p, holm
 from evenhand.analysis.labels.combine import units_of_both_sides
