@@ -26,7 +26,6 @@ from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.shares import Reach, wilson
 from evenhand.analysis.subjects.corrected_rates import (
     RateSums,
-    clipped,
     corrected_interval,
     pair_features,
     paired_ppi,
@@ -200,7 +199,7 @@ def _interval(
     """The interval of a corrected rate as the analysis has it."""
     found = drawn.interval(values, labelled)
     within = corrected_interval(found, values[1:], units, (labelled, labelled), reach)
-    low, high = clipped(np.array([within.low, within.high])).tolist()
+    low, high = np.clip([within.low, within.high], 0.0, 1.0).tolist()
     return low, high
 
 

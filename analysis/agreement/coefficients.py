@@ -43,7 +43,7 @@ from evenhand.analysis.labels.encoding import (
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.labels.scale import Level, category_values
 from evenhand.analysis.notes import Reason
-from evenhand.analysis.types import Array, Codes, Column, Integers, Mask
+from evenhand.analysis.types import Array, Codes, Column, Integers, Mask, Numbers
 
 Categories = Column[Hashable]
 """All labels that may be given, in order where there is one."""
@@ -366,7 +366,7 @@ def confusion_matrix(first: Any, second: Any, *, categories: Categories) -> Arra
     >>> confusion_matrix("aab", "abb", categories="ab").tolist()
     [[1.0, 1.0], [0.0, 1.0]]
     """
-    return _tables_of_two(first, second, categories)[0].astype(float)
+    return np.asarray(_tables_of_two(first, second, categories)[0], dtype=float)
 
 
 @dataclass(frozen=True)
@@ -395,7 +395,8 @@ def intra_rater(
     (0.75, 0.5)
     """
     codes, q = encode_labels(readings, categories), range(len(categories))
-    columns = np.where(codes < 0, None, codes).T
+    columns = codes.T.astype(object)
+    columns[columns < 0] = None
     pairs, agreed = {}, []
     for a, b in combinations(range(len(columns)), 2):
         two = columns[a], columns[b]
@@ -634,10 +635,7 @@ def balanced_accuracy(tables: Array) -> Array:
     """
     of = tables.sum(axis=-1)
     hits = np.diagonal(tables, axis1=-2, axis2=-1)
-    used = of > 0
-    recall = np.where(used, hits / np.where(used, of, 1.0), 0.0).sum(axis=-1)
-    count = used.sum(axis=-1)
-    return np.asarray(np.where(count > 0, recall / np.maximum(count, 1), np.nan))
+    return ratio(np.nansum(ratio(hits, of), axis=-1), (of > 0).sum(axis=-1))
 
 
 def specific(tables: Array) -> Array:
@@ -651,7 +649,7 @@ def specific(tables: Array) -> Array:
     """
     either = tables.sum(-1) + tables.sum(-2)
     same = 2.0 * np.diagonal(tables, axis1=-2, axis2=-1)
-    return np.asarray(np.divide(same, either, out=np.full(either.shape, np.nan), where=either > 0))
+    return ratio(same, either)
 
 
 def group_specific(counts: Array, clusters: Codes, resamples: Resamples) -> Array:
@@ -750,9 +748,7 @@ def alpha_of(within: Array, expected: Array, totals: Array) -> Array:
     """Krippendorff's alpha (...) from the summed distances of labels `within` units, those
     `expected` of all pairs of labels, and how often each category was used, `totals` (..., q).
     """
-    defined = expected > _NO_VARIATION
-    share = (totals.sum(-1) - 1.0) * within / np.where(defined, expected, 1.0)
-    return np.where(defined, 1.0 - share, np.nan)
+    return 1.0 - ratio((totals.sum(-1) - 1.0) * within, expected)
 
 
 def _positions(level: str, totals: Array, values: Sequence[float] | None) -> Array | None:
@@ -823,7 +819,7 @@ def _kappa_errors(table: Array, weights: Array) -> tuple[float, float]:
     )
 
 
-def _corrected_error(counts: Array, times: Integers, weights: Array, chance: Chance) -> float:
+def _corrected_error(counts: Array, times: Numbers, weights: Array, chance: Chance) -> float:
     """Standard error of many raters' agreement, corrected for `chance`.
 
     `counts` (rows, q) are how many raters chose each category of a unit, `times` (rows,) how many
@@ -895,7 +891,7 @@ def _fleiss_null_error(counts: Array, times: Integers) -> float:
     return float(np.sqrt(2.0 * inner / (n * m * (m - 1.0))) / spread.sum())
 
 
-def _error(deviations: Array, times: Integers) -> float:
+def _error(deviations: Array, times: Numbers) -> float:
     n = times.sum()
     return float(np.sqrt(times @ deviations**2 / (n * (n - 1.0)))) if n > 1 else np.nan
 
@@ -969,6 +965,9 @@ def coincidences(counts: Array) -> Array:
     q = counts.shape[1]
     pairs = counts[:, :, None] * counts[:, None, :]
     pairs[:, range(q), range(q)] -= counts
-    others = counts.sum(axis=1) - 1.0
-    weight = np.divide(1.0, others, out=np.zeros(len(counts)), where=others > 0)
-    return np.asarray(pairs * weight[:, None, None])
+    return np.asarray(pairs * one_over(counts.sum(axis=1) - 1.0)[:, None, None])
+
+
+def one_over(number: Numbers) -> Array:
+    """1 / number; 0 where it is not positive."""
+    return np.where(number > 0, 1.0 / np.maximum(number, 1), 0.0)

@@ -86,9 +86,8 @@ def _number_alpha(counts: Array, coded: Coded, resamples: Resamples) -> Array:
     """Interval alpha (rows,) of numbers from label counts (units, q)."""
     sides, q = coded.sides, coded.width
     own = (sides[:, :, None] * sides[:, None, :]).reshape(-1, q * q)
-    sums, others = counts @ sides, counts.sum(axis=1) - 1.0
+    sums, weight = counts @ sides, c.one_over(counts.sum(axis=1) - 1.0)
     pairs = (sums[:, :, None] * sums[:, None, :]).reshape(len(sums), -1) - counts @ own
-    weight = np.divide(1.0, others, out=np.zeros(len(counts)), where=others > 0)
     together = resamples.sums(coded.clusters, pairs * weight[:, None]).reshape(-1, q, q)
     return c.alpha_with(together, 1.0 - AGREEMENT)
 

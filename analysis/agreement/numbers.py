@@ -66,18 +66,12 @@ class MeanSquares:
     def agreement(self) -> Array:
         """ICC(A,1) (McGraw & Wong 1996, Table 4); NaN where nothing varies."""
         apart = self.k / self.n * (self.raters - self.rest)
-        return self._share(self.units + (self.k - 1) * self.rest + apart)
+        return ratio(self.units - self.rest, self.units + (self.k - 1) * self.rest + apart)
 
     @property
     def consistency(self) -> Array:
         """ICC(C,1) (McGraw & Wong 1996, Table 4); NaN where units do not vary."""
-        return self._share(self.units + (self.k - 1) * self.rest)
-
-    def _share(self, whole: Array) -> Array:
-        defined = whole > _TINY
-        return np.asarray(
-            np.where(defined, (self.units - self.rest) / np.where(defined, whole, 1.0), np.nan)
-        )
+        return ratio(self.units - self.rest, self.units + (self.k - 1) * self.rest)
 
 
 @dataclass(frozen=True)

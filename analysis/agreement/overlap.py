@@ -22,7 +22,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from evenhand.analysis.agreement.coefficients import label_counts
+from evenhand.analysis.agreement.coefficients import label_counts, one_over
 from evenhand.analysis.agreement.numbers import number_sums
 from evenhand.analysis.agreement.pairs import (
     CHUNK_CELLS,
@@ -154,7 +154,7 @@ class Overlap:
 
     def _weigh_labels(self, unit: Codes, codes: Codes) -> Array | None:
         """Weight of labels with these units and codes; None where all count alike."""
-        each = self.scales[0] * _one_over(self.number)
+        each = self.scales[0] * one_over(self.number)
         weight: Array = np.broadcast_to(_across(each[unit], codes), codes.shape)
         if not self.coded.tie_breaks:
             return None if self._is_even else weight
@@ -167,7 +167,7 @@ class Overlap:
 
     def _weigh_pairs(self, unit: Codes, first: Codes, second: Codes) -> Array | None:
         """Weight of pairs of labels with these units and codes; None where all count alike."""
-        each = self.scales[1] * _one_over(self.number * (self.number - 1) // 2)
+        each = self.scales[1] * one_over(self.number * (self.number - 1) // 2)
         weight: Array = np.broadcast_to(_across(each[unit], first), first.shape)
         if not self.coded.tie_breaks:
             return None if self._is_even else weight
@@ -249,11 +249,6 @@ class Overlap:
 def _across(values: Numbers, codes: Codes) -> Numbers:
     """Values (units,) in the shape of codes (units,) or (units, raters)."""
     return values if codes.ndim == 1 else values[:, None]
-
-
-def _one_over(number: Codes) -> Array:
-    """1 / number; 0 for none."""
-    return np.where(number > 0, 1.0 / np.maximum(number, 1), 0.0)
 
 
 def _whole(numbers: Codes) -> float:

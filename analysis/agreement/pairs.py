@@ -11,7 +11,7 @@ import numpy as np
 
 from evenhand.analysis.agreement import coefficients as c
 from evenhand.analysis.agreement import numbers
-from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.notes import Remark, Remarks, join_notes
 from evenhand.analysis.results import ResultRows
@@ -267,9 +267,9 @@ class RunningMean:
     def result(self) -> MeanOverTables:
         """Return the mean over all tables added."""
         held, rows = self._defined, len(self._defined)
-        wanted, some = held[0] * (rows - 1), self._size > 0
+        wanted = held[0] * (rows - 1)
         return MeanOverTables(
-            values=np.divide(self._total, self._size, out=np.full(rows, np.nan), where=some),
+            values=ratio(self._total, self._size),
             undefined=1.0 - float(held[1:].sum() / wanted) if wanted else 0.0,
             n_tables=int(held[0]),
             n_undefined=self._undefined_tables,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, get_args
 
 from evenhand.analysis.types import Column
@@ -89,44 +89,38 @@ class Scale:
     ordered: OrderedWeights = "linear"
 
     def __post_init__(self) -> None:
+        for fault in self._faults():
+            raise InputError(f"{f'scale {self.name!r}' if self.name else 'the scale'}: {fault}")
+
+    def _faults(self) -> Iterator[str]:
+        keys = ", ".join(self.categories)
         if not self.categories or len(set(self.categories)) < len(self.categories):
-            raise InputError(
-                f"{self._title}: the categories must be at least one and all different, "
-                f"not {', '.join(self.categories) or 'none'}"
-            )
+            yield f"the categories must be at least one and all different, not {keys or 'none'}"
         if self.is_number and len(self.categories) > MAX_NUMBERS:
-            raise InputError(
-                f"{self._title}: {len(self.categories)} different numbers, more than "
-                f"{MAX_NUMBERS}; round them, for example to two places"
+            yield (
+                f"{len(self.categories)} different numbers, more than {MAX_NUMBERS}; round them, "
+                "for example to two places"
             )
         if len(self.categories) > MAX_CATEGORIES and not self.is_number:
-            raise InputError(
-                f"{self._title}: {len(self.categories)} categories, more than {MAX_CATEGORIES}: "
-                "labels that differ from unit to unit are no categories of a scale"
+            yield (
+                f"{len(self.categories)} categories, more than {MAX_CATEGORIES}: labels that "
+                "differ from unit to unit are no categories of a scale"
             )
         if self.level not in get_args(Level):
-            raise InputError(
-                f"{self._title}: the level is {self.level!r}; "
-                f"it must be one of {', '.join(get_args(Level))}"
-            )
-        if unknown := self.affirmative - set(self.categories):
-            raise InputError(
-                f"{self._title}: affirmative names {sorted(unknown)[0]!r}, "
-                f"which is none of the categories {', '.join(self.categories)}"
-            )
+            levels = ", ".join(get_args(Level))
+            yield f"the level is {self.level!r}; it must be one of {levels}"
+        for unknown in sorted(self.affirmative - set(self.categories)):
+            yield f"affirmative names {unknown!r}, which is none of the categories {keys}"
         for category, side in self.favours.items():
             if category not in self.categories or side not in ("a", "b"):
-                raise InputError(
-                    f"{self._title}: {category!r} is said to favour side {side!r}; it must be one "
-                    f"of {', '.join(self.categories)}, and the side a or b"
+                yield (
+                    f"{category!r} is said to favour side {side!r}; it must be one of {keys}, and "
+                    "the side a or b"
                 )
         for grader, threshold in {"": self.threshold, **self.thresholds}.items():
             if not 0 <= threshold <= 1:
                 of_whom = f" of {grader}" if grader else ""
-                raise InputError(
-                    f"{self._title}: the threshold{of_whom} is {threshold}; "
-                    "it must lie between 0 and 1"
-                )
+                yield f"the threshold{of_whom} is {threshold}; it must lie between 0 and 1"
 
     @classmethod
     def from_rubric(
@@ -192,6 +186,10 @@ class Scale:
         """Return the probability from which this rater's verdict is affirmative."""
         return self.thresholds.get(rater, self.threshold)
 
+    def of_grader(self, grader: str) -> Scale:
+        """Return the scale with this grader's threshold for all."""
+        return replace(self, threshold=self.threshold_for(grader), thresholds={})
+
     def untuned_threshold_for(self, rater: str) -> float:
         """Return a rater's threshold without any tuning: the rubric's, or the declared one."""
         tuning = self.tunings.get(rater)
@@ -202,7 +200,3 @@ class Scale:
         if rater in self.tunings:
             return "tuned"
         return "declared" if rater in self.thresholds else "default"
-
-    @property
-    def _title(self) -> str:
-        return f"scale {self.name!r}" if self.name else "the scale"

@@ -338,7 +338,7 @@ def _kappa(people: Sequence[People], rater: str, shared: Resamples) -> Array:
             held = ~np.isnan(kappa)
             total[held] += kappa[held] * len(compared.codes)
             weight[held] += len(compared.codes)
-    return np.asarray(np.divide(total, weight, out=np.full(len(shared), np.nan), where=weight > 0))
+    return ratio(total, weight)
 
 
 def _leaning(compared: Sequence[AgainstOthers], shared: Resamples) -> dict[str, Any]:

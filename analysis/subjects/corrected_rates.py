@@ -171,11 +171,11 @@ def corrected_interval(
     `drawn` are the resampled rates as they come, `n_units` all units graded, `labelled` the (units,
     clusters) that people labelled, `reach` that of prediction-powered inference.
     """
-    estimate, low, high = clipped(np.array([found.estimate, found.low, found.high])).tolist()
+    estimate, low, high = np.clip([found.estimate, found.low, found.high], 0.0, 1.0).tolist()
     within = Interval(estimate, low, high, found.remarks)
     units = n_units if reach is None else labelled[0]
     found = share_interval(within, drawn, units, labelled[1], reach)
-    low, high = clipped(np.array([found.low, found.high])).tolist()
+    low, high = np.clip([found.low, found.high], 0.0, 1.0).tolist()
     return widened(replace(found, low=low, high=high), labelled[1], "unit")
 
 
@@ -208,11 +208,6 @@ def invert(rate: Array, sensitivity: Array, specificity: Array) -> Array:
     """
     j = sensitivity + specificity - 1.0
     return np.where(j > 0, (rate + specificity - 1.0) / np.where(j > 0, j, 1.0), np.nan)
-
-
-def clipped(rate: Array) -> Array:
-    """Move a corrected rate that leaves the range of rates by chance to its nearest end."""
-    return np.asarray(np.clip(rate, 0.0, 1.0))
 
 
 def rate_features(reference: Array, grades: Array) -> Array:
@@ -278,7 +273,7 @@ def rogan_gladen(
     """
     units = _units(reference, grades, rest)
     sums = RateSums(*units.sum(axis=0))
-    found = float(clipped(_inverted(sums)))
+    found = float(np.clip(_inverted(sums), 0.0, 1.0))
     if math.isnan(found):
         bounds = Interval.undefined(_why_undefined(sums))
     elif method == "bootstrap":
@@ -326,7 +321,8 @@ def ppi_plus_plus(
     def rate(each: RateSums) -> Array:
         return each.ppi(each.ppi_weight if weight is None else weight)
 
-    used, found = float(sums.ppi_weight if weight is None else weight), float(clipped(rate(sums)))
+    used = float(sums.ppi_weight if weight is None else weight)
+    found = float(np.clip(rate(sums), 0.0, 1.0))
     if sums.rest == 0:  # there is nothing to draw on
         used = found = math.nan
     if math.isnan(found):
@@ -401,7 +397,7 @@ def _of_three_shares(sums: RateSums, *, is_moved: bool) -> Interval:
     sensitivity = (float(sums.both) + units / 2.0) / affirmed
     specificity = (refused - units / 2.0 - float(sums.graded - sums.both)) / refused
     inverted = invert(*(np.asarray(each) for each in (p, sensitivity, specificity)))
-    rate = float(inverted if is_moved else clipped(inverted))
+    rate = float(inverted if is_moved else np.clip(inverted, 0.0, 1.0))
     missed = sensitivity * (1.0 - sensitivity) / affirmed
     alarms = specificity * (1.0 - specificity) / refused
     shift = 2.0 * z2 * (rate * missed - (1.0 - rate) * alarms)
@@ -411,7 +407,7 @@ def _of_three_shares(sums: RateSums, *, is_moved: bool) -> Interval:
 
 def _around(middle: float, variance: float) -> Interval:
     half = Z * math.sqrt(variance)
-    low, high = (float(clipped(np.asarray(bound))) for bound in (middle - half, middle + half))
+    low, high = (float(np.clip(bound, 0.0, 1.0)) for bound in (middle - half, middle + half))
     return Interval(middle, low, high)
 
 
@@ -676,7 +672,7 @@ class _GradersRates:
         rates = self.out.resamples.plain(powered.rates)[:, list(of)]
         both = self.graded & ~np.isnan(self.reference)
         labelled = [self.out.count(both & member)[1] for at, _, member in self.groups if at in of]
-        rates[0] = clipped(rates[0])  # as the rows of the rates have it
+        rates[0] = np.clip(rates[0], 0.0, 1.0)  # as the rows of the rates have it
         # A grade that is missing is an answer, too.
         units = np.column_stack([member for at, _, member in self.groups if at in of])
         of_type = self.out.resamples.cluster_sums(self.out.clusters, units)

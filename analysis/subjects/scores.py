@@ -41,9 +41,7 @@ def pearson(x: Array, y: Array) -> Array:
     x = x - x.mean(-1, keepdims=True)
     y = y - y.mean(-1, keepdims=True)
     spread = np.sqrt((x**2).sum(-1) * (y**2).sum(-1))
-    varies = spread > 1e-12
-    r: Array = np.where(varies, (x * y).sum(-1) / np.where(varies, spread, 1.0), np.nan)
-    return np.clip(r, -1.0, 1.0)
+    return np.clip(ratio((x * y).sum(-1), spread), -1.0, 1.0)
 
 
 def spearman(x: Array, y: Array) -> Array:
@@ -74,9 +72,7 @@ def kendall(x: Array, y: Array) -> Array:
     first, second = np.triu_indices(x.shape[-1], 1)
     signs = [np.sign(each[..., first] - each[..., second]) for each in (x, y)]
     untied = np.sqrt((signs[0] ** 2).sum(-1) * (signs[1] ** 2).sum(-1))
-    agreeing = (signs[0] * signs[1]).sum(-1)
-    tau: Array = np.where(untied > 0, agreeing / np.where(untied > 0, untied, 1.0), np.nan)
-    return tau
+    return ratio((signs[0] * signs[1]).sum(-1), untied)
 
 
 CORRELATIONS: dict[str, Correlation] = {
