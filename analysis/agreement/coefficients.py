@@ -118,15 +118,15 @@ def cohen_kappa(
 
     >>> first = ["yes"] * 49 + ["no"] * 51
     >>> second = ["yes"] * 40 + ["no"] * 9 + ["yes"] * 6 + ["no"] * 45
-    >>> found = cohen_kappa(first, second, categories=["yes", "no"])
-    >>> round(found.estimate, 3), round(found.low, 2), round(found.high, 2), found.n
+    >>> result = cohen_kappa(first, second, categories=["yes", "no"])
+    >>> round(result.estimate, 3), round(result.low, 2), round(result.high, 2), result.n
     (0.7, 0.54, 0.83, 100)
 
     The same labels, ten to a cluster:
 
     >>> tens = [unit // 10 for unit in range(100)]
-    >>> found = cohen_kappa(first, second, categories=["yes", "no"], clusters=tens)
-    >>> round(found.estimate, 3), round(found.low, 2), found.n_clusters
+    >>> result = cohen_kappa(first, second, categories=["yes", "no"], clusters=tens)
+    >>> round(result.estimate, 3), round(result.low, 2), result.n_clusters
     (0.7, 0.0, 10)
     """
     near = agreement_weights(len(categories), weights)
@@ -207,13 +207,13 @@ def fleiss_kappa(
     >>> rows = ["11-1", "2232", "3333", "3333", "2222", "1234", "4444", "1121", "2222"]
     >>> rows += ["-555", "--11", "--3-"]
     >>> labels = [[None if cell == "-" else cell for cell in row] for row in rows]
-    >>> found = fleiss_kappa(labels, categories="12345")
-    >>> round(found.estimate, 4), round(found.se, 4), found.n
+    >>> result = fleiss_kappa(labels, categories="12345")
+    >>> round(result.estimate, 4), round(result.se, 4), result.n
     (0.7612, 0.153, 11)
     """
     group = _Group.of(labels, categories, clusters, bootstrap)
-    found = group.corrected(scott_chance)
-    return replace(found, se_null=_fleiss_null_error(group.counts, group.times))
+    result = group.corrected(scott_chance)
+    return replace(result, se_null=_fleiss_null_error(group.counts, group.times))
 
 
 def gwet_ac1(
@@ -293,8 +293,8 @@ def krippendorff_alpha(
     Krippendorff's example A:
 
     >>> first, second = [0, 1, 0, 0, 0, 0, 0, 0, 1, 0], [1, 1, 1, 0, 0, 1, 0, 0, 0, 0]
-    >>> found = krippendorff_alpha(list(zip(first, second)), categories=[0, 1], level="nominal")
-    >>> round(found.estimate, 3)
+    >>> result = krippendorff_alpha(list(zip(first, second)), categories=[0, 1], level="nominal")
+    >>> round(result.estimate, 3)
     0.095
     """
     values, q = category_values(categories, level), len(categories)
@@ -305,9 +305,9 @@ def krippendorff_alpha(
     metric = 1.0 - apart / max(float(apart.max()), 1.0)
     near = np.eye(q) if level == "nominal" else metric
     shares = together[0].sum(axis=0) / max(float(together[0].sum()), 1.0)
-    found = group.agreement(alpha(together, level, values), apart=1.0 - shares @ near @ shares)
+    result = group.agreement(alpha(together, level, values), apart=1.0 - shares @ near @ shares)
     se = np.nan if level == "ordinal" else _alpha_error(group.counts, group.times, near)
-    return replace(found, se=se)
+    return replace(result, se=se)
 
 
 def observed_agreement(
@@ -345,15 +345,15 @@ def specific_agreement(
 
     >>> first = [1] * 90 + [0] * 10
     >>> second = [1] * 80 + [0] * 10 + [1] * 5 + [0] * 5
-    >>> found = specific_agreement(list(zip(first, second)), categories=[1, 0])
-    >>> [round(each.estimate, 3) for each in found.values()]
+    >>> result = specific_agreement(list(zip(first, second)), categories=[1, 0])
+    >>> [round(each.estimate, 3) for each in result.values()]
     [0.914, 0.4]
     """
     group = _Group.of(labels, categories, clusters, bootstrap)
-    found = group_specific(group.counts, group.clusters, group.resamples)
+    result = group_specific(group.counts, group.clusters, group.resamples)
     used = (group.counts > 0) & group.several[:, None]
     return {
-        category: group.agreement(found[:, k], used[:, k], "category_not_used")
+        category: group.agreement(result[:, k], used[:, k], "category_not_used")
         for k, category in enumerate(categories)
     }
 
@@ -390,8 +390,8 @@ def intra_rater(
 
     Observed agreement and `cohen_kappa` of every two readings, by their columns.
 
-    >>> found = intra_rater([["a", "a"], ["b", "b"], ["a", "b"], ["b", "b"]], categories="ab")
-    >>> found.agreement, found.kappa
+    >>> result = intra_rater([["a", "a"], ["b", "b"], ["a", "b"], ["b", "b"]], categories="ab")
+    >>> result.agreement, result.kappa
     (0.75, 0.5)
     """
     codes, q = encode_labels(readings, categories), range(len(categories))
@@ -454,11 +454,11 @@ def _of_two(
         tables, times = kinds.reshape(-1, *table.shape), table.ravel()[used]
     n, n_clusters = int(table.sum()), int(times @ tables.any(axis=(1, 2)))
     resamples = (bootstrap or Bootstrap()).draw(times)
-    found = resamples.interval(statistic(resamples.totals(tables)), n_clusters)
+    result = resamples.interval(statistic(resamples.totals(tables)), n_clusters)
     shares = (table.sum(axis=0) + table.sum(axis=1)) / (2.0 * n)
-    found = widened(found, n_clusters, "coefficient", 1.0 - float(shares @ near @ shares))
+    result = widened(result, n_clusters, "coefficient", 1.0 - float(shares @ near @ shares))
     se, se_null = errors(table.astype(float))
-    return Agreement(**vars(found), n=n, n_clusters=n_clusters, se=se, se_null=se_null)
+    return Agreement(**vars(result), n=n, n_clusters=n_clusters, se=se, se_null=se_null)
 
 
 def _no_pairable_units() -> Agreement:
@@ -508,13 +508,14 @@ class _Group:
         """Return observed agreement corrected for chance, with its standard error."""
         near = np.eye(self.counts.shape[1]) if weights is None else weights
         labels = self.counts.sum(axis=1, keepdims=True)
-        agreed, own = agreeing_shares(self.counts, near), self.counts / np.maximum(labels, 1.0)
-        sums = self.sums(self.several, agreed, labels > 0, own)
+        agreed = agreeing_shares(self.counts, near)
+        unit_shares = self.counts / np.maximum(labels, 1.0)
+        sums = self.sums(self.several, agreed, labels > 0, unit_shares)
         shares = ratio(sums[:, 3:], sums[:, 2:3])
         expected = chance(shares, shares, near)
         values = chance_corrected(ratio(sums[:, 1], sums[:, 0]), expected)
-        found = self.agreement(values, apart=1.0 - float(expected[0]))
-        return replace(found, se=_corrected_error(self.counts, self.times, near, chance))
+        result = self.agreement(values, apart=1.0 - float(expected[0]))
+        return replace(result, se=_corrected_error(self.counts, self.times, near, chance))
 
     def agreement(
         self,
@@ -533,11 +534,13 @@ class _Group:
             return _no_pairable_units()
         held = self.several if chosen is None else chosen
         n, n_clusters = self.resamples.count(self.clusters, held)
-        found = self.resamples.interval(values, n_clusters, reason=reason)
+        result = self.resamples.interval(values, n_clusters, reason=reason)
         if apart is None:
-            found = share_interval(found, self.resamples.plain(values)[1:], n, n_clusters)
-        found = widened(found, n_clusters, "share" if apart is None else "coefficient", apart or 0)
-        return Agreement(**vars(found), n=n, n_clusters=n_clusters)
+            result = share_interval(result, self.resamples.plain(values)[1:], n, n_clusters)
+            result = widened(result, n_clusters, "share")
+        else:
+            result = widened(result, n_clusters, "coefficient", apart)
+        return Agreement(**vars(result), n=n, n_clusters=n_clusters)
 
 
 def kappa_on_scale(kappa: float, weights: str = "linear") -> float:
@@ -832,16 +835,16 @@ def _corrected_error(counts: Array, times: Numbers, weights: Array, chance: Chan
     n, pairable = times.sum(), times[several].sum()
     if not pairable:
         return np.nan
-    agreed, own = agreeing_shares(counts, weights), counts / labels[:, None]
-    shares = times @ own / n
+    agreed, unit_shares = agreeing_shares(counts, weights), counts / labels[:, None]
+    shares = times @ unit_shares / n
     expected = chance(shares, shares, weights)
     room = 1.0 - expected
     if room < _NO_VARIATION:
         return np.nan
     estimate = (times @ agreed / pairable - expected) / room
-    each = n / pairable * np.where(several, agreed - expected, 0.0) / room
-    each -= 2 * (1 - estimate) * (chance(own, shares, weights) - expected) / room
-    return _error(each - estimate, times)
+    deviations = n / pairable * np.where(several, agreed - expected, 0.0) / room
+    deviations -= 2 * (1 - estimate) * (chance(unit_shares, shares, weights) - expected) / room
+    return _error(deviations - estimate, times)
 
 
 def _alpha_error(counts: Array, times: Integers, weights: Array) -> float:
@@ -866,9 +869,9 @@ def _alpha_error(counts: Array, times: Integers, weights: Array) -> float:
     estimate = (seen - expected) / room
     # Krippendorff's correction for small samples; the source has it here, not in the estimate.
     small = 1.0 / (times @ labels)
-    each = (agreed - ((1.0 - small) * seen + small) * more - expected) / room
-    each -= 2 * (1 - estimate) * (counts @ near / mean - expected * more - expected) / room
-    return _error(each - estimate, times)
+    deviations = (agreed - ((1.0 - small) * seen + small) * more - expected) / room
+    deviations -= 2 * (1 - estimate) * (counts @ near / mean - expected * more - expected) / room
+    return _error(deviations - estimate, times)
 
 
 def _fleiss_null_error(counts: Array, times: Integers) -> float:

@@ -135,7 +135,17 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
     repeated = np.bincount(cell, minlength=len(cells)) > 1
     usual = np.array([scale.untuned_threshold_for(rater) for rater in rater_names])
     threshold = usual[cells // len(unit_names)]
-    code = _code_from_probabilities(code, mean_each, mean_positive, repeated, scale, threshold)
+    # The probability of the likeliest category, or else of the likelier verdict.
+    known = ~np.isnan(mean_each.sum(axis=1))
+    each = np.where(known[:, None], mean_each, 0.0)
+    confidence = np.where(known, each.max(axis=1), np.maximum(mean_positive, 1.0 - mean_positive))
+    if len(scale.categories) == 2 and len(scale.affirmative) == 1:
+        # Without a label, the category on the probability's side of a threshold that is not tuned.
+        affirmative = scale.affirmative_codes[0]
+        verdict = np.where(mean_positive >= threshold, affirmative, 1 - affirmative)
+        code = np.where((code < 0) & ~np.isnan(mean_positive), verdict, code)
+    # Where rows were averaged, or there is no label, the most probable category.
+    code = np.where(known & (repeated | (code < 0)), each.argmax(axis=1), code)
 
     unscored = (code < 0) & np.isnan(mean_positive)
     reason = np.full(len(cells), "", dtype=object)
@@ -148,9 +158,6 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
     reason[unscored & (low != high)] = "order_disagreement"
     kinds = ratings.drop_duplicates("rater_id").set_index("rater_id")["rater_kind"]
     measured = _methods_and_draws(ratings)
-    # The probability of the likeliest category, or else of the likelier verdict.
-    known = ~np.isnan(mean_each.sum(axis=1))
-    likeliest = np.where(known[:, None], mean_each, 0.0).max(axis=1)
     return Readings(
         units=tuple(unit_names.tolist()),
         raters=tuple(rater_names.tolist()),
@@ -160,7 +167,7 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
         code=code.astype(code_type(len(scale.categories))),
         positive=mean_positive,
         probabilities=mean_each,
-        confidence=np.where(known, likeliest, np.maximum(mean_positive, 1.0 - mean_positive)),
+        confidence=confidence,
         reason=reason,
         methods=tuple(measured.get(rater, ("", 0))[0] for rater in rater_names),
         draws=tuple(measured.get(rater, ("", 0))[1] for rater in rater_names),
@@ -255,23 +262,6 @@ def _group_mean(values: Array, group: Codes, n_groups: int) -> Array:
         total = np.bincount(group[held], weights=each[held], minlength=n_groups)
         out[:, column] = np.divide(total, count, out=np.full(n_groups, np.nan), where=count > 0)
     return out
-
-
-def _code_from_probabilities(
-    code: Codes, each: Array, positive: Array, repeated: Mask, scale: Scale, threshold: Array
-) -> Codes:
-    """Take the most probable category where rows were averaged or there is no label.
-
-    With two categories and no label, it is the one on the probability's side of the `threshold`
-    (cells,), which is not a tuned one.
-    """
-    if len(scale.categories) == 2 and len(scale.affirmative) == 1:
-        affirmative = scale.affirmative_codes[0]
-        verdict = np.where(positive >= threshold, affirmative, 1 - affirmative)
-        code = np.where((code < 0) & ~np.isnan(positive), verdict, code)
-    known = ~np.isnan(each.sum(axis=1))
-    best = np.where(known[:, None], each, 0.0).argmax(axis=1)
-    return np.where(known & (repeated | (code < 0)), best, code)
 
 
 ALL_RATERS = "raters=all"

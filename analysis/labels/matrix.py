@@ -538,8 +538,7 @@ class LabelMatrix:
         if self.weight is not None:  # identical units must have equal weights
             sliced.append(np.unique(self.weight[self.clusters], return_inverse=True)[1])
         row = np.column_stack([self.codes, self.asked, self.subject, *sliced]).astype(np.int32)
-        keys = row.view(np.dtype((np.void, row.dtype.itemsize * row.shape[1]))).ravel()
-        _, kept, which = np.unique(keys, return_index=True, return_inverse=True)
+        kept, which = distinct_bytes(row)
         return kept, which, np.bincount(which, minlength=len(kept)).astype(np.int64)
 
     def _of_units(self, kept: Codes) -> LabelMatrix:
@@ -561,6 +560,16 @@ class LabelMatrix:
             slices=tuple(replace(column, codes=column.codes[kept]) for column in self.slices),
             weight=None if self.weight is None else self.weight[self.clusters[kept]],
         )
+
+
+def distinct_bytes(rows: Integers) -> tuple[Codes, Codes]:
+    """Return the first of each kind of row (kinds,), in the order of their bytes, and each row's
+    kind (rows,).
+    """
+    rows = np.ascontiguousarray(rows)
+    keys = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
+    _, first, kind = np.unique(keys, return_index=True, return_inverse=True)
+    return first, kind
 
 
 def complete_block(codes: Labels) -> tuple[tuple[int, ...], Codes]:

@@ -253,28 +253,48 @@ def rogan_gladen(
 ) -> RoganGladen:
     """Rogan & Gladen's estimate (1978) of people's rate.
 
-    `method` is "bootstrap", which resamples labelled and unlabelled units alike (or `clusters`,
-    one for each unit, the labelled ones first); "delta", the delta method with three independent
-    shares; or "lee", the same on shares with two units added and moved for the curvature (Lee et
-    al. 2025, arXiv 2511.21140). The latter two take units as independent. Raises InputError where
-    verdicts are missing or out of range.
+    Parameters
+    ----------
+    reference, grades : sequences (labelled units,)
+        People's verdicts, 0, 1 or between the two where they disagree, and the grader's, 0 or 1.
+    rest : sequence (other units,)
+        The grader's verdicts on the units that no person labelled.
+    method : "bootstrap", "delta" or "lee"
+        Resamples of labelled and unlabelled units alike; the delta method with three independent
+        shares; or that on shares with two units added and moved for the curvature (Lee et al. 2025,
+        arXiv 2511.21140). The latter two take units as independent.
+    clusters : sequence, optional
+        Any hashable id of each unit's cluster, the labelled ones first; else units are drawn.
+    bootstrap : Bootstrap, optional
+        Number of resamples, seed and method of the interval.
 
+    Returns
+    -------
+    RoganGladen
+
+    Raises
+    ------
+    InputError
+        Where verdicts are missing or out of range.
+
+    Examples
+    --------
     80 units that people affirm, of which the grader affirms 70, and 120 others with 20 false
     alarms; it affirms 480 of 1,000 units elsewhere:
 
     >>> people, grader = np.repeat([[1, 1], [0, 1], [1, 0], [0, 0]], [70, 20, 10, 100], axis=0).T
     >>> elsewhere = np.repeat([1, 0], [480, 520])
-    >>> found = rogan_gladen(people, grader, elsewhere, method="delta")
-    >>> round(found.estimate, 4), round(found.low, 4), round(found.high, 4)
+    >>> result = rogan_gladen(people, grader, elsewhere, method="delta")
+    >>> round(result.estimate, 4), round(result.low, 4), round(result.high, 4)
     (0.4424, 0.3604, 0.5243)
-    >>> found = rogan_gladen(people, grader, elsewhere, method="lee")
-    >>> round(found.estimate, 4), round(found.low, 4), round(found.high, 4)
+    >>> result = rogan_gladen(people, grader, elsewhere, method="lee")
+    >>> round(result.estimate, 4), round(result.low, 4), round(result.high, 4)
     (0.4424, 0.3595, 0.528)
     """
     units = _units(reference, grades, rest)
     sums = RateSums(*units.sum(axis=0))
-    found = float(np.clip(_inverted(sums), 0.0, 1.0))
-    if math.isnan(found):
+    estimate = float(np.clip(_inverted(sums), 0.0, 1.0))
+    if math.isnan(estimate):
         bounds = Interval.undefined(_why_undefined(sums))
     elif method == "bootstrap":
         bounds = _resampled(units, clusters, bootstrap, _inverted)
@@ -282,7 +302,7 @@ def rogan_gladen(
         bounds = _of_three_shares(sums, is_moved=method == "lee")
     else:
         raise InputError(f"method is {method!r}; it must be bootstrap, delta or lee")
-    given = found, bounds.low, bounds.high, bounds.remarks
+    given = estimate, bounds.low, bounds.high, bounds.remarks
     sensitivity, specificity = float(sums.sensitivity), float(sums.specificity)
     return RoganGladen(*given, sensitivity=sensitivity, specificity=specificity)
 
@@ -299,18 +319,31 @@ def ppi_plus_plus(
 ) -> PredictionPowered:
     """Prediction-powered inference for people's rate (Angelopoulos et al. 2023, arXiv 2311.01453).
 
-    The weight on the grader is estimated (PPI++) unless given; 1 is PPI, 0 the sample alone.
-    `method` is "bootstrap", as in `rogan_gladen`, with the weight estimated in each resample; or
-    "normal", the large-sample interval of independent units. Raises InputError where verdicts are
-    missing or out of range. The units of `rogan_gladen`'s example:
+    Other parameters, and what is raised, are those of `rogan_gladen`.
+
+    Parameters
+    ----------
+    weight : float from 0 to 1, optional
+        On the grader; estimated (PPI++) unless given. 1 is PPI, 0 the sample alone.
+    method : "bootstrap" or "normal"
+        With the weight estimated in each resample; or the large-sample interval of independent
+        units.
+
+    Returns
+    -------
+    PredictionPowered
+
+    Examples
+    --------
+    The units of `rogan_gladen`'s example:
 
     >>> people, grader = np.repeat([[1, 1], [0, 1], [1, 0], [0, 0]], [70, 20, 10, 100], axis=0).T
     >>> elsewhere = np.repeat([1, 0], [480, 520])
-    >>> found = ppi_plus_plus(people, grader, elsewhere, method="normal")
-    >>> round(found.estimate, 4), round(found.low, 4), round(found.high, 4), round(found.weight, 4)
+    >>> rate = ppi_plus_plus(people, grader, elsewhere, method="normal")
+    >>> round(rate.estimate, 4), round(rate.low, 4), round(rate.high, 4), round(rate.weight, 4)
     (0.417, 0.3647, 0.4694, 0.5681)
-    >>> found = ppi_plus_plus(people, grader, elsewhere, weight=1, method="normal")
-    >>> round(found.estimate, 4), round(found.low, 4), round(found.high, 4)
+    >>> rate = ppi_plus_plus(people, grader, elsewhere, weight=1, method="normal")
+    >>> round(rate.estimate, 4), round(rate.low, 4), round(rate.high, 4)
     (0.43, 0.3684, 0.4916)
     """
     if weight is not None and not 0 <= weight <= 1:
@@ -322,20 +355,20 @@ def ppi_plus_plus(
         return each.ppi(each.ppi_weight if weight is None else weight)
 
     used = float(sums.ppi_weight if weight is None else weight)
-    found = float(np.clip(rate(sums), 0.0, 1.0))
+    estimate = float(np.clip(rate(sums), 0.0, 1.0))
     if sums.rest == 0:  # there is nothing to draw on
-        used = found = math.nan
-    if math.isnan(found):
+        used = estimate = math.nan
+    if math.isnan(estimate):
         bounds = Interval.undefined(_why_undefined(sums))
     elif method == "bootstrap":
         bounds = _resampled(units, clusters, bootstrap, rate, used)
     elif method == "normal":
         y, f, g = (np.asarray(given, dtype=float) for given in (reference, grades, rest))
         variance = used**2 * np.var(g) / len(g) + np.var(y - used * f) / len(y)
-        bounds = _around(found, float(variance))
+        bounds = _around(estimate, float(variance))
     else:
         raise InputError(f"method is {method!r}; it must be bootstrap or normal")
-    return PredictionPowered(found, bounds.low, bounds.high, bounds.remarks, weight=used)
+    return PredictionPowered(estimate, bounds.low, bounds.high, bounds.remarks, weight=used)
 
 
 def _units(reference: Column[float], grades: Column[float], rest: Column[float]) -> Array:
@@ -794,18 +827,20 @@ def add_side_difference_rows(
     out = Writer(rows, resamples, labels.clusters[first], subset)
     subject = labels.subject if labels.subjects else np.zeros(len(labels.codes), dtype=np.intp)
     subjects, people = labels.subjects or ("",), people_means(labels)
-    for model, own in graded_verdicts(labels).items():
-        answers = (labels.side >= 0) & (sign != 0) & ~np.isnan(own) & (subject >= 0)
-        apart = _Apart(
-            out,
-            labels.raters[model],
-            subjects,
-            subject[first],
-            people[first] - people[second],
-            own[first] - own[second],
-            np.bincount(subject[answers], minlength=len(subjects)),
-        )
-        apart.add_rows(0.05 / rubrics)
+    of_people = people[first] - people[second]
+    for model, grades in graded_verdicts(labels).items():
+        graded = grades[first] - grades[second]
+        inside = [~np.isnan(graded) & (subject[first] == k) for k in range(len(subjects))]
+        labelled = [mine & ~np.isnan(of_people) for mine in inside]
+        clusters = np.array([out.count(mine)[1] for mine in labelled])
+        sums = cell_sums(pair_features(of_people, graded), subject[first], len(subjects), out)
+        differences = _side_differences(sums, clusters, resamples, 0.05 / rubrics)
+        answers = (labels.side >= 0) & (sign != 0) & ~np.isnan(grades) & (subject >= 0)
+        answered = np.bincount(subject[answers], minlength=len(subjects)).tolist()
+        for k, count in enumerate(answered):
+            if count:
+                about = About(a="humans", b=labels.raters[model], at=subjects[k])
+                _add_side_difference(out, differences[k], inside[k], labelled[k], count, about)
 
 
 def pair_features(people: Array, graded: Array) -> Array:
@@ -841,61 +876,42 @@ def paired_reach(drawn: Array, labelled: Array, clusters: Codes, alpha: float) -
     return np.maximum(reach, least * (1.0 + np.abs(labelled)))
 
 
-@dataclass(frozen=True)
-class _Apart:
-    """Differences within pairs by one grader; `people`, `graded` and `subject` are by pair and
-    subject, NaN where one of the two answers has no label, `answers` (subjects,) counts the single
-    answers that the grader graded.
+def _side_differences(
+    sums: Array, clusters: Codes, resamples: Resamples, alpha: float
+) -> list[Interval]:
+    """Each subject's difference within pairs by one grader, with bounds that hold together, from
+    sums of `pair_features` (7, rows, subjects). People labelled pairs in so many `clusters`
+    (subjects,).
     """
+    rates, _, alone = paired_ppi(sums)
+    drawn = resamples.plain(rates)
+    found = [interval(drawn[:, k], count) for k, count in enumerate(clusters.tolist())]
+    at = np.flatnonzero([not np.isnan(each.low) for each in found])
+    if len(at):
+        reach = paired_reach(drawn[1:, at], alone[at], clusters[at], alpha)
+        for k, apart in zip(at.tolist(), reach.tolist(), strict=True):
+            estimate = float(np.clip(found[k].estimate, -1.0, 1.0))
+            found[k] = replace(found[k], low=estimate - apart, high=estimate + apart)
+    return found
 
-    out: Writer
-    grader: str
-    subjects: tuple[str, ...]
-    subject: Codes
-    people: Array
-    graded: Array
-    answers: Codes
 
-    def add_rows(self, alpha: float) -> None:
-        """Add the row of every subject that has answers."""
-        both = ~np.isnan(self.graded)
-        labelled = both & ~np.isnan(self.people)
-        features = pair_features(self.people, self.graded)
-        sums = cell_sums(features, self.subject, len(self.subjects), self.out)
-        rates, _, alone = paired_ppi(sums)
-        drawn = self.out.resamples.plain(rates)
-        inside = [both & (self.subject == k) for k in range(len(self.subjects))]
-        counts = [self.out.count(labelled & mine) for mine in inside]
-        clusters = np.array([count[1] for count in counts])
-        found = [interval(drawn[:, k], count[1]) for k, count in enumerate(counts)]
-        at = np.flatnonzero([not np.isnan(each.low) for each in found])
-        if len(at):
-            reach = paired_reach(drawn[1:, at], alone[at], clusters[at], alpha)
-            for k, apart in zip(at.tolist(), reach.tolist(), strict=True):
-                estimate = float(np.clip(found[k].estimate, -1.0, 1.0))
-                found[k] = replace(found[k], low=estimate - apart, high=estimate + apart)
-        for k, name in enumerate(self.subjects):
-            if self.answers[k]:
-                self._add(name, inside[k], labelled, found[k], int(self.answers[k]))
-
-    def _add(self, name: str, mine: Mask, labelled: Mask, found: Interval, answers: int) -> None:
-        counts, known = self.out.count(mine), self.out.count(mine & labelled)
-        of = About(a="humans", b=self.grader, at=name)
-        why: Reason | None = None
-        if not mine.any():
-            why = Remark("one_side_only")
-        elif not known[0]:
-            why = Remark("no_pairable_units")
-        if why:
-            self.out.add_interval(STATISTIC, Interval.undefined(why), counts, **of)
-            return
-        estimate, low, high = np.clip([found.estimate, found.low, found.high], -1.0, 1.0).tolist()
-        alone = answers - 2 * int(mine.sum())
-        of["note"] = join_notes(
-            PEOPLES_OWN if counts == known else "",
-            FEW if known[0] < FEW_UNITS else "",
-            Remark("one_side_left_out", (alone,)) if alone else "",
-            Remark("labelled_by_people", (known[0],)),
-        )
-        within = Interval(estimate, low, high, found.remarks)
-        self.out.add_interval(STATISTIC, within, counts, **of)
+def _add_side_difference(
+    out: Writer, found: Interval, mine: Mask, labelled: Mask, answers: int, about: About
+) -> None:
+    """Add the row of a subject with so many single `answers`; `mine` and `labelled` (pairs,) are
+    the pairs that the grader graded, and those of them that people labelled.
+    """
+    counts, known = out.count(mine), out.count(labelled)
+    if not mine.any() or not known[0]:
+        why: Reason = Remark("no_pairable_units" if mine.any() else "one_side_only")
+        out.add_interval(STATISTIC, Interval.undefined(why), counts, **about)
+        return
+    estimate, low, high = np.clip([found.estimate, found.low, found.high], -1.0, 1.0).tolist()
+    alone = answers - 2 * int(mine.sum())
+    about["note"] = join_notes(
+        PEOPLES_OWN if counts == known else "",
+        FEW if known[0] < FEW_UNITS else "",
+        Remark("one_side_left_out", (alone,)) if alone else "",
+        Remark("labelled_by_people", (known[0],)),
+    )
+    out.add_interval(STATISTIC, Interval(estimate, low, high, found.remarks), counts, **about)
