@@ -45,10 +45,6 @@ from evenhand.analysis.labels.scale import Level, category_values
 from evenhand.analysis.notes import Reason
 from evenhand.analysis.types import Array, Codes, Column, Integers, Mask, Numbers
 
-Categories = Column[Hashable]
-"""All labels that may be given, in order where there is one."""
-Clusters = Column[Hashable] | None
-"""Any hashable id of each unit's cluster, (units,); None where every unit is its own."""
 Weights = Literal["identity", "linear", "quadratic"]
 Chance = Callable[[Array, Array, Array], Array]
 """Agreement by chance (...) of two raters, from their shares of the categories (..., q) each, and
@@ -83,9 +79,9 @@ def cohen_kappa(
     first: Any,
     second: Any,
     *,
-    categories: Categories,
+    categories: Column[Hashable],
     weights: Weights | npt.ArrayLike = "identity",
-    clusters: Clusters = None,
+    clusters: Column[Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> Agreement:
     """Cohen's kappa of two raters (1960), or weighted kappa (1968), on units that both labelled.
@@ -144,8 +140,8 @@ def scott_pi(
     first: Any,
     second: Any,
     *,
-    categories: Categories,
-    clusters: Clusters = None,
+    categories: Column[Hashable],
+    clusters: Column[Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> Agreement:
     """Scott's pi of two raters (1955); the parameters are those of `cohen_kappa`.
@@ -172,8 +168,8 @@ def scott_pi(
 def fleiss_kappa(
     labels: Any,
     *,
-    categories: Categories,
-    clusters: Clusters = None,
+    categories: Column[Hashable],
+    clusters: Column[Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> Agreement:
     """Fleiss' kappa of many raters (1971), generalised to unequal numbers of them (Gwet 2014).
@@ -219,8 +215,8 @@ def fleiss_kappa(
 def gwet_ac1(
     labels: Any,
     *,
-    categories: Categories,
-    clusters: Clusters = None,
+    categories: Column[Hashable],
+    clusters: Column[Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> Agreement:
     """Gwet's AC1 of two or more raters (2008; 2014, chapter 5).
@@ -238,9 +234,9 @@ def gwet_ac1(
 def gwet_ac2(
     labels: Any,
     *,
-    categories: Categories,
+    categories: Column[Hashable],
     weights: Weights | npt.ArrayLike = "quadratic",
-    clusters: Clusters = None,
+    clusters: Column[Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> Agreement:
     """Gwet's AC2 (2014, chapter 5): AC1 with agreement weights, as in `cohen_kappa`.
@@ -260,8 +256,8 @@ def gwet_ac2(
 def brennan_prediger(
     labels: Any,
     *,
-    categories: Categories,
-    clusters: Clusters = None,
+    categories: Column[Hashable],
+    clusters: Column[Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> Agreement:
     """Brennan & Prediger's coefficient (1981) of two or more raters; with two categories PABAK.
@@ -279,9 +275,9 @@ def brennan_prediger(
 def krippendorff_alpha(
     labels: Any,
     *,
-    categories: Categories,
+    categories: Column[Hashable],
     level: Level,
-    clusters: Clusters = None,
+    clusters: Column[Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> Agreement:
     """Krippendorff's alpha of two or more raters at the level named (2011).
@@ -313,8 +309,8 @@ def krippendorff_alpha(
 def observed_agreement(
     labels: Any,
     *,
-    categories: Categories,
-    clusters: Clusters = None,
+    categories: Column[Hashable],
+    clusters: Column[Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> Agreement:
     """Mean over units of the share of agreeing pairs of labels (Fleiss 1971, equation 3).
@@ -333,8 +329,8 @@ def observed_agreement(
 def specific_agreement(
     labels: Any,
     *,
-    categories: Categories,
-    clusters: Clusters = None,
+    categories: Column[Hashable],
+    clusters: Column[Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> dict[Hashable, Agreement]:
     """Agreement on each category: of the pairs of labels with one in it, the share with both.
@@ -358,7 +354,7 @@ def specific_agreement(
     }
 
 
-def confusion_matrix(first: Any, second: Any, *, categories: Categories) -> Array:
+def confusion_matrix(first: Any, second: Any, *, categories: Column[Hashable]) -> Array:
     """Count how often the first rater chose the row's category and the second the column's, (q, q).
 
     `first` and `second` are labels (units,); units without a label from both are left out.
@@ -381,9 +377,9 @@ class IntraRater:
 def intra_rater(
     readings: Any,
     *,
-    categories: Categories,
+    categories: Column[Hashable],
     weights: Weights = "identity",
-    clusters: Clusters = None,
+    clusters: Column[Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> IntraRater:
     """Agreement of one rater's repeated readings (units, readings) of the same units.
@@ -413,7 +409,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _tables_of_two(
-    first: Any, second: Any, categories: Categories, clusters: Clusters = None
+    first: Any, second: Any, categories: Column[Hashable], clusters: Column[Hashable] | None = None
 ) -> Codes:
     """Return two raters' table of counts in each cluster, (clusters, q, q); without clusters one
     of all units.
@@ -480,7 +476,11 @@ class _Group:
 
     @classmethod
     def of(
-        cls, labels: Any, categories: Categories, clusters: Clusters, bootstrap: Bootstrap | None
+        cls,
+        labels: Any,
+        categories: Column[Hashable],
+        clusters: Column[Hashable] | None,
+        bootstrap: Bootstrap | None,
     ) -> _Group:
         codes, draw = encode_labels(labels, categories), (bootstrap or Bootstrap()).draw
         if clusters is None:

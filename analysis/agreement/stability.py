@@ -60,7 +60,7 @@ def repeats_of(
         if (weight := facts.weights(known)) is not None:
             columns[WEIGHT] = weight[known.codes].tolist()
         table = pd.DataFrame({"unit_id": reading.tolist(), **columns}).drop_duplicates()
-        own_scale = scale.of_grader(name)
+        own_scale = replace(scale, threshold=scale.threshold_for(name), thresholds={})
         found[name] = encode(combine_readings(as_raters, own_scale), own_scale, table)
     return found
 
@@ -168,9 +168,10 @@ def reworded(
     for rater, given in ratings.groupby("rater_id", sort=True):
         if given["rubric"].nunique() < 2:
             continue
-        scale = base.of_grader(str(rater))
+        name = str(rater)
+        scale = replace(base, threshold=base.threshold_for(name), thresholds={})
         as_raters = given.assign(rater_id=given["rubric"])
-        found[str(rater)] = encode(combine_readings(as_raters, scale), scale, units, cluster)
+        found[name] = encode(combine_readings(as_raters, scale), scale, units, cluster)
     return found
 
 

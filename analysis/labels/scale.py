@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
 from evenhand.analysis.types import Column
@@ -185,10 +185,6 @@ class Scale:
     def threshold_for(self, rater: str) -> float:
         """Return the probability from which this rater's verdict is affirmative."""
         return self.thresholds.get(rater, self.threshold)
-
-    def of_grader(self, grader: str) -> Scale:
-        """Return the scale with this grader's threshold for all."""
-        return replace(self, threshold=self.threshold_for(grader), thresholds={})
 
     def untuned_threshold_for(self, rater: str) -> float:
         """Return a rater's threshold without any tuning: the rubric's, or the declared one."""
