@@ -28,9 +28,8 @@ from evenhand.analysis.agreement.coefficients import label_counts
 from evenhand.analysis.agreement.groups import group_panel
 from evenhand.analysis.agreement.overlap import KappaMeans
 from evenhand.analysis.agreement.pairs import pair_tables
-from evenhand.analysis.bootstrap.intervals import interval
+from evenhand.analysis.bootstrap.intervals import interval, wilson
 from evenhand.analysis.bootstrap.resamples import Resamples, distinct_rows
-from evenhand.analysis.bootstrap.shares import wilson
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.people.ceiling import with_and_among_humans
 

@@ -22,8 +22,8 @@ import numpy as np
 
 from benchmarks.coverage import CLOSE_ENOUGH, SEED
 from benchmarks.documents import RESULTS, library_versions, simulate_and_write
+from evenhand.analysis.bootstrap.intervals import Reach, wilson
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.bootstrap.shares import Reach, wilson
 from evenhand.analysis.subjects.corrected_rates import (
     RateSums,
     corrected_interval,

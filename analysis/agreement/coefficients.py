@@ -25,7 +25,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.analysis.bootstrap.intervals import Interval, widened
+from evenhand.analysis.bootstrap.intervals import Interval, share_interval, widened
 from evenhand.analysis.bootstrap.resamples import (
     Bootstrap,
     Resamples,
@@ -33,7 +33,6 @@ from evenhand.analysis.bootstrap.resamples import (
     count_patterns,
     ratio,
 )
-from evenhand.analysis.bootstrap.shares import share_interval
 from evenhand.analysis.labels.encoding import (
     cluster_codes,
     encode_column,

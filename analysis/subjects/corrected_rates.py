@@ -38,9 +38,17 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from evenhand.analysis.bootstrap.intervals import Interval, Z, interval, unseen, widened
+from evenhand.analysis.bootstrap.intervals import (
+    Interval,
+    Reach,
+    Z,
+    interval,
+    powered_reach,
+    share_interval,
+    unseen,
+    widened,
+)
 from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples, distinct_rows, ratio
-from evenhand.analysis.bootstrap.shares import Reach, powered_reach, share_interval
 from evenhand.analysis.bootstrap.significance import bootstrap_p, holm
 from evenhand.analysis.labels.combine import units_of_both_sides
 from evenhand.analysis.labels.encoding import cluster_codes, same_length
@@ -867,7 +875,7 @@ def paired_reach(drawn: Array, labelled: Array, clusters: Codes, alpha: float) -
 
     A difference varies as if one pair more favoured either side, as two rates with a case more on
     either side do (Agresti & Caffo 2000): these lie 1 - m and 1 + m from the mean m. Nor is it
-    surer than the labelled clusters are that none goes the other way (`boundary.unseen`).
+    surer than the labelled clusters are that none goes the other way (`unseen`).
     """
     more = 2.0 * (1.0 + labelled**2) / clusters**2
     reach = reach_together(lambda some: drawn[:, some], clusters, [more], alpha)
