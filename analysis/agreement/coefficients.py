@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from typing import Any, Literal
 
@@ -124,15 +125,10 @@ def cohen_kappa(
     >>> round(result.estimate, 3), round(result.low, 2), result.n_clusters
     (0.7, 0.0, 10)
     """
-    near = agreement_weights(len(categories), weights)
-    return _of_two(
-        _tables_of_two(first, second, categories, clusters),
-        clusters is not None,
-        bootstrap,
-        near,
-        lambda tables: kappas(tables, near),
-        lambda table: _kappa_errors(table, near),
-    )
+    pair = _Pair.of(first, second, categories, clusters, bootstrap)
+    matrix = agreement_weights(len(categories), weights)
+    errors = _kappa_errors(pair.table, matrix)
+    return pair.agreement(partial(kappas, weights=matrix), matrix, *errors)
 
 
 def scott_pi(
@@ -152,16 +148,10 @@ def scott_pi(
     >>> round(scott_pi(first, second, categories=[0, 1]).estimate, 3)
     0.314
     """
-    tables, same = _tables_of_two(first, second, categories, clusters), np.eye(len(categories))
-    pairs = (same[:, None] + same).reshape(-1, len(same))
-    return _of_two(
-        tables,
-        clusters is not None,
-        bootstrap,
-        same,
-        lambda drawn: corrected(drawn, scott_chance),
-        lambda table: (_corrected_error(pairs, table.ravel(), same, scott_chance), np.nan),
-    )
+    pair, same = _Pair.of(first, second, categories, clusters, bootstrap), np.eye(len(categories))
+    labels = (same[:, None] + same).reshape(-1, len(same))
+    error = _corrected_error(labels, pair.table.ravel(), same, scott_chance)
+    return pair.agreement(partial(corrected, chance=scott_chance), same, error)
 
 
 def fleiss_kappa(
@@ -298,10 +288,10 @@ def krippendorff_alpha(
     together = together.reshape(-1, q, q)
     apart = np.subtract.outer(values, values) ** 2
     metric = 1.0 - apart / max(float(apart.max()), 1.0)
-    near = np.eye(q) if level == "nominal" else metric
+    matrix = np.eye(q) if level == "nominal" else metric
     shares = together[0].sum(axis=0) / max(float(together[0].sum()), 1.0)
-    result = group.agreement(alpha(together, level, values), apart=1.0 - shares @ near @ shares)
-    se = np.nan if level == "ordinal" else _alpha_error(group.counts, group.times, near)
+    result = group.agreement(alpha(together, level, values), apart=1.0 - shares @ matrix @ shares)
+    se = np.nan if level == "ordinal" else _alpha_error(group.counts, group.times, matrix)
     return replace(result, se=se)
 
 
@@ -425,39 +415,62 @@ def _tables_of_two(
     return counts[:, 1:, 1:]
 
 
-def _of_two(
-    tables: Codes,
-    is_clustered: bool,
-    bootstrap: Bootstrap | None,
-    near: Array,
-    statistic: Callable[[Array], Array],
-    errors: Callable[[Array], tuple[float, float]],
-) -> Agreement:
-    """Estimate a statistic of two raters' tables (..., q, q) from those of clusters (clusters, q,
-    q), or from one of all units.
-
-    `near` (q, q) are the agreement weights that it uses; `errors` gives its standard error and that
-    under no agreement.
-    """
-    table, times = tables.sum(axis=0), np.ones(len(tables), dtype=np.intp)
-    if not table.any():
-        return _no_pairable_units()
-    if not is_clustered:
-        # Units with the same two labels are one kind of unit, a table with a single count.
-        used = np.flatnonzero(table)
-        kinds = np.eye(table.size, dtype=np.intp)[used]
-        tables, times = kinds.reshape(-1, *table.shape), table.ravel()[used]
-    n, n_clusters = int(table.sum()), int(times @ tables.any(axis=(1, 2)))
-    resamples = (bootstrap or Bootstrap()).draw(times)
-    result = resamples.interval(statistic(resamples.totals(tables)), n_clusters)
-    shares = (table.sum(axis=0) + table.sum(axis=1)) / (2.0 * n)
-    result = widened(result, n_clusters, "coefficient", 1.0 - float(shares @ near @ shares))
-    se, se_null = errors(table.astype(float))
-    return Agreement(**vars(result), n=n, n_clusters=n_clusters, se=se, se_null=se_null)
-
-
 def _no_pairable_units() -> Agreement:
     return Agreement(**vars(Interval.undefined("no_pairable_units")), n=0, n_clusters=0)
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """Tables of counts of two raters in each cluster, (clusters, q, q), and the resamples of these.
+
+    Without clusters, units with the same two labels are one cluster, which occurs as often.
+    """
+
+    tables: Codes
+    resamples: Resamples
+
+    @classmethod
+    def of(
+        cls,
+        first: Any,
+        second: Any,
+        categories: Column[Hashable],
+        clusters: Column[Hashable] | None,
+        bootstrap: Bootstrap | None,
+    ) -> _Pair:
+        tables = _tables_of_two(first, second, categories, clusters)
+        times = np.ones(len(tables), dtype=np.intp)
+        if clusters is None and tables.any():
+            counts, shape = tables.ravel(), tables.shape[1:]
+            used = np.flatnonzero(counts)
+            tables = np.eye(counts.size, dtype=np.intp)[used].reshape(-1, *shape)
+            times = counts[used]
+        return cls(tables, (bootstrap or Bootstrap()).draw(times))
+
+    @property
+    def table(self) -> Array:
+        """Table of counts of all units, (q, q)."""
+        return np.tensordot(self.resamples.frequency, self.tables, axes=1).astype(float)
+
+    def agreement(
+        self,
+        statistic: Callable[[Array], Array],
+        weights: Array,
+        se: float,
+        se_null: float = np.nan,
+    ) -> Agreement:
+        """Return a statistic of tables (..., q, q) that uses agreement weights (q, q), with its
+        interval.
+        """
+        table, resamples = self.table, self.resamples
+        n = int(table.sum())
+        if not n:
+            return _no_pairable_units()
+        n_clusters = int(resamples.frequency @ self.tables.any(axis=(1, 2)))
+        result = resamples.interval(statistic(resamples.totals(self.tables)), n_clusters)
+        shares = (table.sum(axis=0) + table.sum(axis=1)) / (2.0 * n)
+        result = widened(result, n_clusters, "coefficient", 1.0 - shares @ weights @ shares)
+        return Agreement(**vars(result), n=n, n_clusters=n_clusters, se=se, se_null=se_null)
 
 
 @dataclass(frozen=True)
@@ -505,16 +518,16 @@ class _Group:
 
     def corrected(self, chance: Chance, weights: Array | None = None) -> Agreement:
         """Return observed agreement corrected for chance, with its standard error."""
-        near = np.eye(self.counts.shape[1]) if weights is None else weights
+        matrix = np.eye(self.counts.shape[1]) if weights is None else weights
         labels = self.counts.sum(axis=1, keepdims=True)
-        agreed = agreeing_shares(self.counts, near)
+        agreed = agreeing_shares(self.counts, matrix)
         unit_shares = self.counts / np.maximum(labels, 1.0)
         sums = self.sums(self.several, agreed, labels > 0, unit_shares)
         shares = ratio(sums[:, 3:], sums[:, 2:3])
-        expected = chance(shares, shares, near)
+        expected = chance(shares, shares, matrix)
         values = chance_corrected(ratio(sums[:, 1], sums[:, 0]), expected)
         result = self.agreement(values, apart=1.0 - float(expected[0]))
-        return replace(result, se=_corrected_error(self.counts, self.times, near, chance))
+        return replace(result, se=_corrected_error(self.counts, self.times, matrix, chance))
 
     def agreement(
         self,
@@ -590,14 +603,14 @@ def chance_corrected(observed: Array, expected: Array) -> Array:
 def marginals(tables: Array) -> tuple[Array, Array]:
     """Return each rater's shares of the categories, two arrays (..., q); NaN for an empty table."""
     first, second = tables.sum(-1), tables.sum(-2)
-    totals = _nan_if_empty(first.sum(-1))[..., None]
-    return first / totals, second / totals
+    totals = first.sum(-1)[..., None]
+    return ratio(first, totals), ratio(second, totals)
 
 
 def observed(tables: Array, weights: Array | None = None) -> Array:
     """Share of units on which two raters agree, weighted where weights (q, q) are given."""
     agreed = np.trace(tables, axis1=-2, axis2=-1) if weights is None else _weighed(tables, weights)
-    return np.asarray(agreed / _totals(tables))
+    return ratio(agreed, tables.sum((-2, -1)))
 
 
 def kappas(tables: Array, weights: Array | None = None) -> Array:
@@ -623,8 +636,8 @@ def corrected(tables: Array, chance: Chance, weights: Array | None = None) -> Ar
     """
     first, second = marginals(tables)
     mean = (first + second) / 2.0
-    near = agreement_weights(tables.shape[-1]) if weights is None else weights
-    return chance_corrected(observed(tables, weights), chance(mean, mean, near))
+    matrix = agreement_weights(tables.shape[-1]) if weights is None else weights
+    return chance_corrected(observed(tables, weights), chance(mean, mean, matrix))
 
 
 def balanced_accuracy(tables: Array) -> Array:
@@ -671,7 +684,7 @@ def prevalence_index(tables: Array) -> Array:
     >>> prevalence_index(np.array([[80.0, 10], [5, 5]])).item()
     0.75
     """
-    return np.asarray((tables[..., 0, 0] - tables[..., 1, 1]) / _totals(tables))
+    return ratio(tables[..., 0, 0] - tables[..., 1, 1], tables.sum((-2, -1)))
 
 
 def bias_index(tables: Array) -> Array:
@@ -680,7 +693,7 @@ def bias_index(tables: Array) -> Array:
     >>> bias_index(np.array([[80.0, 10], [5, 5]])).item()
     0.05
     """
-    return np.asarray((tables[..., 0, 1] - tables[..., 1, 0]) / _totals(tables))
+    return ratio(tables[..., 0, 1] - tables[..., 1, 0], tables.sum((-2, -1)))
 
 
 def constant_raters(tables: Array) -> Mask:
@@ -768,14 +781,6 @@ def _positions(level: str, totals: Array, values: Sequence[float] | None) -> Arr
     return np.asarray(values, dtype=float)
 
 
-def _totals(tables: Array) -> Array:
-    return _nan_if_empty(tables.sum((-2, -1)))
-
-
-def _nan_if_empty(totals: Array) -> Array:
-    return np.where(totals > 0, totals, np.nan)
-
-
 # Both put the last axes first, as they lie in memory, and flatten the axes before them into one:
 # the product and what is computed from it then run along contiguous memory.
 
@@ -804,6 +809,8 @@ def _kappa_errors(table: Array, weights: Array) -> tuple[float, float]:
     [0.0537, 0.0555]
     """
     n = table.sum()
+    if not n:
+        return np.nan, np.nan
     p = table / n
     rows, columns = p.sum(axis=1), p.sum(axis=0)
     chance = np.outer(rows, columns)

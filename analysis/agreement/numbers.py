@@ -88,10 +88,28 @@ class IntraclassCorrelation:
 def intraclass_correlation(
     values: npt.ArrayLike, *, kind: str = "agreement"
 ) -> IntraclassCorrelation:
-    """ICC(A,1), or ICC(C,1) for `kind` "consistency", of numbers (units, raters), with the interval
-    of the F distribution (McGraw & Wong 1996, Tables 4 and 7), which takes units and errors as
-    independent and normal. Only units with a number of every rater count.
+    """Intraclass correlation of single labels that are numbers: ICC(A,1), or ICC(C,1).
 
+    Parameters
+    ----------
+    values : array (units, raters)
+        Only units with a number of every rater count.
+    kind : "agreement" or "consistency"
+        ICC(A,1) or ICC(C,1).
+
+    Returns
+    -------
+    IntraclassCorrelation
+        With the interval of the F distribution (McGraw & Wong 1996, Tables 4 and 7), which takes
+        units and errors as independent and normal.
+
+    Raises
+    ------
+    InputError
+        Where there are not two raters, or where `kind` is neither of the two.
+
+    Examples
+    --------
     Six targets by four judges (Shrout & Fleiss 1979, Tables 2 and 4):
 
     >>> rows = ["9 2 5 8", "6 1 3 2", "8 4 6 8", "7 1 2 6", "10 5 6 9", "6 2 4 7"]
@@ -102,8 +120,6 @@ def intraclass_correlation(
     >>> found = intraclass_correlation(values, kind="consistency")
     >>> round(found.estimate, 2), round(found.low, 2), round(found.high, 2)
     (0.71, 0.34, 0.95)
-
-    Raises InputError where there are not two raters, or where `kind` is neither of the two.
     """
     from scipy.special import fdtri
 
@@ -149,9 +165,9 @@ def linear_kappa(tables: Array, values: Array) -> Array:
     points = len(values)
     first, second = tables[..., -2 * points : -points], tables[..., -points:]
     size = first.sum(axis=-1)
-    size = np.where(size > 0, size, np.nan)
-    expected = ((first @ np.abs(values[:, None] - values)) * second).sum(axis=-1) / size**2
-    return chance_corrected(1.0 - tables[..., _MOMENTS] / size, 1.0 - expected)
+    expected = ((first @ np.abs(values[:, None] - values)) * second).sum(axis=-1)
+    apart = ratio(tables[..., _MOMENTS], size)
+    return chance_corrected(1.0 - apart, 1.0 - ratio(expected, size**2))
 
 
 def cluster_cells(

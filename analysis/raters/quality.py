@@ -260,7 +260,7 @@ def rater_quality(
         checks = {str(rater): (int(good), int(given)) for rater, good, given in counts}
     rows = []
     for rater in raters:
-        row = _said(human[human["rater_id"] == rater])
+        row = _activity(human[human["rater_id"] == rater])
         row |= _pace(people, rater)
         compared = [each for one in people if (each := one.against_others(rater))]
         row |= _run(compared, rng)
@@ -285,7 +285,7 @@ def rater_quality(
     return pd.DataFrame(rows, columns=list(QUALITY_COLUMNS))
 
 
-def _said(own: DataFrame) -> dict[str, Any]:
+def _activity(own: DataFrame) -> dict[str, Any]:
     """Count the person's answers and skips, and sum up their working and idle minutes."""
     import pandas as pd
 

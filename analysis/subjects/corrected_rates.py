@@ -201,11 +201,11 @@ def ppi_reach(sums: Array, weight: float) -> Reach | None:
     counted = np.nan_to_num(ratio(held.sum(axis=1, keepdims=True), held))[:, [0, 0, 0, 0, 1, 1]]
     labelled, affirmed, graded, _, rest, rest_graded = (sums * counted).sum(axis=1).T
     apart = rest_graded - rest_graded.sum() / rest.sum() * rest
-    beside = weight * math.sqrt(float((apart**2).sum())) / float(rest.sum())
+    unlabelled_error = weight * math.sqrt(float((apart**2).sum())) / float(rest.sum())
     columns = np.column_stack([affirmed, weight * graded, labelled])[labelled > 0]
     kinds, times = np.unique(columns, axis=0, return_counts=True)
     cases, shifted, sizes = kinds.T
-    return powered_reach(cases, shifted, sizes, times.astype(float), beside)
+    return powered_reach(cases, shifted, sizes, times.astype(float), unlabelled_error)
 
 
 def invert(rate: Array, sensitivity: Array, specificity: Array) -> Array:

@@ -348,9 +348,9 @@ def _add_ranked_alike(
         out.add_value("same_best", np.nan, counts, reason=undefined, **about)
         return
     drawn = [out.resamples.plain(each)[1:] for each in (first, second)]
-    told = ~np.isnan(drawn[0] + drawn[1]).any(axis=1)
-    one, other = (each[told].argmax(axis=1) for each in drawn)
-    share = float(np.mean(one == other)) if told.any() else np.nan
+    defined = ~np.isnan(drawn[0] + drawn[1]).any(axis=1)
+    one, other = (each[defined].argmax(axis=1) for each in drawn)
+    share = float(np.mean(one == other)) if defined.any() else np.nan
     best = [compared.subjects[both[0].subjects[each[0].argmax()]] for each in (first, second)]
     about["note"] = f"by people {best[0]}, by the grader {best[1]}"
     out.add_value("same_best", share, counts, reason="not_resampled", **about)
