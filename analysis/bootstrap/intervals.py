@@ -531,20 +531,20 @@ def carriers(cases: Array, sizes: Array, times: Array) -> float:
 
 
 def powered_reach(
-    cases: Array, graded: Array, sizes: Array, times: Array, unlabelled_error: float
+    cases: Array, graded: Array, sizes: Array, times: Array, unlabelled: float
 ) -> Reach:
     """Return the reach of a share that is corrected by prediction-powered inference.
 
     By kind of labelled cluster (kinds,), of which there are `times`: people's `cases`, the
     grader's times the weight of the correction, `graded`, and the `sizes`. The part of the
-    standard error that lies in units without a label, `unlabelled_error`, is independent of them and adds
+    standard error that lies in units without a label, `unlabelled`, is independent of them and adds
     in squares (Donner & Zou 2012).
     """
     from scipy.special import ndtri
 
     inside = float(times @ (cases - graded)) / float(times @ sizes)
     low, high = ratio_bounds(cases, sizes, times, less=graded)
-    rest = float(ndtri(1.0 - ALPHA)) * unlabelled_error
+    rest = float(ndtri(1.0 - ALPHA)) * unlabelled
     return Reach(
         math.hypot(inside - low, rest),
         math.hypot(high - inside, rest),
