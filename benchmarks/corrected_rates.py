@@ -38,6 +38,7 @@ from evenhand.analysis.bootstrap.intervals import (
 from evenhand.analysis.bootstrap.resamples import Resamples, distinct_rows
 from evenhand.analysis.subjects.corrected_rates import (
     RateSums,
+    clipped,
     corrected_interval,
     invert,
     ppi_reach,
@@ -222,12 +223,12 @@ def run_cell(
         reach = reach_of(people, grader)
         for name, values in replicates(people, grader, resamples, rng).items():
             found = interval_of(name, values, labelled, reach)
-            count(Key(labelled, kind, name), *np.clip([found.low, found.high], 0.0, 1.0).tolist())
+            count(Key(labelled, kind, name), *clipped(np.array([found.low, found.high])).tolist())
             if name in JUDGED:
                 defined = values[1:][~np.isnan(values[1:])]
                 # Where the analysis gives no interval there is nothing to compare.
                 alone = percentile_bounds(defined) if found.low >= 0 else (math.nan, math.nan)
-                count(Key(labelled, kind, name, alone=True), *np.clip(alone, 0.0, 1.0).tolist())
+                count(Key(labelled, kind, name, alone=True), *clipped(np.array(alone)).tolist())
     return tallies
 
 

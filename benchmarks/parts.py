@@ -26,6 +26,7 @@ from evenhand.analysis.bootstrap.intervals import Reach, wilson
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.subjects.corrected_rates import (
     RateSums,
+    clipped,
     corrected_interval,
     pair_features,
     paired_ppi,
@@ -173,7 +174,7 @@ def run_cell(cell: Cell, runs: range, resamples: int, seed: int) -> dict[Key, Co
             (people[..., 0] - people[..., 1]).ravel(), (grader[..., 0] - grader[..., 1]).ravel()
         )
         paired = drawn.totals(apart.reshape(clusters, cell.subjects, -1))
-        sides, _, alone = paired_ppi(np.moveaxis(paired, -1, 0))
+        sides, alone = paired_ppi(np.moveaxis(paired, -1, 0))
         of_all = np.full(cell.subjects, n_labelled)
         reach = paired_reach(sides[1:], alone, of_all, 0.05)
         truth = (true[..., 0] - true[..., 1]).mean(axis=0)
@@ -199,7 +200,7 @@ def _interval(
     """The interval of a corrected rate as the analysis has it."""
     found = drawn.interval(values, labelled)
     within = corrected_interval(found, values[1:], units, (labelled, labelled), reach)
-    low, high = np.clip([within.low, within.high], 0.0, 1.0).tolist()
+    low, high = clipped(np.array([within.low, within.high])).tolist()
     return low, high
 
 

@@ -179,11 +179,11 @@ def corrected_interval(
     `drawn` are the resampled rates as they come, `n_units` all units graded, `labelled` the (units,
     clusters) that people labelled, `reach` that of prediction-powered inference.
     """
-    estimate, low, high = np.clip([found.estimate, found.low, found.high], 0.0, 1.0).tolist()
+    estimate, low, high = clipped(np.array([found.estimate, found.low, found.high])).tolist()
     within = Interval(estimate, low, high, found.remarks)
     units = n_units if reach is None else labelled[0]
     found = share_interval(within, drawn, units, labelled[1], reach)
-    low, high = np.clip([found.low, found.high], 0.0, 1.0).tolist()
+    low, high = clipped(np.array([found.low, found.high])).tolist()
     return widened(replace(found, low=low, high=high), labelled[1], "unit")
 
 
@@ -216,6 +216,11 @@ def invert(rate: Array, sensitivity: Array, specificity: Array) -> Array:
     """
     j = sensitivity + specificity - 1.0
     return np.where(j > 0, (rate + specificity - 1.0) / np.where(j > 0, j, 1.0), np.nan)
+
+
+def clipped(rate: Array) -> Array:
+    """Move a corrected rate that leaves the range of rates by chance to its nearest end."""
+    return np.asarray(np.clip(rate, 0.0, 1.0))
 
 
 def rate_features(reference: Array, grades: Array) -> Array:
@@ -301,7 +306,7 @@ def rogan_gladen(
     """
     units = _units(reference, grades, rest)
     sums = RateSums(*units.sum(axis=0))
-    estimate = float(np.clip(_inverted(sums), 0.0, 1.0))
+    estimate = float(clipped(_inverted(sums)))
     if math.isnan(estimate):
         bounds = Interval.undefined(_why_undefined(sums))
     elif method == "bootstrap":
@@ -363,7 +368,7 @@ def ppi_plus_plus(
         return each.ppi(each.ppi_weight if weight is None else weight)
 
     used = float(sums.ppi_weight if weight is None else weight)
-    estimate = float(np.clip(rate(sums), 0.0, 1.0))
+    estimate = float(clipped(rate(sums)))
     if sums.rest == 0:  # there is nothing to draw on
         used = estimate = math.nan
     if math.isnan(estimate):
@@ -438,7 +443,7 @@ def _of_three_shares(sums: RateSums, *, is_moved: bool) -> Interval:
     sensitivity = (float(sums.both) + units / 2.0) / affirmed
     specificity = (refused - units / 2.0 - float(sums.graded - sums.both)) / refused
     inverted = invert(*(np.asarray(each) for each in (p, sensitivity, specificity)))
-    rate = float(inverted if is_moved else np.clip(inverted, 0.0, 1.0))
+    rate = float(inverted if is_moved else clipped(inverted))
     missed = sensitivity * (1.0 - sensitivity) / affirmed
     alarms = specificity * (1.0 - specificity) / refused
     shift = 2.0 * z2 * (rate * missed - (1.0 - rate) * alarms)
@@ -448,7 +453,7 @@ def _of_three_shares(sums: RateSums, *, is_moved: bool) -> Interval:
 
 def _around(middle: float, variance: float) -> Interval:
     half = Z * math.sqrt(variance)
-    low, high = (float(np.clip(bound, 0.0, 1.0)) for bound in (middle - half, middle + half))
+    low, high = (float(clipped(np.asarray(bound))) for bound in (middle - half, middle + half))
     return Interval(middle, low, high)
 
 
@@ -713,7 +718,7 @@ class _GradersRates:
         rates = self.out.resamples.plain(powered.rates)[:, list(of)]
         both = self.graded & ~np.isnan(self.reference)
         labelled = [self.out.count(both & member)[1] for at, _, member in self.groups if at in of]
-        rates[0] = np.clip(rates[0], 0.0, 1.0)  # as the rows of the rates have it
+        rates[0] = clipped(rates[0])  # as the rows of the rates have it
         # A grade that is missing is an answer, too.
         units = np.column_stack([member for at, _, member in self.groups if at in of])
         of_type = self.out.resamples.cluster_sums(self.out.clusters, units)
@@ -835,20 +840,18 @@ def add_side_difference_rows(
     out = Writer(rows, resamples, labels.clusters[first], subset)
     subject = labels.subject if labels.subjects else np.zeros(len(labels.codes), dtype=np.intp)
     subjects, people = labels.subjects or ("",), people_means(labels)
-    of_people = people[first] - people[second]
-    for model, grades in graded_verdicts(labels).items():
-        graded = grades[first] - grades[second]
-        inside = [~np.isnan(graded) & (subject[first] == k) for k in range(len(subjects))]
-        labelled = [mine & ~np.isnan(of_people) for mine in inside]
-        clusters = np.array([out.count(mine)[1] for mine in labelled])
-        sums = cell_sums(pair_features(of_people, graded), subject[first], len(subjects), out)
-        differences = _side_differences(sums, clusters, resamples, 0.05 / rubrics)
-        answers = (labels.side >= 0) & (sign != 0) & ~np.isnan(grades) & (subject >= 0)
-        answered = np.bincount(subject[answers], minlength=len(subjects)).tolist()
-        for k, count in enumerate(answered):
-            if count:
-                about = About(a="humans", b=labels.raters[model], at=subjects[k])
-                _add_side_difference(out, differences[k], inside[k], labelled[k], count, about)
+    for model, own in graded_verdicts(labels).items():
+        answers = (labels.side >= 0) & (sign != 0) & ~np.isnan(own) & (subject >= 0)
+        apart = _Apart(
+            out,
+            labels.raters[model],
+            subjects,
+            subject[first],
+            people[first] - people[second],
+            own[first] - own[second],
+            np.bincount(subject[answers], minlength=len(subjects)),
+        )
+        apart.add_rows(0.05 / rubrics)
 
 
 def pair_features(people: Array, graded: Array) -> Array:
@@ -858,14 +861,14 @@ def pair_features(people: Array, graded: Array) -> Array:
     return np.column_stack([rate_features(people, graded), np.nan_to_num(graded) ** 2])
 
 
-def paired_ppi(sums: Array) -> tuple[Array, Array, Array]:
-    """People's mean by PPI++ and the weight on the grader, (rows, ...), and the mean of the
-    labelled pairs alone, (...), from sums of `pair_features`, (7, rows, ...).
+def paired_ppi(sums: Array) -> tuple[Array, Array]:
+    """People's mean difference by PPI++, (rows, ...), and the mean difference of the labelled pairs
+    alone, (...), from sums of `pair_features`, (7, rows, ...).
     """
     *six, squares = sums
     parts = RateSums(*six)
     weight = parts.weight_for(ratio(squares, parts.labelled + parts.rest) - parts.raw**2)
-    return parts.ppi(weight), weight, parts.people[0]
+    return parts.ppi(weight), parts.people[0]
 
 
 def paired_reach(drawn: Array, labelled: Array, clusters: Codes, alpha: float) -> Array:
@@ -875,7 +878,7 @@ def paired_reach(drawn: Array, labelled: Array, clusters: Codes, alpha: float) -
 
     A difference varies as if one pair more favoured either side, as two rates with a case more on
     either side do (Agresti & Caffo 2000): these lie 1 - m and 1 + m from the mean m. Nor is it
-    surer than the labelled clusters are that none goes the other way (`unseen`).
+    surer than the labelled clusters are that none goes the other way (`boundary.unseen`).
     """
     more = 2.0 * (1.0 + labelled**2) / clusters**2
     reach = reach_together(lambda some: drawn[:, some], clusters, [more], alpha)
@@ -884,42 +887,61 @@ def paired_reach(drawn: Array, labelled: Array, clusters: Codes, alpha: float) -
     return np.maximum(reach, least * (1.0 + np.abs(labelled)))
 
 
-def _side_differences(
-    sums: Array, clusters: Codes, resamples: Resamples, alpha: float
-) -> list[Interval]:
-    """Each subject's difference within pairs by one grader, with bounds that hold together, from
-    sums of `pair_features` (7, rows, subjects). People labelled pairs in so many `clusters`
-    (subjects,).
+@dataclass(frozen=True)
+class _Apart:
+    """Differences within pairs by one grader; `people`, `graded` and `subject` are by pair and
+    subject, NaN where one of the two answers has no label, `answers` (subjects,) counts the single
+    answers that the grader graded.
     """
-    rates, _, alone = paired_ppi(sums)
-    drawn = resamples.plain(rates)
-    found = [interval(drawn[:, k], count) for k, count in enumerate(clusters.tolist())]
-    at = np.flatnonzero([not np.isnan(each.low) for each in found])
-    if len(at):
-        reach = paired_reach(drawn[1:, at], alone[at], clusters[at], alpha)
-        for k, apart in zip(at.tolist(), reach.tolist(), strict=True):
-            estimate = float(np.clip(found[k].estimate, -1.0, 1.0))
-            found[k] = replace(found[k], low=estimate - apart, high=estimate + apart)
-    return found
 
+    out: Writer
+    grader: str
+    subjects: tuple[str, ...]
+    subject: Codes
+    people: Array
+    graded: Array
+    answers: Codes
 
-def _add_side_difference(
-    out: Writer, found: Interval, mine: Mask, labelled: Mask, answers: int, about: About
-) -> None:
-    """Add the row of a subject with so many single `answers`; `mine` and `labelled` (pairs,) are
-    the pairs that the grader graded, and those of them that people labelled.
-    """
-    counts, known = out.count(mine), out.count(labelled)
-    if not mine.any() or not known[0]:
-        why: Reason = Remark("no_pairable_units" if mine.any() else "one_side_only")
-        out.add_interval(STATISTIC, Interval.undefined(why), counts, **about)
-        return
-    estimate, low, high = np.clip([found.estimate, found.low, found.high], -1.0, 1.0).tolist()
-    alone = answers - 2 * int(mine.sum())
-    about["note"] = join_notes(
-        PEOPLES_OWN if counts == known else "",
-        FEW if known[0] < FEW_UNITS else "",
-        Remark("one_side_left_out", (alone,)) if alone else "",
-        Remark("labelled_by_people", (known[0],)),
-    )
-    out.add_interval(STATISTIC, Interval(estimate, low, high, found.remarks), counts, **about)
+    def add_rows(self, alpha: float) -> None:
+        """Add the row of every subject that has answers."""
+        both = ~np.isnan(self.graded)
+        labelled = both & ~np.isnan(self.people)
+        features = pair_features(self.people, self.graded)
+        sums = cell_sums(features, self.subject, len(self.subjects), self.out)
+        rates, alone = paired_ppi(sums)
+        drawn = self.out.resamples.plain(rates)
+        inside = [both & (self.subject == k) for k in range(len(self.subjects))]
+        counts = [self.out.count(labelled & mine) for mine in inside]
+        clusters = np.array([count[1] for count in counts])
+        found = [interval(drawn[:, k], count[1]) for k, count in enumerate(counts)]
+        at = np.flatnonzero([not np.isnan(each.low) for each in found])
+        if len(at):
+            reach = paired_reach(drawn[1:, at], alone[at], clusters[at], alpha)
+            for k, apart in zip(at.tolist(), reach.tolist(), strict=True):
+                estimate = float(np.clip(found[k].estimate, -1.0, 1.0))
+                found[k] = replace(found[k], low=estimate - apart, high=estimate + apart)
+        for k, name in enumerate(self.subjects):
+            if self.answers[k]:
+                self._add(name, inside[k], labelled, found[k], int(self.answers[k]))
+
+    def _add(self, name: str, mine: Mask, labelled: Mask, found: Interval, answers: int) -> None:
+        counts, known = self.out.count(mine), self.out.count(mine & labelled)
+        of = About(a="humans", b=self.grader, at=name)
+        why: Reason | None = None
+        if not mine.any():
+            why = Remark("one_side_only")
+        elif not known[0]:
+            why = Remark("no_pairable_units")
+        if why:
+            self.out.add_interval(STATISTIC, Interval.undefined(why), counts, **of)
+            return
+        estimate, low, high = np.clip([found.estimate, found.low, found.high], -1.0, 1.0).tolist()
+        alone = answers - 2 * int(mine.sum())
+        of["note"] = join_notes(
+            PEOPLES_OWN if counts == known else "",
+            FEW if known[0] < FEW_UNITS else "",
+            Remark("one_side_left_out", (alone,)) if alone else "",
+            Remark("labelled_by_people", (known[0],)),
+        )
+        within = Interval(estimate, low, high, found.remarks)
+        self.out.add_interval(STATISTIC, within, counts, **of)

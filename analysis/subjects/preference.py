@@ -27,11 +27,11 @@ from evenhand.analysis.labels.units import UnitFacts
 from evenhand.analysis.notes import Code, Reason, join_notes
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.subjects.corrected_rates import (
+    RateSums,
     cell_sums,
     corrected_interval,
-    pair_features,
-    paired_ppi,
     ppi_reach,
+    rate_features,
 )
 from evenhand.analysis.subjects.scores import MAX_EXACT, MIN_SUBJECTS, exact_p, spearman
 from evenhand.analysis.types import Array, Codes, DataFrame, Mask
@@ -298,9 +298,12 @@ def _add_corrected_rates(
         return
     subjects = np.concatenate([compared.a[held], compared.b[held]])
     y, f = (np.concatenate([each[held], 1.0 - each[held]]) for each in (people, own))
-    features = pair_features(y, f)
+    features = np.column_stack([rate_features(y, f), f**2])
     twice = replace(out, clusters=np.tile(out.clusters[held], 2))
-    rates, weight, _ = paired_ppi(cell_sums(features, subjects, len(compared.subjects), twice))
+    *six, squares = cell_sums(features, subjects, len(compared.subjects), twice)
+    sums = RateSums(*six)
+    weight = sums.weight_for(ratio(squares, sums.labelled + sums.rest) - sums.raw**2)
+    rates = sums.ppi(weight)
     for at in np.unique(subjects):
         mine, about = held & compared.with_subject(at), About(a="humans", b=grader)
         about["at"] = compared.subjects[at]
@@ -348,9 +351,9 @@ def _add_ranked_alike(
         out.add_value("same_best", np.nan, counts, reason=undefined, **about)
         return
     drawn = [out.resamples.plain(each)[1:] for each in (first, second)]
-    defined = ~np.isnan(drawn[0] + drawn[1]).any(axis=1)
-    one, other = (each[defined].argmax(axis=1) for each in drawn)
-    share = float(np.mean(one == other)) if defined.any() else np.nan
+    told = ~np.isnan(drawn[0] + drawn[1]).any(axis=1)
+    one, other = (each[told].argmax(axis=1) for each in drawn)
+    share = float(np.mean(one == other)) if told.any() else np.nan
     best = [compared.subjects[both[0].subjects[each[0].argmax()]] for each in (first, second)]
     about["note"] = f"by people {best[0]}, by the grader {best[1]}"
     out.add_value("same_best", share, counts, reason="not_resampled", **about)
