@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evenhand.analysis.agreement.pairs import MAX_LISTED_RATERS
-from evenhand.analysis.bootstrap.patterns import MANY_CLUSTERS, resamples_of_patterns
-from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.resamples import MANY_CLUSTERS, Resamples, resamples_of_patterns
 from evenhand.analysis.labels.combine import one_version
 from evenhand.analysis.labels.matrix import people_alike
 from evenhand.analysis.labels.reduced import Reduced, name_keys, pattern_matrix
@@ -274,7 +273,7 @@ def analyse_reduced(
     facts about units are left out, and reported as left out.
 
     `changes` are settings, `seed` fixes all resampling; more than `many` clusters are resampled in
-    groups (see `analysis.bootstrap.patterns`).
+    groups (see `analysis.bootstrap.resamples`).
     """
     settings, decision = with_changes(AnalysisSettings(), DecisionSettings(), changes)
     request = Request(None, settings, decision, seed=seed)

@@ -12,8 +12,7 @@ from evenhand.analysis.agreement.overlap import KappaMeans
 from evenhand.analysis.bias import add_bias_rows, position
 from evenhand.analysis.bootstrap.influence import ALPHA, level_of_look
 from evenhand.analysis.bootstrap.intervals import Interval
-from evenhand.analysis.bootstrap.patterns import PatternResamples
-from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.resamples import PatternResamples, Resamples
 from evenhand.analysis.distributions import add_distribution_rows
 from evenhand.analysis.injection import add_injection_rows
 from evenhand.analysis.labels.combine import (

@@ -7,9 +7,8 @@ from typing import TypedDict, Unpack
 
 import numpy as np
 
-from evenhand.analysis.bootstrap.intervals import Interval, kind_of
+from evenhand.analysis.bootstrap.intervals import Interval, kind_of, share_interval
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
-from evenhand.analysis.bootstrap.shares import share_interval
 from evenhand.analysis.bootstrap.significance import Parts
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.notes import Note, Reason, Remark

@@ -27,11 +27,16 @@ from scipy.special import ndtr, ndtri
 
 from benchmarks.coverage import CLOSE_ENOUGH, SEED, Tally
 from benchmarks.documents import RESULTS, library_versions, simulate_and_write
-from evenhand.analysis.bootstrap.intervals import Interval, interval, percentile_bounds, widened
-from evenhand.analysis.bootstrap.patterns import distinct_rows
-from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.bootstrap.shares import Reach, share_interval
-from evenhand.analysis.subjects.plain import (
+from evenhand.analysis.bootstrap.intervals import (
+    Interval,
+    Reach,
+    interval,
+    percentile_bounds,
+    share_interval,
+    widened,
+)
+from evenhand.analysis.bootstrap.resamples import Resamples, distinct_rows
+from evenhand.analysis.subjects.corrected_rates import (
     RateSums,
     clipped,
     corrected_interval,

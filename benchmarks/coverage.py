@@ -28,10 +28,8 @@ from evenhand.analysis.agreement.coefficients import label_counts
 from evenhand.analysis.agreement.groups import group_panel
 from evenhand.analysis.agreement.overlap import KappaMeans
 from evenhand.analysis.agreement.pairs import pair_tables
-from evenhand.analysis.bootstrap.intervals import interval
-from evenhand.analysis.bootstrap.patterns import distinct_rows
-from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.bootstrap.shares import wilson
+from evenhand.analysis.bootstrap.intervals import interval, wilson
+from evenhand.analysis.bootstrap.resamples import Resamples, distinct_rows
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.people.ceiling import with_and_among_humans
 
@@ -132,11 +130,11 @@ def true_values(prevalence: float) -> dict[str, float]:
     # Alpha's correction for a finite number of labels vanishes.
     endless = 1e12
     found = {
-        "kappa": c.cohen_kappa(verdicts),
+        "kappa": c.kappas(verdicts),
         "nominal": c.alpha(verdicts * endless, "nominal"),
         "ordinal": c.alpha(humans * endless, "ordinal"),
-        "ceiling": c.cohen_kappa(mixed_verdicts) - c.cohen_kappa(verdicts),
-        "ceiling_ordinal": c.cohen_kappa(mixed, linear) - c.cohen_kappa(humans, linear),
+        "ceiling": c.kappas(mixed_verdicts) - c.kappas(verdicts),
+        "ceiling_ordinal": c.kappas(mixed, linear) - c.kappas(humans, linear),
     }
     return {name: float(value) for name, value in found.items()}
 
@@ -190,7 +188,7 @@ def replicates(
         level="nominal",
         subset="all|binary",
     )
-    found = {"kappa": c.cohen_kappa(pair_tables(verdicts, [(0, 1)], resamples))[:, 0]}
+    found = {"kappa": c.kappas(pair_tables(verdicts, [(0, 1)], resamples))[:, 0]}
     for coded, alpha, ceiling in (
         (verdicts, "nominal", "ceiling"),
         (categories, "ordinal", "ceiling_ordinal"),

@@ -22,9 +22,9 @@ from scipy.special import ndtr, ndtri
 
 from benchmarks.coverage import CLOSE_ENOUGH, SEED
 from benchmarks.documents import RESULTS, library_versions, simulate_and_write
+from evenhand.analysis.bootstrap.intervals import wilson
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.bootstrap.shares import wilson
-from evenhand.analysis.subjects.plain import RateSums, rate_features
+from evenhand.analysis.subjects.corrected_rates import RateSums, rate_features
 from evenhand.analysis.subjects.scores import all_differences, rank_sets
 
 OUT = RESULTS / "coverage-differences.md"

@@ -17,8 +17,8 @@ from datetime import UTC, datetime
 import numpy as np
 
 from benchmarks.documents import RESULTS, library_versions, simulate_and_write
+from evenhand.analysis.bootstrap.intervals import wilson
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.bootstrap.shares import wilson
 from evenhand.analysis.injection import Audit, add_injection_rows, audits
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Frequency

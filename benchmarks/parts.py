@@ -22,13 +22,15 @@ import numpy as np
 
 from benchmarks.coverage import CLOSE_ENOUGH, SEED
 from benchmarks.documents import RESULTS, library_versions, simulate_and_write
+from evenhand.analysis.bootstrap.intervals import Reach, wilson
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.bootstrap.shares import Reach, wilson
-from evenhand.analysis.subjects.corrected_rates import pair_features, paired_ppi, paired_reach
-from evenhand.analysis.subjects.plain import (
+from evenhand.analysis.subjects.corrected_rates import (
     RateSums,
     clipped,
     corrected_interval,
+    pair_features,
+    paired_ppi,
+    paired_reach,
     ppi_reach,
     rate_features,
 )

@@ -1,10 +1,14 @@
-"""Coefficients of agreement as pure functions of contingency tables and coincidence matrices.
+"""Coefficients of agreement: a function each for plain labels, and the kernels beneath them.
 
-A *table* is an array (..., q, q): how often the first rater chose the row's category and the second
-the column's. A *coincidence matrix* has the same shape, is symmetric and holds both orders of every
-pair of labels, each unit weighted 1 / (labels - 1) (Krippendorff 2011). Leading axes are resamples
-or pairs of raters, or absent: the same function serves the estimate and its resamples. Counts may
-be weighted. Undefined values are NaN.
+*Plain labels* are a table (units, raters) of any hashable labels with None or NaN for missing:
+nested lists, an array or a DataFrame; those of two raters are two sequences (units,). Categories
+are always declared. A coefficient comes with its 95% interval from a bootstrap of clusters.
+
+*Kernels* are pure functions of sums. A *table* is an array (..., q, q): how often the first rater
+chose the row's category and the second the column's. A *coincidence matrix* has the same shape, is
+symmetric and holds both orders of every pair of labels, each unit weighted 1 / (labels - 1)
+(Krippendorff 2011). Leading axes are resamples or pairs of raters, or absent: the same function
+serves the estimate and its resamples. Counts may be weighted. Undefined values are NaN.
 
 The large-sample standard errors, for independent units, are those that textbooks and other programs
 print with a coefficient; the analysis takes its intervals from a bootstrap of clusters instead.
@@ -13,19 +17,542 @@ print with a coefficient; the analysis takes its intervals from a bootstrap of c
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
-from evenhand.analysis.bootstrap.patterns import count_labels
-from evenhand.analysis.bootstrap.resamples import Resamples, ratio
+from evenhand.analysis.bootstrap.intervals import Interval, share_interval, widened
+from evenhand.analysis.bootstrap.resamples import (
+    Bootstrap,
+    Resamples,
+    count_labels,
+    count_patterns,
+    ratio,
+)
+from evenhand.analysis.labels.encoding import (
+    cluster_codes,
+    encode_column,
+    encode_labels,
+    same_length,
+)
 from evenhand.analysis.labels.matrix import Coded
-from evenhand.analysis.types import Array, Codes, Integers, Mask
+from evenhand.analysis.labels.scale import Level, category_values
+from evenhand.analysis.notes import Reason
+from evenhand.analysis.types import Array, Codes, Column, Integers, Mask, Numbers
+
+Weights = Literal["identity", "linear", "quadratic"]
+Chance = Callable[[Array, Array, Array], Array]
+"""Agreement by chance (...) of two raters, from their shares of the categories (..., q) each, and
+agreement weights (q, q)."""
 
 _NO_VARIATION = 1e-12
 """Room for rounding: expected (dis)agreement this close to its bound means no variation."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agreement(Interval):
+    """A coefficient with its 95% interval.
+
+    It is over `n` units that at least two raters labelled, in `n_clusters` clusters.
+
+    `se` is its large-sample standard error for independent units and `se_null` that under no
+    agreement, NaN where there is no standard formula.
+    """
+
+    n: int
+    n_clusters: int
+    se: float = np.nan
+    se_null: float = np.nan
+
+    @property
+    def reason(self) -> str:
+        """Reason why the estimate or its interval is NaN; empty where neither is."""
+        return self.note if np.isnan([self.estimate, self.low, self.high]).any() else ""
+
+
+def cohen_kappa(
+    first: Any,
+    second: Any,
+    *,
+    categories: Column[Hashable],
+    weights: Weights | npt.ArrayLike = "identity",
+    clusters: Column[Hashable] | None = None,
+    bootstrap: Bootstrap | None = None,
+) -> Agreement:
+    """Cohen's kappa of two raters (1960), or weighted kappa (1968), on units that both labelled.
+
+    Parameters
+    ----------
+    first, second : sequence (units,)
+        Labels, any hashable; None or NaN where there is none.
+    categories : sequence
+        All labels that may be given, in order where there is one.
+    weights : "identity", "linear", "quadratic" or agreement weights (q, q)
+    clusters : sequence (units,), optional
+        Any hashable id of each unit's cluster; without them every unit is its own.
+    bootstrap : Bootstrap, optional
+        Number of resamples, seed and method of the interval.
+
+    Returns
+    -------
+    Agreement
+        Its standard errors are those of Fleiss, Cohen & Everitt (1969), equations 9 and 13.
+
+    Raises
+    ------
+    InputError
+        Where the two have different lengths or a label is none of the categories.
+
+    Examples
+    --------
+    The balanced table of Feinstein & Cicchetti (1990), 85% agreement:
+
+    >>> first = ["yes"] * 49 + ["no"] * 51
+    >>> second = ["yes"] * 40 + ["no"] * 9 + ["yes"] * 6 + ["no"] * 45
+    >>> result = cohen_kappa(first, second, categories=["yes", "no"])
+    >>> round(result.estimate, 3), round(result.low, 2), round(result.high, 2), result.n
+    (0.7, 0.54, 0.83, 100)
+
+    The same labels, ten to a cluster:
+
+    >>> tens = [unit // 10 for unit in range(100)]
+    >>> result = cohen_kappa(first, second, categories=["yes", "no"], clusters=tens)
+    >>> round(result.estimate, 3), round(result.low, 2), result.n_clusters
+    (0.7, 0.0, 10)
+    """
+    pair = _Pair.of(first, second, categories, clusters, bootstrap)
+    matrix = agreement_weights(len(categories), weights)
+    errors = _kappa_errors(pair.table, matrix)
+    return pair.agreement(partial(kappas, weights=matrix), matrix, *errors)
+
+
+def scott_pi(
+    first: Any,
+    second: Any,
+    *,
+    categories: Column[Hashable],
+    clusters: Column[Hashable] | None = None,
+    bootstrap: Bootstrap | None = None,
+) -> Agreement:
+    """Scott's pi of two raters (1955); the parameters are those of `cohen_kappa`.
+
+    The unbalanced table of Feinstein & Cicchetti (1990):
+
+    >>> first = [1] * 90 + [0] * 10
+    >>> second = [1] * 80 + [0] * 10 + [1] * 5 + [0] * 5
+    >>> round(scott_pi(first, second, categories=[0, 1]).estimate, 3)
+    0.314
+    """
+    pair, same = _Pair.of(first, second, categories, clusters, bootstrap), np.eye(len(categories))
+    labels = (same[:, None] + same).reshape(-1, len(same))
+    error = _corrected_error(labels, pair.table.ravel(), same, scott_chance)
+    return pair.agreement(partial(corrected, chance=scott_chance), same, error)
+
+
+def fleiss_kappa(
+    labels: Any,
+    *,
+    categories: Column[Hashable],
+    clusters: Column[Hashable] | None = None,
+    bootstrap: Bootstrap | None = None,
+) -> Agreement:
+    """Fleiss' kappa of many raters (1971), generalised to unequal numbers of them (Gwet 2014).
+
+    Parameters
+    ----------
+    labels : table (units, raters)
+        Nested lists, an array or a DataFrame of any hashable; None or NaN where there is none.
+    categories : sequence
+        All labels that may be given, in order where there is one.
+    clusters : sequence (units,), optional
+        Any hashable id of each unit's cluster; without them every unit is its own.
+    bootstrap : Bootstrap, optional
+        Number of resamples, seed and method of the interval.
+
+    Returns
+    -------
+    Agreement
+        `se` is Gwet's (2014, chapter 5), `se_null` that of Fleiss, Nee & Landis (1979), for equal
+        numbers of raters only.
+
+    Raises
+    ------
+    InputError
+        Where labels are no table, a label is none of the categories, or a unit has no cluster.
+
+    Examples
+    --------
+    Four raters with gaps (Gwet 2014, p. 120):
+
+    >>> rows = ["11-1", "2232", "3333", "3333", "2222", "1234", "4444", "1121", "2222"]
+    >>> rows += ["-555", "--11", "--3-"]
+    >>> labels = [[None if cell == "-" else cell for cell in row] for row in rows]
+    >>> result = fleiss_kappa(labels, categories="12345")
+    >>> round(result.estimate, 4), round(result.se, 4), result.n
+    (0.7612, 0.153, 11)
+    """
+    group = _Group.of(labels, categories, clusters, bootstrap)
+    result = group.corrected(scott_chance)
+    return replace(result, se_null=_fleiss_null_error(group.counts, group.times))
+
+
+def gwet_ac1(
+    labels: Any,
+    *,
+    categories: Column[Hashable],
+    clusters: Column[Hashable] | None = None,
+    bootstrap: Bootstrap | None = None,
+) -> Agreement:
+    """Gwet's AC1 of two or more raters (2008; 2014, chapter 5).
+
+    The parameters are those of `fleiss_kappa`.
+
+    >>> first = [1] * 90 + [0] * 10
+    >>> second = [1] * 80 + [0] * 10 + [1] * 5 + [0] * 5
+    >>> round(gwet_ac1(list(zip(first, second)), categories=[0, 1]).estimate, 3)
+    0.808
+    """
+    return _Group.of(labels, categories, clusters, bootstrap).corrected(gwet_chance)
+
+
+def gwet_ac2(
+    labels: Any,
+    *,
+    categories: Column[Hashable],
+    weights: Weights | npt.ArrayLike = "quadratic",
+    clusters: Column[Hashable] | None = None,
+    bootstrap: Bootstrap | None = None,
+) -> Agreement:
+    """Gwet's AC2 (2014, chapter 5): AC1 with agreement weights, as in `cohen_kappa`.
+
+    The four raters of `fleiss_kappa`'s example, quadratic weights:
+
+    >>> rows = ["11-1", "2232", "3333", "3333", "2222", "1234", "4444", "1121", "2222"]
+    >>> rows += ["-555", "--11", "--3-"]
+    >>> labels = [[None if cell == "-" else cell for cell in row] for row in rows]
+    >>> round(gwet_ac2(labels, categories="12345").estimate, 4)
+    0.914
+    """
+    group = _Group.of(labels, categories, clusters, bootstrap)
+    return group.corrected(gwet_chance, agreement_weights(len(categories), weights))
+
+
+def brennan_prediger(
+    labels: Any,
+    *,
+    categories: Column[Hashable],
+    clusters: Column[Hashable] | None = None,
+    bootstrap: Bootstrap | None = None,
+) -> Agreement:
+    """Brennan & Prediger's coefficient (1981) of two or more raters; with two categories PABAK.
+
+    The parameters are those of `fleiss_kappa`.
+
+    >>> first = [1] * 90 + [0] * 10
+    >>> second = [1] * 80 + [0] * 10 + [1] * 5 + [0] * 5
+    >>> round(brennan_prediger(list(zip(first, second)), categories=[0, 1]).estimate, 3)
+    0.7
+    """
+    return _Group.of(labels, categories, clusters, bootstrap).corrected(uniform_chance)
+
+
+def krippendorff_alpha(
+    labels: Any,
+    *,
+    categories: Column[Hashable],
+    level: Level,
+    clusters: Column[Hashable] | None = None,
+    bootstrap: Bootstrap | None = None,
+) -> Agreement:
+    """Krippendorff's alpha of two or more raters at the level named (2011).
+
+    `level` is "nominal", "ordinal" or "interval"; the last takes the categories' own numbers and
+    raises InputError where they are none. The standard error is Gwet's, where his weights are
+    Krippendorff's metric: nominal and interval. Other parameters are those of `fleiss_kappa`.
+
+    Krippendorff's example A:
+
+    >>> first, second = [0, 1, 0, 0, 0, 0, 0, 0, 1, 0], [1, 1, 1, 0, 0, 1, 0, 0, 0, 0]
+    >>> result = krippendorff_alpha(list(zip(first, second)), categories=[0, 1], level="nominal")
+    >>> round(result.estimate, 3)
+    0.095
+    """
+    values, q = category_values(categories, level), len(categories)
+    group = _Group.of(labels, categories, clusters, bootstrap)
+    together = group.sums(coincidences(group.counts).reshape(len(group.counts), -1))
+    together = together.reshape(-1, q, q)
+    apart = np.subtract.outer(values, values) ** 2
+    metric = 1.0 - apart / max(float(apart.max()), 1.0)
+    matrix = np.eye(q) if level == "nominal" else metric
+    shares = together[0].sum(axis=0) / max(float(together[0].sum()), 1.0)
+    result = group.agreement(alpha(together, level, values), apart=1.0 - shares @ matrix @ shares)
+    se = np.nan if level == "ordinal" else _alpha_error(group.counts, group.times, matrix)
+    return replace(result, se=se)
+
+
+def observed_agreement(
+    labels: Any,
+    *,
+    categories: Column[Hashable],
+    clusters: Column[Hashable] | None = None,
+    bootstrap: Bootstrap | None = None,
+) -> Agreement:
+    """Mean over units of the share of agreeing pairs of labels (Fleiss 1971, equation 3).
+
+    The parameters are those of `fleiss_kappa`. Two of three raters agree on one unit, all on the
+    other: (1/3 + 1) / 2.
+
+    >>> round(observed_agreement([["a", "a", "b"], ["b", "b", "b"]], categories="ab").estimate, 4)
+    0.6667
+    """
+    group = _Group.of(labels, categories, clusters, bootstrap)
+    agreed = agreeing_shares(group.counts, np.eye(len(categories)))
+    return group.agreement(ratio(*group.sums(agreed, group.several).T))
+
+
+def specific_agreement(
+    labels: Any,
+    *,
+    categories: Column[Hashable],
+    clusters: Column[Hashable] | None = None,
+    bootstrap: Bootstrap | None = None,
+) -> dict[Hashable, Agreement]:
+    """Agreement on each category: of the pairs of labels with one in it, the share with both.
+
+    The parameters are those of `fleiss_kappa`. Returns a dict by category; `n` counts the units
+    where some rater chose it. With two raters and two categories this is positive and negative
+    agreement; the unbalanced table of Cicchetti & Feinstein (1990):
+
+    >>> first = [1] * 90 + [0] * 10
+    >>> second = [1] * 80 + [0] * 10 + [1] * 5 + [0] * 5
+    >>> result = specific_agreement(list(zip(first, second)), categories=[1, 0])
+    >>> [round(each.estimate, 3) for each in result.values()]
+    [0.914, 0.4]
+    """
+    group = _Group.of(labels, categories, clusters, bootstrap)
+    result = group_specific(group.counts, group.clusters, group.resamples)
+    used = (group.counts > 0) & group.several[:, None]
+    return {
+        category: group.agreement(result[:, k], used[:, k], "category_not_used")
+        for k, category in enumerate(categories)
+    }
+
+
+def confusion_matrix(first: Any, second: Any, *, categories: Column[Hashable]) -> Array:
+    """Count how often the first rater chose the row's category and the second the column's, (q, q).
+
+    `first` and `second` are labels (units,); units without a label from both are left out.
+
+    >>> confusion_matrix("aab", "abb", categories="ab").tolist()
+    [[1.0, 1.0], [0.0, 1.0]]
+    """
+    return np.asarray(_tables_of_two(first, second, categories)[0], dtype=float)
+
+
+@dataclass(frozen=True)
+class IntraRater:
+    """Agreement of a rater with themselves: means over pairs of readings, and each pair's kappa."""
+
+    agreement: float
+    kappa: float
+    pairs: dict[tuple[int, int], Agreement]
+
+
+def intra_rater(
+    readings: Any,
+    *,
+    categories: Column[Hashable],
+    weights: Weights = "identity",
+    clusters: Column[Hashable] | None = None,
+    bootstrap: Bootstrap | None = None,
+) -> IntraRater:
+    """Agreement of one rater's repeated readings (units, readings) of the same units.
+
+    Observed agreement and `cohen_kappa` of every two readings, by their columns.
+
+    >>> result = intra_rater([["a", "a"], ["b", "b"], ["a", "b"], ["b", "b"]], categories="ab")
+    >>> result.agreement, result.kappa
+    (0.75, 0.5)
+    """
+    codes, q = encode_labels(readings, categories), range(len(categories))
+    columns = codes.T.astype(object)
+    columns[columns < 0] = None
+    pairs, agreed = {}, []
+    for a, b in combinations(range(len(columns)), 2):
+        two = columns[a], columns[b]
+        agreed.append(float(observed(confusion_matrix(*two, categories=q))))
+        pairs[a, b] = cohen_kappa(
+            *two, categories=q, weights=weights, clusters=clusters, bootstrap=bootstrap
+        )
+    return IntraRater(_mean(agreed), _mean([each.estimate for each in pairs.values()]), pairs)
+
+
+def _mean(values: Sequence[float]) -> float:
+    known = [value for value in values if not np.isnan(value)]
+    return float(np.mean(known)) if known else np.nan
+
+
+def _tables_of_two(
+    first: Any, second: Any, categories: Column[Hashable], clusters: Column[Hashable] | None = None
+) -> Codes:
+    """Return two raters' table of counts in each cluster, (clusters, q, q); without clusters one
+    of all units.
+    """
+    rows, columns = (encode_column(labels, categories) for labels in (first, second))
+    same_length(rows, columns)
+    cluster = np.zeros_like(rows, np.intp)
+    if clusters is not None:
+        cluster = cluster_codes(clusters, len(rows))
+    # The first row and column are for missing labels: cheaper than selecting the units with both.
+    n, wide = int(cluster.max()) + 1, len(categories) + 1
+    cells = (cluster * wide + rows + 1) * wide + columns + 1
+    counts = np.bincount(cells, minlength=n * wide * wide).reshape(n, wide, wide)
+    return counts[:, 1:, 1:]
+
+
+def _no_pairable_units() -> Agreement:
+    return Agreement(**vars(Interval.undefined("no_pairable_units")), n=0, n_clusters=0)
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """Tables of counts of two raters in each cluster, (clusters, q, q), and the resamples of these.
+
+    Without clusters, units with the same two labels are one cluster, which occurs as often.
+    """
+
+    tables: Codes
+    resamples: Resamples
+
+    @classmethod
+    def of(
+        cls,
+        first: Any,
+        second: Any,
+        categories: Column[Hashable],
+        clusters: Column[Hashable] | None,
+        bootstrap: Bootstrap | None,
+    ) -> _Pair:
+        tables = _tables_of_two(first, second, categories, clusters)
+        times = np.ones(len(tables), dtype=np.intp)
+        if clusters is None and tables.any():
+            counts, shape = tables.ravel(), tables.shape[1:]
+            used = np.flatnonzero(counts)
+            tables = np.eye(counts.size, dtype=np.intp)[used].reshape(-1, *shape)
+            times = counts[used]
+        return cls(tables, (bootstrap or Bootstrap()).draw(times))
+
+    @property
+    def table(self) -> Array:
+        """Table of counts of all units, (q, q)."""
+        return np.tensordot(self.resamples.frequency, self.tables, axes=1).astype(float)
+
+    def agreement(
+        self,
+        statistic: Callable[[Array], Array],
+        weights: Array,
+        se: float,
+        se_null: float = np.nan,
+    ) -> Agreement:
+        """Return a statistic of tables (..., q, q) that uses agreement weights (q, q), with its
+        interval.
+        """
+        table, resamples = self.table, self.resamples
+        n = int(table.sum())
+        if not n:
+            return _no_pairable_units()
+        n_clusters = int(resamples.frequency @ self.tables.any(axis=(1, 2)))
+        result = resamples.interval(statistic(resamples.totals(self.tables)), n_clusters)
+        shares = (table.sum(axis=0) + table.sum(axis=1)) / (2.0 * n)
+        result = widened(result, n_clusters, "coefficient", 1.0 - shares @ weights @ shares)
+        return Agreement(**vars(result), n=n, n_clusters=n_clusters, se=se, se_null=se_null)
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Labels of a group of raters as counts of the categories (rows, q), with the cluster of each
+    row, (rows,), and the resamples of these.
+
+    Without clusters, units with equal counts share one row, a cluster that occurs as often, so that
+    a million units cost no more than their few hundred patterns.
+    """
+
+    counts: Array
+    clusters: Codes
+    resamples: Resamples
+
+    @classmethod
+    def of(
+        cls,
+        labels: Any,
+        categories: Column[Hashable],
+        clusters: Column[Hashable] | None,
+        bootstrap: Bootstrap | None,
+    ) -> _Group:
+        codes, draw = encode_labels(labels, categories), (bootstrap or Bootstrap()).draw
+        if clusters is None:
+            counts, times = count_patterns(codes, len(categories))
+            return cls(counts, np.arange(len(times)), draw(times))
+        cluster = cluster_codes(clusters, len(codes))
+        each_once = np.ones(int(cluster.max()) + 1)
+        return cls(count_labels(codes, len(categories)), cluster, draw(each_once))
+
+    @property
+    def times(self) -> Integers:
+        """Number of units like each row, (rows,)."""
+        return self.resamples.frequency[self.clusters]
+
+    @property
+    def several(self) -> Mask:
+        """True for the rows with two labels or more."""
+        return np.asarray(self.counts.sum(axis=1) >= 2)
+
+    def sums(self, *features: Array | Mask) -> Array:
+        """Return sums of features (rows, ...) in the data and in every resample: (resamples, k)."""
+        return self.resamples.sums(self.clusters, *features)
+
+    def corrected(self, chance: Chance, weights: Array | None = None) -> Agreement:
+        """Return observed agreement corrected for chance, with its standard error."""
+        matrix = np.eye(self.counts.shape[1]) if weights is None else weights
+        labels = self.counts.sum(axis=1, keepdims=True)
+        agreed = agreeing_shares(self.counts, matrix)
+        unit_shares = self.counts / np.maximum(labels, 1.0)
+        sums = self.sums(self.several, agreed, labels > 0, unit_shares)
+        shares = ratio(sums[:, 3:], sums[:, 2:3])
+        expected = chance(shares, shares, matrix)
+        values = chance_corrected(ratio(sums[:, 1], sums[:, 0]), expected)
+        result = self.agreement(values, apart=1.0 - float(expected[0]))
+        return replace(result, se=_corrected_error(self.counts, self.times, matrix, chance))
+
+    def agreement(
+        self,
+        values: Array,
+        chosen: Mask | None = None,
+        reason: Reason = "no_variation",
+        apart: float | None = None,
+    ) -> Agreement:
+        """Return estimate and interval from replicates (resamples,), over the rows `chosen`.
+
+        Without `chosen` these are the rows with several labels. `reason` explains an undefined
+        estimate. `apart` is the disagreement that a coefficient expects by chance; without it the
+        statistic is a share.
+        """
+        if not self.several.any():
+            return _no_pairable_units()
+        held = self.several if chosen is None else chosen
+        n, n_clusters = self.resamples.count(self.clusters, held)
+        result = self.resamples.interval(values, n_clusters, reason=reason)
+        if apart is None:
+            result = share_interval(result, self.resamples.plain(values)[1:], n, n_clusters)
+            result = widened(result, n_clusters, "share")
+        else:
+            result = widened(result, n_clusters, "coefficient", apart)
+        return Agreement(**vars(result), n=n, n_clusters=n_clusters)
 
 
 def kappa_on_scale(kappa: float, weights: str = "linear") -> float:
@@ -46,14 +573,17 @@ def kappa_on_scale(kappa: float, weights: str = "linear") -> float:
     return correlation if weights == "quadratic" else 1.0 - math.sqrt(1.0 - correlation)
 
 
-def agreement_weights(q: int, kind: str = "identity") -> Array:
-    """Agreement weights (q, q): "identity", "linear" 1 - |i-j|/(q-1), or "quadratic", its square.
+def agreement_weights(q: int, kind: str | npt.ArrayLike = "identity") -> Array:
+    """Agreement weights (q, q): "identity", "linear" 1 - |i-j|/(q-1), or "quadratic", 1 - its
+    square; given weights as they are.
 
     Source: Cohen 1968; Fleiss & Cohen 1973 for the quadratic ones.
 
     >>> agreement_weights(3, "linear").tolist()
     [[1.0, 0.5, 0.0], [0.5, 1.0, 0.5], [0.0, 0.5, 1.0]]
     """
+    if not isinstance(kind, str):
+        return np.asarray(kind, dtype=float)
     if kind == "identity":
         return np.eye(q)
     steps = np.abs(np.subtract.outer(np.arange(q), np.arange(q))) / max(q - 1, 1)
@@ -73,34 +603,41 @@ def chance_corrected(observed: Array, expected: Array) -> Array:
 def marginals(tables: Array) -> tuple[Array, Array]:
     """Return each rater's shares of the categories, two arrays (..., q); NaN for an empty table."""
     first, second = tables.sum(-1), tables.sum(-2)
-    totals = _nan_if_empty(first.sum(-1))[..., None]
-    return first / totals, second / totals
+    totals = first.sum(-1)[..., None]
+    return ratio(first, totals), ratio(second, totals)
 
 
-def observed_agreement(tables: Array, weights: Array | None = None) -> Array:
-    """Share of units on which two raters agree, weighted where weights (q, q) are given.
-
-    >>> observed_agreement(np.array([[80.0, 10.0], [5.0, 5.0]])).item()
-    0.85
-    """
-    if weights is None:
-        agreed: Array = np.trace(tables, axis1=-2, axis2=-1)
-    else:
-        agreed = _weighed(tables, weights)
-    return agreed / _totals(tables)
+def observed(tables: Array, weights: Array | None = None) -> Array:
+    """Share of units on which two raters agree, weighted where weights (q, q) are given."""
+    agreed = np.trace(tables, axis1=-2, axis2=-1) if weights is None else _weighed(tables, weights)
+    return ratio(agreed, tables.sum((-2, -1)))
 
 
-def cohen_kappa(tables: Array, weights: Array | None = None) -> Array:
+def kappas(tables: Array, weights: Array | None = None) -> Array:
     """Cohen's kappa, or weighted kappa (Cohen 1960, 1968).
 
     The same 85% agreement under imbalance (Feinstein & Cicchetti 1990, two tables):
 
-    >>> cohen_kappa(np.array([[[40.0, 9], [6, 45]], [[80.0, 10], [5, 5]]])).round(3).tolist()
+    >>> kappas(np.array([[[40.0, 9], [6, 45]], [[80.0, 10], [5, 5]]])).round(3).tolist()
     [0.7, 0.318]
     """
     first, second = marginals(tables)
     reached = first if weights is None else _summed(first, weights)
-    return chance_corrected(observed_agreement(tables, weights), (reached * second).sum(-1))
+    return chance_corrected(observed(tables, weights), (reached * second).sum(-1))
+
+
+def corrected(tables: Array, chance: Chance, weights: Array | None = None) -> Array:
+    """Observed agreement corrected for chance, to which the raters' mean marginal leads: Scott's pi
+    (1955), Gwet's AC1, with weights (q, q) his AC2 (2014, chapter 4), Brennan & Prediger (1981).
+
+    >>> table = np.array([[80.0, 10], [5, 5]])
+    >>> [round(float(corrected(table, by)), 3) for by in (scott_chance, gwet_chance)]
+    [0.314, 0.808]
+    """
+    first, second = marginals(tables)
+    mean = (first + second) / 2.0
+    matrix = agreement_weights(tables.shape[-1]) if weights is None else weights
+    return chance_corrected(observed(tables, weights), chance(mean, mean, matrix))
 
 
 def balanced_accuracy(tables: Array) -> Array:
@@ -113,55 +650,32 @@ def balanced_accuracy(tables: Array) -> Array:
     """
     of = tables.sum(axis=-1)
     hits = np.diagonal(tables, axis1=-2, axis2=-1)
-    used = of > 0
-    recall = np.where(used, hits / np.where(used, of, 1.0), 0.0).sum(axis=-1)
-    count = used.sum(axis=-1)
-    return np.asarray(np.where(count > 0, recall / np.maximum(count, 1), np.nan))
+    return ratio(np.nansum(ratio(hits, of), axis=-1), (of > 0).sum(axis=-1))
 
 
-def scott_pi(tables: Array) -> Array:
-    """Scott's pi (1955): chance from the raters' mean marginal.
-
-    >>> scott_pi(np.array([[80.0, 10], [5, 5]])).round(4).item()
-    0.3143
-    """
-    return chance_corrected(observed_agreement(tables), scott_expected(_mean_marginal(tables)))
-
-
-def gwet_ac(tables: Array, weights: Array | None = None) -> Array:
-    """Gwet's AC1, or AC2 where weights (q, q) are given (Gwet 2014, chapters 4 and 5).
-
-    >>> gwet_ac(np.array([[80.0, 10], [5, 5]])).round(3).item()
-    0.808
-    """
-    given = agreement_weights(tables.shape[-1]) if weights is None else weights
-    expected = gwet_expected(_mean_marginal(tables), given)
-    return chance_corrected(observed_agreement(tables, weights), expected)
-
-
-def brennan_prediger(tables: Array) -> Array:
-    """Brennan & Prediger's coefficient (1981), with two categories PABAK: chance is 1 / q.
-
-    >>> brennan_prediger(np.array([[80.0, 10], [5, 5]])).round(3).item()
-    0.7
-    """
-    return chance_corrected(
-        observed_agreement(tables), uniform_expected(agreement_weights(tables.shape[-1]))
-    )
-
-
-def specific_agreement(tables: Array) -> Array:
+def specific(tables: Array) -> Array:
     """Agreement on each category (..., q): 2 n_kk / (n_k. + n_.k); NaN for an unused category.
 
     With two categories this is positive and negative agreement (Cicchetti & Feinstein 1990; their
     values for the unbalanced table):
 
-    >>> specific_agreement(np.array([[80.0, 10], [5, 5]])).round(3).tolist()
+    >>> specific(np.array([[80.0, 10], [5, 5]])).round(3).tolist()
     [0.914, 0.4]
     """
     either = tables.sum(-1) + tables.sum(-2)
     same = 2.0 * np.diagonal(tables, axis1=-2, axis2=-1)
-    return np.asarray(np.divide(same, either, out=np.full(either.shape, np.nan), where=either > 0))
+    return ratio(same, either)
+
+
+def group_specific(counts: Array, clusters: Codes, resamples: Resamples) -> Array:
+    """Specific agreement of a group (rows, q) from label counts (units, q).
+
+    Of all ordered pairs of labels on a unit whose first is the category, the share whose second is
+    too (Uebersax 1982; with two raters Dice's index).
+    """
+    others = np.maximum(counts.sum(axis=1, keepdims=True) - 1.0, 0.0)
+    sums = resamples.sums(clusters, counts * (counts - 1.0), counts * others)
+    return ratio(*np.split(sums, 2, axis=1))
 
 
 def prevalence_index(tables: Array) -> Array:
@@ -170,7 +684,7 @@ def prevalence_index(tables: Array) -> Array:
     >>> prevalence_index(np.array([[80.0, 10], [5, 5]])).item()
     0.75
     """
-    return np.asarray((tables[..., 0, 0] - tables[..., 1, 1]) / _totals(tables))
+    return ratio(tables[..., 0, 0] - tables[..., 1, 1], tables.sum((-2, -1)))
 
 
 def bias_index(tables: Array) -> Array:
@@ -179,7 +693,7 @@ def bias_index(tables: Array) -> Array:
     >>> bias_index(np.array([[80.0, 10], [5, 5]])).item()
     0.05
     """
-    return np.asarray((tables[..., 0, 1] - tables[..., 1, 0]) / _totals(tables))
+    return ratio(tables[..., 0, 1] - tables[..., 1, 0], tables.sum((-2, -1)))
 
 
 def constant_raters(tables: Array) -> Mask:
@@ -188,32 +702,26 @@ def constant_raters(tables: Array) -> Mask:
     return np.asarray(rows | columns)
 
 
-def scott_expected(shares: Array) -> Array:
-    """Chance agreement of raters who share one marginal (..., q): Scott 1955, Fleiss 1971."""
-    return np.asarray((shares**2).sum(-1))
+def scott_chance(first: Array, second: Array, weights: Array) -> Array:
+    """Chance agreement of raters who draw from one marginal: Scott 1955, Fleiss 1971; unweighted.
 
-
-def gwet_expected(shares: Array, weights: Array) -> Array:
-    """Gwet's chance agreement from shares (..., q): sum(W) / (q (q-1)) * sum pi (1 - pi)."""
-    q = shares.shape[-1]
-    if q < 2:
-        return np.full(shares.shape[:-1], np.nan)
-    return np.asarray(weights.sum() / (q * (q - 1)) * (shares * (1.0 - shares)).sum(-1))
-
-
-def uniform_expected(weights: Array) -> Array:
-    """Chance agreement where every category is equally likely: the mean weight."""
-    return np.asarray(weights.mean())
-
-
-def ordinal_positions(totals: Array) -> Array:
-    """Positions (..., q) whose distances are Krippendorff's ordinal metric.
-
-    His distance between c and k sums the frequencies from c to k, less half of those two
-    (Krippendorff 2011, eq. 8), which is the difference of the categories' mid-ranks.
+    This function and the next two are bilinear in the shares (..., q), so that the second may also
+    be the mean of units whose own shares are the first (`_corrected_error`).
     """
-    ranks: Array = np.cumsum(totals, axis=-1) - totals / 2.0
-    return ranks
+    return np.asarray((first * second).sum(-1))
+
+
+def gwet_chance(first: Array, second: Array, weights: Array) -> Array:
+    """Gwet's chance agreement from shares (..., q): sum(W) / (q (q-1)) * sum pi (1 - pi)."""
+    q = first.shape[-1]
+    if q < 2:
+        return np.full(first.shape[:-1], np.nan)
+    return np.asarray(weights.sum() / (q * (q - 1)) * (first * (1.0 - second)).sum(-1))
+
+
+def uniform_chance(first: Array, second: Array, weights: Array) -> Array:
+    """Chance agreement where every category is equally likely: the mean weight."""
+    return np.full(first.shape[:-1], weights.mean())
 
 
 def alpha(
@@ -230,18 +738,13 @@ def alpha(
     0.095
     """
     totals = coincidences.sum(-1)
-    observed, expected = np.zeros((2, *totals.shape[:-1]))
+    within, expected = np.zeros((2, *totals.shape[:-1]))
     at = _positions(level, totals, values)
     for i, j in combinations(range(totals.shape[-1]), 2):
         apart = 1.0 if at is None else (at[..., i] - at[..., j]) ** 2
-        observed += (coincidences[..., i, j] + coincidences[..., j, i]) * apart
+        within += (coincidences[..., i, j] + coincidences[..., j, i]) * apart
         expected += 2.0 * totals[..., i] * totals[..., j] * apart
-    defined = expected > _NO_VARIATION
-    pairable = totals.sum(-1) - 1.0
-    result: Array = np.where(
-        defined, 1.0 - pairable * observed / np.where(defined, expected, 1.0), np.nan
-    )
-    return result
+    return alpha_of(within, expected, totals)
 
 
 def alpha_with(coincidences: Array, apart: Array) -> Array:
@@ -252,37 +755,30 @@ def alpha_with(coincidences: Array, apart: Array) -> Array:
     0.095
     """
     totals = coincidences.sum(-1)
-    observed = (coincidences * apart).sum((-2, -1))
     expected = ((totals @ apart) * totals).sum(-1)
-    defined = expected > _NO_VARIATION
-    pairable = totals.sum(-1) - 1.0
-    return np.asarray(
-        np.where(defined, 1.0 - pairable * observed / np.where(defined, expected, 1.0), np.nan)
-    )
+    return alpha_of((coincidences * apart).sum((-2, -1)), expected, totals)
+
+
+def alpha_of(within: Array, expected: Array, totals: Array) -> Array:
+    """Krippendorff's alpha (...) from the summed distances of labels `within` units, those
+    `expected` of all pairs of labels, and how often each category was used, `totals` (..., q).
+    """
+    return 1.0 - ratio((totals.sum(-1) - 1.0) * within, expected)
 
 
 def _positions(level: str, totals: Array, values: Sequence[float] | None) -> Array | None:
-    """Positions of the categories (..., q), or None where all are equally far from each other."""
+    """Positions of the categories (..., q), or None where all are equally far from each other.
+
+    Krippendorff's ordinal distance between c and k sums the frequencies from c to k, less half of
+    those two (2011, eq. 8), which is the difference of the categories' mid-ranks.
+    """
     if level == "nominal":
         return None
     if level == "ordinal":
-        return ordinal_positions(totals)
+        return np.asarray(np.cumsum(totals, axis=-1) - totals / 2.0)
     if values is None or len(values) != totals.shape[-1]:
         raise ValueError("the interval metric needs the categories' values")
     return np.asarray(values, dtype=float)
-
-
-def _mean_marginal(tables: Array) -> Array:
-    first, second = marginals(tables)
-    return (first + second) / 2.0
-
-
-def _totals(tables: Array) -> Array:
-    return _nan_if_empty(tables.sum((-2, -1)))
-
-
-def _nan_if_empty(totals: Array) -> Array:
-    return np.where(totals > 0, totals, np.nan)
 
 
 # Both put the last axes first, as they lie in memory, and flatten the axes before them into one:
@@ -302,109 +798,89 @@ def _weighed(tables: Array, weights: Array) -> Array:
     return np.asarray((weights.reshape(-1) @ flat).reshape(before[::-1]).T)
 
 
-class KappaErrors(NamedTuple):
-    """Standard errors of a kappa: unrestricted, and under the hypothesis of no agreement."""
-
-    se: float
-    se_null: float
-
-
-def kappa_errors(table: Array, weights: Array | None = None) -> KappaErrors:
-    """Standard errors of Cohen's kappa from counts (q, q).
-
-    Weighted kappa where agreement weights (q, q) are given.
+def _kappa_errors(table: Array, weights: Array) -> tuple[float, float]:
+    """Standard errors of kappa from counts (q, q) with agreement weights (q, q): unrestricted, and
+    under the hypothesis of no agreement.
 
     Source: Fleiss, Cohen & Everitt 1969, equations 9 and 13. Their example:
 
     >>> table = np.array([[106.0, 10, 4], [22, 28, 10], [2, 12, 6]])
-    >>> [round(error, 4) for error in kappa_errors(table)]
+    >>> [round(error, 4) for error in _kappa_errors(table, np.eye(3))]
     [0.0537, 0.0555]
     """
-    weights = np.eye(len(table)) if weights is None else weights
     n = table.sum()
+    if not n:
+        return np.nan, np.nan
     p = table / n
     rows, columns = p.sum(axis=1), p.sum(axis=0)
     chance = np.outer(rows, columns)
-    observed, expected = (p * weights).sum(), (chance * weights).sum()
+    agreed, expected = (p * weights).sum(), (chance * weights).sum()
     mean_weights = np.add.outer(weights @ columns, rows @ weights)
-    if 1.0 - expected < 1e-12:
-        return KappaErrors(np.nan, np.nan)
-    spread = (p * (weights * (1 - expected) - mean_weights * (1 - observed)) ** 2).sum()
-    spread -= (observed * expected - 2 * expected + observed) ** 2
+    room = 1.0 - expected
+    if room < _NO_VARIATION:
+        return np.nan, np.nan
+    spread = (p * (weights * room - mean_weights * (1 - agreed)) ** 2).sum()
+    spread -= (agreed * expected - 2 * expected + agreed) ** 2
     null = (chance * (weights - mean_weights) ** 2).sum() - expected**2
-    return KappaErrors(
-        float(np.sqrt(max(spread, 0.0) / n) / (1 - expected) ** 2),
-        float(np.sqrt(max(null, 0.0) / n) / (1 - expected)),
+    return (
+        float(np.sqrt(max(spread, 0.0) / n) / room**2),
+        float(np.sqrt(max(null, 0.0) / n) / room),
     )
 
 
-def group_errors(counts: Array, times: Integers, weights: Array) -> dict[str, float]:
-    """Standard errors of the coefficients of many raters, by name.
-
-    Names are `fleiss_kappa`, `gwet_ac`, `brennan_prediger` and `krippendorff_alpha`.
+def _corrected_error(counts: Array, times: Numbers, weights: Array, chance: Chance) -> float:
+    """Standard error of many raters' agreement, corrected for `chance`.
 
     `counts` (rows, q) are how many raters chose each category of a unit, `times` (rows,) how many
     units are like that; `weights` (q, q) are agreement weights. By linearisation, with raters fixed
-    and units sampled. Alpha is that with the same weights: nominal for the identity, interval for
-    quadratic ones. Source: Gwet 2014, chapter 5.
+    and units sampled. Source: Gwet 2014, chapter 5.
     """
-    labelled = counts.sum(axis=1) > 0
-    counts, times = counts[labelled], times[labelled]
     labels = counts.sum(axis=1)
+    counts, times, labels = counts[labels > 0], times[labels > 0], labels[labels > 0]
     several = labels >= 2
-    n, pairable, q = times.sum(), times[several].sum(), counts.shape[1]
-    agreed = (counts * (counts @ weights - 1.0)).sum(axis=1) / np.where(
-        several, labels * (labels - 1.0), 1.0
-    )
-    agreed = np.where(several, agreed, 0.0)
-    observed = times @ agreed / pairable if pairable else np.nan
-    own = counts / labels[:, None]
-    shares = times @ own / n
-    near = (weights @ shares + shares @ weights) / 2.0
-    mixing = weights.sum() / (q * (q - 1.0)) if q > 1 else np.nan
-    chance = {
-        "fleiss_kappa": (shares @ weights @ shares, own @ near),
-        "gwet_ac": (mixing * (shares * (1 - shares)).sum(), mixing * (own @ (1 - shares))),
-        "brennan_prediger": (weights.mean(), np.full(len(counts), weights.mean())),
-    }
-    errors = {}
-    for name, (expected, by_unit) in chance.items():
-        room = 1.0 - expected
-        if room < 1e-12 or not pairable:
-            errors[name] = np.nan
-            continue
-        estimate = (observed - expected) / room
-        each = n / pairable * np.where(several, agreed - expected, 0.0) / room
-        each -= 2 * (1 - estimate) * (by_unit - expected) / room
-        errors[name] = _error(each - estimate, times)
-    errors["krippendorff_alpha"] = _alpha_error(counts[several], times[several], weights)
-    return errors
+    n, pairable = times.sum(), times[several].sum()
+    if not pairable:
+        return np.nan
+    agreed, unit_shares = agreeing_shares(counts, weights), counts / labels[:, None]
+    shares = times @ unit_shares / n
+    expected = chance(shares, shares, weights)
+    room = 1.0 - expected
+    if room < _NO_VARIATION:
+        return np.nan
+    estimate = (times @ agreed / pairable - expected) / room
+    deviations = n / pairable * np.where(several, agreed - expected, 0.0) / room
+    deviations -= 2 * (1 - estimate) * (chance(unit_shares, shares, weights) - expected) / room
+    return _error(deviations - estimate, times)
 
 
 def _alpha_error(counts: Array, times: Integers, weights: Array) -> float:
-    n = times.sum()
+    """Standard error of Krippendorff's alpha, as `_corrected_error`: nominal for the identity,
+    interval for quadratic weights.
+    """
+    several = counts.sum(axis=1) >= 2
+    counts, times = counts[several], times[several]
+    labels, n = counts.sum(axis=1), times.sum()
     if n < 2:
         return np.nan
-    labels = counts.sum(axis=1)
     mean = times @ labels / n
     more = (labels - mean) / mean
     agreed = (counts * (counts @ weights - 1.0)).sum(axis=1) / (mean * (labels - 1.0))
-    observed = times @ agreed / n
+    seen = times @ agreed / n
     shares = times @ counts / (n * mean)
     expected = shares @ weights @ shares
     room = 1.0 - expected
-    if room < 1e-12:
+    if room < _NO_VARIATION:
         return np.nan
     near = (weights @ shares + shares @ weights) / 2.0
-    estimate = (observed - expected) / room
+    estimate = (seen - expected) / room
     # Krippendorff's correction for small samples; the source has it here, not in the estimate.
     small = 1.0 / (times @ labels)
-    each = (agreed - ((1.0 - small) * observed + small) * more - expected) / room
-    each -= 2 * (1 - estimate) * (counts @ near / mean - expected * more - expected) / room
-    return _error(each - estimate, times)
+    deviations = (agreed - ((1.0 - small) * seen + small) * more - expected) / room
+    deviations -= 2 * (1 - estimate) * (counts @ near / mean - expected * more - expected) / room
+    return _error(deviations - estimate, times)
 
 
-def fleiss_null_error(counts: Array, times: Integers) -> float:
+def _fleiss_null_error(counts: Array, times: Integers) -> float:
     """Standard error of Fleiss' kappa under no agreement.
 
     `counts` (rows, q) are label counts of units, `times` (rows,) how many units are like each; NaN
@@ -418,13 +894,13 @@ def fleiss_null_error(counts: Array, times: Integers) -> float:
     m, n = raters[0], times.sum()
     shares = times @ counts / (n * m)
     spread = shares * (1 - shares)
-    if spread.sum() < 1e-12:
+    if spread.sum() < _NO_VARIATION:
         return np.nan
     inner = spread.sum() ** 2 - (spread * (1 - 2 * shares)).sum()
     return float(np.sqrt(2.0 * inner / (n * m * (m - 1.0))) / spread.sum())
 
 
-def _error(deviations: Array, times: Integers) -> float:
+def _error(deviations: Array, times: Numbers) -> float:
     n = times.sum()
     return float(np.sqrt(times @ deviations**2 / (n * (n - 1.0)))) if n > 1 else np.nan
 
@@ -498,6 +974,9 @@ def coincidences(counts: Array) -> Array:
     q = counts.shape[1]
     pairs = counts[:, :, None] * counts[:, None, :]
     pairs[:, range(q), range(q)] -= counts
-    others = counts.sum(axis=1) - 1.0
-    weight = np.divide(1.0, others, out=np.zeros(len(counts)), where=others > 0)
-    return np.asarray(pairs * weight[:, None, None])
+    return np.asarray(pairs * one_over(counts.sum(axis=1) - 1.0)[:, None, None])
+
+
+def one_over(number: Numbers) -> Array:
+    """1 / number; 0 where it is not positive."""
+    return np.where(number > 0, 1.0 / np.maximum(number, 1), 0.0)

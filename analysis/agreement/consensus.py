@@ -20,8 +20,7 @@ from evenhand.analysis.agreement.pairs import (
     pair_statistics,
     pair_tables,
 )
-from evenhand.analysis.bootstrap.patterns import count_labels
-from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.resamples import Resamples, count_labels
 from evenhand.analysis.labels.encoding import encode_labels
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.notes import Code, Remark, join_notes

@@ -68,12 +68,13 @@ def group_panel(counts: Array, coded: Coded, resamples: Resamples) -> dict[str, 
 
     panel = {
         "observed_agreement": agreed,
-        "fleiss_kappa": c.chance_corrected(agreed, c.scott_expected(shares)),
-        "gwet_ac1": c.chance_corrected(agreed, c.gwet_expected(shares, identity)),
-        "brennan_prediger": c.chance_corrected(agreed, c.uniform_expected(identity)),
+        "fleiss_kappa": c.chance_corrected(agreed, c.scott_chance(shares, shares, identity)),
+        "gwet_ac1": c.chance_corrected(agreed, c.gwet_chance(shares, shares, identity)),
+        "brennan_prediger": c.chance_corrected(agreed, c.uniform_chance(shares, shares, identity)),
     }
     if coded.level != "nominal":
-        panel["gwet_ac2"] = c.chance_corrected(weighted, c.gwet_expected(shares, quadratic))
+        by_chance = c.gwet_chance(shares, shares, quadratic)
+        panel["gwet_ac2"] = c.chance_corrected(weighted, by_chance)
     for level in alpha_levels(coded):
         panel[f"krippendorff_alpha_{level}"] = c.alpha(together, level, coded.values)
     if coded.is_binary:
@@ -85,9 +86,8 @@ def _number_alpha(counts: Array, coded: Coded, resamples: Resamples) -> Array:
     """Interval alpha (rows,) of numbers from label counts (units, q)."""
     sides, q = coded.sides, coded.width
     own = (sides[:, :, None] * sides[:, None, :]).reshape(-1, q * q)
-    sums, others = counts @ sides, counts.sum(axis=1) - 1.0
+    sums, weight = counts @ sides, c.one_over(counts.sum(axis=1) - 1.0)
     pairs = (sums[:, :, None] * sums[:, None, :]).reshape(len(sums), -1) - counts @ own
-    weight = np.divide(1.0, others, out=np.zeros(len(counts)), where=others > 0)
     together = resamples.sums(coded.clusters, pairs * weight[:, None]).reshape(-1, q, q)
     return c.alpha_with(together, 1.0 - AGREEMENT)
 
@@ -147,7 +147,7 @@ def add_category_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> N
     out = Writer.of(rows, coded, resamples)
     for group, members in groups(coded).items():
         counts = label_counts(coded, members)
-        values = group_specific_agreement(counts, coded, resamples)
+        values = c.group_specific(counts, coded.clusters, resamples)
         paired = counts * (counts.sum(axis=1, keepdims=True) >= 2)
         _add_specific(out, coded, values, paired > 0, (group, ""))
     humans = coded.members("human")
@@ -165,24 +165,13 @@ def add_category_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> N
         _add_confusion(out, coded, np.sum(of_humans, axis=0), met, names)
     pairs = pairs_that_meet(coded, listed_raters(coded))
     for chunk, tables in table_chunks(coded, pairs, resamples):
-        each = c.specific_agreement(tables)
+        each = c.specific(tables)
         for k, (a, b) in enumerate(chunk):
             both = coded.labelled[:, a] & coded.labelled[:, b]
             used = (coded.codes[:, [a, b], None] == np.arange(coded.q)).any(axis=1)
             names = (coded.raters[a], coded.raters[b])
             _add_specific(out, coded, each[:, k], used & both[:, None], names)
             _add_confusion(out, coded, data_table(coded, a, b, resamples), both, names)
-
-
-def group_specific_agreement(counts: Array, coded: Coded, resamples: Resamples) -> Array:
-    """Specific agreement of a group (rows, q) from label counts (units, q).
-
-    Of all ordered pairs of labels on a unit whose first is the category, the share whose second is
-    too (Uebersax 1982; with two raters Dice's index).
-    """
-    others = np.maximum(counts.sum(axis=1, keepdims=True) - 1.0, 0.0)
-    sums = resamples.sums(coded.clusters, counts * (counts - 1.0), counts * others)
-    return ratio(*np.split(sums, 2, axis=1))
 
 
 def _add_specific(
@@ -278,13 +267,10 @@ def set_alphas(counts: Array, sets: Mask, coded: Coded, resamples: Resamples) ->
     alike = (counts * (counts - 1.0)).sum(axis=1) / others
     sums = resamples.sums(coded.clusters, several, ratio(alike, labels * several), within, counts)
     totals = sums[:, 3:]
-    pairable = totals.sum(axis=1) - 1.0
     expected = ((totals @ apart) * totals).sum(axis=1)
-    defined = expected > 1e-12
-    share = pairable * sums[:, 2] / np.where(defined, expected, 1.0)
     return {
         "observed_agreement": ratio(sums[:, 1], sums[:, 0]),
-        ALPHA: np.where(defined, 1.0 - share, np.nan),
+        ALPHA: c.alpha_of(sums[:, 2], expected, totals),
     }
 
 

@@ -66,18 +66,12 @@ class MeanSquares:
     def agreement(self) -> Array:
         """ICC(A,1) (McGraw & Wong 1996, Table 4); NaN where nothing varies."""
         apart = self.k / self.n * (self.raters - self.rest)
-        return self._share(self.units + (self.k - 1) * self.rest + apart)
+        return ratio(self.units - self.rest, self.units + (self.k - 1) * self.rest + apart)
 
     @property
     def consistency(self) -> Array:
         """ICC(C,1) (McGraw & Wong 1996, Table 4); NaN where units do not vary."""
-        return self._share(self.units + (self.k - 1) * self.rest)
-
-    def _share(self, whole: Array) -> Array:
-        defined = whole > _TINY
-        return np.asarray(
-            np.where(defined, (self.units - self.rest) / np.where(defined, whole, 1.0), np.nan)
-        )
+        return ratio(self.units - self.rest, self.units + (self.k - 1) * self.rest)
 
 
 @dataclass(frozen=True)
@@ -94,10 +88,28 @@ class IntraclassCorrelation:
 def intraclass_correlation(
     values: npt.ArrayLike, *, kind: str = "agreement"
 ) -> IntraclassCorrelation:
-    """ICC(A,1), or ICC(C,1) for `kind` "consistency", of numbers (units, raters), with the interval
-    of the F distribution (McGraw & Wong 1996, Tables 4 and 7), which takes units and errors as
-    independent and normal. Only units with a number of every rater count.
+    """Intraclass correlation of single labels that are numbers: ICC(A,1), or ICC(C,1).
 
+    Parameters
+    ----------
+    values : array (units, raters)
+        Only units with a number of every rater count.
+    kind : "agreement" or "consistency"
+        ICC(A,1) or ICC(C,1).
+
+    Returns
+    -------
+    IntraclassCorrelation
+        With the interval of the F distribution (McGraw & Wong 1996, Tables 4 and 7), which takes
+        units and errors as independent and normal.
+
+    Raises
+    ------
+    InputError
+        Where there are not two raters, or where `kind` is neither of the two.
+
+    Examples
+    --------
     Six targets by four judges (Shrout & Fleiss 1979, Tables 2 and 4):
 
     >>> rows = ["9 2 5 8", "6 1 3 2", "8 4 6 8", "7 1 2 6", "10 5 6 9", "6 2 4 7"]
@@ -108,8 +120,6 @@ def intraclass_correlation(
     >>> found = intraclass_correlation(values, kind="consistency")
     >>> round(found.estimate, 2), round(found.low, 2), round(found.high, 2)
     (0.71, 0.34, 0.95)
-
-    Raises InputError where there are not two raters, or where `kind` is neither of the two.
     """
     from scipy.special import fdtri
 
@@ -126,31 +136,21 @@ def intraclass_correlation(
     sums = x.sum(axis=1)
     found = MeanSquares.of(np.array(float(n)), x.sum(axis=0), (sums**2).sum(), (x**2).sum())
     units, raters, rest = (float(each) for each in (found.units, found.raters, found.rest))
-    free = (n - 1.0) * (k - 1.0)
-    if kind == "consistency":
-        rho = float(found.consistency)
-        if rest <= _TINY:
-            return IntraclassCorrelation(rho, rho, rho, n, k)
-        ratio_of = units / rest
-        low = ratio_of / fdtri(n - 1.0, free, 0.975)
-        high = ratio_of * fdtri(free, n - 1.0, 0.975)
-        low, high = ((each - 1.0) / (each + k - 1.0) for each in (low, high))
-        return IntraclassCorrelation(rho, float(low), float(high), n, k)
-    rho = float(found.agreement)
-    if not rho < 1.0:
-        return IntraclassCorrelation(rho, rho, rho, n, k)
-    a, b = k * rho / (n * (1.0 - rho)), 1.0 + k * rho * (n - 1.0) / (n * (1.0 - rho))
-    of_raters, of_rest = a * raters, b * rest
-    freedom = (of_raters + of_rest) ** 2 / (of_raters**2 / (k - 1.0) + of_rest**2 / free)
-    lower, upper = fdtri(n - 1.0, freedom, 0.975), fdtri(freedom, n - 1.0, 0.975)
-    noise = k * raters + (k * n - k - n) * rest
-    return IntraclassCorrelation(
-        rho,
-        float(n * (units - lower * rest) / (lower * noise + n * units)),
-        float(n * (upper * units - rest) / (noise + n * upper * units)),
-        n,
-        k,
-    )
+    free, rho = (n - 1.0) * (k - 1.0), float(getattr(found, kind))
+    low = high = rho
+    if kind == "consistency" and rest > _TINY:
+        f = units / rest
+        bounds = f / fdtri(n - 1.0, free, 0.975), f * fdtri(free, n - 1.0, 0.975)
+        low, high = ((bound - 1.0) / (bound + k - 1.0) for bound in bounds)
+    elif kind == "agreement" and rho < 1.0:
+        a, b = k * rho / (n * (1.0 - rho)), 1.0 + k * rho * (n - 1.0) / (n * (1.0 - rho))
+        of_raters, of_rest = a * raters, b * rest
+        freedom = (of_raters + of_rest) ** 2 / (of_raters**2 / (k - 1.0) + of_rest**2 / free)
+        lower, upper = fdtri(n - 1.0, freedom, 0.975), fdtri(freedom, n - 1.0, 0.975)
+        noise = k * raters + (k * n - k - n) * rest
+        low = n * (units - lower * rest) / (lower * noise + n * units)
+        high = n * (upper * units - rest) / (noise + n * upper * units)
+    return IntraclassCorrelation(rho, float(low), float(high), n, k)
 
 
 def moments(tables: Array) -> Array:
@@ -165,9 +165,9 @@ def linear_kappa(tables: Array, values: Array) -> Array:
     points = len(values)
     first, second = tables[..., -2 * points : -points], tables[..., -points:]
     size = first.sum(axis=-1)
-    size = np.where(size > 0, size, np.nan)
-    expected = ((first @ np.abs(values[:, None] - values)) * second).sum(axis=-1) / size**2
-    return chance_corrected(1.0 - tables[..., _MOMENTS] / size, 1.0 - expected)
+    expected = ((first @ np.abs(values[:, None] - values)) * second).sum(axis=-1)
+    apart = ratio(tables[..., _MOMENTS], size)
+    return chance_corrected(1.0 - apart, 1.0 - ratio(expected, size**2))
 
 
 def cluster_cells(

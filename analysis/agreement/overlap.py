@@ -22,7 +22,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from evenhand.analysis.agreement.coefficients import label_counts
+from evenhand.analysis.agreement.coefficients import label_counts, one_over
 from evenhand.analysis.agreement.numbers import number_sums
 from evenhand.analysis.agreement.pairs import (
     CHUNK_CELLS,
@@ -154,7 +154,7 @@ class Overlap:
 
     def _weigh_labels(self, unit: Codes, codes: Codes) -> Array | None:
         """Weight of labels with these units and codes; None where all count alike."""
-        each = self.scales[0] * _one_over(self.number)
+        each = self.scales[0] * one_over(self.number)
         weight: Array = np.broadcast_to(_across(each[unit], codes), codes.shape)
         if not self.coded.tie_breaks:
             return None if self._is_even else weight
@@ -167,7 +167,7 @@ class Overlap:
 
     def _weigh_pairs(self, unit: Codes, first: Codes, second: Codes) -> Array | None:
         """Weight of pairs of labels with these units and codes; None where all count alike."""
-        each = self.scales[1] * _one_over(self.number * (self.number - 1) // 2)
+        each = self.scales[1] * one_over(self.number * (self.number - 1) // 2)
         weight: Array = np.broadcast_to(_across(each[unit], first), first.shape)
         if not self.coded.tie_breaks:
             return None if self._is_even else weight
@@ -180,19 +180,26 @@ class Overlap:
         """Return the sums (clusters, tables, 2 + 2q) of the tables with another rater's `codes`
         (units,), by which kappa is bounded (`analysis.bootstrap.score.table_sums`).
         """
-        sums = [_sums_of(self.coded, each) for each in self.with_rater(codes, n_clusters)]
-        return self._joined(sums, n_clusters) / self.scales[0]
+        return self._sums(self.with_rater(codes, n_clusters), n_clusters) / self.scales[0]
 
     def sums_among(self, n_clusters: int) -> Array:
         """Return the sums (clusters, tables, 2 + 2q) of the tables of the raters with one another:
         of each two apart, of each apart with those together, of those together.
         """
-        sums = [_sums_of(self.coded, each) for each in self.among(n_clusters)]
-        return self._joined(sums, n_clusters) / self.scales[1]
+        return self._sums(self.among(n_clusters), n_clusters) / self.scales[1]
 
-    def _joined(self, sums: Sequence[Array], n_clusters: int) -> Array:
-        width = 2 + 2 * len(distances(self.coded))
-        return np.concatenate([np.zeros((n_clusters, 0, width)), *sums], axis=1)
+    def _sums(self, chunks: Iterator[Numbers], n_clusters: int) -> Array:
+        """Sums (clusters, tables, 2 + 2q) of tables, given as (clusters, cells, tables)."""
+        coded, apart = self.coded, distances(self.coded)
+        sums = [np.zeros((n_clusters, 0, 2 + 2 * len(apart)))]
+        for features in chunks:
+            cells = np.moveaxis(features, -1, 1).astype(float)
+            if coded.is_number:
+                sums.append(number_sums(coded, cells))
+            else:
+                tables = cells.reshape(*cells.shape[:2], coded.q, coded.q)
+                sums.append(table_sums(tables, apart))
+        return np.concatenate(sums, axis=1)
 
     def only(self, chosen: Codes) -> Overlap:
         """Return the overlap on some of the units (positions), each a cluster of its own."""
@@ -239,22 +246,9 @@ class Overlap:
         return np.asarray((self.number**2 - (self._counts**2).sum(axis=1)) / 2.0)
 
 
-def _sums_of(coded: Coded, features: Numbers) -> Array:
-    """Sums (clusters, tables, 2 + 2q) of tables with these cells (clusters, cells, tables)."""
-    cells = np.moveaxis(features, -1, 1).astype(float)
-    if coded.is_number:
-        return number_sums(coded, cells)
-    return table_sums(cells.reshape(*cells.shape[:2], coded.q, coded.q), distances(coded))
-
-
 def _across(values: Numbers, codes: Codes) -> Numbers:
     """Values (units,) in the shape of codes (units,) or (units, raters)."""
     return values if codes.ndim == 1 else values[:, None]
-
-
-def _one_over(number: Codes) -> Array:
-    """1 / number; 0 for none."""
-    return np.where(number > 0, 1.0 / np.maximum(number, 1), 0.0)
 
 
 def _whole(numbers: Codes) -> float:
@@ -303,7 +297,8 @@ class KappaMeans:
         key = tuple(raters), units.tobytes()
         if key not in self._known:
             overlap = Overlap.of(self.coded, self.resamples, raters, units)
-            self._known[key] = means_among(overlap, self.resamples, self._statistics)
+            chunks = overlap.among(self.resamples.n_types, len(self.resamples))
+            self._known[key] = means_of(overlap, chunks, self.resamples, self._statistics)
         return self._known[key]
 
 
@@ -314,14 +309,6 @@ def means_with(
     (units,), in every resample.
     """
     chunks = overlap.with_rater(codes, resamples.n_types, len(resamples))
-    return means_of(overlap, chunks, resamples, statistics)
-
-
-def means_among(
-    overlap: Overlap, resamples: Resamples, statistics: Mapping[str, PairStatistic]
-) -> dict[str, MeanOverTables]:
-    """Return the mean of each statistic over raters with one another, in every resample."""
-    chunks = overlap.among(resamples.n_types, len(resamples))
     return means_of(overlap, chunks, resamples, statistics)
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 
 import numpy as np
 
 from evenhand.analysis.agreement import coefficients as c
 from evenhand.analysis.agreement import numbers
-from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.notes import Remark, Remarks, join_notes
 from evenhand.analysis.results import ResultRows
@@ -37,18 +38,19 @@ def pair_statistics(coded: Coded) -> dict[str, PairStatistic]:
         return _number_statistics(coded)
     linear, quadratic = (c.agreement_weights(coded.q, kind) for kind in ("linear", "quadratic"))
     panel: dict[str, PairStatistic] = {
-        "observed_agreement": c.observed_agreement,
-        "cohen_kappa": c.cohen_kappa,
+        "observed_agreement": c.observed,
+        "cohen_kappa": c.kappas,
     }
     if coded.level != "nominal":
-        panel["weighted_kappa_linear"] = lambda tables: c.cohen_kappa(tables, linear)
-        panel["weighted_kappa_quadratic"] = lambda tables: c.cohen_kappa(tables, quadratic)
-    panel |= {"scott_pi": c.scott_pi, "gwet_ac1": c.gwet_ac}
+        panel["weighted_kappa_linear"] = partial(c.kappas, weights=linear)
+        panel["weighted_kappa_quadratic"] = partial(c.kappas, weights=quadratic)
+    panel["scott_pi"] = partial(c.corrected, chance=c.scott_chance)
+    panel["gwet_ac1"] = partial(c.corrected, chance=c.gwet_chance)
     if coded.level != "nominal":
-        panel["gwet_ac2"] = lambda tables: c.gwet_ac(tables, quadratic)
-    panel["brennan_prediger"] = c.brennan_prediger
+        panel["gwet_ac2"] = partial(c.corrected, chance=c.gwet_chance, weights=quadratic)
+    panel["brennan_prediger"] = partial(c.corrected, chance=c.uniform_chance)
     panel |= {
-        f"krippendorff_alpha_{level}": _alpha_of_two(level, coded.values)
+        f"krippendorff_alpha_{level}": partial(_alpha_of_two, level=level, values=coded.values)
         for level in alpha_levels(coded)
     }
     if coded.is_binary:
@@ -60,7 +62,7 @@ def _number_statistics(coded: Coded) -> dict[str, PairStatistic]:
     """The panel for numbers: functions of tables (..., cells)."""
     span, apart = float(np.ptp(coded.values)), 1.0 - numbers.AGREEMENT
     of_moments: dict[str, PairStatistic] = {
-        "weighted_kappa_quadratic": lambda moments: c.cohen_kappa(moments, numbers.AGREEMENT),
+        "weighted_kappa_quadratic": partial(c.kappas, weights=numbers.AGREEMENT),
         "krippendorff_alpha_interval": lambda moments: c.alpha_with(
             moments + np.swapaxes(moments, -1, -2), apart
         ),
@@ -265,9 +267,9 @@ class RunningMean:
     def result(self) -> MeanOverTables:
         """Return the mean over all tables added."""
         held, rows = self._defined, len(self._defined)
-        wanted, some = held[0] * (rows - 1), self._size > 0
+        wanted = held[0] * (rows - 1)
         return MeanOverTables(
-            values=np.divide(self._total, self._size, out=np.full(rows, np.nan), where=some),
+            values=ratio(self._total, self._size),
             undefined=1.0 - float(held[1:].sum() / wanted) if wanted else 0.0,
             n_tables=int(held[0]),
             n_undefined=self._undefined_tables,
@@ -295,9 +297,9 @@ def table_chunks(coded: Coded, pairs: Pairs, resamples: Resamples) -> Iterator[t
         yield chunk, pair_tables(coded, chunk, resamples)
 
 
-def _alpha_of_two(level: str, values: tuple[float, ...]) -> PairStatistic:
+def _alpha_of_two(tables: Array, level: str, values: tuple[float, ...]) -> Array:
     """Alpha of two raters: every shared unit adds its two labels once in each order."""
-    return lambda tables: c.alpha(tables + np.swapaxes(tables, -1, -2), level, values)
+    return c.alpha(tables + np.swapaxes(tables, -1, -2), level, values)
 
 
 def add_pair_rows(rows: ResultRows, coded: Coded, resamples: Resamples, prefix: str = "") -> None:

@@ -24,6 +24,7 @@ none beyond.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -175,14 +176,7 @@ def level_of_look(look: int, declared: int = 0, alpha: float = ALPHA) -> float:
     >>> [round(level_of_look(look, declared=2), 3) for look in (1, 2, 3)]
     [0.015, 0.015, 0.0]
     """
-    if not look:
-        return 0.0
-    if declared:
-        sizes = np.arange(1.0, declared + 1.0)
-        return _each(sizes, alpha) if look <= declared else 0.0
-    if look <= USUAL:
-        return _each(np.array([1.0, _GROWTH]), alpha * (1.0 - _KEPT))
-    return float(alpha * _KEPT * 0.5 ** (look - USUAL))
+    return _level(look, declared, alpha, _nested)
 
 
 def level_of_reading(reading: int, declared: int = 0) -> float:
@@ -195,14 +189,23 @@ def level_of_reading(reading: int, declared: int = 0) -> float:
     >>> [level_of_reading(reading, declared=2) for reading in (1, 2, 3)]
     [0.0125, 0.0125, 0.0]
     """
+    return _level(reading, declared, ALPHA, lambda sizes, alpha: alpha / len(sizes))
+
+
+def _level(at: int, declared: int, alpha: float, shared: Callable[[Array, float], float]) -> float:
+    """Return the level of look or reading `at`; `shared` is that of each at samples of some sizes,
+    so that all together go wrong in `alpha` of studies.
+    """
+    if not at or 0 < declared < at:
+        return 0.0
     if declared:
-        return ALPHA / declared if 1 <= reading <= declared else 0.0
-    if 1 <= reading <= USUAL:
-        return ALPHA * (1.0 - _KEPT) / USUAL
-    return float(ALPHA * _KEPT * 0.5 ** (reading - USUAL)) if reading else 0.0
+        return shared(np.arange(1.0, declared + 1.0), alpha)
+    if at <= USUAL:
+        return shared(np.array([1.0, _GROWTH]), alpha * (1.0 - _KEPT))
+    return float(alpha * _KEPT * 0.5 ** (at - USUAL))
 
 
-def _each(sizes: np.ndarray, alpha: float) -> float:
+def _nested(sizes: Array, alpha: float) -> float:
     """Return the level of each look at nested samples of these sizes."""
     if len(sizes) == 1:
         return alpha

@@ -119,19 +119,15 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
     positive[~usable] = np.nan
     probabilities[~usable] = np.nan
 
-    cell = raters * len(unit_names) + units
-    cells, cell = np.unique(cell, return_inverse=True)
-    readings, reading = np.unique(cell * (orders.max(initial=0) + 1) + orders, return_inverse=True)
-    first_row = _first_rows(reading, len(readings))
-    cell_of_reading = cell[first_row]
-
+    cells, cell = np.unique(raters * len(unit_names) + units, return_inverse=True)
     if scale.is_number:  # of several draws or orders the median, the lower one of two
-        reading, readings = cell, cells
-        first_row = _first_rows(reading, len(readings))
-        cell_of_reading = cell[first_row]
-        label, tied = _median(labels, reading, len(readings)), np.zeros(len(readings), dtype=bool)
+        reading, cell_of_reading = cell, np.arange(len(cells))
+        label, tied = _median(labels, cell, len(cells)), np.zeros(len(cells), dtype=bool)
     else:
-        label, tied = _majority(labels, reading, len(readings), len(scale.categories))
+        key = cell * (orders.max(initial=0) + 1) + orders
+        _, first_row, reading = np.unique(key, return_index=True, return_inverse=True)
+        cell_of_reading = cell[first_row]
+        label, tied = _majority(labels, reading, len(first_row), len(scale.categories))
     low, high = _range_of_labels(label, cell_of_reading, len(cells))
     code = np.where(low == high, low, -1)
     mean_positive = _nested_mean(positive[:, None], reading, cell_of_reading, len(cells))[:, 0]
@@ -139,7 +135,17 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
     repeated = np.bincount(cell, minlength=len(cells)) > 1
     usual = np.array([scale.untuned_threshold_for(rater) for rater in rater_names])
     threshold = usual[cells // len(unit_names)]
-    code = _code_from_probabilities(code, mean_each, mean_positive, repeated, scale, threshold)
+    # The probability of the likeliest category, or else of the likelier verdict.
+    known = ~np.isnan(mean_each.sum(axis=1))
+    each = np.where(known[:, None], mean_each, 0.0)
+    confidence = np.where(known, each.max(axis=1), np.maximum(mean_positive, 1.0 - mean_positive))
+    if len(scale.categories) == 2 and len(scale.affirmative) == 1:
+        # Without a label, the category on the probability's side of a threshold that is not tuned.
+        affirmative = scale.affirmative_codes[0]
+        verdict = np.where(mean_positive >= threshold, affirmative, 1 - affirmative)
+        code = np.where((code < 0) & ~np.isnan(mean_positive), verdict, code)
+    # Where rows were averaged, or there is no label, the most probable category.
+    code = np.where(known & (repeated | (code < 0)), each.argmax(axis=1), code)
 
     unscored = (code < 0) & np.isnan(mean_positive)
     reason = np.full(len(cells), "", dtype=object)
@@ -152,9 +158,6 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
     reason[unscored & (low != high)] = "order_disagreement"
     kinds = ratings.drop_duplicates("rater_id").set_index("rater_id")["rater_kind"]
     measured = _methods_and_draws(ratings)
-    # The probability of the likeliest category, or else of the likelier verdict.
-    known = ~np.isnan(mean_each.sum(axis=1))
-    likeliest = np.where(known[:, None], mean_each, 0.0).max(axis=1)
     return Readings(
         units=tuple(unit_names.tolist()),
         raters=tuple(rater_names.tolist()),
@@ -164,7 +167,7 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
         code=code.astype(code_type(len(scale.categories))),
         positive=mean_positive,
         probabilities=mean_each,
-        confidence=np.where(known, likeliest, np.maximum(mean_positive, 1.0 - mean_positive)),
+        confidence=confidence,
         reason=reason,
         methods=tuple(measured.get(rater, ("", 0))[0] for rater in rater_names),
         draws=tuple(measured.get(rater, ("", 0))[1] for rater in rater_names),
@@ -259,29 +262,6 @@ def _group_mean(values: Array, group: Codes, n_groups: int) -> Array:
         total = np.bincount(group[held], weights=each[held], minlength=n_groups)
         out[:, column] = np.divide(total, count, out=np.full(n_groups, np.nan), where=count > 0)
     return out
-
-
-def _code_from_probabilities(
-    code: Codes, each: Array, positive: Array, repeated: Mask, scale: Scale, threshold: Array
-) -> Codes:
-    """Take the most probable category where rows were averaged or there is no label.
-
-    With two categories and no label, it is the one on the probability's side of the `threshold`
-    (cells,), which is not a tuned one.
-    """
-    if len(scale.categories) == 2 and len(scale.affirmative) == 1:
-        affirmative = scale.affirmative_codes[0]
-        verdict = np.where(positive >= threshold, affirmative, 1 - affirmative)
-        code = np.where((code < 0) & ~np.isnan(positive), verdict, code)
-    known = ~np.isnan(each.sum(axis=1))
-    best = np.where(known[:, None], each, 0.0).argmax(axis=1)
-    return np.where(known & (repeated | (code < 0)), best, code)
-
-
-def _first_rows(group: Codes, n_groups: int) -> Codes:
-    first = np.empty(n_groups, dtype=np.intp)
-    first[group[::-1]] = np.arange(len(group))[::-1]
-    return first
 
 
 ALL_RATERS = "raters=all"

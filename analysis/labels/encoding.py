@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from evenhand.analysis.labels.combine import Readings
 from evenhand.analysis.labels.matrix import KIND_ORDER, Coded, LabelMatrix, copies_among
-from evenhand.analysis.labels.scale import Level, Scale
+from evenhand.analysis.labels.scale import Level, Scale, category_values
 from evenhand.analysis.labels.units import UnitFacts
 from evenhand.analysis.types import Array, Codes, Column, DataFrame, Labels, Mask
 from evenhand.errors import InputError
@@ -66,18 +66,6 @@ def coded_raters(
         level=level,
         subset="all",
     )
-
-
-def category_values(categories: Column[Hashable], level: Level) -> tuple[float, ...]:
-    """Return the categories as numbers, or ranks; the interval level requires numbers."""
-    try:
-        return tuple(float(str(category)) for category in categories)
-    except ValueError:
-        if level == "interval":
-            raise InputError(
-                f"the interval level needs categories that are numbers, not {_listed(categories)}"
-            ) from None
-        return tuple(float(rank) for rank in range(1, len(categories) + 1))
 
 
 def _listed(categories: Column[Hashable]) -> str:

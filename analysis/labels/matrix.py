@@ -279,44 +279,13 @@ class Coded:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RatedUnits:
-    """Units that were rated, and how they belong together.
+class LabelMatrix:
+    """All labels of one rubric, one row per unit and one column per rater.
 
     `clusters` (units,) index the resampling clusters. `subject`, `pair` and `side` (units,) are
     codes, -1 where the units table has none; `slices` are the requested units columns. `weight`
     (clusters,) is how much a cluster counts where pairs were not equally likely to be picked (see
     `analysis.labels.units`).
-    """
-
-    clusters: Codes
-    n_clusters: int
-    subjects: tuple[str, ...]
-    subject: Codes
-    pairs: tuple[str, ...]
-    pair: Codes
-    side: Codes
-    slices: tuple[UnitColumn, ...] = ()
-    weight: Array | None = None
-
-    def weight_of(self, chosen: Mask) -> Array | None:
-        """Return the weight of each chosen unit, (chosen units,); None where all count equally."""
-        return None if self.weight is None else self.weight[self.clusters[chosen]]
-
-    def columns(self, names: Iterable[str]) -> list[UnitColumn]:
-        """Return the units columns with these names."""
-        known = {column.name: column for column in self.slices}
-        return [known[name] for name in names]
-
-    @property
-    def sides(self) -> list[UnitColumn]:
-        """Sides of pairs as a column, where units are single responses."""
-        both = len(np.unique(self.side[self.side >= 0])) == 2
-        return [UnitColumn("side", ("a", "b"), self.side)] if both else []
-
-
-@dataclass(frozen=True, kw_only=True)
-class LabelMatrix(RatedUnits):
-    """All labels of one rubric, one row per unit and one column per rater.
 
     Raters are ordered humans first, then adjudicators, then models, each by name. `asked` marks the
     raters that a unit was assigned to, `withheld` (None: nowhere) where a grader's labels do not
@@ -330,6 +299,15 @@ class LabelMatrix(RatedUnits):
     `tie_breaks` says that third labels were given where the first two differ.
     """
 
+    clusters: Codes
+    n_clusters: int
+    subjects: tuple[str, ...]
+    subject: Codes
+    pairs: tuple[str, ...]
+    pair: Codes
+    side: Codes
+    slices: tuple[UnitColumn, ...] = ()
+    weight: Array | None = None
     scale: Scale
     raters: tuple[str, ...]
     kinds: tuple[str, ...]
@@ -346,6 +324,21 @@ class LabelMatrix(RatedUnits):
     withheld: Mask | None = None
     tie_breaks: bool = False
     counted: Mask | None = None
+
+    def weight_of(self, chosen: Mask) -> Array | None:
+        """Return the weight of each chosen unit, (chosen units,); None where all count equally."""
+        return None if self.weight is None else self.weight[self.clusters[chosen]]
+
+    def columns(self, names: Iterable[str]) -> list[UnitColumn]:
+        """Return the units columns with these names."""
+        known = {column.name: column for column in self.slices}
+        return [known[name] for name in names]
+
+    @property
+    def sides(self) -> list[UnitColumn]:
+        """Sides of pairs as a column, where units are single responses."""
+        both = len(np.unique(self.side[self.side >= 0])) == 2
+        return [UnitColumn("side", ("a", "b"), self.side)] if both else []
 
     @property
     def in_agreement(self) -> LabelMatrix:
@@ -545,8 +538,7 @@ class LabelMatrix(RatedUnits):
         if self.weight is not None:  # identical units must have equal weights
             sliced.append(np.unique(self.weight[self.clusters], return_inverse=True)[1])
         row = np.column_stack([self.codes, self.asked, self.subject, *sliced]).astype(np.int32)
-        keys = row.view(np.dtype((np.void, row.dtype.itemsize * row.shape[1]))).ravel()
-        _, kept, which = np.unique(keys, return_index=True, return_inverse=True)
+        kept, which = distinct_bytes(row)
         return kept, which, np.bincount(which, minlength=len(kept)).astype(np.int64)
 
     def _of_units(self, kept: Codes) -> LabelMatrix:
@@ -568,6 +560,16 @@ class LabelMatrix(RatedUnits):
             slices=tuple(replace(column, codes=column.codes[kept]) for column in self.slices),
             weight=None if self.weight is None else self.weight[self.clusters[kept]],
         )
+
+
+def distinct_bytes(rows: Integers) -> tuple[Codes, Codes]:
+    """Return the first of each kind of row (kinds,), in the order of their bytes, and each row's
+    kind (rows,).
+    """
+    rows = np.ascontiguousarray(rows)
+    keys = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
+    _, first, kind = np.unique(keys, return_index=True, return_inverse=True)
+    return first, kind
 
 
 def complete_block(codes: Labels) -> tuple[tuple[int, ...], Codes]:

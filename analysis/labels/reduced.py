@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.analysis.labels.combine import combine_readings
-from evenhand.analysis.labels.matrix import KIND_ORDER, LabelMatrix, copies_among
+from evenhand.analysis.labels.matrix import KIND_ORDER, LabelMatrix, copies_among, distinct_bytes
 from evenhand.analysis.labels.scale import Scale
-from evenhand.analysis.types import Array, Codes, DataFrame, Frequency, Labels, Mask, Sparse
+from evenhand.analysis.types import Array, DataFrame, Frequency, Labels, Mask, Sparse
 from evenhand.errors import InputError
 
 if TYPE_CHECKING:
@@ -114,12 +114,22 @@ def reduce_ratings(
 
 
 def merged(parts: Sequence[Reduced]) -> Reduced:
-    """Merge the tables of several parts; no unit may be in two of them."""
+    """Merge the tables of several parts; no unit may be in two of them.
+
+    Patterns are ordered as in `LabelMatrix.folded`.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
     from scipy.sparse import block_diag, csr_array
 
-    patterns, at = _distinct(np.concatenate([part.patterns for part in parts]))
+    rows = np.concatenate([part.patterns for part in parts])
+    if rows.size > MAX_CELLS:
+        raise InputError(
+            f"{len(rows):,} different rows of labels by {rows.shape[1] // 3:,} raters do not fit; "
+            "keep the ratings of fewer raters, or pool those who labelled little under one rater_id"
+        )
+    first, at = distinct_bytes(rows)
+    patterns = rows[first]
     cells = block_diag([part.cells for part in parts], format="coo")
     names, of = None, np.zeros(len(parts), dtype=np.intp)
     if parts[0].clusters is not None:
@@ -130,19 +140,6 @@ def merged(parts: Sequence[Reduced]) -> Reduced:
     cells = csr_array((cells.data, (of[cells.row], at[cells.col])), shape=shape)  # adds up
     reasons = [sum(each, Counter[str]()) for each in zip(*(p.reasons for p in parts), strict=True)]
     return Reduced(parts[0].raters, patterns, names, cells, tuple(reasons))
-
-
-def _distinct(rows: Labels) -> tuple[Labels, Codes]:
-    """Return the distinct rows, ordered as in `LabelMatrix.folded`, and the index of each row."""
-    if rows.size > MAX_CELLS:
-        raise InputError(
-            f"{len(rows):,} different rows of labels by {rows.shape[1] // 3:,} raters do not fit; "
-            "keep the ratings of fewer raters, or pool those who labelled little under one rater_id"
-        )
-    rows = np.ascontiguousarray(rows)
-    keys = rows.view(np.dtype((np.void, rows.shape[1]))).ravel()
-    _, first, at = np.unique(keys, return_index=True, return_inverse=True)
-    return rows[first], at.reshape(-1)
 
 
 @dataclass(frozen=True)

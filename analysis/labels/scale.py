@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
+from evenhand.analysis.types import Column
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import OrderedWeights
 
@@ -22,6 +23,19 @@ MOST_POINTS = 11
 """An interval scale of more points is a number, whose labels are not counted one by one."""
 MAX_NUMBERS = 2001
 """Different numbers that labels may be."""
+
+
+def category_values(categories: Column[Hashable], level: Level = "ordinal") -> tuple[float, ...]:
+    """Return the categories as numbers, or ranks; the interval level requires numbers."""
+    try:
+        return tuple(float(str(category)) for category in categories)
+    except ValueError:
+        if level == "interval":
+            named = ", ".join(map(str, categories))
+            raise InputError(
+                f"the interval level needs categories that are numbers, not {named}"
+            ) from None
+        return tuple(float(rank) for rank in range(1, len(categories) + 1))
 
 
 @dataclass(frozen=True)
@@ -75,44 +89,38 @@ class Scale:
     ordered: OrderedWeights = "linear"
 
     def __post_init__(self) -> None:
+        for fault in self._faults():
+            raise InputError(f"{f'scale {self.name!r}' if self.name else 'the scale'}: {fault}")
+
+    def _faults(self) -> Iterator[str]:
+        keys = ", ".join(self.categories)
         if not self.categories or len(set(self.categories)) < len(self.categories):
-            raise InputError(
-                f"{self._title}: the categories must be at least one and all different, "
-                f"not {', '.join(self.categories) or 'none'}"
-            )
+            yield f"the categories must be at least one and all different, not {keys or 'none'}"
         if self.is_number and len(self.categories) > MAX_NUMBERS:
-            raise InputError(
-                f"{self._title}: {len(self.categories)} different numbers, more than "
-                f"{MAX_NUMBERS}; round them, for example to two places"
+            yield (
+                f"{len(self.categories)} different numbers, more than {MAX_NUMBERS}; round them, "
+                "for example to two places"
             )
         if len(self.categories) > MAX_CATEGORIES and not self.is_number:
-            raise InputError(
-                f"{self._title}: {len(self.categories)} categories, more than {MAX_CATEGORIES}: "
-                "labels that differ from unit to unit are no categories of a scale"
+            yield (
+                f"{len(self.categories)} categories, more than {MAX_CATEGORIES}: labels that "
+                "differ from unit to unit are no categories of a scale"
             )
         if self.level not in get_args(Level):
-            raise InputError(
-                f"{self._title}: the level is {self.level!r}; "
-                f"it must be one of {', '.join(get_args(Level))}"
-            )
-        if unknown := self.affirmative - set(self.categories):
-            raise InputError(
-                f"{self._title}: affirmative names {sorted(unknown)[0]!r}, "
-                f"which is none of the categories {', '.join(self.categories)}"
-            )
+            levels = ", ".join(get_args(Level))
+            yield f"the level is {self.level!r}; it must be one of {levels}"
+        for unknown in sorted(self.affirmative - set(self.categories)):
+            yield f"affirmative names {unknown!r}, which is none of the categories {keys}"
         for category, side in self.favours.items():
             if category not in self.categories or side not in ("a", "b"):
-                raise InputError(
-                    f"{self._title}: {category!r} is said to favour side {side!r}; it must be one "
-                    f"of {', '.join(self.categories)}, and the side a or b"
+                yield (
+                    f"{category!r} is said to favour side {side!r}; it must be one of {keys}, and "
+                    "the side a or b"
                 )
         for grader, threshold in {"": self.threshold, **self.thresholds}.items():
             if not 0 <= threshold <= 1:
                 of_whom = f" of {grader}" if grader else ""
-                raise InputError(
-                    f"{self._title}: the threshold{of_whom} is {threshold}; "
-                    "it must lie between 0 and 1"
-                )
+                yield f"the threshold{of_whom} is {threshold}; it must lie between 0 and 1"
 
     @classmethod
     def from_rubric(
@@ -172,10 +180,7 @@ class Scale:
     @property
     def values(self) -> tuple[float, ...]:
         """Categories as numbers where they are numbers, else their ranks 1, 2, ..."""
-        try:
-            return tuple(float(category) for category in self.categories)
-        except ValueError:
-            return tuple(float(rank) for rank in range(1, len(self.categories) + 1))
+        return category_values(self.categories)
 
     def threshold_for(self, rater: str) -> float:
         """Return the probability from which this rater's verdict is affirmative."""
@@ -191,7 +196,3 @@ class Scale:
         if rater in self.tunings:
             return "tuned"
         return "declared" if rater in self.thresholds else "default"
-
-    @property
-    def _title(self) -> str:
-        return f"scale {self.name!r}" if self.name else "the scale"

@@ -14,17 +14,11 @@ from typing import Any
 import numpy as np
 
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS
-from evenhand.analysis.bootstrap.patterns import count_labels
-from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.resamples import Resamples, count_labels
 from evenhand.analysis.bootstrap.significance import benjamini_yekutieli
-from evenhand.analysis.labels.encoding import (
-    category_values,
-    encode_column,
-    encode_labels,
-    same_length,
-)
+from evenhand.analysis.labels.encoding import encode_column, encode_labels, same_length
 from evenhand.analysis.labels.matrix import Coded
-from evenhand.analysis.labels.scale import Level
+from evenhand.analysis.labels.scale import Level, category_values
 from evenhand.analysis.notes import Code, Remark, join_notes
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array, Codes, Column, Integers, Mask

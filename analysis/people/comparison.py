@@ -3,7 +3,7 @@
 Also the true positive and true negative rates of graders, against the majority or one reference.
 Of the units whose majority is affirmative (other), or that the one rater who is declared the
 reference affirms, the share that the grader calls so. Ties are left out. The interval is that of
-every share (`analysis.bootstrap.shares`).
+every share (`analysis.bootstrap.intervals`).
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ from evenhand.analysis.agreement.pairs import (
     deciding_kappa,
     listed_raters,
 )
-from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.intervals import Interval, share_bounds
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.bootstrap.shares import share_bounds
 from evenhand.analysis.bootstrap.significance import clustered_homogeneity, holm, sign_flip
 from evenhand.analysis.labels.matrix import BINARY_ALL, Coded
 from evenhand.analysis.notes import join_notes

@@ -13,9 +13,8 @@ import numpy as np
 
 from evenhand.analysis.agreement.overlap import entry_pairs
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS
-from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Interval
+from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Interval, share_bounds
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.bootstrap.shares import share_bounds
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.notes import Note, Remark, join_notes

@@ -26,9 +26,8 @@ from evenhand.analysis.agreement.coefficients import label_counts
 from evenhand.analysis.agreement.overlap import KappaMeans, compared_units, entry_pairs
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, data_table, deciding_kappa
 from evenhand.analysis.bootstrap.influence import ALPHA
-from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.intervals import Interval, share_bounds
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.bootstrap.shares import share_bounds
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.notes import text_of
 from evenhand.analysis.people.ceiling import with_and_among_humans

@@ -10,7 +10,7 @@ ratios of sums over units, so that one bootstrap of clusters gives their interva
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -22,10 +22,10 @@ from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.combine import combine_readings, one_version
 from evenhand.analysis.labels.encoding import encode
-from evenhand.analysis.labels.matrix import number_sides
+from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import UnitFacts
-from evenhand.analysis.types import Array, Codes, DataFrame, Integers, Labels, Mask
+from evenhand.analysis.types import Array, Codes, DataFrame, Integers, Mask
 from evenhand.study.settings.analysis import SEED, QualitySettings
 from evenhand.study.tables.ratings import validate_ratings
 
@@ -34,31 +34,21 @@ from evenhand.study.tables.ratings import validate_ratings
 class People:
     """First labels of all people on one rubric: arrays of (units, raters).
 
-    `codes` are -1 where missing, `turn` is the place of a label in its rater's own sequence,
-    `seconds` the time it took (NaN: not known). `clusters` (units,) index what is resampled, over
-    all rubrics alike. `counted` (raters,) marks the raters who count among "the others".
+    The clusters of the `view` are over all rubrics alike. `turn` is the place of a label in its
+    rater's own sequence, `seconds` the time it took (NaN: not known). `counted` (raters,) marks the
+    raters who count among "the others".
     """
 
-    scale: Scale
-    raters: tuple[str, ...]
-    codes: Labels
+    rubric: str
+    view: Coded
     turn: Array
     seconds: Array
-    clusters: Codes
     counted: Mask
 
     @cached_property
     def labels(self) -> Array:
         """Return the labels of the counted raters, one-hot: (units, raters, categories)."""
-        own = np.vstack([self.sides, np.zeros(self.sides.shape[1])])
-        return np.asarray(own[self.codes] * self.counted[None, :, None])
-
-    @cached_property
-    def sides(self) -> Array:
-        """What each category adds to a side of a table, (categories, width): see `Coded.sides`."""
-        if self.scale.is_number:
-            return number_sides(self.scale.values)
-        return np.eye(len(self.scale.categories))
+        return self.view.spread(self.view.codes) * self.counted[None, :, None]
 
     @cached_property
     def totals(self) -> Array:
@@ -68,34 +58,30 @@ class People:
     @cached_property
     def weights(self) -> Array:
         """Agreement weights (categories, categories) of the kappa that decides."""
-        if self.scale.is_number:
+        view = self.view
+        if view.is_number:
             return AGREEMENT
-        ordered = self.scale.level != "nominal"
-        return c.agreement_weights(
-            len(self.scale.categories), self.scale.ordered if ordered else "identity"
-        )
+        return c.agreement_weights(view.q, "identity" if view.level == "nominal" else view.ordered)
 
-    def beside(self, rater: str) -> Beside | None:
+    def against_others(self, rater: str) -> AgainstOthers | None:
         """Compare the rater with the others; None where they share no unit."""
-        if rater not in self.raters:
+        if rater not in self.view.raters:
             return None
-        at = self.raters.index(rater)
+        at, codes = self.view.raters.index(rater), self.view.codes
         others = self.totals - self.labels[:, at]
-        shared = np.flatnonzero((self.codes[:, at] >= 0) & (others.sum(axis=1) > 0))
+        shared = np.flatnonzero((codes[:, at] >= 0) & (others.sum(axis=1) > 0))
         if len(shared) == 0:
             return None
         shared = shared[np.argsort(self.turn[shared, at], kind="stable")]
         counts = others[shared]
-        return Beside(
-            self,
-            self.codes[shared, at].astype(np.intp),
-            counts / counts.sum(axis=1, keepdims=True),
-            self.clusters[shared],
+        shares = counts / counts.sum(axis=1, keepdims=True)
+        return AgainstOthers(
+            self, codes[shared, at].astype(np.intp), shares, self.view.clusters[shared]
         )
 
 
 @dataclass(frozen=True)
-class Beside:
+class AgainstOthers:
     """A rater's labels (n,), in their own sequence, and the others' shares (n, categories)."""
 
     people: People
@@ -103,63 +89,58 @@ class Beside:
     shares: Array
     clusters: Codes
 
+    @property
+    def sides(self) -> Array:
+        """The labels, one-hot: (n, categories)."""
+        return self.people.view.spread(self.codes)
+
     def kappa(self, resamples: Resamples) -> Array:
         """Kappa of the rater with the others, (rows,): weighted where the scale has an order.
 
         The table counts a unit once: its cells are the shares of the others' labels.
         """
         q = self.shares.shape[1]
-        cells = self.people.sides[self.codes][:, :, None] * self.shares[:, None, :]
+        cells = self.sides[:, :, None] * self.shares[:, None, :]
         tables = resamples.sums(self.clusters, cells.reshape(len(cells), -1)).reshape(-1, q, q)
-        return c.cohen_kappa(tables, self.people.weights)
+        return c.kappas(tables, self.people.weights)
 
     def leanings(self, resamples: Resamples) -> Array:
         """Return how much more often the rater uses each category than the others do on the same
         units: differences between two shares, (rows, categories).
         """
         q = self.shares.shape[1]
-        more = self.people.sides[self.codes] - self.shares
+        more = self.sides - self.shares
         sums = resamples.sums(self.clusters, more, np.ones(len(more)))
         return ratio(sums[:, :q], sums[:, q:])
 
     def drift(self) -> Array:
         """Features (n, 4) whose sums give the drift: agreement in the second half of the rater's
-        sequence and its units, the same of the first half. See `drift_of`.
+        sequence and its units, the same of the first half.
 
         Agreement is the rater's with the others minus the others' with each other, so that harder
         units in one half do not look like a change of the rater.
         """
         weights = self.people.weights
-        own = (self.people.sides[self.codes] @ weights * self.shares).sum(axis=1)
+        own = (self.sides @ weights * self.shares).sum(axis=1)
         usual = ((self.shares @ weights) * self.shares).sum(axis=1)
         late = np.arange(len(self.codes)) >= len(self.codes) / 2
         gain = own - usual
         return np.column_stack([gain * late, late, gain * ~late, ~late])
 
 
-def drift_of(sums: Array) -> Array:
-    """Second half minus first half from sums (rows, 4) of `Beside.drift`: (rows,)."""
-    return np.asarray(ratio(sums[:, 0], sums[:, 1]) - ratio(sums[:, 2], sums[:, 3]))
-
-
-def longest_run(codes: Codes) -> int:
-    """The longest stretch of one label.
-
-    >>> longest_run(np.array([0, 1, 1, 1, 0]))
-    3
-    """
-    return int(_longest_runs(codes[None, :])[0])
-
-
-def usual_longest_run(beside: Beside, rng: np.random.Generator) -> float:
+def usual_longest_run(compared: AgainstOthers, rng: np.random.Generator) -> float:
     """The 99% quantile of the longest run if each label were one of the others' on that unit."""
-    limits = beside.shares.cumsum(axis=1)[:, :-1]
+    limits = compared.shares.cumsum(axis=1)[:, :-1]
     drawn = rng.random((200, len(limits), 1))
-    return float(np.quantile(_longest_runs((drawn > limits).sum(axis=2)), 0.99))
+    return float(np.quantile(longest_runs((drawn > limits).sum(axis=2)), 0.99))
 
 
-def _longest_runs(sequences: Codes) -> Integers:
-    """The longest run of every row of (sequences, n)."""
+def longest_runs(sequences: Codes) -> Integers:
+    """The longest run of one label in every row of (sequences, n).
+
+    >>> longest_runs(np.array([[0, 1, 1, 1, 0], [0, 1, 0, 1, 1]])).tolist()
+    [3, 2]
+    """
     running = np.ones(len(sequences), dtype=np.int64)
     longest = running.copy()
     for at in range(1, sequences.shape[1]):
@@ -196,14 +177,13 @@ def people_on(
         turns, seconds = (np.full(matrix.codes.shape, np.nan) for _ in range(2))
         turns[at] = turn.reindex(first.index)
         seconds[at] = first["seconds"]
+        clusters = np.array([cluster_of[unit] for unit in readings.units], dtype=np.intp)
         yield People(
-            scale=scale,
-            raters=matrix.raters,
-            codes=matrix.codes,
-            turn=turns,
-            seconds=seconds,
-            clusters=np.array([cluster_of[unit] for unit in readings.units], dtype=np.intp),
-            counted=np.array([rater not in excluded for rater in matrix.raters]),
+            scale.name,
+            replace(matrix.on_categories(), clusters=clusters),
+            turns,
+            seconds,
+            np.array([rater not in excluded for rater in matrix.raters]),
         )
 
 
@@ -267,7 +247,7 @@ def rater_quality(
 
     ratings = validate_ratings(ratings, "ratings")
     people = list(people_on(ratings, scales, units, cluster, rubric_hashes, excluded))
-    clusters = 1 + max((int(each.clusters.max(initial=-1)) for each in people), default=-1)
+    clusters = 1 + max((int(each.view.clusters.max(initial=-1)) for each in people), default=-1)
     rng = np.random.default_rng(seed)
     shared = Resamples(np.ones(max(clusters, 1)), resamples, rng)
     human = ratings[ratings["rater_kind"] == "human"]
@@ -280,22 +260,24 @@ def rater_quality(
         checks = {str(rater): (int(good), int(given)) for rater, good, given in counts}
     rows = []
     for rater in raters:
-        row = _said(human[human["rater_id"] == rater])
+        row = _activity(human[human["rater_id"] == rater])
         row |= _pace(people, rater)
-        beside = [each for one in people if (each := one.beside(rater))]
-        row |= _run(beside, rng)
-        seen = [each.clusters for each in beside]
+        compared = [each for one in people if (each := one.against_others(rater))]
+        row |= _run(compared, rng)
+        seen = [each.clusters for each in compared]
         n_clusters = len(np.unique(np.concatenate(seen))) if seen else 0
         row |= _columns("agreement", shared.interval(kappas[rater], n_clusters))
         peers = [kappas[other] for other in raters if other != rater and other not in excluded]
         known = [peer for peer in peers if not np.isnan(peer[0])]
         usual = np.median(known, axis=0) if known else np.full(len(shared), np.nan)
         row |= _columns("behind", shared.interval(kappas[rater] - usual, n_clusters))
-        row |= _leaning(beside, shared)
+        row |= _leaning(compared, shared)
         sums = np.zeros((shared.n_types, 4))
-        for each in beside:
+        for each in compared:
             sums += shared.cluster_sums(each.clusters, each.drift())
-        row |= _columns("drift", shared.interval(drift_of(shared.totals(sums)), n_clusters))
+        late, n_late, early, n_early = shared.totals(sums).T
+        drift = ratio(late, n_late) - ratio(early, n_early)
+        row |= _columns("drift", shared.interval(drift, n_clusters))
         row["attention_passed"], row["attention_given"] = checks.get(rater, (0, 0))
         why = dict(reasons(row, rules))
         row |= {"rater_id": rater, "flagged": " ".join(why), "reason": "; ".join(why.values())}
@@ -303,7 +285,7 @@ def rater_quality(
     return pd.DataFrame(rows, columns=list(QUALITY_COLUMNS))
 
 
-def _said(own: DataFrame) -> dict[str, Any]:
+def _activity(own: DataFrame) -> dict[str, Any]:
     """Count the person's answers and skips, and sum up their working and idle minutes."""
     import pandas as pd
 
@@ -325,20 +307,22 @@ def _pace(people: Sequence[People], rater: str) -> dict[str, Any]:
     shares, units = [], []
     for each in people:
         medians = np.array([_median(column) for column in each.seconds.T])
-        if rater in each.raters:
-            at = each.raters.index(rater)
+        if rater in each.view.raters:
+            at = each.view.raters.index(rater)
             others = each.counted.copy()
             others[at] = False
             usual = _median(medians[others])
             if usual > 0 and not np.isnan(medians[at]):
                 shares.append(medians[at] / usual)
-                units.append(int((each.codes[:, at] >= 0).sum()))
+                units.append(int(each.view.labelled[:, at].sum()))
     return {"pace": float(np.average(shares, weights=units)) if sum(units) else np.nan}
 
 
-def _run(beside: Sequence[Beside], rng: np.random.Generator) -> dict[str, Any]:
+def _run(compared: Sequence[AgainstOthers], rng: np.random.Generator) -> dict[str, Any]:
     """The longest run, on the rubric where it is the most unusual."""
-    found = [(longest_run(each.codes), usual_longest_run(each, rng)) for each in beside]
+    found = [
+        (int(longest_runs(each.codes[None])[0]), usual_longest_run(each, rng)) for each in compared
+    ]
     if not found:
         return {"longest_run": 0, "usual_run": np.nan}
     longest, usual = max(found, key=lambda run: (run[0] >= SHORTEST_RUN, run[0] / run[1]))
@@ -349,25 +333,25 @@ def _kappa(people: Sequence[People], rater: str, shared: Resamples) -> Array:
     """The rater's kappa with the others, mean over rubrics by units: (rows,)."""
     total, weight = np.zeros(len(shared)), np.zeros(len(shared))
     for each in people:
-        if beside := each.beside(rater):
-            kappa = beside.kappa(shared)
+        if compared := each.against_others(rater):
+            kappa = compared.kappa(shared)
             held = ~np.isnan(kappa)
-            total[held] += kappa[held] * len(beside.codes)
-            weight[held] += len(beside.codes)
-    return np.asarray(np.divide(total, weight, out=np.full(len(shared), np.nan), where=weight > 0))
+            total[held] += kappa[held] * len(compared.codes)
+            weight[held] += len(compared.codes)
+    return ratio(total, weight)
 
 
-def _leaning(beside: Sequence[Beside], shared: Resamples) -> dict[str, Any]:
+def _leaning(compared: Sequence[AgainstOthers], shared: Resamples) -> dict[str, Any]:
     """The category that the rater prefers most surely, by the bound of its interval."""
     best, at = Interval(np.nan, np.nan, np.nan), ""
-    for each in beside:
-        scale, n = each.people.scale, len(np.unique(each.clusters))
-        if scale.is_number:
+    for each in compared:
+        view, n = each.people.view, len(np.unique(each.clusters))
+        if view.is_number:
             continue
-        for category, more in zip(scale.categories, each.leanings(shared).T, strict=True):
+        for category, more in zip(view.categories, each.leanings(shared).T, strict=True):
             found = shared.interval(more, n)
             if not at or found.low > best.low or np.isnan(best.low):
-                best, at = found, f"{scale.name}: {category}".removeprefix(": ")
+                best, at = found, f"{each.people.rubric}: {category}".removeprefix(": ")
     return _columns("leaning", best) | {"leaning_at": at}
 
 

@@ -26,9 +26,9 @@ from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import UnitFacts
 from evenhand.analysis.notes import Code, Reason, join_notes
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.subjects.corrected_rates import cell_sums
-from evenhand.analysis.subjects.plain import (
+from evenhand.analysis.subjects.corrected_rates import (
     RateSums,
+    cell_sums,
     corrected_interval,
     ppi_reach,
     rate_features,
@@ -291,7 +291,7 @@ def _add_corrected_rates(
     out: Writer, compared: Compared, grader: str, people: Array, own: Array
 ) -> None:
     """Add `win_rate_ppi` by subject: people's win rate on all that the grader compared, by
-    prediction-powered inference (see `analysis.subjects.plain`).
+    prediction-powered inference (see `analysis.subjects.corrected_rates`).
     """
     held = compared.known & ~np.isnan(own)
     if not held.any():

@@ -41,9 +41,7 @@ def pearson(x: Array, y: Array) -> Array:
     x = x - x.mean(-1, keepdims=True)
     y = y - y.mean(-1, keepdims=True)
     spread = np.sqrt((x**2).sum(-1) * (y**2).sum(-1))
-    varies = spread > 1e-12
-    r: Array = np.where(varies, (x * y).sum(-1) / np.where(varies, spread, 1.0), np.nan)
-    return np.clip(r, -1.0, 1.0)
+    return np.clip(ratio((x * y).sum(-1), spread), -1.0, 1.0)
 
 
 def spearman(x: Array, y: Array) -> Array:
@@ -57,19 +55,11 @@ def spearman(x: Array, y: Array) -> Array:
 
 def mid_ranks(x: Array) -> Array:
     """Ranks along the last axis, tied values at their mean; rows that hold NaN are all NaN."""
-    n = x.shape[-1]
-    order = np.argsort(x, axis=-1)
-    ordered = np.take_along_axis(x, order, axis=-1)
-    position = np.arange(n)
-    new = np.ones(x.shape, dtype=bool)
-    new[..., 1:] = ordered[..., 1:] != ordered[..., :-1]
-    last = np.ones(x.shape, dtype=bool)
-    last[..., :-1] = new[..., 1:]
-    first_tied = np.maximum.accumulate(np.where(new, position, 0), axis=-1)
-    last_tied = np.where(last, position, n - 1)[..., ::-1]
-    last_tied = np.minimum.accumulate(last_tied, axis=-1)[..., ::-1]
-    ranks = np.empty(x.shape)
-    np.put_along_axis(ranks, order, (first_tied + last_tied) / 2.0 + 1.0, axis=-1)
+    lower, tied = (np.zeros(x.shape) for _ in range(2))
+    for each in np.moveaxis(x, -1, 0)[..., None]:
+        lower += each < x
+        tied += each == x
+    ranks = lower + (tied + 1.0) / 2.0
     return np.where(np.isnan(x).any(axis=-1, keepdims=True), np.nan, ranks)
 
 
@@ -82,9 +72,7 @@ def kendall(x: Array, y: Array) -> Array:
     first, second = np.triu_indices(x.shape[-1], 1)
     signs = [np.sign(each[..., first] - each[..., second]) for each in (x, y)]
     untied = np.sqrt((signs[0] ** 2).sum(-1) * (signs[1] ** 2).sum(-1))
-    agreeing = (signs[0] * signs[1]).sum(-1)
-    tau: Array = np.where(untied > 0, agreeing / np.where(untied > 0, untied, 1.0), np.nan)
-    return tau
+    return ratio((signs[0] * signs[1]).sum(-1), untied)
 
 
 CORRELATIONS: dict[str, Correlation] = {

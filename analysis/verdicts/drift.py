@@ -27,9 +27,8 @@ from evenhand.analysis.agreement.pairs import (
     pair_statistics,
 )
 from evenhand.analysis.bootstrap.influence import influence, reach
-from evenhand.analysis.bootstrap.intervals import Deciding, Interval
+from evenhand.analysis.bootstrap.intervals import Deciding, Interval, share_bounds
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.bootstrap.shares import share_bounds
 from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.encoding import encode
 from evenhand.analysis.labels.matrix import BINARY_ALL, Coded, LabelMatrix

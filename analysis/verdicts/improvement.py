@@ -22,9 +22,9 @@ from scipy.special import ndtr, ndtri
 from evenhand.analysis.agreement.overlap import Overlap
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, distances
 from evenhand.analysis.bootstrap.influence import influence, level_of_reading, standard_error
+from evenhand.analysis.bootstrap.intervals import share_bounds
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.score import kappas_of
-from evenhand.analysis.bootstrap.shares import share_bounds
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.planning.more_clusters import POWER
 from evenhand.analysis.requirement import rounded_up

@@ -21,9 +21,8 @@ import numpy as np
 from evenhand.analysis.agreement.overlap import KappaMeans, Overlap
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, deciding_kappa
 from evenhand.analysis.bootstrap.influence import ALPHA, influence, level_of_look
-from evenhand.analysis.bootstrap.intervals import Deciding, Interval
+from evenhand.analysis.bootstrap.intervals import Deciding, Interval, share_bounds
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.bootstrap.shares import share_bounds
 from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix
 from evenhand.analysis.labels.units import effective_size
 from evenhand.analysis.notes import Remark, reason_in_words, says

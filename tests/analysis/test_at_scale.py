@@ -124,7 +124,7 @@ def test_probabilities_count_by_their_verdicts():
 
 @pytest.mark.slow
 def test_groups_of_clusters_have_intervals_as_wide_as_the_clusters_own(monkeypatch):
-    monkeypatch.setattr("evenhand.analysis.bootstrap.patterns.GROUPS", 400)
+    monkeypatch.setattr("evenhand.analysis.bootstrap.resamples.GROUPS", 400)
     frame = many_ratings(6000, 2)
     ratings, units = split_ratings(frame, "ratings")
     clusters = units.set_index("unit_id")["cluster_id"]

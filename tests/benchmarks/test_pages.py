@@ -193,7 +193,7 @@ def test_scale(tmp_path: Path, monkeypatch) -> None:
     assert scale.write_ratings(tmp_path, 1_000, file_rows=150) == 50
     run = scale.measure(tmp_path, 1_000, 50)
     assert run.seconds > 0 < run.megabytes
-    monkeypatch.setattr("evenhand.analysis.bootstrap.patterns.GROUPS", 25)
+    monkeypatch.setattr("evenhand.analysis.bootstrap.resamples.GROUPS", 25)
     widths = scale.widths_beside(tmp_path)
     assert {"cohen_kappa", "human_ceiling_difference"} <= {each.statistic for each in widths}
     page = scale.document([run], widths)

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from evenhand.analysis.agreement.overlap import Overlap, means_among, means_with
+from evenhand.analysis.agreement.overlap import Overlap, means_of, means_with
 from evenhand.analysis.agreement.pairs import deciding_kappa, pair_statistics
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.score import kappas_of
@@ -115,7 +115,7 @@ def test_kappas_are_those_of_loops_over_pairs_of_labels(design, kind):
     expected = by_hand(coded, np.flatnonzero(twice), apart)
     found = (
         means_with(overlap, codes[:, -1], resamples, statistics)[name].values[0],
-        means_among(overlap, resamples, statistics)[name].values[0],
+        means_of(overlap, overlap.among(n), resamples, statistics)[name].values[0],
     )
     assert found == pytest.approx(expected, abs=1e-12)
     # The form by which verdicts are bounded gives the same.

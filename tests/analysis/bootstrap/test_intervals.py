@@ -21,26 +21,24 @@ from evenhand.analysis.bootstrap.intervals import (
     Interval,
     _quantiles,
     acceleration,
+    alike,
     bca_bounds,
+    bounds,
+    carriers,
     expanded_tail,
     interval,
     kind_of,
     percentile_bounds,
-    unseen,
-    widened,
-)
-from evenhand.analysis.bootstrap.resamples import MAX_LEFT_OUT, Resamples
-from evenhand.analysis.bootstrap.score import PSEUDO, Sample, lower_bound, upper_bound
-from evenhand.analysis.bootstrap.shares import (
-    alike,
-    bounds,
-    carriers,
     powered_reach,
     ratio_bounds,
     share_bounds,
     share_interval,
+    unseen,
+    widened,
     wilson,
 )
+from evenhand.analysis.bootstrap.resamples import MAX_LEFT_OUT, Resamples
+from evenhand.analysis.bootstrap.score import PSEUDO, Sample, lower_bound, upper_bound
 from evenhand.analysis.results import BASELINES
 from evenhand.analysis.statistics import statistics
 from evenhand.errors import InputError

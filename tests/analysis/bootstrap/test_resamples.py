@@ -14,14 +14,14 @@ from evenhand.analysis.agreement.coefficients import label_counts
 from evenhand.analysis.agreement.groups import group_panel
 from evenhand.analysis.agreement.overlap import KappaMeans
 from evenhand.analysis.agreement.pairs import pair_statistics, pair_tables
-from evenhand.analysis.bootstrap import patterns
 from evenhand.analysis.bootstrap.intervals import interval
-from evenhand.analysis.bootstrap.patterns import (
+from evenhand.analysis.bootstrap.resamples import (
+    Bootstrap,
+    Resamples,
     count_patterns,
     distinct_rows,
     resamples_of_patterns,
 )
-from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples
 from evenhand.analysis.labels.scale import Scale
 from tests.analysis.make import matrix_of, noisy, ratings_of, row_of
 
@@ -188,7 +188,7 @@ def test_count_patterns_are_the_counts_of_the_units(raters, q):
 
 def test_many_clusters_are_resampled_in_groups_and_the_note_says_so(monkeypatch):
     """A share's standard error is known: the spread of groups must give it."""
-    monkeypatch.setattr(patterns, "GROUPS", 500)
+    monkeypatch.setattr("evenhand.analysis.bootstrap.resamples.GROUPS", 500)
     rng = np.random.default_rng(1)
     n, size = 20_000, 3
     lean = np.repeat(rng.random(n), size)  # units of a cluster are alike

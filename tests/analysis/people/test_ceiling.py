@@ -11,7 +11,7 @@ from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats.multitest import multipletests
 
 from evenhand.analysis import Scale, alt_test
-from evenhand.analysis.agreement.plain import cohen_kappa
+from evenhand.analysis.agreement.coefficients import cohen_kappa
 from evenhand.analysis.bootstrap.resamples import Bootstrap
 from evenhand.analysis.people.ceiling import human_ceiling
 from tests.analysis.make import analyse_labels, noisy, row_of, rows_of

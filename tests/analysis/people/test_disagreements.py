@@ -9,7 +9,7 @@ import pytest
 from statsmodels.stats.proportion import proportion_confint
 
 from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
-from evenhand.analysis.bootstrap.shares import share_bounds
+from evenhand.analysis.bootstrap.intervals import share_bounds
 from evenhand.analysis.people.disagreements import MOST_COUNTED, MOST_LISTED
 from tests.analysis.make import ratings_of, row_of, rows_of
 

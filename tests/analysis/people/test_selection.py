@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis import Analysis, Scale
-from evenhand.analysis.agreement.coefficients import cohen_kappa
+from evenhand.analysis.agreement.coefficients import kappas
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.scale import Level
 from evenhand.analysis.people.reversed_scales import Opposed, add_annotator_rows, opposed_in
@@ -35,7 +35,7 @@ def estimate(found: Analysis, statistic: str, b: str = "g00") -> float:
 def kappa_of(first: np.ndarray, second: np.ndarray) -> float:
     table = np.zeros((2, 2))
     np.add.at(table, (first, second), 1.0)
-    return float(cohen_kappa(table))
+    return float(kappas(table))
 
 
 def with_third_on_disagreement(items: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -14,8 +14,7 @@ from scipy.stats import norm
 from statsmodels.regression.linear_model import OLS
 
 from evenhand.analysis import Bootstrap, StudyFacts, analyse, ppi_plus_plus, rogan_gladen
-from evenhand.analysis.subjects.corrected_rates import large_strata
-from evenhand.analysis.subjects.plain import RateSums, stratified_ppi
+from evenhand.analysis.subjects.corrected_rates import RateSums, large_strata, stratified_ppi
 from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.study import open_study
