@@ -18,6 +18,7 @@ from evenhand.analysis.labels.reduced import Reduced, name_keys, pattern_matrix
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.one_rubric import (
     Judging,
+    LabelCounts,
     RubricAnalysis,
     RubricTask,
     analyse_rubric,
@@ -83,8 +84,8 @@ class Analysis:
     thresholds: list[ThresholdInForce] = field(default_factory=list)
     cluster_nouns: dict[str, str] = field(default_factory=dict)
     """By rubric, the noun for a cluster in a sentence."""
-    annotators: dict[str, int] = field(default_factory=dict)
-    """By rubric, how many humans labelled."""
+    counts: dict[str, LabelCounts] = field(default_factory=dict)
+    """By rubric, the labels that its figures rest on."""
     orders: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
     """By rubric and grader, the orders in which it read pairs, where known."""
 
@@ -251,7 +252,7 @@ def together(
         disagreements=[one for each in found for one in each.disagreements],
         thresholds=[one for each in found for one in each.thresholds],
         cluster_nouns={each.rows.rubric: each.cluster_noun for each in found},
-        annotators={each.rows.rubric: each.annotators for each in found},
+        counts={each.rows.rubric: each.counts for each in found},
         orders={each.rows.rubric: each.orders for each in found if each.orders},
     )
 
@@ -315,8 +316,10 @@ def _analyse_patterns(
             rows, labels.in_agreement, rule=request.decision, cluster_noun=noun
         )
         judging = Judging(labels, shared, request).kept()
-    annotators = len(labels.humans)
-    return RubricAnalysis(rows, noun, annotators, verdicts, notes, judging=judging)
+    counts = LabelCounts.of(labels, selection, times=reduced.times)
+    clusters = counts.items if reduced.clusters is None else len(np.unique(reduced.clusters))
+    counts = replace(counts, clusters=clusters)
+    return RubricAnalysis(rows, noun, counts, verdicts, notes, judging=judging)
 
 
 def _with_rubrics(

@@ -51,7 +51,7 @@ from evenhand.analysis.subjects import corrected_rates, preference, scores
 from evenhand.analysis.thresholds import probabilities, routing
 from evenhand.analysis.thresholds import rows as thresholds
 from evenhand.analysis.thresholds.rows import ThresholdInForce
-from evenhand.analysis.types import DataFrame
+from evenhand.analysis.types import DataFrame, Frequency
 from evenhand.analysis.usage import add_price_rows, add_usage_rows
 from evenhand.analysis.verdicts import evidence, reference
 from evenhand.analysis.verdicts.judge import Verdict, judge_graders
@@ -64,13 +64,60 @@ from evenhand.texts import written
 _JUDGED = frozenset((*evidence.STATISTICS, *reference.STATISTICS))
 
 
+@dataclass(frozen=True)
+class LabelCounts:
+    """What one rubric's analysis rests on.
+
+    `items` are those that `annotators` labelled, in so many `clusters`; `shared` those with labels
+    of two or more; `missing` counts annotators' labels that were asked for and not given. `graders`
+    are names, and `excluded` how many raters were left out. `selection` says which labels agreement
+    is computed of where further labels were given by labels, of the `first` so many of an item
+    (`analysis.people.selection`).
+    """
+
+    annotators: int = 0
+    items: int = 0
+    clusters: int = 0
+    shared: int = 0
+    missing: int = 0
+    graders: tuple[str, ...] = ()
+    excluded: int = 0
+    selection: selections.How = "all"
+    first: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        labels: LabelMatrix,
+        selection: selections.Selection,
+        excluded: int = 0,
+        times: Frequency | None = None,
+    ) -> LabelCounts:
+        """Count the labels of one rubric; `times` (units,) is how often each unit occurs."""
+        people = list(labels.humans)
+        given, asked = labels.scored[:, people], labels.asked[:, people]
+        times = np.ones(len(given), dtype=np.int64) if times is None else times
+        by_person = given.sum(axis=1)
+        return cls(
+            annotators=len(people),
+            items=int(times[by_person >= 1].sum()),
+            clusters=len(np.unique(labels.clusters[by_person >= 1])),
+            shared=int(times[by_person >= 2].sum()),
+            missing=int(times @ (asked & ~given).sum(axis=1)),
+            graders=tuple(labels.raters[model] for model in labels.models),
+            excluded=excluded,
+            selection=selection.how,
+            first=selection.number,
+        )
+
+
 @dataclass
 class RubricAnalysis:
     """Result of the analysis of one rubric, if it has ratings."""
 
     rows: ResultRows
     cluster_noun: str
-    annotators: int = 0
+    counts: LabelCounts = field(default_factory=LabelCounts)
     verdicts: list[Verdict] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     disagreements: list[GraderDisagreement] = field(default_factory=list)
@@ -216,7 +263,8 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
     plain = Resamples(once, 0, np.random.default_rng(0))
     selection = selections.selection_of(labels, plain, rng, times, is_random=is_random)
     labels = replace(labels, counted=selection.counted, tie_breaks=selection.how == "tie_break")
-    found.annotators = len(labels.humans)
+    left_out = ratings["rater_id"].nunique() - own["rater_id"].nunique()
+    found.counts = LabelCounts.of(labels, selection, left_out)
     if selection.note:
         found.notes.append(place + selection.note)
     if len(labels.raters) > pairs.MAX_LISTED_RATERS:
@@ -306,7 +354,7 @@ def analyse_sets(name: str, parts: Sequence[RubricTask]) -> RubricAnalysis:
         keys.append(part.scale.name.rpartition("/")[2])
     coded, sets = groups.sets_of([each.on_categories() for each in matrices], keys)
     first = matrices[0]
-    found.annotators = len(first.humans)
+    found.counts = LabelCounts.of(first, selections.Selection())
     shared = request.resampled(np.ones(first.n_clusters, dtype=np.int64), first.weight)
     groups.add_set_rows(found.rows, coded, sets, shared)
     if 0 < len(sets) <= MAX_CATEGORIES:

@@ -43,6 +43,15 @@ def written(key: str, /, **fields: object) -> str:
     return _FORMATTER.vformat(texts()[key], (), fields)
 
 
+def number_of(count: int, noun: str) -> str:
+    """Return a count with its noun, in the plural where there is not just one.
+
+    >>> number_of(1, "item"), number_of(1250, "pair")
+    ('1 item', '1,250 pairs')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 class _Formatter(string.Formatter):
     def format_field(self, value: object, format_spec: str) -> str:
         unknown = value is None or (isinstance(value, float) and not math.isfinite(value))

@@ -161,10 +161,10 @@ def items(title: str, sentences: Iterable[str]) -> list[Items]:
 
 @dataclass(frozen=True)
 class Quotable(Block):
-    """A text to paste elsewhere, the same for LaTeX, and its references as BibTeX."""
+    """Paragraphs to paste elsewhere, the same for LaTeX, and their references as BibTeX."""
 
     title: str
-    text: str
+    texts: tuple[str, ...]
     tex: str
     bibtex: str
 

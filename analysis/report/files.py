@@ -27,6 +27,7 @@ from evenhand.analysis.report.charts import (
     vega_svg,
 )
 from evenhand.analysis.report.document import METHODS, sections_of
+from evenhand.analysis.report.paper import paragraphs
 from evenhand.analysis.report.sections import verdict_cards
 from evenhand.analysis.report.sections.ceiling import forest
 from evenhand.analysis.report.sections.disagreements import PAGE, has_page, page_of
@@ -56,7 +57,8 @@ _TEMPLATES = Path(__file__).parent / "templates"
 _SCALE = 2
 """Pixels of a PNG for each of the figure: sharp in print."""
 _MARKDOWN = re.compile(r"[\\`*_\[\]|~#]|(?<=:)//|^[-+=](?![\d.])|(?<=^\d)[.)](?=\s|$)")
-_MARKUP = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+_MARKUP = {"<": "&lt;", ">": "&gt;"}
+_ENTITY = re.compile(r"&(?=#?\w+;)")
 _DRAWING = 2
 """Processes that draw: each has to wake the drawing library, which takes as long as four charts."""
 
@@ -163,7 +165,15 @@ def _json(analysis: Analysis, context: ReportContext, rows: list[dict[str, Any]]
         "thresholds": thresholds,
         "threshold_origins": origins,
     }
-    content = {"schema": SCHEMA, "study": study, "verdicts": analysis.verdicts, "results": rows}
+    methods, *results = paragraphs(Source.of(analysis, context)).texts
+    content = {
+        "schema": SCHEMA,
+        "study": study,
+        "methods": methods,
+        "results_text": " ".join(results),
+        "verdicts": analysis.verdicts,
+        "results": rows,
+    }
     return json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
 
@@ -251,7 +261,8 @@ def markdown(text: str) -> str:
     >>> print(markdown("a|b <b>*x*</b>"))
     a\\|b &lt;b&gt;\\*x\\*&lt;/b&gt;
     """
-    line = "".join(_MARKUP.get(letter, letter) for letter in " ".join(visible(text).split()))
+    line = _ENTITY.sub("&amp;", " ".join(visible(text).split()))
+    line = "".join(_MARKUP.get(letter, letter) for letter in line)
     return _MARKDOWN.sub(lambda found: "\\" + found.group(), line)
 
 
@@ -292,7 +303,7 @@ def _figures(blocks: Iterable[Block], *, synthetic: bool) -> Iterator[tuple[str,
                 yield f"{table.name}.csv", csv_of(table, synthetic=synthetic).encode(errors=KEPT)
                 yield f"{table.name}.tex", tex_of(table, synthetic=synthetic).encode()
         if isinstance(block, Quotable):
-            yield f"{METHODS}.md", visible(f"{block.text}\n").encode()
+            yield f"{METHODS}.md", visible("\n\n".join(block.texts) + "\n").encode()
             yield f"{METHODS}.tex", visible(f"{block.tex}\n").encode()
             yield "references.bib", block.bibtex.encode()
 

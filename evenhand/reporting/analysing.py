@@ -288,7 +288,8 @@ def _ratings_facts(dataset: Dataset) -> dict[str, str | int | float]:
 
     ratings, excluded = dataset.ratings, dataset.facts.excluded
     kinds = ratings.drop_duplicates("rater_id")["rater_kind"]
-    given = sorted(stamp for stamp in ratings["created_at"].unique() if stamp)
+    by_people = ratings.loc[ratings["rater_kind"] == "human", "created_at"]
+    given = sorted(stamp for stamp in by_people.unique() if stamp)
     facts: dict[str, str | int | float] = {
         "human raters": int((kinds == "human").sum()),
         "annotators per labelled unit": _people_per_unit(ratings, excluded),
@@ -296,7 +297,7 @@ def _ratings_facts(dataset: Dataset) -> dict[str, str | int | float]:
         "ratings": len(ratings),
     }
     if given:
-        facts["ratings given"] = f"{given[0][:10]} to {given[-1][:10]}"
+        facts["labels given"] = f"{given[0][:10]} to {given[-1][:10]}"
     facts["evenhand"] = __version__
     return facts
 

@@ -44,7 +44,7 @@ def _first(source: Source) -> blocks.FirstPage:
     said = []
     if number := facts.get("human raters"):
         said.append(written("first.one_person" if number == 1 else "first.people", people=number))
-    if when := facts.get("ratings given"):
+    if when := facts.get("labels given"):
         said.append(written("first.dates", when=when))
     return blocks.FirstPage(tuple(advice), tuple(said))
 

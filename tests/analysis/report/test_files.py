@@ -23,7 +23,7 @@ from evenhand.analysis.report.blocks import Cell, Chart, Row, Table
 from evenhand.analysis.report.charts import PAGE, ROLES
 from evenhand.analysis.report.document import sections_of
 from evenhand.analysis.report.files import markdown
-from evenhand.analysis.report.sections.methods import references
+from evenhand.analysis.report.paper import references
 from evenhand.analysis.report.tables import csv_of, tex_of
 from evenhand.analysis.results import RESULTS_COLUMNS, RESULTS_KEY
 from evenhand.cli.main import main
@@ -494,7 +494,7 @@ def test_the_methods_paragraph_cites_what_was_done(analysis, files):
     assert "cohen1968" not in cited, "no category here is ordered"
     assert cited <= set(references())
     text = (files / "methods.md").read_text("utf-8")
-    assert text.startswith("All labels are synthetic. For 50% of _it_ & more, 3 human raters")
+    assert text.startswith("All labels are synthetic. On 50% of _it_ & more, 3 annotators")
     assert "200 bootstrap resamples of prompt pairs" not in text, "no study says what they are"
     assert "Cohen's kappa (Cohen 1960)." in text
     assert "[" not in text

@@ -21,7 +21,7 @@ from evenhand.analysis.labels.encoding import encode
 from evenhand.analysis.notes import Code, Remark
 from evenhand.analysis.one_rubric import judge_across_rubrics
 from evenhand.analysis.report.sections import methods
-from evenhand.analysis.report.sections.methods import methods_text
+from evenhand.analysis.report.paper import paragraphs
 from evenhand.analysis.report.source import ReportContext, Source
 from evenhand.analysis.results import ResultRow, ResultRows, key_of
 from evenhand.analysis.verdicts.evidence import NON_INFERIORITY
@@ -392,9 +392,9 @@ def test_one_rubric_is_judged_as_without(ratings):
 def test_methods_say_what_the_level_is_of(ratings, across, said, cited):
     found = judged(ratings, "close", across_rubrics=across)
     source = Source.of(found, ReportContext("study"))
-    paragraph, about = methods_text(source), " ".join(methods.section(source).about)
+    paragraph, about = paragraphs(source), " ".join(methods.section(source).about)
     assert said in about
     assert "flat prior" in about
-    assert cited in paragraph.text
-    assert "assume a flat prior" in paragraph.text
+    assert cited in paragraph.texts[0]
+    assert "assume a flat prior" in paragraph.texts[0]
     assert ("holm1979" in paragraph.bibtex) == (across == "holm")

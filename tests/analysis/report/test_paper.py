@@ -1,0 +1,101 @@
+"""The paragraphs for a paper hold against studies drawn at random, clause by clause."""
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenhand.analysis import Scale, analyse
+from evenhand.analysis.report import ReportContext
+from evenhand.analysis.report.paper import paragraphs
+from evenhand.analysis.report.source import Source
+from evenhand.texts import number_of
+from tests.analysis.make import noisy, ratings_of
+
+THRESHOLD = 0.1
+
+
+@st.composite
+def studies(draw):
+    """Ratings of up to three people and two graders, and what is declared of them."""
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    truth = rng.integers(0, 2, draw(st.sampled_from([5, 40, 90])))
+    people = [f"h{n}" for n in range(draw(st.integers(0, 3)))]
+    graders = [f"g{n}" for n in range(draw(st.integers(0 if people else 1, 2)))]
+    labels = {name: noisy(rng, truth, 2, 0.9, draw(st.sampled_from([0, 0.3]))) for name in people}
+    labels |= {name: noisy(rng, truth, 2, 0.85) for name in graders}
+    stated = None
+    if graders and draw(st.booleans()):
+        stated = {graders[0]: np.where(truth == 0, 0.9, 0.05).tolist()}
+    ratings = ratings_of(labels, graders, stated)
+    if draw(st.booleans()) and people:  # asked, and not answered
+        at = ratings.index[ratings["rater_kind"] == "human"][0]
+        ratings.loc[at, "label"] = ""
+    thresholds = {graders[0]: THRESHOLD} if stated and draw(st.booleans()) else {}
+    name = draw(st.sampled_from(["", "tone"]))
+    scale = Scale(name, ("1", "2"), affirmative=frozenset("1"), thresholds=thresholds)
+    share = draw(st.sampled_from([0.0, 0.2]))
+    return ratings, scale, stated, {"margin_share": share}
+
+
+@settings(max_examples=40)
+@given(studies())
+def test_each_clause_is_there_only_if_it_happened(study):
+    ratings, scale, stated, rules = study
+    found = analyse(ratings, None, [scale], resamples=50, **rules)
+    context = ReportContext("study", rubric_titles={"tone": "Tone [1]"})
+    methods, *results = paragraphs(Source.of(found, context)).texts
+    human = ratings["rater_kind"] == "human"
+    given = ratings[human & (ratings["label"] != "")].groupby("unit_id")["rater_id"].nunique()
+    people = sorted(set(ratings.loc[human, "rater_id"]))
+    graders = sorted(set(ratings.loc[~human, "rater_id"]))
+    who = f"{number_of(len(people), 'annotator')} labelled {number_of(len(given), 'item')}."
+    assert (who in methods) == bool(people)
+    both = int((given >= 2).sum())
+    if len(people) > 1 and both == len(given):
+        assert "Each item has labels from two or more annotators." in methods
+    elif len(people) > 1:
+        assert f"Of these, {number_of(both, 'item')} have labels from two" in methods
+    else:
+        assert "two or more annotators" not in methods
+    assert ("left out 1 label that" in methods) == ((human & (ratings["label"] == "")).any())
+    for name in graders:
+        assert re.search(rf"labelled these items: .*{name}|grader \(LLM judge\) {name} ", methods)
+    assert ("LLM" in methods) == bool(graders)
+    if stated:
+        declared = bool(scale.thresholds)
+        assert ("from 0.1, a threshold set by hand" in methods) == declared
+        assert ("from the rubric's threshold, 0.5" in methods) == (not declared)
+    else:
+        assert "count as affirmative" not in methods
+    rows = found.results.set_index("statistic")
+    compared = rows["estimate"].get("human_ceiling_difference")
+    is_compared = compared is not None and np.isfinite(np.atleast_1d(compared)).any()
+    margin = "20% of the annotators' kappa" if rules["margin_share"] else "margin was 0.1,"
+    assert (margin in methods) == is_compared
+    deciding = [row["deciding"] for row in found.rows if row["deciding"] and row["deciding"].look]
+    levels = {f"{1 - each.alpha:.2%} confidence" for each in deciding}
+    assert set(re.findall(r"[\d.]+% confidence", methods)) <= levels
+    assert ("Pocock" in methods) == bool(levels)
+    told = " ".join(results)
+    assert told.count("erdict") == len(found.verdicts)
+    for verdict in found.verdicts:
+        assert verdict["grader"] in told
+    among = found.results.query("statistic == 'cohen_kappa' and rater_a == 'humans'")
+    among = among[(among["rater_b"] == "") & (among["subset"] == "all")]["estimate"].dropna()
+    assert ("annotators' Cohen's kappa with one another was" in told) == (len(among) == 1)
+    for estimate in among:
+        assert f"was {estimate:z.2f}" in told
+    assert ("On Tone (1), " in methods) == (scale.name == "tone")
+
+
+@pytest.mark.parametrize("name", ["methods", "results"])
+def test_paragraphs_follow_from_the_rows(analysis, name):
+    context = ReportContext("study", rubric_titles={"R": "The rubric"})
+    texts = paragraphs(Source.of(analysis, context)).texts
+    figures = [f"{row['estimate']:.2f}" for row in analysis.rows if row["estimate"] is not None]
+    for number in re.findall(r"with one another was (-?[\d.]+) ", " ".join(texts)):
+        assert number in figures
+    assert len(texts) == 2
