@@ -148,9 +148,9 @@ def _grading(source: Source) -> Iterator[str]:
             number = number_of(len(graders), "LLM grader")
             yield _on(source, rubric, key, graders=number, names=listed(graders))
     for rubric, seen in source.analysis.orders.items():
-        for name, graders in by_orders(seen).items():
+        for name, ordered in by_orders(seen).items():
             key = "both_orders" if name == "both_orders" else "one_order"
-            yield _on(source, rubric, f"methods_text.{key}", graders=listed(graders))
+            yield _on(source, rubric, f"methods_text.{key}", graders=listed(ordered))
     for figures in source.rubrics:
         if own := with_own_prompt(figures.graders()):  # another text than the annotators'
             yield _on(source, figures.rubric, "methods_text.own_prompt", graders=listed(own))

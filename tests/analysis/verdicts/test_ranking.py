@@ -20,8 +20,8 @@ from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.encoding import encode
 from evenhand.analysis.notes import Code, Remark
 from evenhand.analysis.one_rubric import judge_across_rubrics
-from evenhand.analysis.report.sections import methods
 from evenhand.analysis.report.paper import paragraphs
+from evenhand.analysis.report.sections import methods
 from evenhand.analysis.report.source import ReportContext, Source
 from evenhand.analysis.results import ResultRow, ResultRows, key_of
 from evenhand.analysis.verdicts.evidence import NON_INFERIORITY
