@@ -254,8 +254,8 @@ def compare(
         called, said = grader, [written("gate.between", first=grader, second=against)]
     else:
         raise InputError("name the --baseline, or with --against the grader to compare with")
-    found = _drift(source, against or grader, saved, called, options, new_rubric)
-    return replace(found, notes=(*said, *found.notes))
+    drift = _drift(source, against or grader, saved, called, options, new_rubric)
+    return replace(drift, notes=(*said, *drift.notes))
 
 
 def _called(source: Source | str, options: ScaleOptions) -> str:
