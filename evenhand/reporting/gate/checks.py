@@ -194,8 +194,8 @@ def gate(
     if require is None and baseline is None:
         require = VERDICT
     options = options or ScaleOptions()
-    changes = {**options.settings, **changes}
-    if baseline is None and (new_rubric or "drift_margin" in changes):
+    options = replace(options, settings={**options.settings, **changes})
+    if baseline is None and (new_rubric or "drift_margin" in options.settings):
         option = "--new-rubric" if new_rubric else "--set drift_margin"
         raise InputError(f"{option} is about a comparison with a baseline; add --baseline")
     checks: list[Check] = []
@@ -204,16 +204,15 @@ def gate(
     verdict, weaker = "", ""
     if require is not None:
         rule = parse_rule(require)
-        asked = replace(options, settings=changes)
-        analysis, context = _analysed(source, asked, engine, on_stage)
+        analysis, context = _analysed(source, options, engine, on_stage)
         checks, verdict, weaker = _of_rule(source, grader, rule, options, analysis)
         notes += context.said
         rows += analysis.rows
     if baseline is not None:
         if isinstance(source, str):
             raise InputError("this is an address; a baseline is compared with a file's labels")
-        saved, asked = read_baseline(baseline), replace(options, settings=changes)
-        found = _drift(source, grader, saved, f"baseline {baseline.name}", asked, new_rubric)
+        called = f"baseline {baseline.name}"
+        found = _drift(source, grader, read_baseline(baseline), called, options, new_rubric)
         checks += found.checks
         rows += found.rows
         notes += found.notes
@@ -254,8 +253,8 @@ def compare(
         called, said = grader, [written("gate.between", first=grader, second=against)]
     else:
         raise InputError("name the --baseline, or with --against the grader to compare with")
-    compared = _drift(source, against or grader, saved, called, options, new_rubric)
-    return replace(compared, notes=(*said, *compared.notes))
+    drift = _drift(source, against or grader, saved, called, options, new_rubric)
+    return replace(drift, notes=(*said, *drift.notes))
 
 
 def _called(source: Source | str, options: ScaleOptions) -> str:

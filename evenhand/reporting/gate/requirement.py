@@ -124,43 +124,29 @@ class CheckedClause:
 def parse_rule(text: str) -> Rule:
     """A rule as it is written. Raises InputError naming the condition that is not valid.
 
-    >>> rule = parse_rule("verdict, coverage >= 0.98")
+    >>> rule = parse_rule("verdict, coverage >= 0.98, kappa|binary.low > 0.5")
     >>> rule.verdict, [str(clause) for clause in rule.clauses]
-    (True, ['coverage.estimate >= 0.98'])
+    (True, ['coverage.estimate >= 0.98', 'kappa|binary.low > 0.5'])
     """
     parts = [part.strip() for part in text.split(",")]
-    conditions = [part for part in parts if part != VERDICT]
-    return Rule(
-        VERDICT in parts, tuple(parse_requirement(",".join(conditions)) if conditions else ())
-    )
+    return Rule(VERDICT in parts, tuple(_clause(part) for part in parts if part != VERDICT))
 
 
-def parse_requirement(text: str) -> list[Clause]:
-    """The clauses of a rule. Raises InputError naming the one that is not valid.
-
-    >>> (clause,) = parse_requirement("kappa|binary.low > 0.5")
-    >>> clause.statistic, clause.part, clause.operator, clause.number
-    ('kappa', 'low', '>', 0.5)
-    """
-    clauses = []
-    for part in text.split(","):
-        found = _CLAUSE.fullmatch(part.strip())
-        if not found:
-            raise InputError(
-                f"--require: {part.strip()!r} is not a valid condition; write verdict, or "
-                "STATISTIC[.estimate|.low|.high] OP NUMBER, as in 'verdict, coverage >= 0.98'"
-            )
-        clauses.append(
-            Clause(
-                found["statistic"],
-                found["at"] or "",
-                bool(found["binary"]),
-                found["part"] or "estimate",
-                found["operator"],
-                float(found["number"]),
-            )
+def _clause(text: str) -> Clause:
+    found = _CLAUSE.fullmatch(text)
+    if not found:
+        raise InputError(
+            f"--require: {text!r} is not a valid condition; write verdict, or "
+            "STATISTIC[.estimate|.low|.high] OP NUMBER, as in 'verdict, coverage >= 0.98'"
         )
-    return clauses
+    return Clause(
+        found["statistic"],
+        found["at"] or "",
+        bool(found["binary"]),
+        found["part"] or "estimate",
+        found["operator"],
+        float(found["number"]),
+    )
 
 
 def check_clauses(

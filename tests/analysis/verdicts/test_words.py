@@ -23,7 +23,7 @@ from evenhand.analysis.verdicts.case import Answers, Bounds, Case, People, Tuned
 from evenhand.analysis.verdicts.judge import Verdict, _judge
 from evenhand.analysis.verdicts.ranking import Candidate, recommend
 from evenhand.analysis.verdicts.wording import PASSES
-from evenhand.reporting.gate.requirement import CheckedClause, parse_requirement
+from evenhand.reporting.gate.requirement import CheckedClause, parse_rule
 from evenhand.study.settings.analysis import DecisionSettings
 from tests.analysis.make import assert_verdict
 
@@ -228,7 +228,7 @@ def test_other_verdicts_print_a_bound_on_its_side_of_the_limit_too():
     assert told.short == "kappa at worst 0.5996, 0.6 needed"
     (figure,) = ResultsIndex([kappa]).by_subset("r", "reference_kappa")["all"]
     assert figure.interval == "[0.5996, 0.80]"
-    clause = CheckedClause(parse_requirement("kappa.low > 0.5")[0], 0.49999999, "")
+    clause = CheckedClause(parse_rule("kappa.low > 0.5").clauses[0], 0.49999999, "")
     assert clause.sentence.endswith("kappa, low: 0.49999999, required > 0.5")
     attack = Attack(row("e", 0, 0, 0), row("p", 0, 0, 0), row("b", 0.1004, 0.2, 0.3))
     assert Outcome("pulled", (attack,)).figures(0.1)["low"] == "0.1004"

@@ -11,7 +11,7 @@ from evenhand.analysis import RESULTS_KEY
 from evenhand.errors import InputError
 from evenhand.reporting import planning
 from evenhand.reporting.gate.checks import _of_clause
-from evenhand.reporting.gate.requirement import check_clauses, parse_requirement
+from evenhand.reporting.gate.requirement import check_clauses, parse_rule
 from tests.commands import Run
 
 RULE = "human_ceiling_difference.low > -0.1, coverage >= 0.98"
@@ -61,7 +61,7 @@ def test_an_undefined_value_meets_nothing() -> None:
         columns=[*RESULTS_KEY, "estimate", "low", "high", "note"],
     )
     (outcome,) = check_clauses(
-        parse_requirement("cohen_kappa < 1"), results, "r", "g", "weighted_kappa_linear"
+        parse_rule("cohen_kappa < 1").clauses, results, "r", "g", "weighted_kappa_linear"
     )
     assert outcome.state == "open"
     assert "undefined (no_variation)" in outcome.sentence
@@ -83,7 +83,7 @@ def test_a_rule_about_the_audit_is_held_against_its_worst_attack() -> None:
 
     def held(rule: str) -> str:
         (outcome,) = check_clauses(
-            parse_requirement(rule), results, "r", "g", "weighted_kappa_linear"
+            parse_rule(rule).clauses, results, "r", "g", "weighted_kappa_linear"
         )
         return _of_clause(outcome).line
 
