@@ -12,7 +12,7 @@ import numpy as np
 
 from evenhand.analysis.agreement.pairs import MAX_LISTED_RATERS
 from evenhand.analysis.bootstrap.resamples import MANY_CLUSTERS, Resamples, resamples_of_patterns
-from evenhand.analysis.labels.combine import one_version
+from evenhand.analysis.labels.encoding import one_version
 from evenhand.analysis.labels.matrix import people_alike
 from evenhand.analysis.labels.reduced import Reduced, name_keys, pattern_matrix
 from evenhand.analysis.labels.scale import Scale

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from evenhand.analysis.labels.combine import one_version
+from evenhand.analysis.labels.encoding import one_version
 from evenhand.analysis.study_facts import StudyFacts
 from evenhand.study.settings.analysis import (
     SEED,

@@ -15,13 +15,13 @@ from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import PatternResamples, Resamples
 from evenhand.analysis.distributions import add_distribution_rows
 from evenhand.analysis.injection import add_injection_rows
-from evenhand.analysis.labels.combine import (
+from evenhand.analysis.labels.encoding import (
     combine_readings,
+    encode,
     methods_apart,
     pair_verdicts,
     without_excluded,
 )
-from evenhand.analysis.labels.encoding import encode
 from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix, listed, people_alike
 from evenhand.analysis.labels.scale import MAX_CATEGORIES, Scale
 from evenhand.analysis.labels.units import (

@@ -38,8 +38,7 @@ from evenhand.analysis.agreement.overlap import KappaMeans, add_humans_rows
 from evenhand.analysis.agreement.pairs import add_pair_rows
 from evenhand.analysis.bootstrap.influence import level_of_look
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.labels.combine import combine_readings
-from evenhand.analysis.labels.encoding import encode
+from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.labels.matrix import BINARY_ALL
 from evenhand.analysis.people.ceiling import (
     CEILING,

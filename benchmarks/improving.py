@@ -35,8 +35,7 @@ from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from benchmarks.drift import sees
 from evenhand.analysis import Scale
 from evenhand.analysis.bootstrap.influence import ALPHA, level_of_reading
-from evenhand.analysis.labels.combine import combine_readings
-from evenhand.analysis.labels.encoding import encode
+from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.planning.parting import in_order, part_clusters
 from evenhand.analysis.verdicts.drift import Paired, Versions

@@ -25,8 +25,7 @@ from benchmarks.coverage import CLOSE_ENOUGH, SEED, Tally
 from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from evenhand.analysis.bias.position import add_people_order_rows
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.labels.combine import combine_readings
-from evenhand.analysis.labels.encoding import encode
+from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import UnitFacts
 from evenhand.analysis.results import ResultRows

@@ -1,7 +1,7 @@
 """Stability of a rater's labels: from draw to draw, and when a question is worded differently.
 
 Repeats are several draws of one unit in one order; everything else in the analysis first combines
-them into one label (`analysis.labels.combine`).
+them into one label (`analysis.labels.encoding`).
 
 The same question is put to a subject in several wordings, as several paraphrases, or several times;
 and a grader may be asked under several wordings of a rubric. Variants of one question are treated
@@ -22,8 +22,7 @@ from evenhand.analysis.agreement.coefficients import label_counts, usual_codes
 from evenhand.analysis.agreement.groups import group_panel
 from evenhand.analysis.agreement.pairs import deciding_kappa, mean_over_pairs, pair_statistics
 from evenhand.analysis.bootstrap.resamples import Resamples, Resampling
-from evenhand.analysis.labels.combine import combine_readings
-from evenhand.analysis.labels.encoding import encode
+from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import WEIGHT, UnitColumn, UnitFacts

@@ -16,8 +16,7 @@ from evenhand.analysis.bias.findings import FEW_CLUSTERS, AuditRows
 from evenhand.analysis.bias.shift import BesidePeople, Calls, Shift
 from evenhand.analysis.bootstrap.resamples import Resamples, Resampling, ratio
 from evenhand.analysis.bootstrap.significance import sign_flip
-from evenhand.analysis.labels.combine import combine_readings
-from evenhand.analysis.labels.encoding import encode
+from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.labels.matrix import LabelMatrix, favour_signs
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import MAX_VALUES, UnitColumn, UnitFacts

@@ -32,7 +32,7 @@ import numpy as np
 
 from evenhand.analysis.bias.expected import Labelled, Noise, People, beyond_expected
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
-from evenhand.analysis.labels.combine import units_of_both_sides
+from evenhand.analysis.labels.encoding import units_of_both_sides
 from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, LabelMatrix, favour_signs
 from evenhand.analysis.notes import Code, Note, Remark
 from evenhand.analysis.types import Array, Codes, Mask, Numbers

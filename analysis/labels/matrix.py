@@ -292,7 +292,7 @@ class LabelMatrix:
     count (`Scale.withheld`); `positive` (units, raters) are probabilities of the
     affirmative categories and `confidence` (units, raters) those of the likeliest category, NaN
     where unknown; `thresholds` (units, raters) turn the former into verdicts. `methods` and `draws`
-    describe how each rater's probabilities were obtained (see `analysis.labels.combine.Readings`),
+    describe how each rater's probabilities were obtained (see `analysis.labels.encoding.Readings`),
     `copies` which raters' labels are duplicates. `distributions` holds the probabilities of the
     categories, (units, q), NaN where unknown, by the column of each rater who gave them.
     `counted` (units, raters) are the labels of which agreement is computed (None: all), and

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.analysis.labels.combine import combine_readings
+from evenhand.analysis.labels.encoding import combine_readings
 from evenhand.analysis.labels.matrix import KIND_ORDER, LabelMatrix, copies_among, distinct_bytes
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.types import Array, DataFrame, Frequency, Labels, Mask, Sparse

@@ -25,8 +25,7 @@ from evenhand.analysis.agreement.groups import add_group_rows, group_panel
 from evenhand.analysis.agreement.overlap import KappaMeans, add_humans_rows
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.labels.combine import combine_readings
-from evenhand.analysis.labels.encoding import encode
+from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.labels.matrix import UNCLEAR, LabelMatrix
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import with_weights

@@ -24,7 +24,7 @@ from evenhand.analysis.agreement.pairs import alpha_levels, deciding_kappa
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.bootstrap.significance import Parts, max_t_notes
-from evenhand.analysis.labels.combine import ALL_RATERS
+from evenhand.analysis.labels.encoding import ALL_RATERS
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.labels.units import UnitColumn, check_values
 from evenhand.analysis.notes import Remark, join_notes

@@ -14,8 +14,7 @@ from evenhand.analysis.agreement.overlap import KappaMeans
 from evenhand.analysis.agreement.pairs import MAX_LISTED_RATERS, deciding_kappa
 from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Interval, Z
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.labels.combine import Readings, combine_readings, one_version
-from evenhand.analysis.labels.encoding import encode
+from evenhand.analysis.labels.encoding import Readings, combine_readings, encode, one_version
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import with_weights

@@ -20,8 +20,7 @@ from evenhand.analysis.agreement import coefficients as c
 from evenhand.analysis.agreement.numbers import AGREEMENT
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
-from evenhand.analysis.labels.combine import combine_readings, one_version
-from evenhand.analysis.labels.encoding import encode
+from evenhand.analysis.labels.encoding import combine_readings, encode, one_version
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import UnitFacts

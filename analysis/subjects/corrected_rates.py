@@ -50,8 +50,7 @@ from evenhand.analysis.bootstrap.intervals import (
 )
 from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples, distinct_rows, ratio
 from evenhand.analysis.bootstrap.significance import bootstrap_p, holm
-from evenhand.analysis.labels.combine import units_of_both_sides
-from evenhand.analysis.labels.encoding import cluster_codes, same_length
+from evenhand.analysis.labels.encoding import cluster_codes, same_length, units_of_both_sides
 from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, LabelMatrix
 from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.notes import Code, Note, Reason, Remark, join_notes

@@ -3,7 +3,7 @@
 Also the effect of recalibration: an isotonic curve from probability to share, fitted on some
 clusters and judged on others. Every row names how the probability was obtained (token
 probabilities, draws, stated); graders with several ways are split before
-(`analysis.labels.combine`).
+(`analysis.labels.encoding`).
 
 Shares differ from probabilities by chance alone, in bins of few units by a lot: the plain mean
 distance of a perfectly calibrated grader is far from 0. The squared distance can be debiased

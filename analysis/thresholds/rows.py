@@ -17,13 +17,13 @@ import numpy as np
 from evenhand.analysis.agreement.overlap import KappaMeans
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.labels.combine import (
+from evenhand.analysis.labels.encoding import (
     combine_readings,
+    encode,
     methods_apart,
     one_version,
     without_excluded,
 )
-from evenhand.analysis.labels.encoding import encode
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.labels.scale import Origin, Scale, Tuning
 from evenhand.analysis.labels.units import with_weights

@@ -29,8 +29,7 @@ from evenhand.analysis.agreement.pairs import (
 from evenhand.analysis.bootstrap.influence import influence, reach
 from evenhand.analysis.bootstrap.intervals import Deciding, Interval, share_bounds
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.labels.combine import combine_readings
-from evenhand.analysis.labels.encoding import encode
+from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.labels.matrix import BINARY_ALL, Coded, LabelMatrix
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import with_weights

@@ -262,7 +262,7 @@ def _combined(ratings: pd.DataFrame, scales: Mapping[str, Scale], source: str) -
 
 
 def _one_rubric(ratings: pd.DataFrame, rubric: str, scale: Scale, source: str) -> pd.DataFrame:
-    from evenhand.analysis.labels.combine import combine_readings, methods_apart
+    from evenhand.analysis.labels.encoding import combine_readings, methods_apart
 
     apart, _ = methods_apart(ratings, rubric)
     found = combine_readings(apart, scale, source)

@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from evenhand.analysis.bootstrap.influence import level_of_reading
-from evenhand.analysis.labels.combine import combine_readings
-from evenhand.analysis.labels.encoding import encode
+from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.labels.units import with_weights
 from evenhand.analysis.planning import parting

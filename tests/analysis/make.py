@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand.analysis import Analysis, Scale, Verdict, analyse
-from evenhand.analysis.labels.combine import combine_readings
-from evenhand.analysis.labels.encoding import encode
+from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.labels.scale import Level
 from evenhand.study.tables.ratings import validate_ratings

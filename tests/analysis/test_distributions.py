@@ -21,8 +21,7 @@ from evenhand.analysis.distributions import (
     right_by_others,
     right_without_one,
 )
-from evenhand.analysis.labels.combine import combine_readings
-from evenhand.analysis.labels.encoding import encode
+from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.report import ReportContext, document
 from evenhand.analysis.report.blocks import Items, ReportSection
 from evenhand.analysis.report.source import Source

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from evenhand.analysis.labels.combine import combine_readings
+from evenhand.analysis.labels.encoding import combine_readings
 from evenhand.errors import InputError
 from evenhand.reporting.load import from_study
 from evenhand.rubrics import Rubric

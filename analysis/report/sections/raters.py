@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from evenhand.analysis.agreement.pairs import DECIDING_KAPPAS
-from evenhand.analysis.labels.combine import ALL_RATERS
+from evenhand.analysis.labels.encoding import ALL_RATERS
 from evenhand.analysis.labels.matrix import AFFIRMATIVE, BINARY
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.people.disagreements import COVERAGE, UNSCORED_AS_DISAGREEMENT

@@ -20,7 +20,7 @@ from pydantic import Field, ValidationError
 
 from evenhand import __version__
 from evenhand.analysis import Scale
-from evenhand.analysis.labels.combine import combine_readings
+from evenhand.analysis.labels.encoding import combine_readings
 from evenhand.analysis.labels.units import UnitFacts
 from evenhand.analysis.verdicts.drift import Versions, drift_of, paired_labels
 from evenhand.errors import InputError

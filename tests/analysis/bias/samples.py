@@ -8,8 +8,7 @@ import pandas as pd
 
 from evenhand.analysis import Scale
 from evenhand.analysis.bias import add_bias_rows
-from evenhand.analysis.labels.combine import combine_readings
-from evenhand.analysis.labels.encoding import encode
+from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.labels.units import UnitFacts
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRow, ResultRows

@@ -18,8 +18,7 @@ from benchmarks import calibration as benchmark
 from evenhand.analysis import Scale, analyse
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.labels.combine import combine_readings, pair_verdicts
-from evenhand.analysis.labels.encoding import encode
+from evenhand.analysis.labels.encoding import combine_readings, encode, pair_verdicts
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.labels.scale import Tuning
 from evenhand.analysis.thresholds.rows import (

@@ -16,8 +16,7 @@ from evenhand.analysis import Analysis, DecisionSettings, Scale, StudyFacts, ana
 from evenhand.analysis.bootstrap.influence import ALPHA, level_of_look
 from evenhand.analysis.bootstrap.intervals import Deciding, Interval
 from evenhand.analysis.bootstrap.significance import holm
-from evenhand.analysis.labels.combine import combine_readings
-from evenhand.analysis.labels.encoding import encode
+from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.notes import Code, Remark
 from evenhand.analysis.one_rubric import judge_across_rubrics
 from evenhand.analysis.report.paper import paragraphs

@@ -9,7 +9,7 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from evenhand.analysis import Scale, StudyFacts, analyse
-from evenhand.analysis.labels.combine import ALL_RATERS, Readings, combine_readings
+from evenhand.analysis.labels.encoding import ALL_RATERS, Readings, combine_readings
 from evenhand.analysis.labels.units import UnitFacts
 from evenhand.analysis.report import ReportContext, write_report
 from evenhand.errors import InputError
