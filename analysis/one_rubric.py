@@ -70,9 +70,8 @@ class LabelCounts:
 
     `items` are those that `annotators` labelled, in so many `clusters`; `shared` those with labels
     of two or more; `missing` counts annotators' labels that were asked for and not given. `graders`
-    are names, and `excluded` how many raters were left out. `selection` says which labels agreement
-    is computed of where further labels were given by labels, of the `first` so many of an item
-    (`analysis.people.selection`).
+    are names, and `excluded` how many raters were left out. `selection` is a sentence on which
+    labels agreement is computed of where further labels were given by labels, else empty.
     """
 
     annotators: int = 0
@@ -82,8 +81,7 @@ class LabelCounts:
     missing: int = 0
     graders: tuple[str, ...] = ()
     excluded: int = 0
-    selection: selections.How = "all"
-    first: int = 0
+    selection: str = ""
 
     @classmethod
     def of(
@@ -97,7 +95,7 @@ class LabelCounts:
         people = list(labels.humans)
         given, asked = labels.scored[:, people], labels.asked[:, people]
         times = np.ones(len(given), dtype=np.int64) if times is None else times
-        by_person = given.sum(axis=1)
+        by_person, unknown = given.sum(axis=1), selection.how == "unknown"
         return cls(
             annotators=len(people),
             items=int(times[by_person >= 1].sum()),
@@ -106,8 +104,7 @@ class LabelCounts:
             missing=int(times @ (asked & ~given).sum(axis=1)),
             graders=tuple(labels.raters[model] for model in labels.models),
             excluded=excluded,
-            selection=selection.how,
-            first=selection.number,
+            selection=written("selection.unknown") if unknown else selection.note,
         )
 
 

@@ -13,6 +13,7 @@ from importlib.resources import files
 from itertools import chain, zip_longest
 
 from evenhand.analysis.bias.position import by_orders
+from evenhand.analysis.bootstrap.intervals import Deciding
 from evenhand.analysis.labels.matrix import listed
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.report import blocks
@@ -104,9 +105,8 @@ def _methods(source: Source) -> Iterator[str]:
     )
 
 
-def _on(source: Source, rubric: str, key: str, /, **fields: object) -> str:
+def _on(source: Source, rubric: str, text: str) -> str:
     """Return a sentence on one rubric, which names it where it has a name."""
-    text = written(key, **fields)
     if not rubric:
         return _uncited(text[0].upper() + text[1:])
     title = source.context.title_of(rubric)
@@ -120,14 +120,13 @@ def _labels(source: Source) -> Iterator[str]:
             continue
         noun = source.analysis.cluster_nouns.get(rubric, "cluster")
         of_items = counts.clusters == counts.items
-        yield _on(
-            source,
-            rubric,
+        who = written(
             "methods_text.who" if of_items else "methods_text.who_in_clusters",
             annotators=number_of(counts.annotators, "annotator"),
             items=number_of(counts.items, "item"),
             clusters=number_of(counts.clusters, noun),
         )
+        yield _on(source, rubric, who)
         if counts.annotators > 1:
             every = counts.shared == counts.items
             shared = number_of(counts.shared, "item")
@@ -136,35 +135,44 @@ def _labels(source: Source) -> Iterator[str]:
             yield written("methods_text.missing", labels=number_of(counts.missing, "label"))
         if counts.excluded:
             yield written("methods_text.excluded", raters=number_of(counts.excluded, "rater"))
-        if counts.selection != "all":
-            yield written(f"methods_text.selection_{counts.selection}", number=counts.first)
+        if counts.selection:
+            yield _uncited(counts.selection)
 
 
 def _grading(source: Source) -> Iterator[str]:
     """Which graders, in which orders, by which prompts and at which thresholds."""
     for rubric, counts in source.analysis.counts.items():
         if graders := counts.graders:
-            key = "methods_text.graders" if len(graders) > 1 else "methods_text.one_grader"
-            number = number_of(len(graders), "LLM grader")
-            yield _on(source, rubric, key, graders=number, names=listed(graders))
+            who = written(
+                "methods_text.graders" if len(graders) > 1 else "methods_text.one_grader",
+                graders=number_of(len(graders), "LLM grader"),
+                names=listed(graders),
+            )
+            yield _on(source, rubric, who)
     for rubric, seen in source.analysis.orders.items():
         for name, ordered in by_orders(seen).items():
             key = "both_orders" if name == "both_orders" else "one_order"
-            yield _on(source, rubric, f"methods_text.{key}", graders=listed(ordered))
+            shown = written(f"methods_text.{key}", graders=listed(ordered))
+            yield _on(source, rubric, shown)
     for figures in source.rubrics:
         if own := with_own_prompt(figures.graders()):  # another text than the annotators'
-            yield _on(source, figures.rubric, "methods_text.own_prompt", graders=listed(own))
+            read = written("methods_text.own_prompt", graders=listed(own))
+            yield _on(source, figures.rubric, read)
     for grader, models in source.context.answered.items():
         yield _uncited(written("methods_text.answered", grader=grader, models=listed([*models])))
     for threshold in source.analysis.thresholds:
-        yield _on(
-            source,
-            threshold.rubric,
-            f"methods_text.threshold_{threshold.origin}",
+        by_hand = threshold.origin == "declared"
+        from_which = written(
+            "methods_text.threshold_tuned"
+            if threshold.tuning
+            else "methods_text.threshold_declared"
+            if by_hand
+            else "methods_text.threshold_default",
             grader=threshold.grader,
             threshold=threshold.threshold,
             tuned=threshold.provenance,
         )
+        yield _on(source, threshold.rubric, from_which)
 
 
 def _agreement(source: Source) -> Iterator[str]:
@@ -189,20 +197,21 @@ def _decisions(source: Source) -> Iterator[str]:
     """At which levels verdicts were given."""
     if not source.analysis.verdicts:
         return
-    rows = (row for row in source.analysis.rows if row["deciding"])
-    levels = {row["rubric"]: bounds for row in rows if (bounds := row["deciding"]) and bounds.look}
+    levels: dict[str, Deciding] = {}
+    for row in source.analysis.rows:
+        if (bounds := row["deciding"]) and bounds.alpha > 0:
+            levels.setdefault(row["rubric"], bounds)  # that on all items comes first
     if levels:
         holm = source.analysis.decision.across_rubrics == "holm"
         yield written("methods_text.level_holm" if holm else "methods_text.level")
     for rubric, bounds in levels.items():
-        yield _on(
-            source,
-            rubric,
+        level = written(
             "methods_text.bounds",
             level=1.0 - bounds.alpha,
             graders=number_of(bounds.comparisons, "comparison"),
             look=bounds.look,
         )
+        yield _on(source, rubric, level)
     if any(verdict["chance"] is not None for verdict in source.analysis.verdicts):
         yield written("methods_text.chance")
 
@@ -243,14 +252,13 @@ def _results(source: Source) -> Iterator[str]:
     for figures in source.rubrics:
         people = figures.get(figures.kappa(), "humans")
         if people is not None and not people.reason:
-            yield _on(
-                source,
-                figures.rubric,
+            among = written(
                 "results_text.people",
                 statistic=entry_for(people.statistic).name,
                 kappa=_interval(people),
                 items=number_of(people.n_units, "item"),
             )
+            yield _on(source, figures.rubric, among)
         for verdict in source.analysis.verdicts:
             if verdict["rubric"] == figures.rubric:
                 yield _result(figures, verdict)
@@ -261,22 +269,25 @@ def _result(figures: RubricFigures, verdict: Verdict) -> str:
     known = (figures.by_key(tuple(key)) for key in verdict["kappas"])
     compared = [figure for figure in known if figure and not figure.reason]
     reference = figures.analysis.decision.reference
+    about = {
+        "grader": verdict["grader"],
+        "verdict": TITLES[verdict["verdict"]].words.lower(),
+    }
     if not compared or (len(compared) < 2 and not reference):
-        key, given = "no_comparison", {"reason": verdict["reason"]}
-    else:
-        grader = compared[0]
-        key = "grader_binary" if grader.subset == ALL_BINARY else "grader"
-        key = "reference" if reference else key
-        given = {
-            "statistic": entry_for(grader.statistic).name,
-            "kappa": _interval(grader),
-            "people": compared[-1].estimate,
-            "reference": reference,
-            "items": number_of(grader.n_units, "item"),
-        }
-    title = TITLES[verdict["verdict"]].words.lower()
-    about = {"grader": verdict["grader"], "verdict": title, **given}
-    return _on(figures.source, figures.rubric, f"results_text.{key}", **about)
+        text = written("results_text.no_comparison", reason=verdict["reason"], **about)
+        return _on(figures.source, figures.rubric, text)
+    grader, key = compared[0], "reference" if reference else "grader"
+    text = written(
+        f"results_text.{key}",
+        statistic=entry_for(grader.statistic).name,
+        kappa=_interval(grader),
+        people=compared[-1].estimate,
+        reference=reference,
+        binary=f"{written('results_text.binary')} " if grader.subset == ALL_BINARY else "",
+        items=number_of(grader.n_units, "item"),
+        **about,
+    )
+    return _on(figures.source, figures.rubric, text)
 
 
 def _interval(figure: Figure) -> str:

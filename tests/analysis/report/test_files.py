@@ -53,7 +53,8 @@ def test_the_four_files_exist_and_parse(analysis, written):
     written_files = {path.name for path in out.iterdir()}
     assert written_files == {"report.html", "report.json", "report.md", "results.csv"}
     content = json.loads((out / "report.json").read_text("utf-8"))
-    assert list(content) == ["schema", "study", "verdicts", "results"]
+    names = ["schema", "study", "methods", "results_text", "verdicts", "results"]
+    assert list(content) == names
     assert content["schema"] == 1
     assert [each["grader"] for each in content["verdicts"]] == [
         "provider:constant",
@@ -342,8 +343,8 @@ def test_one_pair_of_kappas_and_everybody_counted(shared_data, tmp_path, capsys)
     pairs = set(re.findall(r"(?:kappa|κ) (-?\d\.\d\d) vs (-?\d\.\d\d)", said + text))
     assert pairs == {("0.42", "0.32")}
     assert "agree with one another at kappa 0.32" in text
-    assert "20 human raters labelled 200 units" in text
-    assert "margin was 0.1, or a quarter of the latter where that is less" in text
+    assert "20 annotators labelled 200 items" in text
+    assert "margin was 0.1, or a quarter of the annotators' kappa if that is less" in text
 
 
 @pytest.mark.parametrize(

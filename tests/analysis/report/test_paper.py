@@ -85,7 +85,7 @@ def test_each_clause_is_there_only_if_it_happened(study):
         assert verdict["grader"] in told
     among = found.results.query("statistic == 'cohen_kappa' and rater_a == 'humans'")
     among = among[(among["rater_b"] == "") & (among["subset"] == "all")]["estimate"].dropna()
-    assert ("annotators' Cohen's kappa with one another was" in told) == (len(among) == 1)
+    assert ("Cohen's kappa between annotators was" in told) == (len(among) == 1)
     for estimate in among:
         assert f"was {estimate:z.2f}" in told
     assert ("On Tone (1), " in methods) == (scale.name == "tone")
@@ -96,6 +96,6 @@ def test_paragraphs_follow_from_the_rows(analysis, name):
     context = ReportContext("study", rubric_titles={"R": "The rubric"})
     texts = paragraphs(Source.of(analysis, context)).texts
     figures = [f"{row['estimate']:.2f}" for row in analysis.rows if row["estimate"] is not None]
-    for number in re.findall(r"with one another was (-?[\d.]+) ", " ".join(texts)):
+    for number in re.findall(r"between annotators was (-?[\d.]+) ", " ".join(texts)):
         assert number in figures
     assert len(texts) == 2

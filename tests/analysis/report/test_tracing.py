@@ -107,7 +107,7 @@ def test_no_number_stands_loose(rich_analysis, report):
     assert set(texts.within("published")) == {"94%", "0.7"}
     texts.within("td")  # asides: the same cells
     quoted = set(texts.within("blockquote", "reason", "q"))
-    [methods] = [text for text in quoted if text.startswith("For The rubric")]
+    [methods] = [text for text in quoted if text.startswith("On The rubric, 3")]
     assert set(NUMBER.findall(methods)) <= said_in_methods(rows)
     assert {"It took 4711 years.", "unclear: 0815"} <= quoted
 
@@ -158,7 +158,7 @@ def said_in_methods(rows: list[dict[str, str]]) -> set[str]:
     """Years of its references, how many people and graders there are, units, and settings."""
     years = {key[-4:] for key in references()}
     counts = {row[name] for row in rows for name in ("n_units", "n_clusters")}
-    return years | counts | {"2.5", "3", "95", "100", "0.1", "0.2"}
+    return years | counts | {"2.5", "3", "95", "100", "0.1", "0.2", "0.5"} | {"99.65", "4"}
 
 
 def assert_rests_on_named_rows(item: str, rows: list[dict[str, str]]) -> None:
@@ -219,8 +219,11 @@ def test_markdown_says_the_same_numbers(rich_analysis, report):
             assert line == f"- {rich_analysis.verdicts[0]['limits']}"
         elif line.startswith("- "):
             assert_rests_on_named_rows(line.replace("\\", ""), rows)
+        elif line.startswith("On The rubric, Cohen's kappa"):
+            for number in NUMBER.findall(line):
+                assert number == "95" or any(is_rounded_from(number, row) for row in rows), line
         else:
-            quoted = said_in_methods(rows) if line.startswith("For The rubric") else set()
+            quoted = said_in_methods(rows) if line.startswith("On The rubric") else set()
             said = set(NUMBER.findall(line.replace("\\", "")))
             assert said <= known | PROSE | {"7", "90"} | quoted, line
 
