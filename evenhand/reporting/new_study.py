@@ -25,17 +25,20 @@ from evenhand.reporting.panel import Shown
 from evenhand.reporting.ratings_file.dataframes import items_table
 from evenhand.reporting.ratings_file.declared import ItemOptions, LabelOptions, ScaleOptions
 from evenhand.reporting.ratings_file.scales import read_as_ordered
-from evenhand.rubrics import asked_comparison, asked_rubric, load_rubric
+from evenhand.rubrics import Rubric, asked_comparison, asked_rubric, load_rubric
 from evenhand.rubrics.content import image_of
 from evenhand.rubrics.rendering import ANSWERS
-from evenhand.study import create_study, open_study
+from evenhand.study import Study, create_study, open_study
 from evenhand.study.access.admission import make_invites
 from evenhand.study.creation import StudyPlan
 from evenhand.study.lead.imports import import_ratings
-from evenhand.study.lead.progress import workload
+from evenhand.study.lead.progress import Workload, workload
 from evenhand.study.prompts.items import (
     CONVERSATION_ID,
     ITEM_ID,
+    ComparisonColumns,
+    ItemColumns,
+    Items,
     answer_columns,
     check_items_table,
     comparison_columns,
@@ -66,10 +69,6 @@ if TYPE_CHECKING:
 
     from evenhand.reporting.panel import Line
     from evenhand.reporting.ratings_file.frames import Table
-    from evenhand.rubrics import Rubric
-    from evenhand.study import Study
-    from evenhand.study.lead.progress import Workload
-    from evenhand.study.prompts.items import ComparisonColumns, ItemColumns, Items
 
 Ask = Callable[[InputError], Sequence[str]]
 """Asks which columns raters read, where their names do not say it; the error says why."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from evenhand.analysis import Analysis
 from evenhand.analysis.notes import says
 from evenhand.analysis.report import ReportContext, render_thresholds_text
-from evenhand.analysis.results import results_table
-from evenhand.analysis.thresholds.rows import NoReference, threshold_results
+from evenhand.analysis.results import ResultRow, results_table
+from evenhand.analysis.thresholds.rows import NoReference, ThresholdResults, threshold_results
 from evenhand.errors import InputError
 from evenhand.reporting.load import study_scales
 from evenhand.reporting.panel import Shown
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.analysis.dataset import Dataset
-    from evenhand.analysis.results import ResultRow
-    from evenhand.analysis.thresholds.rows import ThresholdResults
     from evenhand.reporting.panel import Line
     from evenhand.study import Study
 
