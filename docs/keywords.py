@@ -28,7 +28,7 @@ def stub() -> str:
     text = HEAD
     for name, types in keyword_types().items():
         if name:
-            lines = [f"    {keyword}: {kind}" for keyword, kind in types.items()]
+            lines = [f"    {keyword}: {kind}".replace("'", '"') for keyword, kind in types.items()]
             text += "\n".join(["", f"class {name}(TypedDict, total=False):", *lines, ""])
     return text
 

@@ -12,11 +12,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand.reporting.load import from_study
-from evenhand.reporting.thresholds import (
-    recommended_thresholds,
-    tuned_thresholds,
-    write_tuned_thresholds,
-)
+from evenhand.reporting.thresholds import calibrate, write_tuned_thresholds
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study, create_study, open_study
 from evenhand.study.creation import StudyPlan
@@ -68,11 +64,9 @@ def judged_study(place: Path) -> Path:
 
 def tune_and_exclude(study: Study) -> None:
     """Put tuned thresholds in force, and exclude a person for a reason that stays at home."""
-    found = tuned_thresholds(from_study(study), "refusal")
-    rows = [row for each in found.values() for row in each.rows]
-    chosen = recommended_thresholds(rows, "kappa")
-    assert LATE in chosen["refusal"]
-    write_tuned_thresholds(study, found, chosen, objective="kappa", reference="humans")
+    tuned = calibrate(from_study(study), "refusal")
+    assert LATE in tuned.thresholds["refusal"]
+    write_tuned_thresholds(study, tuned)
     exclude(study.store, "dee", LEADS_WORDS, "lead")
 
 

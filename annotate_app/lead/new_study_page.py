@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
@@ -27,8 +27,7 @@ from evenhand.reporting.new_study import (
     create_items,
     folder_beside,
     look_at_items,
-    preview_items,
-    preview_plan,
+    preview_only,
 )
 from evenhand.reporting.ratings_file.declared import ItemOptions, LabelOptions
 from evenhand.reporting.workers import apart, one_at_a_time
@@ -143,7 +142,7 @@ def _of_items(study: Study, who: Visitor, *, compared: bool) -> None:
                 if creates:
                     _create(study, who, name, create_items, file, wanted)
                 else:
-                    _show_preview(*_apart(who, preview_items, file, wanted))
+                    _show_preview(_apart(who, preview_only, create_items, file, wanted))
     except InputError as error:
         _complain(error, upload.name if upload else "")
 
@@ -338,7 +337,7 @@ def _new_folder(study: Study, name: str) -> Path:
 
 
 def _create(
-    study: Study, who: Visitor, name: str, create: Callable[..., Any], *arguments: object
+    study: Study, who: Visitor, name: str, create: Callable[..., StudyPreview], *arguments: object
 ) -> None:
     """Carry out the wish for a study, without a call of Streamlit's before all is stored."""
     wishes, outcomes = st.session_state[_WISHES], present_outcomes()
@@ -352,11 +351,10 @@ def _create(
             goes_along = settle_beside(study, made, who)
             token = new_link_token(made.store)
         add_study(folder)
-    shown = found if isinstance(found, tuple) else (found,)
-    outcomes[_MADE] = partial(_show_made, folder.name, token, goes_along, shown)
+    outcomes[_MADE] = partial(_show_made, folder.name, token, goes_along, found)
 
 
-def _show_made(name: str, token: str, goes_along: bool, shown: tuple[Any, ...]) -> None:
+def _show_made(name: str, token: str, goes_along: bool, found: StudyPreview) -> None:
     if token:
         around = root_address().rstrip("/").rpartition("/")[0]
         st.text(written("several.opened", name=name, address=f"{around}/{name}/"))
@@ -367,7 +365,7 @@ def _show_made(name: str, token: str, goes_along: bool, shown: tuple[Any, ...]) 
         show(f'<p class="evenhand-way-in">{link}</p>')
     else:
         st.text(written("lead.new_written", name=name))
-    _show_preview(*shown)
+    _show_preview(found)
 
 
 def _of_pairs(study: Study, who: Visitor) -> None:
@@ -390,7 +388,7 @@ def _of_pairs(study: Study, who: Visitor) -> None:
                 if creates:
                     _create(study, who, name, create_and_preview, plan)
                 else:
-                    _show_preview(_apart(who, preview_plan, plan))
+                    _show_preview(_apart(who, preview_only, create_and_preview, plan))
     except InputError as error:
         show_complaint(str(error))
 
@@ -412,8 +410,8 @@ def _plan(
     )
 
 
-def _show_preview(found: StudyPreview, said: Sequence[str] = ()) -> None:
-    for sentence in said:
+def _show_preview(found: StudyPreview) -> None:
+    for sentence in found.read:
         st.text(_in_page(sentence))
     sizes = {"sampled": found.sampled, "total": found.total, "noun": found.noun}
     st.text(written("lead.new_sampled", **sizes))

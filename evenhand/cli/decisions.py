@@ -198,8 +198,7 @@ def _write_thresholds(study: Study, arguments: argparse.Namespace, found: Calibr
         if by_hand:
             write_thresholds(study, chosen)
         else:
-            asked = {"objective": found.objective, "reference": found.reference}
-            write_tuned_thresholds(study, found.found, chosen, **asked)
+            write_tuned_thresholds(study, found)
     for rubric, thresholds in chosen.items():
         for grader, threshold in thresholds.items():
             note(study, "threshold", f"{rubric}, {grader}", f"{threshold:g}")

@@ -21,8 +21,6 @@ from evenhand.errors import InputError
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from evenhand.reporting.suggestions import Divided, UnclearRubric
     from evenhand.rubrics import Rubric
     from evenhand.study import Study

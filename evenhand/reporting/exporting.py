@@ -28,7 +28,7 @@ from evenhand.reporting.ratings_file.declared import (
     WithheldUnits,
     WordingTrial,
 )
-from evenhand.study import open_study
+from evenhand.study import Study, open_study
 from evenhand.study.desk.oversight import STOPPED_BY, decisions_table, oversight
 from evenhand.study.prompts.pairs import are_comparisons
 from evenhand.study.session.sessions import Sessions
@@ -42,7 +42,6 @@ from evenhand.study.tables.formats import csv_bytes
 if TYPE_CHECKING:
     from evenhand.analysis import Scale
     from evenhand.analysis.dataset import Dataset
-    from evenhand.study import Study
 
 _HEADER = (
     "What the labels in the ratings file of this name mean: read by `evenhand check` by itself."

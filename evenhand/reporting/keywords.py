@@ -77,7 +77,7 @@ def _type(kind: object, several: str = "str | Sequence[str]") -> str:
         case None:
             return "None" if kind is NoneType else cast(type, kind).__name__
         case origin if origin is Literal:
-            return "Literal[" + ", ".join(f'"{choice}"' for choice in inner) + "]"
+            return f"Literal[{', '.join(map(repr, inner))}]"
         case origin if origin in (dict, Mapping):
             return f"Mapping[str, {_type(inner[1], 'Sequence[str]')}]"
         case origin if origin in (tuple, Sequence):

@@ -20,7 +20,7 @@ from evenhand.reporting.analysing import analyse_source
 from evenhand.reporting.keywords import taking
 from evenhand.reporting.load import from_study, is_file, is_study, load
 from evenhand.reporting.panel import Shown, as_text, verdict_lines
-from evenhand.reporting.planning import Assumptions, Wanted, plan_ahead, plan_from
+from evenhand.reporting.planning import Assumptions, Plan, Wanted, plan_ahead, plan_from
 from evenhand.reporting.ratings_file.dataframes import Names, as_texts, kinds_of, rows_of_file
 from evenhand.reporting.ratings_file.declared import LabelOptions, ScaleOptions
 from evenhand.reporting.selecting import Selection
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from evenhand.reporting.load import Source
     from evenhand.reporting.new_study import Labelling
     from evenhand.reporting.panel import Line
-    from evenhand.reporting.planning import Plan
     from evenhand.reporting.ratings_file.frames import Table
     from evenhand.reporting.thresholds import Calibration
 

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,17 +25,20 @@ from evenhand.reporting.panel import Shown
 from evenhand.reporting.ratings_file.dataframes import items_table
 from evenhand.reporting.ratings_file.declared import ItemOptions, LabelOptions, ScaleOptions
 from evenhand.reporting.ratings_file.scales import read_as_ordered
-from evenhand.rubrics import asked_comparison, asked_rubric, load_rubric
+from evenhand.rubrics import Rubric, asked_comparison, asked_rubric, load_rubric
 from evenhand.rubrics.content import image_of
 from evenhand.rubrics.rendering import ANSWERS
-from evenhand.study import create_study, open_study
+from evenhand.study import Study, create_study, open_study
 from evenhand.study.access.admission import make_invites
 from evenhand.study.creation import StudyPlan
 from evenhand.study.lead.imports import import_ratings
-from evenhand.study.lead.progress import workload
+from evenhand.study.lead.progress import Workload, workload
 from evenhand.study.prompts.items import (
     CONVERSATION_ID,
     ITEM_ID,
+    ComparisonColumns,
+    ItemColumns,
+    Items,
     answer_columns,
     check_items_table,
     comparison_columns,
@@ -67,10 +69,6 @@ if TYPE_CHECKING:
 
     from evenhand.reporting.panel import Line
     from evenhand.reporting.ratings_file.frames import Table
-    from evenhand.rubrics import Rubric
-    from evenhand.study import Study
-    from evenhand.study.lead.progress import Workload
-    from evenhand.study.prompts.items import ComparisonColumns, ItemColumns, Items
 
 Ask = Callable[[InputError], Sequence[str]]
 """Asks which columns raters read, where their names do not say it; the error says why."""
@@ -406,8 +404,8 @@ def check_numbers(raters: int, seed: int) -> None:
 @dataclass(frozen=True)
 class StudyPreview:
     """The number of prompts sampled and in all, the noun for them, the work for people, sentences
-    on what the sample can decide, how responses are shown (empty where there are none yet), and
-    names that annotators would see.
+    on what the sample can decide, how responses are shown (empty where there are none yet), names
+    that annotators would see, and sentences on how a file of items was `read`.
     """
 
     sampled: int
@@ -417,6 +415,7 @@ class StudyPreview:
     precision: tuple[str, ...]
     display: str
     names: tuple[str, ...]
+    read: tuple[str, ...] = ()
 
 
 def make_study(folder: Path, plan: StudyPlan, items: ItemStudy | None = None) -> int:
@@ -477,20 +476,12 @@ def display_of(study: Study) -> str:
     return written("display.text", share=share)
 
 
-def preview_plan(plan: StudyPlan) -> StudyPreview:
-    """Return the preview of a study that is made only for it, and then removed.
-
-    Raises InputError where it could not be made.
+def preview_only(create: Callable[..., StudyPreview], *material: object) -> StudyPreview:
+    """Return the preview of a study that is made only for it, by `create_and_preview` or
+    `create_items`, and then removed. Raises InputError where it could not be made.
     """
-    with preview_folder() as folder:
-        return create_and_preview(folder, plan)
-
-
-@contextmanager
-def preview_folder() -> Iterator[Path]:
-    """A place for a study that is made only for its preview."""
     with scratch_folder(Path(tempfile.gettempdir()), "evenhand-new-") as home:
-        yield home / "study"
+        return create(home / "study", *material)
 
 
 def folder_beside(present: Path, name: str) -> Path:
@@ -687,20 +678,10 @@ def _make(
     return made, make_study(folder, plan, made)
 
 
-def preview_items(source: Path, wanted: LabelOptions) -> tuple[StudyPreview, list[str]]:
-    """Return the preview of a study of items that is made only for it, and then removed, and what
-    the columns were taken for. Raises InputError where it could not be made.
-    """
-    with preview_folder() as folder:
-        return create_items(folder, source, wanted)
-
-
-def create_items(
-    folder: Path, source: Path, wanted: LabelOptions
-) -> tuple[StudyPreview, list[str]]:
-    """Make a study of items; return its preview, and what the columns were taken for. Raises
-    InputError, with nothing written, where the file is bad.
+def create_items(folder: Path, source: Path, wanted: LabelOptions) -> StudyPreview:
+    """Make a study of items, and return its preview. Raises InputError, with nothing written, where
+    the file is bad.
     """
     made, _ = _make(source, folder, wanted)
     with open_study(folder) as study:
-        return preview_of(study), made.as_read
+        return replace(preview_of(study), read=tuple(made.as_read))

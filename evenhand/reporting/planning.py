@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from evenhand.analysis import d_study, half_width, units_needed
+from evenhand.analysis import Analysis, d_study, half_width, units_needed
 from evenhand.analysis.bootstrap.influence import level_of_look
 from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.planning.more_clusters import clusters_for_width
-from evenhand.analysis.planning.pass_chance import pass_chances, size_for
+from evenhand.analysis.planning.pass_chance import Chances, pass_chances, size_for
 from evenhand.analysis.planning.scenarios import (
     ScaleScenario,
     Scenario,
@@ -33,18 +33,16 @@ from evenhand.study.settings.analysis import (
     MOST_OF_PEOPLE,
     AnalysisSettings,
     DecisionSettings,
+    Scope,
     with_changes,
 )
 from evenhand.study.settings.study_toml import MOST_RATERS
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    from evenhand.analysis import Analysis
     from evenhand.analysis.planning.g_study import VarianceComponents
-    from evenhand.analysis.planning.pass_chance import Chances
     from evenhand.analysis.results import ResultRow
     from evenhand.reporting.panel import Line
-    from evenhand.study.settings.analysis import Scope
 
 Record = dict[str, object]
 SIZES = (50, 100, 200, 400, 800, 1600)

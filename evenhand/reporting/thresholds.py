@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evenhand.analysis import Analysis
 from evenhand.analysis.notes import says
 from evenhand.analysis.report import ReportContext, render_thresholds_text
-from evenhand.analysis.results import results_table
-from evenhand.analysis.thresholds.rows import NoReference, threshold_results
+from evenhand.analysis.results import ResultRow, results_table
+from evenhand.analysis.thresholds.rows import NoReference, ThresholdResults, threshold_results
 from evenhand.errors import InputError
 from evenhand.reporting.load import study_scales
 from evenhand.reporting.panel import Shown
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.analysis.dataset import Dataset
-    from evenhand.analysis.results import ResultRow
-    from evenhand.analysis.thresholds.rows import ThresholdResults
     from evenhand.reporting.panel import Line
     from evenhand.study import Study
 
@@ -59,7 +57,12 @@ class Calibration(Shown):
         """The recommended thresholds, by rubric and grader: those that win on units that they were
         not tuned on.
         """
-        return recommended_thresholds(self.rows, self.objective)
+        chosen: Thresholds = {}
+        for row in self.rows:
+            asked = (row["statistic"], row["at"]) == ("threshold_recommended", self.objective)
+            if asked and says(row["remarks"], "tuned"):
+                chosen.setdefault(row["rubric"], {})[row["rater_b"]] = row["estimate"]
+        return chosen
 
     @property
     def lines(self) -> list[Line]:
@@ -91,10 +94,14 @@ def calibrate(
     objective: str = "kappa",
     on_stage: Callable[[str], None] | None = None,
 ) -> Calibration:
-    """Tune thresholds (`tuned_thresholds`), and show those of one grader or all. Raises InputError
-    where there are no probabilities to tune them on.
+    """Tune thresholds on one rubric or all, and show those of one grader or all.
+
+    `reference` is the rater to match: "humans", or any rater. Without a `rubric`, rubrics without
+    that reference are left out. `on_stage` is called with the name of each stage. Raises InputError
+    where there is no such rubric, where the reference is on none, or where there are no
+    probabilities to tune a threshold on.
     """
-    found = tuned_thresholds(dataset, rubric, reference, on_stage=on_stage)
+    found = _tuned(dataset, rubric, reference, on_stage or (lambda stage: None))
     every = [row for each in found.values() for row in each.rows]
     rows = [row for row in every if grader in (None, row["rater_b"])]
     if not rows:
@@ -111,19 +118,10 @@ def calibrate(
     return Calibration(found, rows, context, objective, reference, left)
 
 
-def tuned_thresholds(
-    dataset: Dataset,
-    rubric: str | None = None,
-    reference: str = "humans",
-    *,
-    on_stage: Callable[[str], None] | None = None,
+def _tuned(
+    dataset: Dataset, rubric: str | None, reference: str, on_stage: Callable[[str], None]
 ) -> dict[str, ThresholdResults]:
-    """Return the results rows of `analysis.thresholds.rows` and their basis, for one rubric or all.
-
-    `reference` is the rater to match: "humans", or any rater. Without a `rubric`, rubrics without
-    that reference are left out. `on_stage` is called with the name of each stage. Raises InputError
-    where there is no such rubric, or where the reference is on none.
-    """
+    """Return the results rows of `analysis.thresholds.rows` and their basis, by rubric."""
     hashes = dataset.facts.rubric_hashes
     if rubric and rubric not in (rubrics := hashes or dataset.scales):
         whose = dataset.name if hashes is None else "the study"
@@ -133,8 +131,7 @@ def tuned_thresholds(
     for name, scale in dataset.scales.items():
         if name != (rubric or name):
             continue
-        if on_stage:
-            on_stage(f"tuning thresholds on {name}")
+        on_stage(f"tuning thresholds on {name}")
         try:
             found[name] = threshold_results(
                 dataset.ratings,
@@ -153,25 +150,8 @@ def tuned_thresholds(
     return found
 
 
-def recommended_thresholds(rows: Iterable[ResultRow], objective: str) -> Thresholds:
-    """Return the recommended thresholds: those that win on units that they were not tuned on."""
-    chosen: Thresholds = {}
-    for row in rows:
-        asked = (row["statistic"], row["at"]) == ("threshold_recommended", objective)
-        if asked and says(row["remarks"], "tuned"):
-            chosen.setdefault(row["rubric"], {})[row["rater_b"]] = row["estimate"]
-    return chosen
-
-
-def write_tuned_thresholds(
-    study: Study,
-    found: Mapping[str, ThresholdResults],
-    chosen: Mapping[str, Mapping[str, float]],
-    *,
-    objective: str,
-    reference: str,
-) -> None:
-    """Put thresholds that were `found` into study.toml, and their basis into the store."""
+def write_tuned_thresholds(study: Study, tuned: Calibration) -> None:
+    """Put the recommended thresholds into study.toml, and their basis into the store."""
     from evenhand.study.store.logs.decisions import TUNED_THRESHOLDS, TunedThreshold
 
     scales = study_scales(study)
@@ -183,16 +163,16 @@ def write_tuned_thresholds(
                 rubric=rubric,
                 grader=grader,
                 threshold=threshold,
-                objective=objective,
-                reference=reference,
+                objective=tuned.objective,
+                reference=tuned.reference,
                 instead_of=scales[rubric].untuned_threshold_for(grader),
-                clusters=sorted(found[rubric].clusters[grader]),
+                clusters=sorted(tuned.found[rubric].clusters[grader]),
             )
-            for rubric, thresholds in chosen.items()
+            for rubric, thresholds in tuned.thresholds.items()
             for grader, threshold in thresholds.items()
         ],
     )
-    write_thresholds(study, chosen)
+    write_thresholds(study, tuned.thresholds)
 
 
 def write_thresholds(study: Study, chosen: Mapping[str, Mapping[str, float]]) -> None:

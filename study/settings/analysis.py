@@ -5,12 +5,11 @@ how the figures are computed, and when a grader can replace a human rater.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from evenhand.errors import InputError
+from evenhand.errors import InputError, nearest
 from evenhand.study.settings.sections import (
     REMOVED,
     Count,
@@ -196,17 +195,15 @@ def with_changes(
 
     Raises InputError for a name that neither has and for a value that is out of range.
     """
-    of_settings = {n: v for n, v in changes.items() if n in AnalysisSettings.model_fields}
-    of_decision = {n: v for n, v in changes.items() if n in DecisionSettings.model_fields}
+    known = [*AnalysisSettings.model_fields, *DecisionSettings.model_fields]
     for name in changes:
         if name in REMOVED:
             raise InputError(f"{name!r} {REMOVED[name]}; leave it out")
-        if name not in of_settings and name not in of_decision:
-            known = [*AnalysisSettings.model_fields, *DecisionSettings.model_fields]
-            meant = get_close_matches(name, known, 1)
-            hint = f"did you mean {meant[0]!r}?" if meant else f"there are {', '.join(known)}"
+        if name not in known:
+            near = nearest(name, known)
+            hint = f"did you mean {near!r}?" if near else f"there are {', '.join(known)}"
             raise InputError(f"{name!r} is no setting of the analysis; {hint}")
-    return changed(settings, of_settings), changed(decision, of_decision)
+    return changed(settings, changes), changed(decision, changes)
 
 
 # `[quality]`: limits from which a rater is flagged, or their part ends

@@ -100,7 +100,7 @@ REMOVED = {"ensembles": "was removed: reports no longer show several graders com
 
 
 def changed(section: SectionType, changes: Mapping[str, Any]) -> SectionType:
-    """The section with other values for some of its fields.
+    """The section with other values for those of its fields that are named.
 
     Raises InputError for a value that is out of range.
 
@@ -109,10 +109,12 @@ def changed(section: SectionType, changes: Mapping[str, Any]) -> SectionType:
     >>> changed(Pace(), {"minutes": 7}).minutes
     7
     """
-    if not changes:
+    kept = dict(section)
+    own = {name: changes[name] for name in kept if name in changes}
+    if not own:
         return section
     try:
-        return type(section).model_validate({**dict(section), **changes})
+        return type(section).model_validate(kept | own)
     except ValidationError as error:
         raise InputError(fault_of(error)) from None
 

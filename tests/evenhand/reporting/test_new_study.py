@@ -10,7 +10,7 @@ import pytest
 
 import evenhand as eh
 from evenhand.errors import InputError
-from evenhand.reporting.new_study import create_and_preview, folder_beside, preview_plan
+from evenhand.reporting.new_study import create_and_preview, folder_beside, preview_only
 from evenhand.study import open_study
 from evenhand.study.creation import StudyPlan, usual_rubrics
 from harness.studies import write_pairs, write_responses
@@ -32,7 +32,7 @@ def plan(tmp_path: Path) -> StudyPlan:
 @pytest.mark.slow
 def test_the_preview_is_that_of_the_study(tmp_path: Path, plan: StudyPlan) -> None:
     before = sorted(tmp_path.iterdir())
-    found = preview_plan(plan)
+    found = preview_only(create_and_preview, plan)
     assert (found.sampled, found.total, found.noun) == (4, 6, "pairs")
     loads = {each.rubric: each.judgments for each in found.load.rubrics}
     assert loads["even-handedness"] == 4 * 2 * 3  # pairs, subjects, people

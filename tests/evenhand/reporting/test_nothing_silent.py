@@ -144,7 +144,7 @@ from pathlib import Path
 import sqlalchemy as sa
 import evenhand as eh
 from evenhand.cli.main import main
-from evenhand.reporting.new_study import preview_items
+from evenhand.reporting.new_study import create_items, preview_only
 from evenhand.reporting.ratings_file.declared import LabelOptions
 from evenhand.study import open_study
 
@@ -155,7 +155,7 @@ words = f"--question Good? --options yes,no --judge verdict".split()
 WAYS = {
     "new": lambda folder: main(["new", str(folder), "--items", items, *words]),
     "label": lambda folder: eh.label(items, folder, **asked),
-    "preview": lambda folder: preview_items(Path(items), LabelOptions(**asked)),
+    "preview": lambda folder: preview_only(create_items, Path(items), LabelOptions(**asked)),
 }
 
 def made(way, folder, step=0):

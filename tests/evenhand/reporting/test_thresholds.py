@@ -16,7 +16,7 @@ from evenhand.cli.main import main
 from evenhand.reporting.analysing import analyse_study
 from evenhand.reporting.live_figures import study_figures
 from evenhand.reporting.load import from_study
-from evenhand.reporting.thresholds import tuned_thresholds
+from evenhand.reporting.thresholds import calibrate
 from evenhand.study import Study, open_study
 from evenhand.study.creation import extend_sample
 from evenhand.study.lead.imports import import_ratings
@@ -207,7 +207,7 @@ def test_tuning_is_compared_with_what_was_declared_before(tuned: MakeTuned) -> N
     change_config(folder, {f"thresholds.{RUBRIC}": {GRADER: 0.7}})
     written(folder)
     with open_study(folder) as study:
-        rows = tuned_thresholds(from_study(study), RUBRIC)[RUBRIC].rows
+        rows = calibrate(from_study(study), RUBRIC).found[RUBRIC].rows
     [kappa] = [each for each in rows if (each["statistic"], each["at"]) == ("threshold", "kappa")]
     assert kappa["note"].startswith("the declared one is 0.7")
 
@@ -248,9 +248,9 @@ def test_whom_the_lead_excluded_is_not_tuned_to(tuned: MakeTuned) -> None:
 
     folder = tuned()
     with open_study(folder) as study:
-        [both] = tuned_thresholds(from_study(study), RUBRIC).values()
+        [both] = calibrate(from_study(study), RUBRIC).found.values()
         exclude(study.store, "ben", "a test")
-        [one] = tuned_thresholds(from_study(study), RUBRIC).values()
+        [one] = calibrate(from_study(study), RUBRIC).found.values()
     assert "against the humans' majority" in both.rows[0]["note"]
     assert "against the one person, ann" in one.rows[0]["note"]
 
