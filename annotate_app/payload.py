@@ -27,8 +27,19 @@ from evenhand.annotate_app.rendered import Node, by_place, coloured, folded, ren
 from evenhand.rubrics import Number, Option, PeopleText, TextBlock
 from evenhand.rubrics.content import Turn
 from evenhand.rubrics.options import NONE, SEPARATOR
-from evenhand.study.desk.answers import CONFIDENCE_LEVELS, DISPLAYS, Answer, Flag, Withdrawal
-from evenhand.study.desk.desk import LONGEST_SEARCH, Desk, EarlierAnswer, Sent, Sheet, Task
+from evenhand.study.desk.desk import (
+    CONFIDENCE_LEVELS,
+    DISPLAYS,
+    LONGEST_SEARCH,
+    Answer,
+    Desk,
+    EarlierAnswer,
+    Flag,
+    Sent,
+    Sheet,
+    Task,
+    Withdrawal,
+)
 from evenhand.study.seeding import digest
 from evenhand.study.tables.evidence import MOST_MARKS, read_marks, written_marks
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.resources import as_file, files
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,8 +51,8 @@ def published_labels(study: str) -> pd.DataFrame:
     import pandas as pd
 
     published = PUBLISHED[study]
-    with as_file(files("evenhand.data") / f"published_{published.file}") as path:
-        table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    path = _shipped(f"published_{published.file}")
+    table = pd.read_csv(path, dtype=str, keep_default_na=False)
     long = table.melt("item_id", var_name="column", value_name="label")
     raters = long["column"].str.extract(_COLUMN)
     people = raters["rater_id"].str.fullmatch(published.people)
@@ -144,15 +143,13 @@ def is_demo(folder: Path) -> bool:
     return settings.get("synthetic") is True
 
 
-@contextmanager
-def planned(study: str, folder: Path) -> Iterator[tuple[StudyPlan, dict[str, object]]]:
-    """Yield the plan of a demo in a folder, and the settings of its analysis."""
+def planned(study: str, folder: Path) -> tuple[StudyPlan, dict[str, object]]:
+    """Return the plan of a demo in a folder, and the settings of its analysis."""
     from evenhand.rubrics import load_rubric
     from evenhand.study.creation import StudyPlan, usual_rubrics
     from evenhand.study.prompts.items import item_columns, make_items
     from evenhand.study.tables.formats import read_table
 
-    data = files("evenhand.data")
     both: dict[str, Any] = {
         "raters_per_unit": 4,  # one more than synthetic annotators: a visitor can label too
         "synthetic": True,
@@ -160,34 +157,31 @@ def planned(study: str, folder: Path) -> Iterator[tuple[StudyPlan, dict[str, obj
     }
     if study == "pairs":
         leanings = table_of("evenhand.data", "demo_leanings.toml")
-        rubrics = usual_rubrics(propositions=False)
-        with as_file(data / "demo_pairs.csv") as pairs:
-            plan = StudyPlan(pairs=pairs, rubrics=rubrics, sample=250, seed=SEED, **both)
-            yield plan, {"leanings": leanings}
-        return
+        pairs, rubrics = _shipped("demo_pairs.csv"), usual_rubrics(propositions=False)
+        plan = StudyPlan(pairs=pairs, rubrics=rubrics, sample=250, seed=SEED, **both)
+        return plan, {"leanings": leanings}
     if study == "items":
-        with as_file(data / "demo_items.csv") as path:
-            frame = read_table(path)
+        path, rubrics = _shipped("demo_items.csv"), [load_rubric("faithfulness")]
+        frame = read_table(path)
         items = make_items(frame, item_columns(frame, path.name, judge=_ITEMS_JUDGE), path.name)
-        rubrics = [load_rubric("faithfulness")]
-        yield StudyPlan(items=items, rubrics=rubrics, sample=200, seed=ITEMS_SEED, **both), {}
-        return
-    with (
-        as_file(data / "demo_propositions.csv") as propositions,
-        as_file(data / "demo_wordings.csv") as wordings,
-        as_file(data / "demo_stance_reworded.toml") as reworded,
-    ):
-        plan = StudyPlan(
-            propositions=propositions,
-            wordings=wordings,
-            repeats=2,
-            rubrics=[*usual_rubrics(propositions=True), load_rubric(reworded)],
-            sample=40,  # prompts; with four subjects 160 responses
-            stratify=("leaning", "proposition"),
-            seed=STANCE_SEED,
-            **both,
-        )
-        yield plan, {"groups": ["leaning"]}
+        return StudyPlan(items=items, rubrics=rubrics, sample=200, seed=ITEMS_SEED, **both), {}
+    reworded = load_rubric(_shipped("demo_stance_reworded.toml"))
+    plan = StudyPlan(
+        propositions=_shipped("demo_propositions.csv"),
+        wordings=_shipped("demo_wordings.csv"),
+        repeats=2,
+        rubrics=[*usual_rubrics(propositions=True), reworded],
+        sample=40,  # prompts; with four subjects 160 responses
+        stratify=("leaning", "proposition"),
+        seed=STANCE_SEED,
+        **both,
+    )
+    return plan, {"groups": ["leaning"]}
+
+
+def _shipped(name: str) -> Path:
+    """Return a file that comes along."""
+    return Path(str(files("evenhand.data") / name))
 
 
 def make_demo(study: str, folder: Path, progress: Progress) -> None:
@@ -203,14 +197,10 @@ def make_demo(study: str, folder: Path, progress: Progress) -> None:
     from evenhand.study.tables.files import scratch_folder
 
     def shipped(what: str) -> pd.DataFrame:
-        with as_file(files("evenhand.data") / f"demo_{study}_{what}.parquet") as path:
-            return pd.read_parquet(path)
+        return pd.read_parquet(_shipped(f"demo_{study}_{what}.parquet"))
 
-    with (
-        scratch_folder(new_folder(folder).parent, f".{folder.name}.") as scratch,
-        planned(study, folder) as (plan, analysis),
-    ):
-        building = scratch / "study"
+    with scratch_folder(new_folder(folder).parent, f".{folder.name}.") as scratch:
+        building, (plan, analysis) = scratch / "study", planned(study, folder)
         progress(0, _STEPS, "sampling prompts")
         create_study(building, plan)
         change_config(building, {"analysis": analysis})

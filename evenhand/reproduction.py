@@ -5,18 +5,17 @@ published of its design is in `reproductions.toml`.
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -62,14 +61,7 @@ from evenhand.texts import table_of, written
 if TYPE_CHECKING:
     from evenhand.graders.running.run import Progress
     from evenhand.reporting.panel import Line
-    from evenhand.study import Study
-    from evenhand.study.creation import StudyPlan
-    from evenhand.study.settings.study_toml import (
-        Changes,
-        ModelSettings,
-        ProviderSettings,
-        StudyConfig,
-    )
+    from evenhand.study.settings.study_toml import Changes, ProviderSettings
 
     Showing = Callable[[str], AbstractContextManager[Progress]]
     """Shows the progress of a step by its title."""
@@ -131,6 +123,10 @@ class Reproduction:
         design: dict[str, Any] = table_of("evenhand", "reproductions.toml")[self.source]
         return design
 
+    def shipped(self, name: str) -> Path:
+        """Return the file of the design that comes with evenhand."""
+        return Path(str(files("evenhand.data") / self.design[name]))
+
     @property
     def paraphrases_folder(self) -> Path:
         """The folder of the small study in which a model writes paraphrases."""
@@ -161,8 +157,8 @@ class Reproduction:
         """Return the plan of the study: all that was published of its design."""
         design, wordings = self.design, self.wordings
         prompts: dict[str, Any] = {design["prompts"]: self.prompts}
-        if shipped := design.get("wordings"):
-            wordings = wordings or Path(str(files("evenhand.data") / shipped))
+        if "wordings" in design:
+            wordings = wordings or self.shipped("wordings")
         plan = StudyPlan(
             **prompts,
             wordings=wordings,
@@ -199,31 +195,21 @@ class Reproduction:
         return read_model_settings(self.settings).changes if self.settings else {}
 
 
-class Step(NamedTuple):
-    """What one model is still to be asked: its prompts, those `known` before, and the cost of the
-    others in US dollars: at least, expected, at most; None where a price is not known.
-    """
+Step = tuple[str, GraderForecast]
+"""What one model is still to be asked, by its name in `texts.toml`, and what that costs."""
 
-    what: str
-    who: str
-    known: int
-    to_ask: int
-    cost: tuple[float, float, float] | None
-    basis: str
-    warnings: Sequence[str]
 
-    @classmethod
-    def of(cls, name: str, priced: GraderForecast, known: int) -> Step:
-        """Return a step of a study, from the price of the whole of it."""
-        left, cost = priced.new - known, None
-        if not left:
-            cost = (0.0, 0.0, 0.0)
-        elif priced.cost is not None:
-            (least, most), share = priced.cost, left / priced.new
-            likely = least if priced.expected is None else priced.expected
-            cost = (least * share, likely * share, most * share)
-        what = written(f"reproduce.{name}")
-        return cls(what, priced.rater_id, known, left, cost, priced.basis, priced.warnings)
+def _left(priced: GraderForecast, known: int) -> GraderForecast:
+    """Return what is left of the requests of a whole study, where so many are answered."""
+    left = priced.new - known
+    if not left:
+        return replace(priced, already=known, new=0, cost=(0.0, 0.0), expected=0.0)
+    if priced.cost is None:
+        return replace(priced, already=known, new=left)
+    (least, most), share = priced.cost, left / priced.new
+    likely = share * (least if priced.expected is None else priced.expected)
+    cost = (least * share, most * share)
+    return replace(priced, already=known, new=left, cost=cost, expected=likely)
 
 
 @dataclass(frozen=True)
@@ -239,21 +225,28 @@ class Forecast:
     batch: bool = False
     """True if graders are asked in batches."""
 
-    @property
-    def cost(self) -> tuple[float, float, float] | None:
-        """What is left to pay: at least, expected and at most; None where a price is not known."""
-        costs = [each.cost for each in self.steps if each.cost is not None]
-        if len(costs) < len(self.steps):
-            return None
-        least, likely, most = (math.fsum(cost[at] for cost in costs) for at in range(3))
-        return least, likely, most
+    @cached_property
+    def whole(self) -> GraderForecast:
+        """All steps together; their cost is None where a price is not known."""
+        parts = [each for _, each in self.steps]
+        costs = [(*each.cost, each.expected or 0.0) for each in parts if each.cost]
+        least, most, likely = (math.fsum(cost[at] for cost in costs) for at in range(3))
+        is_known = len(costs) == len(parts)
+        return GraderForecast(
+            rater_id="",
+            already=sum(each.already for each in parts),
+            new=sum(each.new for each in parts),
+            cost=(least, most) if is_known else None,
+            expected=likely if is_known else None,
+            warnings=tuple(dict.fromkeys(said for each in parts for said in each.warnings)),
+        )
 
     @property
     def unpriced(self) -> dict[str, str]:
         """The models that are still to be asked at prices that are not known, and the first; by the
         names under which a price is looked up, without an address.
         """
-        unknown = [_ADDRESS.split(each.who)[0] for each in self.steps if each.cost is None]
+        unknown = [_ADDRESS.split(each.rater_id)[0] for _, each in self.steps if each.cost is None]
         models = [*dict.fromkeys(unknown)]
         return {"models": ", ".join(models), "first": models[0]} if models else {}
 
@@ -261,29 +254,28 @@ class Forecast:
     def lines(self) -> list[Line]:
         """The price, the time and the work, as a table and sentences."""
 
-        def row(step: Step) -> list[str]:
-            dollars = ["?"] * 3 if step.cost is None else [f"${usd:.2f}" for usd in step.cost]
-            return [step.what, step.who, str(step.known), str(step.to_ask), *dollars]
+        def row(name: str, part: GraderForecast) -> list[str]:
+            prices = part.cost and (part.cost[0], part.expected or 0.0, part.cost[1])
+            dollars = [f"${usd:.2f}" for usd in prices] if prices else ["?"] * 3
+            what = written(f"reproduce.{name}")
+            return [what, part.rater_id, str(part.already), str(part.new), *dollars]
 
-        known = sum(each.known for each in self.steps)
-        asked = sum(each.to_ask for each in self.steps)
-        whole = Step(written("reproduce.whole"), "", known, asked, self.cost, "", ())
         names = ("step", "who", "known", "to_ask", "least", "expected", "most")
         columns = [written(f"reproduce.{name}") for name in names]
-        grades = written("reproduce.grades") if self.batch else None
-        live = sum(each.to_ask for each in self.steps if each.what != grades)
+        in_batches = "grades" if self.batch else ""
+        live = sum(each.new for name, each in self.steps if name != in_batches)
         minutes = math.ceil(live / self.concurrency * _SECONDS / 60)
         pace = {"minutes": minutes, "concurrency": self.concurrency, "seconds": _SECONDS}
         unpriced = self.unpriced
         return [
-            ("", columns, [row(each) for each in (*self.steps, whole)]),
-            *dict.fromkeys(each.basis for each in self.steps if each.basis),
+            ("", columns, [row(*each) for each in (*self.steps, ("whole", self.whole))]),
+            *dict.fromkeys(each.basis for _, each in self.steps if each.basis),
             *([written("reproduce.price_unknown", **unpriced)] if unpriced else []),
             written("reproduce.time", **pace),
-            *([written("reproduce.batch")] if self.batch and asked > live else []),
+            *([written("reproduce.batch")] if self.whole.new > live else []),
             *([written("reproduce.spent", spent=self.spent)] if self.spent else []),
             *self.work,
-            *dict.fromkeys(warning for each in self.steps for warning in each.warnings),
+            *self.whole.warnings,
         ]
 
 
@@ -317,26 +309,26 @@ def foresee(wanted: Reproduction, limits: RequestLimits, *, ready: bool = True) 
         own = study.config.providers
         wanted = wanted.resolved(own)
         if wanted.paraphraser:
-            _check_rewritten(wanted, study.folder.parent)
+            _check_rewritten(wanted)
         writers = [parse_spec(n, own) for n in filter(None, (*wanted.asked, wanted.paraphraser))]
         for spec in writers:
             if spec.speaks == "baseline":
                 raise InputError(f"{spec.text} writes no responses; name a model as --subject")
         graders = [parse_spec(name, own) for name in wanted.graders]
         _add_filler(study, wanted)
-        steps = []
+        steps: list[Step] = []
         if wanted.paraphraser and not wanted.paraphrases.is_file():
             priced = _price_of_paraphrases(study, wanted)
-            steps.append(Step.of("paraphrases", priced, _rewritten_already(wanted)))
+            steps.append(("paraphrases", _left(priced, _rewritten_already(wanted))))
         for name in wanted.asked:
             priced = forecast_responses(study, name, wanted.scope)
-            steps.append(Step.of("responses", priced, _answered(real, wanted, name)))
+            steps.append(("responses", _left(priced, _answered(real, wanted, name))))
         if wanted.graders:
             options, batch = wanted.grading(), wanted.batch
             kept = real and real.subjects() and forecast(real, wanted.graders, options, most=1)
             graded = {each.rater_id: each.already for each in kept or ()}
             for each in forecast(study, wanted.graders, options, batch=batch, most=_PRICED):
-                steps.append(Step.of("grades", each, graded.get(each.rater_id, 0)))
+                steps.append(("grades", _left(each, graded.get(each.rater_id, 0))))
         work, spent = _work(study, wanted), _spent(real, wanted)
         found = Forecast(steps, work, spent, limits.concurrency, wanted.batch)
         if ready:
@@ -406,7 +398,7 @@ def _check_sent(wanted: Reproduction) -> None:
     given is trust in the folders that take it over.
     """
     given, kept = wanted.settings, wanted.folder / FILE_NAME
-    read: list[tuple[Path, ModelSettings | StudyConfig]] = []
+    read: list[tuple[Path, Any]] = []
     read += [(given, read_model_settings(given))] if given else []
     read += [(kept, read_config(wanted.folder))] if kept.is_file() else []
     for file, settings in read:
@@ -416,6 +408,16 @@ def _check_sent(wanted: Reproduction) -> None:
         trusted = [e for e in declarations(settings).values() if is_trusted(file.parent, e)]
         for home in (wanted.folder, wanted.paraphrases_folder):
             remember(home, trusted)
+
+
+@contextmanager
+def _present(folder: Path) -> Iterator[Study | None]:
+    """Open the study in a folder; None where there is none."""
+    if not (folder / FILE_NAME).is_file():
+        yield None
+        return
+    with open_study(folder) as study:
+        yield study
 
 
 @contextmanager
@@ -440,7 +442,7 @@ def _rehearsed(wanted: Reproduction) -> Iterator[tuple[Study, Study | None]]:
         if present:
             shutil.rmtree(there / RUBRICS_FOLDER)
             shutil.copytree(folder / RUBRICS_FOLDER, there / RUBRICS_FOLDER)
-        with open_study(there) as study, open_study(folder) if present else nullcontext() as real:
+        with open_study(there) as study, _present(folder) as real:
             if wanted.responses is not None:
                 _check_even(study, wanted)
             if real is not None:
@@ -492,13 +494,8 @@ def _answered(real: Study | None, wanted: Reproduction, subject: str) -> int:
 
 def _spent(real: Study | None, wanted: Reproduction) -> float:
     """Return what the study has cost so far, its paraphrases included."""
-    from evenhand.study import open_study
-
-    spent = 0.0 if real is None else spent_so_far(real.store)
-    if (wanted.paraphrases_folder / FILE_NAME).is_file():
-        with open_study(wanted.paraphrases_folder) as own:
-            spent += spent_so_far(own.store)
-    return spent
+    with _present(wanted.paraphrases_folder) as paraphrasing:
+        return sum(spent_so_far(each.store) for each in (real, paraphrasing) if each is not None)
 
 
 def _work(study: Study, wanted: Reproduction) -> list[Line]:
@@ -508,8 +505,8 @@ def _work(study: Study, wanted: Reproduction) -> list[Line]:
     said: list[Line] = [written("new.sampled", **counts, noun=found.noun, seed=study.config.seed)]
     if wanted.sample is None and found.total < (usual := wanted.design["sample"]):
         said.append(written("reproduce.few", noun=found.noun, total=found.total, usual=usual))
-    loads = found.load.rubrics
-    labels, hours = sum(each.judgments for each in loads), sum(each.hours for each in loads)
+    labels = sum(each.judgments for each in found.load.rubrics)
+    hours = sum(each.hours for each in found.load.rubrics)
     raters = study.config.annotation.raters_per_unit
     said.append(written("reproduce.work", labels=labels, hours=hours, raters=raters))
     if pay := study.config.pay:
@@ -540,14 +537,10 @@ def _uneven(study: Study, wanted: Reproduction) -> dict[str, str]:
 # wordings, so that it is resumed, paid and never asked twice like any other.
 
 
-def _rewriting_plan(wanted: Reproduction, home: Path) -> StudyPlan:
-    wordings = home / "rewriting.csv"
-    with wordings.open("w", encoding="utf-8", newline="") as file:
-        template = wanted.design["rewrite"]
-        csv.writer(file).writerows([("wording", "template"), ("rewrite", template)])
+def _rewriting_plan(wanted: Reproduction) -> StudyPlan:
     return StudyPlan(
         propositions=wanted.prompts,
-        wordings=wordings,
+        wordings=wanted.shipped("rewrite"),
         rubrics=usual_rubrics(propositions=True),
         raters_per_unit=1,
     )
@@ -575,8 +568,7 @@ def paraphrase(wanted: Reproduction, limits: RequestLimits, show: Showing) -> Ru
         return None
     home, table = wanted.paraphrases_folder, read_table(wanted.prompts)
     if not (home / FILE_NAME).is_file():
-        with tempfile.TemporaryDirectory(prefix="evenhand-reproduce-") as place:
-            create_study(home, _rewriting_plan(wanted, Path(place)))
+        create_study(home, _rewriting_plan(wanted))
     change_config(home, wanted.models)
     number, tries = wanted.design["paraphrases"], wanted.design["tries"]
     with open_study(home) as study, show(written("reproduce.paraphrases")) as progress:
@@ -608,7 +600,7 @@ def paraphrase(wanted: Reproduction, limits: RequestLimits, show: Showing) -> Ru
     return None
 
 
-def _check_rewritten(wanted: Reproduction, place: Path) -> None:
+def _check_rewritten(wanted: Reproduction) -> None:
     """Raise InputError unless the paraphrases of an earlier run, if there are any, are those of
     the same propositions by the same model, named in full.
     """
@@ -619,17 +611,15 @@ def _check_rewritten(wanted: Reproduction, place: Path) -> None:
     with open_study(home) as study:
         there, by = study.store.pairs(), study.subjects()
     columns = ["proposition", "statement"]
-    plan = _rewriting_plan(wanted, place).read_prompts()
+    plan = _rewriting_plan(wanted).read_prompts()
     if not plan[columns].equals(there[columns]) or set(by) - {wanted.paraphraser}:
         raise InputError(written("reproduce.other_paraphrases", folder=home, model=", ".join(by)))
 
 
 def _rewritten_already(wanted: Reproduction) -> int:
     """Return how many propositions have an answer with their paraphrases."""
-    if not (wanted.paraphrases_folder / FILE_NAME).is_file():
-        return 0
-    with open_study(wanted.paraphrases_folder) as study:
-        return len(ResponseLog(study.store).answered(wanted.paraphraser))
+    with _present(wanted.paraphrases_folder) as study:
+        return len(ResponseLog(study.store).answered(wanted.paraphraser)) if study else 0
 
 
 def _rewritten(answer: str, original: str = "") -> list[str]:
@@ -642,20 +632,16 @@ def _rewritten(answer: str, original: str = "") -> list[str]:
     >>> _rewritten("1. One\\nand more.\\n2. Two.")
     []
     """
-    texts: list[str] = []
-    blank = ended = False
-    for line in answer.splitlines():
-        numbered = _NUMBERED.fullmatch(line.rstrip())
-        if numbered and (ended or int(numbered[1]) != len(texts) + 1):
-            return []
-        if numbered:
-            marked = _MARKED.fullmatch(numbered[2])
-            texts.append(marked[2].strip() if marked else numbered[2])
-        elif texts and line.strip():
-            if not (blank or ended):
-                return []
-            ended = True
-        blank = not line.strip()
+    lines = answer.splitlines()
+    matches = ((at, _NUMBERED.fullmatch(line.rstrip())) for at, line in enumerate(lines))
+    numbered = {at: found for at, found in matches if found}
+    if [int(found[1]) for found in numbered.values()] != [*range(1, len(numbered) + 1)]:
+        return []
+    within = lines[min(numbered, default=0) : max(numbered, default=-2) + 2]
+    if sum(bool(line.strip()) for line in within) > len(numbered):
+        return []
+    marked = ((_MARKED.fullmatch(found[2]), found[2]) for found in numbered.values())
+    texts = [inner[2].strip() if inner else text for inner, text in marked]
     if any(text.endswith(":") for text in texts):
         return []
     return [text for text in dict.fromkeys(texts) if text.casefold() != original.strip().casefold()]

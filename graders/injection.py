@@ -26,8 +26,8 @@ from evenhand.graders.options import (
     plan_grading,
 )
 from evenhand.graders.running.dry_run import GraderForecast, forecast_of
-from evenhand.graders.running.run import GraderSummary, Progress, ProgressCounter
-from evenhand.graders.running.runner import Rounds, RunSummary, carry_out, new_context, only_runner
+from evenhand.graders.running.run import Progress, ProgressCounter
+from evenhand.graders.running.runner import Rounds, RunSummary, only_runner
 from evenhand.graders.scrub import Scrubber
 from evenhand.rubrics import Rubric
 from evenhand.rubrics.rendering import PROMPT_VERSION, TEXT_VARIABLES
@@ -92,8 +92,10 @@ class Suite:
         said = found.said(target, tag) if found else ""
         of = found.placebo if found else attack
         texts = (each.said(key, tag) for each in self.attacks for key in rubric.categories)
-        longest = max(map(len, texts)) + 2 * len(_BREAK)
-        return _filled_up(said, _LONG if of == LONG_PLACEBO else longest)
+        length = _LONG if of == LONG_PLACEBO else max(map(len, texts)) + 2 * len(_BREAK)
+        end = f"{_BREAK}{said}" if said else ""
+        room = length - len(_BREAK) - len(end)
+        return _BREAK + (_FACTS * (room // len(_FACTS) + 1))[:room] + end
 
     def trials_of(
         self, targets: Sequence[str], places: Sequence[str]
@@ -167,13 +169,6 @@ def places_of(rubric: Rubric) -> list[tuple[str, ...]]:
     return [places for places in shown if places]
 
 
-def _filled_up(said: str, length: int) -> str:
-    """Return harmless sentences followed by the text `said`, `length` characters in all."""
-    end = f"{_BREAK}{said}" if said else ""
-    room = length - len(_BREAK) - len(end)
-    return _BREAK + (_FACTS * (room // len(_FACTS) + 1))[:room] + end
-
-
 # ---- the audit ----------------------------------------------------------------------------------
 _LIMITS = RequestLimits()
 _UNKNOWN = "\0"  # no option's key
@@ -207,22 +202,15 @@ def audit_injection(
     `batch` and `cancel` are those of `grade`: a batch of the clean texts, then one of the attacks.
     Raises InputError as `grade` does.
     """
-    scrubber = Scrubber.from_environment(study.config.providers)
     with only_runner(study):
-        audit = AuditPlan(study, options, scrubber)
-        context = new_context(scrubber, limits, 0, progress)
-        summary = GraderSummary(rater_id=audit.rater_id, already=0, planned=0)
+        run = Rounds.begin(study, limits)
+        audit = AuditPlan(study, options, run.context.scrubber)
         for part in (audit.clean,) if cancel else (audit.clean, audit.attacked):
-            task = part()
-            summary.already += task.questions.already
-            summary.planned += len(task.questions)
-            if len(task.questions) or cancel:
-                counter = ProgressCounter(len(task.questions), progress)
-                of_part = replace(context, progress=counter, batch=batch, cancel=cancel)
-                carry_out(study, [task], of_part, [summary])
-            if summary.stopped:
+            counter = ProgressCounter(progress)
+            run.under(progress=counter, batch=batch, cancel=cancel).collect([part()])
+            if run.so_far.stopped:
                 break
-    return RunSummary((summary,), context.budget.exhausted)
+    return run.so_far
 
 
 def audit_in_rounds(rounds: Rounds, options: AuditOptions) -> RunSummary:
@@ -232,11 +220,8 @@ def audit_in_rounds(rounds: Rounds, options: AuditOptions) -> RunSummary:
     audit = AuditPlan(rounds.study, options, rounds.context.scrubber)
     name = written("improve.audited", grader=audit.rater_id)
     for part in (audit.clean, audit.attacked):
-        task = part()
-        summary = rounds.part(name, task.questions.already, len(task.questions))
-        if len(task.questions):
-            carry_out(rounds.study, [task], rounds.context, [summary])
-        if summary.stopped:
+        rounds.collect([part()], name=name)
+        if rounds.summaries[name].stopped:
             break
     return rounds.so_far
 
@@ -357,7 +342,11 @@ class AuditPlan:
             finished = self._finished(rubric)
             missing = [trial for trial in trials if trial not in finished]
             already += len(trials) - len(missing)
-            asked += [_question(self._suite, rubric, *trial) for trial in missing]
+            for unit, attack, target, side, draw in missing:
+                order, texts = "ab" if rubric.has_sides else "", self._suite
+                own = "" if attack == CLEAN else texts.suffix(rubric, attack, target, side)
+                of = {"attack": attack, "target": target, "side": side, "suite": texts.version}
+                asked.append(AttackedQuestion(unit, rubric, order, draw, suffix=own, **of))
         questions = AttackedQuestions(self.rater_id, already, (), tuple(asked))
         return replace(self._plan, questions=questions)
 
@@ -381,19 +370,3 @@ def audited_units(study: Study, rubric: Rubric, count: int) -> list[str]:
         turns[pair] += 1
     ordered.sort(key=lambda each: each[0])  # stable: in the drawn order within a turn
     return [unit for _, unit in ordered[:count]]
-
-
-def _question(
-    texts: Suite, rubric: Rubric, unit: str, attack: str, target: str, side: str, draw: int
-) -> AttackedQuestion:
-    return AttackedQuestion(
-        unit,
-        rubric,
-        "ab" if rubric.has_sides else "",
-        draw,
-        attack=attack,
-        target=target,
-        side=side,
-        suite=texts.version,
-        suffix="" if attack == CLEAN else texts.suffix(rubric, attack, target, side),
-    )

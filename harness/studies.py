@@ -20,8 +20,7 @@ import sqlalchemy as sa
 from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study import Study, create_study, open_study
 from evenhand.study.creation import StudyPlan
-from evenhand.study.desk.answers import Answer
-from evenhand.study.desk.desk import AnnotationDesk, Sent, Task
+from evenhand.study.desk.desk import AnnotationDesk, Answer, Sent, Task
 from evenhand.study.keeping.moving import ADDED, upgrade_store
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.settings.study_toml import change_config

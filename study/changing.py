@@ -26,7 +26,7 @@ from evenhand.study.store.schema import claims, labels
 from evenhand.study.tables.files import atomic_write
 from evenhand.study.trust import inside
 from evenhand.study.workspace import RUBRICS_FOLDER, Study, files_of, rubrics_in_step
-from evenhand.texts import written
+from evenhand.texts import table_of, written
 
 Files = Mapping[str, bytes | None]
 """Contents by path in the study's folder; None for a file that is not there."""
@@ -34,69 +34,14 @@ Files = Mapping[str, bytes | None]
 USUAL_FILES = ("training.toml", "attention.toml")
 """Where units with a known answer are put if no setting names another file."""
 
-FIXED = {
-    "seed": "sample",
-    "sample": "sample",
-    "synthetic": "synthetic",
-    "rewording": "rewording",
-    "store": "store",
-    "session.hosts": "machine",
-    "session.trusted_proxies": "machine",
-    "oidc": "machine",
-    "providers": "machine",
-    "prolific.signing_keys": "machine",
-}
-"""Settings that no page changes -> the name of the reason."""
-FIXED_ONCE_BEGUN = {
-    "annotation.subjects": "design",
-    "annotation.pairs_per_block": "design",
-    "annotation.screen": "design",
-    "annotation.repeat_share": "blind",
-    "annotation.repeat_gap": "blind",
-    "decision.looks": "looks",
-}
-"""Settings that stay as they are once a unit has been given out -> the name of the reason."""
-_EFFECTS = {
-    "annotation": "page",
-    "annotation.rubrics": "rubrics",
-    "annotation.raters_per_unit": "raters_per_unit",
-    "annotation.units_per_rater": "units_per_rater",
-    "annotation.lease_minutes": "lease_minutes",
-    "rewording": "rubrics",
-    "session": "pace",
-    "session.entry": "entry",
-    "session.login_hours": "login_hours",
-    "session.content_warning": "read_again",
-    "session.instructions": "read_again",
-    "quality": "quality",
-    "analysis": "figures",
-    "decision": "figures",
-    "thresholds": "figures",
-    "prices": "figures",
-    "same_text": "figures",
-}
-"""What a change does, by the setting or its section, where that is not called like the section."""
-_OFF = {
-    **dict.fromkeys(("consent", "training", "comprehension", "background"), "left_out"),
-    "attention": "checks_off",
-    "prolific": "prolific_off",
-    "pay": "pay_off",
-}
-"""What it does to turn a part of the study off."""
-_TRANSLATED = {
-    "consent.text": "consent",
-    "session.instructions": "instructions",
-    "session.content_warning": "content_warning",
-}
-"""Texts that may stand beside study.toml in other languages, and the files' names."""
+_MEANING: dict[str, dict[str, str]] = table_of("evenhand.study", "changes.toml")
 _LONGEST, _LONGEST_DETAIL = 60, 600
 
 
 def fixed_because(key: str, begun: bool) -> str:
     """Why a setting such as "sample.pairs" is not changed; "" where it may be."""
     for at in (key, key.partition(".")[0]):
-        reason = FIXED.get(at) or (FIXED_ONCE_BEGUN.get(at) if begun else None)
-        if reason:
+        if reason := _MEANING["fixed"].get(at) or (begun and _MEANING["fixed_once_begun"].get(at)):
             return written(f"change.fixed_{reason}")
     return ""
 
@@ -293,7 +238,7 @@ def effects(study: Study, before: Contents, after: Contents) -> list[str]:
 
 def _left_as_they_are(place: str, before: Contents, after: Contents) -> Iterator[str]:
     """Say which languages a text was not changed in: who reads it there sees nothing new."""
-    text = _TRANSLATED.get(place)
+    text = _MEANING["translated"].get(place)
     same = [
         name.split(".")[1]
         for name, content in after.files.items()
@@ -308,12 +253,12 @@ def _effect(place: str, old: StudyConfig, new: StudyConfig) -> str:
     if place.endswith(".md"):
         return written("change.translation")
     section = place.partition(".")[0]
-    name = _EFFECTS.get(place) or _EFFECTS.get(section, section)
+    name = _MEANING["effects"].get(place) or _MEANING["effects"].get(section, section)
     was, now = settings_by_key(old).get(place), settings_by_key(new).get(place)
     if name == "raters_per_unit" and isinstance(was, int) and isinstance(now, int):
         name = "more_raters" if now > was else "fewer_raters"
-    if section in _OFF and not getattr(new, section):
-        name = _OFF[section]
+    if section in _MEANING["off"] and not getattr(new, section):
+        name = _MEANING["off"][section]
     elif name == "read_again" and not now:
         name = "left_out"
     return written(f"change.{name}", now=now)

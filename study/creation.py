@@ -120,7 +120,11 @@ def create_study(
     Raises InputError, with nothing written, where the folder is taken or an input file is bad.
     """
     folder = new_folder(folder)
-    _check_rubrics(plan.rubrics)
+    names = [rubric.name for rubric in plan.rubrics]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"two rubrics are called {name!r}; a study needs each name once")
+    check_wordings(dict(zip(names, plan.rubrics, strict=True)))
     pairs = plan.read_prompts()
     _check_fit(plan.rubrics, pairs)
     responses = None
@@ -177,14 +181,6 @@ def _analysis_settings(
     variants = VARIANTS if cluster == CLUSTER else ()
     varied = tuple(column for column in variants if pairs[column].nunique() > 1)
     return AnalysisSettings(slices=slices, cluster=cluster, variants=varied)
-
-
-def _check_rubrics(rubrics: Sequence[Rubric]) -> None:
-    names = [rubric.name for rubric in rubrics]
-    for name in names:
-        if names.count(name) > 1:
-            raise InputError(f"two rubrics are called {name!r}; a study needs each name once")
-    check_wordings({rubric.name: rubric for rubric in rubrics})
 
 
 def _check_fit(rubrics: Sequence[Rubric], prompts: pd.DataFrame) -> None:

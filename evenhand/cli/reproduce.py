@@ -41,8 +41,9 @@ def run_reproduce(arguments: argparse.Namespace) -> int:
     with working(written("reproduce.pricing")):
         found = foresee(wanted, limits, ready=not arguments.dry_run)
     print_lines(found.lines)
-    if limits.budget is not None and found.cost and found.cost[1] + found.spent > limits.budget:
-        say("reproduce.over", budget=limits.budget)
+    budget, expected = limits.budget, found.whole.expected
+    if budget is not None and expected is not None and expected + found.spent > budget:
+        say("reproduce.over", budget=budget)
     if arguments.dry_run:
         return DONE
     if not _agreed(arguments):

@@ -41,12 +41,11 @@ from evenhand.analysis.verdicts.improvement import (
 )
 from evenhand.errors import InputError
 from evenhand.graders.injection import AuditOptions, audit_in_rounds, forecast_audit
-from evenhand.graders.options import GradingOptions, GradingTask, RequestLimits
+from evenhand.graders.options import GradingOptions, RequestLimits
 from evenhand.graders.running.dry_run import GraderForecast, forecast_of
 from evenhand.graders.running.responding import answered, propose, writer_of
 from evenhand.graders.running.run import GraderSummary, Progress
 from evenhand.graders.running.runner import Rounds, RunSummary, grading_in_rounds, planned, priced
-from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import parse_spec
 from evenhand.reporting.analysing import audits_of
 from evenhand.reporting.load import clusters_of, from_study, looked_at
@@ -73,17 +72,7 @@ from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.analysis.verdicts.judge import Verdict
-    from evenhand.graders import GraderForecast, GraderSummary, RunSummary
-    from evenhand.graders.injection import AuditOptions
-    from evenhand.graders.options import GradingTask
-    from evenhand.graders.running.run import Progress
-    from evenhand.graders.running.runner import Rounds
     from evenhand.reporting.panel import Line
-    from evenhand.reporting.proposals import LearnUnit, Proposed, Start
-    from evenhand.rubrics import PromptText, Rubric
-    from evenhand.study import Study
-    from evenhand.study.store.logs.decisions import ProposalAttempt
-
 
 AUDITED = 20
 """Units of the injection audit of the best candidate: a grader that obeys an attack is found with
@@ -310,7 +299,7 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[GraderFore
         if each.rater_id in made:
             last = [*last, *learn]  # where GEPA tries each of them
         wanted += trial.asked(each, [*choose[: most[each.rater_id]], *last])
-    found = [forecast_of(study, task) for task in _planned(study, wanted)]
+    found = [forecast_of(study, task) for task in planned(study, wanted)]
     for at, each in enumerate(trial.candidates, start=own):
         if each.rater_id in made:  # words that are not known yet
             found[at] = replace(found[at], rater_id=each.origin, sample=None)
@@ -329,7 +318,6 @@ class Trial:
     """
 
     def __init__(self, study: Study, options: ImproveOptions) -> None:
-
         if options.rubric not in study.rubrics:
             known = ", ".join(study.rubrics)
             raise InputError(f"the study has no rubric {options.rubric!r}; it has {known}")
@@ -378,8 +366,46 @@ class Trial:
 
     @cached_property
     def _graders(self) -> list[Candidate]:
-        ways = _candidates(self.study, self.rubric, self._options, self._made, self.asker)
-        return list(ways)
+        return list(self._candidates(self._options, self._made))
+
+    def _candidates(
+        self, options: ImproveOptions, made: Sequence[tuple[str, GradingOptions, str]]
+    ) -> Iterator[Candidate]:
+        """Yield the old grader, then candidates that differ from it and from one another: `made`
+        are those that GEPA proposed. The asker reads all other words.
+        """
+        old, grading = options.grader, replace(options.grading, rubrics=[self.rubric.name])
+        ways: list[tuple[str, GradingOptions, str]] = []
+        known: set[str] = set()
+        if self.asker == old:
+            ways.append((old, grading, written("improve.old")))
+        elif not self.asker:
+            raise InputError(written("improve.imported", grader=old))
+        else:
+            yield Candidate(old, written("improve.old"), old, grading, is_imported=True)
+            known.add(old)
+        files = sorted(options.candidates.glob("*.toml")) if options.candidates else []
+        if options.candidates and not files:
+            raise InputError(written("improve.no_files", folder=options.candidates))
+        for file in files:
+            prompt = read_own_words(file)
+            if isinstance(prompt, JudgePrompt):
+                if missing := missing_from(prompt, self.rubric):
+                    raise InputError(written("improve.changed", file=file.name, missing=missing))
+                asked = replace(grading, prompt=prompt, method="")
+            else:
+                asked = replace(grading, prompt=prompt)
+            ways.append((self.asker, asked, file.name))
+        ways += [(other, grading, written("improve.other_grader")) for other in options.others]
+        ways += made
+        for grader, asked, origin in ways:
+            (task,) = planned(self.study, [(grader, asked)])
+            rater = task.questions.rater_id
+            if rater not in known:
+                yield Candidate(rater, origin, grader, asked)
+            known.add(rater)
+        if len(known) < 2 and not options.proposals:
+            raise InputError(written("improve.no_candidates"))
 
     @property
     def old(self) -> Candidate:
@@ -391,7 +417,7 @@ class Trial:
         if self.asker != self._options.grader:
             return self._options.grader
         grading = replace(self._options.grading, rubrics=[self.rubric.name])
-        (task,) = _planned(self.study, [(self._options.grader, grading)])
+        (task,) = planned(self.study, [(self._options.grader, grading)])
         return task.questions.rater_id
 
     @property
@@ -440,7 +466,7 @@ class Trial:
         """Return the old grader with these words, as GEPA tries it."""
         alone = replace(self._options, candidates=None, others=())
         way = self._way(words, written("improve.while_learning"))
-        _, found = _candidates(self.study, self.rubric, alone, [way], self.asker)
+        _, found = self._candidates(alone, [way])
         return found
 
     def _way(self, words: Instructions, origin: str) -> tuple[str, GradingOptions, str]:
@@ -466,7 +492,6 @@ class Trial:
         return found
 
     def _parted(self) -> dict[str, Part]:
-
         ratings = self.ratings()
         strata = parting.strata_of(ratings, self.clusters)
         commonest = parting.commonest_label(ratings)
@@ -481,7 +506,6 @@ class Trial:
 
     def note_parts(self, done_by: str) -> None:
         """Write down the parts of clusters that had none."""
-
         new = {each: part for each, part in self.parts.items() if each not in self.known_parts}
         if new:
             cluster = self._dataset.settings.cluster
@@ -491,7 +515,6 @@ class Trial:
         """Write down the candidates: once their requests can be sent, and before they are; and
         `more` that are tried while it learns.
         """
-
         graded = set(self._first.loc[self._first["rater_kind"] == "model", "rater_id"])
         store, rubric, old = self.study.store, self.rubric.name, self.old.rater_id
         log.note_old(store, rubric, old, is_new=old not in graded, done_by=done_by)
@@ -522,7 +545,6 @@ class Trial:
 
     def labels_of(self, raters: Collection[str], clusters: Collection[str]) -> LabelMatrix:
         """Return the labels of people and these graders on these clusters, and on no other."""
-
         ratings, ids = self._ratings_of(raters, clusters), sorted(self.units_in(clusters))
         table = pd.DataFrame({"unit_id": ids, "cluster_id": [self.clusters[u] for u in ids]})
         if INCLUSION in (known := self._dataset.units):
@@ -555,8 +577,8 @@ class Trial:
     @property
     def next_level(self) -> float:
         """The level of the next reading of the labels for the proof; 0.0 where none is left."""
-        readings = log.readings_so_far(self.study.store, self.rubric.name)
-        return level_of_reading(readings + 1, self.rule.looks)
+        readings = log.contents_read(self.study.store, self.rubric.name)
+        return level_of_reading(len(readings) + 1, self.rule.looks)
 
     def check_provable(self) -> None:
         """Raise InputError where questions are open, and no gain could be proved whatever the
@@ -566,8 +588,8 @@ class Trial:
         if not self._has_open_questions():
             return
         if not level:
-            readings = log.readings_so_far(self.study.store, self.rubric.name)
-            about = {"rubric": self.rubric.name, "readings": readings}
+            readings = log.contents_read(self.study.store, self.rubric.name)
+            about = {"rubric": self.rubric.name, "readings": len(readings)}
             raise InputError(written("improve.no_level_left", **about))
         old, needed = self.old.rater_id, errors_needed(level)
         errors = most_errors(self.labels_elsewhere(), old) * len(clusters)
@@ -584,8 +606,7 @@ class Trial:
 
         try:
             made = [self._way(*each) for each in self._proposed_so_far().words]
-            graders = _candidates(self.study, self.rubric, self._options, made, self.asker)
-            by_id = {each.rater_id: each for each in graders}
+            by_id = {each.rater_id: each for each in self._candidates(self._options, made)}
             old, *names = by_id
             choose(old, names, self.clusters_in("choose"), known, self.rule)
         except _OpenQuestion:
@@ -615,7 +636,7 @@ class Trial:
 
     def _check_asked(self, wanted: Sequence[tuple[str, GradingOptions]]) -> None:
         """Raise _OpenQuestion where a grader is still to be asked some of this."""
-        if any(len(task.questions) for task in _planned(self.study, wanted)):
+        if any(len(task.questions) for task in planned(self.study, wanted)):
             raise _OpenQuestion
 
     def verdict_on(self, new: str, clusters: Collection[str], reading: int) -> Verdict | None:
@@ -637,55 +658,6 @@ class Trial:
         )
         found = dataset.analyse().verdicts
         return next((each for each in found if each["grader"] == new), None)
-
-
-def _planned(study: Study, wanted: Sequence[tuple[str, GradingOptions]]) -> list[GradingTask]:
-
-    return planned(study, wanted, Scrubber.from_environment(study.config.providers))
-
-
-def _candidates(
-    study: Study,
-    rubric: Rubric,
-    options: ImproveOptions,
-    made: Sequence[tuple[str, GradingOptions, str]],
-    asker: str,
-) -> Iterator[Candidate]:
-    """Yield the old grader, then the candidates that differ from it and from one another: `made`
-    are those that GEPA proposed, and `asker` reads all other words.
-    """
-    old, grading = options.grader, replace(options.grading, rubrics=[rubric.name])
-    ways: list[tuple[str, GradingOptions, str]] = []
-    known: set[str] = set()
-    if asker == old:
-        ways.append((old, grading, written("improve.old")))
-    elif not asker:
-        raise InputError(written("improve.imported", grader=old))
-    else:
-        yield Candidate(old, written("improve.old"), old, grading, is_imported=True)
-        known.add(old)
-    files = sorted(options.candidates.glob("*.toml")) if options.candidates else []
-    if options.candidates and not files:
-        raise InputError(written("improve.no_files", folder=options.candidates))
-    for file in files:
-        prompt = read_own_words(file)
-        if isinstance(prompt, JudgePrompt):
-            if missing := missing_from(prompt, rubric):
-                raise InputError(written("improve.changed", file=file.name, missing=missing))
-            asked = replace(grading, prompt=prompt, method="")
-        else:
-            asked = replace(grading, prompt=prompt)
-        ways.append((asker, asked, file.name))
-    ways += [(other, grading, written("improve.other_grader")) for other in options.others]
-    ways += made
-    for grader, asked, origin in ways:
-        (task,) = _planned(study, [(grader, asked)])
-        rater = task.questions.rater_id
-        if rater not in known:
-            yield Candidate(rater, origin, grader, asked)
-        known.add(rater)
-    if len(known) < 2 and not options.proposals:
-        raise InputError(written("improve.no_candidates"))
 
 
 def can_be_asked(study: Study, grader: str) -> bool:
@@ -827,8 +799,6 @@ class _Run:
         return found
 
     def _chosen(self, found: Improved) -> Improved:
-        from evenhand.analysis.verdicts.improvement import choose
-
         trial = self.trial
         names = [each.rater_id for each in trial.candidates]
         clusters = trial.clusters_in("choose")
@@ -840,12 +810,12 @@ class _Run:
         return replace(found, choice=choice)
 
     def _proved(self, found: Improved, best: Candidate) -> Improved:
-
         trial, old, new = self.trial, self.trial.old.rater_id, best.rater_id
         store, rubric = trial.study.store, trial.rubric.name
         choose, clusters = trial.clusters_in("choose"), trial.clusters_in("prove")
         known = trial.labels_of([old, new], clusters)
-        if not (read := log.is_read(store, rubric, content_of(known, old, new))):
+        is_read = content_of(known, old, new) in log.contents_read(store, rubric)
+        if not is_read:
             on_choose = trial.labels_of([old, new], choose)
             level = trial.next_level
             chance = chance_of_proof(on_choose, old, new, len(clusters), level)
@@ -855,7 +825,7 @@ class _Run:
         found = self._audited(found, best)
         if found.gives_way:
             return found
-        if not read:
+        if not is_read:
             self._ask([old, new], clusters)
             known = trial.labels_of([old, new], clusters)
         reading = ProofReading(old=old, new=new, content=content_of(known, old, new))
@@ -877,13 +847,17 @@ class _Run:
         if found.choice is None:
             return
         gain, best = found.gain, found.best
+        # Spent since the labels were parted: on all grades of the parted units, those of earlier
+        # candidates too, on audits of candidates, and on proposals.
+        store, units = self.trial.study.store, self.trial.units_in(self.trial.units)
+        raters = {found.old.rater_id, *log.candidates_of(store, found.rubric)}
         detail: dict[str, Any] = {
             "outcome": found.outcome,
             "old": found.old.rater_id,
             "new": best.rater_id if best else "",
             "origin": best.origin if best else "",
             "prompt": best.grading.prompt.hash if best and best.grading.prompt else "",
-            "price": self._price(),
+            "price": log.price_of(store, found.rubric, raters, units),
             "parts": dict(found.parts),
             "rounds": [
                 {
@@ -905,17 +879,7 @@ class _Run:
             detail |= {name: _number(getattr(gain, name)) for name in names}
             detail |= {"look": gain.look, "clusters": gain.clusters, "units": gain.units}
             detail |= {"difference": found.difference, "command": found.command}
-        log.note_end(self.trial.study.store, found.rubric, detail, self.done_by)
-
-    def _price(self) -> float | None:
-        """Return what was spent since the labels were parted: on all grades of the parted units,
-        those of earlier candidates too, on audits of candidates, and on proposals.
-        """
-
-        store, rubric = self.trial.study.store, self.trial.rubric.name
-        raters = {self.trial.old.rater_id, *log.candidates_of(store, rubric)}
-        units = self.trial.units_in(self.trial.units)
-        return log.price_of(store, rubric, raters, units)
+        log.note_end(store, found.rubric, detail, self.done_by)
 
 
 def _number(value: float) -> float | None:

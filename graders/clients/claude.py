@@ -200,7 +200,11 @@ def claude_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> Async
     if key is None and not (cloud in _LIBRARIES and place.has_account):
         key = _NO_KEY  # the SDK must not look for one itself, which would be for another address
     if key is None:
-        _check_library(spec, cloud)
+        try:  # now: the SDK would fail only at the first request
+            import_module(_LIBRARIES[cloud])
+        except ImportError:
+            sentence = written("provider.no_library", grader=spec.text, extra=cloud)
+            raise InputError(sentence) from None
     options["access_token" if cloud == "vertex" else "api_key"] = key
     client_class: Any = {
         "": anthropic.AsyncAnthropic,
@@ -215,17 +219,6 @@ def claude_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> Async
     if cloud == "vertex" and not getattr(client, "project_id", None):
         raise InputError(written("provider.no_project", grader=spec.text))
     return client
-
-
-def _check_library(spec: GraderSpec, cloud: str) -> None:
-    """Check now that the cloud's library is installed; the SDK would fail only at the first
-    request. Raises InputError where it is missing.
-    """
-    try:
-        import_module(_LIBRARIES[cloud])
-    except ImportError:
-        sentence = written("provider.no_library", grader=spec.text, extra=cloud)
-        raise InputError(sentence) from None
 
 
 class ClaudeGrader(Grader):

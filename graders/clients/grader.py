@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 from urllib.request import getproxies
 
 from evenhand.errors import InputError
@@ -95,28 +95,10 @@ class BatchResult:
     failure: GraderFailure | None = None
 
 
-class BatchService(Protocol):
-    """The calls a run makes. Each raises a `failures.GraderFailure`."""
+class BatchService:
+    """A provider's batch service. Each call raises a `failures.GraderFailure`."""
 
     limits: BatchLimits
-
-    async def submit(self, chunk: str, requests: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
-        """Send (custom_id, request) pairs as one batch; returns the batch's id."""
-        ...
-
-    async def find(self, chunk: Chunk, known: set[str]) -> str | None:
-        """Return the id of the batch that a chunk without an id was sent as, or None."""
-        ...
-
-    async def state(self, batch_id: str) -> BatchState: ...
-
-    async def results(self, batch_id: str) -> list[BatchResult]: ...
-
-    async def cancel(self, batch_id: str) -> None: ...
-
-
-class _Service:
-    """What both services share: whose errors they raise, and what these become."""
 
     def __init__(
         self, errors: tuple[type[Exception], ...], spec: GraderSpec, scrubber: Scrubber
@@ -133,8 +115,25 @@ class _Service:
         except self._errors as error:
             raise failure_of(error, self._spec, self._scrubber) from None
 
+    async def submit(self, chunk: str, requests: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
+        """Send (custom_id, request) pairs as one batch; returns the batch's id."""
+        raise NotImplementedError
 
-class ClaudeBatches(_Service):
+    async def find(self, chunk: Chunk, known: set[str]) -> str | None:
+        """Return the id of the batch that a chunk without an id was sent as, or None."""
+        raise NotImplementedError
+
+    async def state(self, batch_id: str) -> BatchState:
+        raise NotImplementedError
+
+    async def results(self, batch_id: str) -> list[BatchResult]:
+        raise NotImplementedError
+
+    async def cancel(self, batch_id: str) -> None:
+        raise NotImplementedError
+
+
+class ClaudeBatches(BatchService):
     """Anthropic's batch service behind one client. `pause` waits between looks at a batch.
 
     These batches carry no name of ours, so one whose id was never noted is recognised by its time,
@@ -215,7 +214,7 @@ class ClaudeBatches(_Service):
         return BatchResult(custom_id=name, failure=failure)
 
 
-class OpenAIBatches(_Service):
+class OpenAIBatches(BatchService):
     """OpenAI's batch service behind one client: a file of requests, one batch over it, a file of
     replies, one of errors.
     """

@@ -444,11 +444,15 @@ class OpenAIGrader(Grader):
             except APIStatusError as error:
                 failure = failure_of(error, self.spec, self._scrubber)
                 taught = _lesson(failure, f"{error} {error.body}", shape)
-                if instead and _ends_trial(taught, failure):
+                # A trial ends where probabilities are refused, or a rejection teaches nothing.
+                is_over = not taught.top_logprobs if taught else isinstance(failure, Rejected)
+                if instead and is_over:
                     taught, instead = instead, None
                 elif taught is None:
                     raise failure from None
-                elif self._probing.gave and _about_probabilities(shape, taught):
+                elif self._probing.gave and (
+                    (shape.top_logprobs, shape.efforts) != (taught.top_logprobs, taught.efforts)
+                ):
                     self._insist(ask.prompt, failure)
                     taught = replace(taught, **HARD_LABEL)
                 shape = taught
@@ -505,17 +509,6 @@ class OpenAIGrader(Grader):
     async def lifecycle(self) -> list[str]:
         # The API says nothing about a model's life.
         return told_by_study(self.spec) + about_retirement(self.spec)
-
-
-def _ends_trial(taught: Shape | None, failure: GraderFailure) -> bool:
-    """Return True if a refusal ends the trial of a shape: the server refuses probabilities, or
-    rejects the request in a way that teaches nothing.
-    """
-    return isinstance(failure, Rejected) if taught is None else not taught.top_logprobs
-
-
-def _about_probabilities(before: Shape, after: Shape) -> bool:
-    return (before.top_logprobs, before.efforts) != (after.top_logprobs, after.efforts)
 
 
 def _lesson(failure: GraderFailure, complaint: str, shape: Shape) -> Shape | None:
@@ -575,7 +568,10 @@ class Probing:
             self._refusals += 1
         if not tried:
             self.usual = ended
-            self._try_effort(ended, outcome)
+            bare = bool(outcome.label) and "unseen" not in outcome.evidence
+            if bare and ended.top_logprobs and ended.efforts[1:] and not self._tried_effort:
+                self._tried_effort = True  # the next one, once
+                self._trial = replace(ended, efforts=ended.efforts[1:])
         if self._replies >= self._due:
             self._due = math.inf
             first = self._first
@@ -585,13 +581,6 @@ class Probing:
                 efforts=first.efforts,
                 temperatures=first.temperatures,
             )
-
-    def _try_effort(self, shape: Shape, outcome: Outcome) -> None:
-        """After a label without probabilities, try the next reasoning effort, once."""
-        bare = bool(outcome.label) and "unseen" not in outcome.evidence
-        if bare and shape.top_logprobs and shape.efforts[1:] and not self._tried_effort:
-            self._tried_effort = True
-            self._trial = replace(shape, efforts=shape.efforts[1:])
 
 
 # ---- providers whose requests have a form of their own ------------------------------------------

@@ -22,6 +22,7 @@ from evenhand.graders.options import (
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
 from evenhand.rubrics import JudgedRubric, PromptText
+from evenhand.study.store.store import grade_totals
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -44,11 +45,11 @@ class GraderForecast:
     rater_id: str
     already: int
     new: int
-    cost: tuple[float, float] | None
+    cost: tuple[float, float] | None = None
     expected: float | None = None
     basis: str = ""
-    sample: PromptText | None
-    warnings: tuple[str, ...]
+    sample: PromptText | None = None
+    warnings: tuple[str, ...] = ()
 
 
 def forecast(
@@ -71,21 +72,15 @@ def forecast_of(
     study: Study, task: GradingTask, *, batch: bool = False, most: int = _MANY
 ) -> GraderForecast:
     """Forecast the part of one grader: render its questions and price them."""
-    forecast = GraderForecast(
-        rater_id=task.questions.rater_id,
-        already=task.questions.already,
-        new=len(task.questions),
-        cost=(0.0, 0.0),
-        sample=None,
-        warnings=(),
-    )
+    asked = task.questions
+    forecast = GraderForecast(rater_id=asked.rater_id, already=asked.already, new=len(asked))
     if task.spec.speaks == "baseline":
-        return forecast
+        return replace(forecast, cost=(0.0, 0.0))
     tier, prices = task.settings.service_tier, study.config.prices
     tariff = Tariff.find(task.spec, batch=batch, tier=tier, prices=prices)
     used, basis = _likely(study, task)
     warnings = (*told_by_study(task.spec), *warnings_about(task.spec, task.settings))
-    forecast = replace(forecast, cost=None, basis=basis, warnings=warnings)
+    forecast = replace(forecast, basis=basis, warnings=warnings)
     prompts, usual = _prompts(study, task, most), used or _answer(task)
     forecast = priced_forecast(forecast, tariff, task.spec, task.settings, prompts, usual)
     if tariff is None or tariff.named:
@@ -134,9 +129,6 @@ def _likely(study: Study, task: GradingTask) -> tuple[Tokens | None, str]:
     """Return the mean tokens of this grader's earlier requests, as a forecast for one more, and the
     sentence that says so. The tokens are None where there are no earlier requests.
     """
-    from evenhand.graders.money import Tokens
-    from evenhand.study.store.store import grade_totals
-
     totals = grade_totals(study.store)
     mine = totals[totals["rater_id"] == task.questions.rater_id]
     mine = mine[mine["tokens_input"] > 0]

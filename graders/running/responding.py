@@ -16,15 +16,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
-from evenhand.graders.clients.grader import Access, told_by_study
+from evenhand.graders.clients.grader import told_by_study
 from evenhand.graders.money import Tariff
 from evenhand.graders.options import GraderSettings, RequestLimits, warnings_about
 from evenhand.graders.replies import Outcome
 from evenhand.graders.running.dry_run import GraderForecast, priced_forecast
-from evenhand.graders.running.network import LiveRun, run_all
-from evenhand.graders.running.run import GraderSummary, Job, Progress, RunContext
-from evenhand.graders.running.runner import Rounds, new_context, only_runner, open_grader, priced
-from evenhand.graders.scrub import Scrubber
+from evenhand.graders.running.run import GraderSummary, Job, Progress
+from evenhand.graders.running.runner import Rounds, only_runner
 from evenhand.graders.spec import GraderSpec, parse_spec
 from evenhand.rubrics import PromptText
 from evenhand.study.prompts.pairs import sides_of
@@ -81,7 +79,6 @@ def respond(
     and the next run asks again. Safe to interrupt and to run again.
     Raises InputError as `runner.grade` does.
     """
-    scrubber = Scrubber.from_environment(study.config.providers)
     spec = parse_spec(subject, study.config.providers)
     if spec.speaks == "baseline":
         raise InputError("a baseline writes no responses; name a model instead")
@@ -94,10 +91,8 @@ def respond(
         prompts = _prompts(study, scope)
         answered = log.answered(subject)
         open_prompts = [p for p in prompts if (p.pair_id, p.side) not in answered]
-        context = new_context(scrubber, limits, len(open_prompts), progress)
-        summary = GraderSummary(
-            rater_id=subject, already=len(prompts) - len(open_prompts), planned=len(open_prompts)
-        )
+        run = Rounds.begin(study, limits, progress)
+        summary = run.part(subject, len(prompts) - len(open_prompts), len(open_prompts))
         asked = {each: PromptText(system=system, user=each.text, keys=()) for each in open_prompts}
 
         def response(question: _Prompt, facts: dict[str, Any], came: Outcome | str) -> Any:
@@ -114,11 +109,10 @@ def respond(
         job = Job(subject, asked, response, log.append, about)
         try:
             if asked:
-                _put(study, spec, settings, job, context, summary)
+                run.put(spec, settings, job, summary)
         finally:
             added = log.add_whole_pairs(subject)
-    budget = context.budget
-    return ResponseSummary(summary, added, budget.exhausted, budget.spent)
+    return ResponseSummary(summary, added, run.so_far.over_budget, run.so_far.spent)
 
 
 def forecast_responses(study: Study, subject: str, scope: str = "sample") -> GraderForecast:
@@ -147,15 +141,8 @@ def _forecast(
     already: int,
 ) -> GraderForecast:
     """Price requests whose answers have as many tokens as is `usual`."""
-    forecast = GraderForecast(
-        rater_id=rater_id,
-        already=already,
-        new=len(prompts),
-        cost=None,
-        basis=written("grade.expected_assumed", answer=usual),
-        sample=None,
-        warnings=(),
-    )
+    basis = written("grade.expected_assumed", answer=usual)
+    forecast = GraderForecast(rater_id=rater_id, already=already, new=len(prompts), basis=basis)
     tariff = Tariff.find(spec, prices=study.config.prices)
     return priced_forecast(forecast, tariff, spec, settings, ((each, 1) for each in prompts), usual)
 
@@ -186,20 +173,6 @@ def _prompts(study: Study, scope: str) -> list[_Prompt]:
     ]
 
 
-def _put(
-    study: Study,
-    spec: GraderSpec,
-    settings: GraderSettings,
-    job: Job,
-    context: RunContext,
-    summary: GraderSummary,
-) -> None:
-    """Put a job's questions to a model. Raises InputError where a key or a price is missing."""
-    tariff = priced(spec, context.budget, "", study.config.prices)
-    job.grader = open_grader(Access(spec, settings, context.scrubber, context.limits.timeout))
-    run_all([LiveRun(job, context, summary, tariff)], context.progress)
-
-
 # ---- proposals ----------------------------------------------------------------------------------
 _WRITTEN = 800
 """Tokens of a usual proposal."""
@@ -219,7 +192,7 @@ def propose(
     Raises InputError where the model is not known, writes nothing or has no key, or, under a
     budget, its price is not known.
     """
-    study, context = rounds.study, rounds.context
+    study = rounds.study
     spec, settings = writer_of(study, proposer)
     known = answered(study, rubric, proposer, wanted)
     name = written("improve.proposer", model=spec.text)
@@ -243,7 +216,7 @@ def propose(
 
     store = partial(note_proposals, study.store)
     job = Job(spec.text, {_digest(spec, wanted): wanted}, proposal, store, {})
-    _put(study, spec, settings, job, context, summary)
+    rounds.put(spec, settings, job, summary)
     return answered(study, rubric, proposer, wanted)
 
 

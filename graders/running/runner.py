@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
@@ -30,22 +30,22 @@ from evenhand.graders.options import (
     Shard,
     plan_grading,
 )
-from evenhand.graders.running.network import BatchRun, LiveRun, run_all
 from evenhand.graders.running.run import (
+    BatchRun,
     GradeJob,
     GraderSummary,
+    Job,
+    LiveRun,
     Progress,
     ProgressCounter,
     RunContext,
     grade_of,
+    run_all,
     tool_version,
 )
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
 from evenhand.rubrics import Reworded
-from evenhand.study.questions import Question
-from evenhand.study.store.database import Database
-from evenhand.study.store.grades import GradeAttempt
 from evenhand.study.store.logs.replies import BatchJournal, asked_by, gave_without_reasoning
 from evenhand.study.tables.files import FILE
 from evenhand.texts import written
@@ -84,20 +84,6 @@ def only_runner(study: Study, shard: Shard = WHOLE) -> Iterator[None]:
 
 
 @contextmanager
-def _on_server(study: Study, shard: Shard) -> Iterator[None]:
-    with _collecting(study.store, shard.index, shard.of) as other:
-        if other == "same" and shard != WHOLE:
-            raise Elsewhere(f"shard {shard} is being collected by another run, which goes on")
-        if other:
-            parts = "" if other in ("same", "1") else f" in {other} shards"
-            raise Elsewhere(
-                f"another run is collecting for this study{parts}; wait until it ends, or stop "
-                "it: what it has collected is kept"
-            )
-        yield
-
-
-@contextmanager
 def _in_folder(folder: Path) -> Iterator[None]:
     try:
         import fcntl
@@ -120,10 +106,6 @@ def _in_folder(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-# On a database server: the lock is the server's own and belongs to a connection. It ends with the
-# process, however that ends, and within a minute where a whole machine is gone.
-
-
 _SPACE = 0x65766763
 """Among the advisory locks of the database; the second number says which part of how many."""
 _NOTICED = (
@@ -138,24 +120,32 @@ _HELD = sa.text(
 
 
 @contextmanager
-def _collecting(database: Database, index: int, of: int) -> Iterator[str]:
-    """Collect part `index` of `of`. Yields the conflict with another process: "" if there is none,
-    "same" if it has this part, or "3" if it collects in three parts.
+def _on_server(study: Study, shard: Shard) -> Iterator[None]:
+    """Hold the lock of a study on a database server. It is the server's own and belongs to a
+    connection: it ends with the process, and within a minute where a whole machine is gone.
     """
-    with database.engine.connect().execution_options(
+    with study.store.engine.connect().execution_options(
         isolation_level="AUTOCOMMIT", evenhand_write=False
     ) as connection:
         for setting in _NOTICED:
             connection.exec_driver_sql(setting)
-        mine = sa.func.pg_try_advisory_lock(_SPACE, (of << 16) + index)
-        if not connection.execute(sa.select(mine)).scalar_one():
-            yield "same"
-            return
+        own = _SPACE, (shard.of << 16) + shard.index
+        is_mine = connection.execute(sa.select(sa.func.pg_try_advisory_lock(*own))).scalar_one()
+        if not is_mine and shard != WHOLE:
+            raise Elsewhere(f"shard {shard} is being collected by another run, which goes on")
         try:
-            held = connection.execute(_HELD, {"space": _SPACE}).scalars()
-            yield next((str(number >> 16) for number in held if number >> 16 != of), "")
+            held = connection.execute(_HELD, {"space": _SPACE}).scalars() if is_mine else ()
+            others = [number >> 16 for number in held if number >> 16 != shard.of]
+            if others or not is_mine:
+                parts = f" in {others[0]} shards" if others and others[0] > 1 else ""
+                raise Elsewhere(
+                    f"another run is collecting for this study{parts}; wait until it ends, or stop "
+                    "it: what it has collected is kept"
+                )
+            yield
         finally:
-            connection.execute(sa.select(sa.func.pg_advisory_unlock(_SPACE, (of << 16) + index)))
+            if is_mine:
+                connection.execute(sa.select(sa.func.pg_advisory_unlock(*own)))
 
 
 # ---- grading ------------------------------------------------------------------------------------
@@ -217,28 +207,38 @@ def grade(
         raise InputError("a batch is worked on by the provider; leave --shard or --batch out")
     if limits.budget is not None:
         limits = replace(limits, budget=limits.budget / shard.of)
-    scrubber = Scrubber.from_environment(study.config.providers)
-    context = new_context(scrubber, limits, 0, progress)
-    rounds = Rounds(study, context)
+    run = Rounds.begin(study, limits, progress)
+    scrubber = run.context.scrubber
     with only_runner(study, shard):
         tasks = plan_grading(study, graders, options, scrubber)
-        rounds.collect(tasks, replace(context, batch=batch, cancel=cancel))
+        run.under(batch=batch, cancel=cancel).collect(tasks)
     for other in shard.others():
-        if context.budget.exhausted or any(each.stopped for each in rounds.summaries.values()):
+        if run.so_far.over_budget or run.so_far.stopped:
             break
         with suppress(Elsewhere), only_runner(study, other):
             tasks = plan_grading(study, graders, replace(options, shard=other), scrubber)
-            rounds.collect(tasks, context)
-    return rounds.so_far
+            run.collect(tasks)
+    return run.so_far
 
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """Several rounds of grading under one lock and one budget (`grading_in_rounds`)."""
+    """A run: rounds of questions to a study's models, within one budget, under the study's lock."""
 
     study: Study
     context: RunContext
     summaries: dict[str, GraderSummary] = field(default_factory=dict)
+
+    @classmethod
+    def begin(cls, study: Study, limits: RequestLimits, progress: Progress | None = None) -> Rounds:
+        """Return a run that has asked nothing yet."""
+        scrubber = Scrubber.from_environment(study.config.providers)
+        budget = Budget(limits.budget, limits.spent)
+        return cls(study, RunContext(scrubber, limits, budget, ProgressCounter(progress)))
+
+    def under(self, **changes: Any) -> Rounds:
+        """Return the same run in a context with these changes."""
+        return replace(self, context=replace(self.context, **changes))
 
     @property
     def spent(self) -> float:
@@ -255,28 +255,82 @@ class Rounds:
         after the others. `opened` is called once the first requests can be sent, before they are.
         The summary is of all rounds so far.
         """
-        tasks = planned(self.study, wanted, self.context.scrubber)
+        tasks = planned(self.study, wanted)
         limits = self.context.limits
         for start in range(0, len(tasks), limits.concurrency):
             some = tasks[start : start + limits.concurrency]
             busy = max(sum(len(task.questions) > 0 for task in some), 1)
             each = replace(limits, concurrency=limits.concurrency // busy)
-            context = replace(self.context, limits=each)
-            self.collect(some, context, opened)
-            if context.budget.exhausted:
+            self.under(limits=each).collect(some, opened)
+            if self.context.budget.exhausted:
                 break
         return self.so_far
 
     def collect(
         self,
         tasks: Sequence[GradingTask],
-        context: RunContext,
         opened: Callable[[], None] = lambda: None,
+        name: str = "",
     ) -> None:
-        """Carry out tasks, and add their results to the graders' summaries."""
-        questions = [task.questions for task in tasks]
-        own = [self.part(each.rater_id, each.already, len(each)) for each in questions]
-        carry_out(self.study, tasks, context, own, opened)
+        """Ask every grader its open questions, and add how it went to its summary, which may have
+        another `name`. `opened` is called once nothing stands against the first request.
+        """
+        for rubric in (each for task in tasks for each in task.questions.rubrics.values()):
+            if isinstance(rubric, Reworded):
+                self.study.keep_prompt(rubric.words.hash, rubric.words.source)
+        parts: list[OfflineRun | LiveRun | BatchRun] = []
+        for task in tasks:
+            asked = task.questions
+            summary = self.part(name or asked.rater_id, asked.already, len(asked))
+            if len(asked) or self.context.cancel:
+                parts.append(self._carried(task, summary))
+        opened()
+        for part in parts:  # offline first, then all graders behind a network side by side
+            if isinstance(part, OfflineRun):
+                part.run()
+        if remote := [part for part in parts if not isinstance(part, OfflineRun)]:
+            run_all(remote, self.context.progress)
+
+    def put(
+        self, spec: GraderSpec, settings: GraderSettings, job: Job, summary: GraderSummary
+    ) -> None:
+        """Put a job's questions to a model. Raises InputError where a key or a price is missing."""
+        job.grader, tariff = self._opened(spec, settings)
+        run_all([LiveRun(job, self.context, summary, tariff)], self.context.progress)
+
+    def _carried(
+        self, task: GradingTask, summary: GraderSummary
+    ) -> OfflineRun | LiveRun | BatchRun:
+        """Return one grader's part of the run, live or by batches. Raises InputError where its key,
+        a rubric's cues or, under a budget, its price is missing.
+        """
+        study, context, spec = self.study, self.context, task.spec
+        if spec.speaks == "baseline":
+            return OfflineRun(study, task.questions, context, summary)
+        grader, tariff = self._opened(spec, task.settings, task.questions.rater_id)
+        job = GradeJob(study, grader, task.questions)
+        if not context.batch:
+            return LiveRun(job, context, summary, tariff)
+        tier, prices = task.settings.service_tier, study.config.prices
+        in_batch = Tariff.find(spec, batch=True, tier=tier, prices=prices)
+        journal = BatchJournal(study.store)
+        return BatchRun(job, journal, context, summary, in_batch, live_tariff=tariff)
+
+    def _opened(
+        self, spec: GraderSpec, settings: GraderSettings, rater_id: str = ""
+    ) -> tuple[Grader, Tariff | None]:
+        """Return a client for a model, asked as this rater was before, and the model's prices."""
+        study, context = self.study, self.context
+        tariff = priced(spec, context.budget, settings.service_tier, study.config.prices)
+        access = Access(
+            spec,
+            settings,
+            context.scrubber,
+            context.limits.timeout,
+            way=asked_by(study.store, rater_id),
+            no_reasoning=gave_without_reasoning(study.store, rater_id),
+        )
+        return open_grader(access), tariff
 
     def part(self, name: str, already: int, new: int) -> GraderSummary:
         """Return the summary of what else is asked under this name, with so many more questions."""
@@ -300,84 +354,18 @@ def grading_in_rounds(
     """Hold the study's lock for several rounds of `grade`, within one budget. Raises InputError
     while another run collects for this study.
     """
-    scrubber = Scrubber.from_environment(study.config.providers)
     with only_runner(study):
-        yield Rounds(study, new_context(scrubber, limits, 0, progress))
+        yield Rounds.begin(study, limits, progress)
 
 
-def planned(
-    study: Study, wanted: Sequence[tuple[str, GradingOptions]], scrubber: Scrubber
-) -> list[GradingTask]:
+def planned(study: Study, wanted: Sequence[tuple[str, GradingOptions]]) -> list[GradingTask]:
     """Plan graders that are asked in different ways, one task for each."""
+    scrubber = Scrubber.from_environment(study.config.providers)
     return [
         task
         for grader, options in wanted
         for task in plan_grading(study, [grader], options, scrubber)
     ]
-
-
-def new_context(
-    scrubber: Scrubber, limits: RequestLimits, total: int, progress: Progress | None
-) -> RunContext:
-    """Return the context that a run's graders share, with a counter of `total` questions."""
-    budget = Budget(limits.budget, limits.spent)
-    return RunContext(scrubber, limits, budget, ProgressCounter(total, progress))
-
-
-def carry_out(
-    study: Study,
-    tasks: Sequence[GradingTask],
-    context: RunContext,
-    summaries: Sequence[GraderSummary],
-    opened: Callable[[], None] = lambda: None,
-) -> None:
-    """Ask every grader its open questions; each one's summary says how it went. `opened` is called
-    once nothing stands against the first request.
-    """
-    for task in tasks:
-        for rubric in task.questions.rubrics.values():
-            if isinstance(rubric, Reworded):
-                study.keep_prompt(rubric.words.hash, rubric.words.source)
-    parts = [
-        _part(study, task, context, summary)
-        for task, summary in zip(tasks, summaries, strict=True)
-        if len(task.questions) or context.cancel
-    ]
-    opened()
-    for part in parts:  # offline first, then all graders behind a network side by side
-        if isinstance(part, OfflineRun):
-            part.run()
-    if remote := [part for part in parts if not isinstance(part, OfflineRun)]:
-        run_all(remote, context.progress)
-
-
-def _part(
-    study: Study, task: GradingTask, context: RunContext, summary: GraderSummary
-) -> OfflineRun | LiveRun | BatchRun:
-    """Return one grader's part of the run. Raises InputError where its key, a rubric's cues or,
-    under a budget, its price is missing.
-    """
-    if task.spec.speaks == "baseline":
-        return OfflineRun(study, task.questions, context, summary)
-    tier, prices = task.settings.service_tier, study.config.prices
-    tariff = priced(task.spec, context.budget, tier, prices)
-    access = Access(
-        task.spec,
-        task.settings,
-        context.scrubber,
-        context.limits.timeout,
-        way=asked_by(study.store, task.questions.rater_id),
-        no_reasoning=gave_without_reasoning(study.store, task.questions.rater_id),
-    )
-    grader = open_grader(access)
-    job = GradeJob(study, grader, task.questions)
-    if not context.batch:
-        return LiveRun(job, context, summary, tariff)
-    from evenhand.graders.running.network import BatchRun
-
-    journal = BatchJournal(study.store)
-    in_batch = Tariff.find(task.spec, batch=True, tier=tier, prices=prices)
-    return BatchRun(job, journal, context, summary, in_batch, live_tariff=tariff)
 
 
 def priced(
@@ -443,15 +431,11 @@ class OfflineRun:
         }
 
     def run(self) -> None:
-        questions = iter(self._questions)
-        while chunk := list(self._grades(list(islice(questions, _CHUNK)))):
-            self._study.store.add_grades(chunk)
-            self._context.count(chunk, self._summary)
-
-    def _grades(self, questions: list[Question]) -> Iterator[GradeAttempt]:
-        shown = self._study.values_of(questions)
-        for question, values in zip(questions, shown, strict=True):
-            outcome = self._graders[question.rubric.name].grade(values)
-            facts = {"provider": "baseline", "tool": tool_version(), "cost_usd": 0.0}
-            provenance = facts | outcome.evidence
-            yield grade_of(self._questions.rater_id, question, outcome, provenance=provenance)
+        facts = {"provider": "baseline", "tool": tool_version(), "cost_usd": 0.0}
+        questions, rater = iter(self._questions), self._questions.rater_id
+        while chunk := list(islice(questions, _CHUNK)):
+            shown = zip(chunk, self._study.values_of(chunk), strict=True)
+            outcomes = ((each, self._graders[each.rubric.name].grade(v)) for each, v in shown)
+            grades = [grade_of(rater, q, o, provenance=facts | o.evidence) for q, o in outcomes]
+            self._study.store.add_grades(grades)
+            self._context.count(grades, self._summary)

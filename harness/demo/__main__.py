@@ -29,8 +29,7 @@ def written_tables(name: str) -> dict[str, pd.DataFrame]:
     """Return the synthetic responses and ratings of a demo study; of items the ratings alone."""
     with TemporaryDirectory() as home:
         folder = Path(home) / "study"
-        with planned(name, folder) as (plan, _):
-            create_study(folder, plan)
+        create_study(folder, planned(name, folder)[0])
         with open_study(folder) as study:
             made = {"pairs": _pairs, "stance": _stance, "items": _items}[name](study)
     # The hash is that of the text at the time of the import.

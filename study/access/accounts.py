@@ -313,10 +313,26 @@ def sign_in(
     password is wrong and, whether or not the name is known, where this sender has to wait after
     wrong passwords: see `refuse_guessing`.
     """
-    found = _checked(store, name, password, address, browser)
-    if found is None:
+    from argon2.exceptions import VerificationError
+
+    who = attempt(study_secret(store), name, address, browser)
+    refuse_guessing(store, who)  # before the queue, so that a client that must wait delays no other
+    with _one_at_a_time:
+        refuse_guessing(store, who)
+        with store.read() as connection:
+            row = connection.execute(_present().where(account_events.c.name == name)).first()
+        known = row is not None and row.kind == "set" and bool(row.password_hash)
+        try:
+            _hasher().verify(
+                row.password_hash if row and known else _no_ones_hash(), password[:LONGEST_PASSWORD]
+            )
+        except VerificationError:
+            known = False
+        with store.write() as connection:
+            note_attempt(connection, who, known)
+    if row is None or not known:
         raise Refused("wrong_password")
-    return make_login(store, _LOGIN, {"name": name, "version": found.version}, minutes)
+    return make_login(store, _LOGIN, {"name": name, "version": row.event_id}, minutes)
 
 
 def sign_in_vouched(store: Store, name: str, role: Role, minutes: float) -> str:
@@ -389,28 +405,6 @@ def end_login(store: Store, purpose: str, token: str) -> None:
 def sign_out(store: Store, token: str) -> None:
     """End a login of `sign_in`."""
     end_login(store, _LOGIN, token)
-
-
-def _checked(store: Store, name: str, password: str, address: str, browser: str) -> Account | None:
-    from argon2.exceptions import VerificationError
-
-    who = attempt(study_secret(store), name, address, browser)
-    refuse_guessing(store, who)  # before the queue, so that a client that must wait delays no other
-    with _one_at_a_time:
-        refuse_guessing(store, who)
-        with store.read() as connection:
-            row = connection.execute(_present().where(account_events.c.name == name)).first()
-        known = row is not None and row.kind == "set" and bool(row.password_hash)
-        try:
-            _hasher().verify(
-                row.password_hash if row and known else _no_ones_hash(), password[:LONGEST_PASSWORD]
-            )
-            admitted = known
-        except VerificationError:
-            admitted = False
-        with store.write() as connection:
-            note_attempt(connection, who, admitted)
-    return Account(row.name, row.role, row.event_id) if row and admitted else None
 
 
 def _present() -> sa.Select[Any]:

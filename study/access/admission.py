@@ -189,22 +189,15 @@ def enter(study: Study, address: Mapping[str, str]) -> str:
         if known is None:
             _need_place(study, connection)
         else:
-            _take_up_again(study, connection, rater)
+            reason = given_back(events_of(connection, rater))
+            if reason == "rejected":
+                raise Refused("closed_before")
+            if reason:  # another submission goes on, in a place that was given back
+                _need_place(study, connection)
+                add_event(connection, rater, "readmitted")
         append(connection, participant_entries, entry | {"rater_id": rater})
         add_event(connection, rater, "entered", way="prolific")
     return rater
-
-
-def _take_up_again(study: Study, connection: sa.Connection, rater: str) -> None:
-    """Let another submission continue where the previous one stopped; a place that was given back
-    is taken again.
-    """
-    reason = given_back(events_of(connection, rater))
-    if reason == "rejected":
-        raise Refused("closed_before")
-    if reason:
-        _need_place(study, connection)
-        add_event(connection, rater, "readmitted")
 
 
 def _need_place(study: Study, connection: sa.Connection) -> None:
@@ -321,7 +314,10 @@ def admit(study: Study, address: Mapping[str, str], login: str = "") -> Admissio
     revoked, another person's, or not a way into this study.
     """
     if login:
-        return _by_login(study, login)
+        account = read_login(study.store, login)
+        if account.role != "expert":
+            raise Refused("not_an_expert")
+        return Admission(account.name, "account")
     if token := address.get("pass"):
         rater = read_token(study.store, _PASS, token)["rater"]
         return Admission(rater, "prolific", {"pass": token})
@@ -330,13 +326,6 @@ def admit(study: Study, address: Mapping[str, str], login: str = "") -> Admissio
     if code := as_written(address.get("rater", "")):
         return _by_code(study, code)
     return None
-
-
-def _by_login(study: Study, token: str) -> Admission:
-    account = read_login(study.store, token)
-    if account.role != "expert":
-        raise Refused("not_an_expert")
-    return Admission(account.name, "account")
 
 
 def _by_code(study: Study, code: str) -> Admission:

@@ -642,7 +642,12 @@ class NextTasks:
             for claim in self.own.values()
             if claim.state == "open" and in_design(claim, self.design)
         ]
-        self.held = [claim for claim in self.opened if not self._lost(claim)]
+        # A task is lost once its lease is over and other raters have taken its place.
+        self.held = [
+            claim
+            for claim in self.opened
+            if claim.claimed_at >= lapsed_before or claim.draw or claim.key not in self.full
+        ]
         taken = self.design.answered(self.index.held_by(self.rater_id))
         self.checked = {
             claim.key for claim in self.own.values() if claim.is_check and claim.state != "released"
@@ -670,29 +675,19 @@ class NextTasks:
     def claim(self, connection: sa.Connection) -> list[Claim]:
         """The tasks of the next screen, reserved for this rater; none when nothing is left."""
         changes = Changes(connection, self.index)
-        self._keep_up(changes)
-        if self.held:
-            first = min(self.held, key=lambda claim: claim.version)
-            return [c for c in self.held if asked_together(c, first, self.design.whole)]
-        return self._check(changes) or self._repeats(changes) or self._firsts(changes)
-
-    def _lost(self, claim: Claim) -> bool:
-        """Return True if the task's lease is over and other raters have taken its place."""
-        lapsed = claim.claimed_at < minutes_ago(self.design.settings.lease_minutes)
-        return lapsed and claim.draw == 0 and claim.key in self.full
-
-    def _keep_up(self, changes: Changes) -> None:
-        """Give up the tasks that others have taken; renew the lease of those about to be shown
-        again.
-        """
         aging = minutes_ago(self.design.settings.lease_minutes / 2)
         renews = any(claim.claimed_at < aging for claim in self.held)
-        # All of them and in order: a renewed claim has a later version, by which they are shown.
+        # Those that others have taken are given up, and leases are renewed: all of them and in
+        # order, as a renewed claim has a later version, by which they are shown.
         for claim in sorted(self.opened, key=lambda claim: claim.version):
             if claim not in self.held:
                 changes.mark(claim.task_id, state="released")
             elif renews:
                 changes.mark(claim.task_id, claimed_at=utc_now())
+        if self.held:
+            first = min(self.held, key=lambda claim: claim.version)
+            return [c for c in self.held if asked_together(c, first, self.design.whole)]
+        return self._check(changes) or self._repeats(changes) or self._firsts(changes)
 
     @cached_property
     def _ahead(self) -> Screen:

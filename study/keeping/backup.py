@@ -28,7 +28,7 @@ from evenhand.errors import InputError
 from evenhand.study.creation import built_whole, new_folder
 from evenhand.study.settings.sections import Section
 from evenhand.study.settings.study_toml import FILE_NAME, changed_text, read_config, without_hosts
-from evenhand.study.store.database import SILENT, Database, conflict_free_insert, renew_statistics
+from evenhand.study.store.database import SILENT, Database, append_once, renew_statistics
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.meta import note_moment
 from evenhand.study.store.schema import meta, metadata
@@ -324,8 +324,7 @@ def _mark(store: Database) -> str:
     """
     query = sa.select(meta.c.value).where(meta.c.key == "mark")
     with store.write() as connection:
-        insert = conflict_free_insert(connection, meta).on_conflict_do_nothing()
-        connection.execute(insert.values(key="mark", value=secrets.token_hex(4)))
+        append_once(connection, meta, "key", {"key": "mark", "value": secrets.token_hex(4)})
         return str(connection.execute(query).scalar_one())
 
 

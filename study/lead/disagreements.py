@@ -111,7 +111,7 @@ class RaisedFlag:
     rubric: str
     rater_id: str
     reason: str
-    """One of `study.desk.answers.FLAG_REASONS`."""
+    """One of `study.desk.desk.FLAG_REASONS`."""
     text: str
     created_at: str
     is_open: bool = True

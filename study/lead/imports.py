@@ -31,7 +31,12 @@ def import_ratings(
     category that the study does not have, or that has neither a label nor a reason; a model's row
     may have `p_positive` alone. `cost_usd` is what each grade has cost, by model rater.
     """
-    ratings = _with_hash(study, _with_rubric(study, ratings, source))
+    ratings = _with_rubric(study, ratings, source)
+    # Where ratings name no hash, importing them declares that they were given under the present
+    # text. Without one they would be pooled with whatever text comes later.
+    hashes = ratings["rubric"].map({name: r.hash for name, r in study.rubrics.items()}).fillna("")
+    given = ratings["rubric_hash"]
+    ratings = ratings.assign(rubric_hash=given.where(given != "", hashes))
     _check(study, ratings, source)
     with study.store.write() as connection:
         _check_kinds(connection, ratings, source)
@@ -121,15 +126,6 @@ def _check_kinds(connection: sa.Connection, ratings: pd.DataFrame, source: str) 
             )
 
 
-def _with_hash(study: Study, ratings: pd.DataFrame) -> pd.DataFrame:
-    """Fill in the present text's hash where ratings name none: importing them declares that they
-    were given under it. Without a hash they would be pooled with whatever text comes later.
-    """
-    present = ratings["rubric"].map({name: r.hash for name, r in study.rubrics.items()}).fillna("")
-    given = ratings["rubric_hash"]
-    return ratings.assign(rubric_hash=given.where(given != "", present))
-
-
 def _with_rubric(study: Study, ratings: pd.DataFrame, source: str) -> pd.DataFrame:
     empty = ratings["rubric"] == ""
     if not empty.any():
@@ -146,23 +142,20 @@ def _with_rubric(study: Study, ratings: pd.DataFrame, source: str) -> pd.DataFra
 def _check(study: Study, ratings: pd.DataFrame, source: str) -> None:
     """Raises InputError for the first row that the study cannot take."""
     units = {kind: set(ids) for kind, ids in study.units_by_kind("all").items()}
+    # A row has a label, a reason for none or, by a model, a probability.
+    probable = (ratings["rater_kind"] == "model") & (ratings["p_positive"] >= 0)
+    says = (ratings["label"] != "") | (ratings["unscored_reason"] != "") | probable
     fits = pd.Series(data=False, index=ratings.index)
     for name, rows in ratings.groupby("rubric"):
         if rubric := study.rubrics.get(str(name)):
             known = rows["unit_id"].isin(units[rubric.unit])
             fit = {label: not label or rubric.takes(label) for label in rows["label"].unique()}
-            fits[rows.index] = known & rows["label"].map(fit).astype(bool) & _says(rows)
+            fits[rows.index] = known & rows["label"].map(fit).astype(bool) & says[rows.index]
     if fits.all():
         return
     at = int((~fits).to_numpy().argmax())
     where = f"{source}, row {row_number(ratings, at)}"
     raise InputError(f"{where}: {_fault(study, ratings.iloc[at], units)}")
-
-
-def _says(ratings: pd.DataFrame) -> pd.Series[bool]:
-    """Return True for rows with a label, a reason for none or, by a model, a probability."""
-    probable = (ratings["rater_kind"] == "model") & (ratings["p_positive"] >= 0)
-    return (ratings["label"] != "") | (ratings["unscored_reason"] != "") | probable
 
 
 def _fault(study: Study, row: pd.Series, units: Mapping[str, set[str]]) -> str:

@@ -216,7 +216,9 @@ def rater_progress(study: Study) -> pd.DataFrame:
     `state` is "excluded", "working" (has a task whose lease runs) or "away"; `hours` is the time
     spent on answers, without idle time; repeats count among `answers`.
     """
-    opened = _open_tasks(study)
+    running = sa.case((sa.and_(claims.c.state == "open", _running(study)), 1), else_=0)
+    query = sa.select(claims.c.rater_id, sa.func.sum(running)).group_by(claims.c.rater_id)
+    opened = {rater: int(tasks) for rater, tasks in study.store.rows(query)}
     excluded = oversight(study.store).exclusions
     labelled = _human_labels(study)
     rows = []
@@ -273,13 +275,6 @@ def _holders(study: Study) -> dict[tuple[str, str], dict[str, int]]:
     for row in study.store.rows(query.group_by(*columns)):
         found.setdefault((row.unit_id, row.rubric), {})[row.state] = row.raters
     return found
-
-
-def _open_tasks(study: Study) -> dict[str, int]:
-    """Count each rater's open tasks with a running lease; 0 for a rater without one."""
-    opened = sa.func.sum(sa.case((sa.and_(claims.c.state == "open", _running(study)), 1), else_=0))
-    query = sa.select(claims.c.rater_id, opened.label("opened")).group_by(claims.c.rater_id)
-    return {row.rater_id: int(row.opened) for row in study.store.rows(query)}
 
 
 def _running(study: Study) -> sa.ColumnElement[bool]:
@@ -402,14 +397,6 @@ def workload(study: Study) -> Workload:
         return Workload(())
     words = sum(len(text.split()) for text in responses["response"])
     raters = study.config.annotation.raters_per_unit
-    return Workload(
-        tuple(
-            RubricLoad(
-                rubric.name,
-                len(responses) // 2 if rubric.has_sides else len(responses),
-                raters,
-                words,
-            )
-            for rubric in study.labelled_rubrics()
-        )
-    )
+    sides = {rubric.name: 2 if rubric.has_sides else 1 for rubric in study.labelled_rubrics()}
+    loads = (RubricLoad(name, len(responses) // of, raters, words) for name, of in sides.items())
+    return Workload(tuple(loads))

@@ -810,7 +810,11 @@ def comparison_judge(
     Raises InputError naming the first row whose verdict is no option.
     """
     assert items.judged is not None  # noqa: S101 - the caller asked for a judge
-    options = _option_by_side(rubric)
+    sides = [option.favours for option in rubric.options]
+    # The option that favours a, b or "" (neither), where there is one alone.
+    options: dict[str, str] = {
+        each.favours: each.key for each in rubric.options if sides.count(each.favours) == 1
+    }
     own = {each.casefold() for option in rubric.options for each in (option.key, option.name)}
     subjects = items.pairs[list(ANSWERED_BY[: len(columns.subjects)])].to_numpy().tolist()
     labels = []
@@ -820,12 +824,6 @@ def comparison_judge(
         labels.append(options.get(side, given))
     judged = items.judged.assign(label=labels)
     return judge_ratings(replace(items, judged=judged), rubric, columns.items.judge, name)
-
-
-def _option_by_side(rubric: Rubric) -> dict[str, str]:
-    """Return the option that favours a, b or "" (neither), where there is one alone."""
-    favoured = [option.favours for option in rubric.options]
-    return {each.favours: each.key for each in rubric.options if favoured.count(each.favours) == 1}
 
 
 def _side_named(word: str, answers: Sequence[str], subjects: Sequence[str]) -> str:

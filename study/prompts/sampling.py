@@ -9,6 +9,7 @@ larger sample with the same seed contains the smaller one.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -137,9 +138,7 @@ def _margins(names: list[Stratum], cells: list[Stratum], size: int) -> list[Marg
     """Return the column's number, the cells and the wanted count of each value of each column."""
     margins = []
     for column in range(len(names[0])):
-        counts: dict[str, int] = {}
-        for cell in cells:
-            counts[cell[column]] = counts.get(cell[column], 0) + 1
+        counts = Counter(cell[column] for cell in cells)
         wanted = largest_remainder(counts, size)
         for value in sorted(counts):
             members = [i for i, name in enumerate(names) if name[column] == value]

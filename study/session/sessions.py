@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,19 +18,8 @@ import sqlalchemy as sa
 from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.rubrics import Rubric, TextBlock
-from evenhand.study.desk.answers import (
-    Flag,
-    Receipt,
-    Withdrawal,
-    add_answer,
-    is_stored,
-    standing_flags,
-    take_flag,
-    take_withdrawal,
-    why_refused,
-)
 from evenhand.study.desk.claims import Claim, KnownUnits, last_version
-from evenhand.study.desk.desk import Desk, Sent, Sheet, Task
+from evenhand.study.desk.desk import Answer, Desk, Receipt, Sent, Sheet, Task, standing_flags, take
 from evenhand.study.questions import Question, Screen
 from evenhand.study.seeding import digest
 from evenhand.study.store.database import append
@@ -132,7 +121,9 @@ class PracticeDesk(Desk):
                     return Step("practice", attempt=attempt, screen=screen)
                 if (*screen[0].key, attempt) not in read:
                     return Step("feedback", attempt=attempt, screen=screen)
-            if self._share_right(answers, attempt) >= self._pass_mark:
+            asked = {key: self.units.accepted(key) for key in self.units.questions}
+            right = [answers[(*key, attempt)] in keys for key, keys in asked.items() if keys]
+            if sum(right) / len(right) >= self._pass_mark:  # of those that have a right answer
                 return None
         return Step("ended", reason="screened_out", attempt=self._attempts)
 
@@ -192,20 +183,12 @@ class PracticeDesk(Desk):
             return Receipt("unknown_task")
         question, attempt = found
         claim = self._claim(rater_id, question, attempt)
-        if isinstance(sent, Withdrawal):
-            return take_withdrawal(connection, claim, sent)
-        if isinstance(sent, Flag):
-            return take_flag(connection, claim, sent)
-        if refused := why_refused(sent, question.rubric, self.units.values(question.key, "ab")):
-            return Receipt(refused)
-        if is_stored(connection, practice_labels, claim, sent.submit_id):
-            return Receipt("duplicate")
         if (*question.key, attempt) in self._answers(connection, rater_id):
-            return Receipt("already_labelled")
-        stored = add_answer(
-            self.study.store, connection, practice_labels, claim, sent, question.rubric
-        )
-        return Receipt("stored" if stored else "unknown_task")
+            claim = replace(claim, state="labelled")
+        if isinstance(sent, Answer):  # as what is right has been shown, no answer is changed
+            sent = replace(sent, edit=False)
+        rubric, shown = question.rubric, self.units.values(question.key, "ab")
+        return take(connection, practice_labels, claim, sent, rubric, shown)
 
     def _answers(self, connection: sa.Connection, rater_id: str) -> dict[tuple[str, str, int], str]:
         query = sa.select(practice_labels).where(practice_labels.c.rater_id == rater_id)
@@ -219,14 +202,6 @@ class PracticeDesk(Desk):
         answers = self._answers(connection, rater_id)
         questions = self.units.questions
         return sum((*key, attempt) in answers for key in questions), len(questions)
-
-    def _share_right(self, answers: Answers, attempt: int) -> float:
-        """The share of right answers among those questions that have a right one."""
-        asked = {key: self.units.accepted(key) for key in self.units.questions}
-        right = [
-            answers[(*key, attempt)] in accepted for key, accepted in asked.items() if accepted
-        ]
-        return sum(right) / len(right)
 
     def _told(self, question: Question, given: str, language: str) -> Told:
         accepted = self.units.accepted(question.key)

@@ -83,6 +83,11 @@ _VANISHED = {
     "tcp_keepalives_count": 2,
     "tcp_user_timeout": 10_000,
 }
+_OTHERS = sa.text(
+    "SELECT count(*) FROM pg_stat_activity "
+    "WHERE datname = current_database() AND pid <> pg_backend_pid() "
+    "AND backend_type = 'client backend'"  # the server's own cleaning is nobody else
+)
 _LOCK = sa.select(sa.func.pg_advisory_xact_lock(_ADVISORY_LOCK))
 _LOCK_BOUNDED = sa.select(
     sa.func.set_config("idle_in_transaction_session_timeout", str(round(_IDLE * 1000)), True),
@@ -238,7 +243,10 @@ class Database:
         try:
             with self._turn(), self.engine.connect() as connection, connection.begin():
                 if connection.dialect.name == "postgresql":
-                    _keep_others_out(connection)
+                    # A process that opens the study reads `meta` first, and waits there.
+                    connection.execute(sa.text("LOCK TABLE meta IN ACCESS EXCLUSIVE MODE NOWAIT"))
+                    if connection.execute(_OTHERS).scalar_one():
+                        raise InputError(_IN_USE)
                 yield connection
         except StoreAway as away:
             if not _is_locked(away):
@@ -300,8 +308,7 @@ class Database:
 
 def add_secret(connection: sa.Connection) -> None:
     """Give the store the secret that it is to have from now on, if it has none yet."""
-    insert = conflict_free_insert(connection, meta).on_conflict_do_nothing()
-    connection.execute(insert.values(key="secret", value=secrets.token_hex(32)))
+    append_once(connection, meta, "key", {"key": "secret", "value": secrets.token_hex(32)})
 
 
 class _Watch:
@@ -330,17 +337,12 @@ class _Watch:
         while not self.over.wait(min(1.0, self._longest / 4)):
             begun = self._begun[:1]
             if begun and time.monotonic() - begun[0] > self._longest:
-                for each in list(self._connections):
-                    _hang_up(each)
-
-
-def _hang_up(connection: Any) -> None:
-    """Shut down a driver's connection, so that a thread that waits on it fails at once."""
-    with (
-        contextlib.suppress(Exception),  # closed meanwhile, as the driver says in its own way
-        socket.socket(fileno=os.dup(connection.fileno())) as line,
-    ):
-        line.shutdown(socket.SHUT_RDWR)
+                for each in list(self._connections):  # a thread that waits on it fails at once
+                    with (
+                        contextlib.suppress(Exception),  # closed meanwhile, as its driver says it
+                        socket.socket(fileno=os.dup(each.fileno())) as line,
+                    ):
+                        line.shutdown(socket.SHUT_RDWR)
 
 
 def set_schema_version(connection: sa.Connection) -> None:
@@ -357,22 +359,19 @@ def _is_operational(away: StoreAway) -> bool:
     return any(each.__name__ == "OperationalError" for each in type(away.__cause__).__mro__)
 
 
-def _keep_others_out(connection: sa.Connection) -> None:
-    # A process that opens the study reads `meta` first, and waits there.
-    connection.execute(sa.text("LOCK TABLE meta IN ACCESS EXCLUSIVE MODE NOWAIT"))
-    others = sa.text(
-        "SELECT count(*) FROM pg_stat_activity "
-        "WHERE datname = current_database() AND pid <> pg_backend_pid() "
-        "AND backend_type = 'client backend'"  # the server's own cleaning is nobody else
-    )
-    if connection.execute(others).scalar_one():
-        raise InputError(_IN_USE)
-
-
 def conflict_free_insert(connection: sa.Connection, table: sa.Table) -> Any:
     """The dialect's own insert, which knows ON CONFLICT."""
     dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
     return dialect.insert(table)
+
+
+def append_once(
+    connection: sa.Connection, table: sa.Table, key: str, event: Mapping[str, Any]
+) -> bool:
+    """Append an event within a `write()`; False where one with this `key` is there already."""
+    insert = conflict_free_insert(connection, table).values(dict(event))
+    insert = insert.on_conflict_do_nothing(index_elements=[key]).returning(table.c[key])
+    return connection.execute(insert).first() is not None
 
 
 def renew_statistics(connection: sa.Connection) -> None:

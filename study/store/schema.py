@@ -20,10 +20,23 @@ def _keys(*names: str) -> list[Column[str]]:
     return [Column(name, String, primary_key=True) for name in names]
 
 
-def _log(name: str, *columns: sa.schema.SchemaItem) -> Table:
-    """Return a table of numbered events."""
+def _long(*names: str) -> list[Column[str]]:
+    """Return columns of texts of any length, which are filled in or empty."""
+    return [Column(name, Text, nullable=False) for name in names]
+
+
+def _log(name: str, *columns: sa.schema.SchemaItem, by: str = "") -> Table:
+    """Return a table of numbered events with their times. Columns of `by` get an index, which is
+    named after what the first of them identifies.
+    """
     number = Column("event_id", Integer, primary_key=True, autoincrement=True)
-    return Table(name, metadata, number, *columns)
+    if "created_at" not in (getattr(each, "name", "") for each in columns):
+        columns = (*columns, *_texts("created_at"))
+    found = Table(name, metadata, number, *columns)
+    if by:
+        subject = by.split()[0].removesuffix("_id").removesuffix("_key")
+        Index(f"{name}_by_{subject}", *(found.c[each] for each in by.split()))
+    return found
 
 
 meta = Table("meta", metadata, *_keys("key"), Column("value", Text, nullable=False))
@@ -80,7 +93,7 @@ def _label_table(name: str) -> Table:
         Column("submit_id", String, nullable=False, unique=True),
         *_rating_columns(),
         *(Column(each, String, nullable=False, server_default="") for each in SHOWN),
-        Index(f"{name}_by_rater", "rater_id", "unit_id", "rubric"),
+        by="rater_id unit_id rubric",
     )
 
 
@@ -88,12 +101,7 @@ labels = _label_table("labels")
 attention_labels = _label_table("attention_labels")
 practice_labels = _label_table("practice_labels")  # draw: the attempt at the practice
 
-grades = _log(
-    "grades",
-    *_rating_columns(),
-    *_reply_columns(),
-    Index("grades_by_rater", "rater_id", "rubric", "rubric_hash"),
-)
+grades = _log("grades", *_rating_columns(), *_reply_columns(), by="rater_id rubric rubric_hash")
 
 attacked_grades = _log(
     "attacked_grades",
@@ -102,7 +110,7 @@ attacked_grades = _log(
     # response holds it, and the version of the attacks' texts.
     *_texts("attack", "target", "side", "suite"),
     *_reply_columns(),
-    Index("attacked_grades_by_rater", "rater_id", "rubric", "suite"),
+    by="rater_id rubric suite",
 )
 """Grades of texts that try to sway a grader: kept only here, never ratings."""
 
@@ -127,8 +135,7 @@ remarks = _log(
     Column("confidence", Integer),
     Column("reason", String, nullable=False, default=""),
     Column("text", Text, nullable=False, default=""),
-    *_texts("created_at"),
-    Index("remarks_by_rater", "rater_id", "unit_id"),
+    by="rater_id unit_id",
 )
 """People's remarks to their labels: append-only, never part of the `ratings` table."""
 
@@ -164,12 +171,12 @@ batches = Table(
     *_texts("created_at"),
 )
 
+# kind: intended, submitted, collected, abandoned
 batch_events = _log(
     "batch_events",
-    *_texts("chunk", "kind"),  # kind: intended, submitted, collected, abandoned
+    *_texts("chunk", "kind"),
     Column("batch_id", String, nullable=False, default=""),
-    *_texts("created_at"),
-    Index("batch_events_by_chunk", "chunk"),
+    by="chunk",
 )
 
 response_attempts = _log(
@@ -178,70 +185,56 @@ response_attempts = _log(
     Column("response", Text, nullable=False, default=""),
     Column("unscored_reason", String, nullable=False, default=""),  # why there is no response
     Column("provenance", JSON, nullable=False, default=dict),
-    *_texts("created_at"),
-    Index("response_attempts_by_subject", "subject", "pair_id", "side"),
+    by="subject pair_id side",
 )
 
-account_events = _log(
-    "account_events",
-    *_texts("name", "kind", "role", "password_hash", "created_at"),  # kind: set | disabled
-    Index("account_events_by_name", "name"),
-)
+# kind: set | disabled
+account_events = _log("account_events", *_texts("name", "kind", "role", "password_hash"), by="name")
 
 login_attempts = _log(
     "login_attempts",
     *_texts("name_key"),  # a keyed digest of the name typed
     Column("address_key", String, nullable=False, server_default=""),  # the same of the sender's
     Column("admitted", Integer, nullable=False),
-    *_texts("created_at"),
-    Index("login_attempts_by_name", "name_key", "created_at"),
+    by="name_key created_at",
 )
 
-invite_events = _log(
-    "invite_events",
-    *_texts("invite_id", "rater_id", "kind", "created_at"),  # kind: made | revoked
-    Index("invite_events_by_rater", "rater_id"),
-)
+# kind: made | revoked
+invite_events = _log("invite_events", *_texts("invite_id", "rater_id", "kind"), by="rater_id")
 
 participant_entries = _log(
     "participant_entries",
-    *_texts("rater_id", "participant_id", "study_id", "session_id", "created_at"),
-    Index("participant_entries_by_participant", "participant_id"),
+    *_texts("rater_id", "participant_id", "study_id", "session_id"),
+    by="participant_id",
 )
 """Ids of a crowd's raters on the platform they come from: kept only here, never with labels."""
 
+# kind: see logs.answers
 session_events = _log(
     "session_events",
-    *_texts("rater_id", "kind"),  # see logs.answers
+    *_texts("rater_id", "kind"),
     Column("detail", JSON, nullable=False),
-    *_texts("created_at"),
-    Index("session_events_by_rater", "rater_id"),
+    by="rater_id",
 )
 
+# plan: a digest of the study as it was, see SessionDesign
 told_totals = _log(
     "told_totals",
-    *_texts("rater_id", "plan"),  # plan: a digest of the study as it was, see SessionDesign
+    *_texts("rater_id", "plan"),
     Column("total", Integer, nullable=False),
-    *_texts("created_at"),
-    Index("told_totals_by_rater", "rater_id"),
+    by="rater_id",
 )
 """The number of answers announced to each rater: the latest counts."""
 
-background_answers = _log(
-    "background_answers", *_texts("rater_id", "question", "answer", "created_at")
-)
+background_answers = _log("background_answers", *_texts("rater_id", "question", "answer"))
 """People's answers about themselves: kept only here, never with labels."""
 
-lead_events = _log(
-    "lead_events",
-    *_texts("kind", "rater_id"),  # kind: pause, resume, exclude, readmit, used, logged_out
-    Column("reason", Text, nullable=False),
-    *_texts("done_by", "created_at"),
-)
+# kind: pause, resume, exclude, readmit, used, logged_out
+lead_events = _log("lead_events", *_texts("kind", "rater_id"), *_long("reason"), *_texts("done_by"))
 """The lead's decisions while people label, one-time links that were used, logins that ended; and
 what improving a grader decided (`logs.decisions`)."""
 
-look_events = _log("look_events", *_texts("rubric", "labels_hash", "created_at"))
+look_events = _log("look_events", *_texts("rubric", "labels_hash"))
 """Looks at the verdict: each at other labels of people spends part of the error that is allowed."""
 
 sample_waves = _log(
@@ -249,7 +242,6 @@ sample_waves = _log(
     *_texts("by"),  # chance | uncertainty
     Column("chances", JSON, nullable=False),  # by pair: of being taken, if not taken before
     Column("taken", JSON, nullable=False),  # ids of pairs, in their order of labelling
-    *_texts("created_at"),
 )
 """Draws of the sample, from the first one on in which pairs were not all equally likely."""
 
@@ -260,7 +252,6 @@ threshold_events = _log(
     *_texts("objective", "reference"),
     Column("instead_of", Float, nullable=False),  # the rubric's threshold, or a declared one
     Column("clusters", JSON, nullable=False),  # ids of the pairs whose labels it was tuned on
-    *_texts("created_at"),
 )
 """Thresholds that were tuned. Those in force are in study.toml, which anyone may edit."""
 
@@ -276,17 +267,17 @@ flag_events = _log(
     "flag_events",
     Column("flag_id", Integer, nullable=False),  # the flag's event_id among the remarks
     *_texts("kind"),  # closed | reopened | answered, or withdrawn by who raised it
-    Column("text", Text, nullable=False),
-    *_texts("done_by", "created_at"),
-    Index("flag_events_by_flag", "flag_id"),
+    *_long("text"),
+    *_texts("done_by"),
+    by="flag_id",
 )
 """Outcomes of people's flags: the lead's answers, and withdrawals by their raters."""
 
+# kind: see lead.disagreements; empty: taken back
 sorted_disagreements = _log(
     "sorted_disagreements",
-    # kind: see lead.disagreements; empty: taken back
     *_texts("rubric", "rubric_hash", "unit_id", "grader", "kind"),
-    Column("note", Text, nullable=False),
-    *_texts("done_by", "created_at"),
+    *_long("note"),
+    *_texts("done_by"),
 )
 """The lead's judgments on a grader's label that differs from people's."""

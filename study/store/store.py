@@ -17,7 +17,7 @@ import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.lazy import pd
-from evenhand.study.store.database import Database, append, conflict_free_insert
+from evenhand.study.store.database import Database, append
 from evenhand.study.store.grades import TRANSIENT_REASONS, TRIED, GradeAttempt
 from evenhand.study.store.schema import (
     grades,
@@ -171,17 +171,6 @@ class Store(Database):
         return {key: (cells[key[0]], sides) for key, sides in texts.items()}
 
     # Labels and grades
-
-    def add_label(
-        self, connection: sa.Connection, event: Mapping[str, Any], table: sa.Table = labels
-    ) -> bool:
-        """Append one label within a transaction; False where its `submit_id` is there already.
-
-        Answers to units whose answer is known go to a `table` of the same form, apart from labels.
-        """
-        insert = conflict_free_insert(connection, table).values(dict(event))
-        insert = insert.on_conflict_do_nothing(index_elements=["submit_id"])
-        return connection.execute(insert.returning(table.c.event_id)).first() is not None
 
     def add_grades(self, attempts: Iterable[GradeAttempt]) -> None:
         """Append grade attempts in one transaction, each to the table of its kind."""

@@ -10,8 +10,7 @@ from playwright.sync_api import Page, expect
 
 from evenhand import annotate_app
 from evenhand.study import open_study
-from evenhand.study.desk.answers import Flag
-from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.desk.desk import AnnotationDesk, Flag
 from evenhand.study.lead.disagreements import raised_flags
 from evenhand.study.store.schema import flag_events
 from harness.served import Served

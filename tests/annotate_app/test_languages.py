@@ -22,8 +22,7 @@ from evenhand.rubrics import load_rubric
 from evenhand.rubrics.rendering import TEXT_VARIABLES
 from evenhand.study import open_study
 from evenhand.study.access.admission import Admission
-from evenhand.study.desk.answers import FLAG_REASONS, SKIP_REASONS
-from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.desk.desk import FLAG_REASONS, SKIP_REASONS, AnnotationDesk
 from evenhand.study.refused import Reason, Refused
 from evenhand.study.session.sessions import StepName
 from evenhand.study.settings.study_toml import (

@@ -19,8 +19,7 @@ from evenhand.annotate_app.lead.parts.live_figures import counted
 from evenhand.reporting.exporting import as_csv, attacked_path, exported_attacked
 from evenhand.study import Study, open_study
 from evenhand.study.access.accounts import disable_account, set_account
-from evenhand.study.desk.answers import Flag, Withdrawal
-from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.desk.desk import AnnotationDesk, Flag, Withdrawal
 from evenhand.study.desk.oversight import oversight
 from evenhand.study.lead.disagreements import sorted_so_far
 from evenhand.study.store.grades import AttackedGrade

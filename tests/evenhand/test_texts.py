@@ -66,6 +66,8 @@ def _calls() -> Iterator[tuple[str, str, frozenset[str] | None]]:
             continue  # `terminal.py` hands on the keys of `say` and `warn`
         nodes = list(ast.walk(ast.parse(source)))
         constants = {str(node.value) for node in nodes if isinstance(node, ast.Constant)}
+        for table in (file.parent / name for name in list(constants) if name.endswith(".toml")):
+            constants |= set(re.findall(r"\w+", table.read_text() if table.is_file() else ""))
         for node in nodes:
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in WRITERS:
                 names = [each.arg for each in node.keywords]
@@ -81,7 +83,7 @@ def _in_templates() -> Iterator[str]:
 
 
 def _keys_of(argument: ast.expr, constants: set[str]) -> list[str]:
-    """What a key may be: one, one of two, or room and a name that stands in the same file."""
+    """What a key may be: one, one of two, or room and a name in the same file or its tables."""
     if isinstance(argument, ast.Constant):
         return [str(argument.value)]
     if isinstance(argument, ast.IfExp):

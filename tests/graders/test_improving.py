@@ -33,7 +33,7 @@ from evenhand.rubrics import load_rubric
 from evenhand.study import Study, open_study
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.settings.study_toml import change_config
-from evenhand.study.store.logs.decisions import acts, ends_of, parts_of, readings_so_far
+from evenhand.study.store.logs.decisions import acts, contents_read, ends_of, parts_of
 from evenhand.study.store.schema import attacked_grades
 from evenhand.study.store.schema import grades as grades_table
 from harness.replies import Call, Reply, completion
@@ -671,7 +671,7 @@ def test_a_proof_that_is_hardly_to_be_expected_is_not_begun(
     assert "a proof on 30 clusters would succeed in" in found.sentence
     parts = parts_of(study.store, "kind")
     assert {parts[unit.partition("|")[0]] for unit in units_asked(bench)} == {"choose"}
-    assert readings_so_far(study.store, "kind") == 0
+    assert contents_read(study.store, "kind") == []
     _, context = analyse_study(study)
     (told,) = [value for name, value in context.facts.items() if name.startswith("improved")]
     assert "gained too little there" in told

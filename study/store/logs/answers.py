@@ -13,7 +13,7 @@ from typing import Any, Literal
 import sqlalchemy as sa
 
 from evenhand.lazy import pd
-from evenhand.study.store.database import EventLog, append, conflict_free_insert
+from evenhand.study.store.database import EventLog, append, append_once
 from evenhand.study.store.schema import (
     SHOWN,
     answer_details,
@@ -46,9 +46,8 @@ def add_details(
     connection: sa.Connection, submit_id: str, display: str, evidence: Iterable[Mark]
 ) -> None:
     """Append the details of one answer, whose label is stored within the same transaction."""
-    cells = {"display": display, "evidence": written_marks(evidence)}
-    insert = conflict_free_insert(connection, answer_details).values(submit_id=submit_id, **cells)
-    connection.execute(insert.on_conflict_do_nothing(index_elements=["submit_id"]))
+    event = {"submit_id": submit_id, "display": display, "evidence": written_marks(evidence)}
+    append_once(connection, answer_details, "submit_id", event)
 
 
 def answers_table(store: Store) -> pd.DataFrame:
@@ -106,9 +105,7 @@ def marks_on(
 
 def add_remark(connection: sa.Connection, event: dict[str, Any]) -> bool:
     """Append one remark; False where its `submit_id` is there already."""
-    insert = conflict_free_insert(connection, remarks).values(event)
-    insert = insert.on_conflict_do_nothing(index_elements=["submit_id"])
-    return connection.execute(insert.returning(remarks.c.event_id)).first() is not None
+    return append_once(connection, remarks, "submit_id", event)
 
 
 def remarks_table(store: Store) -> pd.DataFrame:

@@ -163,21 +163,16 @@ def read_proof(store: Database, rubric: str, reading: ProofReading, done_by: str
     readings of all graders of the rubric are counted together.
     """
     with store.write():
-        known = [each["content"] for each in _all(store, READ, rubric)]
+        known = contents_read(store, rubric)
         if reading.content not in known:
             _append(store, READ, rubric, asdict(reading), done_by)
             known.append(reading.content)
     return known.index(reading.content) + 1
 
 
-def is_read(store: Database, rubric: str, content: str) -> bool:
-    """Return True if this content was read before."""
-    return any(each["content"] == content for each in _all(store, READ, rubric))
-
-
-def readings_so_far(store: Database, rubric: str) -> int:
-    """Return how many readings of the labels kept for the proof there were."""
-    return len(_all(store, READ, rubric))
+def contents_read(store: Database, rubric: str) -> list[str]:
+    """Return the contents of the readings of the labels kept for the proof, in their order."""
+    return [each["content"] for each in _all(store, READ, rubric)]
 
 
 def note_end(store: Database, rubric: str, found: Mapping[str, Any], done_by: str) -> None:

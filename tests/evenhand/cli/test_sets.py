@@ -18,8 +18,7 @@ from evenhand.errors import InputError
 from evenhand.reporting.load import from_file, load
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.study import open_study
-from evenhand.study.desk.answers import Answer
-from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.desk.desk import AnnotationDesk, Answer
 from evenhand.study.lead.adjudication import adjudication_queue, decide
 from harness.studies import TOPICS_HEAD
 from tests.commands import Run

@@ -9,8 +9,7 @@ import pytest
 
 from evenhand.cli.main import main
 from evenhand.study import Study, open_study
-from evenhand.study.desk.answers import Flag
-from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.desk.desk import AnnotationDesk, Flag
 from evenhand.study.prompts.sampling import largest_remainder
 from evenhand.study.tables.formats import read_table
 from harness.studies import write_pairs

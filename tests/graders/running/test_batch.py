@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from evenhand.graders import RunSummary
 from evenhand.graders.clients.grader import ClaudeBatches
 from evenhand.graders.failures import ATTEMPTS
-from evenhand.graders.running.network import BatchRun
+from evenhand.graders.running.run import BatchRun
 from evenhand.study import Study
 from evenhand.study.store.logs.replies import BatchJournal
 from evenhand.study.store.schema import batch_events, grades

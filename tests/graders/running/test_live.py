@@ -12,9 +12,9 @@ import pytest
 
 from evenhand.errors import InputError
 from evenhand.graders.failures import HANGS, Transient
-from evenhand.graders.running import network as live
+from evenhand.graders.running import run as live
 from evenhand.graders.running import run as run_module
-from evenhand.graders.running.network import Throttle
+from evenhand.graders.running.run import Throttle
 from harness.ports import free_port
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, answer, completion, error, message

@@ -7,9 +7,8 @@ import pytest
 import sqlalchemy as sa
 
 from evenhand.rubrics import Rubric, load_rubric
-from evenhand.study.desk.answers import SKIP_REASONS, Answer, Flag, Withdrawal
 from evenhand.study.desk.claims import last_version
-from evenhand.study.desk.desk import AnnotationDesk, Task
+from evenhand.study.desk.desk import SKIP_REASONS, AnnotationDesk, Answer, Flag, Task, Withdrawal
 from evenhand.study.session.sessions import PracticeDesk
 from evenhand.study.store.logs.answers import answers_table, marks_on, remarks_table
 from evenhand.study.store.schema import claims, flag_events, labels, remarks

@@ -9,9 +9,8 @@ import sqlalchemy as sa
 from evenhand.annotate_app.payload import Look, page_data
 from evenhand.reporting import exporting
 from evenhand.study import Study, open_study
-from evenhand.study.desk.answers import Answer, Flag
 from evenhand.study.desk.claims import attention_results
-from evenhand.study.desk.desk import AnnotationDesk, Task, Worked, minutes_left
+from evenhand.study.desk.desk import AnnotationDesk, Answer, Flag, Task, Worked, minutes_left
 from evenhand.study.keeping.moving import upgrade_store
 from evenhand.study.prompts.units import has_known_answer
 from evenhand.study.session.sessions import PracticeDesk

@@ -8,8 +8,7 @@ from evenhand.analysis.report.sections.disagreements import KINDS as REPORTED
 from evenhand.analysis.report.sections.disagreements import kind_title
 from evenhand.errors import InputError
 from evenhand.study import Study
-from evenhand.study.desk.answers import Flag, Withdrawal
-from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.desk.desk import AnnotationDesk, Flag, Withdrawal
 from evenhand.study.lead.disagreements import (
     KINDS,
     raised_flags,

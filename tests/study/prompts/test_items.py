@@ -19,9 +19,8 @@ from evenhand.rubrics import Rubric, asked_comparison, asked_rubric, load_rubric
 from evenhand.rubrics.content import image_of, turns_of
 from evenhand.study import create_study, open_study
 from evenhand.study.creation import StudyPlan
-from evenhand.study.desk.answers import Answer
 from evenhand.study.desk.claims import KnownUnits
-from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.desk.desk import AnnotationDesk, Answer
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.prompts import images
 from evenhand.study.prompts.images import LONGEST_SIDE, stored_image

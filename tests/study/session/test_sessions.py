@@ -15,9 +15,8 @@ from evenhand.rubrics import load_rubric
 from evenhand.study import Study, open_study
 from evenhand.study.access.accounts import accounts, disable_account, set_account
 from evenhand.study.access.admission import admit, make_invites, revoke_invites
-from evenhand.study.desk.answers import Answer, Flag
 from evenhand.study.desk.claims import AttentionChecks, attention_results
-from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.desk.desk import AnnotationDesk, Answer, Flag
 from evenhand.study.desk.oversight import (
     decisions_table,
     exclude,

@@ -17,8 +17,7 @@ import sqlalchemy as sa
 
 from evenhand.errors import InputError, StoreAway
 from evenhand.study import open_study
-from evenhand.study.desk.answers import Answer
-from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.desk.desk import AnnotationDesk, Answer
 from evenhand.study.keeping.moving import move_store
 from evenhand.study.store.database import Database
 from evenhand.study.store.schema import meta
