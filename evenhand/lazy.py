@@ -1,5 +1,5 @@
-"""numpy and pandas, loaded on their first use: most commands and pages need neither, and to load
-them takes as long as all the rest.
+"""numpy, pandas and pyarrow, loaded on their first use: most commands and pages need none of them,
+and to load them takes as long as all the rest.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["np", "pd"]
+__all__ = ["np", "pa", "pc", "pd", "pq"]
 
 
 class _LazyModule(ModuleType):
@@ -21,5 +21,9 @@ class _LazyModule(ModuleType):
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
 else:
-    np, pd = _LazyModule("numpy"), _LazyModule("pandas")
+    np, pd, pa = map(_LazyModule, ("numpy", "pandas", "pyarrow"))
+    pc, pq = _LazyModule("pyarrow.compute"), _LazyModule("pyarrow.parquet")

@@ -27,11 +27,10 @@ from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.report import ReportContext
 from evenhand.errors import InputError
 from evenhand.reporting.ratings_file.cleaning import NO_LABEL, Places
+from evenhand.reporting.ratings_file.columns import EVERYBODY, refuse_missing
 from evenhand.reporting.ratings_file.declared import ScaleOptions, sidecar_path
-from evenhand.reporting.ratings_file.roles import EVERYBODY, listed, refuse_missing
-from evenhand.reporting.ratings_file.scales import declared_scales
-from evenhand.reporting.ratings_file.several import refuse_sets
-from evenhand.study.tables.columns import INCLUSION, folded
+from evenhand.reporting.ratings_file.scales import declared_scales, refuse_sets
+from evenhand.study.tables.columns import INCLUSION, folded, listed
 from evenhand.study.tables.formats import check_part
 from evenhand.study.tables.pieces import PIECE_ROWS, ROW, Piece, batches_of, name_of, pieces_of
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, split_ratings

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand.errors import InputError
-from evenhand.exchange.writers import material
+from evenhand.exchange import writers
 from evenhand.reporting.load import from_file, from_study, looked_at
 from evenhand.reporting.ratings_file.declared import (
     GraderUsage,
@@ -194,7 +194,7 @@ def _line(text: str) -> str:
 
 def material_of(
     source: Path, raters: Collection[str] = (), options: ScaleOptions | None = None
-) -> material.Material:
+) -> writers.Material:
     """Return the material for export of a study folder or a ratings file, of these `raters` or of
     all.
 
@@ -214,10 +214,10 @@ def material_of(
 
 def _material(
     dataset: Dataset, units: pd.DataFrame, raters: Collection[str], source: str
-) -> material.Material:
+) -> writers.Material:
     ratings = _of_raters(dataset.ratings, raters, source)
     rated = set(ratings["rubric"])
-    return material.Material(
+    return writers.Material(
         name=dataset.title,
         ratings=ratings,
         combined=_combined(ratings, dataset.scales, source),
@@ -232,10 +232,10 @@ def _material(
     )
 
 
-def _as_seen(name: str, categories: Iterable[str], dataset: Dataset) -> material.Scale:
+def _as_seen(name: str, categories: Iterable[str], dataset: Dataset) -> writers.Scale:
     names = dataset.names.get(name, {})
     title = dataset.titles.get(name) or name or "Label"
-    return material.Scale(title, {key: names.get(key, key) for key in categories})
+    return writers.Scale(title, {key: names.get(key, key) for key in categories})
 
 
 def _of_raters(ratings: pd.DataFrame, raters: Collection[str], source: str) -> pd.DataFrame:

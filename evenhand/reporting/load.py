@@ -5,6 +5,7 @@ Which ratings count, on which scales, under which settings: decided here, for ev
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,6 +18,7 @@ from evenhand.analysis.labels.scale import Tuning
 from evenhand.analysis.labels.units import UnitFacts
 from evenhand.analysis.study_facts import StudyFacts, TriedWording
 from evenhand.errors import InputError
+from evenhand.lazy import np, pd
 from evenhand.reporting.ratings_file.dataframes import rows_of_file, rows_of_table, units_table
 from evenhand.reporting.ratings_file.declared import (
     ScaleOptions,
@@ -27,16 +29,20 @@ from evenhand.reporting.ratings_file.declared import (
     sidecar_path,
     units_beside,
 )
-from evenhand.reporting.ratings_file.roles import listed
-from evenhand.reporting.ratings_file.scales import declared_scales, rows_of, rubric_of_sets
-from evenhand.reporting.ratings_file.several import declared_sets, refuse_sets, with_parts
+from evenhand.reporting.ratings_file.scales import (
+    declared_scales,
+    declared_sets,
+    refuse_sets,
+    rows_of,
+    rubric_of_sets,
+    with_parts,
+)
 from evenhand.reporting.ratings_file.units import check_asked_for, clustered_by_items, with_units
 from evenhand.rubrics.options import in_a_row, span_of
+from evenhand.study.tables.columns import listed
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from evenhand.reporting.ratings_file.dataframes import LongRows
     from evenhand.reporting.ratings_file.frames import Table
     from evenhand.study import Study
@@ -62,13 +68,13 @@ def load(
         return source.changed(**options.settings)
     if not isinstance(source, Path):
         return from_table(source, options, scales=scales)
-    if is_study(source):
-        from evenhand.study import open_study
+    if not is_study(source):
+        return from_file(source, options, scales=scales)
+    from evenhand.study import open_study
 
-        with open_study(source) as study:
-            dataset = from_study(study).changed(**options.settings)
-            return replace(dataset, ratings=without_missing(dataset.ratings, options.missing))
-    return from_file(source, options, scales=scales)
+    with open_study(source) as study:
+        dataset = from_study(study).changed(**options.settings)
+        return replace(dataset, ratings=without_missing(dataset.ratings, options.missing))
 
 
 def is_study(source: Path) -> bool:
@@ -101,8 +107,6 @@ def from_study(
     that was only tried are not part of a study, except those of the grader `tried`; nor are those
     withheld from a candidate of `improve` (`withheld_grades`).
     """
-    from collections import Counter
-
     from evenhand.study.desk.oversight import oversight
     from evenhand.study.lead.disagreements import sorted_so_far
     from evenhand.study.rewording import rewording_of, units_dealt
@@ -213,8 +217,6 @@ def withheld_grades(study: Study, dataset: Dataset) -> dict[str, dict[str, froze
 
 def without_withheld(dataset: Dataset) -> Dataset:
     """Leave out the labels that are withheld from graders on their scale, and say so."""
-    import numpy as np
-
     ratings, notes = dataset.ratings, []
     for rubric, scale in dataset.scales.items():
         if not scale.withheld:
@@ -268,46 +270,35 @@ def looked_at(study: Study, ratings: pd.DataFrame) -> dict[str, str]:
 
 
 def study_scales(study: Study) -> dict[str, Scale]:
-    """Return the scale of every rubric, with the thresholds in force and what each was tuned on."""
-    tunings, base = _tunings(study), _adopted(study)
-    found = {
-        name: Scale.from_rubric(rubric, study.config.thresholds.get(name), tunings.get(name))
-        for name, rubric in study.rubrics.items()
-    }
-    for name, scale in found.items():
-        found[name] = replace(scale, ordered=study.config.analysis.ordered)
-        if new := base.get(scale.variant_of or name):
-            found[name] = replace(found[name], variant_of="" if name == new else new)
-    return found
-
-
-def _adopted(study: Study) -> dict[str, str]:
-    """Return the wordings that people label in a rubric's place, by that rubric: there the rubric
-    is the other wording.
-    """
-    labelled = {rubric.name: rubric.variant_of for rubric in study.labelled_rubrics()}
-    return {
-        base: name for name, base in reversed(labelled.items()) if base and base not in labelled
-    }
-
-
-def _tunings(study: Study) -> dict[str, dict[str, Tuning]]:
-    """Return what the thresholds in study.toml were tuned on, by rubric and grader.
+    """Return the scale of every rubric, with the thresholds in force and what each was tuned on.
 
     A threshold counts as tuned if a logged one has this very number; any other was put in by hand.
+    A wording that people label in a rubric's place is the rubric, and that is the other wording.
     """
     from evenhand.study.store.logs.decisions import TUNED_THRESHOLDS
 
-    found: dict[str, dict[str, Tuning]] = {}
+    thresholds, tunings = study.config.thresholds, defaultdict[str, dict[str, Tuning]](dict)
     for each in TUNED_THRESHOLDS.all(study.store):
-        if study.config.thresholds.get(each.rubric, {}).get(each.grader) == each.threshold:
-            found.setdefault(each.rubric, {})[each.grader] = Tuning(
+        if thresholds.get(each.rubric, {}).get(each.grader) == each.threshold:
+            tunings[each.rubric][each.grader] = Tuning(
                 clusters=frozenset(each.clusters),
                 objective=each.objective,
                 reference=each.reference,
                 instead_of=each.instead_of,
             )
-    return found
+    labelled = {rubric.name: rubric.variant_of for rubric in study.labelled_rubrics()}
+    adopted = {
+        base: name for name, base in reversed(labelled.items()) if base and base not in labelled
+    }
+    scales = {}
+    for name, rubric in study.rubrics.items():
+        scale = Scale.from_rubric(rubric, thresholds.get(name), tunings.get(name))
+        variant = scale.variant_of
+        if new := adopted.get(variant or name):
+            variant = "" if name == new else new
+        ordered = study.config.analysis.ordered
+        scales[name] = replace(scale, ordered=ordered, variant_of=variant)
+    return scales
 
 
 # ---- a file, a table ----------------------------------------------------------------------------
@@ -322,25 +313,19 @@ def from_file(
     `scales` replace those of the sidecar: only their rubrics are read, and the files that the
     sidecar names are not. Raises InputError, naming file and row.
     """
-    sidecar, attacked = read_sidecar(file), None
+    sidecar, attacked, units = read_sidecar(file), None, options.units
     if sidecar is not None:
         options = sidecar.file.under(options)
-    units = options.units
-    if sidecar is not None and scales is None:
-        units = units or units_beside(file, sidecar)
-        attacked = attacked_beside(file, sidecar)
+        if scales is None:
+            units = units or units_beside(file, sidecar)
+            attacked = attacked_beside(file, sidecar)
+        if (missing := sidecar.analysis.missing) and not options.missing:
+            options = replace(options, settings={**options.settings, "missing": missing})
     beside = None if units is None else units_table(units)
-    if sidecar is not None and sidecar.analysis.missing and not options.missing:
-        settings = {**options.settings, "missing": sidecar.analysis.missing}
-        options = replace(options, settings=settings)
     with naming_sidecar(file):
+        rows = rows_of_file(file, options)
         return from_rows(
-            rows_of_file(file, options),
-            options,
-            units=beside,
-            sidecar=sidecar,
-            attacked=attacked,
-            scales=scales,
+            rows, options, units=beside, sidecar=sidecar, attacked=attacked, scales=scales
         )
 
 
@@ -390,8 +375,14 @@ def from_rows(
         columns = with_units(columns, *units)
     check_asked_for(changes, columns, rows.table, source if units is None else units[1])
     known = sidecar or Sidecar.model_construct()  # which asks for no validator to be built
-    if scales is not None:
-        ratings = _on_rubrics(ratings, scales, source)
+    named = ratings["rubric"]
+    if scales is not None and (named != "").any():
+        ratings = ratings[named.isin(list(scales))]
+        if ratings.empty:
+            raise InputError(
+                f"{source} has no ratings on {listed(scales)}; its rubrics are "
+                f"{listed(sorted(set(named)))}"
+            )
     ratings, declared, several, remarks = _with_scales(options, ratings, rows, known, scales)
     asked = changes.get("cluster", known.asked_cluster)
     columns, cluster, said = clustered_by_items(columns, ratings, asked, options)
@@ -456,56 +447,32 @@ def _with_scales(
     """Return the ratings with clean labels, the scales of those that are one option each, the
     options by rubric of those that are sets of them, and what was assumed.
     """
-    import pandas as pd
-
+    several: dict[str, Sequence[str]] = {}
     if options.several:
-        _check_several(options)
+        for name in ("level", "affirmative", "sides"):
+            if getattr(options, name):
+                raise InputError(
+                    f"{options.spelled(name)} does not go with {options.spelled('several')}, which "
+                    "takes each option as a yes or no of its own"
+                )
         ratings = ratings if options.rubric is None else rows_of(ratings, options, {})
         known_options = {"": options.categories}
         ratings, several, notes = declared_sets(ratings, known_options, rows.places, options)
         return ratings, {}, several, notes
     ratings, of_sets = rubric_of_sets(options, ratings)
+    known_scales = known.known_scales() if scales is None else dict(scales)
     if scales is None:
         of_sets |= {name: each.categories for name, each in known.scales.items() if each.several}
-    own = ratings["rubric"].isin(list(of_sets))
-    if not own.any():
-        known_scales = known.known_scales() if scales is None else dict(scales)
-        refuse_sets(ratings, known_scales, rows.places, options)
-        without_level = known.without_level if scales is None else ()
-        ratings, declared, remarks = declared_scales(
-            options, ratings, rows.places, known_scales, without_level
-        )
-        return ratings, declared, {}, remarks
-    sets, several, _ = declared_sets(ratings[own], of_sets, rows.places, options)
-    if own.all() or options.rubric in of_sets:
-        return sets, {}, several, []
-    others = {name: each for name, each in known.known_scales().items() if name not in of_sets}
-    refuse_sets(ratings[~own], others, rows.places, options)
-    rest, declared, remarks = declared_scales(
-        options, ratings[~own], rows.places, others, known.without_level
+    own, sets = ratings["rubric"].isin(list(of_sets)), []
+    if own.any():
+        labelled, several, _ = declared_sets(ratings[own], of_sets, rows.places, options)
+        if own.all() or options.rubric in of_sets:
+            return labelled, {}, several, []
+        ratings, sets = ratings[~own], [labelled]
+        known_scales = {name: each for name, each in known_scales.items() if name not in of_sets}
+    refuse_sets(ratings, known_scales, rows.places, options)
+    without_level = known.without_level if scales is None else ()
+    ratings, declared, remarks = declared_scales(
+        options, ratings, rows.places, known_scales, without_level
     )
-    return pd.concat([rest, sets]), declared, several, remarks
-
-
-def _check_several(options: ScaleOptions) -> None:
-    """Raise InputError for an option that says something else of labels that are sets."""
-    for name in ("level", "affirmative", "sides"):
-        if getattr(options, name):
-            raise InputError(
-                f"{options.spelled(name)} does not go with {options.spelled('several')}, which "
-                "takes each option as a yes or no of its own"
-            )
-
-
-def _on_rubrics(ratings: pd.DataFrame, scales: Mapping[str, Scale], source: str) -> pd.DataFrame:
-    """Return the ratings on the rubrics of these scales; all, where the file names no rubric."""
-    names = ratings["rubric"]
-    if not (names != "").any():
-        return ratings
-    found = ratings[names.isin(list(scales))]
-    if found.empty:
-        raise InputError(
-            f"{source} has no ratings on {listed(scales)}; its rubrics are "
-            f"{listed(sorted(set(names)))}"
-        )
-    return found
+    return pd.concat([ratings, *sets]) if sets else ratings, declared, several, remarks

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evenhand.errors import InputError
 from evenhand.exchange.readers.rows import (
@@ -44,38 +44,26 @@ from evenhand.exchange.readers.source import (
     text_of,
 )
 from evenhand.exchange.readers.texts import Text, messages_in, said
+from evenhand.lazy import pa, pd, pq
 from evenhand.study.tables.formats import FIRST_ROW, check_arrow, check_parquet, read_table
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # ---- Argilla ------------------------------------------------------------------------------------
 # Records as `Dataset.records.to_json`, `.to_disk` and `.to_datasets` write them.
 _RESPONSES, _SUGGESTION = ".responses", ".suggestion"
 _NO_AGENT = "suggestion"
-
-
-def _is_argilla(source: Source) -> bool:
-    if source.path.is_dir():
-        return _records_file(source.path).is_file()
-    return {*TOOLS["argilla"]["ratings"]} <= source.first.keys()
+_RECORDS = "records.json"
 
 
 def _read_argilla(rows: Rows, source: Source) -> Export:
     """A record is a unit, a question a rubric, a response is by a person, a suggestion by a model
     (its agent). Only submitted responses count.
     """
-    drafts_known = True
-    for record in _argilla_records(source):
-        unit = _unit(record)
-        rows.describe(unit, record.get("metadata"))
-        for question, response in _responses(record):
-            drafts_known &= "status" in response
-            _add_response(rows, unit, question, response)
-        for question, suggestion in _suggestions(record):
-            _add_suggestion(rows, unit, question, suggestion)
+    records = _argilla_records(source)
+    for record in records:
+        _add_argilla(rows, record, record.get("metadata"))
     taken = written("exchange.argilla")
+    drafts_known = all("status" in each for record in records for _, each in _responses(record))
     return rows.export(taken if drafts_known else f"{taken} {written('exchange.argilla_drafts')}")
 
 
@@ -90,7 +78,7 @@ def _argilla_items(rows: ItemRows, source: Source) -> ItemTable:
 
 
 def _argilla_records(source: Source) -> list[Record]:
-    inner = Source(_records_file(source.path)) if source.path.is_dir() else source
+    inner = Source(source.path / _RECORDS) if source.path.is_dir() else source
     if inner.path.stat().st_size > MOST_BYTES:
         raise InputError(f"{source.name} is too large; export fewer records")
     return inner.records()
@@ -100,8 +88,26 @@ def _unit(record: Record) -> object:
     return record.get("id") or record.get("external_id") or record.get("_server_id")
 
 
-def _records_file(folder: Path) -> Path:
-    return folder / "records.json"
+def _add_argilla(rows: Rows, record: Record, about: object) -> None:
+    """Add the answers to a record; `about` describes it."""
+    unit = _unit(record)
+    rows.describe(unit, about)
+    for question, response in _responses(record):
+        status = text_of(response.get("status")) or "submitted"
+        if status == "submitted":
+            answer = only(response.get("value"))
+            rows.add(unit, response.get("user_id"), "human", answer, question)
+        else:
+            rows.leave_out(
+                written("left_out.drafts" if status == "draft" else "left_out.discarded")
+            )
+    given = record.get("suggestions")
+    if isinstance(given, dict):
+        given = [fields_in(each) | {"question_name": name} for name, each in given.items()]
+    for suggestion in objects(given):
+        if (value := suggestion.get("value")) is not None:
+            agent, asked = text_of(suggestion.get("agent")), suggestion.get("question_name")
+            rows.add(unit, agent or _NO_AGENT, "model", only(value), text_of(asked))
 
 
 def _responses(record: Record) -> list[tuple[str, Record]]:
@@ -117,33 +123,10 @@ def _responses(record: Record) -> list[tuple[str, Record]]:
     ]
 
 
-def _suggestions(record: Record) -> list[tuple[str, Record]]:
-    given = record.get("suggestions")
-    if isinstance(given, dict):
-        return [(name, each) for name, each in given.items() if isinstance(each, dict)]
-    return [(text_of(each.get("question_name")), each) for each in objects(given)]
-
-
-def _add_response(rows: Rows, unit: object, question: str, response: Record) -> None:
-    status = text_of(response.get("status")) or "submitted"
-    if status == "draft":
-        rows.leave_out(written("left_out.drafts"))
-    elif status != "submitted":
-        rows.leave_out(written("left_out.discarded"))
-    else:
-        rows.add(unit, response.get("user_id"), "human", only(response.get("value")), question)
-
-
-def _add_suggestion(rows: Rows, unit: object, question: str, suggestion: Record) -> None:
-    if suggestion.get("value") is not None:
-        agent = text_of(suggestion.get("agent")) or _NO_AGENT
-        rows.add(unit, agent, "model", only(suggestion.get("value")), question)
-
-
 # ---- as a dataset of Hugging Face ---------------------------------------------------------------
 
 
-def questions_in(columns: list[str]) -> list[str]:
+def questions_in(columns: Iterable[str]) -> list[str]:
     """The questions that the columns of a dataset by Argilla are about; none in any other."""
     return [
         name.removesuffix(_RESPONSES)
@@ -152,37 +135,27 @@ def questions_in(columns: list[str]) -> list[str]:
     ]
 
 
-def _described(record: Record) -> Record:
-    """The fields and metadata of a record, which `to_datasets` makes columns alike."""
+def _undone(record: Record, questions: Iterable[str] = ()) -> Record:
+    """A record of a dataset in Argilla's own form, with its fields and metadata, which
+    `to_datasets` makes columns alike, as fields.
+    """
     own = TOOLS["argilla"]["own"]
-    return {name: record[name] for name in record if "." not in name and name not in own}
-
-
-def items_of_dataset(source: Source, records: list[dict[str, Any]]) -> ItemTable:
-    """Read items from the columns that `to_datasets` makes."""
-    rows = ItemRows(source, fields=True)
-    for record in records:
-        rows.add(record.get("id"), own_fields(_described(record)))
-    return rows.items(written("exchange.argilla_items"))
-
-
-def rows_of_dataset(source: Source, records: list[dict[str, Any]], questions: list[str]) -> Export:
-    """Read records from the columns that `to_datasets` makes, such as `fair.responses.users`."""
-    rows = Rows(source)
-    for record in records:
-        unit = record.get("id")
-        rows.describe(unit, _described(record))
-        for question in questions:
-            parts = [
-                record.get(f"{question}{_RESPONSES}{end}") for end in ("", ".users", ".status")
-            ]
-            for value, user, status in zip_longest(*(part or [] for part in parts)):
-                said = {"value": value, "user_id": user, "status": status}
-                _add_response(rows, unit, question, said)
-            about = f"{question}{_SUGGESTION}"
-            suggestion = {"value": record.get(about), "agent": record.get(f"{about}.agent")}
-            _add_suggestion(rows, unit, question, suggestion)
-    return rows.export(written("exchange.argilla"))
+    responses, suggestions = {}, {}
+    for question in questions:
+        parts = (record.get(f"{question}{_RESPONSES}{end}") for end in ("", ".users", ".status"))
+        responses[question] = [
+            {"value": value, "user_id": user, "status": status}
+            for value, user, status in zip_longest(*(part or [] for part in parts))
+        ]
+        about = f"{question}{_SUGGESTION}"
+        suggestions[question] = {"value": record.get(about), "agent": record.get(f"{about}.agent")}
+    fields = {name: record[name] for name in record if "." not in name and name not in own}
+    return {
+        "id": record.get("id"),
+        "fields": fields,
+        "responses": responses,
+        "suggestions": suggestions,
+    }
 
 
 # ---- Label Studio -------------------------------------------------------------------------------
@@ -208,8 +181,12 @@ def _read_label_studio(rows: Rows, source: Source) -> None:
         )
     records = source.records()
     addresses = _addresses(records)
-    units = rows.units([_named(record) for record in records])
-    for record, unit in zip(records, units, strict=True):
+    named = []
+    for record in records:  # tasks of several projects may have one id
+        data = record["data"] if _is_task(record) else _small_data(record)
+        unit = data.get("unit_id") or record.get("id") or record.get("inner_id")
+        named.append((one_line(unit), data))
+    for record, unit in zip(records, rows.units(named), strict=True):
         if _is_task(record):
             _add_task(rows, unit, record, addresses)
         else:
@@ -217,26 +194,24 @@ def _read_label_studio(rows: Rows, source: Source) -> None:
 
 
 def _has_label_studio_items(source: Source) -> bool:
-    first = source.first
-    if source.header and _is_label_studio(source):
+    known = _is_label_studio(source)
+    if source.header and known:
         raise InputError(
             f"{source.name} is a table of Label Studio, with a row for each annotation; export the "
             "project as JSON"
         )
+    first = source.first
     plain = isinstance(first.get("data"), dict) and first.keys() <= {*_LABEL_STUDIO["plain"]}
-    return plain or _is_label_studio(source)
+    return plain or known
 
 
 def _label_studio_items(rows: ItemRows, source: Source) -> None:
     """A task is an item, its data are texts or facts by the names that they have there."""
     for record in source.records():
-        data = record.get("data")
-        if not isinstance(data, dict):
-            data = _small_data(record)
-        fields = own_fields(data)
+        data = record["data"] if isinstance(record.get("data"), dict) else _small_data(record)
         task = text_of(record.get("id") or record.get("inner_id"))
-        unit = text_of(data.get("unit_id")) or task
-        rows.add(unit, fields, item_id=task, ids={"task_id": task} if task else {})
+        unit, ids = text_of(data.get("unit_id")) or task, {"task_id": task} if task else {}
+        rows.add(unit, own_fields(data), item_id=task, ids=ids)
 
 
 def _is_task(record: Record) -> bool:
@@ -247,23 +222,16 @@ def _is_task(record: Record) -> bool:
 
 def _addresses(tasks: Iterable[Record]) -> dict[str, object]:
     """The address of each annotator, by id: exports of one project may name a person by either."""
-    annotations = (
-        each
+    people = (
+        annotation.get("completed_by")
         for task in tasks
-        for each in objects(task.get("annotations") or task.get("completions"))
+        for annotation in objects(task.get("annotations") or task.get("completions"))
     )
-    people = (each.get("completed_by") for each in annotations)
     return {
         text_of(person.get("id")): person["email"]
         for person in people
         if isinstance(person, dict) and person.get("email")
     }
-
-
-def _named(record: Record) -> tuple[str, Record]:
-    """The id and the data of a task. Tasks of several projects may have one id."""
-    data = record["data"] if _is_task(record) else _small_data(record)
-    return one_line(data.get("unit_id") or record.get("id") or record.get("inner_id")), data
 
 
 def _add_task(rows: Rows, unit: str, task: Record, addresses: Mapping[str, object]) -> None:
@@ -349,60 +317,32 @@ _POTATO = TOOLS["potato"]
 _UNCHOSEN = (False, None, "", "false")
 _KINDS = {"llm": "model", "tool": "model"}
 _HEAD = {*_POTATO["ratings"]}
+_FORMS = ({*_HEAD, "labels"}, {"user_id", "instance_id_to_label_to_value"})
 
 
 def _is_potato(source: Source) -> bool:
     if source.path.is_dir():
-        return any(True for _ in _answers(source.path))
-    first = source.first
-    return (
-        {*source.header[:2]} == _HEAD
-        or {"instance_id", "user_id", "labels"} <= first.keys()
-        or {"user_id", "instance_id_to_label_to_value"} <= first.keys()
-    )
+        return next(_answers(source.path), None) is not None
+    return {*source.header[:2]} == _HEAD or any(form <= source.first.keys() for form in _FORMS)
 
 
 def _read_potato(rows: Rows, source: Source) -> None:
-    """An instance is a unit, a scheme a rubric, a user a person, where the file says no other."""
+    """An instance is a unit, a scheme a rubric, a user a person, where the file says no other. The
+    table that studies with Potato publish has a column for each question, beside columns about the
+    instance and about the user, which say one thing for each of them.
+    """
     if source.path.is_dir():
         for file in _answers(source.path):
             _add_file(rows, file)
-    if source.header and not _is_dotted(source.header):
-        _add_flat(rows, source)
         return
-    for record in source.records() if source.path.is_file() else ():
-        if source.header:
-            _potato_add(rows, _unflattened(record))
-        else:
-            _add_state(rows, record) if "labels" not in record else _potato_add(rows, record)
-
-
-def _potato_items(rows: ItemRows, source: Source) -> None:
-    """Read the texts of the published table. Other files of Potato are refused, as they have
-    answers by the id of an instance, whose text its data file has.
-    """
-    flat = source.header and not _is_dotted(source.header)
-    records = source.records() if flat else []
-    texts, _ = _columns(records)
-    if not texts:
-        raise InputError(
-            f"{source.name} holds answers of Potato without the texts that they are about; name "
-            "the data file of the project (data_files in its configuration), which has them"
-        )
-    for record in records:
-        rows.add(record["instance_id"], own_fields({name: record[name] for name in texts}))
-
-
-def _is_dotted(header: Sequence[str]) -> bool:
-    """Return True if a column is called after a scheme and a label, as the tool exports it."""
-    return any("." in name.strip(".") for name in header)
-
-
-def _add_flat(rows: Rows, source: Source) -> None:
-    """Read the table that studies with Potato publish: a column for each question, beside columns
-    about the instance and about the user, which say one thing for each of them.
-    """
     records = source.records()
+    if not source.header or _is_dotted(source.header):
+        for record in records:
+            if source.header:
+                _potato_add(rows, _unflattened(record))
+            else:
+                _add_state(rows, record) if "labels" not in record else _potato_add(rows, record)
+        return
     texts, questions = _columns(records)
     if not questions:
         raise InputError(
@@ -417,6 +357,26 @@ def _add_flat(rows: Rows, source: Source) -> None:
             rubric = name if len(questions) > 1 else ""
             rows.add(unit, user, plain_kind(user) or "human", record[name], rubric)
     rows.note(written("exchange.potato_flat", questions=", ".join(questions)))
+
+
+def _potato_items(rows: ItemRows, source: Source) -> None:
+    """Read the texts of the published table. Other files of Potato are refused, as they have
+    answers by the id of an instance, whose text its data file has.
+    """
+    records = source.records() if source.header and not _is_dotted(source.header) else []
+    texts, _ = _columns(records)
+    if not texts:
+        raise InputError(
+            f"{source.name} holds answers of Potato without the texts that they are about; name "
+            "the data file of the project (data_files in its configuration), which has them"
+        )
+    for record in records:
+        rows.add(record["instance_id"], own_fields({name: record[name] for name in texts}))
+
+
+def _is_dotted(header: Sequence[str]) -> bool:
+    """Return True if a column is called after a scheme and a label, as the tool exports it."""
+    return any("." in name.strip(".") for name in header)
 
 
 def _columns(records: Sequence[Record]) -> tuple[list[str], list[str]]:
@@ -521,36 +481,27 @@ def _read_prodigy(rows: Rows, source: Source) -> None:
     one label to accept or reject it is the answer, and the label is the rubric.
     """
     for record in source.records():
-        if text_of(record.get("answer")) not in ("accept", "reject"):
+        if (answer := text_of(record.get("answer"))) not in ("accept", "reject"):
             rows.leave_out(written("left_out.ignored"))
             continue
-        value, rubric = _answer(record)
-        unit = record.get("_input_hash")
+        value: object = record["answer"]
+        accepted, rubric = record.get("accept"), text_of(record.get("label"))
+        if isinstance(accepted, list) and record.get("options"):
+            value, rubric = only((accepted if answer == "accept" else []) or None), ""
+        elif "spans" in record and "label" not in record:
+            value, rubric = [], ""
+        unit, when = record.get("_input_hash"), record.get("_timestamp")
         rater = record.get("_annotator_id") or record.get("_session_id")
         rows.describe(unit, record.get("meta"))
-        rows.add(unit, rater, "human", value, rubric, created_at=record.get("_timestamp"))
+        rows.add(unit, rater, "human", value, rubric, created_at=when)
 
 
 def _prodigy_items(rows: ItemRows, source: Source) -> None:
     """An input is an item: the texts of the task by the names that they have there."""
     for record in source.records():
-        own = {
-            name: value
-            for name, value in record.items()
-            if type(value) is str and name not in ("answer", "label") and name[:1] != "_"
-        }
-        rows.add(record.get("_input_hash"), own_fields(own), about=record.get("meta"))
-
-
-def _answer(record: Record) -> tuple[object, str]:
-    """Return the answer of a record, and its rubric."""
-    accepted = record.get("accept")
-    if isinstance(accepted, list) and record.get("options"):
-        chosen = accepted if record["answer"] == "accept" else []
-        return only(chosen or None), ""
-    if "spans" in record and "label" not in record:
-        return [], ""
-    return record["answer"], text_of(record.get("label"))
+        names = [name for name in record if name not in ("answer", "label") and name[:1] != "_"]
+        own = own_fields({name: record[name] for name in names if type(record[name]) is str})
+        rows.add(record.get("_input_hash"), own, about=record.get("meta"))
 
 
 # ---- doccano ------------------------------------------------------------------------------------
@@ -576,7 +527,21 @@ def _is_doccano(source: Source) -> bool:
 def _read_doccano(rows: Rows, source: Source) -> Export:
     """An example is a unit, an annotator's file a rater. A shared set of labels names no rater."""
     for rater, record in _doccano_records(source):
-        _doccano_add(rows, record, rater)
+        unit = record.get("id")
+        rows.describe(unit, {name: record[name] for name in record if name not in ("id", "label")})
+        by_user: dict[str, list[object]] = {}
+        if isinstance(record.get("label"), list):
+            by_user[rater.removesuffix(".jsonl")] = record["label"]
+        for annotation in objects(record.get("annotations")):
+            by_user.setdefault(text_of(annotation.get("user")), []).append(annotation.get("label"))
+        for user, labels in by_user.items():
+            label = only(labels or None)
+            if user in _DOCCANO["together"] and not inside(record, "annotations"):
+                rows.leave_out(written("left_out.shared"))
+            elif isinstance(label, list) and label and isinstance(label[0], (list, dict)):
+                rows.leave_out(written("left_out.regions"))
+            else:
+                rows.add(unit, user, "human", label)
     try:
         return rows.export(written("exchange.doccano"))
     except InputError as fault:
@@ -607,25 +572,15 @@ def _doccano_records(source: Source) -> Iterator[tuple[str, Record]]:
             yield PurePosixPath(name).stem, record
 
 
-def _doccano_add(rows: Rows, record: Record, rater: str) -> None:
-    unit = record.get("id")
-    rows.describe(unit, {name: record[name] for name in record if name not in ("id", "label")})
-    by_user: dict[str, list[object]] = {}
-    if isinstance(record.get("label"), list):
-        by_user[rater.removesuffix(".jsonl")] = record["label"]
-    for annotation in objects(record.get("annotations")):
-        by_user.setdefault(text_of(annotation.get("user")), []).append(annotation.get("label"))
-    for user, labels in by_user.items():
-        label = only(labels or None)
-        if user in _DOCCANO["together"] and not inside(record, "annotations"):
-            rows.leave_out(written("left_out.shared"))
-        elif isinstance(label, list) and label and isinstance(label[0], (list, dict)):
-            rows.leave_out(written("left_out.regions"))
-        else:
-            rows.add(unit, user, "human", label)
-
-
-ARGILLA = Reader(_is_argilla, _read_argilla, _argilla_items)
+ARGILLA = Reader(
+    lambda source: (
+        (source.path / _RECORDS).is_file()
+        if source.path.is_dir()
+        else has_fields("argilla")(source)
+    ),
+    _read_argilla,
+    _argilla_items,
+)
 LABEL_STUDIO = Reader(
     _is_label_studio, _read_label_studio, _label_studio_items, _has_label_studio_items
 )
@@ -668,13 +623,9 @@ def votes(rows: Rows, records: list[Record]) -> Export:
             _add_score(rows, score)
         return rows.export(written("exchange.single_scores"))
     for vote in records:
-        if "g1_winner" in vote:
-            models = text_of(vote.get("model_1")), text_of(vote.get("model_2"))
-            _add(rows, vote, models, vote.get("g1_winner"))
-            _add(rows, vote, models, vote.get("g2_winner"), swapped=True)
-        else:
-            models = text_of(vote.get("model_a")), text_of(vote.get("model_b"))
-            _add(rows, vote, models, vote.get("winner"))
+        winners = ("g1_winner", "g2_winner") if "g1_winner" in vote else ("winner",)
+        for swapped, winner in enumerate(winners):
+            _add(rows, vote, text_of(vote.get(winner)), swapped=bool(swapped))
     if bad := sum(text_of(vote.get("winner")) in _VOTES["both_bad"] for vote in records):
         rows.note(written("exchange.both_bad", count=bad))
     if records and not any(_voter(vote) for vote in records):
@@ -711,12 +662,9 @@ def pairs(source: Source) -> ItemTable | None:
     rows = ItemRows(source, fields=True)
     for unit, question, texts in compared:
         (one, first), (two, second) = texts.items()
-        rows.add(
-            unit,
-            {"question": question, "answer_a": first, "answer_b": second},
-            cluster=unit.partition("/")[0],
-            about={"model_a": one, "model_b": two},
-        )
+        shown = {"question": question, "answer_a": first, "answer_b": second}
+        about = {"model_a": one, "model_b": two}
+        rows.add(unit, shown, cluster=unit.partition("/")[0], about=about)
     return _found(rows, written("exchange.pair_votes_pairs"), source)
 
 
@@ -754,32 +702,29 @@ def _question(vote: Record) -> tuple[str, str]:
     return question, text_of(vote.get("turn")) or "1"
 
 
-def _add(
-    rows: Rows, vote: Record, models: tuple[str, str], winner: object, *, swapped: bool = False
-) -> None:
-    """`models` are a and b, or 1 and 2, in the vote; if `swapped`, the second was shown first."""
-    one, two = sorted(models)
-    question, turn = _question(vote)
-    won = {"model_a": models[0], "model_1": models[0], "model_b": models[1], "model_2": models[1]}
-    said = text_of(winner)
+def _add(rows: Rows, vote: Record, said: str, *, swapped: bool) -> None:
+    """Add what was said in a vote; if `swapped`, the second model, b or 2, was shown first."""
+    sides = "12" if "g1_winner" in vote else "ab"
+    first, second = (text_of(vote.get(f"model_{side}")) for side in sides)
+    one, two = sorted((first, second))
+    won = {"model_a": first, "model_1": first, "model_b": second, "model_2": second}
+    value, reason = {one: "a", two: "b"}.get(won.get(said, "")), ""
     if said.startswith("tie (inconsistent"):  # two orders, two answers: no one label
-        value, reason = None, "order_disagreement"
+        reason = "order_disagreement"
     elif said == "error":
-        value, reason = None, "error"
+        reason = "error"
     elif said.startswith("tie") or said in _VOTES["both_bad"]:
-        value, reason = "tie", ""
-    else:
-        value, reason = {one: "a", two: "b"}.get(won.get(said, "")), ""
-    rater = _voter(vote) or _VOTER
+        value = "tie"
+    question, turn = _question(vote)
     unit = f"{question}/{turn}/{one}/{two}" if question and one != two else ""
     rows.describe(unit, {"subject_a": one, "subject_b": two})
-    shown = models[::-1] if swapped else models
+    rater = _voter(vote) or _VOTER
     rows.add(
         unit,
         rater,
         _kind(vote, rater),
         value,
-        order="ab" if shown == (one, two) else "ba",
+        order="ab" if (first == one) != swapped else "ba",
         unscored_reason=reason,
         cluster_id=question,
         created_at=_time(vote),
@@ -843,7 +788,9 @@ def _read_hugging_face(rows: Rows, source: Source) -> Export:
     """A table, long or wide, as in a CSV file, labels by name; or Argilla's records."""
     columns, records, files = _dataset(source)
     if questions := questions_in(columns):
-        return rows_of_dataset(source, records, questions)
+        for record in (_undone(each, [one]) for each in records for one in questions):
+            _add_argilla(rows, record, record["fields"])
+        return rows.export(written("exchange.argilla"))
     if are_votes(columns):
         return votes(rows, records)
     return Export(_frame(columns, records), [written("exchange.hugging_face", files=files)])
@@ -853,7 +800,10 @@ def _hugging_face_items(rows: ItemRows, source: Source) -> ItemTable:
     """A row is an item, as in a CSV file; or Argilla's records, or answers that were compared."""
     columns, records, files = _dataset(source)
     if questions_in(columns):
-        return items_of_dataset(source, records)
+        rows = ItemRows(source, fields=True)
+        for record in map(_undone, records):
+            rows.add(record["id"], own_fields(record["fields"]))
+        return rows.items(written("exchange.argilla_items"))
     if have_answers(columns):
         return answers(rows, source, records)
     notes = [written("exchange.hugging_face", files=files)]
@@ -861,8 +811,6 @@ def _hugging_face_items(rows: ItemRows, source: Source) -> ItemTable:
 
 
 def _frame(columns: list[str], records: list[dict[str, Any]]) -> pd.DataFrame:
-    import pandas as pd
-
     index = range(1 - FIRST_ROW, len(records) + 1 - FIRST_ROW)
     cells = {name: [label_cell(each[name]) for each in records] for name in columns}
     return pd.DataFrame(cells, index=index, dtype=str)
@@ -897,12 +845,9 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _table(file: Path) -> Any:
-    import pyarrow as pa
-    import pyarrow.parquet as parquet
-
     if file.suffix.casefold() != ".arrow":
         check_parquet(file)
-        return parquet.read_table(file)
+        return pq.read_table(file)
     with pa.memory_map(str(file)) as stream:
         is_file = file.read_bytes()[:6] == b"ARROW1"
         opened = pa.ipc.open_file(stream) if is_file else pa.ipc.open_stream(stream)
@@ -913,14 +858,15 @@ def _table(file: Path) -> Any:
 
 def _records(table: Any, file: Path) -> list[dict[str, Any]]:
     """The rows as Python has them, numbers as texts, class labels by name."""
-    names = _class_names(table, file)
-    return [
-        {
-            name: _label_named(value, names[name]) if name in names else as_written(value)
-            for name, value in row.items()
-        }
-        for row in table.to_pylist()
-    ]
+    classes = _class_names(table, file)
+
+    def cell(column: str, value: Any) -> Any:
+        if column not in classes or not isinstance(value, int):
+            return as_written(value)
+        names = classes[column]
+        return Written(names[value]) if 0 <= value < len(names) else None
+
+    return [{name: cell(name, value) for name, value in row.items()} for row in table.to_pylist()]
 
 
 def _class_names(table: Any, file: Path) -> dict[str, list[str]]:
@@ -935,12 +881,6 @@ def _class_names(table: Any, file: Path) -> dict[str, list[str]]:
         for name, feature in (features or {}).items()
         if isinstance(feature, dict) and feature.get("_type") == "ClassLabel"
     }
-
-
-def _label_named(value: Any, names: list[str]) -> Any:
-    if isinstance(value, int):
-        return Written(names[value]) if 0 <= value < len(names) else None
-    return as_written(value)
 
 
 PAIR_VOTES = Reader(

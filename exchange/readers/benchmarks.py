@@ -32,12 +32,13 @@ from evenhand.exchange.readers.source import (
     inside,
     mapped,
     objects,
+    opened,
     parsed,
     snake_case,
     text_of,
     unpaged,
 )
-from evenhand.exchange.readers.texts import messages_in, opened, texts_of
+from evenhand.exchange.readers.texts import messages_in, texts_of
 from evenhand.exchange.readers.traces import name_of
 from evenhand.texts import written
 
@@ -140,63 +141,45 @@ def _inspect_items(rows: ItemRows, source: Source) -> None:
     """A sample of one epoch is an item; its epochs belong together. Where the model called tools or
     spoke more than once, the item is the conversation. A scorer that is code gives a column.
     """
-    # A sample's events, which fill a log, are let go one sample at a time.
-    samples = [_kept(sample) for sample in _all_of_it(source)]
-    several = _several_epochs(samples)
+    samples = []
+    for sample in _all_of_it(source):  # whose events, which fill a log, are let go
+        scored = fields_in(sample.get("scores"))
+        codes = {own: inside(scored[own], "value") for own in scored if own in _INSPECT["by_code"]}
+        about = fields_in(sample.get("metadata")) | codes
+        known = {name: sample.get(name) for name in ("id", "epoch")}
+        model = text_of(inside(sample, "output", "model"))
+        samples.append((known, model, about, _inspect_texts(sample)))
+    several = _several_epochs(sample for sample, *_ in samples)
     header: object = source.document
     if archive := source.archive:
         name = next(each for each in _INSPECT["headers"] if each in archive.names)
         header = parsed(archive.read(name), f"{source.name}, {name}")
-    model = inside(header, "eval", "model")
-    for sample in samples:
+    for sample, model, about, texts in samples:
         name, epoch = text_of(sample["id"]), text_of(sample["epoch"])
         rows.add(
             f"{name}/{epoch}" if several else name,
-            sample["texts"],
-            subject=text_of(sample["model"]) or model,
+            texts,
+            subject=model or inside(header, "eval", "model"),
             cluster=name,
             ids={"sample_id": name, **({"epoch": epoch} if several else {})},
-            about=sample["about"],
+            about=about,
         )
-
-
-def _kept(sample: Record) -> Record:
-    """Return what an item takes of a sample."""
-    scored = fields_in(sample.get("scores"))
-    by_code = {own: inside(scored[own], "value") for own in scored if own in _INSPECT["by_code"]}
-    return {
-        "id": sample.get("id"),
-        "epoch": sample.get("epoch"),
-        "model": inside(sample, "output", "model"),
-        "about": fields_in(sample.get("metadata")) | by_code,
-        "texts": _inspect_texts(sample),
-    }
 
 
 def _inspect_texts(sample: Record) -> Record:
     held = fields_in(sample.get("attachments"))
-    sample = {
-        name: _with_attachments(sample.get(name), held)
-        for name in ("input", "target", "messages", "output")
-    }
-    target = sample["target"]
+
+    def whole(leaf: object) -> object:  # Inspect keeps long texts apart
+        return held.get(leaf.removeprefix("attachment://"), leaf) if isinstance(leaf, str) else leaf
+
+    given, target, talk, output = (
+        mapped(sample.get(name), whole) for name in ("input", "target", "messages", "output")
+    )
     target = ", ".join(map(text_of, target)) if isinstance(target, list) else target
-    messages = messages_in(sample["messages"]) or []
-    spoken = [each for each in messages if each["role"] in ("assistant", "tool")]
-    if len(spoken) > 1:
+    messages = messages_in(talk) or []
+    if len([each for each in messages if each["role"] in ("assistant", "tool")]) > 1:
         return texts_of(None, messages, expected=target)
-    return texts_of(sample["input"], sample["output"], expected=target)
-
-
-def _with_attachments(value: object, held: Record) -> object:
-    """A value with the long texts that Inspect keeps apart in their places."""
-
-    def text(leaf: object) -> object:
-        if not isinstance(leaf, str):
-            return leaf
-        return held.get(leaf.removeprefix("attachment://"), leaf)
-
-    return mapped(value, text)
+    return texts_of(given, output, expected=target)
 
 
 def _several_epochs(samples: Iterable[Record]) -> bool:
@@ -395,31 +378,25 @@ def _lighteval_choice(record: Record) -> tuple[object, object]:
 # The log of a run (`oaieval`, a line for each event).
 
 
-def _is_openai_evals(source: Source) -> bool:
-    first = source.first
-    return first.keys() >= {*TOOLS["openai_evals"]["ratings"]} or isinstance(
-        inside(first, "spec", "completion_fns"), list
-    )
-
-
 def _read_openai_evals(rows: Rows, source: Source) -> None:
     """A sample is a unit. What the model picked is its label and what was expected the gold one;
     what a model-graded eval chose is the grader's label, its specification the rubric.
     """
     records = source.records()
+    models, arguments = _evals_run(records)
+    graded = text_of(arguments.get("modelgraded_spec")) or "graded"
+    grader = name_of(arguments.get("eval_completion_fn"), *models[1:][-1:]) or graded
     answers = []
     for event in records:
         unit, data = text_of(event.get("sample_id")), event.get("data")
         if event.get("type") == "match" and isinstance(data, dict):
             answers.append(Answer(unit, "", data.get("picked"), data.get("expected")))
         elif event.get("type") == "metrics" and isinstance(data, dict):
-            if "choice" not in data:
+            if "choice" in data:
+                rows.add(unit, grader, "model", data["choice"], graded)
+            else:
                 rows.leave_out(written("left_out.by_code"), len(data))
-                continue
-            graded = _argument(records, "modelgraded_spec") or "graded"
-            grader = _argument(records, "eval_completion_fn") or _model(records, -1) or graded
-            rows.add(unit, grader, "model", data["choice"], graded)
-    _add_answers(rows, answers, _model(records, 0) or MODEL)
+    _add_answers(rows, answers, name_of(*models[:1]) or MODEL)
 
 
 def _openai_evals_items(rows: ItemRows, source: Source) -> None:
@@ -438,28 +415,30 @@ def _openai_evals_items(rows: ItemRows, source: Source) -> None:
             seen.add(unit)
             given, made = opened(inside(event, "data", "prompt")), inside(event, "data", "sampled")
             texts = texts_of(given, made, expected=expected.get(unit))
-            rows.add(unit, texts, subject=_model(records, 0))
+            rows.add(unit, texts, subject=name_of(*_evals_run(records)[0][:1]))
 
 
-def _model(records: list[Record], place: int) -> str:
-    """The model under test, which comes first, or the one that grades, which comes last."""
-    names = inside(_spec(records), "completion_fns")
-    known = names if isinstance(names, list) else []
-    return text_of(known[place]) if len(known) > (0 if place == 0 else 1) else ""
-
-
-def _argument(records: list[Record], name: str) -> str:
-    return text_of(inside(_spec(records), "run_config", "eval_spec", "args", name))
-
-
-def _spec(records: list[Record]) -> object:
-    return next((each["spec"] for each in records if "spec" in each), None)
+def _evals_run(records: list[Record]) -> tuple[list[object], Record]:
+    """The models of a run, of which the one under test comes first and one that grades last; and
+    the arguments of the eval.
+    """
+    spec = next((each["spec"] for each in records if "spec" in each), None)
+    models = inside(spec, "completion_fns")
+    arguments = inside(spec, "run_config", "eval_spec", "args")
+    return models if isinstance(models, list) else [], fields_in(arguments)
 
 
 INSPECT = Reader(_is_inspect, _read_inspect, _inspect_items)
 LM_EVAL = Reader(has_fields("lm_eval"), _read_lm_eval, _lm_eval_items)
 LIGHTEVAL = Reader(has_fields("lighteval", in_tables=True), _read_lighteval, _lighteval_items)
-OPENAI_EVALS = Reader(_is_openai_evals, _read_openai_evals, _openai_evals_items)
+OPENAI_EVALS = Reader(
+    lambda source: (
+        has_fields("openai_evals")(source)
+        or isinstance(inside(source.first, "spec", "completion_fns"), list)
+    ),
+    _read_openai_evals,
+    _openai_evals_items,
+)
 
 
 # ---- promptfoo ----------------------------------------------------------------------------------
@@ -521,20 +500,20 @@ def _add_grades(rows: Rows, unit: str, grader: str, parts: list[Record]) -> None
     """Add whether all assertions passed. Of one that the grader failed to answer nobody knows, and
     so of all of them, unless another has failed.
     """
-    known = [part.get("pass") is True for part in parts if not _is_error(part)]
-    error = "error" if len(known) < len(parts) and all(known) else ""
-    rows.add(unit, grader, "model", None if error else all(known), unscored_reason=error)
-    for part in parts if len(parts) > 1 else ():
+    failed = [
+        inside(part, "metadata", "graderError") is True
+        or text_of(part.get("reason")).startswith(_NOT_UNDERSTOOD)  # in older versions
+        for part in parts
+    ]
+    known = [
+        part.get("pass") is True for part, error in zip(parts, failed, strict=True) if not error
+    ]
+    lacks = any(failed) and all(known)
+    rows.add(unit, grader, "model", None if lacks else all(known), unscored_reason="error" * lacks)
+    for part, error in zip(parts, failed, strict=True) if len(parts) > 1 else ():
         metric = text_of(inside(part, "assertion", "metric") or inside(part, "assertion", "value"))
-        error = "error" if _is_error(part) else ""
         passed = None if error else part.get("pass")
-        rows.add(unit, grader, "model", passed, metric[:80], unscored_reason=error)
-
-
-def _is_error(part: Record) -> bool:
-    """Return True if the grader's answer was not understood; older versions give only a reason."""
-    said = text_of(part.get("reason")).startswith(_NOT_UNDERSTOOD)
-    return inside(part, "metadata", "graderError") is True or said
+        rows.add(unit, grader, "model", passed, metric[:80], unscored_reason="error" * error)
 
 
 def _results(source: Source) -> list[Record]:
@@ -574,11 +553,6 @@ def _read_deepeval(rows: Rows, source: Source) -> None:
             rows.add(unit, model, "model", metric.get("success"), name, unscored_reason=error)
 
 
-def _has_deepeval_items(source: Source) -> bool:
-    cases = map(snake_case, _cases(source))
-    return any("actual_output" in case or case.get("turns") for case in cases)
-
-
 def _deepeval_items(rows: ItemRows, source: Source) -> None:
     """A test case is an item, with its expected output and its (retrieval) context."""
     for case in map(snake_case, _cases(source)):
@@ -603,10 +577,6 @@ def _metrics(case: Record) -> list[Record]:
 
 # ---- Braintrust ---------------------------------------------------------------------------------
 # The rows of an experiment or of logs, as its page, its API and `fetch` give them.
-
-
-def _is_braintrust(source: Source) -> bool:
-    return next(iter(_rows([source.first])), {}).keys() >= {*TOOLS["braintrust"]["ratings"]}
 
 
 def _read_braintrust(rows: Rows, source: Source) -> Export:
@@ -708,6 +678,14 @@ DEEPEVAL = Reader(
     lambda source: any(map(_metrics, _cases(source))),
     _read_deepeval,
     _deepeval_items,
-    _has_deepeval_items,
+    lambda source: any(
+        "actual_output" in case or case.get("turns") for case in map(snake_case, _cases(source))
+    ),
 )
-BRAINTRUST = Reader(_is_braintrust, _read_braintrust, _braintrust_items)
+BRAINTRUST = Reader(
+    lambda source: (
+        next(iter(_rows([source.first])), {}).keys() >= {*TOOLS["braintrust"]["ratings"]}
+    ),
+    _read_braintrust,
+    _braintrust_items,
+)

@@ -9,16 +9,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import date, time
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from evenhand.errors import InputError
 from evenhand.exchange.readers.rows import Export, ItemRows, ItemTable, Reader, Rows
 from evenhand.exchange.readers.source import Source, label_cell, readable
+from evenhand.lazy import pd
 from evenhand.study.tables.formats import CELL, FIRST_ROW, MOST_DECODED, cell_text, check_table
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _MOST_UNPACKED = 256 * 1024**2
 """Bytes of a workbook's parts together; who unpacks them holds several times as much."""
@@ -173,8 +171,6 @@ def _rows(sheet: Any, name: str) -> Iterator[_Row]:
 
 
 def _table(rows: Sequence[_Row], name: str) -> pd.DataFrame:
-    import pandas as pd
-
     header = list(rows[0].cells)
     body = [(row.number, row.cells) for row in rows[1:]]
     while header and not header[-1]:

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evenhand.errors import InputError
 from evenhand.exchange.readers.rows import (
@@ -32,12 +32,10 @@ from evenhand.exchange.readers.source import (
     text_of,
 )
 from evenhand.exchange.readers.texts import ASKED, CONTEXT, EXPECTED, messages_in, texts_of
+from evenhand.lazy import pd
 from evenhand.study.tables.columns import likely_columns, names_items
 from evenhand.study.tables.formats import FIRST_ROW, cell_text, check_table
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # ---- chat completions ---------------------------------------------------------------------------
 # Requests with their responses, the output of batches (of OpenAI and Anthropic), and lists of
@@ -148,16 +146,35 @@ _ANSWERS, _NAMES = pattern("json", "answers"), pattern("json", "names")
 
 @dataclass(frozen=True)
 class _Answer:
-    """A label in an item: who gave it, on what question, when, and the key that it is under. Raters
-    without a name go by their place in a list (`placed`).
+    """A label in an item, or what is below a key and known of the labels there: who gave it, on
+    what question, and when; the item and the path, for messages; and the key of answers that it is
+    under. Raters without a name go by their place in a list (`placed`).
     """
 
-    rater: str
-    rubric: str
-    value: object
-    time: object
+    item: str
+    path: str
     key: str
+    value: Any
+    rater: str = ""
+    rubric: str = ""
+    time: object = ""
     placed: bool = False
+
+    def below(self, name: str, value: object) -> _Answer:
+        """What is under a name in this value."""
+        return replace(self, path=f"{self.path}.{name}", value=value)
+
+    def on(self, question: str) -> _Answer:
+        """The same as an answer to this part of the question."""
+        return replace(self, rubric=f"{self.rubric}.{question}".strip("."))
+
+    @property
+    def fault(self) -> InputError:
+        """The error to raise for what is no answer."""
+        return InputError(
+            f"{self.item}: {one_line(self.path)} names no annotator, or holds no label; write the "
+            'answers as a list of objects, such as [{"annotator": "ann", "label": "yes"}]'
+        )
 
 
 def _is_json(source: Source) -> bool:
@@ -192,17 +209,13 @@ def _read_json(rows: Rows, source: Source) -> Export | None:
     for unit, record in zip(units, records, strict=True):
         rows.describe(unit, {name: record[name] for name in record if name != key})
         place = f"{source.name}, item {unit}"
-        for answer in (
-            answer
-            for key in _carriers(record)
-            for answer in _answers(
-                _parallel(key, record[key], record) or record[key], place, key, key
-            )
-        ):
-            kind = _kind(answer.rater, answer.key)
-            labels.add(text_of(answer.value))
-            placed = placed or answer.placed
-            rows.add(unit, answer.rater, kind, answer.value, answer.rubric, created_at=answer.time)
+        for name in _carriers(record):
+            below = _parallel(name, record[name], record) or record[name]
+            for answer in _answers(_Answer(place, name, name, below)):
+                kind, time = _kind(answer.rater, answer.key), answer.time
+                labels.add(text_of(answer.value))
+                placed = placed or answer.placed
+                rows.add(unit, answer.rater, kind, answer.value, answer.rubric, created_at=time)
     judges = _judges(records, labels)
     for unit, record in zip(units, records, strict=True):
         for judge in judges:
@@ -333,8 +346,6 @@ def _id_key(records: list[Record]) -> str:
 
 
 def _table(records: list[Record], source: str) -> pd.DataFrame:
-    import pandas as pd
-
     columns = {name for each in records for name in each}
     check_table(columns, len(records), source)
     cells = [{name: cell_text(value) for name, value in each.items()} for each in records]
@@ -384,39 +395,30 @@ def _split(value: object) -> list[str]:
     return [each.strip() for each in value.split(",")] if isinstance(value, str) else []
 
 
-def _answers(
-    value: object,
-    place: str,
-    path: str,
-    key: str,
-    rater: str = "",
-    rubric: str = "",
-    when: object = "",
-) -> Iterator[_Answer]:
+def _answers(given: _Answer) -> Iterator[_Answer]:
     """Yield the answers below a key. Raises InputError for what is no answer."""
+    value = given.value
     if value is None or isinstance(value, (str, bool)):
-        if not rater:
-            raise InputError(_fault(place, path))
-        yield _Answer(rater, rubric, value, when, key)
+        if not given.rater:
+            raise given.fault
+        yield given
     elif isinstance(value, list):
-        yield from _listed(value, place, path, key, rater, rubric, when)
-    elif path.count(".") > _MOST_KEYS:
-        raise InputError(_fault(place, f"{path[:_QUOTED]}..."))
+        yield from _listed(given)
+    elif given.path.count(".") > _MOST_KEYS:
+        raise replace(given, path=f"{given.path[:_QUOTED]}...").fault
     elif isinstance(value, dict) and any(text in value for text in _WHAT):
-        yield from _record(value, place, path, key, rater, rubric, when)
+        yield from _record(given)
     elif isinstance(value, dict):
         for name, inner in value.items():
-            below = f"{path}.{name}"
-            if rater:
-                yield from _answers(
-                    inner, place, below, key, rater, f"{rubric}.{name}".strip("."), when
-                )
+            below = given.below(name, inner)
+            if given.rater:
+                yield from _answers(below.on(name))
             elif _names_rater(name, inner):
-                yield from _answers(inner, place, below, key, one_line(name), rubric, when)
+                yield from _answers(replace(below, rater=one_line(name)))
             else:
-                yield from _of_question(inner, place, below, key, f"{rubric}.{name}".strip("."))
+                yield from _of_question(below.on(name))
     else:
-        raise InputError(_fault(place, path))
+        raise given.fault
 
 
 def _names_rater(name: str, inner: object) -> bool:
@@ -428,61 +430,63 @@ def _names_rater(name: str, inner: object) -> bool:
     return not isinstance(inner, list)
 
 
-def _of_question(inner: object, place: str, path: str, key: str, rubric: str) -> Iterator[_Answer]:
+def _of_question(given: _Answer) -> Iterator[_Answer]:
     """Yield the answers to a question. Beside them there may be their mean or their majority."""
-    own = fields_in(inner)
+    own = fields_in(given.value)
     nested = [
         name for name in own if isinstance(own[name], (dict, list)) and _ANSWERS.fullmatch(name)
     ]
     if not nested:
-        yield from _answers(inner, place, path, key, rubric=rubric)
+        yield from _answers(given)
     for name in nested:
-        yield from _answers(own[name], place, f"{path}.{name}", name, rubric=rubric)
+        yield from _answers(replace(given.below(name, own[name]), key=name))
 
 
-def _listed(
-    value: list[Any], place: str, path: str, key: str, rater: str, rubric: str, when: object
-) -> Iterator[_Answer]:
+def _listed(given: _Answer) -> Iterator[_Answer]:
     """Yield the answers of a list: objects that name their raters, or labels in the order of the
     raters; the labels of one rater are a set.
     """
-    if rater and not any(isinstance(each, (dict, list)) for each in value):
-        yield _Answer(rater, rubric, value[0] if len(value) == 1 else value, when, key)
+    value = given.value
+    if given.rater and not any(isinstance(each, (dict, list)) for each in value):
+        yield replace(given, value=value[0] if len(value) == 1 else value)
         return
-    words = re.split(r"[ _-]", key.lower())
+    words = re.split(r"[ _-]", given.key.lower())
     known = [word for word in words if re.fullmatch(f"{_PEOPLE}|{_MACHINES}", word)]
     stem = next((word.rstrip("s") for word in known if word != "individual"), "annotator")
     for number, each in enumerate(value, start=1):
-        own = rater or f"{stem}_{number}"
+        path, rater = f"{given.path}[{number - 1}]", given.rater or f"{stem}_{number}"
+        own = replace(given, path=path, value=each, rater=rater)
         if isinstance(each, dict):
-            below = f"{path}[{number - 1}]"
-            placed = not rater and not any(_person(each.get(name)) for name in _WHO)
-            for answer in _record(each, place, below, key, own, rubric, when):
+            placed = not given.rater and not any(_person(each.get(name)) for name in _WHO)
+            for answer in _record(own):
                 yield replace(answer, placed=placed)
         elif isinstance(each, (str, bool)) or each is None:
-            yield _Answer(own, rubric, each, when, key, placed=True)
+            yield replace(own, placed=True)
         else:
-            raise InputError(_fault(place, f"{path}[{number - 1}]"))
+            raise own.fault
 
 
-def _record(
-    value: Record, place: str, path: str, key: str, rater: str, rubric: str, when: object
-) -> Iterator[_Answer]:
+def _record(given: _Answer) -> Iterator[_Answer]:
     """Yield the answers of an object of one rater: its label, or its numbers by question."""
+    value = given.value
     who = next((name for name in _WHO if _person(value.get(name))), "")
     what = next((name for name in _WHAT if name in value), "")
     asked = next((name for name in _JSON["asked"] if text_of(value.get(name))), "")
-    when = next((value[name] for name in _WHEN if text_of(value.get(name))), when)
-    rater, rubric = _person(value.get(who)) or rater, text_of(value.get(asked)) or rubric
-    if not rater:
-        raise InputError(_fault(place, path))
+    given = replace(
+        given,
+        rater=_person(value.get(who)) or given.rater,
+        rubric=text_of(value.get(asked)) or given.rubric,
+        time=next((value[name] for name in _WHEN if text_of(value.get(name))), given.time),
+    )
+    if not given.rater:
+        raise given.fault
     if what:
-        yield from _answers(value[what], place, f"{path}.{what}", key, rater, rubric, when)
+        yield from _answers(given.below(what, value[what]))
         return
     for name, label in value.items():
         number = isinstance(label, bool) or (isinstance(label, str) and type(label) is not str)
         if number and name not in (who, asked, *_WHEN) and not names_items(name):
-            yield _Answer(rater, f"{rubric}.{name}".strip("."), label, when, key)
+            yield replace(given.on(name), value=label)
 
 
 def _person(value: object) -> str:
@@ -517,13 +521,6 @@ def _judges(records: list[Record], labels: set[str]) -> list[str]:
         and {text_of(each.get(name)) for each in records} <= {*labels, ""}
         and any(text_of(each.get(name)) for each in records)
     ]
-
-
-def _fault(place: str, path: str) -> str:
-    return (
-        f"{place}: {one_line(path)} names no annotator, or holds no label; write the answers as a "
-        'list of objects, such as [{"annotator": "ann", "label": "yes"}]'
-    )
 
 
 CHAT = Reader(_is_chat, lambda rows, source: None, _chat_items)

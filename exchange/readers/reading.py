@@ -7,30 +7,9 @@ from functools import partial
 from pathlib import Path
 
 from evenhand.errors import InputError
-from evenhand.exchange.readers.annotation_tools import (
-    ARGILLA,
-    DOCCANO,
-    HUGGING_FACE,
-    LABEL_STUDIO,
-    PAIR_VOTES,
-    POTATO,
-    PRODIGY,
-    pairs,
-)
-from evenhand.exchange.readers.benchmarks import (
-    BRAINTRUST,
-    DEEPEVAL,
-    INSPECT,
-    LIGHTEVAL,
-    LM_EVAL,
-    OPENAI_EVALS,
-    PROMPTFOO,
-)
-from evenhand.exchange.readers.excel import EXCEL
-from evenhand.exchange.readers.plain_json import CHAT, JSON
+from evenhand.exchange.readers import annotation_tools, benchmarks, excel, plain_json, traces
 from evenhand.exchange.readers.rows import Export, ItemRows, ItemTable, NoRatingError, Rows
 from evenhand.exchange.readers.source import TOOLS, Source
-from evenhand.exchange.readers.traces import LANGFUSE, LANGSMITH, MLFLOW, OPIK, PHOENIX, WEAVE
 from evenhand.study.tables.formats import HEADLESS, read_table
 from evenhand.texts import written
 
@@ -38,28 +17,28 @@ _MOST_NAMED = 8
 TABLE = "table"
 """CSV with any delimiter, JSONL and Parquet as `study.tables` reads them."""
 _TOOLS = {
-    "excel": EXCEL,
-    "inspect": INSPECT,
-    "label_studio": LABEL_STUDIO,
-    "mlflow": MLFLOW,
-    "langfuse": LANGFUSE,
-    "langsmith": LANGSMITH,
-    "promptfoo": PROMPTFOO,
-    "deepeval": DEEPEVAL,
-    "argilla": ARGILLA,
-    "potato": POTATO,
-    "prodigy": PRODIGY,
-    "doccano": DOCCANO,
-    "phoenix": PHOENIX,
-    "opik": OPIK,
-    "weave": WEAVE,
-    "braintrust": BRAINTRUST,
-    "openai_evals": OPENAI_EVALS,
-    "lm_eval": LM_EVAL,
-    "lighteval": LIGHTEVAL,
-    "pair_votes": PAIR_VOTES,
-    "hugging_face": HUGGING_FACE,
-    "json": JSON,
+    "excel": excel.EXCEL,
+    "inspect": benchmarks.INSPECT,
+    "label_studio": annotation_tools.LABEL_STUDIO,
+    "mlflow": traces.MLFLOW,
+    "langfuse": traces.LANGFUSE,
+    "langsmith": traces.LANGSMITH,
+    "promptfoo": benchmarks.PROMPTFOO,
+    "deepeval": benchmarks.DEEPEVAL,
+    "argilla": annotation_tools.ARGILLA,
+    "potato": annotation_tools.POTATO,
+    "prodigy": annotation_tools.PRODIGY,
+    "doccano": annotation_tools.DOCCANO,
+    "phoenix": traces.PHOENIX,
+    "opik": traces.OPIK,
+    "weave": traces.WEAVE,
+    "braintrust": benchmarks.BRAINTRUST,
+    "openai_evals": benchmarks.OPENAI_EVALS,
+    "lm_eval": benchmarks.LM_EVAL,
+    "lighteval": benchmarks.LIGHTEVAL,
+    "pair_votes": annotation_tools.PAIR_VOTES,
+    "hugging_face": annotation_tools.HUGGING_FACE,
+    "json": plain_json.JSON,
 }
 READERS = {tool.replace("_", "-"): reader for tool, reader in _TOOLS.items()}
 """Readers by the name for `--format`, tried in this order."""
@@ -75,7 +54,7 @@ def _ratings(name: str, source: Source) -> Export:
 def _items(name: str, source: Source) -> ItemTable | None:
     """Return the items in a file; None where its content is of another kind."""
     tool = name.replace("-", "_")
-    reader, how = CHAT if name == "chat" else READERS[name], TOOLS.get(tool, {})
+    reader, how = plain_json.CHAT if name == "chat" else READERS[name], TOOLS.get(tool, {})
     if not (reader.has_items or reader.recognises)(source):
         if "without" in how and reader.recognises(source):
             raise InputError(f"{source.name} holds {how['without']}")
@@ -100,7 +79,11 @@ def read_export(
     one of a workbook. Raises InputError where it cannot be read, or is not of that format.
     """
     source = Source(Path(path), several=several, sheet=sheet)
-    name = _named(form) if form else format_of(source)
+    plain = form.casefold().replace("_", "").replace("-", "") if form else ""
+    named = [name for name in FORMATS if name.replace("-", "") == plain]
+    if form and not named:
+        raise InputError(f"there is no format {form!r}; use {', '.join(FORMATS)}")
+    name = named[0] if form else format_of(source)
     _check_sheet(source, name)
     if name in (TABLE, HEADLESS) or not source.path.exists():
         return Export(read_table(path, headed=name == TABLE))
@@ -111,16 +94,12 @@ def read_export(
     try:
         return _ratings(name, source)
     except NoRatingError as fault:
-        raise InputError(f"{fault}{_to_be_rated(source, name)}") from None
-
-
-def _to_be_rated(source: Source, name: str) -> str:
-    """How a file's texts are rated, where it holds some; else ""."""
-    try:
-        items = _items(name, source)
-    except (InputError, RecursionError):
-        return ""
-    return f" {written('exchange.to_be_rated', file=source.name)}" if items is not None else ""
+        try:
+            items = _items(name, source)
+        except (InputError, RecursionError):
+            items = None
+        told = written("exchange.to_be_rated", file=source.name) if items is not None else ""
+        raise InputError(f"{fault} {told}".rstrip()) from None
 
 
 def _check_sheet(source: Source, name: str) -> None:
@@ -145,7 +124,7 @@ def read_items(
     for name, items in ITEM_READERS.items():
         both = compared and name in ("pair-votes", "hugging-face")
         try:
-            found = (pairs(source) if both else None) or items(source)
+            found = (annotation_tools.pairs(source) if both else None) or items(source)
         except RecursionError:
             raise InputError(f"{source.name} is nested too deeply to be read") from None
         if found is not None:
@@ -199,14 +178,6 @@ def _with_judge(
         told = written("exchange.judges", names=", ".join(on_items[:_MOST_NAMED]))
         return replace(found, notes=[*found.notes, told])
     return found
-
-
-def _named(form: str) -> str:
-    """The format of this name, however it is hyphenated. Raises InputError where there is none."""
-    for name in FORMATS:
-        if form.casefold().replace("_", "").replace("-", "") == name.replace("-", ""):
-            return name
-    raise InputError(f"there is no format {form!r}; use {', '.join(FORMATS)}")
 
 
 def format_of(source: Source) -> str:

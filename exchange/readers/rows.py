@@ -9,13 +9,15 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evenhand.errors import InputError
 from evenhand.exchange.readers.source import TOOLS, Record, Source, fields_in, pattern, text_of
 from evenhand.exchange.readers.texts import ANSWERED, Text, as_messages, cell_of, messages_in
+from evenhand.lazy import pd
 from evenhand.study.tables.columns import shortened
 from evenhand.study.tables.formats import FIRST_ROW
 from evenhand.study.tables.ratings import (
@@ -26,9 +28,6 @@ from evenhand.study.tables.ratings import (
     stored_instant,
 )
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 LONGEST_LABEL = 200
 """Characters; a longer answer is a text, not a label."""
@@ -104,10 +103,11 @@ class Rows(_Found):
         """
         given = {"unit_id": unit, "rubric": rubric, "rater_id": rater, "rater_kind": kind, **more}
         row = {name: one_line(each) for name, each in given.items()}
-        labels = _labels_in(value) if self._several else None
-        if labels is not None:
-            value = ""
-        row["label"] = json.dumps(labels) if labels is not None else label_of(value) or ""
+        row["label"] = label_of(value) or ""
+        if self._several and isinstance(value, list):
+            labels = [label_of(text_of(each)) for each in value]
+            if all(labels):
+                value, row["label"] = "", json.dumps(list(dict.fromkeys(labels)))
         time = row.get("created_at", "")
         row["created_at"] = stored_instant(time)
         if reason := self._fault_of(row, value):
@@ -192,15 +192,19 @@ class Rows(_Found):
         """All of it as a table. Raises NoRatingError where there is none; `taken` names what the
         file was read as.
         """
-        import pandas as pd
-
         left_out = self._without()
         if unnamed := self._left_out[written("left_out.no_rater")]:
             left_out.append(written("exchange.no_rater", count=unnamed, file=self._name))
         if not self._rows:
             raise NoRatingError(" ".join([f"{self._name} holds no rating.", taken, *left_out]))
         rows = list(self._rows.values())
-        units = self._units_columns()
+        units: dict[str, dict[str, str]] = {}
+        for unit, own in self._units.items():
+            for name, value in own.items():
+                units.setdefault(name, {})[unit] = value
+        for name, values in [*units.items()]:  # long texts define no parts
+            if any(len(each) > LONGEST_LABEL or "\n" in each for each in values.values()):
+                del units[name]
         names = [*dict.fromkeys(name for row in rows for name in row), *units]
         table = pd.DataFrame(
             {
@@ -215,18 +219,6 @@ class Rows(_Found):
         return Export(
             table, [taken, *self._notes, *left_out], by_unit=True, left_out=self._left_out
         )
-
-    def _units_columns(self) -> dict[str, dict[str, str]]:
-        """Return the units' descriptions by column, without long texts, which define no parts."""
-        columns: dict[str, dict[str, str]] = {}
-        for unit, own in self._units.items():
-            for name, value in own.items():
-                columns.setdefault(name, {})[unit] = value
-        return {
-            name: values
-            for name, values in columns.items()
-            if all(len(each) <= LONGEST_LABEL and "\n" not in each for each in values.values())
-        }
 
 
 def one_line(value: object) -> str:
@@ -249,36 +241,24 @@ def label_of(value: object) -> str | None:
     return _NO_CHARACTER.sub("\ufffd", value) if isinstance(value, str) else None
 
 
-def _labels_in(value: object) -> list[str] | None:
-    """The labels of a list of them, each once; None where a value is none."""
-    if not isinstance(value, list):
-        return None
-    labels = [label_of(text_of(each)) for each in value]
-    return list(dict.fromkeys(filter(None, labels))) if all(labels) else None
-
-
 def claimed(metadata: object) -> Record:
     """The columns of a rating in it, and `rater_id`, `rubric` and a known `rater_kind`.
 
     >>> claimed({"rater_id": "ann", "rater_kind": "robot", "topic": "tax"})
     {'rater_id': 'ann'}
     """
-    if not isinstance(metadata, dict):
-        return {}
+    metadata = fields_in(metadata)
     names = ("rater_id", "rubric", *_CARRIED)
     found = {name: text for name in names if (text := text_of(metadata.get(name)))}
     if (kind := text_of(metadata.get("rater_kind"))) in RATER_KINDS:
         found["rater_kind"] = kind
     if isinstance(shares := metadata.get("probabilities"), dict):
-        found["probabilities"] = json.dumps({name: _number(each) for name, each in shares.items()})
+        numbers: dict[str, float | None] = dict.fromkeys(shares)
+        for name, share in shares.items():
+            with suppress(ValueError):
+                numbers[name] = float(text_of(share))
+        found["probabilities"] = json.dumps(numbers)
     return found
-
-
-def _number(share: object) -> float | None:
-    try:
-        return float(text_of(share))
-    except ValueError:
-        return None
 
 
 def plain_kind(name: str) -> str:
@@ -363,13 +343,18 @@ class ItemRows(_Found):
                     "item an id of its own, or name one file or run at a time"
                 )
             return
+        facts = {}
+        for name, value in fields_in(about).items():  # single values, by names of no other meaning
+            own, label = one_line(name), label_of(value)
+            if own and label is not None:
+                facts[f"metadata_{own}" if _TAKEN_OF_ITEMS.fullmatch(own) else own] = label
         self._items[key] = {
             "unit": named,
             "texts": texts,
             "item_id": one_line(item_id) or named,
             "subject": one_line(subject),
             "cluster": one_line(cluster),
-            "about": _facts(about) | {own: one_line(each) for own, each in (ids or {}).items()},
+            "about": facts | {own: one_line(each) for own, each in (ids or {}).items()},
         }
 
     def items(self, taken: str, cluster: str = "", show: Sequence[str] = ()) -> ItemTable:
@@ -377,16 +362,20 @@ class ItemRows(_Found):
         column of items that belong together, if the file tells, `show` the fields that raters read,
         if it tells that. Raises InputError where there is no item.
         """
-        import pandas as pd
-
         notes = [taken, *self._without()]
         items = list(self._items.values())
         if not items:
             raise InputError(" ".join([f"{self._name} holds no item to rate.", *notes]))
-        texts = [each["texts"] for each in items]
+        texts = [dict(each["texts"]) for each in items]
         if not self._fields and any("conversation" in each for each in texts):
-            texts = [each if "conversation" in each else _conversation(each) for each in texts]
-        texts = _alike(texts)
+            for each in texts:
+                if "conversation" not in each:
+                    reply = {"role": "assistant", "content": each.pop("response", "")}
+                    each["conversation"] = [*as_messages(each.pop("prompt", "")), reply]
+        # Where one prompt is messages, all are.
+        for name in {name for each in texts for name in each if isinstance(each[name], list)}:
+            role = "assistant" if name.partition("_")[0] in RESPONSES else "user"
+            texts = [each | {name: as_messages(each.get(name, ""), role)} for each in texts]
         names = list(dict.fromkeys(name for each in texts for name in each))
         if not self._fields:
             show = names = sorted(names, key=ROLES.index)
@@ -434,30 +423,6 @@ def has_fields(
     """Return what tells a file by the fields of its first record, or of a typed table's columns."""
     wanted = {*TOOLS[tool][kind]}
     return lambda source: wanted <= {*((in_tables and source.columns) or source.first)}
-
-
-def _alike(items: list[Record]) -> list[Record]:
-    """The texts of all items in one form: where one prompt is messages, all are."""
-    for name in {name for each in items for name in each if isinstance(each[name], list)}:
-        role = "assistant" if name.partition("_")[0] in RESPONSES else "user"
-        items = [each | {name: as_messages(each.get(name, ""), role)} for each in items]
-    return items
-
-
-def _conversation(texts: Record) -> Record:
-    reply = {"role": "assistant", "content": texts.get("response", "")}
-    rest = {name: text for name, text in texts.items() if name not in ("prompt", "response")}
-    return rest | {"conversation": [*as_messages(texts.get("prompt", "")), reply]}
-
-
-def _facts(about: object) -> dict[str, str]:
-    """The single values of what a tool says of an item, by names that mean nothing else here."""
-    facts = {}
-    for name, value in fields_in(about).items():
-        own, label = one_line(name), label_of(value)
-        if own and label is not None:
-            facts[f"metadata_{own}" if _TAKEN_OF_ITEMS.fullmatch(own) else own] = label
-    return facts
 
 
 def own_fields(fields: object) -> dict[str, Text]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.errors import InputError
+from evenhand.lazy import pa, pq
 from evenhand.study.tables.formats import (
     DELIMITED,
     MOST_JSON,
@@ -153,10 +154,8 @@ class Source:
         """The names of a Parquet file's columns; empty for any other file."""
         if not self.head.startswith(b"PAR1") or not has_small_footer(self.path):
             return []
-        import pyarrow.parquet as parquet
-
         try:
-            return list(parquet.read_schema(self.path).names)
+            return list(pq.read_schema(self.path).names)
         except (
             Exception
         ):  # the error for an unreadable Parquet file is raised where tables are read
@@ -171,7 +170,13 @@ class Source:
             return self._typed_records(columns)
         if self.header:
             rows = read_table(self.path).to_dict("records")
-            return [{str(name): _from_cell(cell) for name, cell in row.items()} for row in rows]
+            return [
+                {  # an object or a list is written as JSON
+                    str(name): opened(cell) if cell[:1] in ("{", "[") else cell
+                    for name, cell in row.items()
+                }
+                for row in rows
+            ]
         value, whole = self._start
         if whole:
             return objects(value if isinstance(value, list) else [value])
@@ -183,15 +188,13 @@ class Source:
         return records_in(self.path.read_bytes(), self.name)
 
     def _typed_records(self, columns: Sequence[str]) -> list[Record]:
-        import pyarrow.parquet as parquet
-
         if self._too_large:
             raise InputError(
                 f"{self.name} is too large; write the columns that count to a CSV file"
             )
         with readable(self.name):
             check_parquet(self.path)
-            rows = parquet.read_table(self.path, columns=list(columns)).to_pylist()
+            rows = pq.read_table(self.path, columns=list(columns)).to_pylist()
         return [{name: mapped(value, as_written) for name, value in row.items()} for row in rows]
 
 
@@ -206,26 +209,34 @@ def readable(what: str, advice: str = "") -> Iterator[None]:
         raise InputError(f"{what} cannot be read ({type(fault).__name__}){advice}") from None
 
 
-def _from_cell(cell: str) -> object:
-    """Parse a cell of a CSV file: an object or a list is written there as JSON."""
-    if not cell.startswith(("{", "[")):
-        return cell
-    try:
-        return parsed(cell.encode(errors="replace"), "")
-    except InputError:
-        return cell
-
-
 def parsed(content: bytes, name: str) -> object:
     """Parse JSON, keeping numbers as written. Raises InputError where it cannot be read."""
+    why = "it is nested too deeply"
     try:
         text = content.decode("utf-8-sig").strip()
         value, end = _DECODER.raw_decode(text)
-    except (ValueError, RecursionError) as fault:
-        raise InputError(f"{name} cannot be read as JSON ({_why(fault)})") from None
-    if end < len(text):
-        raise InputError(f"{name} cannot be read as JSON (more follows at character {end + 1})")
-    return value
+        if end == len(text):
+            return value
+        why = f"more follows at character {end + 1}"
+    except json.JSONDecodeError as fault:
+        why = f"{fault.msg[:1].lower()}{fault.msg[1:]} at character {fault.pos + 1}"
+    except UnicodeDecodeError:
+        why = "it is not UTF-8"
+    except (ValueError, RecursionError):
+        pass
+    raise InputError(f"{name} cannot be read as JSON ({why})")
+
+
+def opened(value: object) -> object:
+    """Return what a text of JSON holds, where a tool keeps values as JSON; other values as they
+    are.
+    """
+    if not isinstance(value, str) or not value.lstrip().startswith(("{", "[", '"')):
+        return value
+    try:
+        return parsed(value.encode(errors="replace"), "")
+    except InputError:
+        return value
 
 
 def records_in(content: bytes, name: str) -> list[Record]:
@@ -287,14 +298,6 @@ def text_of(value: object) -> str:
 def label_cell(value: object) -> str:
     """A cell of a typed table as a label: a text, a number, a date, true or false."""
     return str(value).lower() if isinstance(value, bool) else cell_text(value)
-
-
-def _why(fault: Exception) -> str:
-    if isinstance(fault, json.JSONDecodeError):
-        return f"{fault.msg[:1].lower()}{fault.msg[1:]} at character {fault.pos + 1}"
-    if isinstance(fault, UnicodeDecodeError):
-        return "it is not UTF-8"
-    return "it is nested too deeply"
 
 
 _DECODER = json.JSONDecoder(parse_float=Written, parse_int=Written, parse_constant=lambda _: None)
@@ -362,8 +365,6 @@ class Archive:
         if member.compress_type == _DEFLATED:
             return zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, most)
         if member.compress_type == _ZSTD:
-            import pyarrow as pa
-
             with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as stream:
                 return bytes(stream.read(most))
         raise ValueError("an unknown compression")

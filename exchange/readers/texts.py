@@ -9,7 +9,6 @@ import re
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from evenhand.errors import InputError
 from evenhand.exchange.readers.source import (
     TOOLS,
     Record,
@@ -18,7 +17,8 @@ from evenhand.exchange.readers.source import (
     inside,
     mapped,
     objects,
-    parsed,
+    only,
+    opened,
     pattern,
     text_of,
 )
@@ -52,7 +52,7 @@ def texts_of(
     if expected is None:
         expected = _under(given, EXPECTED)
     prompt, response = said(given, ASKED), said(made, ANSWERED)
-    found: dict[str, Text] = {"context": documents(context), "reference": _as_text(expected)}
+    found: dict[str, Text] = {"context": documents(context), "reference": cell_of(expected)}
     if isinstance(response, list):
         asked = as_messages(prompt)
         # Some tools keep the whole history as the answer.
@@ -85,19 +85,7 @@ def said(value: object, names: Collection[str]) -> Text:
             value = value[key]
         else:
             break
-    return _as_text(value)
-
-
-def opened(value: object) -> object:
-    """Return what a text of JSON holds, where a tool keeps values as JSON; other values as they
-    are.
-    """
-    if not isinstance(value, str) or not value.lstrip().startswith(("{", "[", '"')):
-        return value
-    try:
-        return parsed(value.encode(errors="replace"), "")
-    except InputError:
-        return value
+    return cell_of(value)
 
 
 def at(record: object, path: str) -> Any:
@@ -137,19 +125,14 @@ def documents(value: object) -> str:
     """
     if isinstance(value, dict) and (own := _under(value, CONTEXT)) is not None:
         value = own
-    parts = value if isinstance(value, list) else [value]
-    return "\n\n".join(text for part in parts if (text := _document(part)))
-
-
-def _document(part: object) -> str:
-    for _ in range(_DEEP):
-        key = isinstance(part, dict) and next(
-            (name for name in _NAMES["document"] if part.get(name)), ""
-        )
-        if not key or not isinstance(part, dict):
-            break
-        part = part[key]
-    return _as_text(part)
+    parts: list[Any] = value if isinstance(value, list) else [value]
+    texts = []
+    for part in parts:
+        for _ in range(_DEEP):
+            key = next((name for name in _NAMES["document"] if inside(part, name)), "")
+            part = part[key] if key else part
+        texts.append(cell_of(part))
+    return "\n\n".join(filter(None, texts))
 
 
 def messages_in(value: object) -> list[Record] | None:
@@ -169,11 +152,6 @@ def as_messages(text: Text, role: str = "user") -> list[Record]:
     if isinstance(text, list):
         return text
     return [{"role": role, "content": text}] if text else []
-
-
-def cell_of(text: Text) -> str:
-    """Return a text, or messages as JSON, as a cell of a table."""
-    return _as_text(text)
 
 
 def _message(given: object) -> Record | None:
@@ -220,7 +198,7 @@ def _call(given: Record) -> Record:
         name, arguments = asked.get("name"), asked.get("arguments")
     else:
         name, arguments = asked or given.get("name"), given.get("arguments", given.get("args"))
-    text = arguments if isinstance(arguments, str) else _as_text(arguments)
+    text = arguments if isinstance(arguments, str) else cell_of(arguments)
     return {"function": {"name": text_of(name), "arguments": text}}
 
 
@@ -234,36 +212,29 @@ def is_reply(value: object) -> bool:
 
 def reply_text(cell: str) -> str:
     """Return the text of a cell that holds a provider's reply as JSON, and other cells as they are:
-    what answered, and at what cost, is not for annotators.
+    what answered, and at what cost, is not for annotators. A reply is known by what no data of
+    others has.
 
     >>> reply_text('{"model": "a", "response": "Hi", "done": true}')
     'Hi'
     """
-    value = opened(cell) if cell[:1] in "[{ \t\r\n" else cell
-    if isinstance(value, list) and len(value) == 1:
-        value = value[0]
-    if not (isinstance(value, dict) and _is_signed(value) and is_reply(value)):
+    value = only(opened(cell) if cell[:1] in "[{ \t\r\n" else cell)
+    if not isinstance(value, dict) or not is_reply(value):
         return cell
-    return cell_of(said(value, ANSWERED)) or cell
-
-
-def _is_signed(value: Record) -> bool:
-    """Return True if an object has what only a provider's reply has, and no data of others."""
-    if _SIGNATURE & value.keys() or isinstance(value.get("usage"), dict):
-        return True
-    if _LANGUAGE_MODEL.match(text_of(value.get("model"))):
-        return True
-    kind = text_of(value.get("object"))
     firsts = [
         each
         for name in ("choices", "candidates", "outputs")
         for each in objects(value.get(name))[:1]
     ]
-    return (
-        kind.startswith(("chat.completion", "text_completion"))
+    is_signed = (
+        bool(_SIGNATURE & value.keys())
+        or isinstance(value.get("usage"), dict)
+        or _LANGUAGE_MODEL.match(text_of(value.get("model")))
+        or text_of(value.get("object")).startswith(("chat.completion", "text_completion"))
         or any(_SIGNATURE & each.keys() or inside(each, "content", "parts") for each in firsts)
         or (isinstance(value.get("generations"), list) and "meta" in value)
     )
+    return (cell_of(said(value, ANSWERED)) if is_signed else "") or cell
 
 
 def _reply_in(value: object) -> object:
@@ -332,7 +303,10 @@ def _under(value: object, names: Collection[str]) -> object:
     return next((value[name] for name in names if value.get(name)), None)
 
 
-def _as_text(value: object) -> str:
+def cell_of(value: object) -> str:
+    """Return a text as a cell of a table can hold it; JSON for messages and anything else, "" for
+    what is empty.
+    """
     if value is None or value == {} or value == []:
         return ""
     if not isinstance(value, str):

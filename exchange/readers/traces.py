@@ -6,8 +6,9 @@ below it retrieved is its context, and the model that they asked is its subject.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from evenhand.exchange.readers.rows import ItemRows, Reader, Rows, claimed, has_fields
@@ -19,6 +20,7 @@ from evenhand.exchange.readers.source import (
     inside,
     objects,
     only,
+    opened,
     snake_case,
     text_of,
     unpaged,
@@ -30,7 +32,6 @@ from evenhand.exchange.readers.texts import (
     first_at,
     messages_in,
     name_at,
-    opened,
     texts_of,
 )
 from evenhand.texts import written
@@ -44,8 +45,9 @@ _STEP = ("id", "trace", "parent", "kind", "model", "cluster")
 @dataclass(frozen=True, kw_only=True)
 class Span:
     """One step of a trace: `given` and `made` are its input and output, `documents` what it
-    retrieved, if it says so apart. `unit` is its id among the file's ratings, `item_id` the tool's
-    own, and `ids` are the columns by which the tool finds it again. An `inner` one is no item.
+    retrieved, if it says so apart. `unit` is its id among the file's ratings and `item_id` the
+    tool's own, where they are not its id, and `ids` are the columns by which the tool finds it
+    again. An `inner` one is no item.
     """
 
     id: str
@@ -54,9 +56,9 @@ class Span:
     kind: str
     given: object
     made: object
-    unit: str
-    item_id: str
     ids: Record
+    unit: str = ""
+    item_id: str = ""
     inner: bool = False
     model: str = ""
     documents: object = None
@@ -73,8 +75,6 @@ class Span:
         step = {name: name_at(record, form.get(name, ())) for name in _STEP}
         texts = {name: record.get(form[name]) for name in ("given", "made")}
         known: Record = {
-            "unit": step["id"],
-            "item_id": step["id"],
             "ids": {name: name_at(record, paths) for name, paths in form.get("ids", {}).items()},
             "about": fields_in(record.get(form.get("about"))),
             "expected": at(record, form.get("expected", "")),
@@ -104,51 +104,33 @@ def add_traces(rows: ItemRows, spans: Iterable[Span]) -> None:
         below: dict[str, list[Span]] = defaultdict(list)
         for span in own:
             below[span.parent if span.parent in known else ""].append(span)
-        found = _uppermost(below)
+        answering = ([span for span in level if span.answers] for level in _levels("", below))
+        found = next(filter(None, answering), [])
         if not found:
             rows.leave_out(written("left_out.no_answer"))
         for span in found:
-            _add(rows, span, _under(span, below))
+            under = [span, *chain.from_iterable(_levels(span.id, below))]
+            retrieved = dict.fromkeys(filter(None, (each.retrieved for each in under)))
+            models = ["", *(each.model for each in under if each.model)]
+            context = "\n\n".join(retrieved) or None
+            rows.add(
+                span.unit or span.id,
+                texts_of(span.given, span.made, context=context, expected=span.expected),
+                item_id=span.item_id or span.id,
+                subject=span.model or models[-1],
+                cluster=span.cluster,
+                ids=span.ids,
+                about=span.about,
+            )
 
 
-def _uppermost(below: dict[str, list[Span]]) -> list[Span]:
-    level, seen = below.get("", []), {""}
-    while level:
-        if found := [span for span in level if span.answers]:
-            return found
-        new = list(dict.fromkeys(span.id for span in level if span.id not in seen))
-        seen |= set(new)
-        level = [each for name in new for each in below.get(name, ())]
-    return []
-
-
-def _under(span: Span, below: dict[str, list[Span]]) -> list[Span]:
-    """The span and all below it, in the order of the file within each level."""
-    found, seen = [span], {span.id}
-    for each in found:
-        new = [own for own in below.get(each.id, ()) if own.id not in seen]
-        seen |= {own.id for own in new}
-        found += new
-    return found
-
-
-def _add(rows: ItemRows, span: Span, under: list[Span]) -> None:
-    retrieved = [text for each in under if (text := each.retrieved)]
-    models = [each.model for each in under if each.model]
-    rows.add(
-        span.unit,
-        texts_of(
-            span.given,
-            span.made,
-            context="\n\n".join(dict.fromkeys(retrieved)) or None,
-            expected=span.expected,
-        ),
-        item_id=span.item_id,
-        subject=span.model or (models[-1] if models else ""),
-        cluster=span.cluster,
-        ids=span.ids,
-        about=span.about,
-    )
+def _levels(top: str, below: Mapping[str, list[Span]]) -> Iterator[list[Span]]:
+    """Yield the spans below one, level by level, in the order of the file within each."""
+    names, seen = [top], {top} - {""}  # a span may have no id
+    while level := [span for name in names for span in below.get(name, ()) if span.id not in seen]:
+        yield level
+        names = list(dict.fromkeys(span.id for span in level))
+        seen |= set(names)
 
 
 def _items_of(
@@ -170,18 +152,18 @@ def name_of(*values: object) -> str:
 
 def _add_feedback(rows: Rows, record: Record, tool: str, unit: object = "", **more: Any) -> None:
     """Add the rating that a record is, in which its parts have the tool's names (`feedback` in
-    `TOOLS`), but for what a writer of evenhand has noted of it.
+    `TOOLS`), but for what a writer of evenhand has noted of it, and for what `more` is known.
     """
     form, kinds = TOOLS[tool]["feedback"], TOOLS[tool]["kinds"]
     origin = name_at(record, [form["origin"]])
-    claim = claimed(opened(at(record, form["claim"])))
+    claim = claimed(opened(at(record, form["claim"]))) | more
     claim.pop("rubric", None)
     rows.add(
         unit or name_at(record, form.get("unit", ())),
         claim.pop("rater_id", "")
         or name_at(record, form["raters"].get(origin, form["raters"]["other"])),
         claim.pop("rater_kind", kinds.get(origin, "")),
-        more["value"] if "value" in more else first_at(record, form["value"]),
+        claim.pop("value") if "value" in more else first_at(record, form["value"]),
         name_at(record, form["rubric"]),
         created_at=name_at(record, form["created_at"]),
         **claim,
@@ -194,14 +176,12 @@ _LANGFUSE = TOOLS["langfuse"]
 
 
 def _is_langfuse(source: Source) -> bool:
-    for score in _langfuse_scores([source.first])[:1]:
+    scores, _ = _langfuse_parts([source.first])
+    for score in scores[:1]:
         about = score.keys() & {"trace_id", "session_id", "subject"}
         origin = score.get("source")
-        typed = (
-            "data_type" in score
-            or origin in _LANGFUSE["origins"]
-            or (source.header and origin == "")
-        )
+        empty = bool(source.header) and origin == ""
+        typed = "data_type" in score or origin in _LANGFUSE["origins"] or empty
         return {"name", "value"} <= score.keys() and bool(about and typed)
     return False
 
@@ -210,105 +190,69 @@ def _read_langfuse(rows: Rows, source: Source) -> None:
     """A trace, observation or session is a unit, a score's name a rubric; annotations are people's,
     evaluations models', and scores that came in by the API may be either.
     """
-    for score in _langfuse_scores(source.records()):
+    for score in _langfuse_parts(source.records())[0]:
         form = text_of(score.get("data_type"))
         if form in ("TEXT", "CORRECTION"):
             rows.leave_out(written("left_out.free_text"))
-        else:
-            _add_feedback(rows, score, "langfuse", _unit(score), value=_label(score, form))
-
-
-def _has_langfuse_items(source: Source) -> bool:
-    first = _langfuse_records([source.first])[:1]
-    return any(_is_trace(each) or _is_observation(each) for each in first)
+            continue
+        named = [score.get("trace_id") or score.get("session_id"), score.get("observation_id")]
+        if isinstance(subject := score.get("subject"), dict):
+            named = [subject.get("traceId") or subject.get("trace_id"), subject.get("id")]
+        value, word = score.get("value"), score.get("string_value")
+        truth = _LANGFUSE["truth"].get(str(value).lower(), word)
+        unit = "/".join(filter(None, map(text_of, named)))
+        answer = truth if form == "BOOLEAN" else word or value
+        _add_feedback(rows, score, "langfuse", unit, value=answer)
 
 
 def _langfuse_items(rows: ItemRows, source: Source) -> None:
     """A trace is an item, or an uppermost observation; those of one session belong together."""
     spans: dict[str, Span] = {}
-    for record in _langfuse_records(source.records()):
-        for span in _spans(record):
-            spans.setdefault(f"{span.trace}/{span.id}", span)
+    for record, parent, ids in _langfuse_parts(source.records())[1]:
+        # The page exports a score as a list of one.
+        no_facts = _LANGFUSE["no_facts"]
+        about = {name: only(each) for name, each in record.items() if name not in no_facts}
+        about |= fields_in(opened(record.get("metadata")))
+        known = {"trace": ids["trace_id"], "unit": "/".join(ids.values()), "ids": ids}
+        span = Span.of(record, "langfuse", about=about, parent=parent, **known)
+        spans.setdefault(f"{span.trace}/{span.id}", span)
     add_traces(rows, spans.values())
 
 
-def _is_trace(record: Record) -> bool:
-    return {"id", "timestamp", "name", "tags", "output"} <= record.keys() and bool(
-        record.keys() & {"html_path", "environment", "bookmarked", "public"}
-    )
+def _is_step(record: Record, kind: str) -> bool:
+    form, names = _LANGFUSE[kind], record.keys()
+    return {*form["all"]} <= names and not names.isdisjoint(form["any"])
 
 
-def _is_observation(record: Record) -> bool:
-    return {"id", "trace_id", "type"} <= record.keys() and bool(
-        record.keys() & {"parent_observation_id", "environment"}
-    )
-
-
-def _spans(record: Record) -> Iterator[Span]:
-    """The trace that a record is, and its observations; or the one observation."""
-    if _is_trace(record):
-        trace = text_of(record["id"])
-        yield _langfuse_span(record, trace, "", {"trace_id": trace})
-        for each in map(snake_case, objects(record.get("observations"))):
-            yield _observation(each, trace)
-    elif _is_observation(record):
-        yield _observation(record, text_of(record["trace_id"]))
-
-
-def _observation(record: Record, trace: str) -> Span:
-    own = text_of(record.get("id"))
-    parent = text_of(record.get("parent_observation_id")) or trace
-    return _langfuse_span(record, trace, parent, {"trace_id": trace, "observation_id": own})
-
-
-def _langfuse_span(record: Record, trace: str, parent: str, ids: Record) -> Span:
-    # The page exports a score as a list of one.
-    no_facts = _LANGFUSE["no_facts"]
-    about = {name: only(each) for name, each in record.items() if name not in no_facts}
-    about |= fields_in(opened(record.get("metadata")))
-    where = {"trace": trace, "parent": parent, "unit": "/".join(ids.values()), "ids": ids}
-    return Span.of(record, "langfuse", about=about, **where)
-
-
-def _langfuse_records(records: list[Record]) -> list[Record]:
-    """The records of a file, of its pages and of a downloaded trace, with names in snake case."""
-    found = []
+def _langfuse_parts(
+    records: Iterable[Record],
+) -> tuple[list[Record], list[tuple[Record, str, dict[str, str]]]]:
+    """Return the scores of a file, of its pages and of its traces; and its traces and observations,
+    also of a downloaded trace, each with the id of the step above it and its own ids. Names are in
+    snake case.
+    """
+    scores, steps = [], []
     for record in records:
         inner = [record]
         if "data" in record:
             inner = objects(record["data"])
         elif isinstance(record.get("trace"), dict):
             inner = [{"observations": record.get("observations")} | record["trace"]]
-        found += inner
-    return [snake_case(record) for record in found]
-
-
-def _langfuse_scores(records: list[Record]) -> list[Record]:
-    """The scores of a file, and those of its traces."""
-    found = []
-    for record in _langfuse_records(records):
-        if isinstance(record.get("scores"), list):
-            found += [snake_case(score) for score in objects(record["scores"])]
-        elif not _is_trace(record) and not _is_observation(record):
-            found.append(record)
-    return found
-
-
-def _unit(score: Record) -> str:
-    subject = score.get("subject")
-    if isinstance(subject, dict):
-        named = [subject.get("traceId") or subject.get("trace_id"), subject.get("id")]
-    else:
-        named = [score.get("trace_id") or score.get("session_id"), score.get("observation_id")]
-    return "/".join(filter(None, map(text_of, named)))
-
-
-def _label(score: Record, form: str) -> object:
-    value, word = score.get("value"), score.get("string_value")
-    if form == "BOOLEAN":
-        truth = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False}
-        return truth.get(str(value).lower(), word)
-    return word if word else value
+        for each in map(snake_case, inner):
+            below: list[Record] = []
+            if _is_step(each, "trace"):
+                trace = text_of(each["id"])
+                steps.append((each, "", {"trace_id": trace}))
+                below = objects(each.get("observations"))
+            elif _is_step(each, "observation"):
+                trace, below = text_of(each["trace_id"]), [each]
+            elif not isinstance(each.get("scores"), list):
+                scores.append(each)
+            scores += map(snake_case, objects(each.get("scores")))
+            for own in map(snake_case, below):
+                ids = {"trace_id": trace, "observation_id": text_of(own.get("id"))}
+                steps.append((own, text_of(own.get("parent_observation_id")) or trace, ids))
+    return scores, steps
 
 
 # ---- LangSmith ----------------------------------------------------------------------------------
@@ -324,17 +268,14 @@ def _read_langsmith(rows: Rows, source: Source) -> None:
 
 
 def _key_values(run: Record) -> Record:
-    """The feedback keys that a run has one value of."""
+    """The values of feedback keys that were given once; those of others are summed up."""
     feedback = fields_in(opened(run.get("feedback_stats")))
-    return {"about": {name: _one_value(each) for name, each in feedback.items()}}
-
-
-def _one_value(stats: object) -> object:
-    """The value of a feedback key that was given once; None where several were summed up."""
-    if text_of(inside(stats, "n")) != "1":
-        return None
-    values = inside(stats, "values")
-    return next(iter(values)) if isinstance(values, dict) and values else inside(stats, "avg")
+    about = {
+        name: next(iter(fields_in(inside(stats, "values"))), inside(stats, "avg"))
+        for name, stats in feedback.items()
+        if text_of(inside(stats, "n")) == "1"
+    }
+    return {"about": about}
 
 
 # ---- Opik ---------------------------------------------------------------------------------------
@@ -356,26 +297,22 @@ def _read_opik(rows: Rows, source: Source) -> None:
     online scores are models'; scores by the SDK may be of either kind. A rule that runs under a
     person's name, as where all are called admin, is called online_scoring.
     """
-    found = list(_opik_scores(source.records()))
-    kinds = _OPIK["kinds"]
-    people = {author for _, author, origin, _, _ in found if kinds.get(origin) == "human"}
-    for unit, author, origin, name, entry in found:
-        is_person = kinds.get(origin) == "human"
-        own = "" if origin == "sdk" or (author in people and not is_person) else author
-        value = inside(entry, "category_name") or inside(entry, "value")
-        when = name_of(inside(entry, "last_updated_at"))
-        rows.add(unit, own or origin, kinds.get(origin, ""), value, name, created_at=when)
-
-
-def _opik_scores(records: list[Record]) -> Iterator[tuple[str, str, str, str, object]]:
-    """Yield each score as unit, author, where it was given, name and entry."""
-    for record, unit in _opik_records(records):
+    found = []
+    for record, unit in _opik_records(source.records()):
         for score in objects(record.get("feedback_scores")):
             by = score.get("value_by_author")
             own = by if isinstance(by, dict) and by else {text_of(score.get("created_by")): score}
             for author, entry in own.items():
                 origin = name_of(inside(entry, "source"), score.get("source"))
-                yield unit, author, origin, text_of(score.get("name")), entry
+                found.append((unit, author, origin, text_of(score.get("name")), entry))
+    kinds = _OPIK["kinds"]
+    people = {author for _, author, origin, _, _ in found if kinds.get(origin) == "human"}
+    for unit, author, origin, name, entry in found:
+        is_person = kinds.get(origin) == "human"
+        rater = "" if origin == "sdk" or (author in people and not is_person) else author
+        value = inside(entry, "category_name") or inside(entry, "value")
+        when = name_of(inside(entry, "last_updated_at"))
+        rows.add(unit, rater or origin, kinds.get(origin, ""), value, name, created_at=when)
 
 
 def _opik_items(rows: ItemRows, source: Source) -> None:
@@ -439,14 +376,9 @@ def _feedback(records: list[Record]) -> Iterator[Record]:
             yield {"weave_ref": record.get("id")} | each
 
 
-def _first_model(call: Record) -> Record:
-    return {"model": next(iter(fields_in(inside(call, "summary", "usage"))), "")}
-
-
 # ---- MLflow -------------------------------------------------------------------------------------
 # Traces with assessments, as `Trace.to_dict` or `mlflow.search_traces` has them; the table of the
 # latter as JSON, CSV or Parquet.
-_NAMED = ("rater_id", "rater_kind", "rubric", "unscored_reason")
 _MLFLOW = TOOLS["mlflow"]
 _IDS = {*_MLFLOW["ids"]}
 
@@ -537,28 +469,20 @@ def _mlflow_spans(trace: Record) -> Iterator[Span]:
 
 
 def _add_assessment(rows: Rows, trace: str, assessment: Record) -> None:
-    kind = text_of(inside(assessment, "source", "source_type"))
+    metadata = fields_in(assessment.get("metadata"))
     if assessment.get("valid") is False:
         rows.leave_out(written("left_out.invalid"))
-    elif kind == "CODE" and not claimed(assessment.get("metadata")):
+    elif inside(assessment, "source", "source_type") == "CODE" and not claimed(metadata):
         rows.leave_out(written("left_out.by_code"))
     elif not isinstance(assessment.get("feedback"), dict):
         rows.leave_out(written("left_out.expectations"))
     else:
-        span = text_of(assessment.get("span_id"))
-        error = inside(assessment, "feedback", "error")
-        claim = claimed(assessment.get("metadata"))
+        known = {name: metadata[name] for name in metadata if name not in _MLFLOW["given"]}
+        span, error = text_of(assessment.get("span_id")), assessment["feedback"].get("error")
         error = inside(error, "error_code") if isinstance(error, dict) else error
-        rows.add(
-            f"{trace}/{span}" if span else trace,
-            inside(assessment, "source", "source_id"),
-            claim.get("rater_kind", _MLFLOW["kinds"].get(kind, "")),
-            inside(assessment, "feedback", "value"),
-            text_of(assessment.get("assessment_name") or assessment.get("name")),
-            created_at=name_at(assessment, ("last_update_time", "create_time")),
-            **{name: claim[name] for name in claim if name not in _NAMED},
-            unscored_reason=error,
-        )
+        unit = f"{trace}/{span}" if span else trace
+        feedback = assessment | {"metadata": known}
+        _add_feedback(rows, feedback, "mlflow", unit, unscored_reason=error)
 
 
 # ---- OpenInference ------------------------------------------------------------------------------
@@ -591,13 +515,6 @@ def _read_phoenix(rows: Rows, source: Source) -> None:
             rows.add(_hexadecimal(span), name, "model", label, name)
 
 
-def _phoenix_items(rows: ItemRows, source: Source) -> None:
-    """The uppermost span of a trace that has an output is an item; those of one session, or else of
-    one trace, belong together. An evaluation that is no person's gives a column.
-    """
-    add_traces(rows, map(_span, _records(source)))
-
-
 def _first(source: Source) -> Record:
     """The first span or annotation; of a typed table the names of its columns."""
     return dict.fromkeys(source.columns, "") or next(iter(unpaged([source.first], _PAGES)), {})
@@ -619,7 +536,10 @@ def _is_span(record: Record) -> bool:
     )
 
 
-def _span(record: Record) -> Span:
+def _phoenix_span(record: Record) -> Span:
+    """A span, of which the uppermost of a trace that has an output is an item; those of one
+    session, or else of one trace, belong together. An evaluation that is no person's is a fact.
+    """
     said = fields_in(opened(record.get("attributes")))
     said |= {name[len(_PREFIX) :]: each for name, each in record.items() if _PREFIX in name[:11]}
     given, made = _value(said, "input"), _value(said, "output")
@@ -627,11 +547,8 @@ def _span(record: Record) -> Span:
     found = _numbered(at(said, "retrieval.documents"))
     trace, span = (_hexadecimal(at(record, f"context.{name}_id")) for name in ("trace", "span"))
     own, frames = (*_PHOENIX["own"], *EXPECTED), tuple(_PHOENIX["frames"])
-    beside = {
-        name: each
-        for name, each in record.items()
-        if name not in own and not name.startswith(frames)
-    }
+    names = [name for name in record if name not in own and not name.startswith(frames)]
+    beside = {name: record[name] for name in names}
     return Span(
         id=span,
         trace=trace,
@@ -640,8 +557,6 @@ def _span(record: Record) -> Span:
         given=asked or given,
         made=replied or made,
         documents=[at(each, "document.content") for each in found],
-        unit=span,
-        item_id=span,
         ids={"span_id": span, "trace_id": trace},
         model=name_of(at(said, "llm.model_name")),
         cluster=name_of(at(said, "session.id"), trace),
@@ -716,7 +631,12 @@ def _evaluations(record: Record) -> Record:
     return found
 
 
-LANGFUSE = Reader(_is_langfuse, _read_langfuse, _langfuse_items, _has_langfuse_items)
+LANGFUSE = Reader(
+    _is_langfuse,
+    _read_langfuse,
+    _langfuse_items,
+    lambda source: bool(_langfuse_parts([source.first])[1]),
+)
 LANGSMITH = Reader(
     has_fields("langsmith"),
     _read_langsmith,
@@ -727,13 +647,16 @@ OPIK = Reader(_is_opik, _read_opik, _opik_items)
 WEAVE = Reader(
     lambda source: has_fields("weave", "items")(source) or has_fields("weave")(source),
     _read_weave,
-    _items_of("weave", _first_model),
+    _items_of(
+        "weave",
+        lambda call: {"model": next(iter(fields_in(inside(call, "summary", "usage"))), "")},
+    ),
     has_fields("weave", "items"),
 )
 MLFLOW = Reader(_is_mlflow, _read_mlflow, _mlflow_items, _has_mlflow_items)
 PHOENIX = Reader(
     lambda source: _is_annotation(_first(source)) or _is_span(_first(source)),
     _read_phoenix,
-    _phoenix_items,
+    lambda rows, source: add_traces(rows, map(_phoenix_span, _records(source))),
     lambda source: _is_span(_first(source)) and not _is_annotation(_first(source)),
 )

@@ -18,6 +18,10 @@ INCLUSION = "inclusion_probability"
 """The units column that says how likely a unit was to be among those that people label."""
 
 
+MAX_NAMED = 10
+"""Names that a message lists."""
+
+
 def require_columns(
     frame: pd.DataFrame, columns: Iterable[str], source: str, hint: str = ""
 ) -> None:
@@ -61,6 +65,14 @@ def shortened(text: str) -> str:
     ('yes', 40)
     """
     return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def listed(names: Iterable[object]) -> str:
+    """Return the first few names on one line, and the number of the others."""
+    every = [each if each.isprintable() else repr(each) for each in map(str, names)]
+    more = len(every) - MAX_NAMED
+    first = ", ".join(every[:MAX_NAMED])
+    return f"{first} and {more} more" if more > 0 else first
 
 
 # Other names of a ratings file's columns, and how they are mapped to ours
@@ -198,6 +210,7 @@ def _plain(name: str) -> str:
 
 _WHOLE = re.compile(r"([+-]?\d+)\.0+")
 _SPACES = re.compile("[ \t\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]+")
+_UNSEEN = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 _PLAIN = re.compile(r"[!-~]+(?: [!-~]+)*")
 _MARKS = str.maketrans(
     dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d", "-")
@@ -218,19 +231,11 @@ def folded(text: str) -> str:
     ['yes', 'very good', 'sí', '2', 'v2.0']
     """
     if not _PLAIN.fullmatch(text):
-        composed = unicodedata.normalize("NFC", text)
-        seen = "".join(letter for letter in composed if not _is_unseen(letter))
+        composed = _UNSEEN.sub("", unicodedata.normalize("NFC", text))
+        seen = "".join(letter for letter in composed if unicodedata.category(letter) != "Cf")
         text = _SPACES.sub(" ", seen).strip(" ")
     whole = _WHOLE.fullmatch(text)
     return whole[1] if whole else text
-
-
-def _is_unseen(letter: str) -> bool:
-    return (
-        unicodedata.category(letter) == "Cf"
-        or "\ufe00" <= letter <= "\ufe0f"
-        or "\U000e0100" <= letter <= "\U000e01ef"
-    )
 
 
 def fold(column: pd.Series) -> pd.Series:

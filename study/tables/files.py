@@ -12,6 +12,7 @@ import stat
 from collections.abc import Iterator, Set
 from contextlib import ExitStack, contextmanager, suppress
 from glob import escape
+from itertools import chain
 from pathlib import Path
 
 from evenhand.errors import InputError
@@ -43,7 +44,8 @@ def tighten(folder: Path) -> int:
     if not HAS_MODES:
         return 0
     ours = {os.geteuid()} | ({folder.stat().st_uid} if is_root() else set())
-    return sum(_closed(entry, ours) for entry in (folder, *_inside(folder)))
+    inside = (Path(place, name) for place, *names in os.walk(folder) for name in chain(*names))
+    return sum(_closed(entry, ours) for entry in (folder, *inside))
 
 
 def give_to_owner_of(folder: Path, *files: Path) -> None:
@@ -76,11 +78,6 @@ def user_name(number: int) -> str:
         return pwd.getpwuid(number).pw_name
     except (ImportError, KeyError):
         return str(number)
-
-
-def _inside(folder: Path) -> Iterator[Path]:
-    for place, folders, files in os.walk(folder):
-        yield from (Path(place, name) for name in (*folders, *files))
 
 
 def _closed(entry: Path, ours: Set[int]) -> bool:
@@ -155,21 +152,17 @@ def scratch_folder(parent: Path, prefix: str) -> Iterator[Path]:
             with suppress(OSError), _locked(leftover, wait=False):
                 shutil.rmtree(leftover, ignore_errors=True)
     with ExitStack() as lock:
-        folder = _new(parent, prefix, lock)
+        while True:
+            folder = parent / f"{prefix}{secrets.token_hex(4)}"
+            new_folder(folder)
+            with suppress(FileNotFoundError):
+                lock.enter_context(_locked(folder, wait=True))
+                if folder.exists():  # no other process took it for a leftover between the two lines
+                    break
         try:
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def _new(parent: Path, prefix: str, lock: ExitStack) -> Path:
-    while True:
-        folder = parent / f"{prefix}{secrets.token_hex(4)}"
-        new_folder(folder)
-        with suppress(FileNotFoundError):
-            lock.enter_context(_locked(folder, wait=True))
-            if folder.exists():  # no other process took it for a leftover between the two lines
-                return folder
 
 
 @contextmanager

@@ -11,19 +11,15 @@ import io
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence, Sized
+from contextlib import suppress
 from importlib.util import find_spec
 from os import SEEK_END
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evenhand.errors import InputError
-from evenhand.lazy import pd
+from evenhand.lazy import pa, pc, pd, pq
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyarrow.parquet import FileMetaData
-
 
 # Limits of what is read from a table: its columns and cells, and its size once it is unpacked.
 
@@ -69,11 +65,9 @@ def check_parquet(path: Path) -> None:
 
     The sizes in its footer bound all but texts by reference; these are counted without being made.
     """
-    from pyarrow.parquet import ParquetFile
-
     if not has_small_footer(path):
         raise InputError(written("too_large.footer", name=path.name, most=MOST_FOOTER // 1024**2))
-    with ParquetFile(path) as file:
+    with pq.ParquetFile(path) as file:
         meta, schema = file.metadata, file.schema_arrow
         check_table(schema.names, meta.num_rows, path.name)
         groups = [meta.row_group(at) for at in range(meta.num_row_groups)]
@@ -83,7 +77,7 @@ def check_parquet(path: Path) -> None:
     _check(size, path.name)
     if not any("DICTIONARY" in encoding for chunk in chunks for encoding in chunk.encodings):
         return
-    with ParquetFile(path, read_dictionary=texts) as file:
+    with pq.ParquetFile(path, read_dictionary=texts) as file:
         for batch in file.iter_batches(_BATCH_ROWS, columns=texts):
             size += sum(_length(column) for column in batch.columns)
             _check(size, path.name)
@@ -96,7 +90,7 @@ def check_arrow(table: pa.Table, name: str) -> None:
 
 
 def rows_that_fit(
-    meta: FileMetaData, groups: Sequence[int], columns: Collection[str], most: int, name: str
+    meta: pq.FileMetaData, groups: Sequence[int], columns: Collection[str], most: int, name: str
 ) -> int:
     """Return how many rows of a Parquet file's row groups to decode at a time, at most `most`, by
     what its footer says of these columns. Raises InputError as `parts_that_fit` does.
@@ -150,8 +144,6 @@ def texts_of(schema: pa.Schema) -> list[str]:
 
 
 def _is_text(kind: Any) -> bool:
-    import pyarrow as pa
-
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary)
@@ -160,9 +152,6 @@ def _is_text(kind: Any) -> bool:
 
 def _length(column: Any) -> int:
     """The bytes of a column's texts; of one by reference as often as they are referred to."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if not pa.types.is_dictionary(column.type):
         return int(column.nbytes)
     if not _is_text(column.type):
@@ -229,11 +218,11 @@ def write_table(frame: pd.DataFrame, path: str | Path) -> None:
     if suffix == ".csv":
         content = csv_bytes(frame)
     elif suffix in (".jsonl", ".ndjson"):
-        content = _jsonl(frame).encode()
+        # An object per line; numbers in full precision, which pandas' own writer cuts off.
+        records = frame.astype(object).where(frame.notna(), None).to_dict("records")
+        content = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in records).encode()
     elif suffix in (".parquet", ".pq"):
-        buffer = io.BytesIO()
-        frame.to_parquet(buffer, index=False)
-        content = buffer.getvalue()
+        content = parquet_bytes(frame)
     else:
         raise InputError(f"{path.name}: {SUFFIXES}")
     atomic_write(path, content)
@@ -245,12 +234,11 @@ def csv_bytes(frame: pd.DataFrame) -> bytes:
     return guarded_frame(frame).to_csv(index=False, lineterminator="\r\n").encode()
 
 
-def _jsonl(frame: pd.DataFrame) -> str:
-    """Return an object per line; numbers in full precision, which pandas' own writer cuts off."""
-    cells = frame.astype(object).where(frame.notna(), None)
-    return "".join(
-        json.dumps(record, ensure_ascii=False) + "\n" for record in cells.to_dict("records")
-    )
+def parquet_bytes(frame: pd.DataFrame) -> bytes:
+    """A table as Parquet."""
+    buffer = io.BytesIO()
+    frame.to_parquet(buffer, index=False)
+    return buffer.getvalue()
 
 
 def _read_csv(path: Path, *, headed: bool) -> pd.DataFrame:
@@ -401,51 +389,43 @@ def _read_json(path: Path) -> pd.DataFrame:
     return pd.DataFrame(columns, index=numbers, dtype=str)
 
 
-def jsonl_cells(
-    lines: Iterable[str], name: str, first: int = 1
-) -> Iterator[tuple[int, dict[str, str]]]:
-    """The cells of lines of JSON, of which `first` is the number of the first, each with its line's
-    number; blank ones are none. Raises InputError naming the line of `name` that is no object.
+def _listed_cells(text: str, name: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """The cells of a JSON list of objects. Raises InputError naming the element that is none."""
+    place = name
+    try:
+        for number, record in enumerate(_loaded(text), start=1):
+            place = f"{name}, element {number} of the list"
+            yield number, _cells_of(record, "element")
+    except InputError as fault:
+        raise InputError(f"{place}: {fault}") from None
+
+
+def jsonl_cells(lines: Iterable[str], name: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """The cells of lines of JSON, each with its line's number from 1; blank lines are none. Raises
+    InputError naming the line of `name` that is no object.
     """
-    for number, line in enumerate(lines, start=first):
+    for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
-            yield number, _cells_in(line)
+            if line.strip() in ("{", "["):
+                raise InputError(
+                    "not valid JSON (it goes on over several lines); write each object on one line"
+                )
+            yield number, _cells_of(_loaded(line, "; each line must be a JSON object"), "line")
         except InputError as fault:
             raise InputError(f"{name}, line {number}: {fault}") from None
 
 
-def _listed_cells(text: str, name: str) -> Iterator[tuple[int, dict[str, str]]]:
-    """The cells of a JSON list of objects. Raises InputError naming the element that is none."""
+def _loaded(text: str, otherwise: str = "") -> Any:
+    """The value of a text of JSON. Raises InputError that ends with what else would do."""
     try:
-        found = json.loads(text)
+        return json.loads(text)
     except json.JSONDecodeError as error:
         what = f"{error.msg[:1].lower()}{error.msg[1:]} at character {error.pos + 1}"
-        raise InputError(f"{name}: not valid JSON ({what})") from None
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{name}: JSON that cannot be read ({error})") from None
-    for number, record in enumerate(found, start=1):
-        try:
-            yield number, _cells_of(record, "element")
-        except InputError as fault:
-            raise InputError(f"{name}, element {number} of the list: {fault}") from None
-
-
-def _cells_in(line: str) -> dict[str, str]:
-    """The cells of a line of JSON. Raises InputError, without the place, where it has none."""
-    if line.strip() in ("{", "["):
-        raise InputError(
-            "not valid JSON (it goes on over several lines); write each object on one line"
-        )
-    try:
-        record = json.loads(line)
-    except json.JSONDecodeError as error:
-        what = f"{error.msg[:1].lower()}{error.msg[1:]} at character {error.pos + 1}"
-        raise InputError(f"not valid JSON ({what}); each line must be a JSON object") from None
+        raise InputError(f"not valid JSON ({what}){otherwise}") from None
     except (ValueError, RecursionError) as error:  # a number of 5,000 digits, 1,000 brackets
         raise InputError(f"JSON that cannot be read ({error})") from None
-    return _cells_of(record, "line")
 
 
 def _cells_of(record: object, noun: str) -> dict[str, str]:
@@ -530,9 +510,14 @@ def refuse_foreign(path: Path) -> None:
         raise InputError(f"there is no file {path.name} in {path.absolute().parent}")
     with path.open("rb") as file:
         head = file.read(_HEAD)
+        file.seek(0)
+        line = file.readline(_LONGEST_LINE)
+        follows = line.endswith(b"\n") and bool(file.read(_HEAD).strip())
     suffix = path.suffix.casefold()
-    if suffix == ".json" and _has_lines(path):
-        return
+    if suffix == ".json" and follows:
+        with suppress(ValueError, RecursionError):
+            if isinstance(json.loads(line.removeprefix(b"\xef\xbb\xbf")), dict):
+                return  # an object on each line
     if fault := _fault_of(head, suffix):
         raise InputError(f"{path.name}{fault}")
 
@@ -559,17 +544,6 @@ def _fault_of(head: bytes, suffix: str) -> str:
     if suffix in (".xlsx", ".xls", ".ods"):
         return f": {SUFFIXES}; {_AS_CSV}"
     return "" if suffix in (*DELIMITED, *_JSON, ".parquet", ".pq") else f": {SUFFIXES}"
-
-
-def _has_lines(path: Path) -> bool:
-    """Return True if the first line is an object of its own, and others follow it."""
-    with path.open("rb") as file:
-        line = file.readline(_LONGEST_LINE)
-        follows = line.endswith(b"\n") and bool(file.read(_HEAD).strip())
-    try:
-        return follows and isinstance(json.loads(line.removeprefix(b"\xef\xbb\xbf")), dict)
-    except (ValueError, RecursionError):
-        return False
 
 
 # Text cells of CSV files that no spreadsheet runs as a formula

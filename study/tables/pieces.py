@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evenhand.errors import InputError
-from evenhand.lazy import pd
+from evenhand.lazy import pa, pc, pd, pq
 from evenhand.study.tables.columns import renamed
 from evenhand.study.tables.formats import (
     FIRST_ROW,
@@ -26,9 +26,6 @@ from evenhand.study.tables.formats import (
     texts_of,
     unguarded_frame,
 )
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 ROW = "row"
 """The column with each row's index, as `row_number` takes it."""
@@ -101,8 +98,6 @@ def batches_of(piece: Piece, theirs: Mapping[str, str]) -> Iterator[pa.Table]:
 
     Raises InputError where it cannot be read.
     """
-    import pyarrow as pa
-
     first = piece.first + (0 if piece.kind == "CSV" else 1 - FIRST_ROW)
     names = [theirs.get(column, column) for column in piece.columns]
     read = {"CSV": _csv, "JSONL": _jsonl, "Parquet": _parquet}[piece.kind]
@@ -140,13 +135,10 @@ def _opened(source: str) -> tuple[Any, str]:
 
 
 def _of_file(piece: Piece, wanted: Sequence[str], theirs: Mapping[str, str]) -> Iterator[Piece]:
-    import pyarrow as pa
-    from pyarrow.parquet import ParquetFile
-
     with piece.system.open(piece.path, "rb") as file:
         try:
             if piece.kind == "Parquet":
-                parquet = ParquetFile(file)
+                parquet = pq.ParquetFile(file)
                 columns = parquet.schema_arrow.names
             elif piece.kind == "CSV":
                 columns = _csv_reader(file).schema.names
@@ -175,7 +167,6 @@ def _row_groups(whole: Piece, meta: Any) -> Iterator[Piece]:
 
 
 def _csv_reader(file: Any, names: Sequence[str] = ()) -> Any:
-    import pyarrow as pa
     from pyarrow import csv
 
     return csv.open_csv(
@@ -190,9 +181,6 @@ def _csv_reader(file: Any, names: Sequence[str] = ()) -> Any:
 
 def _csv(file: Any, piece: Piece, names: Sequence[str]) -> Iterator[pa.Table]:
     """Yield rows without the apostrophes that keep spreadsheets from running a cell."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     for batch in _csv_reader(file, names):
         table = pa.Table.from_batches([batch])
         if any(pc.any(pc.starts_with(column, "'")).as_py() for column in table.columns):
@@ -202,8 +190,6 @@ def _csv(file: Any, piece: Piece, names: Sequence[str]) -> Iterator[pa.Table]:
 
 
 def _jsonl(file: Any, piece: Piece, names: Sequence[str]) -> Iterator[pa.Table]:
-    import pyarrow as pa
-
     records = jsonl_cells(TextIOWrapper(file, "utf-8-sig", newline="\n"), piece.name)
     while some := list(islice(records, _BATCH_ROWS)):
         cells = {name: [record.get(name, "") for _, record in some] for name in names}
@@ -211,11 +197,8 @@ def _jsonl(file: Any, piece: Piece, names: Sequence[str]) -> Iterator[pa.Table]:
 
 
 def _parquet(file: Any, piece: Piece, names: Sequence[str]) -> Iterator[pa.Table]:
-    import pyarrow as pa
-    from pyarrow.parquet import ParquetFile
-
     # Texts stay by reference, as they are stored, until it is known how long they are.
-    parquet = ParquetFile(file, read_dictionary=texts_of(ParquetFile(file).schema_arrow))
+    parquet = pq.ParquetFile(file, read_dictionary=texts_of(pq.ParquetFile(file).schema_arrow))
     rows = rows_that_fit(parquet.metadata, piece.groups, names, _BATCH_ROWS, piece.name)
     batches = parquet.iter_batches(
         rows, row_groups=list(piece.groups), columns=names, use_threads=False
@@ -226,9 +209,6 @@ def _parquet(file: Any, piece: Piece, names: Sequence[str]) -> Iterator[pa.Table
 
 def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Cells as `cell_text` has them, "" where one is missing."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     kind = column.type
     if pa.types.is_dictionary(kind):
         column, kind = column.cast(kind.value_type), kind.value_type

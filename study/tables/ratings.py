@@ -33,15 +33,26 @@ _ABSENT = {"p_positive": math.nan, "seconds": math.nan, "draw": 0}
 
 def split_ratings(frame: pd.DataFrame, source: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Split the rows of a ratings file into the `ratings` table and the units columns that came
-    with it.
+    with it, a row per unit.
 
     `item_id` is accepted for `unit_id`. Columns that `ratings` does not know are units columns, as
-    text. `source` names the rows in messages.
+    text. One that differs between the rows of one unit describes the rating or the rater, not the
+    unit, and is left out - but a unit cannot be in two clusters. `source` names the rows in
+    messages.
     """
     frame = with_unit_id(frame)
     ratings = validate_ratings(frame, source)
     extra = [str(column) for column in frame if column not in RATINGS_COLUMNS]
-    return ratings, _units_beside_ratings(frame, ["unit_id", *extra], source)
+    units = _constant(frame, "unit_id", extra)
+    if "cluster_id" in extra and "cluster_id" not in units:
+        first = frame.groupby("unit_id", sort=False)["cluster_id"].transform("first")
+        at = int((frame["cluster_id"] != first).to_numpy().argmax())
+        raise InputError(
+            f"{source}, row {row_number(frame, at)}: unit {frame['unit_id'].iloc[at]!r} has "
+            f"cluster_id {frame['cluster_id'].iloc[at]!r} here and {first.iloc[at]!r} further up; "
+            "a unit lies in one cluster"
+        )
+    return ratings, units
 
 
 def columns_in(text: str | None) -> dict[str, str]:
@@ -74,9 +85,14 @@ def with_unit_id(frame: pd.DataFrame) -> pd.DataFrame:
 def rater_columns(frame: pd.DataFrame) -> pd.DataFrame:
     """`rater_id` and the columns that say the same in all rows of each rater, a row for each."""
     extra = [str(name) for name in frame if name not in (*RATINGS_COLUMNS, "item_id")]
-    first = frame.groupby("rater_id", sort=False)[extra].transform("first")
-    own = [name for name in extra if (frame[name] == first[name]).all()]
-    return frame[["rater_id", *own]].drop_duplicates("rater_id").reset_index(drop=True)
+    return _constant(frame, "rater_id", extra)
+
+
+def _constant(frame: pd.DataFrame, key: str, columns: list[str]) -> pd.DataFrame:
+    """A row for each value of the key, with those of the columns that differ in none."""
+    first = frame.groupby(key, sort=False)[columns].transform("first")
+    constant = [column for column in columns if (frame[column] == first[column]).all()]
+    return frame[[key, *constant]].drop_duplicates(key).reset_index(drop=True)
 
 
 def validate_ratings(frame: pd.DataFrame, source: str = "ratings") -> pd.DataFrame:
@@ -103,7 +119,13 @@ def validate_ratings(frame: pd.DataFrame, source: str = "ratings") -> pd.DataFra
         if column in _NUMBERS:
             table[column] = _numbers(given, column, source)
         elif column == "draw":
-            table[column] = _draws(given, source)
+            whole = pd.api.types.is_integer_dtype(given) and bool(given.notna().all())
+            if not (whole and given.between(0, 999_999_999).all()):
+                given = texts(given).replace("", "0")
+                different = given.drop_duplicates()
+                bad = ~different.str.fullmatch(r"\d{1,9}")
+                _refuse(bad, different, "draw", source, "a whole number from 0")
+            table[column] = given.astype("int64")
         elif column == "created_at":
             times = texts(given)
             utc = {
@@ -139,17 +161,6 @@ def _numbers(given: pd.Series, column: str, source: str) -> pd.Series:
     return numbers
 
 
-def _draws(given: pd.Series, source: str) -> pd.Series:
-    whole = pd.api.types.is_integer_dtype(given) and bool(given.notna().all())
-    if whole and given.between(0, 999_999_999).all():
-        return given.astype("int64")
-    cells = texts(given).replace("", "0")
-    distinct = cells.drop_duplicates()
-    wanted = "a whole number from 0"
-    _refuse(~distinct.str.fullmatch(r"\d{1,9}"), distinct, "draw", source, wanted)
-    return cells.astype("int64")
-
-
 def _refuse(bad: pd.Series, values: pd.Series, column: str, source: str, wanted: str) -> None:
     if bad.any():
         at = int(bad.to_numpy().argmax())
@@ -165,24 +176,23 @@ def _check_rows(table: pd.DataFrame, source: str) -> None:
         has_nul = table[column].str.contains("\0", regex=False)
         _refuse(has_nul, table[column], column, source, "free of NUL characters")
     another = "another name: this one stands for a group or a baseline in results"
+    methods = "logprobs, draws, verbalised or empty"
     for column, bad, wanted in (
         ("rater_id", table["rater_id"].isin(RESERVED_RATERS), another),
         ("rater_kind", ~table["rater_kind"].isin(RATER_KINDS), "human, model or adjudicator"),
         ("order", ~table["order"].isin(("", "ab", "ba")), "ab or ba"),
-        (
-            "prob_method",
-            ~table["prob_method"].isin(PROB_METHODS),
-            "logprobs, draws, verbalised or empty",
-        ),
+        ("prob_method", ~table["prob_method"].isin(PROB_METHODS), methods),
     ):
         _refuse(bad, table[column], column, source, wanted)
     filled = table.loc[table["probabilities"] != "", "probabilities"]
-    broken = ~filled.map(_is_object).astype(bool)
-    _refuse(broken, filled, "probabilities", source, "a JSON object")
-    _check_keys(table, source)
 
+    def is_object(text: str) -> bool:
+        try:
+            return isinstance(json.loads(text), dict)
+        except ValueError:
+            return False
 
-def _check_keys(table: pd.DataFrame, source: str) -> None:
+    _refuse(~filled.map(is_object).astype(bool), filled, "probabilities", source, "a JSON object")
     if again := first_repeat(table, RATING_KEY):
         at, first = again
         raise InputError(
@@ -199,30 +209,6 @@ def _check_keys(table: pd.DataFrame, source: str) -> None:
             f"{kinds['rater_kind'].iloc[first]} in row {row_number(kinds, first)}; give the two "
             "raters different ids"
         )
-
-
-def _is_object(text: str) -> bool:
-    try:
-        return isinstance(json.loads(text), dict)
-    except ValueError:
-        return False
-
-
-def _units_beside_ratings(frame: pd.DataFrame, columns: list[str], source: str) -> pd.DataFrame:
-    """Return a row per unit. A column that differs between the rows of one unit describes the
-    rating or the rater, not the unit, and is left out - but a unit cannot be in two clusters.
-    """
-    frame = frame[columns]
-    first = frame.groupby("unit_id", sort=False).transform("first")
-    constant = [column for column in columns[1:] if (frame[column] == first[column]).all()]
-    if "cluster_id" in columns and "cluster_id" not in constant:
-        at = int((frame["cluster_id"] != first["cluster_id"]).to_numpy().argmax())
-        raise InputError(
-            f"{source}, row {row_number(frame, at)}: unit {frame['unit_id'].iloc[at]!r} has "
-            f"cluster_id {frame['cluster_id'].iloc[at]!r} here and "
-            f"{first['cluster_id'].iloc[at]!r} further up; a unit lies in one cluster"
-        )
-    return frame[["unit_id", *constant]].drop_duplicates("unit_id").reset_index(drop=True)
 
 
 # Times as tools write them, in one form: UTC, ISO 8601, as the tables keep them

@@ -25,10 +25,9 @@ from evenhand.analysis.labels.units import UnitFacts
 from evenhand.analysis.verdicts.drift import Versions, drift_of, paired_labels
 from evenhand.errors import InputError
 from evenhand.reporting.ratings_file.declared import Line, ScaleSection
-from evenhand.reporting.ratings_file.roles import listed
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings, with_changes
 from evenhand.study.settings.sections import Section, fault_of
-from evenhand.study.tables.columns import INCLUSION
+from evenhand.study.tables.columns import INCLUSION, listed
 from evenhand.study.tables.files import atomic_write
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, validate_ratings
 

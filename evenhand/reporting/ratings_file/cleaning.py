@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
+from evenhand.lazy import pd
 from evenhand.rubrics.options import plain_number, whole_numbers_in_a_row
 from evenhand.study.tables.columns import (
     commonest,
@@ -24,8 +26,6 @@ from evenhand.study.tables.ratings import TRUTH
 from evenhand.texts import table_of, written
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from evenhand.reporting.ratings_file.declared import ScaleOptions
 
 
@@ -112,8 +112,8 @@ def cleaned(
     for label in doubtful:
         fault = _fault_of(label)
         if not fault and label in variants and not options.normalise:
-            alike = _difference(label, variants[label])
-            fault = f"{alike}; {_joined(options, permitted, variants, counts)}"
+            cells = sum(counts[label] for label in variants)
+            fault = _respelled(label, variants[label], cells, options, is_known=bool(permitted))
         if not fault and permitted and label not in variants:
             fault = (
                 f"is not one of the declared categories ({', '.join(permitted)}); correct it, "
@@ -149,16 +149,13 @@ def with_numbers(
         if label in missing or label.casefold() in NO_LABEL:
             continue
         if not plain or (known and plain not in known):
-            place = places.first(label, ratings)
-            no_label = options.spelled("missing", label)
-            if not plain:
-                raise InputError(
-                    f"{place} is not a number; correct it, or read it as no label with {no_label}"
-                )
-            ends = f"from {permitted[0]} to {permitted[-1]}"
+            fault = "is not a number; correct it"
+            if plain:
+                ends = f"from {permitted[0]} to {permitted[-1]}"
+                fault = f"is none of the {len(permitted)} numbers {ends}; round or correct it"
             raise InputError(
-                f"{place} is none of the {len(permitted)} numbers {ends}; round or correct it, or "
-                f"read it as no label with {no_label}"
+                f"{places.first(label, ratings)} {fault}, or read it as no label with "
+                f"{options.spelled('missing', label)}"
             )
         if label != known.get(plain, plain):
             meant[label] = known.get(plain, plain)
@@ -304,16 +301,11 @@ def _fault_of(label: str) -> str:
         return "contains a NUL character; remove it"
     if "\n" in label or "\r" in label:
         return "contains a line break; remove it, and close the quote if one is left open"
-    if label.lstrip()[:1] in ("{", "[") and _is_nested(label):
-        return "is nested JSON; write only the label, or, if several may apply, declare that"
+    if label.lstrip()[:1] in ("{", "["):
+        with suppress(ValueError):
+            json.loads(label)
+            return "is nested JSON; write only the label, or, if several may apply, declare that"
     return ""
-
-
-def _is_nested(label: str) -> bool:
-    try:
-        return isinstance(json.loads(label), (dict, list))
-    except ValueError:
-        return False
 
 
 def _variants(
@@ -361,30 +353,20 @@ def _usual_truth(counts: Mapping[str, int], permitted: Collection[str]) -> dict[
     return {word: usual[of_word[word][1]] for word in words}
 
 
-def _difference(label: str, meant: str) -> str:
-    """Return how a label differs from the one it looks like."""
+def _respelled(label: str, meant: str, cells: int, options: ScaleOptions, *, is_known: bool) -> str:
+    """Return how a label differs from the one it looks like, and the options that join spellings,
+    or keep them apart.
+    """
+    alike = f"says in another word what {meant!r} says"
     if label.casefold() == meant.casefold():
-        return f"differs from {meant!r} only by case"
-    if look(label) == look(meant):
-        return f"looks like {spelled_out(meant)}, and is {spelled_out(label)}"
-    return f"says in another word what {meant!r} says"
-
-
-def _joined(
-    options: ScaleOptions,
-    permitted: Collection[str],
-    variants: Mapping[str, str],
-    counts: Mapping[str, int],
-) -> str:
-    """Return the options that join spellings, or keep them apart."""
-    cells = sum(counts[label] for label in variants)
-    apart = (
-        f"or declare it among {options.spelled('categories')}"
-        if permitted
-        else f"{options.spelled('no-normalise')} keeps them apart"
-    )
+        alike = f"differs from {meant!r} only by case"
+    elif look(label) == look(meant):
+        alike = f"looks like {spelled_out(meant)}, and is {spelled_out(label)}"
+    apart = f"{options.spelled('no-normalise')} keeps them apart"
+    if is_known:
+        apart = f"or declare it among {options.spelled('categories')}"
     return (
-        f"{options.spelled('normalise')} reads them as one "
+        f"{alike}; {options.spelled('normalise')} reads them as one "
         f"({cells:,} {'cell' if cells == 1 else 'cells'} would change), {apart}"
     )
 

@@ -13,17 +13,16 @@ import pandas as pd
 from evenhand.errors import InputError
 from evenhand.exchange.readers.reading import read_export
 from evenhand.reporting.ratings_file.cleaning import Places, joined_names
-from evenhand.reporting.ratings_file.columns import Grid
-from evenhand.reporting.ratings_file.frames import frame_of
-from evenhand.reporting.ratings_file.roles import (
+from evenhand.reporting.ratings_file.columns import (
     EVERYBODY,
+    Grid,
     grid_in,
     kinds_spelled,
-    listed,
     refuse_missing,
     roles_in,
 )
-from evenhand.study.tables.columns import fold, folded, renamed
+from evenhand.reporting.ratings_file.frames import frame_of
+from evenhand.study.tables.columns import fold, folded, listed, renamed
 from evenhand.study.tables.formats import FIRST_ROW, cell_text, read_table, row_number
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, texts, with_unit_id
 from evenhand.texts import written
@@ -159,7 +158,8 @@ def long_rows(
     table, kinds = _as_in_a_file(given), options.kinds
     if "rater_id" in table or not (kinds or options.wide):
         if options.wide:
-            raise InputError(f"{name} has a row for each rating; leave {_wide(options)} out")
+            wide = options.spelled("wide", options.wide)
+            raise InputError(f"{name} has a row for each rating; leave {wide} out")
         refuse_missing(table, name, options)
         options = replace(options, kinds={folded(each): kind for each, kind in kinds.items()})
         table, respelled = _spelled(table, name, options)
@@ -209,35 +209,30 @@ def _spelled(
     return table, [*notes, *joined]
 
 
-def _wide(options: ScaleOptions) -> str:
-    return options.spelled("wide", options.wide)
-
-
 def _check_grid(grid: Grid, table: pd.DataFrame, name: str, options: ScaleOptions) -> None:
     """Raise InputError where no column follows the pattern, a rater has none, a table has a rubric
     already, or it is not said who is a person.
     """
+    wide, fault = options.spelled("wide", options.wide), ""
     if not options.kinds and grid.columns:
-        raise InputError(
-            f"{name} does not say which raters are annotators and which are graders "
-            f"({listed(grid.raters)}); say so "
-            f"with {kinds_spelled(grid.raters, options)}"
+        fault = (
+            "does not say which raters are annotators and which are graders "
+            f"({listed(grid.raters)}); say so with {kinds_spelled(grid.raters, options)}"
         )
-    if absent := [rater for rater in options.kinds if rater not in grid.raters]:
-        raise InputError(
-            f"{name} has no columns {_wide(options)} of {listed(absent)}; it has "
+    elif absent := [rater for rater in options.kinds if rater not in grid.raters]:
+        fault = f"has no columns {wide} of {listed(absent)}; it has {listed(table.columns)}"
+    elif not grid.columns:
+        fault = (
+            f"has no columns {wide} of two or more raters that all have the same rubrics; it has "
             f"{listed(table.columns)}"
         )
-    if not grid.columns:
-        raise InputError(
-            f"{name} has no columns {_wide(options)} of two or more raters that all have the same "
-            f"rubrics; it has {listed(table.columns)}"
+    elif "rubric" in table:
+        fault = (
+            f"has a column 'rubric', and {wide} takes rubrics from the names of columns; leave one "
+            "of them out"
         )
-    if "rubric" in table:
-        raise InputError(
-            f"{name} has a column 'rubric', and {_wide(options)} takes rubrics from the names of "
-            "columns; leave one of them out"
-        )
+    if fault:
+        raise InputError(f"{name} {fault}")
 
 
 def _others_as_texts(table: pd.DataFrame) -> pd.DataFrame:

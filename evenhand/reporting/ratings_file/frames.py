@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import pandas as pd
 
@@ -12,6 +12,7 @@ from evenhand.errors import InputError
 from evenhand.study.tables.formats import cell_text
 
 
+@runtime_checkable
 class ArrowTable(Protocol):
     """A table of any library that speaks Arrow: polars, pyarrow, DuckDB and others (the Arrow
     PyCapsule interface).
@@ -20,6 +21,7 @@ class ArrowTable(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
+@runtime_checkable
 class InterchangeTable(Protocol):
     """A table of any library that speaks the DataFrame interchange protocol."""
 
@@ -49,7 +51,7 @@ def frame_of(given: Table, name: str = "ratings") -> pd.DataFrame:
         found = _of_columns(given, name)
     elif isinstance(given, (list, tuple)):
         found = _of_records(given, name)
-    elif hasattr(given, "to_frame") or not _is_of_a_library(given):
+    elif hasattr(given, "to_frame") or not isinstance(given, (ArrowTable, InterchangeTable)):
         raise InputError(f"{name}: {_no_table(given)}")
     else:
         found = _of_another_library(given, name)
@@ -61,10 +63,6 @@ def frame_of(given: Table, name: str = "ratings") -> pd.DataFrame:
     # A missing cell of a categorical column would become the text "nan" where texts are made of it.
     coded = [column for column in table if isinstance(table[column].dtype, pd.CategoricalDtype)]
     return table.astype(dict.fromkeys(coded, object)) if coded else table
-
-
-def _is_of_a_library(given: object) -> bool:
-    return hasattr(given, "__arrow_c_stream__") or hasattr(given, "__dataframe__")
 
 
 def _no_table(given: object) -> str:

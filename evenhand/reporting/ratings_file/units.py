@@ -29,8 +29,7 @@ from evenhand.errors import InputError
 from evenhand.reporting.ratings_file.cleaning import pattern_of
 from evenhand.reporting.ratings_file.columns import is_fact, is_nested
 from evenhand.reporting.ratings_file.declared import ScaleOptions
-from evenhand.reporting.ratings_file.roles import listed
-from evenhand.study.tables.columns import names_items
+from evenhand.study.tables.columns import listed, names_items
 from evenhand.study.tables.formats import row_number
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, texts, with_unit_id
 from evenhand.texts import written
