@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from evenhand.texts import written
 
@@ -103,10 +103,10 @@ class Block:
         return type(self).__name__
 
 
-@dataclass(frozen=True)
+@dataclass
 class Table(Block):
-    """Numbers with row headings; `stub` heads the column of row headings; `name` is the anchor and
-    the name of its files."""
+    """Numbers with row headings; `stub` heads the column of row headings; `name`, the anchor and
+    the name of its files, is given last of all."""
 
     caption: str
     stub: str
@@ -121,13 +121,13 @@ class Table(Block):
         return (self,)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Chart(Block):
     """A picture: `spec` is Vega-Lite, `alt` describes in words what it shows, `note` what it leaves
     out.
 
-    `data` are the tables that hold its numbers, each cell with its results row; `name` is the
-    anchor and the name of its files.
+    `data` are the tables that hold its numbers, each cell with its results row; `name` is as of a
+    table.
     """
 
     caption: str
@@ -140,9 +140,10 @@ class Chart(Block):
 
 @dataclass(frozen=True)
 class Paragraph(Block):
-    """A sentence or two."""
+    """A sentence or two, or a link to another page, which is written to the same folder."""
 
     text: str
+    href: str = ""
 
 
 @dataclass(frozen=True)
@@ -227,61 +228,39 @@ class Advice:
 
 @dataclass(frozen=True)
 class FirstPage(Block):
-    """First page of the report: advice on every rubric; `facts` describe the data behind it."""
+    """First page of the report: `advice` on every rubric, `facts` that describe the data behind it,
+    and the verdicts: at a glance in `rows`, one for each grader with a cell for each of the
+    `rubrics` (or None), which the `legend` explains, then all `cards` in full.
+    """
 
     advice: tuple[Advice, ...]
     facts: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Overview(Block):
-    """The verdicts at a glance: a row for each grader, a cell for each rubric (or None)."""
-
-    caption: str
+    legend: str
     rubrics: tuple[str, ...]
     rows: tuple[tuple[str, tuple[Card | None, ...]], ...]
-
-
-@dataclass(frozen=True)
-class Cards(Block):
-    """The verdicts in full, each with its sentence and evidence."""
-
-    title: str
     cards: tuple[Card, ...]
-
-
-@dataclass(frozen=True)
-class Link(Block):
-    """A link to another page, which is written to the same folder."""
-
-    text: str
-    href: str
 
 
 Texts = tuple[tuple[str, str], ...]
 """(what it is, text) each."""
 
 
-class Person(NamedTuple):
-    """A person's label of a unit: the label, its name, and the reason, if given."""
+@dataclass(frozen=True)
+class GivenLabel:
+    """A label of a unit by a person or a grader, and the label's name.
+
+    A person may have given a `reason`. A grader has its `replies`, and its disagreement with people
+    may be `sorted` by the lead as a `kind`, with a `note`.
+    """
 
     rater: str
     label: str
     name: str
-    reason: str
-
-
-@dataclass(frozen=True)
-class Opponent:
-    """A grader that gave another label: its replies, and how the lead sorted it (`kind`)."""
-
-    grader: str
-    label: str
-    name: str
-    replies: Sequence[str]
-    kind: str
-    sorted: str
-    note: str
+    reason: str = ""
+    replies: Sequence[str] = ()
+    kind: str = ""
+    sorted: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -294,8 +273,8 @@ class DisagreedUnit:
     title: str
     unit: str
     parts: Texts
-    people: Sequence[Person]
-    graders: Sequence[Opponent]
+    people: Sequence[GivenLabel]
+    graders: Sequence[GivenLabel]
     columns: Sequence[Texts]
     marked: Mapping[str, Sequence[tuple[str, tuple[str, ...]]]]
 

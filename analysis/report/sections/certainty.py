@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from evenhand.analysis import distributions as named
 from evenhand.analysis.agreement.stability import REWORDED, SPREAD, STABILITY
 from evenhand.analysis.distributions import MOST_PEOPLE, RIGHT_SHARES
-from evenhand.analysis.labels.matrix import BINARY, COLLAPSED, UNCLEAR
+from evenhand.analysis.labels.matrix import BINARY, COLLAPSED
 from evenhand.analysis.people.clarity import ALPHA, CLEAR_AGREEMENT, DIFFERENCE, FILLED, moved
 from evenhand.analysis.report.blocks import Block, Table, items, traced
 from evenhand.analysis.report.figures import ALL, Figure, Key, defined, lines_of, shown
 from evenhand.analysis.report.sections.published import with_published
 from evenhand.analysis.report.source import (
     READINGS,
+    Column,
     Layers,
     ReportContext,
     RubricFigures,
@@ -36,10 +38,7 @@ if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
 
 _SUBSET = ALL + COLLAPSED
-_PEOPLE = ["clear_share", "fleiss_kappa", "observed_agreement"]
-_SURE = {"clear": written("clarity.sure_clear"), UNCLEAR: written("clarity.sure_unclear")}
 _DISTANCE = [named.TOTAL_VARIATION, named.EXCESS, named.WORTH]
-_CURVE = [COVERAGE, AGREEMENT]
 
 
 # Clear and unclear
@@ -51,26 +50,21 @@ def clarity_layers(figures: RubricFigures) -> Layers:
     agreement = figures.select(CLEAR_AGREEMENT, _SUBSET)
     answer, people = in_pieces("report.clear", share=clear) if clear else [], []
     if clear:
-        who = [(rater_title("humans"), ("humans", ""))]
-        what = written("clarity.annotators")
-        people = figures.panel(what, "Who", _PEOPLE, who, _SUBSET, count="")
+        people = figures.table("clarity.annotators", [(rater_title("humans"), ("humans", ""))])
         if best := defined(agreement)[:1]:
             about = in_pieces("report.clear_best", grader=best[0].raters[1], share=best[0])
             answer = sentences(answer, about)
-    sure = [(head, {"statistic": "mean_confidence", "at": at}) for at, head in _SURE.items()]
-    rows = rows_of(agreement, lambda each: each.grader)
-    what = written("clarity.graders")
-    graders = figures.table(what, "Grader", [CLEAR_AGREEMENT, *sure], rows, count="")
-    quoted = {
+    of_people = {entry_for(name).label: name for name in ("clear_share", "fleiss_kappa")}
+    of_graders = {
         entry_for(CLEAR_AGREEMENT).label: "clear_agreement",
-        _SURE["clear"]: "confidence_clear",
-        _SURE[UNCLEAR]: "confidence_unclear",
+        written("clarity.sure_clear"): "confidence_clear",
+        written("clarity.sure_unclear"): "confidence_unclear",
     }
     return Layers(
         answers=[answer],
         folded=[
-            *with_published(people, figures, {entry_for(each).label: each for each in _PEOPLE[:2]}),
-            *with_published(graders, figures, quoted),
+            *with_published(people, figures, of_people),
+            *with_published(figures.table("clarity.graders"), figures, of_graders),
         ],
     )
 
@@ -86,8 +80,7 @@ def distribution_layers(figures: RubricFigures) -> Layers:
         raters = [e.grader for e in figures.select(named.SQUARED, subset) if e.grader]
         who = [(written("distributions.others"), ("humans", ""))]
         who += [(rater_title(each), ("humans", each)) for each in raters]
-        what = written("distributions.distances", reading=reading)
-        folded += figures.panel(what, "Who", _DISTANCE, who, subset)
+        folded += figures.table("distributions.distances", who, on=subset, reading=reading)
         graders = [rater for rater in raters if rater not in BASELINES]
         said = []
         # On how many units several answers are right, at the middle cut-off.
@@ -126,10 +119,10 @@ def _right_answers(figures: RubricFigures, subset: str, raters: list[str]) -> li
         for each in RIGHT_SHARES
     ]
     return figures.table(
-        written("distributions.right_answers", reading=READINGS[subset]),
-        "Who",
-        [(entry_for(named.FORCED).label, forced), *at_shares],
+        "distributions.right_answers",
         [(title, figures.key(name, "humans", rater, subset)) for title, name, rater in places],
+        [(entry_for(named.FORCED).label, forced), *at_shares],
+        reading=READINGS[subset],
     )
 
 
@@ -142,11 +135,9 @@ def _closeness(figures: RubricFigures, subset: str, grader: str) -> str:
         return ""
     low, _, high = excess.bounds
     found = "further" if low > 0 else "closer" if high < 0 else "not_apart"
+    lines = f"{own.line}, {excess.line}"
     about = written(
-        "distributions.figures",
-        distance=own.estimate,
-        difference=excess.text,
-        lines=f"{own.line}, {excess.line}",
+        "distributions.figures", distance=own.estimate, difference=excess.text, lines=lines
     )
     said = written(f"distributions.{found}", grader=grader, figures=about)
     if not worth or worth.reason:
@@ -164,39 +155,31 @@ def confidence_layers(figures: RubricFigures) -> Layers:
     found, routes = figures.everywhere(COVERAGE), list(_routes(figures))
     declared = [each for each in found if each.says("declared_cut")]
     cut = shown(float(declared[0].at), routing.CUT) if declared else ""
-    heads = (written(f"confidence.{name}", cut=cut) for name in ("kept_at", "agreement_at"))
-    at_cut = figures.table(
-        written("confidence.caption"), "Grader", zip(heads, _CURVE, strict=True),
-        rows_of(declared, _grader),
-    )  # fmt: skip
-    said = [
-        traced(
-            written("naming.about", whom=cut.grader, what=text),
-            lines_of([cut, *_above(figures, cut)]),
-        )
-        for cut, text in routes
+    columns = [
+        (written("confidence.kept_at", cut=cut), COVERAGE),
+        (written("confidence.agreement_at", cut=cut), AGREEMENT),
     ]
-    promises = items(figures.caption(written("confidence.what")), said)
-    rows = rows_of(found, lambda each: shown(float(each.at), routing.CUT), _grader)
-    every_cut = figures.table(written("confidence.curve"), "Cut", _CURVE, rows, count="")
+    at_cut = figures.table("confidence.caption", rows_of(declared, attrgetter("grader")), columns)
+    promised = (
+        (written("naming.about", whom=cut.grader, what=text), [cut, *_above(figures, cut)])
+        for cut, text in routes
+    )
+    traces = (traced(sentence, lines_of(shown_in)) for sentence, shown_in in promised)
+    promises = items(figures.caption(written("confidence.what")), traces)
+    rows = rows_of(found, lambda each: shown(float(each.at), routing.CUT), attrgetter("grader"))
+    every_cut = figures.table("confidence.curve", rows)
     return Layers(answers=_promised(figures), folded=[*at_cut, *promises, *every_cut])
-
-
-def _grader(figure: Figure) -> str:
-    return figure.grader
 
 
 def _promised(figures: RubricFigures) -> list[list[object]]:
     """The cuts that keep a promise, and the graders for which none does."""
     said, without = [], []
     for cut in figures.everywhere(routing.CUT):
-        share, agreement, *_ = [*_above(figures, cut), None, None]
-        grader = cut.grader
-        if share and agreement:
-            about = {"grader": grader, "cut": cut, "share": share, "agreement": agreement}
-            said.append(in_pieces("report.cut", **about))
+        if above := _above(figures, cut):
+            about = dict(zip(("share", "agreement"), above, strict=True))
+            said.append(in_pieces("report.cut", grader=cut.grader, cut=cut, **about))
         else:
-            without.append([grader])
+            without.append([cut.grader])
     if without:
         said.append(in_pieces("report.cut_none", graders=listed(without)))
     return [sentences(*said)]
@@ -251,15 +234,13 @@ def stability_layers(figures: RubricFigures) -> Layers:
     column; then every rater's labels across wordings of the rubric.
     """
 
-    def table(what: str, stub: str, rows: Sequence[TableRow]) -> list[Table]:
-        return figures.table(what, stub, [STABILITY, SPREAD, on_binary], rows, count="Questions")
-
     def binary(key: Key) -> Figure | None:
         return figures.by_key(key._replace(subset=key.subset + BINARY))
 
     kappa, spread = (entry_for(name).label for name in (STABILITY, SPREAD))
-    on_binary = (written("stability.binary", statistic=kappa), binary)
-    found = [each for each in figures.everywhere(STABILITY) if not each.subset.endswith(BINARY)]
+    columns: list[str | tuple[str, Column]] = [STABILITY, SPREAD]
+    columns.append((written("stability.binary", statistic=kappa), binary))
+    found = [each for each in figures.everywhere(STABILITY) if not each.is_binary]
     whole = figures.select(STABILITY)
     subsets = dict.fromkeys(each.subset for each in found)
     answers: list[Table] = []
@@ -271,12 +252,11 @@ def stability_layers(figures: RubricFigures) -> Layers:
                 reader = written("stability.majority") if people else each.rater
                 rows.append((written("stability.labelled_by", rater=reader), None))
                 rows += [(_place(one), each.key._replace(subset=one)) for one in subsets]
-        what = written("stability.answers", column=column)
-        answers += table(what, written("stability.whose"), rows)
+        answers += figures.table("stability.answers", rows, columns, column=column)
     # Once is enough, and they fit any column.
     answers = with_published(answers, figures, {kappa: "stability_kappa", spread: SPREAD})
     reworded = rows_of((e for e in whole if e.at == REWORDED), lambda e: rater_title(e.rater))
-    graders = table(written("stability.graders"), "Rater", reworded)
+    graders = figures.table("stability.graders", reworded, columns)
     return Layers(answers=_least_stable(found), folded=[*answers, *graders])
 
 
@@ -288,15 +268,14 @@ def _least_stable(found: Sequence[Figure]) -> list[list[object]]:
     by_rubric = [each for each in known if each.at == REWORDED]
     of_subjects = [each for each in known if each.at != REWORDED and each.subset != ALL]
     by_question = [each for each in of_subjects if each.rater == "humans"] or of_subjects
-    said: list[list[object]] = []
-    if by_rubric:
-        least = by_rubric[-1]
-        rater = rater_title(least.rater)
-        said.append(in_pieces("report.reworded", rater=rater, kappa=least))
-    if by_question:
-        least = by_question[-1]
-        place = _place(least.subset)
-        said.append(in_pieces("report.answers_vary", at=least.at, subject=place, kappa=least))
+    said = [
+        in_pieces("report.reworded", rater=rater_title(least.rater), kappa=least)
+        for least in by_rubric[-1:]
+    ]
+    said += [
+        in_pieces("report.answers_vary", at=least.at, subject=_place(least.subset), kappa=least)
+        for least in by_question[-1:]
+    ]
     return [sentences(*said)]
 
 
@@ -322,6 +301,4 @@ def rewording_layers(figures: RubricFigures) -> Layers:
             "rewording.figures", before=old, after=new, new=name, difference=difference
         )
         answers.append(sentences([found.sentence(name, noun)], about))
-    what, stub = written("rewording.caption"), written("rewording.wording")
-    rows = rows_of(under.values(), lambda each: each.at)
-    return Layers(answers=answers, folded=figures.table(what, stub, [ALPHA], rows))
+    return Layers(answers=answers, folded=figures.table("rewording.caption"))

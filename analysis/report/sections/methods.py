@@ -14,7 +14,7 @@ from evenhand.analysis.bias.position import by_orders
 from evenhand.analysis.labels.matrix import listed
 from evenhand.analysis.report import blocks
 from evenhand.analysis.report.source import Source
-from evenhand.analysis.report.tables import FigureRow, make_table, tex
+from evenhand.analysis.report.tables import FigureRow, TableSpec, make_table, tex
 from evenhand.analysis.statistics import entry_for, statistics
 from evenhand.analysis.usage import COST
 from evenhand.rubrics.own_words import with_own_prompt
@@ -80,8 +80,8 @@ def _usage(source: Source) -> list[blocks.Table]:
     for figures in source.rubrics:
         rows.append((figures.title, None))
         rows += [(figure.grader, [figure]) for figure in figures.select(COST)]
-    what, attempts = written("methods.usage"), written("methods.attempts")
-    return make_table(what, "Grader", [entry_for(COST).label], rows, count=attempts)
+    spec = TableSpec(count=written("methods.attempts"))
+    return make_table(written("methods.usage"), "Grader", [entry_for(COST).label], rows, spec)
 
 
 def _statistics(source: Source) -> tuple[tuple[str, str], ...]:
@@ -138,7 +138,7 @@ def _sentences(source: Source) -> Iterator[str]:
     if source.context.synthetic:
         yield written("methods_text.synthetic")
     for figures in source.rubrics:
-        group = figures.between(figures.usual(), "humans")[:1]
+        group = figures.select(figures.usual(), raters=("humans", ""))[:1]
         own = any(each.n_clusters != each.n_units for each in group)
         for each in group:
             yield written(
