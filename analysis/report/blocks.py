@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from evenhand.texts import written
@@ -74,12 +75,9 @@ class Row:
 
 def _in_runs(lines: Iterable[int]) -> str:
     """Rows of results.csv in order, each once; 0 is none."""
-    runs: list[list[int]] = []
-    for line in sorted(set(lines) - {0}):
-        if runs and line == runs[-1][-1] + 1:
-            runs[-1].append(line)
-        else:
-            runs.append([line])
+    # In a run, lines grow as their places do.
+    by_run = groupby(enumerate(sorted(set(lines) - {0})), lambda each: each[1] - each[0])
+    runs = [[line for _, line in run] for _, run in by_run]
     return ", ".join(f"{r[0]}-{r[-1]}" if len(r) > 1 else f"{r[0]}" for r in runs)
 
 
@@ -319,14 +317,21 @@ class Answer:
 
 @dataclass(frozen=True)
 class Part:
-    """Part of a section on one rubric (its title; empty: on all): `open` is shown at once, `folded`
-    behind a line with the `title`.
+    """Part of a section on one rubric (its title; empty: on all), by depth.
+
+    Its `answers` are sentences in pieces (`in_pieces`), with figures among the text; `open` is the
+    figure that decides something; what the answers rest on is `folded` behind a line with the
+    `title`, or else the rubric; the `appendix` holds what no decision needs. `about` explains more
+    on how to read them.
     """
 
-    title: str
-    rubric: str
-    open: tuple[Block, ...] = ()
-    folded: tuple[Block, ...] = ()
+    answers: Sequence[Sequence[object]] = ()
+    open: Sequence[Block] = ()
+    folded: Sequence[Block] = ()
+    appendix: Sequence[Block] = ()
+    about: Sequence[str] = ()
+    title: str = ""
+    rubric: str = ""
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -352,7 +357,7 @@ class ReportSection:
 
     def every_part(self) -> tuple[Part, ...]:
         """All parts, with what is on all rubrics first, without the appendix."""
-        return (Part("", "", self.blocks), *self.parts)
+        return (Part(folded=self.blocks), *self.parts)
 
     def every_block(self) -> Iterator[Block]:
         """All blocks, open or folded, in reading order; without the appendix."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from itertools import count
+from dataclasses import replace
+from itertools import chain, count
 from typing import TYPE_CHECKING, NamedTuple
 
 from evenhand.analysis.bias import BOUND
@@ -23,7 +24,7 @@ from evenhand.analysis.report.sections import (
     subjects,
     thresholds,
 )
-from evenhand.analysis.report.source import Layers, ReportContext, RubricFigures, Source
+from evenhand.analysis.report.source import ReportContext, RubricFigures, Source
 from evenhand.texts import texts, written
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Topic(NamedTuple):
     """
 
     room: str
-    layers: Callable[[RubricFigures], Layers]
+    layers: Callable[[RubricFigures], Part]
     fields: Callable[[Source], Mapping[str, object]] = lambda source: {}
     finished: Callable[[Source, ReportSection], ReportSection] = lambda source, section: section
 
@@ -109,32 +110,30 @@ def section_of(source: Source, section: str | Callable[[Source], Section]) -> Se
         return section(source)
     room, layers_of, fields, finished = TOPICS[section]
     known, title = texts(), written(f"{room}.title")
-    about = [written(f"{room}.about", **fields(source))] if f"{room}.about" in known else []
-    answers: list[Answer] = []
-    parts, appendix = [], []
-    for figures in source.rubrics:
-        layers, name = layers_of(figures), figures.title
-        about += layers.about
-        answers += [
-            Answer(tuple(p.cell if isinstance(p, Figure) else str(p) for p in pieces), name)
-            for pieces in layers.answers
-            if pieces
-        ]
-        if layers.open or layers.folded:
-            folded = written("report.folded", rubric=name)
-            parts.append(Part(folded, name, tuple(layers.open), tuple(layers.folded)))
-        if layers.appendix:
-            later = written("naming.about", whom=title, what=name)
-            appendix.append(Part(later, name, folded=tuple(layers.appendix)))
-    if not (answers or parts):
+    parts = [replace(layers_of(figures), rubric=figures.title) for figures in source.rubrics]
+    answers = [
+        Answer(tuple(p.cell if isinstance(p, Figure) else str(p) for p in pieces), part.rubric)
+        for part in parts
+        for pieces in part.answers
+        if pieces
+    ]
+    shown = tuple(part for part in parts if part.blocks)
+    if not (answers or shown):
         if f"{room}.none" not in known:
             return None
-        said = (Answer((written(f"{room}.none"),)),)
-        return finished(source, ReportSection(section, title, answers=said))
+        reason = (Answer((written(f"{room}.none"),)),)
+        return finished(source, ReportSection(section, title, answers=reason))
     if len(answers) > 1 and len({each.pieces for each in answers}) == 1:
         answers = [Answer(answers[0].pieces)]
-    layered = tuple(answers), tuple(parts), tuple(dict.fromkeys(about)), tuple(appendix)
-    return finished(source, ReportSection(section, title, (), *layered))
+    about = [written(f"{room}.about", **fields(source))] if f"{room}.about" in known else []
+    explained = tuple(dict.fromkeys(chain(about, *(part.about for part in parts))))
+    appendix = tuple(
+        Part(folded=part.appendix, title=later, rubric=part.rubric)
+        for part in parts
+        if part.appendix and (later := written("naming.about", whom=title, what=part.rubric))
+    )
+    made = ReportSection(section, title, (), tuple(answers), shown, explained, appendix)
+    return finished(source, made)
 
 
 def _name(sections: Sequence[ReportSection]) -> None:

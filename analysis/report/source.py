@@ -14,7 +14,7 @@ from evenhand.analysis import results
 from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.notes import Code
 from evenhand.analysis.people.ceiling import CEILING
-from evenhand.analysis.report.blocks import SYNTHETIC, Block, Chart, Table
+from evenhand.analysis.report.blocks import SYNTHETIC, Chart, Table
 from evenhand.analysis.report.charts import Datum, chart_spec, filled
 from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure, Key, ResultsIndex, grouped
 from evenhand.analysis.report.tables import FigureRow, make_table, spec_of, worded
@@ -128,22 +128,6 @@ def reference_title(rater: str) -> str:
     return written("naming.reference") if rater == "humans" else rater
 
 
-@dataclass(frozen=True)
-class Layers:
-    """Content of a section on one rubric, by depth.
-
-    `answers` are sentences in pieces (`in_pieces`), with figures among the text; `open` is the
-    figure that decides something, `folded` is what the answers rest on, and the `appendix` holds
-    what no decision needs. `about` explains more on how to read them.
-    """
-
-    answers: Sequence[Sequence[object]] = ()
-    open: Sequence[Block] = ()
-    folded: Sequence[Block] = ()
-    appendix: Sequence[Block] = ()
-    about: Sequence[str] = ()
-
-
 MOST_NAMED = 3
 """Things named in an answer at most; the rest are in its tables."""
 
@@ -164,10 +148,7 @@ def listed(things: Sequence[Sequence[object]], between: str = ", ") -> list[obje
 
 
 def _joined(things: Sequence[Sequence[object]], between: str) -> list[object]:
-    out: list[object] = []
-    for thing in things:
-        out += [*([between] if out else []), *thing]
-    return out
+    return [piece for thing in things for piece in (between, *thing)][1:]
 
 
 Column = str | Mapping[str, str] | Callable[[Key], Figure | None]

@@ -9,11 +9,10 @@ from evenhand.analysis.bias import BOUND, Finding, findings, screening_sentence
 from evenhand.analysis.bias.findings import PLANNED, SCREENED
 from evenhand.analysis.injection import UNSCORED, audits, named
 from evenhand.analysis.labels.matrix import BINARY
-from evenhand.analysis.report.blocks import Items, items, traced
+from evenhand.analysis.report.blocks import Items, Part, items, traced
 from evenhand.analysis.report.figures import Figure, Key, grouped, lines_of
 from evenhand.analysis.report.source import (
     Column,
-    Layers,
     RubricFigures,
     TableRow,
     distinct,
@@ -39,7 +38,7 @@ _SAID = {
 # Bias
 
 
-def bias_layers(figures: RubricFigures) -> Layers:
+def bias_layers(figures: RubricFigures) -> Part:
     """Sentences first, then the figures of every question, then the parts of the sample."""
     own = findings([row for row in figures.analysis.rows if row["rubric"] == figures.rubric])
 
@@ -57,7 +56,7 @@ def bias_layers(figures: RubricFigures) -> Layers:
     by_part = distinct(screened, "subset", lambda each: each.removesuffix(BINARY))
     graders = dict.fromkeys(figure.grader for figure in screened)
     of_graders = [(grader, {"rater_b": grader}) for grader in graders]
-    return Layers(
+    return Part(
         answers=[_biases(figures, own)] if own else [],
         folded=[
             *_found(figures, own),
@@ -133,12 +132,12 @@ def _heading(figure: Figure) -> str:
 # Prompt injection
 
 
-def injection_layers(figures: RubricFigures) -> Layers:
+def injection_layers(figures: RubricFigures) -> Part:
     """Sentences on every grader that was audited, then every attack, placebos first."""
     bounds = figures.analysis.decision.injection
     own = [each for each in audits(figures.analysis.rows) if each.rubric == figures.rubric]
     if not own:
-        return Layers()
+        return Part()
 
     def attack(figure: Figure) -> str:
         kind = _PLACEBOS.get(figure.at) or named(figure.at)
@@ -154,4 +153,4 @@ def injection_layers(figures: RubricFigures) -> Layers:
         rows = lines_of(map(figures.of_row, audit.rows(bounds)))
         lines.append(traced(audit.sentence(bounds), rows))
     attacks = figures.table("injection.caption", rows_of(figures.everywhere(UNSCORED), attack))
-    return Layers(answers=answers, folded=[*items(written("injection.found"), lines), *attacks])
+    return Part(answers=answers, folded=[*items(written("injection.found"), lines), *attacks])

@@ -12,13 +12,12 @@ from evenhand.analysis.agreement.stability import REWORDED, SPREAD, STABILITY
 from evenhand.analysis.distributions import MOST_PEOPLE, RIGHT_SHARES
 from evenhand.analysis.labels.matrix import BINARY, COLLAPSED
 from evenhand.analysis.people.clarity import ALPHA, CLEAR_AGREEMENT, DIFFERENCE, FILLED, moved
-from evenhand.analysis.report.blocks import Block, Table, items, traced
+from evenhand.analysis.report.blocks import Block, Part, Table, items, traced
 from evenhand.analysis.report.figures import ALL, Figure, Key, defined, lines_of, shown
 from evenhand.analysis.report.sections.published import with_published
 from evenhand.analysis.report.source import (
     READINGS,
     Column,
-    Layers,
     ReportContext,
     RubricFigures,
     Source,
@@ -44,7 +43,7 @@ _DISTANCE = [named.TOTAL_VARIATION, named.EXCESS, named.WORTH]
 # Clear and unclear
 
 
-def clarity_layers(figures: RubricFigures) -> Layers:
+def clarity_layers(figures: RubricFigures) -> Part:
     """People and graders on a rubric that calls a category unclear."""
     clear = figures.get("clear_share", "humans", "", _SUBSET)
     agreement = figures.select(CLEAR_AGREEMENT, _SUBSET)
@@ -60,7 +59,7 @@ def clarity_layers(figures: RubricFigures) -> Layers:
         written("clarity.sure_clear"): "confidence_clear",
         written("clarity.sure_unclear"): "confidence_unclear",
     }
-    return Layers(
+    return Part(
         answers=[answer],
         folded=[
             *with_published(people, figures, of_people),
@@ -72,7 +71,7 @@ def clarity_layers(figures: RubricFigures) -> Layers:
 # People's distribution
 
 
-def distribution_layers(figures: RubricFigures) -> Layers:
+def distribution_layers(figures: RubricFigures) -> Part:
     """Probabilities and people's shares, and labels where one or several answers are right."""
     folded: list[Block] = []
     appendix: list[Block] = []
@@ -101,7 +100,7 @@ def distribution_layers(figures: RubricFigures) -> Layers:
         beyond = in_pieces("report.shares_excess", excess=excess) if excess else []
         shares = in_pieces("report.shares", grader=best.grader, distance=best)
         answers.append(sentences(shares, beyond))
-    return Layers(answers=answers, folded=folded, appendix=appendix)
+    return Part(answers=answers, folded=folded, appendix=appendix)
 
 
 def _right_answers(figures: RubricFigures, subset: str, raters: list[str]) -> list[Table]:
@@ -150,7 +149,7 @@ def _closeness(figures: RubricFigures, subset: str, grader: str) -> str:
 # Confidence filter
 
 
-def confidence_layers(figures: RubricFigures) -> Layers:
+def confidence_layers(figures: RubricFigures) -> Part:
     """Graders with a confidence: the declared cut, a promise, all cuts."""
     found, routes = figures.everywhere(COVERAGE), list(_routes(figures))
     declared = [each for each in found if each.says("declared_cut")]
@@ -168,7 +167,7 @@ def confidence_layers(figures: RubricFigures) -> Layers:
     promises = items(figures.caption(written("confidence.what")), traces)
     rows = rows_of(found, lambda each: shown(float(each.at), routing.CUT), attrgetter("grader"))
     every_cut = figures.table("confidence.curve", rows)
-    return Layers(answers=_promised(figures), folded=[*at_cut, *promises, *every_cut])
+    return Part(answers=_promised(figures), folded=[*at_cut, *promises, *every_cut])
 
 
 def _promised(figures: RubricFigures) -> list[list[object]]:
@@ -229,7 +228,7 @@ def _routes(figures: RubricFigures) -> Iterator[tuple[Figure, str]]:
 # Other wordings: do labels stay the same when a question, or the rubric, is worded differently?
 
 
-def stability_layers(figures: RubricFigures) -> Layers:
+def stability_layers(figures: RubricFigures) -> Part:
     """Kappa across variants: subjects' answers as each reader labels them, a table for each varying
     column; then every rater's labels across wordings of the rubric.
     """
@@ -257,7 +256,7 @@ def stability_layers(figures: RubricFigures) -> Layers:
     answers = with_published(answers, figures, {kappa: "stability_kappa", spread: SPREAD})
     reworded = rows_of((e for e in whole if e.at == REWORDED), lambda e: rater_title(e.rater))
     graders = figures.table("stability.graders", reworded, columns)
-    return Layers(answers=_least_stable(found), folded=[*answers, *graders])
+    return Part(answers=_least_stable(found), folded=[*answers, *graders])
 
 
 def _least_stable(found: Sequence[Figure]) -> list[list[object]]:
@@ -283,7 +282,7 @@ def _place(subset: str) -> str:
     return written("stability.all_subjects") if subset == ALL else subset.removeprefix("subject=")
 
 
-def rewording_layers(figures: RubricFigures) -> Layers:
+def rewording_layers(figures: RubricFigures) -> Part:
     """People's agreement under two wordings, where one was tried: which they agree better under, or
     how many more labels would tell.
     """
@@ -301,4 +300,4 @@ def rewording_layers(figures: RubricFigures) -> Layers:
             "rewording.figures", before=old, after=new, new=name, difference=difference
         )
         answers.append(sentences([found.sentence(name, noun)], about))
-    return Layers(answers=answers, folded=figures.table("rewording.caption"))
+    return Part(answers=answers, folded=figures.table("rewording.caption"))

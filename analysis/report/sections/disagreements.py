@@ -12,12 +12,13 @@ from evenhand.analysis.report.blocks import (
     DisagreedUnit,
     GivenLabel,
     Paragraph,
+    Part,
     ReportSection,
     Texts,
     UnitsToRead,
 )
 from evenhand.analysis.report.figures import grouped
-from evenhand.analysis.report.source import Layers, ReportContext, RubricFigures, Source, listed
+from evenhand.analysis.report.source import ReportContext, RubricFigures, Source, listed
 from evenhand.analysis.statistics import entry_for
 from evenhand.study.tables.evidence import pieces
 from evenhand.texts import in_pieces, written
@@ -38,7 +39,7 @@ def with_page(source: Source, section: ReportSection) -> ReportSection:
     return replace(section, blocks=(link, *section.blocks))
 
 
-def layers(figures: RubricFigures) -> Layers:
+def layers(figures: RubricFigures) -> Part:
     """A handful of units, folded, and the number of disagreements that the lead sorted as each
     kind.
     """
@@ -61,7 +62,7 @@ def layers(figures: RubricFigures) -> Layers:
         [(kind_title(kind), {"at": kind}) for kind in kinds],
     )
     no_texts = [] if has_page(every, figures.context) else [written("disagreement.no_texts")]
-    return Layers(
+    return Part(
         answers=[in_pieces("report.disagreements", graders=named)] if own else [],
         folded=[*to_read, *sums],
         about=no_texts,
@@ -109,15 +110,14 @@ def page_of(found: Sequence[GraderDisagreement], context: ReportContext) -> Disa
     parts: dict[str, set[str]] = {}
     for column, value in (part for each in found for part in each.parts.items()):
         parts.setdefault(column, set()).add(value)
-    kinds = {each.kind: each.sorted for unit in units for each in unit.graders if each.kind}
+    titles = {each.kind: each.sorted for unit in units for each in unit.graders if each.kind}
+    not_sorted = [(NOT_SORTED, written("disagreement.not_sorted"))] if titles else []
     return DisagreementsPage(
         units=units,
         rubrics=[(rubric, context.title_of(rubric)) for rubric in rubrics],
         graders=sorted({each.grader for each in found}),
         parts={name: sorted(values) for name, values in parts.items() if len(values) > 1},
-        kinds=[*sorted(kinds.items()), (NOT_SORTED, written("disagreement.not_sorted"))]
-        if kinds
-        else [],
+        kinds=[*sorted(titles.items()), *not_sorted],
     )
 
 

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.people.comparison import MAJORITY, REFERENCE
 from evenhand.analysis.report import blocks, charts
-from evenhand.analysis.report.blocks import Cell, Chart, Row, Table
+from evenhand.analysis.report.blocks import Cell, Chart, Part, Row, Table
 from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure, Key, defined, grouped
 from evenhand.analysis.report.source import (
     GROUPS,
     READINGS,
-    Layers,
     ReportContext,
     RubricFigures,
     Source,
@@ -127,14 +126,14 @@ def _evidence(figure: Figure) -> tuple[str, blocks.Cell]:
 # Agreement with annotators
 
 
-def layers(figures: RubricFigures) -> Layers:
+def layers(figures: RubricFigures) -> Part:
     """Graders and baselines compared with annotators."""
     tables: list[Table] = []
     for subset, reading in READINGS.items():
         if any(each.rater == "humans" for each in figures.select(figures.usual(subset), subset)):
             tables += figures.table("ceiling.caption", on=subset, reading=reading)
     drawn, prices = forest(figures, tables), price_front(figures)
-    return Layers(
+    return Part(
         answers=[_answer(figures)] if tables else [],
         open=[*drawn, *rates_table(figures)],
         folded=prices if drawn else [*tables, *prices],

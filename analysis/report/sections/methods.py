@@ -52,10 +52,10 @@ def section(source: Source) -> blocks.ReportSection:
     origin: blocks.Block = blocks.Paragraph(written("methods.unknown"))
     if facts:
         origin = blocks.Definitions(written("methods.provenance"), tuple(facts))
-    parts: dict[str, list[blocks.Block]] = {
-        written("methods.paragraph"): [methods_text(source)],
-        written("methods.provenance"): [origin, *_usage(source)],
-    }
+    parts = (
+        blocks.Part(title=written("methods.paragraph"), folded=(methods_text(source),)),
+        blocks.Part(title=written("methods.provenance"), folded=(origin, *_usage(source))),
+    )
     terms = blocks.Definitions(written("methods.statistics"), _statistics(source))
     holm = source.analysis.decision.across_rubrics == "holm"
     about = [
@@ -63,14 +63,15 @@ def section(source: Source) -> blocks.ReportSection:
         written("methods.verdicts", rule=source.analysis.rule),
         written("methods.level_holm" if holm else "methods.level"),
         written("methods.chance"),
+        written("methods.files"),
     ]
     return blocks.ReportSection(
         "methods",
         written("methods.title"),
         answers=(blocks.Answer((written("report.methods"),)),),
-        parts=tuple(blocks.Part(title, "", folded=tuple(made)) for title, made in parts.items()),
-        about=(*about, written("methods.files")),
-        appendix=(blocks.Part(terms.title, "", folded=(terms,)),),
+        parts=parts,
+        about=tuple(about),
+        appendix=(blocks.Part(title=terms.title, folded=(terms,)),),
     )
 
 

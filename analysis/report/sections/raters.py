@@ -15,11 +15,10 @@ from evenhand.analysis.labels.matrix import AFFIRMATIVE, BINARY
 from evenhand.analysis.people.disagreements import COVERAGE, UNSCORED_AS_DISAGREEMENT
 from evenhand.analysis.people.slices import BALANCED
 from evenhand.analysis.report import charts
-from evenhand.analysis.report.blocks import Block, Chart, Paragraph, Table
+from evenhand.analysis.report.blocks import Block, Chart, Paragraph, Part, Table
 from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure, Key, defined, grouped
 from evenhand.analysis.report.source import (
     READINGS,
-    Layers,
     RubricFigures,
     TableRow,
     distinct,
@@ -46,7 +45,7 @@ _DIFFERENCE = "group_difference"
 _MOST_VALUES = 24
 
 
-def layers(figures: RubricFigures) -> Layers:
+def layers(figures: RubricFigures) -> Part:
     """Labels given, shares of the categories, coverage, and the bounds due to missing grades."""
     shares = [each for subset in READINGS for each in figures.select("prevalence", subset)]
     numbers = figures.select(_MEAN)
@@ -67,7 +66,7 @@ def layers(figures: RubricFigures) -> Layers:
     known = {figure.rater for figure in (*shares, *numbers)}
     work = (_AGREEMENT, "rater_seconds_median")
     workers = dict.fromkeys(each.rater for name in work for each in figures.select(name))
-    return Layers(
+    return Part(
         answers=_answer(figures, labelled=bool(tables)),
         folded=[
             *(_distribution(figures, tables) or tables),
@@ -117,15 +116,12 @@ def _exclusions(figures: RubricFigures) -> list[Block]:
     rows: list[TableRow] = []
     for main, everyone in _WITH_EXCLUDED.items():
         found = figures.select(figures.usual(main), everyone)
-        compared = [figure for figure in found if figure.rater == "humans"]
+        compared = [(e.grader or "humans", e.key) for e in found if e.rater == "humans"]
         for title, subset in (("without", main), ("with", everyone)):
             binary = subset.endswith(BINARY)
             name = written(f"exclusions.{title}_binary" if binary else f"exclusions.{title}")
-            rows.append((name, None))
-            rows += [
-                (rater_title(each.grader or "humans"), each.key._replace(subset=subset))
-                for each in compared
-            ]
+            who = ((rater_title(rater), key._replace(subset=subset)) for rater, key in compared)
+            rows += [(name, None), *who]
     tables = figures.table("exclusions.caption", rows)
     return [Paragraph(written("exclusions.about")), *tables] if tables else []
 
@@ -165,7 +161,7 @@ def _distribution(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
 # Every two raters, groups of raters, and parts of the sample
 
 
-def pair_layers(figures: RubricFigures) -> Layers:
+def pair_layers(figures: RubricFigures) -> Part:
     """Every two raters, groups of raters, and parts of the sample."""
     tables: list[Table] = []
     groups: list[Table] = []
@@ -178,7 +174,7 @@ def pair_layers(figures: RubricFigures) -> Layers:
             why = written("pairs.not_listed", rubric=figures.title, reading=reading)
             missing.append(Paragraph(why))
     matrix = _heat_map(figures, tables) or tables
-    return Layers(
+    return Part(
         answers=[_agreeing(figures)] if matrix or groups else [],
         folded=_confusions(figures),
         appendix=[*matrix, *missing, *groups, *_on_pairs(figures), *_slices(figures)],
@@ -342,7 +338,7 @@ def _slice_plot(
 # Groups, on the binary verdict where the rubric has one, else on the categories
 
 
-def group_layers(figures: RubricFigures) -> Layers:
+def group_layers(figures: RubricFigures) -> Part:
     """Performance by group against people's consensus, where a group column was named; then every
     group's difference to the rest.
     """
@@ -367,4 +363,4 @@ def group_layers(figures: RubricFigures) -> Layers:
         in_pieces("report.group", grader=worst.grader, group=worst.part, difference=worst)
         for worst in sorted(known, key=lambda each: each.bounds[1])[:1]
     ]
-    return Layers(answers=answers, folded=tables, appendix=differences)
+    return Part(answers=answers, folded=tables, appendix=differences)

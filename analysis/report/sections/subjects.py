@@ -13,12 +13,11 @@ from itertools import chain, combinations
 from typing import Literal
 
 from evenhand.analysis.report import blocks, charts
-from evenhand.analysis.report.blocks import Chart, Table, items
+from evenhand.analysis.report.blocks import Chart, Part, Table, items
 from evenhand.analysis.report.figures import ALL_BINARY, Figure, Key, defined, grouped, shown
 from evenhand.analysis.report.sections.published import beside_published
 from evenhand.analysis.report.source import (
     Column,
-    Layers,
     RubricFigures,
     Source,
     TableRow,
@@ -47,13 +46,13 @@ _MOST_PARTS = 40
 # Overall agreement
 
 
-def overall_layers(figures: RubricFigures) -> Layers:
+def overall_layers(figures: RubricFigures) -> Part:
     """Scores and correlations of a rubric that has subjects."""
     scores = figures.select("subject_score", ALL_BINARY)
     columns = _by_raters(figure.rater for figure in scores)
     table = figures.table("overall.caption", sorted(distinct(scores, "at")), columns)
     drawn = _scores(figures, table) or table
-    return Layers(
+    return Part(
         answers=[_alike_overall(figures)] if drawn else [],
         folded=[*drawn, *figures.table("overall.correlations"), *beside_published(figures)],
     )
@@ -114,7 +113,7 @@ def _scores(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
 # Preference
 
 
-def preference_layers(figures: RubricFigures) -> Layers:
+def preference_layers(figures: RubricFigures) -> Part:
     """Win rates and strengths by annotators and by every grader."""
     rates = dict.fromkeys(figure.rater for figure in figures.select("win_rate"))
     graders = figures.by_agreement([name for name in rates if name != "humans"])
@@ -126,7 +125,7 @@ def preference_layers(figures: RubricFigures) -> Layers:
         rows += [(entry_for(statistic).name, None), *by_subject]
     by_rater = figures.table("preference.caption", rows, _by_raters(raters))
     alike = figures.table("preference.alike", [(grader, ("humans", grader)) for grader in graders])
-    return Layers(
+    return Part(
         answers=_preferred(figures, graders),
         folded=[*by_rater, *alike, *_corrected(figures, graders)],
         about=[written("preference.strength")],
@@ -169,7 +168,7 @@ def _corrected(figures: RubricFigures, graders: list[str]) -> list[Table]:
 # Direction: which side of the pairs is favoured, by people and by graders, for every subject
 
 
-def direction_layers(figures: RubricFigures) -> Layers:
+def direction_layers(figures: RubricFigures) -> Part:
     """Annotators and graders: on everything, for every subject, for every group; nothing where no
     option favours a side and no unit is one side of a pair.
     """
@@ -182,7 +181,7 @@ def direction_layers(figures: RubricFigures) -> Layers:
         others, lambda each: rater_title(each.rater), lambda each: latest[each.subset], by="subset"
     )
     unnamed = any(figure.at == "side a>side b" for figure in net)
-    return Layers(
+    return Part(
         answers=_favoured(net),
         folded=[
             *items(written("direction.what"), map(_sentence, people or of_subjects)),
@@ -272,17 +271,17 @@ def with_every_rubric(source: Source, section: blocks.ReportSection) -> blocks.R
     if table is None:
         return section
     if len(table.rows) > charts.MAX_LISTED:
-        part = blocks.Part(table.caption, "", folded=(table,))
+        part = Part(title=table.caption, folded=(table,))
         return replace(section, parts=(part, *section.parts))
     return replace(section, blocks=(table,))
 
 
-def rate_layers(figures: RubricFigures) -> Layers:
+def rate_layers(figures: RubricFigures) -> Part:
     """Rates and their order on a rubric that people labelled and a grader graded."""
     raw = figures.select("rate_raw", ALL_BINARY)
     graders = list(dict.fromkeys(figure.grader for figure in raw))
     if not graders:
-        return Layers()
+        return Part()
     # People's own rates are the same whoever graded the units.
     own = [grader for grader in graders if _kind(figures, grader) == "own"]
     compared = [grader for grader in graders if grader not in own[1:]]
@@ -305,7 +304,7 @@ def rate_layers(figures: RubricFigures) -> Layers:
     ranked = [each for grader in graders for each in _of(figures, "rate_rank_set", grader)]
     ranks = rows_of(ranked, lambda each: each.at, lambda each: each.grader)
     by_subject = rows_of(raw, subject, lambda each: each.grader)
-    return Layers(
+    return Part(
         answers=[_answer(figures, graders)],
         folded=[
             *figures.table("rates.caption", by_subject),

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 
 from evenhand.analysis.notes import Code
 from evenhand.analysis.report import charts
-from evenhand.analysis.report.blocks import Chart, Table, items, traced
+from evenhand.analysis.report.blocks import Chart, Part, Table, items, traced
 from evenhand.analysis.report.figures import ALL_BINARY, Figure, Key, lines_of, shown
 from evenhand.analysis.report.source import (
     Column,
-    Layers,
     ReportContext,
     RubricFigures,
     Source,
@@ -50,7 +49,7 @@ _BEST, _DEFAULT = "best", "default"
 _STATED, _SHARE = "reliability_probability", "reliability"
 
 
-def layers(figures: RubricFigures) -> Layers:
+def layers(figures: RubricFigures) -> Part:
     """Tuned thresholds of a rubric that has graders with probabilities."""
     found = _advised(figures, MAIN)
     lines = (
@@ -59,7 +58,7 @@ def layers(figures: RubricFigures) -> Layers:
     )
     scored = figures.select("brier", ALL_BINARY)
     who = [(_matched(*each.raters), each.raters) for each in scored]
-    return Layers(
+    return Part(
         answers=_answer(figures, found),
         folded=[
             *items(written("thresholds.what"), lines),
