@@ -4,9 +4,9 @@ from .files import render_notebook as render_notebook
 from .files import write_figures as write_figures
 from .files import write_report as write_report
 from .sections.certainty import render_routing_text as render_routing_text
+from .sections.graders import render_table_text as render_table_text
 from .sections.thresholds import render_thresholds_text as render_thresholds_text
 from .source import ReportContext as ReportContext
-from .terminal_panel import render_table_text as render_table_text
 
 __all__ = [
     "ReportContext",

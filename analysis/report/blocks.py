@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from itertools import groupby
+from typing import Any
 
 from evenhand.texts import written
 
@@ -74,12 +75,9 @@ class Row:
 
 def _in_runs(lines: Iterable[int]) -> str:
     """Rows of results.csv in order, each once; 0 is none."""
-    runs: list[list[int]] = []
-    for line in sorted(set(lines) - {0}):
-        if runs and line == runs[-1][-1] + 1:
-            runs[-1].append(line)
-        else:
-            runs.append([line])
+    # In a run, lines grow as their places do.
+    by_run = groupby(enumerate(sorted(set(lines) - {0})), lambda each: each[1] - each[0])
+    runs = [[line for _, line in run] for _, run in by_run]
     return ", ".join(f"{r[0]}-{r[-1]}" if len(r) > 1 else f"{r[0]}" for r in runs)
 
 
@@ -103,10 +101,10 @@ class Block:
         return type(self).__name__
 
 
-@dataclass(frozen=True)
+@dataclass
 class Table(Block):
-    """Numbers with row headings; `stub` heads the column of row headings; `name` is the anchor and
-    the name of its files."""
+    """Numbers with row headings; `stub` heads the column of row headings; `name`, the anchor and
+    the name of its files, is given last of all."""
 
     caption: str
     stub: str
@@ -121,13 +119,13 @@ class Table(Block):
         return (self,)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Chart(Block):
     """A picture: `spec` is Vega-Lite, `alt` describes in words what it shows, `note` what it leaves
     out.
 
-    `data` are the tables that hold its numbers, each cell with its results row; `name` is the
-    anchor and the name of its files.
+    `data` are the tables that hold its numbers, each cell with its results row; `name` is as of a
+    table.
     """
 
     caption: str
@@ -140,9 +138,10 @@ class Chart(Block):
 
 @dataclass(frozen=True)
 class Paragraph(Block):
-    """A sentence or two."""
+    """A sentence or two, or a link to another page, which is written to the same folder."""
 
     text: str
+    href: str = ""
 
 
 @dataclass(frozen=True)
@@ -227,61 +226,39 @@ class Advice:
 
 @dataclass(frozen=True)
 class FirstPage(Block):
-    """First page of the report: advice on every rubric; `facts` describe the data behind it."""
+    """First page of the report: `advice` on every rubric, `facts` that describe the data behind it,
+    and the verdicts: at a glance in `rows`, one for each grader with a cell for each of the
+    `rubrics` (or None), which the `legend` explains, then all `cards` in full.
+    """
 
     advice: tuple[Advice, ...]
     facts: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Overview(Block):
-    """The verdicts at a glance: a row for each grader, a cell for each rubric (or None)."""
-
-    caption: str
+    legend: str
     rubrics: tuple[str, ...]
     rows: tuple[tuple[str, tuple[Card | None, ...]], ...]
-
-
-@dataclass(frozen=True)
-class Cards(Block):
-    """The verdicts in full, each with its sentence and evidence."""
-
-    title: str
     cards: tuple[Card, ...]
-
-
-@dataclass(frozen=True)
-class Link(Block):
-    """A link to another page, which is written to the same folder."""
-
-    text: str
-    href: str
 
 
 Texts = tuple[tuple[str, str], ...]
 """(what it is, text) each."""
 
 
-class Person(NamedTuple):
-    """A person's label of a unit: the label, its name, and the reason, if given."""
+@dataclass(frozen=True)
+class GivenLabel:
+    """A label of a unit by a person or a grader, and the label's name.
+
+    A person may have given a `reason`. A grader has its `replies`, and its disagreement with people
+    may be `sorted` by the lead as a `kind`, with a `note`.
+    """
 
     rater: str
     label: str
     name: str
-    reason: str
-
-
-@dataclass(frozen=True)
-class Opponent:
-    """A grader that gave another label: its replies, and how the lead sorted it (`kind`)."""
-
-    grader: str
-    label: str
-    name: str
-    replies: Sequence[str]
-    kind: str
-    sorted: str
-    note: str
+    reason: str = ""
+    replies: Sequence[str] = ()
+    kind: str = ""
+    sorted: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -294,8 +271,8 @@ class DisagreedUnit:
     title: str
     unit: str
     parts: Texts
-    people: Sequence[Person]
-    graders: Sequence[Opponent]
+    people: Sequence[GivenLabel]
+    graders: Sequence[GivenLabel]
     columns: Sequence[Texts]
     marked: Mapping[str, Sequence[tuple[str, tuple[str, ...]]]]
 
@@ -340,14 +317,21 @@ class Answer:
 
 @dataclass(frozen=True)
 class Part:
-    """Part of a section on one rubric (its title; empty: on all): `open` is shown at once, `folded`
-    behind a line with the `title`.
+    """Part of a section on one rubric (its title; empty: on all), by depth.
+
+    Its `answers` are sentences in pieces (`in_pieces`), with figures among the text; `open` is the
+    figure that decides something; what the answers rest on is `folded` behind a line with the
+    `title`, or else the rubric; the `appendix` holds what no decision needs. `about` explains more
+    on how to read them.
     """
 
-    title: str
-    rubric: str
-    open: tuple[Block, ...] = ()
-    folded: tuple[Block, ...] = ()
+    answers: Sequence[Sequence[object]] = ()
+    open: Sequence[Block] = ()
+    folded: Sequence[Block] = ()
+    appendix: Sequence[Block] = ()
+    about: Sequence[str] = ()
+    title: str = ""
+    rubric: str = ""
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -373,7 +357,7 @@ class ReportSection:
 
     def every_part(self) -> tuple[Part, ...]:
         """All parts, with what is on all rubrics first, without the appendix."""
-        return (Part("", "", self.blocks), *self.parts)
+        return (Part(folded=self.blocks), *self.parts)
 
     def every_block(self) -> Iterator[Block]:
         """All blocks, open or folded, in reading order; without the appendix."""

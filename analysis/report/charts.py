@@ -1,10 +1,11 @@
 """What all charts of the report are made of: colours, the frame of every spec, and the drawing.
 
 A chart is a Vega-Lite spec, a plain dict, that any tool for Vega-Lite reads as well; every datum
-names its `row` of results.csv. Colours are named by role. The page's style sheet gives each role
-its value for light, dark and print; the values here are the light ones, which a viewer without that
-style sheet shows. Series colours are of the palette of Okabe & Ito (2008), made for all kinds of
-colour vision.
+names its `row` of results.csv. What is drawn of the data is in `templates/NAME.json`, which
+`filled` fills in; what all charts share, colours too, in `templates/frame.json`. Colours are named
+by role. The page's style sheet gives each role its value for light, dark and print; the values
+there are the light ones, which a viewer without that style sheet shows. Series colours are of the
+palette of Okabe & Ito (2008), made for all kinds of colour vision.
 """
 
 from __future__ import annotations
@@ -29,183 +30,93 @@ from evenhand.visible import marked, visible, visible_in
 Spec = dict[str, Any]
 Datum = dict[str, Any]
 
-ROLES = {
-    "ink": "#1c2430",
-    "soft": "#566273",
-    "rule": "#d9dee5",
-    "page": "#fefefe",
-    "band": "#d6e4f2",
-    "series-1": "#0072b2",
-    "series-2": "#d55e00",
-    "series-3": "#009e73",
-    "series-4": "#cc79a7",
-    "series-5": "#e69f00",
-    "series-6": "#56b4e9",
-    "heat-1": "#f3f6fa",
-    "heat-2": "#dbe6f1",
-    "heat-3": "#b7cfe5",
-    "heat-4": "#86b1d6",
-    "heat-5": "#2f74b0",
-    "heat-6": "#11568f",
-    "heat-low-ink": "#1c2431",
-    "heat-high-ink": "#fffffe",
-}
+_TEMPLATES = Path(__file__).parent / "templates"
+
+
+@cache
+def _template(name: str) -> dict[str, Any]:
+    template: dict[str, Any] = json.loads((_TEMPLATES / f"{name}.json").read_text("utf-8"))
+    return template
+
+
+ROLES: dict[str, str] = _template("frame")["colours"]
 """Colours that a chart may use, by role."""
-INK, SOFT, PAGE = ROLES["ink"], ROLES["soft"], ROLES["page"]
+SOFT, PAGE = ROLES["soft"], ROLES["page"]
 SERIES = [ROLES[f"series-{n}"] for n in range(1, 7)]
 SHAPES = ["circle", "square", "diamond", "triangle-up", "cross", "triangle-down"]
 """A series has a shape as well as a colour: no chart speaks by colour alone."""
-DASHED: Spec = {"color": SOFT, "strokeDash": [4, 3]}
-DOT: Spec = {"filled": True, "opacity": 1}
 HEAT = [ROLES[f"heat-{n}"] for n in range(1, 7)]
 MAX_LISTED = 12
 """Raters, graders or subjects drawn at most; the caption names the rest."""
 
-LETTERS = 12
+_LETTERS = 12
 """Size of the letters, in pixels as Vega lays them out."""
-
-_SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 _LONGEST = 30
 _MOST_TICKS = 6
 _EDGE = 1e-9
-_LABELS = {
-    "labelColor": INK,
-    "labelFontSize": LETTERS,
-    "labelLimit": 210,
-    "titleColor": SOFT,
-    "titleFontSize": LETTERS,
-    "titleFontWeight": "normal",
-}
-_CONFIG = {
-    "aria": False,
-    "background": "transparent",
-    "padding": 4,
-    "font": "sans-serif",
-    "view": {"stroke": None},
-    "axis": _LABELS
-    | {
-        "labelFlush": False,
-        "titlePadding": 10,
-        "domainColor": ROLES["rule"],
-        "tickColor": ROLES["rule"],
-        "gridColor": ROLES["rule"],
-    },
-    "legend": _LABELS | {"orient": "bottom", "columns": 3},
-    "header": {
-        "labelColor": INK,
-        "labelFontSize": LETTERS + 1,
-        "labelFontWeight": "bold",
-        "labelLimit": 360,
-        "labelOrient": "top",
-        "labelAnchor": "start",
-        "labelAngle": 0,
-        "labelPadding": 4,
-        "title": None,
-    },
-    "facet": {"columns": 3, "spacing": 34},
-    "title": {"color": INK, "fontSize": LETTERS + 1, "anchor": "start", "frame": "group"},
-    "text": {"color": INK, "fontSize": LETTERS},
-}
 
 
-FROM_0_TO_1: Spec = {
-    "type": "quantitative",
-    "scale": {"domain": [0, 1]},
-    "axis": {"values": [0, 0.2, 0.4, 0.6, 0.8, 1]},
-}
-"""The axis of a share or a probability that is drawn whole."""
+def filled(name: str, **values: object) -> dict[str, Any]:
+    """Return a template with values: the `spec` of a chart or of a part of one and, of a chart, its
+    `caption`, `alt` and `note`.
+
+    A string "$name" stands for a value, a role's colour or, with a dot, a sentence of texts.toml,
+    whose fields are values as well (of a list, its items); the key "$" of an object for those
+    entries of a value that the object does not have itself. A template may `let` names stand for
+    parts that it repeats. KeyError for a name without value.
+
+    >>> filled("forest", caption="Kappa", alt="", panels=[{"$": "not replaced"}])["spec"]["vconcat"]
+    [{'$': 'not replaced'}]
+    """
+    template, known = _template(name), {**ROLES, **values}
+    for part, content in template.get("let", {}).items():
+        known[part] = _filled(content, known)
+    return {part: _filled(content, known) for part, content in template.items() if part != "let"}
+
+
+def _filled(node: Any, known: Mapping[str, Any]) -> Any:
+    """A part of a template with its values, in which nothing is replaced any more."""
+    if isinstance(node, str) and node.startswith("$"):
+        return _sentence(node[1:], known) if "." in node else known[node[1:]]
+    if isinstance(node, list):
+        return [_filled(each, known) for each in node]
+    if isinstance(node, dict):
+        entries = {key: _filled(value, known) for key, value in node.items() if key != "$"}
+        return {**known[node["$"]], **entries} if "$" in node else entries
+    return node
+
+
+def _sentence(key: str, known: Mapping[str, object]) -> str:
+    fields = {
+        name: ", ".join(map(str, value)) if isinstance(value, list) else value
+        for name, value in known.items()
+    }
+    return written(key, **fields)
 
 
 def chart_spec(data: Sequence[Datum], content: Mapping[str, Any]) -> Spec:
     """A whole Vega-Lite spec: the shared frame, the data, and the parts specific to the chart."""
-    return {"$schema": _SCHEMA, "config": _CONFIG, "data": {"values": list(data)}, **content}
+    return {**filled("frame", data=list(data))["spec"], **content}
 
 
-def layer(mark: str, encoding: Mapping[str, Any], *, where: str = "", **look: Any) -> Spec:
-    """Return a layer of a chart: a mark and its look, drawn for the data that meet `where`.
+def in_order(data: Iterable[Datum], name: str) -> list[str]:
+    """Return the values of a field of the data, each once: by default Vega-Lite would sort them.
 
-    >>> layer("rule", {"x": field("at")}, where="datum.low > 0", color="red")["transform"]
-    [{'filter': 'datum.low > 0'}]
-    """
-    drawn = {"mark": {"type": mark} | look, "encoding": dict(encoding)}
-    return {"transform": [{"filter": where}]} | drawn if where else drawn
-
-
-def field(name: str, axis: Mapping[str, Any] | None = None) -> Spec:
-    """Return an encoding that places or colours a mark by a field of the data, on an axis."""
-    return {"field": name} | dict(axis or {})
-
-
-def nominal(name: str, **more: Any) -> Spec:
-    """Return an encoding by a field of the data that holds names."""
-    return {"field": name, "type": "nominal", **more}
-
-
-def span(along: str, axis: Mapping[str, Any], low: str = "low", high: str = "high") -> Spec:
-    """Return an encoding from one bound to the other along x or y.
-
-    >>> span("x", {"title": "Kappa"})
-    {'x': {'field': 'low', 'title': 'Kappa'}, 'x2': {'field': 'high'}}
-    """
-    return {along: field(low, axis), f"{along}2": field(high)}
-
-
-def line_at(encoding: Mapping[str, Any], *, look: Mapping[str, Any], **ends: float) -> Spec:
-    """Return a line that is no datum's: its ends, by field."""
-    return {"data": {"values": [ends]}} | layer("rule", encoding, **look)
-
-
-def panel_for_each_grader(
-    data: Sequence[Datum],
-    layer: Sequence[Mapping[str, Any]],
-    *,
-    height: int | Mapping[str, object],
-) -> Spec:
-    """Draw the same layers for every `grader` of the data, three panels in a row."""
-    panel = {"width": 210, "height": height, "layer": list(layer)}
-    return {"facet": one_for_each("grader", data), "spec": panel}
-
-
-def panel(name: str, value: str, **size: Any) -> Spec:
-    """Return the frame of a panel of the data with one value of a field, which is its title."""
-    return {"title": value, "transform": [{"filter": {"field": name, "equal": value}}]} | size
-
-
-def one_for_each(name: str, data: Sequence[Datum]) -> Spec:
-    """Panels by a field, in the order of the data: by default Vega-Lite would sort them by name.
-
-    >>> one_for_each("grader", [{"grader": "b"}, {"grader": "a"}, {"grader": "b"}])["sort"]
+    >>> in_order([{"grader": "b"}, {"grader": "a"}, {"grader": "b"}], "grader")
     ['b', 'a']
     """
-    return nominal(name, sort=list(dict.fromkeys(datum[name] for datum in data)))
+    return list(dict.fromkeys(datum[name] for datum in data))
 
 
 def shaded(order: list[str], steps: list[float], *, x: str, y: str, slanted: bool = False) -> Spec:
     """Cells shaded by the step that their estimate reaches, the number in a colour that is legible
     on the shade.
     """
-    bare = {"domain": False, "ticks": False}
     across = {"orient": "top", "labelAngle": -35} if slanted else {"labelAngle": 0}
-    ink = {
-        "condition": {"test": f"datum.estimate >= {steps[3]}", "value": ROLES["heat-high-ink"]},
-        "value": ROLES["heat-low-ink"],
-    }
-    fill = {
-        "field": "estimate",
-        "type": "quantitative",
-        "scale": {"type": "threshold", "domain": steps, "range": HEAT},
-        "legend": None,
-    }
-    return {
-        "encoding": {
-            "x": nominal("a", sort=order, title=x, axis=bare | across),
-            "y": nominal("b", sort=order, title=y, axis=bare),
-        },
-        "layer": [
-            layer("rect", {"color": fill}, stroke=ROLES["page"]),
-            layer("text", {"text": nominal("shown"), "color": ink}),
-        ],
-    }
+    axes = {"order": order, "x": x, "y": y, "across": across}
+    dark = f"datum.estimate >= {steps[3]}"
+    spec: Spec = filled("grid", **axes, steps=steps, heat=HEAT, dark=dark)["spec"]
+    return spec
 
 
 def left_out(
@@ -225,13 +136,14 @@ def left_out(
     said = []
     if beyond := listed[most:]:
         of = written(f"chart.{what}")
-        said.append(written("chart.only_first", most=most, what=of, names=_listed(beyond)))
+        said.append(written("chart.only_first", most=most, what=of, names=first_of(beyond)))
     if lacking := [name for name in listed[:most] if name not in drawn]:
-        said.append(written("chart.no_figure", names=_listed(lacking)))
+        said.append(written("chart.no_figure", names=first_of(lacking)))
     return " ".join(said)
 
 
-def _listed(names: Sequence[str]) -> str:
+def first_of(names: Sequence[str]) -> str:
+    """Names one after the other, of many the first and how many more there are."""
     first, more = ", ".join(names[:MAX_LISTED]), len(names) - MAX_LISTED
     return written("chart.and_more", names=first, more=more) if more > 0 else first
 
@@ -241,11 +153,11 @@ def bounds_of(data: Iterable[Datum]) -> list[float | None]:
     return [datum[name] for datum in data for name in ("low", "estimate", "high")]
 
 
-def through_zero(bounds: Iterable[float | None], title: str) -> Spec:
+def through_zero(bounds: Iterable[float | None]) -> Spec:
     """An axis that holds all of `bounds` and 0, with a tick at 0 and few enough others that no two
     labels meet.
 
-    >>> through_zero([-0.11, None, 0.09], "Gain")["axis"]["values"]
+    >>> through_zero([-0.11, None, 0.09])["axis"]["values"]
     [-0.15, -0.1, -0.05, 0.0, 0.05, 0.1]
     """
     known = [0.0, *(each for each in bounds if each is not None)]
@@ -256,12 +168,9 @@ def through_zero(bounds: Iterable[float | None], title: str) -> Spec:
     step = next(each * power for each in (1, 2, 5, 10) if width <= each * power * _MOST_TICKS)
     ticks = range(math.floor(low / step + _EDGE), math.ceil(high / step - _EDGE) + 1)
     values = [round(tick * step, 10) for tick in ticks]
-    return {
-        "type": "quantitative",
-        "title": title,
-        "scale": {"domain": [min(low, values[0]), max(high, values[-1])], "nice": False},
-        "axis": {"values": values},
-    }
+    domain = [min(low, values[0]), max(high, values[-1])]
+    scale = {"domain": domain, "nice": False}
+    return {"type": "quantitative", "scale": scale, "axis": {"values": values}}
 
 
 def short(name: str) -> str:
@@ -308,7 +217,7 @@ _IN_TWO_HALVES = re.compile("[\U00010000-\U0010ffff]")
 _EMPTY_PATHS = {"", "M0,0h0v0h0Z"}
 
 
-_SHEET = Path(__file__).parent / "templates" / "colours.css"
+_SHEET = _TEMPLATES / "colours.css"
 _VALUE = re.compile(r"--([\w-]+): (.+);")
 _OTHER = re.compile(r"var\(--(\w+)\)")
 
@@ -389,9 +298,9 @@ def standalone_spec(chart: Chart, mark: str = "") -> Spec:
         "text": wrap(chart.caption + mark, _CAPTION_LETTERS),
         "subtitle": wrap(chart.note, _NOTE_LETTERS),
         "frame": "bounds",
-        "fontSize": LETTERS + 3,
+        "fontSize": _LETTERS + 3,
         "subtitleColor": SOFT,
-        "subtitleFontSize": LETTERS,
+        "subtitleFontSize": _LETTERS,
         "offset": 14,
     }
     frame = {"background": "#ffffff", "padding": 16, "title": title, "description": chart.alt}

@@ -4,30 +4,27 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import count
+from itertools import chain, count
 from typing import TYPE_CHECKING, NamedTuple
 
 from evenhand.analysis.bias import BOUND
 from evenhand.analysis.distributions import MIN_PEOPLE
-from evenhand.analysis.report.blocks import Answer, Block, Chart, Part, ReportSection, Table
+from evenhand.analysis.report.blocks import Answer, Chart, Part, ReportSection, Table
 from evenhand.analysis.report.figures import Figure
 from evenhand.analysis.report.sections import (
     audits,
-    ceiling,
     certainty,
     disagreements,
+    graders,
     methods,
-    pairs,
     published,
     raters,
-    rates,
     subjects,
     thresholds,
-    verdict_cards,
 )
-from evenhand.analysis.report.source import Layers, ReportContext, RubricFigures, Source
+from evenhand.analysis.report.source import ReportContext, RubricFigures, Source
 from evenhand.texts import texts, written
 
 if TYPE_CHECKING:
@@ -45,19 +42,19 @@ class Topic(NamedTuple):
     """
 
     room: str
-    layers: Callable[[RubricFigures], Layers]
+    layers: Callable[[RubricFigures], Part]
     fields: Callable[[Source], Mapping[str, object]] = lambda source: {}
     finished: Callable[[Source, ReportSection], ReportSection] = lambda source, section: section
 
 
 TOPICS = {
-    "human-ceiling": Topic("ceiling", ceiling.layers),
-    "per-sample-agreement": Topic("pairs", pairs.layers),
+    "human-ceiling": Topic("ceiling", graders.layers),
+    "per-sample-agreement": Topic("pairs", raters.pair_layers),
     "overall-agreement": Topic("overall", subjects.overall_layers),
     "preference": Topic("preference", subjects.preference_layers),
     "direction": Topic("direction", subjects.direction_layers),
     "thresholds": Topic("thresholds", thresholds.layers),
-    "corrected-rates": Topic("rates", rates.layers, finished=rates.with_every_rubric),
+    "corrected-rates": Topic("rates", subjects.rate_layers, finished=subjects.with_every_rubric),
     "bias-audit": Topic("bias_section", audits.bias_layers, lambda source: {"bound": BOUND}),
     "injection-audit": Topic(
         "injection",
@@ -71,13 +68,13 @@ TOPICS = {
     "confidence-filter": Topic("confidence", certainty.confidence_layers),
     "stability": Topic("stability", certainty.stability_layers),
     "another-wording": Topic("rewording", certainty.rewording_layers),
-    "groups": Topic("groups", pairs.group_layers),
+    "groups": Topic("groups", raters.group_layers),
     "raters": Topic("raters", raters.layers),
     "disagreements": Topic("disagreement", disagreements.layers, finished=disagreements.with_page),
 }
 """Sections by their anchor, in reading order."""
 SECTIONS: tuple[str | Callable[[Source], Section], ...] = (
-    verdict_cards.section,
+    graders.verdicts_section,
     published.section,
     *TOPICS,
     methods.section,
@@ -94,12 +91,13 @@ def sections_of(analysis: Analysis, context: ReportContext) -> list[ReportSectio
     """
     source = Source.of(analysis, context)
     sections = list(filter(None, (section_of(source, each) for each in SECTIONS)))
-    appendix = tuple(part for section in sections for part in section.appendix)
-    if appendix:
-        said = (Answer((written("report.appendix"),)),)
-        last = ReportSection("appendix", written("page.appendix"), answers=said, parts=appendix)
-        return _named([*(replace(each, appendix=()) for each in sections), last])
-    return _named(sections)
+    if appendix := tuple(part for section in sections for part in section.appendix):
+        answer = Answer((written("report.appendix"),))
+        sections.append(
+            ReportSection("appendix", written("page.appendix"), answers=(answer,), parts=appendix)
+        )
+    _name(sections)
+    return sections
 
 
 def section_of(source: Source, section: str | Callable[[Source], Section]) -> Section:
@@ -112,75 +110,50 @@ def section_of(source: Source, section: str | Callable[[Source], Section]) -> Se
         return section(source)
     room, layers_of, fields, finished = TOPICS[section]
     known, title = texts(), written(f"{room}.title")
-    about = [written(f"{room}.about", **fields(source))] if f"{room}.about" in known else []
-    answers: list[Answer] = []
-    parts, appendix = [], []
-    for figures in source.rubrics:
-        layers, name = layers_of(figures), figures.title
-        about += layers.about
-        answers += [
-            Answer(tuple(p.cell if isinstance(p, Figure) else str(p) for p in pieces), name)
-            for pieces in layers.answers
-            if pieces
-        ]
-        if layers.open or layers.folded:
-            folded = written("report.folded", rubric=name)
-            parts.append(Part(folded, name, tuple(layers.open), tuple(layers.folded)))
-        if layers.appendix:
-            later = written("naming.about", whom=title, what=name)
-            appendix.append(Part(later, name, folded=tuple(layers.appendix)))
-    if not (answers or parts):
+    parts = [replace(layers_of(figures), rubric=figures.title) for figures in source.rubrics]
+    answers = [
+        Answer(tuple(p.cell if isinstance(p, Figure) else str(p) for p in pieces), part.rubric)
+        for part in parts
+        for pieces in part.answers
+        if pieces
+    ]
+    shown = tuple(part for part in parts if part.blocks)
+    if not (answers or shown):
         if f"{room}.none" not in known:
             return None
-        said = (Answer((written(f"{room}.none"),)),)
-        return finished(source, ReportSection(section, title, answers=said))
+        reason = (Answer((written(f"{room}.none"),)),)
+        return finished(source, ReportSection(section, title, answers=reason))
     if len(answers) > 1 and len({each.pieces for each in answers}) == 1:
         answers = [Answer(answers[0].pieces)]
-    explained = tuple(dict.fromkeys(about))
-    made = ReportSection(
-        section, title, (), tuple(answers), tuple(parts), explained, tuple(appendix)
+    about = [written(f"{room}.about", **fields(source))] if f"{room}.about" in known else []
+    explained = tuple(dict.fromkeys(chain(about, *(part.about for part in parts))))
+    appendix = tuple(
+        Part(folded=part.appendix, title=later, rubric=part.rubric)
+        for part in parts
+        if part.appendix and (later := written("naming.about", whom=title, what=part.rubric))
     )
+    made = ReportSection(section, title, (), tuple(answers), shown, explained, appendix)
     return finished(source, made)
 
 
-def _named(sections: Sequence[ReportSection]) -> list[ReportSection]:
-    """The sections with a name for every figure and table, each made of its caption and used once:
-    a second one of the same caption has a number.
+def _name(sections: Sequence[ReportSection]) -> None:
+    """Name every figure and table by its caption, each name once: a second one of the same caption
+    has a number.
     """
     # Other anchors on the page.
     taken = {"main", "overview", "appendix", METHODS} | {each.id for each in sections}
     taken |= {f"{each.id}-title" for each in sections}
-
-    def new_name(caption: str) -> str:
-        stem = plain_name(caption)
-        numbered = (f"{stem}-{n}" if n > 1 else stem for n in count(1))
-        name = next(each for each in numbered if each not in taken)
-        taken.add(name)
-        return name
-
-    def with_name(block: Block) -> Block:
-        if isinstance(block, Table):
-            return replace(block, name=new_name(block.caption))
+    named: list[Chart | Table] = []
+    for block in (block for section in sections for block in section.every_block()):
         if isinstance(block, Chart):
-            name = new_name(block.caption)
-            tables = (replace(table, name=new_name(table.caption)) for table in block.data)
-            return replace(block, name=name, data=tuple(tables))
-        return block
-
-    def names(blocks: Iterable[Block]) -> tuple[Block, ...]:
-        return tuple(map(with_name, blocks))
-
-    return [
-        replace(
-            section,
-            blocks=names(section.blocks),
-            parts=tuple(
-                replace(part, open=names(part.open), folded=names(part.folded))
-                for part in section.parts
-            ),
-        )
-        for section in sections
-    ]
+            named += [block, *block.data]
+        elif isinstance(block, Table):
+            named.append(block)
+    for item in named:
+        stem = plain_name(item.caption)
+        numbered = (f"{stem}-{n}" if n > 1 else stem for n in count(1))
+        item.name = next(each for each in numbered if each not in taken)
+        taken.add(item.name)
 
 
 def plain_name(text: str) -> str:

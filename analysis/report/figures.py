@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from functools import cached_property
+from typing import NamedTuple, TypeVar
 
 from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.notes import Code, Remark, Remarks, says
 from evenhand.analysis.report.blocks import Cell
-from evenhand.analysis.results import ResultRow, key_of
+from evenhand.analysis.results import ResultRow, TableRow, key_of
 from evenhand.analysis.statistics import entry_for
 from evenhand.texts import DASH
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
 
 ALL, ALL_BINARY = "all", "all" + BINARY
 
@@ -34,13 +38,19 @@ class Key(NamedTuple):
 class Figure:
     """A results row, rounded for display.
 
-    `line` is its row in results.csv as a spreadsheet counts; `bounds` are low, estimate, high as
-    they are, NaN where undefined; `estimate` and `interval` are text, empty where there is no
-    interval. `reason` is the remark on why the estimate is undefined, None where it is not;
-    `remarks` are the row's others.
+    `grader` is the second rater, as of a figure that compares a grader with people. `line` is its
+    row in results.csv as a spreadsheet counts; `bounds` are low, estimate, high as they are, NaN
+    where undefined; `estimate` and `interval` are text, empty where there is no interval. `reason`
+    is the remark on why the estimate is undefined, None where it is not; `remarks` are the row's
+    others.
     """
 
-    key: Key
+    rubric: str
+    statistic: str
+    rater: str
+    grader: str
+    subset: str
+    at: str
     line: int
     n_units: int
     n_clusters: int
@@ -50,30 +60,42 @@ class Figure:
     reason: Remark | None
     remarks: Remarks
 
-    @property
-    def statistic(self) -> str:
-        return self.key.statistic
-
-    @property
-    def rater(self) -> str:
-        return self.key.rater_a
-
-    @property
-    def grader(self) -> str:
-        """The second rater, as of a figure that compares a grader with people."""
-        return self.key.rater_b
+    @cached_property
+    def key(self) -> Key:
+        return Key(self.rubric, self.statistic, *self.raters, self.subset, self.at)
 
     @property
     def raters(self) -> tuple[str, str]:
-        return self.key.rater_a, self.key.rater_b
+        return self.rater, self.grader
 
     @property
-    def subset(self) -> str:
-        return self.key.subset
+    def is_binary(self) -> bool:
+        """Return True if it is on the binary verdict."""
+        return self.subset.endswith(BINARY)
 
     @property
-    def at(self) -> str:
-        return self.key.at
+    def part(self) -> str:
+        """The part of the sample that it is on, as "column=value"; "all" for everything."""
+        return self.subset.removesuffix(BINARY)
+
+    @property
+    def column(self) -> str:
+        return self.part.partition("=")[0]
+
+    @property
+    def value(self) -> str:
+        return self.part.partition("=")[2]
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """What it goes from and to, such as two sides of pairs, ("a", "b") at "a>b"."""
+        first, _, second = self.at.partition(">")
+        return first, second
+
+    @property
+    def is_clear(self) -> bool:
+        """Return True if its interval leaves out zero."""
+        return not self.bounds[0] <= 0 <= self.bounds[2]
 
     @property
     def text(self) -> str:
@@ -121,17 +143,17 @@ class ResultsIndex:
     """The `results` table, looked up by key."""
 
     def __init__(self, rows: Sequence[ResultRow]) -> None:
-        each = (_figure(row, line) for line, row in enumerate(rows, start=_FIRST_LINE))
-        self._by_key: dict[tuple[str, ...], Figure] = {figure.key: figure for figure in each}
-        self._families: dict[tuple[str, ...], dict[str, list[Figure]]] = {}
-        for figure in self._by_key.values():
-            subsets = self._families.setdefault(figure.key[:2], {})
-            subsets.setdefault(figure.subset, []).append(figure)
+        figures = [_figure(row, line) for line, row in enumerate(rows, start=_FIRST_LINE)]
+        self._by_key: dict[tuple[str, ...], Figure] = {each.key: each for each in figures}
+        families = grouped(self._by_key.values(), lambda each: each.key[:2])
+        self._families = {
+            name: grouped(family, lambda each: each.subset) for name, family in families.items()
+        }
 
     @property
     def rubrics(self) -> list[str]:
         """All rubrics, in the order of the table."""
-        return list(dict.fromkeys(figure.key[0] for figure in self._by_key.values()))
+        return list(dict.fromkeys(figure.rubric for figure in self._by_key.values()))
 
     @property
     def statistics(self) -> list[str]:
@@ -141,6 +163,10 @@ class ResultsIndex:
     def by_key(self, key: tuple[str, ...]) -> Figure | None:
         """The figure with this key."""
         return self._by_key.get(key)
+
+    def of_row(self, row: TableRow) -> Figure:
+        """The figure of one of the rows."""
+        return self._by_key[key_of(row)]
 
     def by_subset(self, rubric: str, statistic: str) -> dict[str, list[Figure]]:
         """All figures of one statistic by subset, in the order of the table."""
@@ -158,7 +184,7 @@ def _figure(row: ResultRow, line: int) -> Figure:
     ends = (shown(each, key[1], limits) for each in (low, high))
     interval = "" if no_interval else f"[{', '.join(ends)}]"
     return Figure(
-        key=key,
+        *key,
         line=line,
         n_units=row["n_units"],
         n_clusters=row["n_clusters"],
@@ -179,3 +205,15 @@ def defined(figures: Iterable[Figure | None]) -> list[Figure]:
     """Return the figures that have an estimate, the largest first."""
     found = [figure for figure in figures if figure and not figure.reason]
     return sorted(found, key=lambda figure: -figure.bounds[1])
+
+
+def grouped(things: Iterable[T], by: Callable[[T], K]) -> dict[K, list[T]]:
+    """Return things by what they have in common, in the order in which they come.
+
+    >>> grouped(["ab", "c", "de"], len)
+    {2: ['ab', 'de'], 1: ['c']}
+    """
+    groups: dict[K, list[T]] = {}
+    for thing in things:
+        groups.setdefault(by(thing), []).append(thing)
+    return groups

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import base64
-import csv
 import hashlib
-import io
 import json
 import math
 import re
@@ -17,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.analysis.notes import join_notes, text_of
-from evenhand.analysis.report.blocks import SYNTHETIC, Block, Cards, Chart, Quotable, Table
+from evenhand.analysis.report.blocks import SYNTHETIC, Block, Chart, Quotable, Table
 from evenhand.analysis.report.charts import (
     ROLES,
     can_draw,
@@ -28,18 +26,20 @@ from evenhand.analysis.report.charts import (
 )
 from evenhand.analysis.report.document import METHODS, sections_of
 from evenhand.analysis.report.paper import paragraphs
-from evenhand.analysis.report.sections import verdict_cards
-from evenhand.analysis.report.sections.ceiling import forest
 from evenhand.analysis.report.sections.disagreements import PAGE, has_page, page_of
+from evenhand.analysis.report.sections.graders import (
+    TextTable,
+    forest,
+    render_table_text,
+    verdict_cards,
+)
 from evenhand.analysis.report.sections.published import published_rows
 from evenhand.analysis.report.source import ReportContext, Source
-from evenhand.analysis.report.tables import csv_of, tex_of
-from evenhand.analysis.report.terminal_panel import TextTable, render_table_text
+from evenhand.analysis.report.tables import csv_of, csv_text, tex
 from evenhand.analysis.results import RESULTS_COLUMNS
 from evenhand.analysis.verdicts.judge import limits_of
 from evenhand.analysis.verdicts.ranking import rank_graders, recommendations
 from evenhand.study.tables.files import atomic_write, new_folder
-from evenhand.study.tables.formats import guarded as spreadsheet
 from evenhand.texts import written
 from evenhand.visible import KEPT, visible
 
@@ -93,15 +93,15 @@ def write_report(
     draw = _drawing(sections, pool)
     new_folder(out)
     contents = {
-        "results.csv": _csv(RESULTS_COLUMNS, rows),
+        "results.csv": _csv(rows, RESULTS_COLUMNS),
         "report.json": _json(analysis, context, rows),
         "report.md": _markdown()
         .get_template("report.md.j2")
         .render(context=context, sections=sections),
     }
     if context.beside:
-        beside = published_rows(Source.of(analysis, context))
-        contents[PUBLISHED] = _csv(list(beside[0]), beside)
+        published = published_rows(Source.of(analysis, context), context.beside)
+        contents[PUBLISHED] = _csv(published, list(published[0]))
     if has_page(analysis.disagreements, context):
         page = page_of(analysis.disagreements, context)
         contents[PAGE] = _page("disagreements", ["disagreements.js"], context, page=page)
@@ -133,19 +133,12 @@ def _rows(analysis: Analysis, *, synthetic: bool) -> list[dict[str, Any]]:
     return rows
 
 
+def _csv(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> str:
+    return csv_text([columns, *(map(_plain, row.values()) for row in rows)])
+
+
 def _plain(value: object) -> object:
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _csv(columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> str:
-    file = io.StringIO(newline="")
-    # RFC 4180 line ends: with them the writer quotes a lone carriage return within a cell, too.
-    writer = csv.writer(file, lineterminator="\r\n")
-    writer.writerow(columns)
-    for row in rows:
-        cells = map(_plain, row.values())
-        writer.writerow(spreadsheet(v) if isinstance(v, str) else v for v in cells)
-    return file.getvalue()
 
 
 def _json(analysis: Analysis, context: ReportContext, rows: list[dict[str, Any]]) -> str:
@@ -254,6 +247,16 @@ def _markdown() -> jinja2.Environment:
     return _html().overlay(autoescape=False, finalize=lambda value: markdown(str(value)))
 
 
+@cache
+def _latex() -> jinja2.Environment:
+    """As for HTML, with every expression in << >> and escaped for LaTeX instead."""
+    return _html().overlay(
+        block_start_string="<%", block_end_string="%>",
+        variable_start_string="<<", variable_end_string=">>",
+        autoescape=False, finalize=lambda value: tex(str(value)),
+    )  # fmt: skip
+
+
 def markdown(text: str) -> str:
     """Return a text from users as one line that Markdown shows literally: no table cell, link,
     markup or heading. (HTML is escaped by Jinja2.)
@@ -290,6 +293,12 @@ def write_figures(analysis: Analysis, context: ReportContext, out: Path) -> int:
     return count
 
 
+def tex_of(table: Table, *, synthetic: bool) -> str:
+    r"""A LaTeX table, for \usepackage{booktabs}: caption, rules, footnotes below."""
+    mark = SYNTHETIC if synthetic else ""
+    return _latex().get_template("table.tex.j2").render(table=table, mark=mark)
+
+
 def _figures(blocks: Iterable[Block], *, synthetic: bool) -> Iterator[tuple[str, bytes]]:
     for block in blocks:
         if isinstance(block, Chart):
@@ -317,7 +326,6 @@ def render_notebook(analysis: Analysis, context: ReportContext) -> str:
     nothing from elsewhere.
     """
     source = Source.of(analysis, context)
-    verdicts = verdict_cards.section(source).blocks
     # Of the first rubric that has one.
     first = next((chart for figures in source.rubrics for chart in forest(figures)), None)
     return rendered(
@@ -325,7 +333,7 @@ def render_notebook(analysis: Analysis, context: ReportContext) -> str:
         name=context.name,
         answers=[each.sentence for each in recommendations(source.ranking)],
         notes=(*limits_of(analysis.verdicts), *source.notes),
-        cards=[card for block in verdicts if isinstance(block, Cards) for card in block.cards],
+        cards=verdict_cards(source),
         several=len(source.figures.rubrics) > 1,
         tables=render_table_text(analysis, context),
         chart=first and replace(first, caption=source.marked(first.caption)),

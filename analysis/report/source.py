@@ -6,19 +6,18 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from itertools import chain
+from operator import attrgetter
+from typing import TYPE_CHECKING, Literal
 
+from evenhand.analysis import results
 from evenhand.analysis.labels.matrix import BINARY
+from evenhand.analysis.notes import Code
 from evenhand.analysis.people.ceiling import CEILING
-from evenhand.analysis.report.blocks import (
-    SYNTHETIC,
-    Block,
-    Chart,
-    Table,
-)
-from evenhand.analysis.report.charts import Datum, chart_spec
-from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure, Key, ResultsIndex
-from evenhand.analysis.report.tables import make_table
+from evenhand.analysis.report.blocks import SYNTHETIC, Chart, Table
+from evenhand.analysis.report.charts import Datum, chart_spec, filled
+from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure, Key, ResultsIndex, grouped
+from evenhand.analysis.report.tables import FigureRow, make_table, spec_of, worded
 from evenhand.analysis.results import BASELINES
 from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.verdicts.ranking import Candidate, rank_graders
@@ -129,22 +128,6 @@ def reference_title(rater: str) -> str:
     return written("naming.reference") if rater == "humans" else rater
 
 
-@dataclass(frozen=True)
-class Layers:
-    """Content of a section on one rubric, by depth.
-
-    `answers` are sentences in pieces (`in_pieces`), with figures among the text; `open` is the
-    figure that decides something, `folded` is what the answers rest on, and the `appendix` holds
-    what no decision needs. `about` explains more on how to read them.
-    """
-
-    answers: Sequence[Sequence[object]] = ()
-    open: Sequence[Block] = ()
-    folded: Sequence[Block] = ()
-    appendix: Sequence[Block] = ()
-    about: Sequence[str] = ()
-
-
 MOST_NAMED = 3
 """Things named in an answer at most; the rest are in its tables."""
 
@@ -165,17 +148,21 @@ def listed(things: Sequence[Sequence[object]], between: str = ", ") -> list[obje
 
 
 def _joined(things: Sequence[Sequence[object]], between: str) -> list[object]:
-    out: list[object] = []
-    for thing in things:
-        out += [*([between] if out else []), *thing]
-    return out
+    return [piece for thing in things for piece in (between, *thing)][1:]
 
 
 Column = str | Mapping[str, str] | Callable[[Key], Figure | None]
 """What a cell of a column shows: the row's figure of this statistic, or with these parts of the key
 in place of the row's, or what a function finds for the row's key."""
-TableRow = tuple[str, Figure | Key | None]
-"""Title of a row, and where its figures are; without, it is a heading over the rows that follow."""
+TableRow = tuple[str, Figure | Key | tuple[str, str] | None]
+"""Title of a row, and where its figures are, or its two raters (or a group and ""); without, it is
+a heading over the rows that follow."""
+_TITLES: Mapping[str, Callable[[Figure], str]] = {
+    "at": lambda figure: figure.at,
+    "grader": lambda figure: figure.grader,
+    "pair": lambda figure: pair_title(figure.raters),
+}
+"""Titles of rows that `tables.toml` declares."""
 
 
 def rows_of(
@@ -190,10 +177,7 @@ def rows_of(
     """
     if under is None:
         return [(title(figure), figure) for figure in figures]
-    groups: dict[object, list[Figure]] = {}
-    for figure in figures:
-        groups.setdefault(getattr(figure, by), []).append(figure)
-    alike = groups.values()
+    alike = grouped(figures, attrgetter(by)).values()
     return [row for same in alike for row in ((under(same[0]), None), *rows_of(same, title))]
 
 
@@ -203,10 +187,7 @@ def distinct(
     title: Callable[[str], str] = str,
 ) -> list[TableRow]:
     """Return a row for all figures alike `by` a part of the key, with its title."""
-    rows: dict[str, Figure] = {}
-    for figure in figures:
-        rows.setdefault(getattr(figure, by), figure)
-    return [(title(name), figure) for name, figure in rows.items()]
+    return [(title(name), same[0]) for name, same in grouped(figures, attrgetter(by)).items()]
 
 
 @dataclass(frozen=True)
@@ -285,12 +266,12 @@ class RubricFigures:
         """The figure with this key, which names the rubric as well."""
         return self.source.figures.by_key(key)
 
+    def of_row(self, row: results.TableRow) -> Figure:
+        """The figure of a row of the results."""
+        return self.source.figures.of_row(row)
+
     def row(
-        self,
-        statistics: Iterable[str],
-        raters: tuple[str, str],
-        subset: str = ALL,
-        at: str = "",
+        self, statistics: Iterable[str], raters: tuple[str, str], subset: str = ALL, at: str = ""
     ) -> list[Figure | None]:
         """The figures of two raters (or of a group), one for each statistic."""
         return [self.get(name, *raters, subset, at) for name in statistics]
@@ -299,25 +280,18 @@ class RubricFigures:
         """All figures of one statistic by subset, in the order of the table."""
         return self.source.figures.by_subset(self.rubric, statistic)
 
-    def select(self, statistic: str, subset: str = ALL) -> list[Figure]:
-        """All figures of one statistic, in the order of the table."""
-        return self.by_subset(statistic).get(subset, [])
-
-    def between(
-        self, statistic: str, rater_a: str, rater_b: str = "", subset: str = ALL
+    def select(
+        self, statistic: str, subset: str = ALL, raters: tuple[str, str] | None = None
     ) -> list[Figure]:
-        """All figures of one statistic of these raters, in the order of the table."""
-        found = self.select(statistic, subset)
-        return [figure for figure in found if figure.raters == (rater_a, rater_b)]
+        """All figures of one statistic, of these two raters or all, in the order of the table."""
+        found = self.by_subset(statistic).get(subset, [])
+        return [figure for figure in found if raters in (None, figure.raters)]
 
     def everywhere(self, *statistics: str) -> list[Figure]:
         """All figures of each statistic, whatever they are on, in the order of the table."""
         families = (self.by_subset(name).values() for name in statistics)
-        return [
-            each
-            for found in families
-            for each in sorted((f for family in found for f in family), key=lambda f: f.line)
-        ]
+        by_line = (sorted(chain.from_iterable(found), key=attrgetter("line")) for found in families)
+        return list(chain.from_iterable(by_line))
 
     def parts(self, statistic: str) -> dict[str, list[Figure]]:
         """All figures of one statistic by part of the sample, on the binary verdict; the part as
@@ -348,22 +322,15 @@ class RubricFigures:
 
     def graders(self, subset: str = ALL) -> list[str]:
         """The graders that were compared with people, by their agreement with people."""
-        seen: dict[str, None] = {}
-        for statistic in (self.usual(subset), CEILING):
-            for figure in self.select(statistic, subset):
-                first, second = figure.raters
-                if first == "humans" and second and second not in BASELINES:
-                    seen[second] = None
-        return self.by_agreement(seen, subset)
+        named = (self.usual(subset), CEILING)
+        compared = (figure for name in named for figure in self.select(name, subset))
+        seen = dict.fromkeys(figure.grader for figure in compared if figure.rater == "humans")
+        return self.by_agreement([g for g in seen if g and g not in BASELINES], subset)
 
     def pairs(self, statistic: str, subset: str = ALL) -> list[tuple[str, str]]:
         """The pairs of single raters that a statistic is given for."""
-        found = (figure.raters for figure in self.select(statistic, subset))
-        return [(first, second) for first, second in found if second and first != "humans"]
-
-    def raters(self) -> list[str]:
-        """The single raters of the listed pairs: people, then graders by agreement with them."""
-        return self.graders_last(r for pair in self.pairs(self.usual()) for r in pair)
+        found = self.select(statistic, subset)
+        return [figure.raters for figure in found if figure.grader and figure.rater != "humans"]
 
     def graders_last(self, raters: Iterable[str]) -> list[str]:
         """Groups and people as they come, then graders by their agreement with people."""
@@ -405,66 +372,99 @@ class RubricFigures:
 
         It is the rubric's threshold, or the one that was declared.
         """
-        for figure in self.select("cohen_kappa_at_threshold", ALL_BINARY):
-            usual = figure.says("default_threshold") or figure.says("declared_threshold")
-            if figure.raters == raters and usual:
-                return figure.at
-        return ""
+        found = self.select("cohen_kappa_at_threshold", ALL_BINARY, raters)
+        codes: tuple[Code, ...] = ("default_threshold", "declared_threshold")
+        return next((figure.at for figure in found if any(map(figure.says, codes))), "")
 
     def caption(self, what: str) -> str:
         """The caption of a table or figure on the rubric."""
         return written("naming.about", whom=self.title, what=what)
 
+    def who(self, kind: str, subset: str) -> list[TableRow]:
+        """Return rows of raters: people as a group, graders or baselines with people, every two
+        single raters, or groups.
+        """
+        lists: dict[str, list[TableRow]] = {
+            "people": [(GROUPS["humans"], ("humans", ""))],
+            "graders": [(name, ("humans", name)) for name in self.graders(subset)],
+            "baselines": [(rater_title(name), ("humans", name)) for name in BASELINES],
+            "pairs": [(pair_title(pair), pair) for pair in self.pairs(self.usual(subset), subset)],
+            "groups": [(GROUPS[name], (name, "")) for name in self.groups(subset)],
+        }
+        return lists[kind]
+
     def table(
         self,
-        what: str,
-        stub: str,
-        columns: Iterable[str | tuple[str, Column]],
-        rows: Iterable[TableRow],
-        **look: Any,
+        name: str,
+        rows: Iterable[TableRow] = (),
+        columns: Iterable[str | tuple[str, Column]] = (),
+        *,
+        on: str = "",
+        stub: str = "",
+        caption: str = "",
+        **fields: object,
     ) -> list[Table]:
-        """Make a table on the rubric, looking up each row's figures (see `tables.make_table`).
+        """Make the table that `tables.toml` declares under a name, with the rows and columns that
+        are not declared; nothing if it has no rows (see `tables.make_table`).
 
-        A column is a statistic under its own label, or a heading with what its cells show.
+        A column is a statistic under its own label, or a heading with what its cells show. Rows of
+        raters are `on` a subset of the units. `fields` are those of the caption.
         """
-
-        def cell(column: Column, key: Key) -> Figure | None:
-            if callable(column):
-                return column(key)
-            parts = {"statistic": column} if isinstance(column, str) else column
-            return self.by_key(key._replace(**parts))
-
-        named = [
-            (entry_for(each).label, each) if isinstance(each, str) else each for each in columns
-        ]
-        found = []
-        for title, place in rows:
+        spec = spec_of(name)
+        subset = on or spec.on
+        placed = [*rows]
+        for kind in spec.rows:
+            if spec.title:
+                placed += rows_of(self.select(kind, subset), _TITLES[spec.title])
+            else:
+                placed += self.who(kind, subset)
+        heads = self._columns([*spec.columns, *columns], subset)
+        found: list[FigureRow] = []
+        for title, place in placed:
             key = place.key if isinstance(place, Figure) else place
-            found.append((title, key and [cell(column, key) for _, column in named]))
-        return make_table(self.caption(what), stub, [head for head, _ in named], found, **look)
+            if key and not isinstance(key, Key):
+                key = self.key("", *key, subset)
+            found.append((title, key and [self._cell(column, key) for _, column in heads]))
+        about = self.caption(caption or written(name, **fields))
+        titles = [title for title, _ in heads]
+        return make_table(about, stub or worded(spec.stub), titles, found, spec)
 
-    def panel(
-        self,
-        what: str,
-        stub: str,
-        statistics: Sequence[str],
-        raters: Iterable[tuple[str, tuple[str, str]]],
-        subset: str = ALL,
-        **look: Any,
-    ) -> list[Table]:
-        """Make a table of statistics, a column each, by two raters or a group (title, raters)."""
-        rows = [(title, self.key("", *pair, subset)) for title, pair in raters]
-        return self.table(what, stub, statistics, rows, **look)
+    def _columns(
+        self, columns: Iterable[str | Mapping[str, str] | tuple[str, Column]], subset: str
+    ) -> list[tuple[str, Column]]:
+        """Columns with their headings; `tables.toml` says what is declared how."""
+        alphas = self.alphas(subset)
+        several = {"kappa": [self.kappa(subset)], "alpha": alphas[:1], "alphas": alphas}
+        heads: list[tuple[str, Column]] = []
+        for column in columns:
+            if isinstance(column, str):
+                heads += [(entry_for(name).label, name) for name in several.get(column, [column])]
+            elif isinstance(column, Mapping):
+                parts = {name: part for name, part in column.items() if name != "head"}
+                head = column.get("head")
+                heads.append((worded(head) if head else entry_for(parts["statistic"]).label, parts))
+            else:
+                heads.append(column)
+        return heads
+
+    def _cell(self, column: Column, key: Key) -> Figure | None:
+        if callable(column):
+            return column(key)
+        parts = {"statistic": column} if isinstance(column, str) else column
+        return self.by_key(key._replace(**parts))
 
     def chart(
         self,
-        what: str,
-        alt: str,
+        name: str,
         values: Sequence[Datum],
-        drawing: Mapping[str, Any],
         data: Iterable[Table],
         *notes: str,
+        **parts: object,
     ) -> list[Chart]:
-        """Draw values on the rubric; the note is made of those `notes` that are not empty."""
-        spec, note = chart_spec(values, drawing), " ".join(filter(None, notes))
-        return [Chart(self.caption(what), alt, spec, tuple(data), note)]
+        """Draw values on the rubric as a template says (see `charts.filled`) that is filled in with
+        these `parts`; its note is followed by those `notes` that are not empty.
+        """
+        made = filled(name, **parts)
+        note = " ".join(filter(None, [made.get("note"), *notes]))
+        spec = chart_spec(values, made["spec"])
+        return [Chart(self.caption(made["caption"]), made["alt"], spec, tuple(data), note)]

@@ -5,16 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
-from evenhand.analysis.report.blocks import SYNTHETIC, Cell, Row, Table, Whisker
-from evenhand.analysis.report.figures import Figure
+from evenhand.analysis.report.blocks import Cell, Row, Table, Whisker
+from evenhand.analysis.report.figures import ALL, Figure
 from evenhand.study.tables.formats import guarded
-from evenhand.texts import DASH, written
+from evenhand.texts import DASH, table_of, written
 from evenhand.visible import visible
 
 FigureRow = tuple[str, Sequence[Figure | None] | None]
@@ -25,22 +25,41 @@ _SHORT = 28
 """Letters of a reason in a cell at most: longer ones go below the table, to keep columns narrow."""
 
 
+@dataclass(frozen=True)
+class TableSpec:
+    """What is declared of a table: `tables.toml` says what each of these means."""
+
+    stub: str = ""
+    columns: Sequence[str | Mapping[str, str]] = ()
+    rows: Sequence[str] = ()
+    title: str = ""
+    on: str = ALL
+    count: str = "Units"
+    drawn: bool = False
+    asides: bool = False
+
+
+def spec_of(name: str) -> TableSpec:
+    """Return what `tables.toml` declares under the key of a caption."""
+    return TableSpec(**table_of("evenhand.analysis.report", "tables.toml")[name])
+
+
+def worded(text: str) -> str:
+    """Return a word of `tables.toml`: itself, or the sentence whose key it is.
+
+    >>> worded("Grader"), worded("injection.attack")
+    ('Grader', 'Grader and attack')
+    """
+    return written(text) if "." in text else text
+
+
 def make_table(
-    caption: str,
-    stub: str,
-    columns: Sequence[str],
-    rows: Iterable[FigureRow],
-    *,
-    count: str = "Units",
-    drawn: bool = False,
-    asides: bool = False,
+    caption: str, stub: str, columns: Sequence[str], rows: Iterable[FigureRow], spec: TableSpec
 ) -> list[Table]:
     """Make a table of figures that shares footnotes; nothing if it has no rows.
 
-    Left out are empty columns, rows without any figure and headings that no row follows. `count`
-    heads a first column with the units of each row, and a cell on other units has how many it has;
-    empty: no such column. With `drawn` the intervals of the first column are drawn, too. With
-    `asides` remarks are in the cell instead of below the table.
+    Left out are empty columns, rows without any figure and headings that no row follows. A cell on
+    other units than its row's first has how many it has.
     """
     known = [row for row in rows if row[1] is None or any(row[1])]
     filled = [figures for _, figures in known if figures is not None]
@@ -48,7 +67,8 @@ def make_table(
     if not used:
         return []
     notes: dict[str, str] = {}
-    place = _scale(row[0] for row in filled) if drawn else {}
+    place = _scale(row[0] for row in filled) if spec.drawn else {}
+    count = worded(spec.count)
     made = []
     for (heading, figures), (_, after) in pairwise([*known, ("", None)]):
         if figures is None:
@@ -63,7 +83,7 @@ def make_table(
         for figure in chosen:
             also = f"{figure.n_units} {count.lower()}" if figure and count else ""
             also = also if figure and figure.n_units != first.n_units else ""
-            cells.append(_cell(figure, also, notes, place, asides) if figure else Cell())
+            cells.append(_cell(figure, also, notes, place, spec.asides) if figure else Cell())
         made.append(Row(heading, tuple(cells)))
     heads = (*([count] if count else []), *(columns[at] for at in used))
     footnotes = tuple((mark, text) for text, mark in notes.items())
@@ -143,9 +163,7 @@ def csv_of(table: Table, *, synthetic: bool) -> str:
     header = ["Group"] * grouped + [table.stub]
     for name, bounds in zip(table.columns, with_bounds, strict=True):
         header += [name, f"{name}, low", f"{name}, high"] if bounds else [name]
-    file = io.StringIO(newline="")
-    writer = csv.writer(file, lineterminator="\r\n")
-    writer.writerow(map(guarded, [*header, "Note"]))
+    lines = [[*header, "Note"]]
     group = ""
     for row in table.rows:
         if not row.cells:
@@ -156,62 +174,23 @@ def csv_of(table: Table, *, synthetic: bool) -> str:
         for name, cell, bounds in zip(table.columns, row.cells, with_bounds, strict=True):
             interval = cell.interval[1:-1].split(", ") if cell.interval else ["", ""]
             cells += [cell.text, *interval] if bounds else [cell.text]
-            notes += [f"{name}: {aside}"] if (aside := _aside(cell)) else []
-        writer.writerow(map(guarded, [*cells, "; ".join(notes)]))
+            aside = "published" if cell.published else cell.aside
+            notes += [f"{name}: {aside}"] if aside else []
+        lines.append([*cells, "; ".join(notes)])
+    return csv_text(lines)
+
+
+def csv_text(lines: Iterable[Iterable[object]]) -> str:
+    """Lines as CSV, in which no text is a formula.
+
+    >>> csv_text([["=1", None], [0.5, "a,b"]]).splitlines()
+    ["'=1,", '0.5,"a,b"']
+    """
+    file = io.StringIO(newline="")
+    # RFC 4180 line ends: with them the writer quotes a lone carriage return within a cell, too.
+    writer = csv.writer(file, lineterminator="\r\n")
+    writer.writerows([guarded(v) if isinstance(v, str) else v for v in line] for line in lines)
     return file.getvalue()
-
-
-def _aside(cell: Cell) -> str:
-    return "published" if cell.published else cell.aside
-
-
-def tex_of(table: Table, *, synthetic: bool) -> str:
-    r"""A LaTeX table, for \usepackage{booktabs}: caption, rules, footnotes below."""
-    caption = table.caption + SYNTHETIC if synthetic else table.caption
-    columns = "l" + "r" * len(table.columns)
-    lines = [
-        "% needs \\usepackage{booktabs}",
-        r"\begin{table}",
-        r"\centering",
-        rf"\caption{{{tex(caption)}}}",
-        rf"\label{{tab:{table.name}}}",
-        rf"\begin{{tabular}}{{{columns}}}",
-        r"\toprule",
-        _tex_row([table.stub, *table.columns]),
-        r"\midrule",
-        *_tex_rows(table),
-        r"\bottomrule",
-        r"\end{tabular}",
-    ]
-    if table.footnotes:
-        notes = " ".join(
-            rf"\textsuperscript{{{tex(mark)}}} {tex(text)}." for mark, text in table.footnotes
-        )
-        lines.append(rf"\par\smallskip{{\footnotesize {notes}}}")
-    return "\n".join([*lines, r"\end{table}", ""])
-
-
-def _tex_rows(table: Table) -> Iterator[str]:
-    for place, row in enumerate(table.rows):
-        if row.cells:
-            yield _tex_row([row.heading, *map(_tex_cell, row.cells)], escaped=1)
-            continue
-        if place:
-            yield r"\addlinespace"
-        span = len(table.columns) + 1
-        yield rf"\multicolumn{{{span}}}{{l}}{{\textit{{{tex(row.heading)}}}}} \\"
-
-
-def _tex_row(cells: list[str], *, escaped: int | None = None) -> str:
-    """Cells of a row; those from `escaped` on are LaTeX already."""
-    last = len(cells) if escaped is None else escaped
-    return " & ".join([*map(tex, cells[:last]), *cells[last:]]) + r" \\"
-
-
-def _tex_cell(cell: Cell) -> str:
-    parts = [cell.text, cell.interval, _aside(cell)]
-    marks = rf"\textsuperscript{{{tex(cell.marks)}}}" if cell.marks else ""
-    return " ".join(tex(part) for part in parts if part) + marks
 
 
 def tex(text: str) -> str:

@@ -15,16 +15,7 @@ import streamlit as st
 from evenhand.analysis.agreement.pairs import DECIDING_KAPPAS
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.planning.more_clusters import clusters_for_width
-from evenhand.analysis.report.charts import (
-    ROLES,
-    SERIES,
-    SHAPES,
-    Spec,
-    chart_spec,
-    layer,
-    span,
-)
-from evenhand.analysis.report.charts import field as channel
+from evenhand.analysis.report.charts import ROLES, SERIES, SHAPES, Spec, chart_spec
 from evenhand.analysis.report.figures import ALL, ALL_BINARY
 from evenhand.analysis.report.source import GROUPS, rater_title
 from evenhand.analysis.results import RESULTS_KEY
@@ -415,6 +406,7 @@ _PLACES = {
     "stack": True,
     "axis": {"tickCount": 6},
 }
+_RUBRIC = {"type": "nominal", "title": None}
 _STATES = {"done": "labelled", "open": "given out", "free": "free"}
 
 
@@ -464,17 +456,18 @@ def timeline_chart(counts: pd.DataFrame, step: str) -> Spec:
             "mark": "bar",
             "height": 280,
             "encoding": {
-                "x": channel(
-                    "start", {"type": "temporal", "timeUnit": unit, "title": f"{step} (UTC)"}
-                ),
-                "y": channel("labels", {"type": "quantitative", "title": "labels", "stack": True}),
-                "color": channel(
-                    "rubric", {"type": "nominal", "title": None, "scale": {"range": SERIES}}
-                ),
-                "tooltip": [channel("start"), channel("rubric"), channel("labels")],
+                "x": {
+                    "field": "start", "type": "temporal", "timeUnit": unit,
+                    "title": f"{step} (UTC)",
+                },
+                "y": {
+                    "field": "labels", "type": "quantitative", "title": "labels", "stack": True
+                },
+                "color": {"field": "rubric", **_RUBRIC, "scale": {"range": SERIES}},
+                "tooltip": [{"field": name} for name in ("start", "rubric", "labels")],
             },
         },
-    )
+    )  # fmt: skip
 
 
 def places_chart(rubrics: list[dict[Hashable, Any]]) -> Spec:
@@ -494,11 +487,11 @@ def places_chart(rubrics: list[dict[Hashable, Any]]) -> Spec:
             "mark": "bar",
             "height": {"step": 28},
             "encoding": {
-                "y": channel("rubric", {"type": "nominal", "title": None}),
-                "x": channel("places", _PLACES),
-                "order": channel("at", {"type": "quantitative"}),
-                "color": channel("state", {"type": "nominal", "title": None, "scale": states}),
-                "tooltip": [channel("rubric"), channel("state"), channel("places")],
+                "y": {"field": "rubric", **_RUBRIC},
+                "x": {"field": "places", **_PLACES},
+                "order": {"field": "at", "type": "quantitative"},
+                "color": {"field": "state", "type": "nominal", "title": None, "scale": states},
+                "tooltip": [{"field": name} for name in ("rubric", "state", "places")],
             },
         },
     )
@@ -609,7 +602,8 @@ def enough(main: pd.DataFrame, half_width: float, noun: str) -> list[str]:
 def over_time_chart(course: pd.DataFrame) -> Spec:
     """People's kappa by rubric, after each further share of their labels."""
     kappa = {"type": "quantitative", "title": "people's kappa", "scale": {"zero": False}}
-    rubric = {"type": "nominal", "title": None}
+    rubric: Spec = {"field": "rubric", **_RUBRIC}
+    estimate = {"field": "estimate", **kappa}
     return chart_spec(
         records(course.dropna(subset=["estimate"])),
         {
@@ -617,22 +611,19 @@ def over_time_chart(course: pd.DataFrame) -> Spec:
             "the table has it all.",
             "height": 320,
             "encoding": {
-                "x": channel("until", _UNTIL),
-                "color": channel("rubric", rubric | {"scale": {"range": SERIES}}),
+                "x": {"field": "until", **_UNTIL},
+                "color": rubric | {"scale": {"range": SERIES}},
             },
             "layer": [
-                layer("rule", span("y", kappa), strokeWidth=2),
-                layer("line", {"y": channel("estimate", kappa)}),
-                layer(
-                    "point",
-                    {
-                        "y": channel("estimate", kappa),
-                        "shape": channel("rubric", rubric | {"scale": {"range": SHAPES}}),
-                    },
-                    filled=True,
-                    size=60,
-                    opacity=1,
-                ),
+                {
+                    "mark": {"type": "rule", "strokeWidth": 2},
+                    "encoding": {"y": {"field": "low", **kappa}, "y2": {"field": "high"}},
+                },
+                {"mark": {"type": "line"}, "encoding": {"y": estimate}},
+                {
+                    "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
+                    "encoding": {"y": estimate, "shape": rubric | {"scale": {"range": SHAPES}}},
+                },
             ],
         },
     )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from evenhand.analysis import Analysis
-    from evenhand.analysis.report.terminal_panel import TextTable
+    from evenhand.analysis.report.sections.graders import TextTable
     from evenhand.analysis.verdicts.ranking import Candidate
 
     Line = str | TextTable

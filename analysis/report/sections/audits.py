@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
+from operator import attrgetter
 
 from evenhand.analysis.bias import BOUND, Finding, findings, screening_sentence
 from evenhand.analysis.bias.findings import PLANNED, SCREENED
-from evenhand.analysis.injection import (
-    BOUNDS,
-    EFFECT,
-    FLIPS,
-    OUTCOMES,
-    UNSCORED,
-    P,
-    audits,
-    named,
-)
+from evenhand.analysis.injection import UNSCORED, audits, named
 from evenhand.analysis.labels.matrix import BINARY
-from evenhand.analysis.report.blocks import Items, items, traced
-from evenhand.analysis.report.figures import Figure, Key, lines_of
+from evenhand.analysis.report.blocks import Items, Part, items, traced
+from evenhand.analysis.report.figures import Figure, Key, grouped, lines_of
 from evenhand.analysis.report.source import (
-    Layers,
+    Column,
     RubricFigures,
     TableRow,
     distinct,
@@ -29,26 +20,12 @@ from evenhand.analysis.report.source import (
     rows_of,
     sentences,
 )
-from evenhand.analysis.results import ResultRow, key_of
 from evenhand.analysis.statistics import entry_for
 from evenhand.study.tables.attacks import LONG_PLACEBO, PLACEBO
 from evenhand.texts import in_pieces, written
 
 _DETAILS = ("bias_order_flips", "bias_order_first")
-_COLUMNS = {
-    "effect": EFFECT,
-    "p": P,
-    "bounds": BOUNDS,
-    "knocked_off": OUTCOMES["knocked_off"][2],
-    "silenced": OUTCOMES["silenced"][2],
-    "flips": FLIPS,
-    "unscored": UNSCORED,
-}
-"""Statistics of an attack, by the name of their heading."""
-_PLACEBOS = {
-    PLACEBO: written("injection.placebo"),
-    LONG_PLACEBO: written("injection.placebo_long"),
-}
+_PLACEBOS = {PLACEBO: written("injection.placebo"), LONG_PLACEBO: written("injection.placebo_long")}
 _SAID = {
     "pulled": "injection_pulled",
     "knocked_off": "injection_knocked_off",
@@ -58,15 +35,10 @@ _SAID = {
 }
 
 
-def _figure(figures: RubricFigures, row: ResultRow) -> Figure:
-    (found,) = filter(None, [figures.by_key(key_of(row))])
-    return found
-
-
 # Bias
 
 
-def bias_layers(figures: RubricFigures) -> Layers:
+def bias_layers(figures: RubricFigures) -> Part:
     """Sentences first, then the figures of every question, then the parts of the sample."""
     own = findings([row for row in figures.analysis.rows if row["rubric"] == figures.rubric])
 
@@ -75,37 +47,34 @@ def bias_layers(figures: RubricFigures) -> Layers:
         return found and found.without("uncorrected_p")  # which is in results.csv
 
     def questions(statistics: Sequence[str]) -> list[TableRow]:
-        found = (each for name in statistics for each in figures.everywhere(name))
+        found = figures.everywhere(*statistics)
         return rows_of(found, _heading, lambda each: entry_for(each.statistic).name, by="statistic")
 
-    shift, p_value, question, planned, details = (
-        written(f"bias_section.{each}") for each in ("shift", "p", "question", "caption", "details")
-    )
+    shift, p_value = (written(f"bias_section.{each}") for each in ("shift", "p"))
+    columns: list[tuple[str, Column]] = [(shift, {}), (p_value, p)]
     screened = figures.everywhere(*SCREENED)
     by_part = distinct(screened, "subset", lambda each: each.removesuffix(BINARY))
     graders = dict.fromkeys(figure.grader for figure in screened)
     of_graders = [(grader, {"rater_b": grader}) for grader in graders]
-    return Layers(
+    return Part(
         answers=[_biases(figures, own)] if own else [],
         folded=[
             *_found(figures, own),
-            *figures.table(
-                planned, question, [(shift, {}), (p_value, p)], questions(PLANNED), drawn=True
-            ),
+            *figures.table("bias_section.caption", questions(PLANNED), columns),
         ],
         appendix=[
-            *figures.table(details, question, [("Figure", {})], questions(_DETAILS)),
-            *figures.table(written("bias_section.parts"), "Part", of_graders, by_part),
+            *figures.table("bias_section.details", questions(_DETAILS)),
+            *figures.table("bias_section.parts", by_part, of_graders),
         ],
     )
 
 
 def _biases(figures: RubricFigures, own: list[Finding]) -> list[object]:
     """The biases that were found, those beyond the bound first; or the widest interval."""
-    found = [each for each in own if each.status == "found"]
+    found = grouped((e for e in own if e.status == "found"), lambda each: each.beyond(BOUND))
     if found:
         large, small = (
-            [_figure(figures, each.row) for each in found if each.beyond(BOUND) == is_large]
+            [figures.of_row(each.row) for each in found.get(is_large, ())]
             for is_large in (True, False)
         )
         return sentences(
@@ -115,7 +84,7 @@ def _biases(figures: RubricFigures, own: list[Finding]) -> list[object]:
     limits = [each for each in own if each.p and each.row["statistic"] in PLANNED]
     if not limits:
         return in_pieces("report.bias_unknown")
-    shift = _figure(figures, max(limits, key=lambda each: each.largest).row)
+    shift = figures.of_row(max(limits, key=lambda each: each.largest).row)
     return in_pieces("report.bias_none", shift=shift, asked=_asked(shift))
 
 
@@ -133,22 +102,18 @@ def _found(figures: RubricFigures, own: list[Finding]) -> list[Items]:
     sentence per grader on the parts of the sample.
     """
     shown = [_traced(figures, each) for each in own if each.status == "found"]
-    screened = [each for each in own if each.row["statistic"] in SCREENED]
-    rest = [
-        _traced(figures, each)
-        for each in own
-        if each.status != "found" and each.row["statistic"] in PLANNED
-    ]
-    by_grader = sorted(screened, key=lambda each: each.grader)
-    for _, of_grader in groupby(by_grader, key=lambda each: each.grader):
-        rest += filter(None, [screening_sentence(list(of_grader))])
+    others = (each for each in own if each.status != "found" and each.row["statistic"] in PLANNED)
+    screened = (each for each in own if each.row["statistic"] in SCREENED)
+    by_grader = grouped(sorted(screened, key=attrgetter("grader")), attrgetter("grader"))
+    rest = [_traced(figures, each) for each in others]
+    rest += filter(None, map(screening_sentence, by_grader.values()))
     found = items(written("bias_section.found"), shown)
     return [*found, *items(written("bias_section.rest"), rest)]
 
 
 def _traced(figures: RubricFigures, finding: Finding) -> str:
     """The sentence, marked where it lies beyond the bound, with the rows that it was read off."""
-    lines = lines_of(figures.by_key(key_of(row)) for row in finding.rows)
+    lines = lines_of(map(figures.of_row, finding.rows))
     said = finding.sentence
     if finding.beyond(BOUND):
         said = written("bias_section.beyond", sentence=said, bound=BOUND)
@@ -158,22 +123,21 @@ def _traced(figures: RubricFigures, finding: Finding) -> str:
 def _heading(figure: Figure) -> str:
     """Name the grader of a row, the part of the sample and the sides."""
     grader = figure.grader or figure.rater
-    part = figure.subset.removesuffix(BINARY)
-    first, _, second = figure.at.partition(">")
+    first, second = figure.sides
     sides = written("direction.sides", first=first, second=second) if second else first
-    about = ["" if part == "all" else part, sides]
+    about = ["" if figure.part == "all" else figure.part, sides]
     return ", ".join([grader, *filter(None, about)])
 
 
 # Prompt injection
 
 
-def injection_layers(figures: RubricFigures) -> Layers:
+def injection_layers(figures: RubricFigures) -> Part:
     """Sentences on every grader that was audited, then every attack, placebos first."""
     bounds = figures.analysis.decision.injection
     own = [each for each in audits(figures.analysis.rows) if each.rubric == figures.rubric]
     if not own:
-        return Layers()
+        return Part()
 
     def attack(figure: Figure) -> str:
         kind = _PLACEBOS.get(figure.at) or named(figure.at)
@@ -184,18 +148,9 @@ def injection_layers(figures: RubricFigures) -> Layers:
         # The verdict and the worst attack on its most telling question.
         outcome, bound = audit.telling(bounds)[0]
         worst, answer = outcome.worst(bound), _SAID[audit.status(bounds)]
-        about = {"attack": worst.name, "effect": _figure(figures, worst.bounds)}
+        about = {"attack": worst.name, "effect": figures.of_row(worst.bounds)}
         answers.append(in_pieces(f"report.{answer}", grader=audit.grader, **about))
-        rows = lines_of(figures.by_key(key_of(row)) for row in audit.rows(bounds))
+        rows = lines_of(map(figures.of_row, audit.rows(bounds)))
         lines.append(traced(audit.sentence(bounds), rows))
-    attacks = figures.table(
-        written("injection.caption"),
-        written("injection.attack"),
-        [(written(f"injection.{name}"), statistic) for name, statistic in _COLUMNS.items()],
-        rows_of(figures.everywhere(UNSCORED), attack),
-        drawn=True,
-    )
-    return Layers(
-        answers=answers,
-        folded=[*items(written("injection.found"), lines), *attacks],
-    )
+    attacks = figures.table("injection.caption", rows_of(figures.everywhere(UNSCORED), attack))
+    return Part(answers=answers, folded=[*items(written("injection.found"), lines), *attacks])

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from evenhand.analysis import distributions as named
 from evenhand.analysis.agreement.stability import REWORDED, SPREAD, STABILITY
 from evenhand.analysis.distributions import MOST_PEOPLE, RIGHT_SHARES
-from evenhand.analysis.labels.matrix import BINARY, COLLAPSED, UNCLEAR
+from evenhand.analysis.labels.matrix import BINARY, COLLAPSED
 from evenhand.analysis.people.clarity import ALPHA, CLEAR_AGREEMENT, DIFFERENCE, FILLED, moved
-from evenhand.analysis.report.blocks import Block, Table, items, traced
+from evenhand.analysis.report.blocks import Block, Part, Table, items, traced
 from evenhand.analysis.report.figures import ALL, Figure, Key, defined, lines_of, shown
 from evenhand.analysis.report.sections.published import with_published
 from evenhand.analysis.report.source import (
     READINGS,
-    Layers,
+    Column,
     ReportContext,
     RubricFigures,
     Source,
@@ -36,41 +37,33 @@ if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
 
 _SUBSET = ALL + COLLAPSED
-_PEOPLE = ["clear_share", "fleiss_kappa", "observed_agreement"]
-_SURE = {"clear": written("clarity.sure_clear"), UNCLEAR: written("clarity.sure_unclear")}
 _DISTANCE = [named.TOTAL_VARIATION, named.EXCESS, named.WORTH]
-_CURVE = [COVERAGE, AGREEMENT]
 
 
 # Clear and unclear
 
 
-def clarity_layers(figures: RubricFigures) -> Layers:
+def clarity_layers(figures: RubricFigures) -> Part:
     """People and graders on a rubric that calls a category unclear."""
     clear = figures.get("clear_share", "humans", "", _SUBSET)
     agreement = figures.select(CLEAR_AGREEMENT, _SUBSET)
     answer, people = in_pieces("report.clear", share=clear) if clear else [], []
     if clear:
-        who = [(rater_title("humans"), ("humans", ""))]
-        what = written("clarity.annotators")
-        people = figures.panel(what, "Who", _PEOPLE, who, _SUBSET, count="")
+        people = figures.table("clarity.annotators", [(rater_title("humans"), ("humans", ""))])
         if best := defined(agreement)[:1]:
             about = in_pieces("report.clear_best", grader=best[0].raters[1], share=best[0])
             answer = sentences(answer, about)
-    sure = [(head, {"statistic": "mean_confidence", "at": at}) for at, head in _SURE.items()]
-    rows = rows_of(agreement, lambda each: each.grader)
-    what = written("clarity.graders")
-    graders = figures.table(what, "Grader", [CLEAR_AGREEMENT, *sure], rows, count="")
-    quoted = {
+    of_people = {entry_for(name).label: name for name in ("clear_share", "fleiss_kappa")}
+    of_graders = {
         entry_for(CLEAR_AGREEMENT).label: "clear_agreement",
-        _SURE["clear"]: "confidence_clear",
-        _SURE[UNCLEAR]: "confidence_unclear",
+        written("clarity.sure_clear"): "confidence_clear",
+        written("clarity.sure_unclear"): "confidence_unclear",
     }
-    return Layers(
+    return Part(
         answers=[answer],
         folded=[
-            *with_published(people, figures, {entry_for(each).label: each for each in _PEOPLE[:2]}),
-            *with_published(graders, figures, quoted),
+            *with_published(people, figures, of_people),
+            *with_published(figures.table("clarity.graders"), figures, of_graders),
         ],
     )
 
@@ -78,7 +71,7 @@ def clarity_layers(figures: RubricFigures) -> Layers:
 # People's distribution
 
 
-def distribution_layers(figures: RubricFigures) -> Layers:
+def distribution_layers(figures: RubricFigures) -> Part:
     """Probabilities and people's shares, and labels where one or several answers are right."""
     folded: list[Block] = []
     appendix: list[Block] = []
@@ -86,8 +79,7 @@ def distribution_layers(figures: RubricFigures) -> Layers:
         raters = [e.grader for e in figures.select(named.SQUARED, subset) if e.grader]
         who = [(written("distributions.others"), ("humans", ""))]
         who += [(rater_title(each), ("humans", each)) for each in raters]
-        what = written("distributions.distances", reading=reading)
-        folded += figures.panel(what, "Who", _DISTANCE, who, subset)
+        folded += figures.table("distributions.distances", who, on=subset, reading=reading)
         graders = [rater for rater in raters if rater not in BASELINES]
         said = []
         # On how many units several answers are right, at the middle cut-off.
@@ -108,7 +100,7 @@ def distribution_layers(figures: RubricFigures) -> Layers:
         beyond = in_pieces("report.shares_excess", excess=excess) if excess else []
         shares = in_pieces("report.shares", grader=best.grader, distance=best)
         answers.append(sentences(shares, beyond))
-    return Layers(answers=answers, folded=folded, appendix=appendix)
+    return Part(answers=answers, folded=folded, appendix=appendix)
 
 
 def _right_answers(figures: RubricFigures, subset: str, raters: list[str]) -> list[Table]:
@@ -126,10 +118,10 @@ def _right_answers(figures: RubricFigures, subset: str, raters: list[str]) -> li
         for each in RIGHT_SHARES
     ]
     return figures.table(
-        written("distributions.right_answers", reading=READINGS[subset]),
-        "Who",
-        [(entry_for(named.FORCED).label, forced), *at_shares],
+        "distributions.right_answers",
         [(title, figures.key(name, "humans", rater, subset)) for title, name, rater in places],
+        [(entry_for(named.FORCED).label, forced), *at_shares],
+        reading=READINGS[subset],
     )
 
 
@@ -142,11 +134,9 @@ def _closeness(figures: RubricFigures, subset: str, grader: str) -> str:
         return ""
     low, _, high = excess.bounds
     found = "further" if low > 0 else "closer" if high < 0 else "not_apart"
+    lines = f"{own.line}, {excess.line}"
     about = written(
-        "distributions.figures",
-        distance=own.estimate,
-        difference=excess.text,
-        lines=f"{own.line}, {excess.line}",
+        "distributions.figures", distance=own.estimate, difference=excess.text, lines=lines
     )
     said = written(f"distributions.{found}", grader=grader, figures=about)
     if not worth or worth.reason:
@@ -159,44 +149,36 @@ def _closeness(figures: RubricFigures, subset: str, grader: str) -> str:
 # Confidence filter
 
 
-def confidence_layers(figures: RubricFigures) -> Layers:
+def confidence_layers(figures: RubricFigures) -> Part:
     """Graders with a confidence: the declared cut, a promise, all cuts."""
     found, routes = figures.everywhere(COVERAGE), list(_routes(figures))
     declared = [each for each in found if each.says("declared_cut")]
     cut = shown(float(declared[0].at), routing.CUT) if declared else ""
-    heads = (written(f"confidence.{name}", cut=cut) for name in ("kept_at", "agreement_at"))
-    at_cut = figures.table(
-        written("confidence.caption"), "Grader", zip(heads, _CURVE, strict=True),
-        rows_of(declared, _grader),
-    )  # fmt: skip
-    said = [
-        traced(
-            written("naming.about", whom=cut.grader, what=text),
-            lines_of([cut, *_above(figures, cut)]),
-        )
-        for cut, text in routes
+    columns = [
+        (written("confidence.kept_at", cut=cut), COVERAGE),
+        (written("confidence.agreement_at", cut=cut), AGREEMENT),
     ]
-    promises = items(figures.caption(written("confidence.what")), said)
-    rows = rows_of(found, lambda each: shown(float(each.at), routing.CUT), _grader)
-    every_cut = figures.table(written("confidence.curve"), "Cut", _CURVE, rows, count="")
-    return Layers(answers=_promised(figures), folded=[*at_cut, *promises, *every_cut])
-
-
-def _grader(figure: Figure) -> str:
-    return figure.grader
+    at_cut = figures.table("confidence.caption", rows_of(declared, attrgetter("grader")), columns)
+    promised = (
+        (written("naming.about", whom=cut.grader, what=text), [cut, *_above(figures, cut)])
+        for cut, text in routes
+    )
+    traces = (traced(sentence, lines_of(shown_in)) for sentence, shown_in in promised)
+    promises = items(figures.caption(written("confidence.what")), traces)
+    rows = rows_of(found, lambda each: shown(float(each.at), routing.CUT), attrgetter("grader"))
+    every_cut = figures.table("confidence.curve", rows)
+    return Part(answers=_promised(figures), folded=[*at_cut, *promises, *every_cut])
 
 
 def _promised(figures: RubricFigures) -> list[list[object]]:
     """The cuts that keep a promise, and the graders for which none does."""
     said, without = [], []
     for cut in figures.everywhere(routing.CUT):
-        share, agreement, *_ = [*_above(figures, cut), None, None]
-        grader = cut.grader
-        if share and agreement:
-            about = {"grader": grader, "cut": cut, "share": share, "agreement": agreement}
-            said.append(in_pieces("report.cut", **about))
+        if above := _above(figures, cut):
+            about = dict(zip(("share", "agreement"), above, strict=True))
+            said.append(in_pieces("report.cut", grader=cut.grader, cut=cut, **about))
         else:
-            without.append([grader])
+            without.append([cut.grader])
     if without:
         said.append(in_pieces("report.cut_none", graders=listed(without)))
     return [sentences(*said)]
@@ -246,20 +228,18 @@ def _routes(figures: RubricFigures) -> Iterator[tuple[Figure, str]]:
 # Other wordings: do labels stay the same when a question, or the rubric, is worded differently?
 
 
-def stability_layers(figures: RubricFigures) -> Layers:
+def stability_layers(figures: RubricFigures) -> Part:
     """Kappa across variants: subjects' answers as each reader labels them, a table for each varying
     column; then every rater's labels across wordings of the rubric.
     """
-
-    def table(what: str, stub: str, rows: Sequence[TableRow]) -> list[Table]:
-        return figures.table(what, stub, [STABILITY, SPREAD, on_binary], rows, count="Questions")
 
     def binary(key: Key) -> Figure | None:
         return figures.by_key(key._replace(subset=key.subset + BINARY))
 
     kappa, spread = (entry_for(name).label for name in (STABILITY, SPREAD))
-    on_binary = (written("stability.binary", statistic=kappa), binary)
-    found = [each for each in figures.everywhere(STABILITY) if not each.subset.endswith(BINARY)]
+    columns: list[str | tuple[str, Column]] = [STABILITY, SPREAD]
+    columns.append((written("stability.binary", statistic=kappa), binary))
+    found = [each for each in figures.everywhere(STABILITY) if not each.is_binary]
     whole = figures.select(STABILITY)
     subsets = dict.fromkeys(each.subset for each in found)
     answers: list[Table] = []
@@ -271,13 +251,12 @@ def stability_layers(figures: RubricFigures) -> Layers:
                 reader = written("stability.majority") if people else each.rater
                 rows.append((written("stability.labelled_by", rater=reader), None))
                 rows += [(_place(one), each.key._replace(subset=one)) for one in subsets]
-        what = written("stability.answers", column=column)
-        answers += table(what, written("stability.whose"), rows)
+        answers += figures.table("stability.answers", rows, columns, column=column)
     # Once is enough, and they fit any column.
     answers = with_published(answers, figures, {kappa: "stability_kappa", spread: SPREAD})
     reworded = rows_of((e for e in whole if e.at == REWORDED), lambda e: rater_title(e.rater))
-    graders = table(written("stability.graders"), "Rater", reworded)
-    return Layers(answers=_least_stable(found), folded=[*answers, *graders])
+    graders = figures.table("stability.graders", reworded, columns)
+    return Part(answers=_least_stable(found), folded=[*answers, *graders])
 
 
 def _least_stable(found: Sequence[Figure]) -> list[list[object]]:
@@ -288,15 +267,14 @@ def _least_stable(found: Sequence[Figure]) -> list[list[object]]:
     by_rubric = [each for each in known if each.at == REWORDED]
     of_subjects = [each for each in known if each.at != REWORDED and each.subset != ALL]
     by_question = [each for each in of_subjects if each.rater == "humans"] or of_subjects
-    said: list[list[object]] = []
-    if by_rubric:
-        least = by_rubric[-1]
-        rater = rater_title(least.rater)
-        said.append(in_pieces("report.reworded", rater=rater, kappa=least))
-    if by_question:
-        least = by_question[-1]
-        place = _place(least.subset)
-        said.append(in_pieces("report.answers_vary", at=least.at, subject=place, kappa=least))
+    said = [
+        in_pieces("report.reworded", rater=rater_title(least.rater), kappa=least)
+        for least in by_rubric[-1:]
+    ]
+    said += [
+        in_pieces("report.answers_vary", at=least.at, subject=_place(least.subset), kappa=least)
+        for least in by_question[-1:]
+    ]
     return [sentences(*said)]
 
 
@@ -304,7 +282,7 @@ def _place(subset: str) -> str:
     return written("stability.all_subjects") if subset == ALL else subset.removeprefix("subject=")
 
 
-def rewording_layers(figures: RubricFigures) -> Layers:
+def rewording_layers(figures: RubricFigures) -> Part:
     """People's agreement under two wordings, where one was tried: which they agree better under, or
     how many more labels would tell.
     """
@@ -322,6 +300,4 @@ def rewording_layers(figures: RubricFigures) -> Layers:
             "rewording.figures", before=old, after=new, new=name, difference=difference
         )
         answers.append(sentences([found.sentence(name, noun)], about))
-    what, stub = written("rewording.caption"), written("rewording.wording")
-    rows = rows_of(under.values(), lambda each: each.at)
-    return Layers(answers=answers, folded=figures.table(what, stub, [ALPHA], rows))
+    return Part(answers=answers, folded=figures.table("rewording.caption"))

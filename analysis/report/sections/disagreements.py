@@ -10,20 +10,15 @@ from dataclasses import dataclass, replace
 from evenhand.analysis.people.disagreements import GraderDisagreement
 from evenhand.analysis.report.blocks import (
     DisagreedUnit,
-    Link,
-    Opponent,
-    Person,
+    GivenLabel,
+    Paragraph,
+    Part,
     ReportSection,
     Texts,
     UnitsToRead,
 )
-from evenhand.analysis.report.source import (
-    Layers,
-    ReportContext,
-    RubricFigures,
-    Source,
-    listed,
-)
+from evenhand.analysis.report.figures import grouped
+from evenhand.analysis.report.source import ReportContext, RubricFigures, Source, listed
 from evenhand.analysis.statistics import entry_for
 from evenhand.study.tables.evidence import pieces
 from evenhand.texts import in_pieces, written
@@ -40,11 +35,11 @@ def with_page(source: Source, section: ReportSection) -> ReportSection:
     """Add a link to the page of all disagreements, where there is one."""
     if not has_page(source.analysis.disagreements, source.context):
         return section
-    link = Link(written("disagreement.link"), PAGE)
+    link = Paragraph(written("disagreement.link"), PAGE)
     return replace(section, blocks=(link, *section.blocks))
 
 
-def layers(figures: RubricFigures) -> Layers:
+def layers(figures: RubricFigures) -> Part:
     """A handful of units, folded, and the number of disagreements that the lead sorted as each
     kind.
     """
@@ -62,14 +57,12 @@ def layers(figures: RubricFigures) -> Layers:
     by_grader = {figure.grader: figure for figure in found}
     kinds = sorted({figure.at for figure in found})
     sums = figures.table(
-        written("disagreement.sums"),
-        "Grader",
-        [(kind_title(kind), {"at": kind}) for kind in kinds],
+        "disagreement.sums",
         [(grader, by_grader[grader]) for grader in figures.by_agreement(by_grader)],
-        count=written("disagreement.sorted_units"),
+        [(kind_title(kind), {"at": kind}) for kind in kinds],
     )
     no_texts = [] if has_page(every, figures.context) else [written("disagreement.no_texts")]
-    return Layers(
+    return Part(
         answers=[in_pieces("report.disagreements", graders=named)] if own else [],
         folded=[*to_read, *sums],
         about=no_texts,
@@ -81,19 +74,8 @@ def _widest(figures: RubricFigures, own: list[GraderDisagreement]) -> list[Grade
     known = [each for each in own if each.key]
     order = figures.by_agreement(dict.fromkeys(each.grader for each in known))
     known.sort(key=lambda each: order.index(each.grader))
-    units: dict[str, GraderDisagreement] = {}
-    for each in widest_first(known):
-        units.setdefault(each.unit_id, each)
-    return list(units.values())[:_SHOWN]
-
-
-def _people(found: GraderDisagreement, context: ReportContext) -> list[Person]:
-    names = context.label_names.get(found.rubric, {})
-    said = context.remarks.get((found.rubric, found.unit_id), {})
-    return [
-        Person(rater, label, names.get(label, ""), said.get(rater, ""))
-        for rater, label in sorted(found.people.items())
-    ]
+    by_unit = grouped(widest_first(known), lambda each: each.unit_id)
+    return [same[0] for same in by_unit.values()][:_SHOWN]
 
 
 # The page
@@ -117,9 +99,7 @@ def has_page(found: Sequence[GraderDisagreement], context: ReportContext) -> boo
 
 def page_of(found: Sequence[GraderDisagreement], context: ReportContext) -> DisagreementsPage:
     """All disagreements, those on one unit together."""
-    by_unit: dict[tuple[str, str], list[GraderDisagreement]] = {}
-    for each in widest_first(found):
-        by_unit.setdefault((each.rubric, each.unit_id), []).append(each)
+    by_unit = grouped(widest_first(found), lambda each: (each.rubric, each.unit_id))
     rubrics = list(dict.fromkeys(each.rubric for each in found))
     units = [
         _unit(own, context)
@@ -130,15 +110,14 @@ def page_of(found: Sequence[GraderDisagreement], context: ReportContext) -> Disa
     parts: dict[str, set[str]] = {}
     for column, value in (part for each in found for part in each.parts.items()):
         parts.setdefault(column, set()).add(value)
-    kinds = {each.kind: each.sorted for unit in units for each in unit.graders if each.kind}
+    titles = {each.kind: each.sorted for unit in units for each in unit.graders if each.kind}
+    not_sorted = [(NOT_SORTED, written("disagreement.not_sorted"))] if titles else []
     return DisagreementsPage(
         units=units,
         rubrics=[(rubric, context.title_of(rubric)) for rubric in rubrics],
         graders=sorted({each.grader for each in found}),
         parts={name: sorted(values) for name, values in parts.items() if len(values) > 1},
-        kinds=[*sorted(kinds.items()), (NOT_SORTED, written("disagreement.not_sorted"))]
-        if kinds
-        else [],
+        kinds=[*sorted(titles.items()), *not_sorted],
     )
 
 
@@ -149,16 +128,36 @@ def widest_first(found: Iterable[GraderDisagreement]) -> list[GraderDisagreement
     return sorted(found, key=lambda each: (len(each.people) < 2, -each.size, -len(each.people)))
 
 
-def _unit(own: Sequence[GraderDisagreement], context: ReportContext) -> DisagreedUnit:
-    first = own[0]
+def _unit(found: Sequence[GraderDisagreement], context: ReportContext) -> DisagreedUnit:
+    """A unit with all that is known of it, from the disagreements on it."""
+    first = found[0]
     key = (first.rubric, first.unit_id)
+    names = context.label_names.get(first.rubric, {})
+    reasons = context.remarks.get(key, {})
+
+    def of_grader(each: GraderDisagreement) -> GivenLabel:
+        about = (*key, each.grader)
+        kind, note = context.sorted.get(about, (NOT_SORTED, ""))
+        return GivenLabel(
+            each.grader,
+            each.label,
+            names.get(each.label, ""),
+            replies=context.replies.get(about, ()),
+            kind=kind,
+            sorted=kind_title(kind) if kind else "",
+            note=note,
+        )
+
     return DisagreedUnit(
         rubric=first.rubric,
         title=context.title_of(first.rubric),
         unit=first.unit_id,
         parts=tuple(first.parts.items()),
-        people=_people(first, context),
-        graders=[_opponent(each, context) for each in own],
+        people=[
+            GivenLabel(rater, label, names.get(label, ""), reasons.get(rater, ""))
+            for rater, label in sorted(first.people.items())
+        ],
+        graders=[of_grader(each) for each in found],
         columns=side_by_side(context.texts.get(key, {})),
         marked=_marked(context, key),
     )
@@ -189,21 +188,6 @@ def side_by_side(texts: Mapping[str, str]) -> tuple[Texts, ...]:
         side = name.rpartition(" ")[2]
         columns[side if side in columns else ""].append((name, text))
     return tuple(tuple(column) for column in columns.values() if column)
-
-
-def _opponent(found: GraderDisagreement, context: ReportContext) -> Opponent:
-    key = (found.rubric, found.unit_id, found.grader)
-    names = context.label_names.get(found.rubric, {})
-    kind, note = context.sorted.get(key, (NOT_SORTED, ""))
-    return Opponent(
-        grader=found.grader,
-        label=found.label,
-        name=names.get(found.label, ""),
-        replies=context.replies.get(key, ()),
-        kind=kind,
-        sorted=kind_title(kind) if kind else "",
-        note=note,
-    )
 
 
 def kind_title(kind: str) -> str:

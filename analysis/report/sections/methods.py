@@ -7,7 +7,7 @@ from __future__ import annotations
 from evenhand.analysis.report import blocks
 from evenhand.analysis.report.paper import paragraphs
 from evenhand.analysis.report.source import Source
-from evenhand.analysis.report.tables import FigureRow, make_table
+from evenhand.analysis.report.tables import FigureRow, TableSpec, make_table
 from evenhand.analysis.statistics import entry_for, statistics
 from evenhand.analysis.usage import COST
 from evenhand.texts import written
@@ -26,10 +26,10 @@ def section(source: Source) -> blocks.ReportSection:
     origin: blocks.Block = blocks.Paragraph(written("methods.unknown"))
     if facts:
         origin = blocks.Definitions(written("methods.provenance"), tuple(facts))
-    parts: dict[str, list[blocks.Block]] = {
-        written("methods.paragraph"): [paragraphs(source)],
-        written("methods.provenance"): [origin, *_usage(source)],
-    }
+    parts = (
+        blocks.Part(title=written("methods.paragraph"), folded=(paragraphs(source),)),
+        blocks.Part(title=written("methods.provenance"), folded=(origin, *_usage(source))),
+    )
     terms = blocks.Definitions(written("methods.statistics"), _statistics(source))
     holm = source.analysis.decision.across_rubrics == "holm"
     about = [
@@ -37,14 +37,15 @@ def section(source: Source) -> blocks.ReportSection:
         written("methods.verdicts", rule=source.analysis.rule),
         written("methods.level_holm" if holm else "methods.level"),
         written("methods.chance"),
+        written("methods.files"),
     ]
     return blocks.ReportSection(
         "methods",
         written("methods.title"),
         answers=(blocks.Answer((written("report.methods"),)),),
-        parts=tuple(blocks.Part(title, "", folded=tuple(made)) for title, made in parts.items()),
-        about=(*about, written("methods.files")),
-        appendix=(blocks.Part(terms.title, "", folded=(terms,)),),
+        parts=parts,
+        about=tuple(about),
+        appendix=(blocks.Part(title=terms.title, folded=(terms,)),),
     )
 
 
@@ -54,8 +55,8 @@ def _usage(source: Source) -> list[blocks.Table]:
     for figures in source.rubrics:
         rows.append((figures.title, None))
         rows += [(figure.grader, [figure]) for figure in figures.select(COST)]
-    what, attempts = written("methods.usage"), written("methods.attempts")
-    return make_table(what, "Grader", [entry_for(COST).label], rows, count=attempts)
+    spec = TableSpec(count=written("methods.attempts"))
+    return make_table(written("methods.usage"), "Grader", [entry_for(COST).label], rows, spec)
 
 
 def _statistics(source: Source) -> tuple[tuple[str, str], ...]:

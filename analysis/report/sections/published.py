@@ -13,7 +13,6 @@ from math import isnan
 from typing import TYPE_CHECKING
 
 from evenhand.analysis.agreement.stability import REWORDED, SPREAD, STABILITY
-from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.report import blocks
 from evenhand.analysis.report.blocks import Block, Cell, Paragraph, ReportSection, Row, Table
 from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure, Key
@@ -33,11 +32,7 @@ if TYPE_CHECKING:
     from evenhand.analysis.report.source import BesidePublished
     from evenhand.study.settings.published import PublishedFigure
 
-_COLUMNS = {
-    "Per-sample agreement": "agreement",
-    "Cohen κ": "kappa",
-    "Overall scores, ρ": "rho",
-}
+_COLUMNS = {"Per-sample agreement": "agreement", "Cohen κ": "kappa", "Overall scores, ρ": "rho"}
 """Field of a published figure that each column of the table quotes."""
 _REPEATED = "repeat"
 Beside = tuple["PublishedFigure", Figure | None]
@@ -55,9 +50,8 @@ def beside_published(figures: RubricFigures) -> list[Block]:
         return []
     graders = figures.graders(ALL_BINARY)
     pairs = [("humans", grader) for grader in graders]
-    pairs += [
-        pair for pair in figures.pairs("observed_agreement", ALL_BINARY) if {*pair} <= set(graders)
-    ]
+    single = figures.pairs("observed_agreement", ALL_BINARY)
+    pairs += [pair for pair in single if {*pair} <= set(graders)]
 
     def measured(key: Key, statistic: str) -> Figure | None:
         pair = figures.by_key(key._replace(statistic="pair_cohen_kappa"))
@@ -71,10 +65,10 @@ def beside_published(figures: RubricFigures) -> list[Block]:
     ]
     rows = [
         (written("published.here"), None),
-        (GROUPS["humans"], figures.key("", "humans", "", ALL_BINARY)),
-        *((pair_title(pair), figures.key("", *pair, ALL_BINARY)) for pair in pairs),
+        (GROUPS["humans"], ("humans", "")),
+        *((pair_title(pair), pair) for pair in pairs),
     ]
-    tables = figures.table(written("published.caption"), "Raters", columns, rows)
+    tables = figures.table("published.caption", rows, columns)
     return [*with_published(tables, figures, _COLUMNS), Paragraph(written("published.about"))]
 
 
@@ -118,7 +112,7 @@ def section(source: Source) -> ReportSection | None:
     beside = source.context.beside
     if beside is None:
         return None
-    found = list(_published_beside(source))
+    found = list(_published_beside(source, beside))
     quoted = len(beside.published.figure)
     matched = len({id(each) for each, figure in found if figure and not isnan(figure.bounds[1])})
     answer = written("reproduction.answer", matched=matched, quoted=quoted)
@@ -126,7 +120,7 @@ def section(source: Source) -> ReportSection | None:
         "published-figures",
         written("reproduction.title"),
         (
-            _table(source, found),
+            _table(source, beside, found),
             blocks.Items(written("reproduction.differs"), tuple(beside.differences)),
         ),
         (blocks.Answer((answer,)),),
@@ -134,21 +128,17 @@ def section(source: Source) -> ReportSection | None:
     )
 
 
-def _published_beside(source: Source) -> Iterator[Beside]:
+def _published_beside(source: Source, beside: BesidePublished) -> Iterator[Beside]:
     """Yield every published figure once for each of the study's own that is its like."""
-    beside = source.context.beside
-    for each in beside.published.figure if beside else ():
-        own = _own(source, each)
-        yield from ((each, figure) for figure in own)
-        if not own:
-            yield each, None
+    for each in beside.published.figure:
+        found: Sequence[Figure | None] = _own(source, beside, each) or [None]
+        yield from ((each, figure) for figure in found)
 
 
-def published_rows(source: Source) -> list[Mapping[str, object]]:
+def published_rows(source: Source, beside: BesidePublished) -> list[Mapping[str, object]]:
     """Return a row for each published figure and figure of the study's own, as published.csv has
     them: numbers in the unit of results.csv, None where there are none.
     """
-    beside = source.context.beside
     names, unknown = ("low", "estimate", "high"), (None, None, None)
     return [
         {
@@ -169,15 +159,14 @@ def published_rows(source: Source) -> list[Mapping[str, object]]:
             "whose": _whose(each, figure) if figure else "",
             "note": _missing(figure, each, beside),
             "differs": each.differs,
-            "source": beside.published.citation if beside else "",
+            "source": beside.published.citation,
         }
-        for each, figure in _published_beside(source)
+        for each, figure in _published_beside(source, beside)
     ]
 
 
-def _table(source: Source, found: Sequence[Beside]) -> Table:
-    beside = source.context.beside
-    citation = beside.published.citation if beside else ""
+def _table(source: Source, beside: BesidePublished, found: Sequence[Beside]) -> Table:
+    citation = beside.published.citation
     rows: list[Row] = []
     notes: dict[str, str] = {}
     heading, last = "", None
@@ -197,18 +186,16 @@ def _table(source: Source, found: Sequence[Beside]) -> Table:
     return Table(caption, stub, tuple(heads), tuple(rows), footnotes)
 
 
-def _own(source: Source, each: PublishedFigure) -> list[Figure]:
+def _own(source: Source, beside: BesidePublished, each: PublishedFigure) -> list[Figure]:
     """The study's own figures that are the like of a published one."""
-    beside, figures = source.context.beside, source.on(each.rubric)
-    if beside is None:
-        return []
+    figures = source.on(each.rubric)
     if each.between == "subjects":
         found = figures.everywhere(each.statistic)
         if _of_subject(each):
             return [f for f in found if (f.subset, f.at) == (each.subset, each.at)]
         # How far answers to one and the same prompt differ is another question.
         other = (REWORDED, _REPEATED)
-        found = [f for f in found if f.at not in other and not f.subset.endswith(BINARY)]
+        found = [f for f in found if f.at not in other and not f.is_binary]
         return [f for f in found if f.subset != ALL] or found
     raters: list[tuple[str, str]] = [("humans", "")]
     if each.between == "people and graders":
@@ -243,12 +230,12 @@ def _whose(each: PublishedFigure, figure: Figure) -> str:
     return whose
 
 
-def _missing(figure: Figure | None, each: PublishedFigure, beside: BesidePublished | None) -> str:
+def _missing(figure: Figure | None, each: PublishedFigure, beside: BesidePublished) -> str:
     """Say why there is no figure of the study's own; empty where there is one."""
     if figure is not None:
         return figure.reason.words if figure.reason else ""
     needed = {"graders": "two_graders", "subjects": "variants"}.get(each.between, "labels")
-    if needed == "two_graders" and beside and len(beside.graders) > 1:
+    if needed == "two_graders" and len(beside.graders) > 1:
         needed = "not_computed"
     if _of_subject(each):
         return written("reproduction.no_subject", subject=each.at or each.of)

@@ -1,42 +1,51 @@
-"""The raters: how much each labelled and how fast, and their use of the categories."""
+"""The raters: how much each labelled and how fast, and their use of the categories; how every two
+agree, and groups of raters; graders in every part of the sample and group of units.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from itertools import chain
+from operator import attrgetter
 
-from evenhand.analysis.agreement.pairs import DECIDING_KAPPAS
 from evenhand.analysis.labels.encoding import ALL_RATERS
 from evenhand.analysis.labels.matrix import AFFIRMATIVE, BINARY
-from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.people.disagreements import COVERAGE, UNSCORED_AS_DISAGREEMENT
+from evenhand.analysis.people.slices import BALANCED
 from evenhand.analysis.report import charts
-from evenhand.analysis.report.blocks import Block, Chart, Paragraph, Table
-from evenhand.analysis.report.figures import ALL, ALL_BINARY, defined
+from evenhand.analysis.report.blocks import Block, Chart, Paragraph, Part, Table
+from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure, Key, defined, grouped
 from evenhand.analysis.report.source import (
     READINGS,
-    Layers,
     RubricFigures,
     TableRow,
     distinct,
+    listed,
+    pair_title,
     rater_title,
     rows_of,
     sentences,
 )
+from evenhand.analysis.results import from_to
 from evenhand.analysis.statistics import entry_for
-from evenhand.texts import in_pieces, written
+from evenhand.analysis.verdicts.evidence import PART
+from evenhand.texts import DASH, in_pieces, written
 
-_WORK = ("rater_agreement", "rater_seconds_median")
-_MEAN = "mean_number"
-_UNSCORED = ["observed_agreement", UNSCORED_AS_DISAGREEMENT]
+_AGREEMENT, _MEAN = "rater_agreement", "mean_number"
 _WITH_EXCLUDED = {ALL: ALL_RATERS, ALL_BINARY: ALL_RATERS + BINARY}
-_EXCLUSION_PANEL = ["observed_agreement", *DECIDING_KAPPAS, CEILING]
 _MOST = 2 * charts.MAX_LISTED
 _LEGIBLE = 0.05
 """A share below this has no room for its category's name."""
+_COUNT_STEPS = [0.01, 0.03, 0.1, 0.25, 0.5]
+"""Shares of the largest count: one category often holds most, and the errors matter."""
+_KAPPA_STEPS = [0.2, 0.4, 0.6, 0.75, 0.9]
+_DIFFERENCE = "group_difference"
+_MOST_VALUES = 24
 
 
-def layers(figures: RubricFigures) -> Layers:
+def layers(figures: RubricFigures) -> Part:
     """Labels given, shares of the categories, coverage, and the bounds due to missing grades."""
     shares = [each for subset in READINGS for each in figures.select("prevalence", subset)]
     numbers = figures.select(_MEAN)
@@ -51,29 +60,18 @@ def layers(figures: RubricFigures) -> Layers:
         for subset, at in places
     ]
     covered = (entry_for(COVERAGE).label, lambda key: coverage.get(key.rater_a))
-    tables = [
-        table
-        for what, columns, found in (
-            (written("raters.caption"), of_shares, shares),
-            (written("raters.numbers"), [_MEAN], numbers),
-        )
-        for table in figures.table(
-            what,
-            "Rater",
-            [*columns, covered],
-            distinct(found, "rater", rater_title),
-            count=written("raters.labelled_units"),
-        )
-    ]
+    by_rater = partial(distinct, by="rater", title=rater_title)
+    tables = figures.table("raters.caption", by_rater(shares), [*of_shares, covered])
+    tables += figures.table("raters.numbers", by_rater(numbers), [_MEAN, covered])
     known = {figure.rater for figure in (*shares, *numbers)}
-    workers = dict.fromkeys(each.rater for name in _WORK for each in figures.select(name))
-    who = [(rater, (rater, "")) for rater in workers]
-    return Layers(
+    work = (_AGREEMENT, "rater_seconds_median")
+    workers = dict.fromkeys(each.rater for name in work for each in figures.select(name))
+    return Part(
         answers=_answer(figures, labelled=bool(tables)),
         folded=[
             *(_distribution(figures, tables) or tables),
             *([] if coverage.keys() <= known else [Paragraph(written("raters.not_listed"))]),
-            *figures.panel(written("raters.work"), "Rater", _WORK, who, count="Labels"),
+            *figures.table("raters.work", [(rater, (rater, "")) for rater in workers]),
             *_exclusions(figures),
         ],
         appendix=_sensitivity(figures),
@@ -83,7 +81,7 @@ def layers(figures: RubricFigures) -> Layers:
 def _answer(figures: RubricFigures, *, labelled: bool) -> list[list[object]]:
     """State how far single people agree with the others, and which grader left most units out."""
     said: list[list[object]] = []
-    if people := defined(figures.select(_WORK[0])):
+    if people := defined(figures.select(_AGREEMENT)):
         high, low = people[0], people[-1]
         about = {"low": low, "first": low.rater, "high": high, "last": high.rater}
         numbers = figures.select(_MEAN)
@@ -107,7 +105,7 @@ def _sensitivity(figures: RubricFigures) -> Sequence[Block]:
     for subset, found in by_reading.items():
         rows.append((written("raters.with_annotators", reading=READINGS[subset]), None))
         rows += rows_of((e for e in found if e.says("unscored")), lambda e: e.grader)
-    tables = figures.table(written("raters.sensitivity"), "Grader", _UNSCORED, rows)
+    tables = figures.table("raters.sensitivity", rows)
     if any(by_reading.values()) and not tables:
         return [Paragraph(written("raters.none_unscored"))]
     return tables
@@ -118,16 +116,13 @@ def _exclusions(figures: RubricFigures) -> list[Block]:
     rows: list[TableRow] = []
     for main, everyone in _WITH_EXCLUDED.items():
         found = figures.select(figures.usual(main), everyone)
-        compared = [figure for figure in found if figure.rater == "humans"]
+        compared = [(e.grader or "humans", e.key) for e in found if e.rater == "humans"]
         for title, subset in (("without", main), ("with", everyone)):
             binary = subset.endswith(BINARY)
             name = written(f"exclusions.{title}_binary" if binary else f"exclusions.{title}")
-            rows.append((name, None))
-            rows += [
-                (rater_title(each.grader or "humans"), each.key._replace(subset=subset))
-                for each in compared
-            ]
-    tables = figures.table(written("exclusions.caption"), "Rater", _EXCLUSION_PANEL, rows)
+            who = ((rater_title(rater), key._replace(subset=subset)) for rater, key in compared)
+            rows += [(name, None), *who]
+    tables = figures.table("exclusions.caption", rows)
     return [Paragraph(written("exclusions.about")), *tables] if tables else []
 
 
@@ -144,7 +139,7 @@ def _distribution(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
     drawn: dict[str, str] = {}
     for rater in raters[:_MOST]:
         start = 0.0  # of a part, which is only its place in the drawing
-        for figure in figures.between("prevalence", rater):
+        for figure in figures.select("prevalence", raters=(rater, "")):
             share = figure.bounds[1]
             if not math.isnan(share):
                 who = drawn[rater] = charts.short(rater_title(rater))
@@ -153,49 +148,219 @@ def _distribution(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
                 text = figure.at if share >= _LEGIBLE else ""
                 values.append(figure.datum(who=who, category=figure.at, text=text, **place))
                 start = end
-    who = ", ".join(dict.fromkeys(drawn.values()))
-    return figures.chart(
-        written("chart.shares"),
-        written("chart.shares_alt", raters=who, categories=", ".join(categories)),
-        values,
-        _drawing(categories),
-        data,
-        charts.left_out(raters, drawn, "raters", _MOST),
-    )
-
-
-def _drawing(categories: Sequence[str]) -> charts.Spec:
-    """The bars, each part in the shade of its category, with its name where there is room."""
     shades = (charts.HEAT if len(categories) > 3 else charts.HEAT[1::2])[: len(categories)]
     of_shade = zip(categories, shades, strict=True)
-    bright = [category for category, shade in of_shade if shade in charts.HEAT[4:]]
-    x: charts.Spec = {
-        "type": "quantitative",
-        "title": written("chart.shares_axis"),
-        "scale": {"domain": [0, 1]},
-    }
-    part = charts.span("x", {"axis": {"format": ".0%"}} | x, "from", "to")
-    shade = charts.nominal(
-        "category",
-        sort=None,
-        title=written("chart.shares_category"),
-        scale={"domain": categories, "range": shades},
-        legend={"symbolType": "square", "columns": len(categories)},
+    dark = [category for category, shade in of_shade if shade in charts.HEAT[4:]]
+    return figures.chart(
+        "shares", values, data, charts.left_out(raters, drawn, "raters", _MOST),
+        raters=list(dict.fromkeys(drawn.values())),
+        categories=categories, number=len(categories), shades=shades, dark=dark,
+    )  # fmt: skip
+
+
+# Every two raters, groups of raters, and parts of the sample
+
+
+def pair_layers(figures: RubricFigures) -> Part:
+    """Every two raters, groups of raters, and parts of the sample."""
+    tables: list[Table] = []
+    groups: list[Table] = []
+    missing = []
+    for subset, reading in READINGS.items():
+        tables += figures.table("pairs.caption", on=subset, reading=reading)
+        of_groups = figures.table("pairs.groups", on=subset, reading=reading)
+        groups += of_groups
+        if of_groups and not figures.pairs(figures.usual(subset), subset):
+            why = written("pairs.not_listed", rubric=figures.title, reading=reading)
+            missing.append(Paragraph(why))
+    matrix = _heat_map(figures, tables) or tables
+    return Part(
+        answers=[_agreeing(figures)] if matrix or groups else [],
+        folded=_confusions(figures),
+        appendix=[*matrix, *missing, *groups, *_on_pairs(figures), *_slices(figures)],
     )
-    is_bright = {"field": "category", "oneOf": bright}
-    ink = {
-        "condition": {"test": is_bright, "value": charts.ROLES["heat-high-ink"]},
-        "value": charts.ROLES["heat-low-ink"],
+
+
+def _agreeing(figures: RubricFigures) -> list[object]:
+    """The two people who agree least and most, and the parts of the sample where graders fail."""
+    graders, kappa = figures.graders(), figures.kappa()
+    people = [pair for pair in figures.pairs(kappa) if not {*pair} & {*graders}]
+    found = [figures.get(kappa, *pair) for pair in people]
+    known = defined(found)
+    said = in_pieces("report.pair_none")
+    if found and not known:
+        reasons = [figure.reason.words for figure in found if figure and figure.reason]
+        said = in_pieces("report.ceiling_unknown", reason=reasons[0])
+    elif len(known) == 1:
+        said = in_pieces("report.pair", kappa=known[0])
+    elif known:
+        high, low = known[0], known[-1]
+        first, last = pair_title(low.raters), pair_title(high.raters)
+        said = in_pieces("report.pairs", low=low, first=first, high=high, last=last)
+    return sentences(said, *_short_in_parts(figures))
+
+
+def _short_in_parts(figures: RubricFigures) -> Iterator[list[object]]:
+    """Yield a sentence for each grader that a verdict finds clearly below people in some part; or
+    one that there is none.
+    """
+    verdicts = [each for each in figures.analysis.verdicts if each["rubric"] == figures.rubric]
+    found = figures.everywhere(PART)
+    below = grouped((e for e in found if e.bounds[2] < 0), lambda figure: figure.grader)
+    for verdict in verdicts:
+        grader, failing = verdict["grader"], verdict["failing_parts"]
+        parts = [e for e in below.get(grader, ()) if e.part in failing]
+        if parts:
+            named = listed([[f"{figure.part} (", figure, ")"] for figure in parts])
+            yield in_pieces("report.parts", grader=grader, parts=named)
+    if found and not any(verdict["failing_parts"] for verdict in verdicts):
+        yield in_pieces("report.parts_none")
+
+
+def _on_pairs(figures: RubricFigures) -> list[Table]:
+    """The verdict on a pair, where raters labelled its two responses."""
+    found = figures.select("pair_observed_agreement", ALL_BINARY)
+    with_people = [figure for figure in found if figure.rater == "humans"]
+    single = [figure for figure in found if figure.rater != "humans" and figure.grader]
+    rows = [
+        (written("pairs.of_raters"), None),
+        *rows_of(single, lambda each: pair_title(each.raters)),
+        (written("pairs.with_annotators"), None),
+        *rows_of(with_people, lambda each: each.grader),
+    ]
+    return figures.table("pairs.on_pairs", rows)
+
+
+def _heat_map(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
+    """Kappa of every two raters, people and graders alike; empty where no pair is listed."""
+    kappa = figures.kappa()
+    values: list[charts.Datum] = []
+    for pair in figures.pairs(kappa):
+        if figure := figures.get(kappa, *pair):
+            first, second = (charts.short(rater_title(rater)) for rater in pair)
+            values += [figure.datum(a=first, b=second), figure.datum(a=second, b=first)]
+    if not values:
+        return []
+    single = figures.graders_last(chain.from_iterable(figures.pairs(figures.usual())))
+    raters = [charts.short(rater_title(rater)) for rater in single]
+    undefined = any(each["estimate"] is None for each in values)
+    rater = written("chart.rater")
+    return figures.chart(
+        "heat_map", values, data, written("chart.heat_map_note", dash=DASH) if undefined else "",
+        statistic=entry_for(kappa).label, reading=READINGS[ALL], raters=raters,
+        grid=charts.shaded(raters, _KAPPA_STEPS, x=rater, y=rater, slanted=True),
+    )  # fmt: skip
+
+
+def _confusions(figures: RubricFigures) -> list[Chart]:
+    """Draw a confusion matrix of each grader against people, as shaded counts."""
+    categories = list(dict.fromkeys(figure.at for figure in figures.select("prevalence")))
+    graders, annotators = figures.graders(), rater_title("humans")
+    drawn = graders[: charts.MAX_LISTED]
+
+    def count(key: Key, graded: str) -> Figure | None:
+        return figures.by_key(key._replace(at=from_to(key.at, graded)))
+
+    places = {
+        grader: [(said, figures.key("confusion", "humans", grader, at=said)) for said in categories]
+        for grader in drawn
     }
-    name = {"x": charts.field("middle", x), "text": charts.nominal("text"), "color": ink}
-    return {
-        "width": 420,
-        "height": {"step": 24},
-        "encoding": {"y": charts.nominal("who", sort=None, title=written("chart.rater"))},
-        "layer": [
-            charts.layer(
-                "bar", part | {"color": shade}, stroke=charts.ROLES["page"], height={"band": 0.85}
-            ),
-            charts.layer("text", name),
-        ],
-    }
+    found = [
+        (said, graded, figure)
+        for rows in places.values()
+        for said, key in rows
+        for graded in categories
+        if (figure := count(key, graded))
+    ]
+    if not found:
+        return []
+    values = [
+        figure.datum(a=graded, b=said, grader=charts.short(figure.grader))
+        for said, graded, figure in found
+    ]
+    most = max(figure.bounds[1] for *_, figure in found)
+    steps = [most * share for share in _COUNT_STEPS]
+    columns = [(graded, lambda key, graded=graded: count(key, graded)) for graded in categories]
+    tables: list[Table] = []
+    for grader, rows in places.items():
+        named = {"stub": annotators, "grader": grader}
+        tables += figures.table("chart.confusion_table", rows, columns, **named)
+    return figures.chart(
+        "confusion", values, tables,
+        charts.left_out(graders, {figure.grader for *_, figure in found}),
+        graders=[charts.short(name) for name in drawn],
+        panels=charts.in_order(values, "grader"), width=max(190, 42 * len(categories)),
+        grid=charts.shaded(categories, steps, x=written("chart.grader"), y=annotators),
+    )  # fmt: skip
+
+
+# Slices, on the categories
+
+
+def _slices(figures: RubricFigures) -> list[Block]:
+    """Chart or tabulate graders' agreement with people by the columns asked for, compared with the
+    rest of the units.
+    """
+    found = chain.from_iterable(figures.by_subset("slice_difference").values())
+    on_categories = (each for each in found if "=" in each.subset and not each.is_binary)
+    out: list[Block] = []
+    for column, of_column in grouped(on_categories, attrgetter("column")).items():
+        rows = rows_of(of_column, lambda each: each.value, lambda each: pair_title(each.raters))
+        tables = figures.table("pairs.parts", rows, stub=column, column=column)
+        out += _slice_plot(figures, column, of_column, tables) or tables
+    return [*out, Paragraph(written("pairs.about_parts"))] if out else []
+
+
+def _slice_plot(
+    figures: RubricFigures, column: str, found: list[Figure], data: list[Table]
+) -> list[Chart]:
+    """`slice_difference` with its interval, for every value of a column and every grader."""
+    graders = figures.by_agreement(dict.fromkeys(figure.grader for figure in found))
+    parts = list(dict.fromkeys(figure.value for figure in found))
+    few, first = graders[: len(charts.SHAPES)], parts[:_MOST_VALUES]
+    known = [e for e in found if e.grader in few and e.value in first and not e.reason]
+    if not known:
+        return []
+    values = [
+        each.datum(value=charts.short(each.value), grader=charts.short(each.grader))
+        for each in known
+    ]
+    drawn = [name for name in graders if any(name == each.grader for each in known)]
+    return figures.chart(
+        "parts", values, data,
+        charts.left_out(graders, drawn, most=len(charts.SHAPES)),
+        charts.left_out(parts, {each.value for each in known}, "values", _MOST_VALUES),
+        x=charts.through_zero(charts.bounds_of(values)), column=column,
+        graders=[charts.short(name) for name in drawn], series=charts.SERIES, shapes=charts.SHAPES,
+    )  # fmt: skip
+
+
+# Groups, on the binary verdict where the rubric has one, else on the categories
+
+
+def group_layers(figures: RubricFigures) -> Part:
+    """Performance by group against people's consensus, where a group column was named; then every
+    group's difference to the rest.
+    """
+    found = figures.everywhere(BALANCED)
+    binary = any(each.is_binary for each in found)
+    tables: list[Table] = []
+    differences: list[Table] = []
+    for column, of_column in grouped(found, attrgetter("column")).items():
+        groups = {each.subset: each.value for each in of_column if each.is_binary == binary}
+        graders = {each.raters: each for each in of_column}.values()
+        of_groups = [(value, {"subset": subset}) for subset, value in groups.items()]
+        by_grader = rows_of(graders, lambda each: each.grader)
+        tables += figures.table("groups.caption", by_grader, of_groups, column=column)
+        rows: list[TableRow] = []
+        for each in graders:
+            places = ((value, each.key._replace(subset=name)) for name, value in groups.items())
+            rows += [(each.grader, None), *places]
+        differences += figures.table("groups.differences", rows, column=column)
+    known = defined(e for e in figures.everywhere(_DIFFERENCE) if e.is_binary == binary)
+    # The grader and the group on which it falls furthest behind its other groups.
+    answers = [
+        in_pieces("report.group", grader=worst.grader, group=worst.part, difference=worst)
+        for worst in sorted(known, key=lambda each: each.bounds[1])[:1]
+    ]
+    return Part(answers=answers, folded=tables, appendix=differences)

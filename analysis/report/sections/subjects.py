@@ -1,72 +1,71 @@
-"""Subjects: their scores by rater, how these correlate, whose answers raters prefer, and the side
-of the pairs that is favoured.
+"""Subjects: their rates as graders count them and as people would, and their order; their scores by
+rater and how these correlate; whose answers raters prefer; and the side of the pairs that is
+favoured.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import chain, combinations
+from typing import Literal
 
-from evenhand.analysis.labels.matrix import BINARY
-from evenhand.analysis.report import charts
-from evenhand.analysis.report.blocks import Chart, Table, items
-from evenhand.analysis.report.figures import ALL_BINARY, Figure, defined
+from evenhand.analysis.report import blocks, charts
+from evenhand.analysis.report.blocks import Chart, Part, Table, items
+from evenhand.analysis.report.figures import ALL_BINARY, Figure, Key, defined, grouped, shown
 from evenhand.analysis.report.sections.published import beside_published
 from evenhand.analysis.report.source import (
     Column,
-    Layers,
     RubricFigures,
+    Source,
     TableRow,
     distinct,
     listed,
-    pair_title,
     rater_title,
     rows_of,
     sentences,
 )
+from evenhand.analysis.results import from_to
 from evenhand.analysis.statistics import entry_for
-from evenhand.texts import in_pieces, written
+from evenhand.texts import DASH, in_pieces, written
 
-_CORRELATIONS = ["spearman", "pearson", "kendall"]
 _PEOPLE, _GRADER = rater_title("humans"), written("chart.scores_grader")
-_ALIKE = ["strength_spearman", "same_best"]
 _CORRECTED = "win_rate_ppi"
 _NET = "direction_net"
 _APART = ("subject", "group")
 """Columns whose values have tables of their own."""
+_DIFFERENCE, _SIDES = "rate_difference_ppi", "rate_side_difference_ppi"
+_PLAIN = {"parts": "parts_plain", "parts_by_side": "parts_by_side_plain"}
+"""Captions of rates that nothing was corrected in."""
+_STEPS = [0.05, 0.15, 0.3, 0.5, 0.75]
+_MOST_PARTS = 40
 
 
 # Overall agreement
 
 
-def overall_layers(figures: RubricFigures) -> Layers:
+def overall_layers(figures: RubricFigures) -> Part:
     """Scores and correlations of a rubric that has subjects."""
     scores = figures.select("subject_score", ALL_BINARY)
-    columns = _by_raters(dict.fromkeys(figure.rater for figure in scores))
-    rows = sorted(distinct(scores, "at"))
-    table = figures.table(written("overall.caption"), "Subject", columns, rows, count="")
+    columns = _by_raters(figure.rater for figure in scores)
+    table = figures.table("overall.caption", sorted(distinct(scores, "at")), columns)
     drawn = _scores(figures, table) or table
-    correlated = figures.select(_CORRELATIONS[0], ALL_BINARY)
-    who = [(pair_title(each.raters), each.raters) for each in correlated]
-    what = written("overall.correlations")
-    return Layers(
+    return Part(
         answers=[_alike_overall(figures)] if drawn else [],
-        folded=[
-            *drawn,
-            *figures.panel(what, "Raters", _CORRELATIONS, who, ALL_BINARY, asides=True),
-            *beside_published(figures),
-        ],
+        folded=[*drawn, *figures.table("overall.correlations"), *beside_published(figures)],
     )
 
 
 def _by_raters(raters: Iterable[str]) -> list[tuple[str, Column]]:
     """Return a column for each rater, with its figure of the row's statistic."""
-    return [(rater_title(rater), {"rater_a": rater}) for rater in raters]
+    return [(rater_title(rater), {"rater_a": rater}) for rater in dict.fromkeys(raters)]
 
 
 def _alike_overall(figures: RubricFigures) -> list[object]:
     """The graders whose scores correlate best and worst with people's."""
-    found = figures.select(_CORRELATIONS[0], ALL_BINARY)
+    found = figures.select("spearman", ALL_BINARY)
     alike = defined(figure for figure in found if figure.rater == "humans")
     if not alike:
         scored = {each.rater for each in figures.select("subject_score", ALL_BINARY)}
@@ -104,46 +103,17 @@ def _scores(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
     known = list(dict.fromkeys([*subjects, *(figure.at for figure in scores)]))
     axis = [charts.short(subject) for subject in subjects[: charts.MAX_LISTED] if subject in drawn]
     return figures.chart(
-        written("chart.scores"),
-        written("chart.scores_alt", subjects=", ".join(axis)),
-        values,
-        _panels(values, axis),
-        data,
-        written("chart.scores_note"),
-        charts.left_out(graders, drawn),
-        charts.left_out(known, drawn, "subjects"),
-    )
-
-
-def _panels(values: list[charts.Datum], names: list[str]) -> charts.Spec:
-    x = charts.through_zero(charts.bounds_of(values), written("chart.scores_axis"))
-    by, subject = written("chart.scores_by"), written("chart.scores_subject")
-
-    def who(*looks: str) -> charts.Spec:
-        scale = {"domain": [_PEOPLE, _GRADER], "range": list(looks)}
-        return charts.nominal("who", sort=[_PEOPLE, _GRADER], title=by, scale=scale)
-
-    place = {
-        "y": charts.nominal("subject", sort=names, title=subject),
-        "yOffset": charts.nominal("who", sort=[_PEOPLE, _GRADER]),
-        "color": who(*charts.SERIES[:2]),
-    }
-    point = place | {
-        "x": charts.field("estimate", x),
-        "shape": who("circle", "diamond"),
-        "fill": who(charts.PAGE, charts.SERIES[1]),
-    }
-    layers = [
-        charts.layer("rule", place | charts.span("x", x), strokeWidth=1.5),
-        charts.layer("point", point, size=50, opacity=1),
-    ]
-    return charts.panel_for_each_grader(values, layers, height={"step": 13, "for": "offset"})
+        "scores", values, data,
+        charts.left_out(graders, drawn), charts.left_out(known, drawn, "subjects"),
+        x=charts.through_zero(charts.bounds_of(values)),
+        people=_PEOPLE, grader=_GRADER, subjects=axis, graders=charts.in_order(values, "grader"),
+    )  # fmt: skip
 
 
 # Preference
 
 
-def preference_layers(figures: RubricFigures) -> Layers:
+def preference_layers(figures: RubricFigures) -> Part:
     """Win rates and strengths by annotators and by every grader."""
     rates = dict.fromkeys(figure.rater for figure in figures.select("win_rate"))
     graders = figures.by_agreement([name for name in rates if name != "humans"])
@@ -153,11 +123,9 @@ def preference_layers(figures: RubricFigures) -> Layers:
         found = (each for each in figures.select(statistic) if each.rater in raters)
         by_subject = sorted(distinct(found, "at"))
         rows += [(entry_for(statistic).name, None), *by_subject]
-    what = written("preference.caption")
-    by_rater = figures.table(what, "Subject", _by_raters(raters), rows, count="")
-    who = [(grader, ("humans", grader)) for grader in graders]
-    alike = figures.panel(written("preference.alike"), "Grader", _ALIKE, who, asides=True)
-    return Layers(
+    by_rater = figures.table("preference.caption", rows, _by_raters(raters))
+    alike = figures.table("preference.alike", [(grader, ("humans", grader)) for grader in graders])
+    return Part(
         answers=_preferred(figures, graders),
         folded=[*by_rater, *alike, *_corrected(figures, graders)],
         about=[written("preference.strength")],
@@ -168,12 +136,12 @@ def _preferred(figures: RubricFigures, graders: list[str]) -> list[list[object]]
     """The subject that each rater prefers, how alike they rank, and what being first gains."""
     said: list[list[object]] = []
     for rater in ("humans", *graders):
-        for best in defined(figures.between("win_rate", rater))[:1]:
+        for best in defined(figures.select("win_rate", raters=(rater, "")))[:1]:
             whose = "preference_people" if rater == "humans" else "preference_grader"
             about = {"grader": rater, "subject": best.at, "rate": best}
             said.append(in_pieces(f"report.{whose}", **about))
     for grader in graders:
-        rho = figures.get(_ALIKE[0], "humans", grader)
+        rho = figures.get("strength_spearman", "humans", grader)
         if rho and rho.reason:
             why = rho.reason.words
             said.append(in_pieces("report.preference_not_alike", grader=grader, why=why))
@@ -187,47 +155,38 @@ def _corrected(figures: RubricFigures, graders: list[str]) -> list[Table]:
     """Tabulate rates of the answers that a grader alone compared, as people would have it."""
     rows: list[TableRow] = []
     for grader in graders:
-        if any(not each.reason for each in figures.between(_CORRECTED, "humans", grader)):
-            rows.append((grader, None))
-            rows += rows_of(figures.between("win_rate", grader), lambda each: each.at)
-    columns: list[tuple[str, Column]] = [
-        (written("preference.by_grader"), "win_rate"),
-        (written("preference.by_people"), {"rater_a": "humans"}),
-        (
-            entry_for(_CORRECTED).label,
-            lambda key: figures.by_key(
-                key._replace(statistic=_CORRECTED, rater_a="humans", rater_b=key.rater_a)
-            ),
-        ),
-    ]
-    return figures.table(written("preference.corrected"), "Subject", columns, rows)
+        if defined(figures.select(_CORRECTED, raters=("humans", grader))):
+            own = figures.select("win_rate", raters=(grader, ""))
+            rows += [(grader, None), *rows_of(own, lambda each: each.at)]
+
+    def corrected(key: Key) -> Figure | None:
+        return figures.get(_CORRECTED, "humans", key.rater_a, key.subset, key.at)
+
+    return figures.table("preference.corrected", rows, [(entry_for(_CORRECTED).label, corrected)])
 
 
 # Direction: which side of the pairs is favoured, by people and by graders, for every subject
 
 
-def direction_layers(figures: RubricFigures) -> Layers:
+def direction_layers(figures: RubricFigures) -> Part:
     """Annotators and graders: on everything, for every subject, for every group; nothing where no
     option favours a side and no unit is one side of a pair.
     """
     net = figures.everywhere(_NET)
-    of_subjects = [figure for figure in net if _part(figure)[0] == "subject"]
+    of_subjects = [figure for figure in net if figure.column == "subject"]
     people = [figure for figure in of_subjects if figure.rater == "humans"]
-    others = [figure for figure in net if _part(figure)[0] not in _APART]
-    latest = {figure.subset: _sides(figure, *_part(figure)) for figure in others}
+    others = [figure for figure in net if figure.column not in _APART]
+    latest = {figure.subset: _sides(figure, figure.value) for figure in others}
     by_part = rows_of(
-        others,
-        lambda each: rater_title(each.rater),
-        lambda each: latest[each.subset],
-        by="subset",
+        others, lambda each: rater_title(each.rater), lambda each: latest[each.subset], by="subset"
     )
     unnamed = any(figure.at == "side a>side b" for figure in net)
-    return Layers(
+    return Part(
         answers=_favoured(net),
         folded=[
             *items(written("direction.what"), map(_sentence, people or of_subjects)),
-            *_by_rater(figures, net, "subject", _value),
-            *figures.table(written("direction.by_rater"), "Rater", [_NET], by_part),
+            *_by_rater(figures, net, "subject", lambda each: each.value),
+            *figures.table("direction.by_rater", by_part),
         ],
         appendix=_by_rater(figures, net, "group", _sides),
         about=[written("direction.side_a")] if unnamed else [],
@@ -242,38 +201,34 @@ def _favoured(net: list[Figure]) -> list[list[object]]:
     raters = [figure.rater for figure in known]
     rater = "humans" if "humans" in raters else next(iter(raters), "")
     by_rater = [figure for figure in known if figure.rater == rater]
-    own = [figure for figure in by_rater if _part(figure)[0] == "subject"] or by_rater
+    own = [figure for figure in by_rater if figure.column == "subject"] or by_rater
     if not own:
         return [in_pieces("report.direction_unknown")] if net else []
-    apart = [figure for figure in own if not figure.bounds[0] <= 0 <= figure.bounds[2]]
-    who = rater_title(rater)
-    if not apart:
-        widest = max(own, key=lambda figure: max(-figure.bounds[0], figure.bounds[2]))
-        place = _value(widest) or written("direction.everywhere")
-        even = "direction_even" if rater == "humans" else "direction_even_by_one"
-        return [in_pieces(f"report.{even}", who=who, place=place, net=widest)]
+    who, everywhere = rater_title(rater), written("direction.everywhere")
     favoured = [
         in_pieces(
-            "direction.on",
-            favoured=_favoured_first(each)[0],
-            place=_value(each) or written("direction.everywhere"),
-            net=each,
+            "direction.on", favoured=_favoured_first(e)[0], place=e.value or everywhere, net=e
         )
-        for each in apart
+        for e in own
+        if e.is_clear
     ]
+    if not favoured:
+        widest = max(own, key=lambda figure: max(-figure.bounds[0], figure.bounds[2]))
+        even = "direction_even" if rater == "humans" else "direction_even_by_one"
+        return [in_pieces(f"report.{even}", who=who, place=widest.value or everywhere, net=widest)]
     favours = "direction" if rater == "humans" else "direction_by_one"
     return [in_pieces(f"report.{favours}", who=who, favoured=listed(favoured))]
 
 
 def _favoured_first(figure: Figure) -> tuple[str, str]:
-    first, _, second = figure.at.partition(">")
+    first, second = figure.sides
     return (first, second) if figure.bounds[1] > 0 else (second, first)
 
 
 def _sentence(figure: Figure) -> str:
     """Say which side a rater favours on a subject, if any."""
     low, _, high = figure.bounds
-    who = {"rater": rater_title(figure.rater), "subject": _value(figure)}
+    who = {"rater": rater_title(figure.rater), "subject": figure.value}
     figures = written("direction.figures", net=figure.text, units=figure.n_units, line=figure.line)
     if math.isnan(low):
         return written("direction.open", **who, figures=figures)
@@ -281,7 +236,7 @@ def _sentence(figure: Figure) -> str:
         return written("direction.even", **who, most=max(-low, high), figures=figures)
     favoured, other = _favoured_first(figure)
     return written(
-        "direction.affirms" if figure.subset.endswith(BINARY) else "direction.favours",
+        "direction.affirms" if figure.is_binary else "direction.favours",
         **who, favoured=favoured, other=other, figures=figures,
     )  # fmt: skip
 
@@ -290,29 +245,427 @@ def _by_rater(
     figures: RubricFigures, net: list[Figure], column: str, title: Callable[[Figure], str]
 ) -> list[Table]:
     """A row for every subject or group, a column for every rater."""
-    own = [figure for figure in net if _part(figure)[0] == column]
+    own = [figure for figure in net if figure.column == column]
     latest = {figure.subset: figure for figure in own}
     rows: list[TableRow] = [(_sides(own[0]), None)] if column == "subject" and own else []
     rows += rows_of(latest.values(), title)
-    columns = _by_raters(dict.fromkeys(figure.rater for figure in own))
-    what = written("direction.by_column", column=column)
-    return figures.table(what, column.title(), columns, rows)
+    columns = _by_raters(figure.rater for figure in own)
+    return figures.table("direction.by_column", rows, columns, stub=column.title(), column=column)
 
 
-def _part(figure: Figure) -> tuple[str, str]:
-    """Column and value of what a figure is on; ("all", "") for everything."""
-    column, _, value = figure.subset.removesuffix(BINARY).partition("=")
-    return column, value
-
-
-def _value(figure: Figure) -> str:
-    return _part(figure)[1]
-
-
-def _sides(figure: Figure, column: str = "", value: str = "") -> str:
+def _sides(figure: Figure, value: str = "") -> str:
     """The two sides of a figure in words, and the part of the sample, if it has a value."""
-    first, _, second = figure.at.partition(">")
+    first, second = figure.sides
     return written(
         "direction.sides_where" if value else "direction.sides",
-        first=first, second=second, column=column, value=value,
+        first=first, second=second, column=figure.column, value=value,
     )  # fmt: skip
+
+
+# Rates
+
+
+def with_every_rubric(source: Source, section: blocks.ReportSection) -> blocks.ReportSection:
+    """Add a table of all rubrics to the section; one of many subjects is folded."""
+    table = _every_rubric(source)
+    if table is None:
+        return section
+    if len(table.rows) > charts.MAX_LISTED:
+        part = Part(title=table.caption, folded=(table,))
+        return replace(section, parts=(part, *section.parts))
+    return replace(section, blocks=(table,))
+
+
+def rate_layers(figures: RubricFigures) -> Part:
+    """Rates and their order on a rubric that people labelled and a grader graded."""
+    raw = figures.select("rate_raw", ALL_BINARY)
+    graders = list(dict.fromkeys(figure.grader for figure in raw))
+    if not graders:
+        return Part()
+    # People's own rates are the same whoever graded the units.
+    own = [grader for grader in graders if _kind(figures, grader) == "own"]
+    compared = [grader for grader in graders if grader not in own[1:]]
+
+    def subject(figure: Figure) -> str:
+        return figure.at or written("rates.all_units")
+
+    def heading(figure: Figure) -> str:
+        return _heading(figures, figure.grader)
+
+    differences: list[TableRow] = []
+    for grader in compared:
+        differences.append((_heading(figures, grader), None))
+        for first, second, figure in _pairs(figures, grader):
+            title = written("rates.difference", first=first, second=second)
+            differences.append((title, figure))
+    one, other = figures.analysis.settings.sides
+    by_side = [each for grader in compared for each in _by_side(figures, grader)]
+    sides = rows_of(by_side, subject, heading)
+    ranked = [each for grader in graders for each in _of(figures, "rate_rank_set", grader)]
+    ranks = rows_of(ranked, lambda each: each.at, lambda each: each.grader)
+    by_subject = rows_of(raw, subject, lambda each: each.grader)
+    return Part(
+        answers=[_answer(figures, graders)],
+        folded=[
+            *figures.table("rates.caption", by_subject),
+            *figures.table("rates.differences", differences),
+            *figures.table("rates.sides", sides, first=one, second=other),
+            *_rates_by_parts(figures, compared),
+            *figures.table("rates.errors", [(name, ("humans", name)) for name in graders]),
+            *items(written("rates.what"), _rate_sentences(figures, graders, compared)),
+        ],
+        appendix=figures.table("rates.ranks", ranks),
+    )
+
+
+def _every_rubric(source: Source) -> Table | None:
+    """Subjects by rubrics, each corrected by the grader that agrees with people most, with the
+    published rates where the study declares any; None of fewer than two subjects.
+    """
+    columns: dict[str, dict[str, blocks.Cell]] = {}
+    by: dict[str, list[str]] = {}
+    kinds: set[str] = set()
+    titles = [figures.title for figures in source.rubrics]
+    beside = source.context.beside
+    citation, quoted = (beside.published.citation, beside.published.figure) if beside else ("", [])
+    for figures in source.rubrics:
+        # Those with two subjects' rates.
+        found = figures.select(_statistic(figures), ALL_BINARY)
+        graders = dict.fromkeys(each.grader for each in found if each.at and not each.reason)
+        for grader in figures.by_agreement(graders, ALL_BINARY)[:1]:
+            title = figures.title
+            if titles.count(title) > 1:
+                title = f"{title} ({figures.rubric})"
+            rates = _at(figures, _statistic(figures), grader)
+            columns[title] = {subject: figure.cell for subject, figure in rates.items()}
+            declared = {
+                each.at: blocks.Cell(each.beside_ours, published=citation)
+                for each in quoted
+                if (each.rubric, each.between) == (figures.rubric, "subjects") and each.at in rates
+            }
+            if declared:
+                columns[written("rates.published", rubric=title)] = declared
+            kinds.add(_kind(figures, grader))
+            by.setdefault(_by(figures, grader), []).append(title)
+    subjects = dict.fromkeys(subject for cells in columns.values() for subject in cells)
+    if len(subjects) < 2:
+        return None
+    empty = blocks.Cell()
+    rows = [
+        blocks.Row(subject, tuple(cells.get(subject, empty) for cells in columns.values()))
+        for subject in subjects
+    ]
+    whose = [
+        written("rates.by_rubrics", rubrics=", ".join(titles), by=each)
+        for each, titles in by.items()
+    ]
+    if len(by) == 1:
+        whose = [written("rates.by_one", by=next(iter(by)))]
+    notes = [("PPI++" if "corrected" in kinds else "*", "; ".join(whose))]
+    (kind,) = kinds if len(kinds) == 1 else ("corrected",)
+    caption = written(f"rates.every_rubric_{kind}")
+    return Table(caption, "Subject", tuple(columns), tuple(rows), tuple(notes))
+
+
+def _statistic(figures: RubricFigures) -> str:
+    """Return the statistic of the rates that are shown: raw ones before annotators labelled."""
+    return "rate_ppi" if figures.select("rate_ppi", ALL_BINARY) else "rate_raw"
+
+
+def _kind(figures: RubricFigures, grader: str) -> Literal["corrected", "own", "raw"]:
+    """Return what a grader's rates are: corrected, raw, or annotators' own, who labelled all of
+    the units that it graded.
+    """
+    if _statistic(figures) == "rate_raw":
+        return "raw"
+    known = defined(_at(figures, "rate_ppi", grader).values())
+    own = bool(known) and all(figure.says("peoples_own") for figure in known)
+    return "own" if own else "corrected"
+
+
+def _by(figures: RubricFigures, grader: str) -> str:
+    """Say whose labels the rates that are shown rest on."""
+    return written(f"rates.by_{_kind(figures, grader)}", grader=grader)
+
+
+def _answer(figures: RubricFigures, graders: list[str]) -> list[object]:
+    """The rate on all units, raw and corrected, by the grader that agrees with people most; of
+    several subjects the highest and the lowest.
+    """
+    people = _at(figures, "rate_human", "").get("")
+    for grader in figures.by_agreement(graders, ALL_BINARY):
+        shown_by = _statistic(figures)
+        columns = [_at(figures, name, grader) for name in ("rate_raw", shown_by)]
+        raw, corrected = (column.get("") for column in columns)
+        if raw and shown_by == "rate_raw":
+            return in_pieces("report.rates_raw", grader=grader, raw=raw)
+        if raw and corrected and not (corrected.reason or corrected.says("peoples_own")):
+            said = in_pieces("report.rates", grader=grader, raw=raw, corrected=corrected)
+            return sentences(said, in_pieces("report.rates_people", rate=people) if people else [])
+        if len(by_subject := defined(columns[1].values())) > 1:
+            first, last = by_subject[0], by_subject[-1]
+            return in_pieces(
+                "report.rates_of_subjects",
+                by=_by(figures, grader), first=first.at, highest=first, last=last.at, lowest=last,
+            )  # fmt: skip
+    return in_pieces("report.rates_nothing")
+
+
+def _of(figures: RubricFigures, statistic: str, grader: str) -> list[Figure]:
+    """A grader's figures of one statistic, in the order of the table."""
+    return figures.select(statistic, ALL_BINARY, ("humans", grader))
+
+
+def _at(figures: RubricFigures, statistic: str, grader: str) -> dict[str, Figure]:
+    """A grader's figures of one statistic, by their `at`."""
+    return {figure.at: figure for figure in _of(figures, statistic, grader)}
+
+
+def _pairs(figures: RubricFigures, grader: str) -> list[tuple[str, str, Figure]]:
+    """Every two subjects whose difference is known, in the order of the rows."""
+    found, subjects = (_at(figures, name, grader) for name in (_DIFFERENCE, "rate_raw"))
+    pairs = ((*pair, found.get(from_to(*pair))) for pair in combinations(subjects, 2))
+    return [(first, second, figure) for first, second, figure in pairs if figure]
+
+
+def _heading(figures: RubricFigures, grader: str) -> str:
+    return written("rates.own") if _kind(figures, grader) == "own" else grader
+
+
+def _by_side(figures: RubricFigures, grader: str) -> list[Figure]:
+    found = chain.from_iterable(figures.parts(_SIDES).values())
+    return [figure for figure in found if figure.raters == ("humans", grader)]
+
+
+def _side_sentences(figures: RubricFigures, grader: str) -> Iterator[str]:
+    """Yield what is said of the sides: every subject with a clear difference, or that none has."""
+    names, by = figures.analysis.settings.sides, _by(figures, grader)
+    known = [figure for figure in _by_side(figures, grader) if figure.interval]
+    clear = [figure for figure in known if figure.is_clear]
+    for figure in clear:
+        sign, (toward, other) = (1, names) if figure.bounds[1] > 0 else (-1, names[::-1])
+        low, more, high = (
+            shown(each, _SIDES) for each in sorted(sign * at for at in figure.bounds)
+        )
+        yield written(
+            "rates.side" if figure.at else "rates.side_of_all",
+            by=by, subject=figure.at, toward=toward, other=other,
+            more=f"{more} [{low}, {high}]", line=figure.line,
+        )  # fmt: skip
+    if known and not clear:
+        yield written(
+            "rates.no_side" if any(figure.at for figure in known) else "rates.no_side_of_all",
+            by=by, first=names[0], second=names[1],
+        )  # fmt: skip
+
+
+def _one_sided(figures: RubricFigures, graders: list[str]) -> Iterator[str]:
+    """Yield sentences on subjects whose answers to one side alone were graded."""
+
+    def alone(grader: str) -> tuple[str, ...]:
+        known = ((each.at, each.reason) for each in _by_side(figures, grader))
+        return tuple(at for at, reason in known if reason and reason.code == "one_side_only")
+
+    found = grouped(graders, alone)
+    for subjects in filter(None, found):
+        if all(subjects):
+            yield written("rates.one_side_only", subjects=", ".join(subjects))
+        else:
+            yield written("rates.one_side_only_of_all", graders=charts.first_of(found[subjects]))
+
+
+# Parts of the sample
+
+
+def _rates_by_parts(figures: RubricFigures, graders: list[str]) -> list[blocks.Block]:
+    """The rates by PPI++ in every part of the sample, then those of the answers on each side; drawn
+    for the first grader.
+    """
+    of_answers = _of_answers(figures)
+    made: list[blocks.Block] = []
+    kinds = {_kind(figures, grader) for grader in graders}
+    for what in ("parts", "parts_by_side"):
+        parts = {
+            part: [each.without("labelled_by_people").without("peoples_own") for each in found]
+            for part, found in figures.parts(_statistic(figures)).items()
+            if (found[0].column in of_answers) == (what == "parts_by_side")
+        }
+        named = what if "corrected" in kinds else _PLAIN[what]
+        tables = _parts_table(figures, graders, parts, written(f"rates.{named}"))
+        caption = written(f"chart.rates_by_{named}")
+        drawn = (
+            _rates_by_part(figures, grader, parts, tables, caption)
+            for grader in figures.by_agreement(graders, ALL_BINARY)
+        )
+        made += next(filter(None, drawn), tables)
+    return made
+
+
+def _of_answers(figures: RubricFigures) -> set[str]:
+    """The columns whose rates are of single answers, not of pairs with both."""
+    columns = {part.partition("=")[0] for part in figures.parts("rate_raw")}
+    if "side" not in columns:
+        return set()
+    return {"side", "leaning"} if figures.analysis.settings.leanings else {"side"}
+
+
+def _parts_table(
+    figures: RubricFigures, graders: list[str], parts: Mapping[str, Sequence[Figure]], caption: str
+) -> list[Table]:
+    """A row for each grader and part, a column for each subject."""
+    known = {each.key: each for found in parts.values() for each in found}
+    subjects = dict.fromkeys(each.at for each in known.values())
+    if len(subjects) > charts.MAX_LISTED:  # of more, the rates are in results.csv alone
+        return []
+
+    def rate(key: Key, *, at: str) -> Figure | None:
+        return known.get(key._replace(at=at))
+
+    columns = [(at or written("rates.all_units"), partial(rate, at=at)) for at in subjects]
+    rows: list[TableRow] = []
+    for grader in graders:
+        rows.append((_heading(figures, grader), None))
+        rows += [(part, found[0].key._replace(rater_b=grader)) for part, found in parts.items()]
+    return figures.table("rates.parts", rows, columns, caption=caption)
+
+
+def _rates_by_part(
+    figures: RubricFigures,
+    grader: str,
+    parts: Mapping[str, Sequence[Figure]],
+    data: list[Table],
+    caption: str,
+) -> list[Chart]:
+    """Draw the subjects' rates by part ("column=value"), then by subject; empty where a grader has
+    none.
+    """
+    columns = grouped(parts, lambda part: parts[part][0].column)
+    rates = {part: {e.at: e for e in found if e.grader == grader} for part, found in parts.items()}
+    every = list(dict.fromkeys(chain.from_iterable(rates.values())))
+    subjects = every[: charts.MAX_LISTED]
+    most = {part for of_column in columns.values() for part in of_column[:_MOST_PARTS]}
+    drawn = [part for part in parts if part in most]
+    found = [rates[part][name] for part in drawn for name in subjects if name in rates[part]]
+    if all(figure.reason for figure in found):
+        return []
+    titles = charts.shortened(subjects) | {"": written("rates.all_units")}
+    names = charts.shortened([part.partition("=")[2] for part in drawn])
+    values: list[charts.Datum] = []
+    for figure in found:
+        mark = "*" if figure.says("few_labelled") else ""
+        datum = figure.datum(a=titles[figure.at], b=names[figure.value], column=figure.column)
+        values.append(datum | {"shown": f"{figure.estimate}{mark}"})
+    heads = [titles[subject] for subject in subjects]
+    axes = {"x": written("chart.scores_subject"), "y": written("chart.rates_part")}
+    grids = {
+        column: charts.shaded([*heads, *charts.in_order(same, "b")], _STEPS, **axes, slanted=True)
+        for column, same in grouped(values, lambda datum: datum["column"]).items()
+    }
+    panels = [
+        charts.filled("rates_panel", column=column, grid=grid)["spec"]
+        for column, grid in grids.items()
+    ]
+    few, undefined = written("chart.few_labelled"), written("chart.heat_map_note", dash=DASH)
+    return figures.chart(
+        "rates", values, data,
+        few if any(figure.says("few_labelled") for figure in found) else "",
+        undefined if any(figure.reason for figure in found) else "",
+        charts.left_out(every, subjects, "subjects"),
+        *(charts.left_out(same, drawn, "values", _MOST_PARTS) for same in columns.values()),
+        caption=caption, by=_by(figures, grader), subjects=heads, parts=drawn, panels=panels,
+    )  # fmt: skip
+
+
+# Sentences
+
+
+def _missing(figures: RubricFigures, graders: list[str]) -> Iterator[str]:
+    """Yield sentences on subjects that answered only some of the prompts, one for graders alike."""
+    answers = _of_answers(figures)
+    absent: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    unpaired: dict[tuple[str, str, int, int], tuple[list[str], int]] = {}
+    for grader in graders:
+        there = {
+            part: [figure.at for figure in found if figure.raters == ("humans", grader)]
+            for part, found in figures.parts("rate_raw").items()
+        }
+        subjects = dict.fromkeys(_at(figures, "rate_raw", grader))
+        subjects |= dict.fromkeys(chain.from_iterable(there.values()))
+        for part, present in there.items():
+            names = tuple(e for e in subjects if present and e and e not in present)
+            if names:
+                of_pairs = answers and part.partition("=")[0] not in answers
+                which = "no_pairs" if of_pairs else "no_answers"
+                absent.setdefault((which, grader, names), []).append(part)
+        pairs = _pairs(figures, grader)
+        if few := [each for each in pairs if each[2].says("prompts_differ")]:
+            first, second, figure = min(few, key=lambda each: _shared(each[2]))
+            same = unpaired.setdefault((first, second, *_shared(figure)), ([], figure.line))
+            same[0].append(grader)
+    alike: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = {}
+    for (which, grader, names), places in absent.items():
+        alike.setdefault((which, names, tuple(places)), []).append(grader)
+    for (which, *where), by in alike.items():
+        lacking, parts = (charts.first_of(each) for each in where)
+        yield written(f"rates.{which}", subjects=lacking, parts=parts, graders=charts.first_of(by))
+    for (first, second, shared, every), (by, line) in unpaired.items():
+        yield written(
+            "rates.prompts_differ",
+            graders=charts.first_of(by), first=first, second=second,
+            shared=shared, every=every, line=line,
+        )  # fmt: skip
+
+
+def _shared(figure: Figure) -> tuple[int, int]:
+    """How many clusters two subjects share, and how many they have together."""
+    (detail,) = (each.detail for each in figure.remarks if each.code == "prompts_differ")
+    both, either = detail
+    return int(str(both)), int(str(either))
+
+
+def _apart(figures: RubricFigures, grader: str) -> Iterator[str]:
+    """Yield a sentence on the subjects that can be told apart."""
+    pairs, by = _pairs(figures, grader), _by(figures, grader)
+    below: dict[str, list[str]] = {}
+    for first, second, figure in pairs:
+        low, _, high = figure.bounds
+        if low > 0 or high < 0:
+            above, other = (first, second) if low > 0 else (second, first)
+            below.setdefault(above, []).append(other)
+    if not below and pairs:
+        yield written("rates.none_apart", by=by)
+    elif below:
+        clear = [
+            written("rates.above", subject=subject, others=", ".join(others))
+            for subject, others in below.items()
+        ]
+        count = sum(map(len, below.values()))
+        yield written("rates.apart", by=by, pairs=len(pairs), apart=count, clear="; ".join(clear))
+
+
+def _rate_sentences(
+    figures: RubricFigures, graders: list[str], compared: list[str]
+) -> Iterator[str]:
+    for grader in graders:
+        rogan_gladen = _at(figures, "rate_rogan_gladen", grader)
+        reasons = {figure.reason and figure.reason.code for figure in rogan_gladen.values()}
+        if reasons == {"no_unlabelled_units"}:
+            yield written("rates.nothing_else", grader=grader)
+        if "grader_not_informative" in reasons:
+            j = _at(figures, "youden_j", grader)[""]
+            own = f"{j.estimate} {j.interval}"
+            yield written("rates.not_informative", grader=grader, j=own, line=j.line)
+        bias = _at(figures, "rogan_gladen_bias", grader)
+        for subject, figure in rogan_gladen.items():
+            if figure.says("errors_differ"):
+                missed = bias[subject]
+                yield written(
+                    "rates.errors_differ",
+                    grader=grader, subject=subject, line=missed.line,
+                    missed=f"{missed.estimate} {missed.interval}",
+                )  # fmt: skip
+        if grader in compared:
+            yield from _apart(figures, grader)
+            yield from _side_sentences(figures, grader)
+    yield from _one_sided(figures, graders)
+    yield from _missing(figures, graders)

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 
 from evenhand.analysis.notes import Code
 from evenhand.analysis.report import charts
-from evenhand.analysis.report.blocks import Chart, Table, items, traced
+from evenhand.analysis.report.blocks import Chart, Part, Table, items, traced
 from evenhand.analysis.report.figures import ALL_BINARY, Figure, Key, lines_of, shown
 from evenhand.analysis.report.source import (
     Column,
-    Layers,
     ReportContext,
     RubricFigures,
     Source,
@@ -40,7 +39,6 @@ _TITLES = {
     name: written(f"thresholds.objective_{name}")
     for name in ("kappa", "agreement", "f1", "youden", "prevalence")
 }
-_QUALITY = ["brier", "ece", "brier_recalibrated"]
 _COLUMNS = [
     written(f"thresholds.{name}") for name in ("at_default", "tuned", "at_tuned", "held_out_gain")
 ]
@@ -48,12 +46,10 @@ _KINDS: tuple[Code, ...] = ("tuned", "default", "not_identifiable")
 """Kinds of recommendations, each with its words over a panel."""
 _CHOSEN = ("threshold", "threshold_recommended")
 _BEST, _DEFAULT = "best", "default"
-_STEPS = "step-before"
-"""A threshold gives the verdicts of the next probability above it, so the curve has steps."""
 _STATED, _SHARE = "reliability_probability", "reliability"
 
 
-def layers(figures: RubricFigures) -> Layers:
+def layers(figures: RubricFigures) -> Part:
     """Tuned thresholds of a rubric that has graders with probabilities."""
     found = _advised(figures, MAIN)
     lines = (
@@ -62,13 +58,13 @@ def layers(figures: RubricFigures) -> Layers:
     )
     scored = figures.select("brier", ALL_BINARY)
     who = [(_matched(*each.raters), each.raters) for each in scored]
-    return Layers(
+    return Part(
         answers=_answer(figures, found),
         folded=[
             *items(written("thresholds.what"), lines),
             *threshold_curves(figures),
             *_tuned(figures, [MAIN]),
-            *figures.panel(written("thresholds.errors"), "Grader", _QUALITY, who, ALL_BINARY),
+            *figures.table("thresholds.errors", who),
             *reliability_diagrams(figures),
         ],
         appendix=_tuned(figures, _OTHERS, "others"),
@@ -101,11 +97,8 @@ def render_thresholds_text(
     source = Source.of(analysis, context)
     return [
         (
-            [
-                replace(table, caption=source.marked(table.caption))
-                for table in _tuned(figures, [objective])
-            ],
-            [_sentence(figures, each) for each in _advised(figures, objective)],
+            [replace(t, caption=source.marked(t.caption)) for t in _tuned(figures, [objective])],
+            [_sentence(figures, advised) for advised in _advised(figures, objective)],
         )
         for figures in source.rubrics
     ]
@@ -133,9 +126,7 @@ def _tuned(figures: RubricFigures, objectives: Sequence[str], what: str = "capti
     rows = rows_of(
         tuned.values(), lambda each: _TITLES[each.at], lambda each: _matched(*each.raters)
     )
-    columns = zip(_COLUMNS, cells, strict=True)
-    tuned_to = written("thresholds.tuned_to")
-    return figures.table(written(f"thresholds.{what}"), tuned_to, columns, rows)
+    return figures.table(f"thresholds.{what}", rows, zip(_COLUMNS, cells, strict=True))
 
 
 def _matched(reference: str, grader: str) -> str:
@@ -196,7 +187,7 @@ def threshold_curves(figures: RubricFigures) -> list[Chart]:
         best, advised = figures.row(_CHOSEN, raters, ALL_BINARY, MAIN)
         if best is None or advised is None:
             continue
-        curve = figures.between(CURVE, *raters, ALL_BINARY)
+        curve = figures.select(CURVE, ALL_BINARY, raters)
         default = figures.default_threshold(raters)
         kind = next(each for each in _KINDS if advised.says(each))
         text = advice[raters[1]] = written(
@@ -223,22 +214,17 @@ def threshold_curves(figures: RubricFigures) -> list[Chart]:
     columns += [(entry_for(n).label, partial(chosen, name=n)) for n in _CHOSEN]
     rows = rows_of(curves, lambda e: shown(float(e.at), "threshold"), lambda e: e.grader)
     names = {"statistic": entry_for(CURVE).label, "reference": reference_title(graders[0][0])}
-    label = written("chart.threshold_label", **names)
-    what = written("chart.threshold_table", **names)
-    said = _marks(values)
     every = "; ".join(
         written("chart.threshold_advice", grader=grader, advice=text)
         for grader, text in advice.items()
     )
     return figures.chart(
-        written("chart.threshold", **names),
-        written("chart.threshold_alt", label=label, marks=said, advice=every),
-        values,
-        _curves(values, label),
-        figures.table(what, "Threshold", columns, rows, count=""),
-        said,
+        "threshold", values, figures.table("chart.threshold_table", rows, columns, **names),
         charts.left_out([name for _, name in graders], advice),
-    )
+        **names, label=written("chart.threshold_label", **names), marks=_marks(values),
+        advice=every, graders=charts.in_order(values, "grader"),
+        y=charts.through_zero(charts.bounds_of(d for d in values if d["kind"] == "curve")),
+    )  # fmt: skip
 
 
 def _marks(values: Sequence[charts.Datum]) -> str:
@@ -251,39 +237,6 @@ def _marks(values: Sequence[charts.Datum]) -> str:
     if any(datum.get("used") and datum.get("mark") for datum in values):
         said.append(written("chart.threshold_used"))
     return " ".join(said)
-
-
-def _curves(values: Sequence[charts.Datum], label: str) -> charts.Spec:
-    x = {"title": written("chart.threshold_axis")} | charts.FROM_0_TO_1
-    curves = [datum for datum in values if datum["kind"] == "curve"]
-    y = charts.through_zero(charts.bounds_of(curves), label)
-    at = {"x": charts.field("at", x)}
-    estimate = at | {"y": charts.field("estimate", y)}
-    curve, best = "datum.kind == 'curve'", f"datum.mark == '{_BEST}'"
-    blue = {"color": charts.SERIES[0], "interpolate": _STEPS}
-    orange = {"test": best, "value": charts.SERIES[1]}
-    marked = {
-        "shape": {"condition": {"test": best, "value": "diamond"}, "value": "circle"},
-        "stroke": {"condition": orange, "value": charts.INK},
-        "color": {
-            "condition": [{"test": "!datum.used", "value": charts.PAGE}, orange],
-            "value": charts.INK,
-        },
-    }
-    text = {"x": {"value": 0}, "y": {"value": -8}, "text": charts.nominal("text")}
-    strip, band = charts.span("x", x), at | charts.span("y", y)
-    pale: charts.Spec = {"color": charts.SERIES[1], "opacity": 0.25}
-    layers = [
-        charts.layer("rect", strip, where="datum.kind == 'interval' && isValid(datum.low)", **pale),
-        charts.layer("area", band, where=f"{curve} && isValid(datum.low)", opacity=0.25, **blue),
-        charts.layer("rule", at, where=f"datum.mark == '{_DEFAULT}'", **charts.DASHED),
-        charts.layer("line", estimate, where=curve, **blue),
-        charts.layer(
-            "point", estimate | marked, where=f"{curve} && datum.mark != ''", size=75, **charts.DOT
-        ),
-        charts.layer("text", text, where="datum.kind == 'advice'", align="left", color=charts.INK),
-    ]
-    return charts.panel_for_each_grader(values, layers, height=150)
 
 
 # Reliability diagram
@@ -301,7 +254,7 @@ def reliability_diagrams(figures: RubricFigures) -> list[Chart]:
     values: list[charts.Datum] = []
     shares: list[Figure] = []
     for raters in drawn:
-        for share in figures.between(_SHARE, *raters, ALL_BINARY):
+        for share in figures.select(_SHARE, ALL_BINARY, raters):
             if stated := figures.by_key(share.key._replace(statistic=_STATED)):
                 shares.append(share)
                 low, middle, high = stated.bounds
@@ -313,39 +266,9 @@ def reliability_diagrams(figures: RubricFigures) -> list[Chart]:
         stated = figures.by_key(share.key._replace(statistic=_STATED))
         return shown(stated.bounds[1], "threshold") if stated else ""
 
-    with_figure = {share.grader for share in shares}
-    whom = reference_title(drawn[0][0])
-    seen = [charts.short(name) for _, name in drawn if name in with_figure]
     rows = rows_of(shares, probability, lambda each: each.grader)
     return figures.chart(
-        written("chart.reliability"),
-        written("chart.reliability_alt", reference=whom, graders=", ".join(seen)),
-        values,
-        _panels(values, whom),
-        figures.table(written("chart.reliability_table"), "Probability", [_STATED, _SHARE], rows),
-        written("chart.reliability_note"),
-        charts.left_out([name for _, name in graders], with_figure),
-    )
-
-
-def _panels(values: Sequence[charts.Datum], whom: str) -> charts.Spec:
-    across = {"title": written("chart.reliability_axis")} | charts.FROM_0_TO_1
-    y = {"title": written("chart.reliability_share", reference=whom)} | charts.FROM_0_TO_1
-    x = {"x": charts.field("stated", across)}
-    estimate = x | {"y": charts.field("estimate", y)}
-    band = x | charts.span("y", y, "stated_low", "stated_high")
-    size = {
-        "field": "units", "type": "quantitative", "title": written("chart.reliability_units"),
-        "scale": {"rangeMin": 20, "rangeMax": 170},
-        "legend": {"tickCount": 3, "columns": 4},
-    }  # fmt: skip
-    ends = charts.span("x", across, "x", "x2") | charts.span("y", y, "y", "y2")
-    blue = {"color": charts.SERIES[0]}
-    layers = [
-        charts.layer("area", band, color=charts.SOFT, opacity=0.25),
-        # The line on which what is stated and the share are equal.
-        charts.line_at(ends, look=charts.DASHED, x=0, y=0, x2=1, y2=1),
-        charts.layer("line", estimate, strokeWidth=1, **blue),
-        charts.layer("point", estimate | {"size": size}, **blue, **charts.DOT),
-    ]
-    return charts.panel_for_each_grader(values, layers, height=210)
+        "reliability", values, figures.table("chart.reliability_table", rows),
+        charts.left_out([name for _, name in graders], {share.grader for share in shares}),
+        reference=reference_title(drawn[0][0]), graders=charts.in_order(values, "grader"),
+    )  # fmt: skip

@@ -23,13 +23,12 @@ from evenhand.analysis.report.charts import (
     chart_spec,
     in_scheme,
     inline_svg,
-    layer,
     short,
     svg_in_scheme,
 )
 from evenhand.analysis.report.document import sections_of
 from evenhand.analysis.report.files import rendered
-from evenhand.analysis.report.sections.ceiling import forest
+from evenhand.analysis.report.sections.graders import forest
 from evenhand.analysis.report.source import READINGS, Source
 from tests.analysis.make import analyse_labels, rows_of
 from tests.analysis.report.small_study import HOSTILE, SCALE, timed
@@ -362,7 +361,8 @@ def test_the_front_joins_what_no_other_beats(busy_analysis):
 
 # For pages that know no style sheet: each role has its own colour in both schemes
 
-SPEC = chart_spec([{"x": 1}], layer("point", {"x": {"field": "x"}}, color=SERIES[0]))
+POINT = {"mark": {"type": "point", "color": SERIES[0]}, "encoding": {"x": {"field": "x"}}}
+SPEC = chart_spec([{"x": 1}], POINT)
 
 
 def test_light_is_what_the_sheet_says():

@@ -46,7 +46,7 @@ def test_without_texts_there_is_no_page(analysis, written):
 def test_every_disagreement_stands_there_once(analysis):
     page = page_of(analysis.disagreements, ReportContext("A study"))
     assert sorted(
-        (each.rubric, each.unit, one.grader, one.label)
+        (each.rubric, each.unit, one.rater, one.label)
         for each in page.units
         for one in each.graders
     ) == sorted(
@@ -54,7 +54,7 @@ def test_every_disagreement_stands_there_once(analysis):
     )
     assert len({each.unit for each in page.units}) == len(page.units)
     sizes = {(each.unit_id, each.grader): each.size for each in analysis.disagreements}
-    widest = [max(sizes[each.unit, one.grader] for one in each.graders) for each in page.units]
+    widest = [max(sizes[each.unit, one.rater] for one in each.graders) for each in page.units]
     assert widest == sorted(widest, reverse=True)
     assert page.parts == {"subject": ["first", "second", "third"]}
 
