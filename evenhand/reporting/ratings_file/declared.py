@@ -168,7 +168,7 @@ class LabelOptions(ItemOptions):
 
 
 SUFFIX = ".scales.toml"
-_MOST_BYTES = 50_000_000
+MOST_BYTES = 50_000_000
 _MOST_RESAMPLES = 100_000
 """A file from elsewhere must not keep a machine busy for days."""
 
@@ -506,9 +506,9 @@ def _named_file(ratings: Path, what: str, name: str, mend: str) -> Path | None:
 def _toml(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise InputError("this is a folder; remove it or put the file in its place")
-    if path.stat().st_size > _MOST_BYTES:
+    if path.stat().st_size > MOST_BYTES:
         raise InputError(
-            f"the file has more than {_MOST_BYTES // 1_000_000} MB; export the study again"
+            f"the file has more than {MOST_BYTES // 1_000_000} MB; export the study again"
         )
     try:
         return tomllib.loads(path.read_text("utf-8-sig"))
@@ -519,8 +519,9 @@ def _toml(path: Path) -> dict[str, Any]:
 
 
 def _refusal(path: Path, fault: str) -> InputError:
-    """Return an InputError on a sidecar's fault, without control characters, which could steer the
-    terminal.
-    """
-    plain = "".join(letter if letter.isprintable() else "?" for letter in fault[:500])
-    return InputError(f"{path.name}: {plain}")
+    return InputError(f"{path.name}: {printable(fault, 500)}")
+
+
+def printable(fault: str, most: int = 300) -> str:
+    """Return a file's fault without control characters, which could steer the terminal."""
+    return "".join(letter if letter.isprintable() else "?" for letter in fault[:most])
