@@ -44,7 +44,8 @@ class FileOptions:
     """What is declared for a ratings file, on the command line, in Python or in its sidecar, which
     alone is held to the limits of the fields; all of it may be left out.
 
-    `rubric` is the only one asked for: a name in the file, a shipped rubric, or a rubric's file.
+    `rubric` is the only one asked for: a name in the file, a shipped rubric, or a rubric's file,
+    which no sidecar names.
     `categories` are all permitted labels in order, `affirmative` those that count as yes, `sides`
     the one that favours side a and the one that favours side b; `thresholds` are by grader.
     `format` names a reader of `exchange.readers` where its content does not show which.
@@ -57,7 +58,7 @@ class FileOptions:
     one of a workbook that is read.
     """
 
-    rubric: Annotated[str, Field(pattern=r"^[\w-]{0,100}$")] | None = None  # never a path
+    rubric: Annotated[str, Field(pattern=r"^[\w-]{0,100}$")] | None = None
     categories: tuple[Line, ...] = ()
     level: Level | None = None
     affirmative: tuple[Line, ...] | None = None
