@@ -10,8 +10,7 @@ from typing import Any, get_origin
 
 from pydantic.fields import FieldInfo
 
-from evenhand.study.settings.page import section_of
-from evenhand.study.settings.sections import keys_of
+from evenhand.study.settings.sections import keys_of, section_of
 from evenhand.study.settings.study_toml import StudyConfig
 
 PAGE = Path(__file__).with_name("study-settings.md")

@@ -11,9 +11,13 @@ from docs.settings import PAGE, renewed
 from evenhand.errors import InputError
 from evenhand.study.desk.claims import KnownUnit
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings, with_changes
-from evenhand.study.settings.page import settings_in_force
 from evenhand.study.settings.sections import _FORMS, Section, fault_of
-from evenhand.study.settings.study_toml import OidcSettings, SampleSettings, StudyConfig
+from evenhand.study.settings.study_toml import (
+    OidcSettings,
+    SampleSettings,
+    StudyConfig,
+    settings_in_force,
+)
 
 
 def test_patterns_that_have_words_are_those_of_the_settings():
