@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from docs.settings import settings_table
 from evenhand.cli.main import build_parser
 from evenhand.cli.verbs import Parser
-from evenhand.study.settings.page import settings_table
 
 ROOT = Path(__file__).resolve().parents[1]
 CEILINGS = ROOT / "weight.toml"

@@ -18,9 +18,8 @@ from evenhand.errors import InputError
 from evenhand.rubrics import Rubric
 from evenhand.study.desk.claims import AttentionChecks, KnownUnit
 from evenhand.study.session.sessions import OwnTexts, PracticeDesk
-from evenhand.study.settings.page import in_words
 from evenhand.study.settings.sections import Section
-from evenhand.study.settings.study_toml import FILE_NAME, StudyConfig, read_config
+from evenhand.study.settings.study_toml import FILE_NAME, StudyConfig, in_words, read_config
 from evenhand.study.store.logs.decisions import note_files
 from evenhand.study.store.schema import claims, labels
 from evenhand.study.tables.files import atomic_write

@@ -32,12 +32,13 @@ from evenhand.rubrics import Rubric
 from evenhand.rubrics.rendering import TEXT_VARIABLES
 from evenhand.study import Study
 from evenhand.study.changing import fixed_because, has_begun, labels_under
-from evenhand.study.settings.page import in_words, section_of, settings_in_force
-from evenhand.study.settings.sections import keys_of
+from evenhand.study.settings.sections import keys_of, section_of
 from evenhand.study.settings.study_toml import (
     FILE_NAME,
     Changes,
     StudyConfig,
+    in_words,
+    settings_in_force,
     with_entry,
     with_values,
 )

@@ -7,7 +7,8 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from evenhand.cli.options import app_address, given_options
 from evenhand.cli.terminal import console, print_lines, say, working
@@ -40,9 +41,6 @@ from evenhand.study.tables.files import atomic_write
 from evenhand.study.tables.formats import read_table, write_table
 from evenhand.study.tables.ratings import split_ratings
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _NAMING = shared_names("naming")
 """Options that say who is who in a ratings file that is exported."""

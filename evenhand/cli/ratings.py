@@ -42,17 +42,9 @@ def grading_options(arguments: argparse.Namespace) -> GradingOptions:
     from evenhand.graders import GradingOptions
     from evenhand.rubrics import read_own_words
 
-    return GradingOptions(
-        rubrics=arguments.rubric,
-        draws=arguments.draws,
-        method=arguments.method,
-        max_tokens=arguments.max_tokens,
-        effort=arguments.effort,
-        service_tier=arguments.service_tier,
-        temperature=arguments.temperature,
-        seed=arguments.seed,
-        prompt=arguments.prompt and read_own_words(arguments.prompt),
-    )
+    others = dict.fromkeys(("orders", "shard", "units"))  # options of one verb, in another form
+    prompt = arguments.prompt and read_own_words(arguments.prompt)
+    return options_of(GradingOptions, arguments, rubrics=arguments.rubric, prompt=prompt, **others)
 
 
 def _check_batch(arguments: argparse.Namespace) -> None:
@@ -173,9 +165,7 @@ def run_grade(arguments: argparse.Namespace) -> int:
         text = load_rubric(arguments.rubric_file)
     options = replace(
         options,
-        scope=arguments.scope,
         orders=("ab", "ba") if arguments.orders == "both" else ("ab",),
-        retry_unscored=arguments.retry_unscored,
         text=text,
         shard=shard,
     )

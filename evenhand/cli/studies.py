@@ -8,7 +8,8 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from evenhand.cli.options import print_lead_link, reached_at
 from evenhand.cli.terminal import console, print_line, print_lines, print_table, say
@@ -32,9 +33,6 @@ from evenhand.study.lead.progress import Workload
 from evenhand.study.prompts.pairs import prompts_noun
 from evenhand.study.trust import remember
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 ITEM_OPTIONS = shared_names("items")
 """Options that say what an items file holds, and what is asked."""

@@ -11,11 +11,13 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from evenhand.analysis import Scale
+from evenhand.analysis.dataset import Dataset
 from evenhand.errors import InputError
 from evenhand.exchange import writers
 from evenhand.reporting.load import from_file, from_study, looked_at
@@ -38,10 +40,6 @@ from evenhand.study.store.logs.decisions import coming_looks
 from evenhand.study.store.logs.replies import attacked_table
 from evenhand.study.tables.attacks import as_text
 from evenhand.study.tables.formats import csv_bytes
-
-if TYPE_CHECKING:
-    from evenhand.analysis import Scale
-    from evenhand.analysis.dataset import Dataset
 
 _HEADER = (
     "What the labels in the ratings file of this name mean: read by `evenhand check` by itself."

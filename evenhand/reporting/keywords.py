@@ -45,9 +45,13 @@ def keyword_types() -> dict[str, dict[str, str]]:
         **{"level": "Level | None", "thresholds": "Mapping[str, float] | None"},
         **{"columns": "Mapping[str, str] | None", "name": "str"},
     }
-    assumed = {name: kind.removesuffix(" | None") for name, kind in _types_of(Assumptions).items()}
+    # What is None in these was left out, and is no keyword then; a strictness may be named so.
+    assumed, items = (
+        {name: kind.removesuffix(" | None") for name, kind in _types_of(options).items()}
+        for options in (Assumptions, LabelOptions)
+    )
     assumed["strictness"] += " | None"
-    items = _types_of(LabelOptions) | {"missing": "Names"}
+    items["missing"] = "Names"
     del items["in_python"], items["given"]
     return {
         "": {},
@@ -55,7 +59,7 @@ def keyword_types() -> dict[str, dict[str, str]]:
         "RatingsKeywords": labels | settings | reference | overlap,
         "TuningKeywords": labels | settings | overlap,
         "PlanKeywords": labels | settings | reference | assumed,
-        "LabelKeywords": {name: kind.removesuffix(" | None") for name, kind in items.items()},
+        "LabelKeywords": items,
     }
 
 

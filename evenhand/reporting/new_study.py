@@ -16,12 +16,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pandas as pd
+
 from evenhand.errors import InputError
 from evenhand.exchange.readers.reading import read_items
 from evenhand.exchange.readers.rows import ItemTable
 from evenhand.exchange.readers.texts import reply_text
 from evenhand.reporting.noting import note, note_edits, operator
-from evenhand.reporting.panel import Shown
+from evenhand.reporting.panel import Line, Shown
 from evenhand.reporting.ratings_file.dataframes import items_table
 from evenhand.reporting.ratings_file.declared import ItemOptions, LabelOptions, ScaleOptions
 from evenhand.reporting.ratings_file.scales import read_as_ordered
@@ -65,9 +67,6 @@ from evenhand.study.workspace import RUBRICS_FOLDER
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from evenhand.reporting.panel import Line
     from evenhand.reporting.ratings_file.frames import Table
 
 Ask = Callable[[InputError], Sequence[str]]

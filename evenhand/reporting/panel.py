@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from evenhand.texts import written
 from evenhand.visible import visible
@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from evenhand.analysis.report.sections.graders import TextTable
     from evenhand.analysis.verdicts.ranking import Candidate
 
-    Line = str | TextTable
-    """A sentence, or a table (title, columns, rows)."""
-
+Line: TypeAlias = "str | TextTable"
+"""A sentence, or a table (title, columns, rows)."""
 WIDTH, MOST_LINES = 100, 8
 """Of the last lines of `report`: characters in each, and how many lines are about verdicts."""
 

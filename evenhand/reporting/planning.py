@@ -11,13 +11,14 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
 from evenhand.analysis import Analysis, d_study, half_width, units_needed
 from evenhand.analysis.bootstrap.influence import level_of_look
 from evenhand.analysis.labels.matrix import BINARY
+from evenhand.analysis.planning.g_study import VarianceComponents
 from evenhand.analysis.planning.more_clusters import clusters_for_width
 from evenhand.analysis.planning.pass_chance import Chances, pass_chances, size_for
 from evenhand.analysis.planning.scenarios import (
@@ -26,9 +27,10 @@ from evenhand.analysis.planning.scenarios import (
     design_effect,
     usual_strictness,
 )
+from evenhand.analysis.results import ResultRow
 from evenhand.analysis.verdicts.evidence import pilots
 from evenhand.errors import InputError
-from evenhand.reporting.panel import Shown
+from evenhand.reporting.panel import Line, Shown
 from evenhand.study.settings.analysis import (
     MOST_OF_PEOPLE,
     AnalysisSettings,
@@ -38,11 +40,6 @@ from evenhand.study.settings.analysis import (
 )
 from evenhand.study.settings.study_toml import MOST_RATERS
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    from evenhand.analysis.planning.g_study import VarianceComponents
-    from evenhand.analysis.results import ResultRow
-    from evenhand.reporting.panel import Line
 
 Record = dict[str, object]
 SIZES = (50, 100, 200, 400, 800, 1600)

@@ -6,22 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import pandas as pd
 
 from evenhand.analysis import Analysis, Verdict, rank_graders
+from evenhand.analysis.people.comparison import Rate
 from evenhand.analysis.report.figures import shown
+from evenhand.analysis.results import TableRow
 from evenhand.analysis.verdicts.judge import limits_of
 from evenhand.analysis.verdicts.ranking import Candidate, recommendations
 from evenhand.analysis.verdicts.wording import TITLES
-from evenhand.reporting.panel import Shown
+from evenhand.reporting.panel import Line, Shown
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    from evenhand.analysis.people.comparison import Rate
-    from evenhand.analysis.results import TableRow
-    from evenhand.reporting.panel import Line
 
 _FIGURES: tuple[Literal["estimate"], Literal["low"], Literal["high"]] = ("estimate", "low", "high")
 _COLUMNS = [

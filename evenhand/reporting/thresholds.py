@@ -6,21 +6,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pandas as pd
+
 from evenhand.analysis import Analysis
+from evenhand.analysis.dataset import Dataset
 from evenhand.analysis.notes import says
 from evenhand.analysis.report import ReportContext, render_thresholds_text
 from evenhand.analysis.results import ResultRow, results_table
 from evenhand.analysis.thresholds.rows import NoReference, ThresholdResults, threshold_results
 from evenhand.errors import InputError
 from evenhand.reporting.load import study_scales
-from evenhand.reporting.panel import Shown
+from evenhand.reporting.panel import Line, Shown
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from evenhand.analysis.dataset import Dataset
-    from evenhand.reporting.panel import Line
     from evenhand.study import Study
 
 Thresholds = dict[str, dict[str, float]]

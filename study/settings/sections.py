@@ -7,7 +7,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self, TypeVar, get_origin
+from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args, get_origin
 
 from pydantic import (
     BaseModel,
@@ -159,3 +159,11 @@ def keys_of(section: type[Section]) -> dict[str, FieldInfo]:
     """Return the fields of a section in the order of a TOML file: plain keys before tables."""
     fields = section.model_fields
     return dict(sorted(fields.items(), key=lambda item: get_origin(item[1].annotation) is dict))
+
+
+def section_of(field: FieldInfo) -> type[Section] | None:
+    """The section that a field holds, one or several of it, or None where it is a plain key."""
+    for kind in (field.annotation, *get_args(field.annotation)):
+        if isinstance(kind, type) and issubclass(kind, Section):
+            return kind
+    return None

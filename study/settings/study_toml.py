@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
+from pydantic.fields import FieldInfo
 
 from evenhand.errors import InputError
 from evenhand.study.prompts.sampling import DEFAULT_STRATA
@@ -26,7 +27,9 @@ from evenhand.study.settings.sections import (
     PositiveInt,
     Section,
     Share,
+    keys_of,
     parsed,
+    section_of,
     settings_words,
 )
 from evenhand.study.tables.files import atomic_write
@@ -562,3 +565,47 @@ def _set(table: Any, values: Mapping[str, Any]) -> None:
             several = isinstance(value, str) and "\n" in value[1:] and "\r" not in value
             several = several and not value.startswith("\n")
             table[key] = tomlkit.string(value, multiline=True) if several else value
+
+
+# The settings as people read them
+
+
+def settings_in_force(config: StudyConfig) -> list[tuple[str, str, str]]:
+    """Return every setting of a study as plain text: its key, its value, and its meaning. The
+    store's address is left out, as it may hold a password.
+
+    A section that study.toml does not have, or that may occur several times, is one row.
+    """
+    rows = []
+    for name, field in StudyConfig.model_fields.items():
+        value, section = getattr(config, name), section_of(field)
+        if section is None:
+            shown = value.partition("://")[0] if name == "store" else value
+            rows.append((name, in_words(shown), _plain(field)))
+        elif isinstance(value, Section):
+            rows += [
+                (f"[{name}] {key}", in_words(getattr(value, key)), _plain(each))
+                for key, each in keys_of(section).items()
+            ]
+        else:
+            rows.append((f"[{name}]", f"{len(value)} of them" if value else "none", ""))
+    return rows
+
+
+def _plain(field: FieldInfo) -> str:
+    return (field.description or "").replace("`", "")
+
+
+def in_words(value: object) -> str:
+    """A value as a person reads it.
+
+    >>> in_words(("a", "b")), in_words(()), in_words(0.5), in_words({"x": 0.1})
+    ('a, b', 'none', '0.5', 'x = 0.1')
+    """
+    if value in ((), {}, "", None):
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict):
+        return ", ".join(f"{key} = {in_words(each)}" for key, each in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -24,7 +24,7 @@ from evenhand.analysis.labels.encoding import combine_readings
 from evenhand.analysis.labels.units import UnitFacts
 from evenhand.analysis.verdicts.drift import Versions, drift_of, paired_labels
 from evenhand.errors import InputError
-from evenhand.reporting.ratings_file.declared import Line, ScaleSection
+from evenhand.reporting.ratings_file.declared import MOST_BYTES, Line, ScaleSection, printable
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings, with_changes
 from evenhand.study.settings.sections import Section, fault_of
 from evenhand.study.tables.columns import INCLUSION, listed
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from evenhand.analysis.dataset import Dataset
     from evenhand.analysis.verdicts.drift import Drift
 
-_MOST_BYTES = 50_000_000
 _LEFT_OUT = ("seconds", "rubric_hash", "created_at")
 _KEPT = tuple(column for column in RATINGS_COLUMNS if column not in _LEFT_OUT)
 _BASELINE = " (baseline)"
@@ -109,7 +108,7 @@ def baseline_of(found: Dataset, grader: str, rubric: str | None = None) -> Basel
             file="evenhand baseline",
             format=1,
             grader=grader,
-            source=_plain(found.name),
+            source=printable(found.name),
             evenhand=__version__,
             created_at=datetime.now(UTC).isoformat(timespec="seconds"),
             synthetic=found.synthetic,
@@ -132,7 +131,7 @@ def baseline_of(found: Dataset, grader: str, rubric: str | None = None) -> Basel
             ratings=_lines(_unnamed(ratings)[list(_KEPT)]),
         )
     except ValidationError as error:  # a name that no line can hold
-        raise InputError(f"{found.name} cannot be frozen: {_plain(fault_of(error))}") from None
+        raise InputError(f"{found.name} cannot be frozen: {printable(fault_of(error))}") from None
 
 
 def write_baseline(baseline: Baseline, file: Path) -> None:
@@ -144,8 +143,8 @@ def read_baseline(file: Path) -> Baseline:
     """The baseline in a file. Raises InputError, one sentence, where it is none or damaged."""
     if not file.is_file():
         raise InputError(f"there is no file {file}; make one with `evenhand baseline save`")
-    if file.stat().st_size > _MOST_BYTES:
-        raise InputError(f"{file.name} has more than {_MOST_BYTES // 1_000_000} MB; save it again")
+    if file.stat().st_size > MOST_BYTES:
+        raise InputError(f"{file.name} has more than {MOST_BYTES // 1_000_000} MB; save it again")
     try:
         content = json.loads(file.read_bytes())
     except (ValueError, RecursionError):
@@ -157,9 +156,9 @@ def read_baseline(file: Path) -> Baseline:
         found.known_scales()
         _table(found.ratings), _table(found.units)
     except ValidationError as error:
-        raise InputError(f"{file.name} is not a baseline: {_plain(fault_of(error))}") from None
+        raise InputError(f"{file.name} is not a baseline: {printable(fault_of(error))}") from None
     except (ValueError, InputError) as error:  # no table, or no scale
-        raise InputError(f"{file.name} is not a baseline: {_plain(str(error))}") from None
+        raise InputError(f"{file.name} is not a baseline: {printable(str(error))}") from None
     return found
 
 
@@ -279,8 +278,3 @@ def _table(lines: Sequence[str]) -> pd.DataFrame:
     """The table again, all cells as text."""
     text = io.StringIO("\n".join(lines))
     return pd.read_csv(text, dtype=str, keep_default_na=False)
-
-
-def _plain(fault: str) -> str:
-    """Return a file's fault without control characters, which could steer the terminal."""
-    return "".join(letter if letter.isprintable() else "?" for letter in fault[:300])

@@ -44,7 +44,8 @@ class FileOptions:
     """What is declared for a ratings file, on the command line, in Python or in its sidecar, which
     alone is held to the limits of the fields; all of it may be left out.
 
-    `rubric` is the only one asked for: a name in the file, a shipped rubric, or a rubric's file.
+    `rubric` is the only one asked for: a name in the file, a shipped rubric, or a rubric's file,
+    which no sidecar names.
     `categories` are all permitted labels in order, `affirmative` those that count as yes, `sides`
     the one that favours side a and the one that favours side b; `thresholds` are by grader.
     `format` names a reader of `exchange.readers` where its content does not show which.
@@ -57,7 +58,7 @@ class FileOptions:
     one of a workbook that is read.
     """
 
-    rubric: Annotated[str, Field(pattern=r"^[\w-]{0,100}$")] | None = None  # never a path
+    rubric: Annotated[str, Field(pattern=r"^[\w-]{0,100}$")] | None = None
     categories: tuple[Line, ...] = ()
     level: Level | None = None
     affirmative: tuple[Line, ...] | None = None
@@ -168,7 +169,7 @@ class LabelOptions(ItemOptions):
 
 
 SUFFIX = ".scales.toml"
-_MOST_BYTES = 50_000_000
+MOST_BYTES = 50_000_000
 _MOST_RESAMPLES = 100_000
 """A file from elsewhere must not keep a machine busy for days."""
 
@@ -506,9 +507,9 @@ def _named_file(ratings: Path, what: str, name: str, mend: str) -> Path | None:
 def _toml(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise InputError("this is a folder; remove it or put the file in its place")
-    if path.stat().st_size > _MOST_BYTES:
+    if path.stat().st_size > MOST_BYTES:
         raise InputError(
-            f"the file has more than {_MOST_BYTES // 1_000_000} MB; export the study again"
+            f"the file has more than {MOST_BYTES // 1_000_000} MB; export the study again"
         )
     try:
         return tomllib.loads(path.read_text("utf-8-sig"))
@@ -519,8 +520,9 @@ def _toml(path: Path) -> dict[str, Any]:
 
 
 def _refusal(path: Path, fault: str) -> InputError:
-    """Return an InputError on a sidecar's fault, without control characters, which could steer the
-    terminal.
-    """
-    plain = "".join(letter if letter.isprintable() else "?" for letter in fault[:500])
-    return InputError(f"{path.name}: {plain}")
+    return InputError(f"{path.name}: {printable(fault, 500)}")
+
+
+def printable(fault: str, most: int = 300) -> str:
+    """Return a file's fault without control characters, which could steer the terminal."""
+    return "".join(letter if letter.isprintable() else "?" for letter in fault[:most])

@@ -227,19 +227,22 @@ def _scale_seen(
         )
     about = {"rubric": name, "categories": options.spelled("categories")}
     if ordered and options.level != "nominal":
-        note = "reading.ends_rubric" if name else "reading.ends"
-        return Scale(name, ordered), [written(note, **about)]
+        note = written("reading.ends_rubric" if name else "reading.ends", **about)
+        return Scale(name, ordered), [note]
     scale = Scale(name, tuple(each for each in ordered if each in labels) or tuple(sorted(labels)))
     seen, level = ", ".join(scale.categories), options.spelled("level")
-    note = "reading.nominal_rubric" if name else "reading.nominal"
-    return scale, [written(note, labels=seen, level=level, **about)]
+    note = written(
+        "reading.nominal_rubric" if name else "reading.nominal", labels=seen, level=level, **about
+    )
+    return scale, [note]
 
 
 def read_as_ordered(categories: Sequence[str], options: ScaleOptions, rubric: str = "") -> str:
     """A sentence on whole numbers in a row whose level is not declared, and how to change it."""
-    note = "reading.ordered_rubric" if rubric else "reading.ordered"
-    nominal = options.spelled("level", "nominal")
-    return written(note, rubric=rubric, labels=span_of(categories), nominal=nominal)
+    return written(
+        "reading.ordered_rubric" if rubric else "reading.ordered",
+        rubric=rubric, labels=span_of(categories), nominal=options.spelled("level", "nominal"),
+    )  # fmt: skip
 
 
 # ---- labels that are sets of options -------------------------------------------------------------

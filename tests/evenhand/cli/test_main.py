@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,12 @@ def test_help_shows_each_verb_once_under_a_group(run: Run) -> None:
         assert [line.split()[0] for line in listed] == [verb.name for verb in verbs]
     names = [verb.name for verb in VERBS]
     assert len(set(names)) == len(names)
+
+
+def test_every_verb_is_run_by_a_function() -> None:
+    for verb in (own for each in VERBS for own in each.actions or [each]):
+        module, _, function = verb.table["run"].partition(".")
+        assert callable(getattr(import_module(f"evenhand.cli.{module}"), function)), verb
 
 
 def test_the_actions_of_a_verb_have_help_too(run: Run) -> None:

@@ -3,17 +3,21 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
+from docs.settings import PAGE, renewed
 from evenhand.errors import InputError
 from evenhand.study.desk.claims import KnownUnit
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings, with_changes
-from evenhand.study.settings.page import page_with_table, settings_in_force
 from evenhand.study.settings.sections import _FORMS, Section, fault_of
-from evenhand.study.settings.study_toml import OidcSettings, SampleSettings, StudyConfig
+from evenhand.study.settings.study_toml import (
+    OidcSettings,
+    SampleSettings,
+    StudyConfig,
+    settings_in_force,
+)
 
 
 def test_patterns_that_have_words_are_those_of_the_settings():
@@ -25,14 +29,9 @@ def test_patterns_that_have_words_are_those_of_the_settings():
 # The page of settings
 
 
-PAGE = Path(__file__).parents[3] / "docs" / "study-settings.md"
-
-
 def test_the_table_is_written_from_the_settings():
     page = PAGE.read_text("utf-8")
-    assert page == page_with_table(page), (
-        "run: python -m evenhand.study.settings.page docs/study-settings.md"
-    )
+    assert page == renewed(page), "run: python -m docs.settings"
     assert "| `[analysis] margin` | how far below" in page
 
 
