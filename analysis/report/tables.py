@@ -34,6 +34,7 @@ class TableSpec:
     rows: Sequence[str] = ()
     title: str = ""
     on: str = ALL
+    views: bool = False
     count: str = "Units"
     drawn: bool = False
     asides: bool = False

@@ -128,10 +128,7 @@ def _evidence(figure: Figure) -> tuple[str, blocks.Cell]:
 
 def layers(figures: RubricFigures) -> Part:
     """Graders and baselines compared with annotators."""
-    tables: list[Table] = []
-    for subset, reading in READINGS.items():
-        if any(each.rater == "humans" for each in figures.select(figures.usual(subset), subset)):
-            tables += figures.table("ceiling.caption", on=subset, reading=reading)
+    tables = figures.table("ceiling.caption")
     drawn, prices = forest(figures, tables), price_front(figures)
     return Part(
         answers=[_answer(figures)] if tables else [],

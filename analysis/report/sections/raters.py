@@ -163,16 +163,15 @@ def _distribution(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
 
 def pair_layers(figures: RubricFigures) -> Part:
     """Every two raters, groups of raters, and parts of the sample."""
-    tables: list[Table] = []
     groups: list[Table] = []
     missing = []
     for subset, reading in READINGS.items():
-        tables += figures.table("pairs.caption", on=subset, reading=reading)
         of_groups = figures.table("pairs.groups", on=subset, reading=reading)
         groups += of_groups
         if of_groups and not figures.pairs(figures.usual(subset), subset):
             why = written("pairs.not_listed", rubric=figures.title, reading=reading)
             missing.append(Paragraph(why))
+    tables = figures.table("pairs.caption")
     matrix = _heat_map(figures, tables) or tables
     return Part(
         answers=[_agreeing(figures)] if matrix or groups else [],

@@ -6,7 +6,7 @@ favoured.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, combinations
@@ -484,17 +484,17 @@ def _rates_by_parts(figures: RubricFigures, graders: list[str]) -> list[blocks.B
     of_answers = _of_answers(figures)
     made: list[blocks.Block] = []
     kinds = {_kind(figures, grader) for grader in graders}
+    rates = [
+        rate.without("labelled_by_people").without("peoples_own")
+        for rate in chain.from_iterable(figures.parts(_statistic(figures)).values())
+    ]
     for what in ("parts", "parts_by_side"):
-        parts = {
-            part: [each.without("labelled_by_people").without("peoples_own") for each in found]
-            for part, found in figures.parts(_statistic(figures)).items()
-            if (found[0].column in of_answers) == (what == "parts_by_side")
-        }
+        chosen = [e for e in rates if (e.column in of_answers) == (what == "parts_by_side")]
         named = what if "corrected" in kinds else _PLAIN[what]
-        tables = _parts_table(figures, graders, parts, written(f"rates.{named}"))
+        tables = _parts_table(figures, graders, chosen, written(f"rates.{named}"))
         caption = written(f"chart.rates_by_{named}")
         drawn = (
-            _rates_by_part(figures, grader, parts, tables, caption)
+            _rates_by_part(figures, grader, chosen, tables, caption)
             for grader in figures.by_agreement(graders, ALL_BINARY)
         )
         made += next(filter(None, drawn), tables)
@@ -510,11 +510,11 @@ def _of_answers(figures: RubricFigures) -> set[str]:
 
 
 def _parts_table(
-    figures: RubricFigures, graders: list[str], parts: Mapping[str, Sequence[Figure]], caption: str
+    figures: RubricFigures, graders: list[str], rates: Sequence[Figure], caption: str
 ) -> list[Table]:
     """A row for each grader and part, a column for each subject."""
-    known = {each.key: each for found in parts.values() for each in found}
-    subjects = dict.fromkeys(each.at for each in known.values())
+    known = {each.key: each for each in rates}
+    subjects = dict.fromkeys(each.at for each in rates)
     if len(subjects) > charts.MAX_LISTED:  # of more, the rates are in results.csv alone
         return []
 
@@ -522,30 +522,28 @@ def _parts_table(
         return known.get(key._replace(at=at))
 
     columns = [(at or written("rates.all_units"), partial(rate, at=at)) for at in subjects]
+    parts = {each.part: each.key for each in rates}
     rows: list[TableRow] = []
     for grader in graders:
-        rows.append((_heading(figures, grader), None))
-        rows += [(part, found[0].key._replace(rater_b=grader)) for part, found in parts.items()]
+        of_grader = ((part, key._replace(rater_b=grader)) for part, key in parts.items())
+        rows += [(_heading(figures, grader), None), *of_grader]
     return figures.table("rates.parts", rows, columns, caption=caption)
 
 
 def _rates_by_part(
-    figures: RubricFigures,
-    grader: str,
-    parts: Mapping[str, Sequence[Figure]],
-    data: list[Table],
-    caption: str,
+    figures: RubricFigures, grader: str, rates: Sequence[Figure], data: list[Table], caption: str
 ) -> list[Chart]:
     """Draw the subjects' rates by part ("column=value"), then by subject; empty where a grader has
     none.
     """
-    columns = grouped(parts, lambda part: parts[part][0].column)
-    rates = {part: {e.at: e for e in found if e.grader == grader} for part, found in parts.items()}
-    every = list(dict.fromkeys(chain.from_iterable(rates.values())))
+    columns = grouped(dict.fromkeys(e.part for e in rates), lambda part: part.partition("=")[0])
+    by_place = {(each.part, each.at): each for each in rates if each.grader == grader}
+    every = list(dict.fromkeys(subject for _, subject in by_place))
     subjects = every[: charts.MAX_LISTED]
     most = {part for of_column in columns.values() for part in of_column[:_MOST_PARTS]}
-    drawn = [part for part in parts if part in most]
-    found = [rates[part][name] for part in drawn for name in subjects if name in rates[part]]
+    drawn = [part for part in dict.fromkeys(e.part for e in rates) if part in most]
+    places = ((part, subject) for part in drawn for subject in subjects)
+    found = [by_place[place] for place in places if place in by_place]
     if all(figure.reason for figure in found):
         return []
     titles = charts.shortened(subjects) | {"": written("rates.all_units")}
