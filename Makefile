@@ -5,9 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO ?= demo-study
 
-# For two cores; two lanes more where three drive browsers, which is in part to wait for them.
-test: LANES ?= -n 4
-test-fast test-thorough: LANES ?= -n 2
+LANES ?= -n 2
 
 # A hundred processes start in the tests: what Python compiled for one is kept for the next.
 test test-fast test-thorough test-load: export PYTHONDONTWRITEBYTECODE =
@@ -21,20 +19,22 @@ install: $(VENV)/.installed
 
 install-dev: $(VENV)/.installed-dev
 
+# Before each commit: whatever is quick, and in a browser the journeys that everybody makes.
 test: install-dev
-	$(BIN)/python -m pytest $(LANES) $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(LANES) -m "$(QUICK) and (journey or not browser)" $(PYTEST_ARGS)
 
 test-fast: install-dev
-	$(BIN)/python -m pytest $(LANES) -m "not browser and not slow and not thorough and not load" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(LANES) -m "$(QUICK) and not browser" $(PYTEST_ARGS)
 
-# What is long by its nature; `make test` has the core of each. Browsers by themselves: beside
+# All that `make test` leaves out. Browsers by themselves, in three lanes, which in part wait: beside
 # simulations a page may wait for a core longer than a test waits for the page. PART=1, 2, ... runs
-# every third file only, as CI does by turns; a release runs all.
-test-thorough: THOROUGH = $$(grep -rlE 'mark\.thorough' --include='*.py' tests | sort | \
-	awk 'NR % 3 == "$(PART)" % 3 || "$(PART)" == ""')
+# every fourth file only, as CI does by turns; a release runs all.
+QUICK := not slow and not thorough and not load
+LONG = $$(grep -rlE 'mark\.(thorough|slow|browser)' --include='*.py' tests | sort | \
+	awk 'NR % 4 == "$(PART)" % 4 || "$(PART)" == ""')
 test-thorough: install-dev
-	$(BIN)/python -m pytest $(LANES) -m "thorough and browser and not load" $(PYTEST_ARGS) $(THOROUGH)
-	$(BIN)/python -m pytest $(LANES) -m "thorough and not browser and not load" $(PYTEST_ARGS) $(THOROUGH)
+	$(BIN)/python -m pytest -n 3 -m "browser and not journey and not load" $(PYTEST_ARGS) $(LONG)
+	$(BIN)/python -m pytest $(LANES) -m "(slow or thorough) and not browser and not load" $(PYTEST_ARGS) $(LONG)
 
 test-load: install-dev
 	$(BIN)/python -m pytest -m load $(PYTEST_ARGS)

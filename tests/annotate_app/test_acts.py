@@ -167,6 +167,7 @@ def click_all(page: Page, name: str) -> None:
 
 
 @pytest.mark.browser
+@pytest.mark.journey
 def test_five_quick_clicks_are_five_acts_while_the_store_is_slow(lead, served):
     page = lead(served, "Flags")
     answers = page.get_by_label("What was done about it")

@@ -256,6 +256,7 @@ def decided(folder: Path) -> list[str]:
     return ratings.loc[ratings["rater_kind"] == "adjudicator", "label"].tolist()
 
 
+@pytest.mark.journey
 def test_a_number_is_typed(decider):
     page, folder = decider("number")
     expect(page.get_by_text("People chose: 10 (1); 90 (1)")).to_be_visible()
@@ -273,6 +274,7 @@ def test_a_number_is_typed(decider):
     assert decided(folder) == ["50"]
 
 
+@pytest.mark.journey
 def test_several_options_are_ticked(decider):
     page, folder = decider("several")
     expect(page.get_by_text("People chose: billing;praise (1); bug (1)")).to_be_visible()

@@ -310,6 +310,7 @@ def test_every_kind_of_block_on_any_screen(labelling, browser, axe, tmp_path):
     page.close()
 
 
+@pytest.mark.journey
 def test_one_command_from_a_file_to_a_label(labelling, browser, tmp_path, capsys):
     began = time.monotonic()
     page = opened(browser, labelling("answers.csv", *YES_NO, "--judge", "judge"))

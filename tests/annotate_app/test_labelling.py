@@ -29,6 +29,7 @@ SOME, FEW, MANY = 20, 60, 150
         *(pytest.param(gap, MANY, marks=pytest.mark.load) for gap in (0, 50, 100, 200)),
     ],
 )
+@pytest.mark.journey
 def test_keys_as_fast_as_they_come(annotator, gap, presses, capsys):
     """`gap` milliseconds between the choice and Enter; the next unit's choice follows at once."""
     person = annotator(f"fast-{gap}-{presses}")
@@ -108,6 +109,7 @@ def test_keys_with_modifiers_or_under_the_sheet_do_nothing_and_the_mouse_will_do
     assert person.stored() == {unit: {"ab": "R", "ba": "L"}[order]}
 
 
+@pytest.mark.journey
 def test_a_reload_keeps_the_unit_and_the_draft(annotator):
     person = annotator("reload")
     person.answer("C")
@@ -226,6 +228,7 @@ def test_all_rubrics_of_a_unit_by_digits_and_arrows(annotator, make_study, serve
     assert page.locator("#rationale").input_value() == "because. 1 2 3"
 
 
+@pytest.mark.journey
 def test_two_windows_of_one_rater(annotator, new_context):
     context = new_context()
     first = annotator("windows", context=context)
@@ -263,6 +266,7 @@ def test_the_server_dies_before_the_answer_reaches_it(annotator, mortal):
     assert len(mortal.labels("killed")) == len(person.given) == 2
 
 
+@pytest.mark.journey
 def test_the_server_dies_before_its_acknowledgement_arrives(annotator, new_context, mortal):
     deaf = False
 

@@ -69,6 +69,7 @@ def served(make_study, serve_study) -> Served:
 # ---- who gets in --------------------------------------------------------------------------------
 
 
+@pytest.mark.journey
 def test_the_link_works_once_and_a_reload_goes_on(new_page, served):
     link = lead_link(served.folder, served.url)
     page = new_page(link)

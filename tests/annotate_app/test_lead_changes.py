@@ -132,6 +132,7 @@ def test_a_yes_to_one_consent_is_no_yes_to_another(new_page, folder, served):
     page.wait_for_selector(READY)
 
 
+@pytest.mark.journey
 def test_a_rubrics_new_text_parts_the_labels_and_needs_no_reload(
     folder, changing, annotator, served
 ):

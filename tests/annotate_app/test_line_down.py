@@ -21,6 +21,7 @@ OURS = ".evenhand-offline"
 AT_THE_TEXT = "([x, y]) => document.elementFromPoint(x, y).dataset.testid"
 
 
+@pytest.mark.journey
 def test_a_dead_server_is_told_at_once_and_what_is_there_stays(annotator, mortal):
     person = annotator("down", mortal)
     person.answer("L")

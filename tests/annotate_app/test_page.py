@@ -206,6 +206,7 @@ def begun(server: Served) -> int:
         return sum(len(connection.execute(sa.select(table)).all()) for table in tables)
 
 
+@pytest.mark.journey
 def test_from_the_rater_code_to_the_end(new_page, mortal):
     before = begun(mortal)
     page = new_page(f"{mortal.url}?rater=no%20such%20code!")
@@ -245,6 +246,7 @@ def test_from_the_rater_code_to_the_end(new_page, mortal):
 
 
 @pytest.mark.parametrize(("mode", "width"), LIGHT_AND_DARK)
+@pytest.mark.journey
 def test_axe_finds_nothing_serious(new_context, rated, axe, mode, width):
     context = new_context(width=width, color_scheme=mode)
     page = context.new_page()

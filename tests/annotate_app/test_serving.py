@@ -118,6 +118,7 @@ def refused(page: Page) -> list[str]:
     return [each for each in page.evaluate("refused") if not each.startswith(HARMLESS)]
 
 
+@pytest.mark.journey
 def test_the_policy_of_the_headers_lets_everything_run(proxied, browser):
     context = browser.new_context(ignore_https_errors=True)
     context.add_init_script(

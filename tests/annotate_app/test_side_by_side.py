@@ -47,6 +47,7 @@ def enters(page: Page, served: ServedTogether, name: str, rater: str) -> Annotat
 # ---- apart --------------------------------------------------------------------------------------
 
 
+@pytest.mark.journey
 def test_people_label_in_both_at_once_each_in_their_own(new_context, together):
     """In one browser and under one code, which is another person in each."""
     context = new_context()

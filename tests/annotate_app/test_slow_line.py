@@ -181,6 +181,7 @@ PRESS_EARLY = """
 """
 
 
+@pytest.mark.journey
 def test_an_option_counts_only_once_its_unit_has_been_seen(far):
     person = far(0)
     for _ in range(3):

@@ -30,6 +30,7 @@ from tests.annotate_app.participants import (
 
 @pytest.mark.browser
 @pytest.mark.parametrize("mode", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
+@pytest.mark.journey
 def test_from_prolifics_link_to_the_completion_code(new_page, crowd, axe, mode):
     name = f"p{mode}"
     width = {"light": 1280, "dark": 390}[mode]

@@ -87,6 +87,7 @@ def opened(browser: Browser, report: Path) -> Iterator[Callable[..., Page]]:
 @pytest.mark.parametrize(
     ("scheme", "width"), [pytest.param("light", 1280, marks=pytest.mark.thorough), ("dark", 390)]
 )
+@pytest.mark.journey
 def test_axe_finds_no_fault(opened, scheme, width):
     """Schemes change nothing but colours and widths nothing but sizes: each is seen once."""
     from axe_playwright_python.sync_playwright import Axe
@@ -222,6 +223,7 @@ def test_a_link_opens_what_its_anchor_is_folded_in(opened):
     caption.wait_for(state="visible")
 
 
+@pytest.mark.journey
 def test_all_can_be_unfolded_at_once_and_folded_again(opened):
     page = opened()
     button, shut = page.locator("nav .all"), page.locator("details:not([open])")
