@@ -24,6 +24,7 @@ from evenhand.reporting.new_study import (
     preview_of,
 )
 from evenhand.reporting.noting import changing_settings, note
+from evenhand.reporting.panel import Columns, table_of
 from evenhand.reporting.ratings_file.declared import LabelOptions
 from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study import Study, extend_sample
@@ -168,20 +169,14 @@ def _print_workload(load: Workload) -> None:
     if not load.rubrics:
         say("new.no_responses")
         return
-    print_table(
-        ["rubric", "units", "annotators each", "labels", "hours"],
-        [
-            [
-                each.rubric,
-                f"{each.units}",
-                f"{each.raters}",
-                f"{each.judgments}",
-                f"{each.hours:.0f}",
-            ]
-            for each in load.rubrics
-        ],
-        title=written("new.work"),
-    )
+    columns: Columns = {
+        "rubric": lambda each: each.rubric,
+        "units": lambda each: f"{each.units}",
+        "annotators each": lambda each: f"{each.raters}",
+        "labels": lambda each: f"{each.judgments}",
+        "hours": lambda each: f"{each.hours:.0f}",
+    }
+    print_lines([table_of(columns, load.rubrics, written("new.work"))])
     say("new.hours", words=load.words_per_minute, seconds=load.seconds_to_decide)
 
 

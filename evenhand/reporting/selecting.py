@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +17,7 @@ from evenhand.analysis.results import TableRow
 from evenhand.analysis.verdicts.judge import limits_of
 from evenhand.analysis.verdicts.ranking import Candidate, recommendations
 from evenhand.analysis.verdicts.wording import TITLES
-from evenhand.reporting.panel import Line, Shown
+from evenhand.reporting.panel import Columns, Line, Shown, table_of
 from evenhand.texts import written
 
 _FIGURES: tuple[Literal["estimate"], Literal["low"], Literal["high"]] = ("estimate", "low", "high")
@@ -69,10 +69,7 @@ class Selection(Shown):
         """A table for each rubric, the recommendations, the verdicts, and how to read them."""
         if not self._ranking:
             return [written("select.no_graders")]
-        lines: list[Line] = [
-            (rubric, [*_COLUMNS], [[show(each) for show in _COLUMNS.values()] for each in ranked])
-            for rubric, ranked in self._ranking.items()
-        ]
+        lines = [table_of(_COLUMNS, ranked, rubric) for rubric, ranked in self._ranking.items()]
         lines += self.recommendations
         for verdict in self.verdicts:
             lines.append(verdict["sentence"])
@@ -139,7 +136,7 @@ def _fault(candidate: Candidate) -> str:
     return f"{name} {shown(row['estimate'], row['statistic'])}"
 
 
-_COLUMNS: dict[str, Callable[[Candidate], str]] = {
+_COLUMNS: Columns = {
     "grader": lambda each: each.verdict["grader"],
     "verdict": lambda each: TITLES[each.verdict["verdict"]].short,
     "minus people's kappa": lambda each: _with_interval(each.difference),
@@ -151,4 +148,3 @@ _COLUMNS: dict[str, Callable[[Candidate], str]] = {
     "USD/1,000": lambda each: f"{each.price['estimate']:.2f}" if each.price else "-",
     "front": lambda each: "*" if each.best_buy else "",
 }
-"""The columns of the table, and what each shows of a grader."""
