@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 from urllib.parse import urlsplit
 
-from evenhand.cli.terminal import console, say, warn, working
+from evenhand.cli.terminal import console, print_lines, say, warn, working
 from evenhand.cli.verbs import (
     DRAWN,
     Parser,
@@ -284,8 +284,7 @@ def analyse_asked(
         run = partial(analyse_at_scale, engine=engine, units=units, **options.settings)
     with working("reading the labels") as tell:
         analysis, context = run(source, options, verify=verify, why=why, on_stage=tell)
-    for remark in context.said:
-        console().print(remark)
+    print_lines(context.said)
     return analysis, context
 
 

@@ -15,7 +15,7 @@ from evenhand.cli.ratings import (
     print_run,
     request_limits,
 )
-from evenhand.cli.terminal import console, print_table, progress_bar, say, warn
+from evenhand.cli.terminal import console, print_lines, print_table, progress_bar, say, warn
 from evenhand.cli.verbs import BAD_INPUT, DONE, refuse, study_of
 from evenhand.errors import InputError
 from evenhand.texts import written
@@ -146,8 +146,7 @@ def _check_one(file: str) -> int:
         for fault in faults:
             console(stderr=True).print(f"evenhand rubric check: {file}: {fault}")
         return BAD_INPUT
-    for sentence in _summary(rubric):
-        console().print(sentence)
+    print_lines(_summary(rubric))
     for sentence in contradictions(rubric):
         warn("rubric_check.warning", text=sentence)
     return DONE

@@ -151,9 +151,7 @@ def describe_study(study: Study) -> None:
         _print_shares(column, noun, pairs[column], sampled[column])
     _print_workload(found.load)
     _print_hidden_prompts(study)
-    for sentence in (found.display, *found.precision, *found.names):
-        if sentence:
-            console().print(sentence)
+    print_lines(filter(None, (found.display, *found.precision, *found.names)))
 
 
 def _print_shares(column: str, noun: str, whole: pd.Series, sample: pd.Series) -> None:
