@@ -50,11 +50,8 @@ def run_import(arguments: argparse.Namespace) -> None:
     with study_of(arguments) as study:
         kind = arguments.kind or _kind_of(arguments.file, arguments.format)
         if kind == "responses":
-            refuse(
-                arguments,
-                shared_names("reading"),
-                "is about ratings, and the file holds responses",
-            )
+            because = "is about ratings, and the file holds responses"
+            refuse(arguments, shared_names("reading"), because)
             _import_responses(study, arguments.file)
         else:
             options = given_options(arguments)

@@ -16,7 +16,7 @@ from evenhand.cli.ratings import (
     request_limits,
 )
 from evenhand.cli.terminal import console, print_lines, print_table, progress_bar, say, warn
-from evenhand.cli.verbs import BAD_INPUT, DONE, refuse, study_of
+from evenhand.cli.verbs import BAD_INPUT, DONE, refuse, shared_names, study_of
 from evenhand.errors import InputError
 from evenhand.texts import written
 
@@ -125,8 +125,8 @@ def run_check(arguments: argparse.Namespace) -> int:
     about the golden answers, where any are named.
     """
     if not arguments.grader:
-        pace = ["--dry-run", "--concurrency", "--timeout", "--budget"]
-        refuse(arguments, pace, "goes with --grader, which is asked about the golden answers")
+        because = "goes with --grader, which is asked about the golden answers"
+        refuse(arguments, shared_names("dry_run"), because)
     elif len(arguments.files) > 1:
         raise InputError("--grader is asked about one rubric; name one")
     code = max(_check_one(file) for file in arguments.files)
@@ -187,11 +187,8 @@ def run_suggest(arguments: argparse.Namespace) -> int:
     if arguments.proposer and not (arguments.out or arguments.dry_run):
         raise InputError(written("suggest.with_out"))
     if not arguments.proposer:
-        refuse(
-            arguments,
-            ["--dry-run", "--concurrency", "--timeout", "--budget"],
-            "goes with --proposer, which writes a draft",
-        )
+        because = "goes with --proposer, which writes a draft"
+        refuse(arguments, shared_names("dry_run"), because)
     if arguments.out and arguments.out.exists():  # before money is spent on it
         raise InputError(f"{arguments.out} is there already; choose another name or move it")
     from evenhand.reporting.suggestions import divided_rubrics, unclear_rubrics

@@ -92,11 +92,8 @@ def run_new(arguments: argparse.Namespace) -> None:
     if arguments.items:
         made = item_study(arguments.items, label_options(arguments), asking())
     else:
-        refuse(
-            arguments,
-            ITEM_OPTIONS,
-            "goes with --items; pairs and propositions have rubrics",
-        )
+        because = "goes with --items; pairs and propositions have rubrics"
+        refuse(arguments, ITEM_OPTIONS, because)
     if made:
         rubrics: Sequence[Rubric] = made.rubrics
     elif arguments.rubric:
