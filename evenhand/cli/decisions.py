@@ -129,8 +129,7 @@ def run_save(arguments: argparse.Namespace) -> None:
     write_baseline(baseline, arguments.file)
     if arguments.source.is_dir():
         note_in(arguments.source, "export", arguments.file.name)
-    for sentence in found.notes:
-        console().print(sentence)
+    print_lines(found.notes)
     if found.synthetic:
         say("terminal.synthetic")
     fields = {"grader": baseline.grader, "file": arguments.file}

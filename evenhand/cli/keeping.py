@@ -50,11 +50,8 @@ def run_import(arguments: argparse.Namespace) -> None:
     with study_of(arguments) as study:
         kind = arguments.kind or _kind_of(arguments.file, arguments.format)
         if kind == "responses":
-            refuse(
-                arguments,
-                shared_names("reading"),
-                "is about ratings, and the file holds responses",
-            )
+            because = "is about ratings, and the file holds responses"
+            refuse(arguments, shared_names("reading"), because)
             _import_responses(study, arguments.file)
         else:
             options = given_options(arguments)
@@ -85,8 +82,7 @@ def _import_ratings(study: Study, file: Path, options: ScaleOptions) -> None:
     ratings, _ = split_ratings(rows.table, file.name)
     is_none = ratings["label"].isin(options.missing)
     ratings = names_of_study(study, ratings[~is_none], options.normalise)
-    for sentence in rows.notes:
-        console().print(sentence)
+    print_lines(rows.notes)
     if is_none.any():
         labels = f"{', '.join(options.missing)} ({int(is_none.sum()):,})"
         say("reading.no_label", labels=labels)
@@ -119,8 +115,7 @@ def _export_to_tool(arguments: argparse.Namespace) -> None:
     out, *others = writers.save(made, arguments.out, how)
     if arguments.dir.is_dir():
         note_in(arguments.dir, "export", ", ".join(file.name for file in (out, *others)))
-    for sentence in material.notes:
-        console().print(sentence)
+    print_lines(material.notes)
     say("writers.wrote", count=made.count, rows=how.rows, tool=how.tool, file=out)
     for file in others:
         say("writers.beside", file=file)

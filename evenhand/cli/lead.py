@@ -110,8 +110,7 @@ def run_adjudicate(arguments: argparse.Namespace) -> None:
         if arguments.decisions:
             table = read_table(arguments.decisions)
             taken, left = import_decisions(study, arguments.by, table, arguments.decisions.name)
-            said = written("oversight.decisions", count=taken, name=arguments.by, left=left)
-            console().print(said)
+            say("oversight.decisions", count=taken, name=arguments.by, left=left)
             note(study, "import", arguments.decisions.name, f"decisions of {arguments.by}: {taken}")
         queue = queue_table(adjudication_queue(study))
         if arguments.out is not None:

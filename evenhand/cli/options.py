@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 from urllib.parse import urlsplit
 
-from evenhand.cli.terminal import console, say, warn, working
+from evenhand.cli.terminal import print_lines, say, warn, working
 from evenhand.cli.verbs import (
     DRAWN,
     Parser,
@@ -155,8 +155,7 @@ def trust_settings(arguments: argparse.Namespace) -> None:
     for folder, declared in found.items():
         remember(folder, declared.values())
         names = {"folder": folder, "names": ", ".join(declared)}
-        said = written("trust.now" if declared else "trust.nothing", **names)
-        console(stderr=True).print(said)
+        warn("trust.now" if declared else "trust.nothing", **names)
 
 
 def add_source_settings(parser: Parser, without: Collection[str]) -> None:
@@ -284,8 +283,7 @@ def analyse_asked(
         run = partial(analyse_at_scale, engine=engine, units=units, **options.settings)
     with working("reading the labels") as tell:
         analysis, context = run(source, options, verify=verify, why=why, on_stage=tell)
-    for remark in context.said:
-        console().print(remark)
+    print_lines(context.said)
     return analysis, context
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from evenhand.cli.options import print_lead_link, reached_at
-from evenhand.cli.terminal import console, print_table, progress_bar, say, warn
+from evenhand.cli.terminal import console, print_lines, print_table, progress_bar, say, warn
 from evenhand.cli.verbs import DONE, OVER_BUDGET, STOPPED, options_of, refuse, study_of
 from evenhand.errors import InputError
 from evenhand.reporting.noting import note, note_edits
@@ -190,8 +190,7 @@ def run_grade(arguments: argparse.Namespace) -> int:
         print_coverage(study, [part.rater_id for part in summary.graders])
         if text is not None:
             for part in summary.graders:
-                for sentence in compare_texts(study, text, part.rater_id).sentences:
-                    console().print(sentence)
+                print_lines(compare_texts(study, text, part.rater_id).sentences)
     code = print_end("grade", summary)
     if text is None:
         say("terminal.next", command=f"evenhand report {arguments.dir}")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.cli.options import add_analysis_options, analyse_asked, given_options, print_lead_link
-from evenhand.cli.terminal import console, print_lines, progress_bar, say, working
+from evenhand.cli.terminal import print_lines, progress_bar, say, working
 from evenhand.cli.verbs import DONE, Parser, refuse, study_of
 from evenhand.demo import PUBLISHED, default_folder, finding, is_demo, judge_published, make_demo
 from evenhand.errors import InputError
@@ -52,8 +52,7 @@ def print_report(
     with working("reading the labels") as tell:
         analysis = report_study(study, out, figures=figures, full=full, on_stage=tell)
     # Ratings that count no longer are said here, too: whoever edited a rubric may not know.
-    for line in [*study.edited_rubrics(), *last_lines(analysis)]:
-        console().print(line)
+    print_lines([*study.edited_rubrics(), *last_lines(analysis)])
     if study.config.published:
         print_lines([published_table(out / PUBLISHED)])
     if figures is not None:
@@ -151,8 +150,7 @@ def _published(arguments: argparse.Namespace) -> int:
     scale = given_options(check.parse_args(published.options.split()))
     with working("reading the labels"):
         analysis = judge_published(study, scale, folder)
-    for line in finding(study, analysis):
-        console().print(line)
+    print_lines(finding(study, analysis))
     page = folder / "report.html"
     say("terminal.report", page=page)
     command = f"evenhand check {shlex.quote(str(folder / published.file))} {published.options}"

@@ -15,8 +15,8 @@ from evenhand.cli.ratings import (
     print_run,
     request_limits,
 )
-from evenhand.cli.terminal import console, print_table, progress_bar, say, warn
-from evenhand.cli.verbs import BAD_INPUT, DONE, refuse, study_of
+from evenhand.cli.terminal import console, print_lines, print_table, progress_bar, say, warn
+from evenhand.cli.verbs import BAD_INPUT, DONE, refuse, shared_names, study_of
 from evenhand.errors import InputError
 from evenhand.texts import written
 
@@ -125,8 +125,8 @@ def run_check(arguments: argparse.Namespace) -> int:
     about the golden answers, where any are named.
     """
     if not arguments.grader:
-        pace = ["--dry-run", "--concurrency", "--timeout", "--budget"]
-        refuse(arguments, pace, "goes with --grader, which is asked about the golden answers")
+        because = "goes with --grader, which is asked about the golden answers"
+        refuse(arguments, shared_names("dry_run"), because)
     elif len(arguments.files) > 1:
         raise InputError("--grader is asked about one rubric; name one")
     code = max(_check_one(file) for file in arguments.files)
@@ -146,8 +146,7 @@ def _check_one(file: str) -> int:
         for fault in faults:
             console(stderr=True).print(f"evenhand rubric check: {file}: {fault}")
         return BAD_INPUT
-    for sentence in _summary(rubric):
-        console().print(sentence)
+    print_lines(_summary(rubric))
     for sentence in contradictions(rubric):
         warn("rubric_check.warning", text=sentence)
     return DONE
@@ -188,11 +187,8 @@ def run_suggest(arguments: argparse.Namespace) -> int:
     if arguments.proposer and not (arguments.out or arguments.dry_run):
         raise InputError(written("suggest.with_out"))
     if not arguments.proposer:
-        refuse(
-            arguments,
-            ["--dry-run", "--concurrency", "--timeout", "--budget"],
-            "goes with --proposer, which writes a draft",
-        )
+        because = "goes with --proposer, which writes a draft"
+        refuse(arguments, shared_names("dry_run"), because)
     if arguments.out and arguments.out.exists():  # before money is spent on it
         raise InputError(f"{arguments.out} is there already; choose another name or move it")
     from evenhand.reporting.suggestions import divided_rubrics, unclear_rubrics

@@ -24,6 +24,7 @@ from evenhand.reporting.new_study import (
     preview_of,
 )
 from evenhand.reporting.noting import changing_settings, note
+from evenhand.reporting.panel import Columns, table_of
 from evenhand.reporting.ratings_file.declared import LabelOptions
 from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study import Study, extend_sample
@@ -91,11 +92,8 @@ def run_new(arguments: argparse.Namespace) -> None:
     if arguments.items:
         made = item_study(arguments.items, label_options(arguments), asking())
     else:
-        refuse(
-            arguments,
-            ITEM_OPTIONS,
-            "goes with --items; pairs and propositions have rubrics",
-        )
+        because = "goes with --items; pairs and propositions have rubrics"
+        refuse(arguments, ITEM_OPTIONS, because)
     if made:
         rubrics: Sequence[Rubric] = made.rubrics
     elif arguments.rubric:
@@ -150,9 +148,7 @@ def describe_study(study: Study) -> None:
         _print_shares(column, noun, pairs[column], sampled[column])
     _print_workload(found.load)
     _print_hidden_prompts(study)
-    for sentence in (found.display, *found.precision, *found.names):
-        if sentence:
-            console().print(sentence)
+    print_lines(filter(None, (found.display, *found.precision, *found.names)))
 
 
 def _print_shares(column: str, noun: str, whole: pd.Series, sample: pd.Series) -> None:
@@ -168,20 +164,14 @@ def _print_workload(load: Workload) -> None:
     if not load.rubrics:
         say("new.no_responses")
         return
-    print_table(
-        ["rubric", "units", "annotators each", "labels", "hours"],
-        [
-            [
-                each.rubric,
-                f"{each.units}",
-                f"{each.raters}",
-                f"{each.judgments}",
-                f"{each.hours:.0f}",
-            ]
-            for each in load.rubrics
-        ],
-        title=written("new.work"),
-    )
+    columns: Columns = {
+        "rubric": lambda each: each.rubric,
+        "units": lambda each: f"{each.units}",
+        "annotators each": lambda each: f"{each.raters}",
+        "labels": lambda each: f"{each.judgments}",
+        "hours": lambda each: f"{each.hours:.0f}",
+    }
+    print_lines([table_of(columns, load.rubrics, written("new.work"))])
     say("new.hours", words=load.words_per_minute, seconds=load.seconds_to_decide)
 
 

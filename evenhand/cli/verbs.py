@@ -356,8 +356,8 @@ def add_option(to: _ActionsContainer, called: str, how: str | Mapping[str, Any])
 
 
 def options_of(kind: type[Options], arguments: Namespace, **others: Any) -> Options:
-    """Return a dataclass with what the options called like its fields say; `others` are fields for
-    which this is not so.
+    """Return a dataclass with what the options called like its fields say. `others` are fields of
+    which they do not; None leaves a field as it usually is.
     """
     given = {each.name: getattr(arguments, each.name, None) for each in fields(kind)} | others
     return kind(**{name: value for name, value in given.items() if value is not None})

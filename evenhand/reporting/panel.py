@@ -5,8 +5,8 @@ the last lines of `report`.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from evenhand.texts import written
 from evenhand.visible import visible
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 Line: TypeAlias = "str | TextTable"
 """A sentence, or a table (title, columns, rows)."""
+Columns = Mapping[str, Callable[[Any], str]]
+"""What each column of a table shows of an item."""
 WIDTH, MOST_LINES = 100, 8
 """Of the last lines of `report`: characters in each, and how many lines are about verdicts."""
 
@@ -51,6 +53,11 @@ class Shown:
         from evenhand.analysis.report import render_lines
 
         return render_lines([*self.notes, *self.lines])
+
+
+def table_of(columns: Columns, items: Iterable[object], title: str = "") -> Line:
+    """Return a table with a row for each item."""
+    return title, [*columns], [[show(item) for show in columns.values()] for item in items]
 
 
 def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> Table:

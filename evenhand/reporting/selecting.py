@@ -17,21 +17,10 @@ from evenhand.analysis.results import TableRow
 from evenhand.analysis.verdicts.judge import limits_of
 from evenhand.analysis.verdicts.ranking import Candidate, recommendations
 from evenhand.analysis.verdicts.wording import TITLES
-from evenhand.reporting.panel import Line, Shown
+from evenhand.reporting.panel import Columns, Line, Shown, table_of
 from evenhand.texts import written
 
 _FIGURES: tuple[Literal["estimate"], Literal["low"], Literal["high"]] = ("estimate", "low", "high")
-_COLUMNS = [
-    "grader",
-    "verdict",
-    "minus people's kappa",
-    "kappa",
-    "TPR",
-    "TNR",
-    "coverage",
-    "worst fault",
-    "USD/1,000",
-]
 
 
 @dataclass(frozen=True, repr=False)
@@ -80,10 +69,7 @@ class Selection(Shown):
         """A table for each rubric, the recommendations, the verdicts, and how to read them."""
         if not self._ranking:
             return [written("select.no_graders")]
-        lines: list[Line] = [
-            (rubric, [*_COLUMNS, "front"], [list(_row(each)) for each in candidates])
-            for rubric, candidates in self._ranking.items()
-        ]
+        lines = [table_of(_COLUMNS, ranked, rubric) for rubric, ranked in self._ranking.items()]
         lines += self.recommendations
         for verdict in self.verdicts:
             lines.append(verdict["sentence"])
@@ -112,20 +98,6 @@ def _record(candidate: Candidate) -> dict[str, object]:
     for called, row in (("coverage", candidate.coverage), ("usd", candidate.price)):
         record[called] = row["estimate"] if row else nan
     return {**record, "front": candidate.best_buy, "sentence": verdict["sentence"]}
-
-
-def _row(candidate: Candidate) -> tuple[str, ...]:
-    return (
-        candidate.verdict["grader"],
-        TITLES[candidate.verdict["verdict"]].short,
-        _with_interval(candidate.difference),
-        _with_interval(candidate.kappa),
-        *(_rate(candidate.verdict["rates"].get(name)) for name in ("tpr", "tnr")),
-        f"{candidate.coverage['estimate']:.1%}" if candidate.coverage else "-",
-        _fault(candidate),
-        f"{candidate.price['estimate']:.2f}" if candidate.price else "-",
-        "*" if candidate.best_buy else "",
-    )
 
 
 def _with_interval(row: TableRow | None) -> str:
@@ -162,3 +134,17 @@ def _fault(candidate: Candidate) -> str:
         return "none found"
     name = row["statistic"].removeprefix("bias_").replace("_", " ")
     return f"{name} {shown(row['estimate'], row['statistic'])}"
+
+
+_COLUMNS: Columns = {
+    "grader": lambda each: each.verdict["grader"],
+    "verdict": lambda each: TITLES[each.verdict["verdict"]].short,
+    "minus people's kappa": lambda each: _with_interval(each.difference),
+    "kappa": lambda each: _with_interval(each.kappa),
+    "TPR": lambda each: _rate(each.verdict["rates"].get("tpr")),
+    "TNR": lambda each: _rate(each.verdict["rates"].get("tnr")),
+    "coverage": lambda each: f"{each.coverage['estimate']:.1%}" if each.coverage else "-",
+    "worst fault": _fault,
+    "USD/1,000": lambda each: f"{each.price['estimate']:.2f}" if each.price else "-",
+    "front": lambda each: "*" if each.best_buy else "",
+}
