@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evenhand.texts import written
+
+if TYPE_CHECKING:
+    from evenhand.analysis.verdicts.judge import Verdict
+    from evenhand.analysis.verdicts.wording import Title
 
 SYNTHETIC = " (synthetic)"
 """End of the caption of simulated data."""
@@ -178,18 +182,14 @@ class Definitions(Block):
 
 @dataclass(frozen=True)
 class Card:
-    """A verdict: its code, its name, the grader it is on, its sentence and, as a `reason`, a few
-    words; the `kappas` of the grader with people and of people with one another (None where
-    unknown), the price of 1,000 units, and the figures it rests on.
+    """A `verdict` with its `title` and that of its `rubric`, the `kappas` of the grader with people
+    and of people with one another (None where unknown), the price of 1,000 units, and the figures
+    that it rests on.
     """
 
-    verdict: str
-    word: str
-    icon: str
+    verdict: Verdict
+    title: Title
     rubric: str
-    grader: str
-    sentence: str
-    reason: str
     kappas: tuple[Cell | None, Cell | None]
     price: Cell | None
     evidence: tuple[tuple[str, Cell], ...]
@@ -203,7 +203,7 @@ class Card:
     def compared(self) -> str:
         """Return the two kappas in words; empty where the grader's is not known.
 
-        >>> Card("", "", "", "", "", "", "", (Cell("0.77"), Cell("0.82")), None, ()).compared
+        >>> Card({}, None, "", (Cell("0.77"), Cell("0.82")), None, ()).compared
         'κ 0.77 vs 0.82'
         """
         own, people = self.kappas

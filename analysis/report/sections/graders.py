@@ -77,7 +77,7 @@ def _first(source: Source) -> blocks.FirstPage:
         said.append(written("first.dates", when=when))
     cards = verdict_cards(source)
     rubrics = tuple(dict.fromkeys(card.rubric for card in cards))
-    by_place = {(card.grader, card.rubric): card for card in cards}
+    by_place = {(card.verdict["grader"], card.rubric): card for card in cards}
     return blocks.FirstPage(
         tuple(advice),
         tuple(said),
@@ -85,7 +85,7 @@ def _first(source: Source) -> blocks.FirstPage:
         rubrics,
         tuple(
             (grader, tuple(by_place.get((grader, rubric)) for rubric in rubrics))
-            for grader in dict.fromkeys(card.grader for card in cards)
+            for grader in dict.fromkeys(grader for grader, _ in by_place)
         ),
         cards,
     )
@@ -97,22 +97,17 @@ def verdict_cards(source: Source) -> tuple[blocks.Card, ...]:
 
 
 def _card(source: Source, verdict: Verdict) -> blocks.Card:
-    title = TITLES[verdict["verdict"]]
     figures = [source.figures.by_key(tuple(key)) for key in verdict["evidence"]]
     kappas = [source.figures.by_key(tuple(key)) for key in verdict["kappas"]]
     own, people = [*(each.cell if each else None for each in kappas), None, None][:2]
     price = source.on(verdict["rubric"]).get(PRICE, "", verdict["grader"])
     return blocks.Card(
-        verdict=verdict["verdict"],
-        word=title.words,
-        icon=title.icon,
-        rubric=source.context.title_of(verdict["rubric"]),
-        grader=verdict["grader"],
-        sentence=verdict["sentence"],
-        reason=verdict["reason"],
-        kappas=(own, people),
-        price=price.cell if price and not price.reason else None,
-        evidence=tuple(_evidence(figure) for figure in figures if figure is not None),
+        verdict,
+        TITLES[verdict["verdict"]],
+        source.context.title_of(verdict["rubric"]),
+        (own, people),
+        price.cell if price and not price.reason else None,
+        tuple(_evidence(figure) for figure in figures if figure is not None),
     )
 
 
