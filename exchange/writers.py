@@ -19,6 +19,7 @@ from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.study.tables.files import FOLDER, atomic_write, new_folder
 from evenhand.study.tables.formats import csv_bytes, guarded, parquet_bytes
+from evenhand.study.tables.ratings import instant_of
 from evenhand.texts import written
 
 TEXTS = {
@@ -166,10 +167,7 @@ def moment(created_at: str) -> str:
     >>> moment("2026-11-22T13:24:39.123456+01:00")
     '2026-11-22T12:24:39.123Z'
     """
-    try:
-        at = datetime.fromisoformat(created_at)
-    except ValueError:
-        at = datetime.now(UTC)
+    at = instant_of(created_at) or datetime.now(UTC)
     at = at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
     how = "milliseconds" if at.microsecond >= 1000 else "seconds"
     return at.replace(tzinfo=None).isoformat(timespec=how) + "Z"

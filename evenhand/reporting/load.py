@@ -234,11 +234,9 @@ def without_withheld(dataset: Dataset) -> Dataset:
             if not judged:
                 gone += [grader] if grader in dropped else []
                 continue
-            about = {"have": len(judged & labelled), "labelled": len(labelled)}
-            if grader in dropped:
-                notes.append(written("note.withheld", rubric=rubric, grader=grader, **about))
-            else:
-                notes.append(written("note.not_asked", rubric=rubric, grader=grader, **about))
+            about = {"rubric": rubric, "grader": grader, "have": len(judged & labelled)}
+            key = "withheld" if grader in dropped else "not_asked"
+            notes.append(written(f"note.{key}", labelled=len(labelled), **about))
         if gone:
             notes.append(written("note.only_tried", rubric=rubric, graders=", ".join(gone)))
     return replace(dataset, ratings=ratings, notes=(*dataset.notes, *notes))

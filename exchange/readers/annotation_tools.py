@@ -61,7 +61,7 @@ def _read_argilla(rows: Rows, source: Source) -> Export:
     """
     records = _argilla_records(source)
     for record in records:
-        _add_argilla(rows, record, record.get("metadata"))
+        _add_record(rows, record, record.get("metadata"))
     taken = written("exchange.argilla")
     drafts_known = all("status" in each for record in records for _, each in _responses(record))
     return rows.export(taken if drafts_known else f"{taken} {written('exchange.argilla_drafts')}")
@@ -88,7 +88,7 @@ def _unit(record: Record) -> object:
     return record.get("id") or record.get("external_id") or record.get("_server_id")
 
 
-def _add_argilla(rows: Rows, record: Record, about: object) -> None:
+def _add_record(rows: Rows, record: Record, about: object) -> None:
     """Add the answers to a record; `about` describes it."""
     unit = _unit(record)
     rows.describe(unit, about)
@@ -135,7 +135,7 @@ def questions_in(columns: Iterable[str]) -> list[str]:
     ]
 
 
-def _undone(record: Record, questions: Iterable[str] = ()) -> Record:
+def _record_of_dataset(record: Record, questions: Iterable[str] = ()) -> Record:
     """A record of a dataset in Argilla's own form, with its fields and metadata, which
     `to_datasets` makes columns alike, as fields.
     """
@@ -180,7 +180,16 @@ def _read_label_studio(rows: Rows, source: Source) -> None:
             "--columns unit=id,rater=annotator,label=COLUMN --human NAME,..."
         )
     records = source.records()
-    addresses = _addresses(records)
+    people = (
+        annotation.get("completed_by")
+        for task in records
+        for annotation in objects(task.get("annotations") or task.get("completions"))
+    )
+    addresses = {  # exports of one project may name a person by either
+        text_of(person.get("id")): person["email"]
+        for person in people
+        if isinstance(person, dict) and person.get("email")
+    }
     named = []
     for record in records:  # tasks of several projects may have one id
         data = record["data"] if _is_task(record) else _small_data(record)
@@ -218,20 +227,6 @@ def _is_task(record: Record) -> bool:
     return isinstance(record.get("data"), dict) and (
         "annotations" in record or "completions" in record or "predictions" in record
     )
-
-
-def _addresses(tasks: Iterable[Record]) -> dict[str, object]:
-    """The address of each annotator, by id: exports of one project may name a person by either."""
-    people = (
-        annotation.get("completed_by")
-        for task in tasks
-        for annotation in objects(task.get("annotations") or task.get("completions"))
-    )
-    return {
-        text_of(person.get("id")): person["email"]
-        for person in people
-        if isinstance(person, dict) and person.get("email")
-    }
 
 
 def _add_task(rows: Rows, unit: str, task: Record, addresses: Mapping[str, object]) -> None:
@@ -572,28 +567,6 @@ def _doccano_records(source: Source) -> Iterator[tuple[str, Record]]:
             yield PurePosixPath(name).stem, record
 
 
-ARGILLA = Reader(
-    lambda source: (
-        (source.path / _RECORDS).is_file()
-        if source.path.is_dir()
-        else has_fields("argilla")(source)
-    ),
-    _read_argilla,
-    _argilla_items,
-)
-LABEL_STUDIO = Reader(
-    _is_label_studio, _read_label_studio, _label_studio_items, _has_label_studio_items
-)
-POTATO = Reader(_is_potato, _read_potato, _potato_items)
-PRODIGY = Reader(has_fields("prodigy"), _read_prodigy, _prodigy_items)
-DOCCANO = Reader(
-    _is_doccano,
-    _read_doccano,
-    _doccano_items,
-    lambda source: _is_doccano(source) and not RESPONSES & source.first.keys(),
-)
-
-
 # ---- votes between two models' answers ----------------------------------------------------------
 # As MT-Bench and Chatbot Arena publish them: a JSON line each. Zheng, L., Chiang, W.-L., Sheng, Y.
 # et al. (2023). Judging LLM-as-a-judge with MT-Bench and Chatbot Arena. FastChat writes the votes
@@ -624,8 +597,8 @@ def votes(rows: Rows, records: list[Record]) -> Export:
         return rows.export(written("exchange.single_scores"))
     for vote in records:
         winners = ("g1_winner", "g2_winner") if "g1_winner" in vote else ("winner",)
-        for swapped, winner in enumerate(winners):
-            _add(rows, vote, text_of(vote.get(winner)), swapped=bool(swapped))
+        for swapped, name in enumerate(winners):
+            _add(rows, vote, text_of(vote.get(name)), swapped=bool(swapped))
     if bad := sum(text_of(vote.get("winner")) in _VOTES["both_bad"] for vote in records):
         rows.note(written("exchange.both_bad", count=bad))
     if records and not any(_voter(vote) for vote in records):
@@ -702,18 +675,18 @@ def _question(vote: Record) -> tuple[str, str]:
     return question, text_of(vote.get("turn")) or "1"
 
 
-def _add(rows: Rows, vote: Record, said: str, *, swapped: bool) -> None:
-    """Add what was said in a vote; if `swapped`, the second model, b or 2, was shown first."""
+def _add(rows: Rows, vote: Record, winner: str, *, swapped: bool) -> None:
+    """Add a vote; if `swapped`, the second model, b or 2, was shown first."""
     sides = "12" if "g1_winner" in vote else "ab"
     first, second = (text_of(vote.get(f"model_{side}")) for side in sides)
     one, two = sorted((first, second))
     won = {"model_a": first, "model_1": first, "model_b": second, "model_2": second}
-    value, reason = {one: "a", two: "b"}.get(won.get(said, "")), ""
-    if said.startswith("tie (inconsistent"):  # two orders, two answers: no one label
+    value, reason = {one: "a", two: "b"}.get(won.get(winner, "")), ""
+    if winner.startswith("tie (inconsistent"):  # two orders, two answers: no one label
         reason = "order_disagreement"
-    elif said == "error":
+    elif winner == "error":
         reason = "error"
-    elif said.startswith("tie") or said in _VOTES["both_bad"]:
+    elif winner.startswith("tie") or winner in _VOTES["both_bad"]:
         value = "tie"
     question, turn = _question(vote)
     unit = f"{question}/{turn}/{one}/{two}" if question and one != two else ""
@@ -788,8 +761,8 @@ def _read_hugging_face(rows: Rows, source: Source) -> Export:
     """A table, long or wide, as in a CSV file, labels by name; or Argilla's records."""
     columns, records, files = _dataset(source)
     if questions := questions_in(columns):
-        for record in (_undone(each, [one]) for each in records for one in questions):
-            _add_argilla(rows, record, record["fields"])
+        for record in (_record_of_dataset(each, [one]) for each in records for one in questions):
+            _add_record(rows, record, record["fields"])
         return rows.export(written("exchange.argilla"))
     if are_votes(columns):
         return votes(rows, records)
@@ -801,7 +774,7 @@ def _hugging_face_items(rows: ItemRows, source: Source) -> ItemTable:
     columns, records, files = _dataset(source)
     if questions_in(columns):
         rows = ItemRows(source, fields=True)
-        for record in map(_undone, records):
+        for record in map(_record_of_dataset, records):
             rows.add(record["id"], own_fields(record["fields"]))
         return rows.items(written("exchange.argilla_items"))
     if have_answers(columns):
@@ -857,8 +830,17 @@ def _table(file: Path) -> Any:
 
 
 def _records(table: Any, file: Path) -> list[dict[str, Any]]:
-    """The rows as Python has them, numbers as texts, class labels by name."""
-    classes = _class_names(table, file)
+    """The rows as Python has them, numbers as texts, class labels by the names that are noted."""
+    noted = (table.schema.metadata or {}).get(b"huggingface", b"{}")
+    features = inside(json.loads(noted), "info", "features")
+    beside = file.parent / "dataset_info.json"
+    if features is None and beside.is_file():
+        features = inside(json.loads(beside.read_text("utf-8")), "features")
+    classes = {
+        name: [str(each) for each in feature["names"]]
+        for name, feature in (features or {}).items()
+        if isinstance(feature, dict) and feature.get("_type") == "ClassLabel"
+    }
 
     def cell(column: str, value: Any) -> Any:
         if column not in classes or not isinstance(value, int):
@@ -869,25 +851,33 @@ def _records(table: Any, file: Path) -> list[dict[str, Any]]:
     return [{name: cell(name, value) for name, value in row.items()} for row in table.to_pylist()]
 
 
-def _class_names(table: Any, file: Path) -> dict[str, list[str]]:
-    """The names of a class label's numbers, by column, as `datasets` notes them."""
-    noted = (table.schema.metadata or {}).get(b"huggingface", b"{}")
-    features = inside(json.loads(noted), "info", "features")
-    beside = file.parent / "dataset_info.json"
-    if features is None and beside.is_file():
-        features = inside(json.loads(beside.read_text("utf-8")), "features")
-    return {
-        name: [str(each) for each in feature["names"]]
-        for name, feature in (features or {}).items()
-        if isinstance(feature, dict) and feature.get("_type") == "ClassLabel"
-    }
-
-
-PAIR_VOTES = Reader(
-    lambda source: are_votes(source.first),
-    lambda rows, source: votes(rows, source.records()),
-    lambda rows, source: answers(rows, source, source.records()),
-    # Where the answers go by other names it is a table.
-    lambda source: have_answers(source.first) or "g1_winner" in source.first,
-)
-HUGGING_FACE = Reader(_is_hugging_face, _read_hugging_face, _hugging_face_items)
+READERS = {
+    "argilla": Reader(
+        lambda source: (
+            (source.path / _RECORDS).is_file()
+            if source.path.is_dir()
+            else has_fields("argilla")(source)
+        ),
+        _read_argilla,
+        _argilla_items,
+    ),
+    "label_studio": Reader(
+        _is_label_studio, _read_label_studio, _label_studio_items, _has_label_studio_items
+    ),
+    "potato": Reader(_is_potato, _read_potato, _potato_items),
+    "prodigy": Reader(has_fields("prodigy"), _read_prodigy, _prodigy_items),
+    "doccano": Reader(
+        _is_doccano,
+        _read_doccano,
+        _doccano_items,
+        lambda source: _is_doccano(source) and not RESPONSES & source.first.keys(),
+    ),
+    "pair_votes": Reader(
+        lambda source: are_votes(source.first),
+        lambda rows, source: votes(rows, source.records()),
+        lambda rows, source: answers(rows, source, source.records()),
+        # Where the answers go by other names it is a table.
+        lambda source: have_answers(source.first) or "g1_winner" in source.first,
+    ),
+    "hugging_face": Reader(_is_hugging_face, _read_hugging_face, _hugging_face_items),
+}

@@ -419,26 +419,11 @@ def _openai_evals_items(rows: ItemRows, source: Source) -> None:
 
 
 def _evals_run(records: list[Record]) -> tuple[list[object], Record]:
-    """The models of a run, of which the one under test comes first and one that grades last; and
-    the arguments of the eval.
-    """
+    """The models of a run, of which one that grades comes last, and the arguments of the eval."""
     spec = next((each["spec"] for each in records if "spec" in each), None)
     models = inside(spec, "completion_fns")
     arguments = inside(spec, "run_config", "eval_spec", "args")
     return models if isinstance(models, list) else [], fields_in(arguments)
-
-
-INSPECT = Reader(_is_inspect, _read_inspect, _inspect_items)
-LM_EVAL = Reader(has_fields("lm_eval"), _read_lm_eval, _lm_eval_items)
-LIGHTEVAL = Reader(has_fields("lighteval", in_tables=True), _read_lighteval, _lighteval_items)
-OPENAI_EVALS = Reader(
-    lambda source: (
-        has_fields("openai_evals")(source)
-        or isinstance(inside(source.first, "spec", "completion_fns"), list)
-    ),
-    _read_openai_evals,
-    _openai_evals_items,
-)
 
 
 # ---- promptfoo ----------------------------------------------------------------------------------
@@ -587,7 +572,11 @@ def _read_braintrust(rows: Rows, source: Source) -> Export:
     records = _rows(source.records())
     kinds = _scorers(records)
     for record in filter(_is_root, records):
-        people = _reviewed(record)
+        changes = objects(record.get("audit_data"))  # those from the page are a person's
+        paths = [
+            inside(each, "audit_data", "path") for each in changes if each.get("source") == "app"
+        ]
+        people = {text_of(path[1]) for path in paths if isinstance(path, list) and len(path) > 1}
         for name, value in fields_in(record.get("scores")).items():
             kind = "human" if name in people else kinds.get(name, "")
             if kind == "code":
@@ -626,17 +615,6 @@ def _is_root(record: Record) -> bool:
     )
 
 
-def _reviewed(record: Record) -> set[str]:
-    """The scores that came from the page: a person reviewed the row."""
-    changes = record.get("audit_data")
-    paths = [
-        inside(each, "audit_data", "path")
-        for each in objects(changes)
-        if each.get("source") == "app"
-    ]
-    return {text_of(path[1]) for path in paths if isinstance(path, list) and len(path) > 1}
-
-
 def _scorers(records: list[Record]) -> dict[str, str]:
     """The kind of each scorer that has a span: model, if a model was asked below it, else code."""
     below: dict[str, list[Record]] = defaultdict(list)
@@ -668,24 +646,37 @@ def _asks(span: str, below: dict[str, list[Record]]) -> bool:
     return False
 
 
-PROMPTFOO = Reader(
-    lambda source: any("gradingResult" in each for each in _results(source)[:1]),
-    _read_promptfoo,
-    _promptfoo_items,
-    lambda source: any({"response", "vars"} <= {*each} for each in _results(source)[:1]),
-)
-DEEPEVAL = Reader(
-    lambda source: any(map(_metrics, _cases(source))),
-    _read_deepeval,
-    _deepeval_items,
-    lambda source: any(
-        "actual_output" in case or case.get("turns") for case in map(snake_case, _cases(source))
+READERS = {
+    "inspect": Reader(_is_inspect, _read_inspect, _inspect_items),
+    "lm_eval": Reader(has_fields("lm_eval"), _read_lm_eval, _lm_eval_items),
+    "lighteval": Reader(has_fields("lighteval", in_tables=True), _read_lighteval, _lighteval_items),
+    "openai_evals": Reader(
+        lambda source: (
+            has_fields("openai_evals")(source)
+            or isinstance(inside(source.first, "spec", "completion_fns"), list)
+        ),
+        _read_openai_evals,
+        _openai_evals_items,
     ),
-)
-BRAINTRUST = Reader(
-    lambda source: (
-        next(iter(_rows([source.first])), {}).keys() >= {*TOOLS["braintrust"]["ratings"]}
+    "promptfoo": Reader(
+        lambda source: any("gradingResult" in each for each in _results(source)[:1]),
+        _read_promptfoo,
+        _promptfoo_items,
+        lambda source: any({"response", "vars"} <= {*each} for each in _results(source)[:1]),
     ),
-    _read_braintrust,
-    _braintrust_items,
-)
+    "deepeval": Reader(
+        lambda source: any(map(_metrics, _cases(source))),
+        _read_deepeval,
+        _deepeval_items,
+        lambda source: any(
+            "actual_output" in case or case.get("turns") for case in map(snake_case, _cases(source))
+        ),
+    ),
+    "braintrust": Reader(
+        lambda source: (
+            next(iter(_rows([source.first])), {}).keys() >= {*TOOLS["braintrust"]["ratings"]}
+        ),
+        _read_braintrust,
+        _braintrust_items,
+    ),
+}

@@ -195,4 +195,6 @@ def _table(rows: Sequence[_Row], name: str) -> pd.DataFrame:
     return pd.DataFrame(cells, columns=header, index=index, dtype=str)
 
 
-EXCEL = Reader(_is_excel, _read_excel, _excel_items)
+READERS = {
+    "excel": Reader(_is_excel, _read_excel, _excel_items),
+}

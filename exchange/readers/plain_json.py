@@ -523,5 +523,7 @@ def _judges(records: list[Record], labels: set[str]) -> list[str]:
     ]
 
 
-CHAT = Reader(_is_chat, lambda rows, source: None, _chat_items)
-JSON = Reader(_is_json, _read_json, _json_items)
+READERS = {
+    "chat": Reader(_is_chat, lambda rows, source: None, _chat_items),
+    "json": Reader(_is_json, _read_json, _json_items),
+}

@@ -16,31 +16,14 @@ from evenhand.texts import written
 _MOST_NAMED = 8
 TABLE = "table"
 """CSV with any delimiter, JSONL and Parquet as `study.tables` reads them."""
-_TOOLS = {
-    "excel": excel.EXCEL,
-    "inspect": benchmarks.INSPECT,
-    "label_studio": annotation_tools.LABEL_STUDIO,
-    "mlflow": traces.MLFLOW,
-    "langfuse": traces.LANGFUSE,
-    "langsmith": traces.LANGSMITH,
-    "promptfoo": benchmarks.PROMPTFOO,
-    "deepeval": benchmarks.DEEPEVAL,
-    "argilla": annotation_tools.ARGILLA,
-    "potato": annotation_tools.POTATO,
-    "prodigy": annotation_tools.PRODIGY,
-    "doccano": annotation_tools.DOCCANO,
-    "phoenix": traces.PHOENIX,
-    "opik": traces.OPIK,
-    "weave": traces.WEAVE,
-    "braintrust": benchmarks.BRAINTRUST,
-    "openai_evals": benchmarks.OPENAI_EVALS,
-    "lm_eval": benchmarks.LM_EVAL,
-    "lighteval": benchmarks.LIGHTEVAL,
-    "pair_votes": annotation_tools.PAIR_VOTES,
-    "hugging_face": annotation_tools.HUGGING_FACE,
-    "json": plain_json.JSON,
+_ALL = {
+    **annotation_tools.READERS,
+    **benchmarks.READERS,
+    **excel.READERS,
+    **plain_json.READERS,
+    **traces.READERS,
 }
-READERS = {tool.replace("_", "-"): reader for tool, reader in _TOOLS.items()}
+READERS = {tool.replace("_", "-"): _ALL[tool] for tool in TOOLS["readers"]["order"]}
 """Readers by the name for `--format`, tried in this order."""
 FORMATS = (TABLE, HEADLESS, *READERS)
 
@@ -54,7 +37,7 @@ def _ratings(name: str, source: Source) -> Export:
 def _items(name: str, source: Source) -> ItemTable | None:
     """Return the items in a file; None where its content is of another kind."""
     tool = name.replace("-", "_")
-    reader, how = plain_json.CHAT if name == "chat" else READERS[name], TOOLS.get(tool, {})
+    reader, how = _ALL[tool], TOOLS.get(tool, {})
     if not (reader.has_items or reader.recognises)(source):
         if "without" in how and reader.recognises(source):
             raise InputError(f"{source.name} holds {how['without']}")

@@ -202,23 +202,14 @@ class Rows(_Found):
         for unit, own in self._units.items():
             for name, value in own.items():
                 units.setdefault(name, {})[unit] = value
-        for name, values in [*units.items()]:  # long texts define no parts
-            if any(len(each) > LONGEST_LABEL or "\n" in each for each in values.values()):
-                del units[name]
-        names = [*dict.fromkeys(name for row in rows for name in row), *units]
-        table = pd.DataFrame(
-            {
-                name: [
-                    row.get(name, "") if name not in units else units[name].get(row["unit_id"], "")
-                    for row in rows
-                ]
-                for name in names
-            },
-            dtype=str,
-        )
-        return Export(
-            table, [taken, *self._notes, *left_out], by_unit=True, left_out=self._left_out
-        )
+        names = dict.fromkeys(name for row in rows for name in row)
+        columns = {name: [row.get(name, "") for row in rows] for name in names}
+        for name, own in units.items():
+            # Long texts define no parts.
+            if all(len(each) <= LONGEST_LABEL and "\n" not in each for each in own.values()):
+                columns[name] = [own.get(row["unit_id"], "") for row in rows]
+        table, notes = pd.DataFrame(columns, dtype=str), [taken, *self._notes, *left_out]
+        return Export(table, notes, by_unit=True, left_out=self._left_out)
 
 
 def one_line(value: object) -> str:

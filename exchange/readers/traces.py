@@ -631,32 +631,34 @@ def _evaluations(record: Record) -> Record:
     return found
 
 
-LANGFUSE = Reader(
-    _is_langfuse,
-    _read_langfuse,
-    _langfuse_items,
-    lambda source: bool(_langfuse_parts([source.first])[1]),
-)
-LANGSMITH = Reader(
-    has_fields("langsmith"),
-    _read_langsmith,
-    _items_of("langsmith", _key_values),
-    has_fields("langsmith", "items", in_tables=True),
-)
-OPIK = Reader(_is_opik, _read_opik, _opik_items)
-WEAVE = Reader(
-    lambda source: has_fields("weave", "items")(source) or has_fields("weave")(source),
-    _read_weave,
-    _items_of(
-        "weave",
-        lambda call: {"model": next(iter(fields_in(inside(call, "summary", "usage"))), "")},
+READERS = {
+    "langfuse": Reader(
+        _is_langfuse,
+        _read_langfuse,
+        _langfuse_items,
+        lambda source: bool(_langfuse_parts([source.first])[1]),
     ),
-    has_fields("weave", "items"),
-)
-MLFLOW = Reader(_is_mlflow, _read_mlflow, _mlflow_items, _has_mlflow_items)
-PHOENIX = Reader(
-    lambda source: _is_annotation(_first(source)) or _is_span(_first(source)),
-    _read_phoenix,
-    lambda rows, source: add_traces(rows, map(_phoenix_span, _records(source))),
-    lambda source: _is_span(_first(source)) and not _is_annotation(_first(source)),
-)
+    "langsmith": Reader(
+        has_fields("langsmith"),
+        _read_langsmith,
+        _items_of("langsmith", _key_values),
+        has_fields("langsmith", "items", in_tables=True),
+    ),
+    "opik": Reader(_is_opik, _read_opik, _opik_items),
+    "weave": Reader(
+        lambda source: has_fields("weave", "items")(source) or has_fields("weave")(source),
+        _read_weave,
+        _items_of(
+            "weave",
+            lambda call: {"model": next(iter(fields_in(inside(call, "summary", "usage"))), "")},
+        ),
+        has_fields("weave", "items"),
+    ),
+    "mlflow": Reader(_is_mlflow, _read_mlflow, _mlflow_items, _has_mlflow_items),
+    "phoenix": Reader(
+        lambda source: _is_annotation(_first(source)) or _is_span(_first(source)),
+        _read_phoenix,
+        lambda rows, source: add_traces(rows, map(_phoenix_span, _records(source))),
+        lambda source: _is_span(_first(source)) and not _is_annotation(_first(source)),
+    ),
+}

@@ -79,7 +79,19 @@ def pieces_of(source: str, wanted: Sequence[str], theirs: Mapping[str, str]) -> 
     `wanted` are the columns that are read, `theirs` their names in the source, `{ours: theirs}`.
     Raises InputError where there is nothing to read.
     """
-    system, path = _opened(source)
+    from fsspec import filesystem
+    from fsspec.core import url_to_fs
+
+    if "://" in source:
+        try:
+            system, path = url_to_fs(source)
+        except (ImportError, ValueError) as error:
+            scheme = source.partition("://")[0]  # the rest may hold a password
+            raise InputError(f"{scheme}:// cannot be opened: {error}") from None
+    else:
+        system, path, local = filesystem("file"), source, Path(source)
+        if not local.exists():
+            raise InputError(f"there is no file {local.name} in {local.absolute().parent}")
     if not system.exists(path):
         raise InputError(f"there is nothing at {source}")
     found: list[Piece] = []
@@ -117,24 +129,8 @@ def batches_of(piece: Piece, theirs: Mapping[str, str]) -> Iterator[pa.Table]:
         raise InputError(f"{piece.name}: not UTF-8; save the file as UTF-8") from None
 
 
-def _opened(source: str) -> tuple[Any, str]:
-    """The file system of a source, and the source's path there."""
-    from fsspec import filesystem
-    from fsspec.core import url_to_fs
-
-    if "://" not in source:
-        if not (path := Path(source)).exists():
-            raise InputError(f"there is no file {path.name} in {path.absolute().parent}")
-        return filesystem("file"), source
-    try:
-        system, path = url_to_fs(source)
-    except (ImportError, ValueError) as error:
-        scheme = source.partition("://")[0]  # the rest may hold a password
-        raise InputError(f"{scheme}:// cannot be opened: {error}") from None
-    return system, str(path)
-
-
 def _of_file(piece: Piece, wanted: Sequence[str], theirs: Mapping[str, str]) -> Iterator[Piece]:
+    """Yield the pieces of a file: all of it, or, of a Parquet file, as its footer says."""
     with piece.system.open(piece.path, "rb") as file:
         try:
             if piece.kind == "Parquet":
@@ -148,22 +144,17 @@ def _of_file(piece: Piece, wanted: Sequence[str], theirs: Mapping[str, str]) -> 
             raise piece.cannot_be_read(error) from None
         known = renamed(pd.DataFrame(columns=list(columns)), theirs, piece.name)
         piece = replace(piece, columns=tuple(column for column in wanted if column in known))
-        if piece.kind == "Parquet":
-            yield from _row_groups(piece, parquet.metadata)
-        else:
+        if piece.kind != "Parquet":
             yield replace(piece, rows=file.seek(0, os.SEEK_END) // _ROW_BYTES + 1)
-
-
-def _row_groups(whole: Piece, meta: Any) -> Iterator[Piece]:
-    """Split a Parquet file by what its footer says."""
-    groups: list[int] = []
-    first = rows = 0
-    for group in range(meta.num_row_groups):
-        groups.append(group)
-        rows += meta.row_group(group).num_rows
-        if rows >= PIECE_ROWS or group == meta.num_row_groups - 1:
-            yield replace(whole, groups=tuple(groups), first=first, rows=rows)
-            groups, first, rows = [], first + rows, 0
+            return
+        groups: list[int] = []
+        first = rows = 0
+        for group in range(parquet.metadata.num_row_groups):
+            groups.append(group)
+            rows += parquet.metadata.row_group(group).num_rows
+            if rows >= PIECE_ROWS or group == parquet.metadata.num_row_groups - 1:
+                yield replace(piece, groups=tuple(groups), first=first, rows=rows)
+                groups, first, rows = [], first + rows, 0
 
 
 def _csv_reader(file: Any, names: Sequence[str] = ()) -> Any:

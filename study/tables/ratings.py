@@ -43,7 +43,7 @@ def split_ratings(frame: pd.DataFrame, source: str) -> tuple[pd.DataFrame, pd.Da
     frame = with_unit_id(frame)
     ratings = validate_ratings(frame, source)
     extra = [str(column) for column in frame if column not in RATINGS_COLUMNS]
-    units = _constant(frame, "unit_id", extra)
+    units = _constant_columns(frame, "unit_id", extra)
     if "cluster_id" in extra and "cluster_id" not in units:
         first = frame.groupby("unit_id", sort=False)["cluster_id"].transform("first")
         at = int((frame["cluster_id"] != first).to_numpy().argmax())
@@ -85,10 +85,10 @@ def with_unit_id(frame: pd.DataFrame) -> pd.DataFrame:
 def rater_columns(frame: pd.DataFrame) -> pd.DataFrame:
     """`rater_id` and the columns that say the same in all rows of each rater, a row for each."""
     extra = [str(name) for name in frame if name not in (*RATINGS_COLUMNS, "item_id")]
-    return _constant(frame, "rater_id", extra)
+    return _constant_columns(frame, "rater_id", extra)
 
 
-def _constant(frame: pd.DataFrame, key: str, columns: list[str]) -> pd.DataFrame:
+def _constant_columns(frame: pd.DataFrame, key: str, columns: list[str]) -> pd.DataFrame:
     """A row for each value of the key, with those of the columns that differ in none."""
     first = frame.groupby(key, sort=False)[columns].transform("first")
     constant = [column for column in columns if (frame[column] == first[column]).all()]

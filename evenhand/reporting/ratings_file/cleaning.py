@@ -113,7 +113,7 @@ def cleaned(
         fault = _fault_of(label)
         if not fault and label in variants and not options.normalise:
             cells = sum(counts[label] for label in variants)
-            fault = _respelled(label, variants[label], cells, options, is_known=bool(permitted))
+            fault = _mismatch(label, variants[label], cells, options, is_known=bool(permitted))
         if not fault and permitted and label not in variants:
             fault = (
                 f"is not one of the declared categories ({', '.join(permitted)}); correct it, "
@@ -353,10 +353,8 @@ def _usual_truth(counts: Mapping[str, int], permitted: Collection[str]) -> dict[
     return {word: usual[of_word[word][1]] for word in words}
 
 
-def _respelled(label: str, meant: str, cells: int, options: ScaleOptions, *, is_known: bool) -> str:
-    """Return how a label differs from the one it looks like, and the options that join spellings,
-    or keep them apart.
-    """
+def _mismatch(label: str, meant: str, cells: int, options: ScaleOptions, *, is_known: bool) -> str:
+    """Return how a label differs from the one it looks like, and the options that settle it."""
     alike = f"says in another word what {meant!r} says"
     if label.casefold() == meant.casefold():
         alike = f"differs from {meant!r} only by case"

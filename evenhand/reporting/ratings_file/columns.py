@@ -400,9 +400,7 @@ def _turned(
 
 
 def _same_labels(table: pd.DataFrame, parts: Mapping[str, tuple[str, str]], side: int) -> bool:
-    """Return True if columns with the same part of their name on this side share labels, and those
-    with another do not.
-    """
+    """Return True if columns share labels where this side of their names is one, and only there."""
     labels: dict[str, list[set[str]]] = {}
     for column, pair in parts.items():
         labels.setdefault(pair[side], []).append(_labels(table, column))
@@ -501,9 +499,7 @@ def _refuse_wide(
 def _mends(
     table: pd.DataFrame, absent: Sequence[str], likely: dict[str, str], options: ScaleOptions
 ) -> list[str]:
-    """Return remedies for the absent columns: other names, the raters' kinds, or adding the
-    columns.
-    """
+    """Return remedies for absent columns: other names, the raters' kinds, or adding the columns."""
     first = ""
     if len(table) and "rater_id" not in {*absent} - likely.keys():
         others = [str(each) for each in table if each not in (*RATINGS_COLUMNS, *likely.values())]
@@ -681,9 +677,7 @@ def _long_columns(
 
 
 def _with_items(table: pd.DataFrame, options: ScaleOptions, items: str) -> tuple[pd.DataFrame, str]:
-    """Return a wide table whose column of ids, which name each row, is `unit_id`; and what it was
-    called.
-    """
+    """Return a wide table whose column of unique ids is `unit_id`, and what that was called."""
     for known in ("unit_id", "item_id"):
         if known in table:
             return table, items or known
@@ -703,9 +697,7 @@ def _with_items(table: pd.DataFrame, options: ScaleOptions, items: str) -> tuple
 
 
 def _kinds_of_columns(table: pd.DataFrame, options: ScaleOptions) -> ScaleOptions:
-    """Return the options with the kinds of raters whose labels are columns, as far as they can be
-    inferred.
-    """
+    """Return the options with the kinds of raters that have columns, as far as inferred."""
     columns = [str(column) for column in table if column not in RATINGS_COLUMNS]
     if EVERYBODY in options.kinds:
         named = [each for each in options.kinds if each != EVERYBODY]

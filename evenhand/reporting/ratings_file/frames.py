@@ -145,9 +145,7 @@ def _of_another_library(given: Any, name: str) -> pd.DataFrame:
 
 
 def _of_arrow(table: Any) -> pd.DataFrame:
-    """A table of pyarrow. Whole numbers stay so beside nulls; what pandas has no type for becomes
-    objects of Python.
-    """
+    """A table of pyarrow. Whole numbers stay so beside nulls; what has no type becomes objects."""
     columns = []
     for column in table.columns:
         try:

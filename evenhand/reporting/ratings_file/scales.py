@@ -227,22 +227,19 @@ def _scale_seen(
         )
     about = {"rubric": name, "categories": options.spelled("categories")}
     if ordered and options.level != "nominal":
-        note = written("reading.ends_rubric" if name else "reading.ends", **about)
-        return Scale(name, ordered), [note]
+        return Scale(name, ordered), [
+            written("reading.ends_rubric" if name else "reading.ends", **about)
+        ]
     scale = Scale(name, tuple(each for each in ordered if each in labels) or tuple(sorted(labels)))
     seen, level = ", ".join(scale.categories), options.spelled("level")
-    note = written(
-        "reading.nominal_rubric" if name else "reading.nominal", labels=seen, level=level, **about
-    )
-    return scale, [note]
+    note = "nominal_rubric" if name else "nominal"
+    return scale, [written(f"reading.{note}", labels=seen, level=level, **about)]
 
 
 def read_as_ordered(categories: Sequence[str], options: ScaleOptions, rubric: str = "") -> str:
     """A sentence on whole numbers in a row whose level is not declared, and how to change it."""
-    return written(
-        "reading.ordered_rubric" if rubric else "reading.ordered",
-        rubric=rubric, labels=span_of(categories), nominal=options.spelled("level", "nominal"),
-    )  # fmt: skip
+    note, nominal = "ordered_rubric" if rubric else "ordered", options.spelled("level", "nominal")
+    return written(f"reading.{note}", rubric=rubric, labels=span_of(categories), nominal=nominal)
 
 
 # ---- labels that are sets of options -------------------------------------------------------------
@@ -365,9 +362,7 @@ def refuse_sets(
 
 
 def _otherwise(cells: Sequence[str], joined: Iterable[str], options: ScaleOptions) -> str:
-    """How to keep labels that look like sets as categories, or as numbers; "" where that is too
-    long to type.
-    """
+    """How to keep labels that look like sets as they are; "" where that is too long to type."""
     if all(map(_DECIMAL_COMMA.fullmatch, joined)):
         return "; if the labels are numbers, write a decimal point, as in 1.5"
     declare = options.spelled("categories", *sorted(cells))
