@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evenhand.analysis.bias import BOUND
 from evenhand.analysis.distributions import MIN_PEOPLE
-from evenhand.analysis.report.blocks import Answer, Chart, Part, ReportSection, Table
+from evenhand.analysis.report.blocks import Answer, Chart, Paragraph, Part, ReportSection, Table
 from evenhand.analysis.report.figures import Figure
 from evenhand.analysis.report.sections import (
     audits,
@@ -36,8 +36,8 @@ Section = ReportSection | None
 class Topic(NamedTuple):
     """A section on every rubric: the room of its texts, and what holds its content on a rubric.
 
-    Its title is `ROOM.title`, how to read it `ROOM.about`, why it is empty `ROOM.none`; without the
-    last an empty one is left out. `fields` are what `ROOM.about` asks for; what is on all rubrics
+    Its title is `ROOM.title`, how to read it `ROOM.about`, and why it was left out `ROOM.none`,
+    where readers would look for it. `fields` are what `ROOM.about` asks for; what is on all rubrics
     is added when it is `finished`.
     """
 
@@ -86,13 +86,19 @@ _LONGEST = 110
 
 
 def sections_of(analysis: Analysis, context: ReportContext) -> list[ReportSection]:
-    """List every section, each with findings or the reason why it has none; sections that only some
-    studies need are left out of others.
-    """
+    """List the sections that have something to show; the first says which are left out, and why."""
     source = Source.of(analysis, context)
-    sections = list(filter(None, (section_of(source, each) for each in SECTIONS)))
+    made = {section: section_of(source, section) for section in SECTIONS}
+    first, *others = filter(None, made.values())
+    known = texts()
+    rooms = (topic.room for name, topic in TOPICS.items() if made[name] is None)
+    if reasons := [known[none] for room in rooms if (none := f"{room}.none") in known]:
+        left_out = Paragraph(written("report.left_out", reasons=" ".join(reasons)))
+        first = replace(first, blocks=(*first.blocks, left_out))
+    sections = [first, *others]
     if appendix := tuple(part for section in sections for part in section.appendix):
         answer = Answer((written("report.appendix"),))
+        sections = [replace(section, appendix=()) for section in sections]
         sections.append(
             ReportSection("appendix", written("page.appendix"), answers=(answer,), parts=appendix)
         )
@@ -103,8 +109,7 @@ def sections_of(analysis: Analysis, context: ReportContext) -> list[ReportSectio
 def section_of(source: Source, section: str | Callable[[Source], Section]) -> Section:
     """Build a section: a topic by its anchor, or what is written by a function of its own.
 
-    An answer that is the same on all rubrics is given once. Without content a topic's section has
-    the reason, or is left out.
+    An answer that is the same on all rubrics is given once. A topic without content has no section.
     """
     if not isinstance(section, str):
         return section(source)
@@ -119,10 +124,7 @@ def section_of(source: Source, section: str | Callable[[Source], Section]) -> Se
     ]
     shown = tuple(part for part in parts if part.blocks)
     if not (answers or shown):
-        if f"{room}.none" not in known:
-            return None
-        reason = (Answer((written(f"{room}.none"),)),)
-        return finished(source, ReportSection(section, title, answers=reason))
+        return None
     if len(answers) > 1 and len({each.pieces for each in answers}) == 1:
         answers = [Answer(answers[0].pieces)]
     about = [written(f"{room}.about", **fields(source))] if f"{room}.about" in known else []

@@ -131,7 +131,7 @@ def test_sections_stand_in_reading_order(analysis, written):
     assert re.findall(r"^## (.*)$", text, re.MULTILINE) == HEADINGS
 
 
-def test_a_section_without_content_says_why(written):
+def test_what_is_left_out_is_named_with_the_reason(written):
     alone = pd.DataFrame(
         [
             {"unit_id": f"u{n}", "rater_id": "ann", "rater_kind": "human", "label": "xy"[n % 2]}
@@ -142,8 +142,9 @@ def test_a_section_without_content_says_why(written):
     text = (out / "report.md").read_text("utf-8")
 
     assert "No verdict: there are no model graders here to judge." in text
-    assert "No overall scores: no subject is known" in text
-    assert "There is no threshold to tune" in text
+    assert "Not in this report: " in text
+    assert "No overall scores, because no subject is known" in text
+    assert "No thresholds, because no grader gave" in text
     assert "— no unit shared by two" in text
 
 
