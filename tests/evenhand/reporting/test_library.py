@@ -434,11 +434,8 @@ def test_type_checkers_know_the_keywords() -> None:
     assert STUB.read_text("utf-8") == stub(), "run: python -m docs.keywords"
 
 
-def test_every_setting_is_a_keyword() -> None:
+def test_every_setting_and_every_option_of_the_commands_is_a_keyword() -> None:
     assert {*KEYWORDS["RatingsKeywords"]} >= {*Rules.model_fields}
-
-
-def test_every_option_of_the_commands_is_a_keyword() -> None:
     plural = {"--threshold": "thresholds"}
     options = {plural.get(each, each.strip("-").replace("-", "_")) for each in OF_FILES}
     said = set(KEYWORDS["RatingsKeywords"]) - set(Rules.model_fields)
