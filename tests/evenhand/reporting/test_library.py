@@ -434,15 +434,10 @@ def test_type_checkers_know_the_keywords() -> None:
     assert STUB.read_text("utf-8") == stub(), "run: python -m docs.keywords"
 
 
-def test_every_setting_is_a_keyword() -> None:
-    assert {*KEYWORDS["RatingsKeywords"]} >= {*Rules.model_fields}
-
-
-def test_every_option_of_the_commands_is_a_keyword() -> None:
+def test_every_setting_and_every_option_of_the_commands_is_a_keyword() -> None:
     plural = {"--threshold": "thresholds"}
     options = {plural.get(each, each.strip("-").replace("-", "_")) for each in OF_FILES}
-    said = set(KEYWORDS["RatingsKeywords"]) - set(Rules.model_fields)
-    assert said == options | {"name"}
+    assert {*KEYWORDS["RatingsKeywords"]} == {*Rules.model_fields} | options | {"name"}
     items = {each.strip("-").replace("-", "_") for each in ITEM_OPTIONS}
     of_study = {"rubric", "sample", "stratify", "seed", "raters"}
     assert set(KEYWORDS["LabelKeywords"]) == items | of_study
@@ -481,6 +476,7 @@ def test_editors_see_every_keyword(name: str) -> None:
          "level is 'ordnal'; did you mean ordinal?"),
         (lambda: eh.check(TABLE, **WHO, interval="bac"), "interval is 'bac'; did you mean bca?"),
         (lambda: eh.check(TABLE, **WHO, scope="those"), "scope is 'those'; did you mean these?"),
+        (lambda: eh.check(TABLE, **WHO, overlap="x"), "overlap is 'x'; it must be 'random' or"),
         (lambda: eh.plan(statistic="zzz"),
          "statistic is 'zzz'; use kappa, alpha, ac1, rate, threshold"),
         (lambda: eh.calibrate(TABLE, objective="youdn"),
