@@ -92,10 +92,9 @@ def sections_of(analysis: Analysis, context: ReportContext) -> list[ReportSectio
     source = Source.of(analysis, context)
     sections = list(filter(None, (section_of(source, each) for each in SECTIONS)))
     if appendix := tuple(part for section in sections for part in section.appendix):
-        answer = Answer((written("report.appendix"),))
-        sections.append(
-            ReportSection("appendix", written("page.appendix"), answers=(answer,), parts=appendix)
-        )
+        sections = [replace(each, appendix=()) for each in sections]
+        answers = (Answer((written("report.appendix"),)),)
+        sections.append(ReportSection("appendix", written("page.appendix"), (), answers, appendix))
     _name(sections)
     return sections
 
