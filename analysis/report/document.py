@@ -97,11 +97,9 @@ def sections_of(analysis: Analysis, context: ReportContext) -> list[ReportSectio
         first = replace(first, blocks=(*first.blocks, left_out))
     sections = [first, *others]
     if appendix := tuple(part for section in sections for part in section.appendix):
-        answer = Answer((written("report.appendix"),))
         sections = [replace(section, appendix=()) for section in sections]
-        sections.append(
-            ReportSection("appendix", written("page.appendix"), answers=(answer,), parts=appendix)
-        )
+        answers = (Answer((written("report.appendix"),)),)
+        sections.append(ReportSection("appendix", written("page.appendix"), (), answers, appendix))
     _name(sections)
     return sections
 
