@@ -16,14 +16,14 @@ from evenhand.texts import written
 _MOST_NAMED = 8
 TABLE = "table"
 """CSV with any delimiter, JSONL and Parquet as `study.tables` reads them."""
-_ALL = {
-    **annotation_tools.READERS,
-    **benchmarks.READERS,
-    **excel.READERS,
-    **plain_json.READERS,
-    **traces.READERS,
-}
-READERS = {tool.replace("_", "-"): _ALL[tool] for tool in TOOLS["readers"]["order"]}
+_ALL = annotation_tools.READERS | benchmarks.READERS | excel.READERS
+_ALL |= plain_json.READERS | traces.READERS
+_TRIED = (
+    "excel", "inspect", "label_studio", "mlflow", "langfuse", "langsmith", "promptfoo", "deepeval",
+    "argilla", "potato", "prodigy", "doccano", "phoenix", "opik", "weave", "braintrust",
+    "openai_evals", "lm_eval", "lighteval", "pair_votes", "hugging_face", "json",
+)  # fmt: skip
+READERS = {tool.replace("_", "-"): _ALL[tool] for tool in _TRIED}
 """Readers by the name for `--format`, tried in this order."""
 FORMATS = (TABLE, HEADLESS, *READERS)
 
