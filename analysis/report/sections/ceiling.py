@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 
 from evenhand.analysis.people.ceiling import CEILING
+from evenhand.analysis.raters.pace import PRICE
 from evenhand.analysis.report import charts
 from evenhand.analysis.report.blocks import Chart, Table
 from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure, Key, defined
@@ -22,7 +23,6 @@ from evenhand.analysis.report.source import (
 from evenhand.analysis.report.terminal_panel import rates_table
 from evenhand.analysis.results import BASELINES, TableRow, key_of
 from evenhand.analysis.statistics import entry_for
-from evenhand.analysis.usage import PRICE
 from evenhand.analysis.verdicts.ranking import Candidate
 from evenhand.texts import in_pieces, written
 

@@ -10,13 +10,13 @@ from functools import cache
 from importlib.resources import files
 from itertools import chain, zip_longest
 
-from evenhand.analysis.bias.position import by_orders
+from evenhand.analysis.bias.audit import by_orders
 from evenhand.analysis.labels.matrix import listed
+from evenhand.analysis.raters.pace import COST
 from evenhand.analysis.report import blocks
 from evenhand.analysis.report.source import Source
 from evenhand.analysis.report.tables import FigureRow, make_table, tex
 from evenhand.analysis.statistics import entry_for, statistics
-from evenhand.analysis.usage import COST
 from evenhand.rubrics.own_words import with_own_prompt
 from evenhand.texts import written
 

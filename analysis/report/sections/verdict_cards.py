@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from evenhand.analysis.raters.pace import PRICE
 from evenhand.analysis.report import blocks
 from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure
 from evenhand.analysis.report.source import Source, rater_title
 from evenhand.analysis.statistics import entry_for
-from evenhand.analysis.usage import PRICE
 from evenhand.analysis.verdicts.judge import Verdict, limits_of
 from evenhand.analysis.verdicts.ranking import recommendations
 from evenhand.analysis.verdicts.wording import TITLES
