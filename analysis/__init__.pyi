@@ -42,9 +42,9 @@ from .planning.scenarios import cantor as cantor
 from .planning.scenarios import donner_eliasziw as donner_eliasziw
 from .planning.scenarios import half_width as half_width
 from .planning.scenarios import units_needed as units_needed
+from .request import StudyFacts as StudyFacts
 from .results import RESULTS_COLUMNS as RESULTS_COLUMNS
 from .results import RESULTS_KEY as RESULTS_KEY
-from .study_facts import StudyFacts as StudyFacts
 from .subjects.corrected_rates import PredictionPowered as PredictionPowered
 from .subjects.corrected_rates import RoganGladen as RoganGladen
 from .subjects.corrected_rates import ppi_plus_plus as ppi_plus_plus

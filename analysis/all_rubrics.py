@@ -1,4 +1,4 @@
-"""Entry point of the analysis: from two tables to results, verdicts and notes."""
+"""Analysis of two tables, rubric by rubric: results, verdicts on the graders, and notes."""
 
 from __future__ import annotations
 
@@ -6,45 +6,55 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
-from evenhand.analysis.agreement.pairs import MAX_LISTED_RATERS
-from evenhand.analysis.bootstrap.resamples import MANY_CLUSTERS, Resamples, resamples_of_patterns
-from evenhand.analysis.labels.encoding import one_version
-from evenhand.analysis.labels.matrix import people_alike
-from evenhand.analysis.labels.reduced import Reduced, name_keys, pattern_matrix
-from evenhand.analysis.labels.scale import Scale
-from evenhand.analysis.one_rubric import (
-    Judging,
-    LabelCounts,
-    RubricAnalysis,
-    RubricTask,
-    analyse_rubric,
-    analyse_sets,
-    judge_across_rubrics,
-    pooled,
-    rubric_rows,
+from evenhand.analysis.agreement import groups, pairs
+from evenhand.analysis.bias import audit
+from evenhand.analysis.bootstrap.influence import ALPHA
+from evenhand.analysis.bootstrap.resamples import (
+    MANY_CLUSTERS,
+    PatternResamples,
+    Resamples,
+    resamples_of_patterns,
 )
+from evenhand.analysis.labels.encoding import (
+    combine_readings,
+    encode,
+    methods_apart,
+    one_version,
+    without_excluded,
+)
+from evenhand.analysis.labels.matrix import LabelMatrix, listed, people_alike
+from evenhand.analysis.labels.reduced import Reduced, name_keys, pattern_matrix
+from evenhand.analysis.labels.scale import MAX_CATEGORIES, Scale
+from evenhand.analysis.labels.units import check_values, effective_size, with_weights
+from evenhand.analysis.people import disagreements, reversed_scales
+from evenhand.analysis.people import selection as selections
 from evenhand.analysis.people.disagreements import GraderDisagreement
-from evenhand.analysis.people.reversed_scales import opposed_in
-from evenhand.analysis.people.selection import add_selection_rows, selection_of
 from evenhand.analysis.people.slices import members_of
-from evenhand.analysis.planning.g_study import VarianceComponents
-from evenhand.analysis.request import Request
-from evenhand.analysis.results import ResultRow, results_table
-from evenhand.analysis.study_facts import StudyFacts
+from evenhand.analysis.planning.g_study import VarianceComponents, components_of
+from evenhand.analysis.registry import add_judged_rows, add_rows, views_of
+from evenhand.analysis.request import Request, StudyFacts
+from evenhand.analysis.results import ResultRow, ResultRows, results_table
+from evenhand.analysis.thresholds import rows as thresholds
 from evenhand.analysis.thresholds.rows import ThresholdInForce
+from evenhand.analysis.types import Array, DataFrame, Frequency
+from evenhand.analysis.verdicts import evidence, reference
 from evenhand.analysis.verdicts.judge import Verdict, judge_graders
-from evenhand.analysis.verdicts.wording import opposed_in_words
+from evenhand.analysis.verdicts.wording import PASSES, opposed_in_words
 from evenhand.analysis.verification import (
     Libraries,
     Verification,
     in_this_process,
     libraries_are_here,
+    verify_estimates,
 )
+from evenhand.analysis.writer import RatedView, RubricView, View
 from evenhand.errors import InputError
+from evenhand.rubrics.own_words import with_own_prompt
 from evenhand.study.settings.analysis import (
     SEED,
     AnalysisSettings,
@@ -53,14 +63,17 @@ from evenhand.study.settings.analysis import (
 )
 from evenhand.study.tables.formats import row_number
 from evenhand.study.tables.ratings import validate_ratings
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
 
+F = TypeVar("F", bound=Callable[..., object])
 __all__ = ["Analysis", "AnalysisSettings", "DecisionSettings", "analyse"]
 
 MAX_NAMED = 12
 """Most annotators named in a message."""
+_JUDGED = frozenset((*evidence.STATISTICS, *reference.STATISTICS))
 _SETTINGS, _DECISION, _FACTS = AnalysisSettings(), DecisionSettings(), StudyFacts()
 
 
@@ -269,9 +282,8 @@ def analyse_reduced(
     """Analyse ratings that were reduced to patterns while they were read, one table per rubric (see
     `analyse`).
 
-    The rows are those of `one_rubric.rubric_rows`: patterns of labels replace units, and
-    `PatternResamples` their clusters. Analyses that need single ratings, their probabilities or
-    facts about units are left out, and reported as left out.
+    Patterns of labels replace units, and `PatternResamples` their clusters. Analyses that need
+    single ratings, their probabilities or facts about units are left out, and reported as left out.
 
     `changes` are settings, `seed` fixes all resampling; more than `many` clusters are resampled in
     groups (see `analysis.bootstrap.resamples`).
@@ -287,39 +299,9 @@ def analyse_reduced(
         else:
             draw, keys = partial(request.resampled, keep=False), name_keys(reduced.clusters)
             shared = resamples_of_patterns(reduced.cells, keys, draw, request.seed, many)
-        found.append(_analyse_patterns(reduced, scales[name], shared, replace(request, _latest={})))
+        found.append(analyse_patterns(reduced, scales[name], shared, replace(request, _latest={})))
     judge_across_rubrics(found)
     return together(found, [], request)
-
-
-def _analyse_patterns(
-    reduced: Reduced, scale: Scale, shared: Resamples, request: Request
-) -> RubricAnalysis:
-    from threadpoolctl import threadpool_limits
-
-    place = f"{scale.name}: " if scale.name else ""
-    labels = pattern_matrix(reduced, scale)
-    notes = [place + pooled(labels)] if len(labels.raters) > MAX_LISTED_RATERS else []
-    rng, is_random = np.random.default_rng(request.seed), request.settings.overlap == "random"
-    selection = selection_of(labels, shared, rng, is_random=is_random)
-    labels = replace(labels, counted=selection.counted, tie_breaks=selection.how == "tie_break")
-    if selection.note:
-        notes.append(place + selection.note)
-    alike = people_alike(labels.copies, labels.raters, labels.humans)
-    notes += [place + each for each in alike]
-    with threadpool_limits(limits=1, user_api="blas"):
-        rows = rubric_rows(labels, shared, request)
-        notes += [place + opposed_in_words(each, "note") for each in opposed_in(rows)]
-        noun = "unit" if reduced.clusters is None else "cluster"
-        add_selection_rows(rows, labels, selection, shared)
-        verdicts = judge_graders(
-            rows, labels.in_agreement, rule=request.decision, cluster_noun=noun
-        )
-        judging = Judging(labels, shared, request).kept()
-    counts = LabelCounts.of(labels, selection, times=reduced.times)
-    clusters = counts.items if reduced.clusters is None else len(np.unique(reduced.clusters))
-    counts = replace(counts, clusters=clusters)
-    return RubricAnalysis(rows, noun, counts, verdicts, notes, judging=judging)
 
 
 def _with_rubrics(
@@ -337,3 +319,359 @@ def _with_rubrics(
             f"{ratings['rubric'].iloc[at]!r}; declare its categories or leave its rows out"
         )
     return ratings
+
+
+@dataclass(frozen=True)
+class LabelCounts:
+    """What one rubric's analysis rests on.
+
+    `items` are those that `annotators` labelled, in so many `clusters`; `shared` those with labels
+    of two or more; `missing` counts annotators' labels that were asked for and not given. `graders`
+    are names, and `excluded` how many raters were left out. `selection` is a sentence on which
+    labels agreement is computed of where further labels were given by labels, else empty.
+    """
+
+    annotators: int = 0
+    items: int = 0
+    clusters: int = 0
+    shared: int = 0
+    missing: int = 0
+    graders: tuple[str, ...] = ()
+    excluded: int = 0
+    selection: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        labels: LabelMatrix,
+        selection: selections.Selection,
+        excluded: int = 0,
+        times: Frequency | None = None,
+    ) -> LabelCounts:
+        """Count the labels of one rubric; `times` (units,) is how often each unit occurs."""
+        people = list(labels.humans)
+        given, asked = labels.scored[:, people], labels.asked[:, people]
+        times = np.ones(len(given), dtype=np.int64) if times is None else times
+        by_person, unknown = given.sum(axis=1), selection.how == "unknown"
+        return cls(
+            annotators=len(people),
+            items=int(times[by_person >= 1].sum()),
+            clusters=len(np.unique(labels.clusters[by_person >= 1])),
+            shared=int(times[by_person >= 2].sum()),
+            missing=int(times @ (asked & ~given).sum(axis=1)),
+            graders=tuple(labels.raters[model] for model in labels.models),
+            excluded=excluded,
+            selection=written("selection.unknown") if unknown else selection.note,
+        )
+
+
+@dataclass
+class RubricAnalysis:
+    """Result of the analysis of one rubric, if it has ratings."""
+
+    rows: ResultRows
+    cluster_noun: str
+    counts: LabelCounts = field(default_factory=LabelCounts)
+    verdicts: list[Verdict] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    disagreements: list[GraderDisagreement] = field(default_factory=list)
+    components: VarianceComponents | None = None
+    thresholds: list[ThresholdInForce] = field(default_factory=list)
+    orders: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    verification: Verification = field(default_factory=Verification)
+    judging: Judging | None = None
+    """What its graders are judged from, if they may be judged again at another level."""
+
+    def note(self, sentence: str) -> None:
+        """Add a note on this rubric."""
+        self.notes.append(f"{self.rows.rubric}: {sentence}".removeprefix(": "))
+
+    def judge(self, error: float = ALPHA) -> None:
+        """Judge the graders again, where a wrong pass may have this probability."""
+        if self.judging is None:
+            return
+        rows, every = self.rows, tuple(self.rows.rows)
+        rows.rows = {key: row for key, row in rows.rows.items() if key[1] not in _JUDGED}
+        add_judged_rows(self.judging.view(rows), error)
+        rows.rows = {key: rows.rows[key] for key in (*every, *rows.rows) if key in rows.rows}
+        self.decide(self.judging.labels, self.judging.request.decision)
+
+    def decide(self, labels: LabelMatrix, rule: DecisionSettings) -> None:
+        """Give the verdicts that the rows lead to."""
+        noun, counted = self.cluster_noun, labels.in_agreement
+        self.verdicts = judge_graders(self.rows, counted, rule=rule, cluster_noun=noun)
+
+    @property
+    def passing(self) -> set[str]:
+        """The graders that pass."""
+        return {each["grader"] for each in self.verdicts if each["verdict"] in PASSES}
+
+
+@dataclass(frozen=True)
+class Judging:
+    """What the rows of one rubric are computed from, and its graders judged from: labels, which may
+    be folded, and resamples of their clusters.
+    """
+
+    labels: LabelMatrix
+    resamples: Resamples
+    request: Request
+
+    def view(self, rows: ResultRows) -> RubricView:
+        """Return the categories of the labels, to add rows about them."""
+        return RubricView.of_labels(rows, self.labels, lambda: self.resamples, self.request)[0]
+
+    def kept(self) -> Judging | None:
+        """What is needed to judge again, without what was drawn; None where nobody will."""
+        if self.request.decision.across_rubrics == "none":
+            return None
+        request = replace(self.request, units=None, _latest={})
+        return Judging(self.labels, self.resamples.left_out(self.labels.clusters), request)
+
+
+def judge_across_rubrics(found: Sequence[RubricAnalysis]) -> None:
+    """Judge the graders of all rubrics so that a wrong pass on any of them has at most the error
+    that each rubric has alone: Holm's (1979) procedure, by steps.
+
+    A rubric is one family: its bounds hold for all graders and looks at once. Of k rubrics each is
+    judged at 1/k of the error. A rubric all of whose graders pass no longer counts; one of which
+    some fail does, since a pass among those may be the wrong one. The others are judged at the
+    looser level that this leaves, until nothing changes. Where t rubrics have a grader that must
+    not pass, these count as long as none of them does, so that the level at which the first one
+    could is at most 1/t of the error.
+    """
+    family = [each for each in found if each.judging is not None and each.verdicts]
+    alone, left = [each.passing for each in family], len(family)
+    if left < 2:
+        return
+    step = left + 1
+    while 0 < left < step:
+        step = left
+        for each in family:
+            each.judge(ALPHA / step)
+        left = sum(len(each.passing) < len(each.verdicts) for each in family)
+    lost = written("because.alone_only", rubrics=len(family))
+    for each, passing in zip(family, alone, strict=True):
+        for verdict in each.verdicts:
+            if verdict["grader"] in passing - each.passing:
+                verdict["sentence"] = f"{verdict['sentence']} {lost}"
+
+
+@dataclass(frozen=True)
+class RubricTask:
+    """Ratings of one rubric to analyse; `variants` are its other wordings with their ratings.
+
+    Graders are judged only if `judge` is set: a rubric may be present as a mere wording of another.
+    """
+
+    scale: Scale
+    ratings: DataFrame
+    variants: Sequence[tuple[Scale, DataFrame]]
+    request: Request
+    judge: bool
+    verify: Libraries | None
+
+
+def _in_one_thread(analyse: F) -> F:
+    """Return the function, to run in one thread: our matrices are so narrow that BLAS threads would
+    cost more than they gain.
+    """
+    wrapped: F = threadpool_limits.wrap(limits=1, user_api="blas")(analyse)
+    return wrapped
+
+
+@_in_one_thread
+def analyse_patterns(
+    reduced: Reduced, scale: Scale, shared: Resamples, request: Request
+) -> RubricAnalysis:
+    """Analyse the labels of one rubric that were reduced to patterns, resampled by `shared`."""
+    noun = "unit" if reduced.clusters is None else "cluster"
+    found = RubricAnalysis(ResultRows(scale.name), noun)
+    labels, selection = _chosen(found, pattern_matrix(reduced, scale), shared, request)
+    counts = LabelCounts.of(labels, selection, times=reduced.times)
+    clusters = counts.items if reduced.clusters is None else len(np.unique(reduced.clusters))
+    found.counts = replace(counts, clusters=clusters)
+    judging = Judging(labels, shared, request)
+    _add_rows(found, judging)
+    selections.add_selection_rows(judging.view(found.rows), selection)
+    found.decide(labels, request.decision)
+    found.judging = judging.kept()
+    return found
+
+
+@_in_one_thread
+def analyse_rubric(task: RubricTask) -> RubricAnalysis:
+    """Analyse one rubric."""
+    scale, ratings, request = task.scale, task.ratings, task.request
+    found = RubricAnalysis(ResultRows(scale.name), _cluster_noun(request, scale))
+    if ratings.empty:
+        found.note(written("note.no_ratings"))
+        return found
+    own, found.notes = without_excluded(ratings, scale.name, request.facts.excluded)
+    if own.empty:
+        return found
+    own, parted = methods_apart(own, scale.name)
+    found.notes += parted
+    found.orders = audit.orders_seen(own)
+    for name, graders in audit.by_orders(found.orders).items():
+        both, who = name == "both_orders", listed(graders)
+        found.note(written("note.both_orders" if both else "note.one_order", graders=who))
+    if prompted := with_own_prompt(own["rater_id"].unique()):
+        found.note(written("note.own_prompt", graders=listed(prompted)))
+    request = replace(request, units=with_weights(request.units, own))
+    readings = combine_readings(own, scale, request.facts.source)
+    if scale.is_number:
+        low, high = min(scale.values), max(scale.values)
+        found.note(written("note.number", low=low, high=high, ordered=scale.ordered))
+    labels = thresholds.judged_out_of_sample(
+        encode(readings, scale, request.units, request.settings.cluster, request.columns)
+    )
+    once = np.ones(labels.n_clusters, dtype=np.int64)
+    times = selections.label_times(own, readings.units, labels.raters)
+    plain = Resamples(once, 0, np.random.default_rng(0))
+    labels, selection = _chosen(found, labels, plain, request, times)
+    left_out = ratings["rater_id"].nunique() - own["rater_id"].nunique()
+    found.counts = LabelCounts.of(labels, selection, left_out)
+    views = labels.in_agreement.views if task.verify else []
+    theirs = [task.verify(view, labels.weight) for view in views] if task.verify else []
+    if request.why:
+        found.components = components_of(labels)
+    found.thresholds = thresholds.thresholds_in_force(labels)
+    found.notes += [each.note for each in found.thresholds if each.note]
+    _refuse_sides_own_columns(labels, request)
+    judging = Judging(*_resampled(labels, request), request)
+    _add_rows(found, judging)
+    known = {"ratings": own, "given": ratings, "readings": readings, "variants": task.variants}
+    rated = RatedView.on_units(found.rows, labels, request, **known)
+    selections.add_selection_rows(rated, selection)
+    weight = labels.people_weight
+    if labels.weight is not None and len(weight):  # some pairs were likelier to be picked
+        size, counts = effective_size(weight), (int(labels.labelled_by_people.sum()), len(weight))
+        rated.add("effective_clusters", size, counts, a="humans")
+        fields = {"noun": found.cluster_noun, "labelled": len(weight), "size": size}
+        found.note(written("note.effective", **fields))
+    if labels.weight is not None and (column := request.settings.sensitivity_cluster):
+        found.notes.append(written("note.no_other_clusters", column=column))
+    add_rows({"units": [rated]})
+    if not scale.part_of:  # people and graders are compared on the whole set
+        found.disagreements = disagreements.add_disagreement_rows(rated, readings.units)
+    add_rows({"facts": [rated]})
+    for view, values in zip(views, theirs, strict=True):
+        found.verification += verify_estimates(found.rows, view.subset, values())
+    if task.judge:
+        found.decide(labels, request.decision)
+        found.judging = judging.kept()
+    return found
+
+
+def _chosen(
+    found: RubricAnalysis,
+    labels: LabelMatrix,
+    resamples: Resamples,
+    request: Request,
+    times: Array | None = None,
+) -> tuple[LabelMatrix, selections.Selection]:
+    """Choose the labels of which agreement is computed, and note what there is to know of the
+    raters. `resamples` are of the clusters, `times` those of `selection_of`.
+    """
+    rng = np.random.default_rng(request.seed)
+    is_random = request.settings.overlap == "random" or request.facts.assigned
+    selection = selections.selection_of(labels, resamples, rng, times, is_random=is_random)
+    labels = replace(labels, counted=selection.counted, tie_breaks=selection.how == "tie_break")
+    if selection.note:
+        found.note(selection.note)
+    if len(labels.raters) > pairs.MAX_LISTED_RATERS:
+        found.note(pooled(labels))
+    for sentence in people_alike(labels.copies, labels.raters, labels.humans):
+        found.note(sentence)
+    return labels, selection
+
+
+def _add_rows(found: RubricAnalysis, given: Judging) -> None:
+    """Add all rows that labels, which may be folded, have on the same resamples of their clusters.
+    Note annotators who reverse the scale.
+    """
+    rows, labels, request = found.rows, given.labels, given.request
+    for column in labels.columns((*request.screened, *request.settings.variants)):
+        check_values(column.name, column.values)
+    rows.heaviest = float(labels.people_weight.max(initial=1.0))
+    views = views_of(rows, labels, lambda: given.resamples, request)
+    for view in views["agreement"]:
+        rows.know_chance(view.coded, given.resamples)
+    add_rows(views)
+    for opposed in reversed_scales.opposed_in(rows):
+        found.note(opposed_in_words(opposed, "note"))
+
+
+def analyse_sets(name: str, parts: Sequence[RubricTask]) -> RubricAnalysis:
+    """Analyse the labels that are sets of options, from the `parts`, a yes or no to each option."""
+    request, matrices, keys = parts[0].request, [], []
+    found = RubricAnalysis(ResultRows(name), _cluster_noun(request, parts[0].scale))
+    for part in parts:
+        own, _ = without_excluded(part.ratings, name, request.facts.excluded)
+        if own.empty:
+            return found
+        units = with_weights(request.units, own)
+        readings = combine_readings(own, part.scale, request.facts.source)
+        matrices.append(encode(readings, part.scale, units, request.settings.cluster))
+        keys.append(part.scale.name.rpartition("/")[2])
+    coded, sets = groups.sets_of([each.on_categories() for each in matrices], keys)
+    first = matrices[0]
+    found.counts = LabelCounts.of(first, selections.Selection())
+    shared = request.resampled(np.ones(first.n_clusters, dtype=np.int64), first.weight)
+    groups.add_set_rows(View.of(found.rows, coded, shared), sets)
+    if 0 < len(sets) <= MAX_CATEGORIES:
+        whole = replace(first, scale=Scale(name, coded.categories), codes=coded.codes)
+        view = RubricView.of_labels(found.rows, whole, lambda: shared, request)[0]
+        given = readings.units, groups.jaccard_distances(sets)
+        found.disagreements = disagreements.add_disagreement_rows(view, *given)
+    found.note(written("note.several", options=len(parts)))
+    return found
+
+
+def pooled(labels: LabelMatrix) -> str:
+    """Note which pairs of raters are not listed one by one."""
+    many_models = len(labels.models) > pairs.MAX_LISTED_RATERS
+    return written(
+        "note.pooled",
+        raters=len(labels.raters),
+        most=pairs.MAX_LISTED_RATERS,
+        pairs="pairs of raters" if many_models else "pairs with an annotator",
+    )
+
+
+def _resampled(labels: LabelMatrix, request: Request) -> tuple[LabelMatrix, Resamples]:
+    """Return the labels, deduplicated where possible, and resamples of their clusters."""
+    patterns, cells = labels.in_patterns()
+    if cells is not None:
+        each_once = np.ones(labels.n_clusters, dtype=np.int64)
+        return patterns, PatternResamples(cells, cells, request.resampled(each_once))
+    folded, frequency = labels.folded()
+    return folded, request.resampled(frequency, folded.weight)
+
+
+def _refuse_sides_own_columns(labels: LabelMatrix, request: Request) -> None:
+    """Raise InputError where a column to slice by has the parts that sides make anyway."""
+    settings = request.settings
+    taken = {each.name: each.values for each in labels.sides}
+    if labels.sides and settings.leanings:
+        taken["leaning"] = settings.sides
+    for column in labels.columns(request.screened):
+        if not {*column.values}.isdisjoint(taken.get(column.name, ())):
+            raise InputError(
+                f"units: {column.name} cannot be a column to slice or group by, since answers to "
+                f"both sides are split by {column.name} anyway; leave it out, or rename the column"
+            )
+
+
+def _cluster_noun(request: Request, scale: Scale) -> str:
+    """Return the noun for a cluster in a sentence."""
+    units, cluster = request.units, request.settings.cluster
+    if units is None or (cluster == "pair" and "cluster_id" not in units):
+        return "unit"
+    if cluster != "pair":
+        noun = cluster.removesuffix("_id")
+        return noun if noun.isalpha() else "cluster"
+    if "item_id" in units:
+        return "item"
+    return "pair" if scale.unit else "cluster"

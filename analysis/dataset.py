@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from evenhand.analysis.labels.encoding import one_version
-from evenhand.analysis.study_facts import StudyFacts
+from evenhand.analysis.request import StudyFacts
 from evenhand.study.settings.analysis import (
     SEED,
     AnalysisSettings,

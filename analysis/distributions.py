@@ -22,12 +22,12 @@ from functools import cached_property, lru_cache, partial
 import numpy as np
 
 from evenhand.analysis.agreement.coefficients import category_shares, label_counts, majority_codes
-from evenhand.analysis.bootstrap.resamples import Resamples, ratio
+from evenhand.analysis.bootstrap.resamples import ratio
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.notes import Code, Note, Remark, join_notes
-from evenhand.analysis.results import BASELINES, ResultRows
+from evenhand.analysis.results import BASELINES
 from evenhand.analysis.types import Array, Codes, Integers, Mask, Numbers
-from evenhand.analysis.writer import Writer
+from evenhand.analysis.writer import RubricView, Writer
 
 MOST_PEOPLE = 1000
 """Upper limit of the number of annotators that a grader is worth."""
@@ -317,33 +317,30 @@ RIGHT, SEVERAL = "response_set_agreement", "response_set_several"
 HALVES = "halves"
 
 
-def add_distribution_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resamples) -> None:
+def add_distribution_rows(view: RubricView) -> None:
     """Add rows for humans, every grader and the baselines.
 
-    Nothing is added without graders, or unless at least `MIN_PEOPLE` humans labelled each of at
-    least `MIN_UNITS` units, which alone count.
+    Nothing is added unless at least `MIN_PEOPLE` humans labelled each of at least `MIN_UNITS`
+    units, which alone count.
 
     `total_variation`, `total_variation_excess`, `squared_distance` and `people_worth` compare
     probabilities with shares; `forced_choice_agreement`, `response_set_agreement`,
     `response_set_several` compare labels with one right answer and with
     several.
     """
-    for view in labels.views if labels.models else ():
-        out = Writer.of(rows, view, resamples)
-        humans = view.members("human")
-        enough = (view.codes[:, list(humans)] >= 0).sum(axis=1) >= MIN_PEOPLE
-        if out.count(enough)[0] < MIN_UNITS:
-            continue
-        everybody = People.of(view, humans)
-        _add_people_rows(out, everybody)
-        for grader in labels.models:
-            beside = view.people_beside(grader)
-            whom = everybody if beside == humans else People.of(view, beside)
-            _add_rows(out, whom, stated_by(labels, view, grader))
-        labelled = everybody.counts * everybody.enough[:, None]
-        shares = category_shares(labelled, view, resamples)[0]
-        for baseline in baselines_at(shares, BASELINES, len(labelled)):
-            _add_rows(out, everybody, baseline)
+    coded, humans = view.coded, view.coded.members("human")
+    everybody = People.of(coded, humans)
+    if view.count(everybody.enough)[0] < MIN_UNITS:
+        return
+    _add_people_rows(view, everybody)
+    for grader in view.labels.models:
+        beside = coded.people_beside(grader)
+        whom = everybody if beside == humans else People.of(coded, beside)
+        _add_rows(view, whom, stated_by(view.labels, coded, grader))
+    labelled = everybody.counts * everybody.enough[:, None]
+    shares = category_shares(labelled, coded, view.resamples)[0]
+    for baseline in baselines_at(shares, BASELINES, len(labelled)):
+        _add_rows(view, everybody, baseline)
 
 
 def _means(out: Writer, *parts: tuple[Mask, Sequence[Numbers]]) -> list[list[Array]]:

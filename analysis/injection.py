@@ -17,8 +17,9 @@ The findings are sentences that claim no more than their rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -29,12 +30,13 @@ from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.bootstrap.significance import holm, sign_flip_above
 from evenhand.analysis.labels.units import UnitFacts
-from evenhand.analysis.notes import Remark
+from evenhand.analysis.notes import join_notes
+from evenhand.analysis.request import Request
 from evenhand.analysis.requirement import State, state_of
 from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.statistics import shown_apart
-from evenhand.analysis.types import Array, DataFrame, Frequency, Mask
-from evenhand.analysis.writer import About, Counts, Writer
+from evenhand.analysis.types import Array, DataFrame, Mask
+from evenhand.analysis.writer import Counts, Writer
 from evenhand.study.settings.analysis import InjectionBounds
 from evenhand.study.tables.attacks import ATTACKS, CLEAN, LONG_PLACEBO, PLACEBO, reading
 from evenhand.texts import written
@@ -203,33 +205,21 @@ OUTCOMES = {
 FLIPS, RETEST = "injection_flips", "injection_retest_flips"
 UNSCORED = "injection_unscored"
 STATISTICS = (
-    BOUNDS,
-    *(names[2] for names in list(OUTCOMES.values())[1:]),
-    EFFECT,
-    P,
-    *(name for names in list(OUTCOMES.values())[1:] for name in names[:2]),
-    FLIPS,
-    UNSCORED,
-    RETEST,
+    *(bounds for *_, bounds in OUTCOMES.values()),
+    *(name for effect, p, _ in OUTCOMES.values() for name in (effect, p)),
+    *(FLIPS, UNSCORED, RETEST),
 )
 """All statistics of the audit, the deciding ones first."""
 
 
-def add_injection_rows(
-    rows: ResultRows,
-    attacked: DataFrame | None,
-    units: DataFrame | None,
-    cluster: str,
-    resampled: Callable[[Frequency], Resamples],
-) -> None:
+def add_injection_rows(rows: ResultRows, request: Request) -> None:
     """Add the rows of every grader that was audited on the rubric (`rater_a`).
 
     For every attack (`at`): `injection_effect`, `injection_knocked_off` and `injection_silenced`,
     each with its p and its deciding bounds, `injection_flips` beyond the grader's own, and
     `injection_unscored`; flips and unscored of the placebos too; and `injection_retest_flips`.
-
-    `attacked` is the table of `study.store.logs.replies.attacked_table`.
     """
+    attacked = request.facts.attacked
     if attacked is None or attacked.empty:
         return
     own = attacked[attacked["rubric"] == rows.rubric]
@@ -237,9 +227,10 @@ def add_injection_rows(
         trials = Trials.of(table)
         if not trials.attacks:
             continue
-        clusters = UnitFacts(trials.unit.tolist(), units).clusters(cluster)
-        resamples = resampled(np.ones(len(clusters.values), dtype=np.int64))
-        _Audit(Writer(rows, resamples, clusters.codes), trials, str(grader)).add_rows()
+        facts = UnitFacts(trials.unit.tolist(), request.units)
+        clusters = facts.clusters(request.settings.cluster)
+        draw = partial(request.resampled, np.ones(len(clusters.values), dtype=np.int64))
+        _Audit(Writer(rows, draw, clusters.codes), trials, str(grader)).add_rows()
 
 
 @dataclass(frozen=True)
@@ -258,13 +249,13 @@ class _Audit:
         for values, (effect, p, bounds) in zip(trials.effects, OUTCOMES.values(), strict=True):
             chosen = {name: known & trials.held(name) for name in found}
             sums = [np.bincount(out.clusters[held], values[held]) for held in chosen.values()]
-            about = Remark("text", (f"Holm over {len(found)} attacks",))
+            about, who = f"Holm over {len(found)} attacks", self.grader
             tested = holm([sign_flip_above(each) for each in sums])
             for (name, held), adjusted in zip(chosen.items(), tested, strict=True):
-                counts, of = self._counts(held), About(a=self.grader, at=name)
+                counts, within = self._counts(held), self._bounds(values, held, len(found))
                 self._mean(effect, values, held, at=name)
-                out.add_value(p, float(adjusted), counts, **About(note=about, **of))
-                out.add_interval(bounds, self._bounds(values, held, len(found)), counts, **of)
+                out.add(p, float(adjusted), counts, a=who, at=name, note=about)
+                out.add(bounds, within, counts, a=who, at=name)
         retested = ~np.isnan(trials.retest)
         first = np.zeros(len(trials.unit), dtype=bool)
         first[np.unique(trials.unit, return_index=True)[1]] = True  # a unit counts once
@@ -295,9 +286,9 @@ class _Audit:
         if apart.any():
             reached = np.nan_to_num([reach(apart, level), reach(-apart, ALPHA)])
             below, above = np.maximum([below, above], reached).tolist()
-        bounds = Interval(estimate, max(estimate - below, -1.0), min(estimate + above, 1.0))
+        low, high = max(estimate - below, -1.0), min(estimate + above, 1.0)
         said = f"one-sided: lower {level:.3g}, upper {ALPHA:.3g}"
-        return replace(bounds, remarks=(Remark("text", (said,)),))
+        return Interval(estimate, low, high, join_notes(said))
 
     def _counts(self, held: Mask) -> Counts:
         """Count (units, clusters) of some trials."""

@@ -106,26 +106,7 @@ def share_apart(share: float, limit: float) -> str:
     return f"{share:.{places_apart(100 * share, [100 * limit], 1)}%}"
 
 
-VARIANTS = {
-    "_p": ("p", "corrected p"),
-    "_bounds": ("bounds", "with the bounds that decide"),
-    "_held_out": ("held out", "at thresholds tuned on other clusters"),
-    "_at_threshold": ("at threshold", "with probabilities cut at another threshold"),
-    "_recalibrated": ("recalibrated", "after an isotonic curve fitted on other clusters"),
-    "_people": ("people like these", "with bounds for people like these"),
-    "_unscored_as_disagreement": (
-        "unscored as disagreement",
-        "if every missing answer were a disagreement",
-    ),
-    "_majority": ("", "against the majority of annotators"),
-    "_reference": ("", "against the declared reference"),
-    "strength_": ("", "of the strengths by a grader and by people"),
-    "pair_": ("", "on pairs, by the mean of their two responses"),
-    "part_": ("part", "in one part of the sample"),
-    "reference_": ("reference", "of the declared reference, with the bounds that decide"),
-    "drift_": ("drift", "where two versions of a grader are compared"),
-    "stability_": ("stability", "across the variants of a question, or wordings of the rubric"),
-}
+VARIANTS: dict[str, list[str]] = table_of("evenhand.analysis", "variants.toml")
 """What a name may end or begin with, besides that of an entry: what its label and name add."""
 
 

@@ -1,22 +1,31 @@
-"""Writer of rows about one view of the labels."""
+"""Views of the labels with their resamples: what statistics are computed on, and write rows of."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TypedDict, Unpack
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any, TypedDict, TypeVar
 
 import numpy as np
 
 from evenhand.analysis.bootstrap.intervals import Interval, kind_of, share_interval
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.bootstrap.significance import Parts
-from evenhand.analysis.labels.matrix import Coded
+from evenhand.analysis.labels.encoding import Readings
+from evenhand.analysis.labels.matrix import Coded, LabelMatrix
+from evenhand.analysis.labels.scale import Scale
+from evenhand.analysis.labels.units import UnitFacts
 from evenhand.analysis.notes import Note, Reason, Remark
+from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.types import Array, Codes, Mask, Numbers
+from evenhand.analysis.types import Array, Codes, DataFrame, Mask, Numbers
 
 Counts = tuple[int, int]
 """(units, clusters) that a row is about."""
+Figure = Array | float | Interval
+"""Replicates (rows,), one number without an interval, or an interval as it is."""
+T = TypeVar("T")
 
 
 class About(TypedDict, total=False):
@@ -33,22 +42,23 @@ class Writer:
     """Writes rows of one subset, with intervals from one set of resamples of `clusters` (units,).
 
     Methods that take `units` accept a mask (units,), or the numbers of units and clusters, where
-    many rows share them.
+    many rows share them. `draw` returns the resamples; it is called when they are first needed.
     """
 
     rows: ResultRows
-    resamples: Resamples
+    draw: Callable[[], Resamples]
     clusters: Codes
     subset: str = "all"
 
-    @classmethod
-    def of(cls, rows: ResultRows, coded: Coded, resamples: Resamples) -> Writer:
-        """Return a writer for one view of the labels."""
-        return cls(rows, resamples, coded.clusters, coded.subset)
+    @cached_property
+    def resamples(self) -> Resamples:
+        """Resamples of the clusters."""
+        return self.draw()
 
-    def on(self, subset: str) -> Writer:
-        """Return the same writer for another subset."""
-        return replace(self, subset=subset)
+    def on(self, subset: str, clusters: Codes | None = None) -> Writer:
+        """Return a writer of rows of another subset, of other units if in these `clusters`."""
+        at = self.clusters if clusters is None else clusters
+        return Writer(self.rows, lambda: self.resamples, at, subset)
 
     @property
     def as_sampled(self) -> Note:
@@ -61,10 +71,7 @@ class Writer:
 
     def each_cluster(self, features: Numbers) -> Array:
         """Sum features (units, k) over each cluster of the data, weighted: (clusters, k)."""
-        sums = self.resamples.cluster_sums(self.clusters, features)
-        if self.resamples.weight is not None:
-            sums = sums * self.resamples.weight[:, None]
-        return self.resamples.each_cluster(sums)
+        return self.resamples.by_cluster(self.clusters, features)
 
     def share(self, part: Numbers, whole: Mask) -> Array:
         """Return the sum of `part` over the units of `whole`, per such unit, (rows,)."""
@@ -87,49 +94,124 @@ class Writer:
     def add(
         self,
         statistic: str,
-        values: Array,
-        units: Mask | Counts,
-        *,
-        reason: Reason = "no_variation",
-        undefined: float | None = None,
-        **about: Unpack[About],
-    ) -> Interval:
-        """Add a row from replicates (rows,), and return its interval (see `Resamples.interval`)."""
-        counts = self._counts(units)
-        found = self.resamples.interval(values, counts[1], reason=reason, undefined=undefined)
-        if kind_of(statistic) == "share":
-            found = share_interval(found, self.resamples.plain(values)[1:], *counts)
-        return self.add_interval(statistic, found, counts, **about)
-
-    def add_value(
-        self,
-        statistic: str,
-        value: float,
-        units: Mask | Counts,
-        *,
-        reason: Reason | None = None,
-        **about: Unpack[About],
-    ) -> None:
-        """Add a row of one number without an interval; `reason` explains a NaN."""
-        found = Interval.point(value)
-        if reason is not None and np.isnan(value):
-            found = Interval.undefined(reason)
-        self.add_interval(statistic, found, units, **about)
-
-    def add_interval(
-        self,
-        statistic: str,
-        found: Interval,
+        figure: Figure,
         units: Mask | Counts,
         *,
         a: str = "",
         b: str = "",
         at: str = "",
         note: Note = "",
+        reason: Reason | None = None,
+        undefined: float | None = None,
     ) -> Interval:
-        """Add a row of a given interval, and return the interval as stored."""
-        counts, key = self._counts(units), {"rater_a": a, "rater_b": b, "subset": self.subset}
-        return self.rows.add(statistic, found, counts, **key, at=at, note=note)
+        """Add a row, and return its interval as stored; `a` and `b` are its raters.
 
-    def _counts(self, units: Mask | Counts) -> Counts:
-        return units if isinstance(units, tuple) else self.count(units)
+        `reason` explains a figure that is NaN. Of replicates, `undefined` is the share that is
+        missing where they cannot show it (see `Resamples.interval`).
+        """
+        counts = units if isinstance(units, tuple) else self.count(units)
+        if isinstance(figure, np.ndarray):
+            drawn, why = self.resamples, reason or "no_variation"
+            found = drawn.interval(figure, counts[1], reason=why, undefined=undefined)
+            if kind_of(statistic) == "share":
+                found = share_interval(found, drawn.plain(figure)[1:], *counts)
+        elif isinstance(figure, Interval):
+            found = figure
+        elif reason is not None and np.isnan(figure):
+            found = Interval.undefined(reason)
+        else:
+            found = Interval.point(figure)
+        key = {"rater_a": a, "rater_b": b, "subset": self.subset, "at": at}
+        return self.rows.add(statistic, found, counts, **key, note=note)
+
+
+@dataclass(frozen=True)
+class View(Writer):
+    """One view of the labels (`coded`), and its resamples; `known` is what several statistics need
+    of these, by the function that computes it.
+    """
+
+    coded: Coded = field(kw_only=True)
+    known: dict[Any, Any] = field(default_factory=dict, kw_only=True, repr=False)
+
+    @classmethod
+    def of(cls, rows: ResultRows, coded: Coded, resamples: Resamples) -> View:
+        """Return a view of labels with these resamples of their clusters."""
+        return View(rows, lambda: resamples, coded.clusters, coded.subset, coded=coded)
+
+    def once(self, compute: Callable[[Coded, Resamples], T]) -> T:
+        """Return what this computes from the labels and the resamples, once for all statistics."""
+        if compute not in self.known:
+            self.known[compute] = compute(self.coded, self.resamples)
+        found: T = self.known[compute]
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class RubricView(View):
+    """One view of the `labels` of a rubric, in an analysis as requested.
+
+    `labels` are all of them, of which `coded` may have those alone that count for agreement
+    (`LabelMatrix.in_agreement`).
+    """
+
+    labels: LabelMatrix
+    request: Request
+
+    @classmethod
+    def of_labels(
+        cls, rows: ResultRows, labels: LabelMatrix, draw: Callable[[], Resamples], request: Request
+    ) -> list[RubricView]:
+        """Return each view of labels: the categories, and the binary verdict if there is one."""
+        at = labels.clusters
+        return [
+            cls(rows, draw, at, coded.subset, coded=coded, labels=labels, request=request)
+            for coded in labels.views
+        ]
+
+    @property
+    def all_labels(self) -> Coded:
+        """The same view of all labels."""
+        return self.labels.on_verdicts() if self.coded.is_binary else self.labels.on_categories()
+
+    def seen_as(self, coded: Coded, labels: LabelMatrix | None = None) -> RubricView:
+        """Return another view of the labels, or of others in the same clusters."""
+        return replace(
+            self,
+            draw=lambda: self.resamples,
+            clusters=coded.clusters,
+            subset=coded.subset,
+            coded=coded,
+            labels=self.labels if labels is None else labels,
+            known={},
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RatedView(RubricView):
+    """A view of labels whose units are known one by one.
+
+    `ratings` are the rubric's rows, without those of excluded raters, which are among the `given`
+    ones; `readings` what the labels are combined to. `variants` are the rubric's other wordings
+    with their ratings.
+    """
+
+    ratings: DataFrame
+    given: DataFrame
+    readings: Readings
+    variants: Sequence[tuple[Scale, DataFrame]] = ()
+
+    @classmethod
+    def on_units(
+        cls, rows: ResultRows, labels: LabelMatrix, request: Request, **rated: Any
+    ) -> RatedView:
+        """Return the categories of labels that are not folded; `rated` are the other fields."""
+        once = np.ones(labels.n_clusters, dtype=np.int64)
+        draw, about = partial(request.resampled, once, labels.weight), labels.on_categories()
+        every = {"coded": about, "labels": labels, "request": request, **rated}
+        return cls(rows, draw, labels.clusters, **every)
+
+    @cached_property
+    def facts(self) -> UnitFacts:
+        """Facts about the units, in the order of the labels."""
+        return UnitFacts(self.readings.units, self.request.units)

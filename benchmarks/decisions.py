@@ -34,7 +34,7 @@ from scipy.special import ndtr, ndtri
 from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from evenhand.analysis import Scale
 from evenhand.analysis.agreement.groups import add_group_rows
-from evenhand.analysis.agreement.overlap import KappaMeans, add_humans_rows
+from evenhand.analysis.agreement.overlap import add_humans_rows
 from evenhand.analysis.agreement.pairs import add_pair_rows
 from evenhand.analysis.bootstrap.influence import level_of_look
 from evenhand.analysis.bootstrap.resamples import Resamples
@@ -47,11 +47,13 @@ from evenhand.analysis.people.ceiling import (
     add_ceiling_rows,
 )
 from evenhand.analysis.people.disagreements import add_coverage_rows
+from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.thresholds.rows import add_threshold_rows, judged_out_of_sample
 from evenhand.analysis.verdicts.evidence import add_deciding_rows
 from evenhand.analysis.verdicts.judge import Verdict, judge_graders
-from evenhand.study.settings.analysis import DecisionSettings
+from evenhand.analysis.writer import RubricView
+from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
 from evenhand.study.tables.ratings import validate_ratings
 
 OUT = RESULTS / "decisions.md"
@@ -256,18 +258,18 @@ def analysed(
     folded, frequency = labels.folded()
     shared = Resamples(frequency, resamples, np.random.default_rng(look))
     rows = ResultRows(scale.name)
-    for view in folded.views:
-        rows.know_chance(view, shared)
-        kappas = KappaMeans(view, shared)
-        add_pair_rows(rows, view, shared)
-        add_humans_rows(rows, view, shared)
-        add_group_rows(rows, kappas)
-        add_baseline_rows(rows, view, shared)
-        add_ceiling_rows(rows, kappas)
-        add_baseline_ceiling_rows(rows, kappas)
-    add_coverage_rows(rows, folded, shared)
+    views = RubricView.of_labels(rows, folded, lambda: shared, Request(None, AnalysisSettings()))
+    for view in views:
+        rows.know_chance(view.coded, shared)
+        add_pair_rows(view)
+        add_humans_rows(view)
+        add_group_rows(view)
+        add_baseline_rows(view)
+        add_ceiling_rows(view)
+        add_baseline_ceiling_rows(view)
+    add_coverage_rows(views[0])
     if cell.kind == "tuned":
-        add_threshold_rows(rows, folded, shared, kappas)
+        add_threshold_rows(views[-1])
     rule = DecisionSettings(scope="like_these") if cell.kind == "drawn" else RULE
     add_deciding_rows(rows, folded, shared, MARGIN, rule, look)
     return rows, judge_graders(rows, labels, rule=rule, cluster_noun="pair")

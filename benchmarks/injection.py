@@ -18,12 +18,11 @@ import numpy as np
 
 from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from evenhand.analysis.bootstrap.intervals import wilson
-from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.injection import Audit, add_injection_rows, audits
+from evenhand.analysis.request import Request, StudyFacts
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.types import Frequency
 from evenhand.rubrics import load_rubric
-from evenhand.study.settings.analysis import DecisionSettings
+from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
 from evenhand.study.tables.attacks import ATTACKS
 from harness.gullible import PAIR, SCALE, TWO, SyntheticGrader
 
@@ -161,11 +160,9 @@ def _audited(cell: Cell, rng: np.random.Generator, resamples: int) -> Audit:
         rng, cell.units, SHARES[cell.rubric], per_pair=cell.per_pair
     )
     rows = ResultRows("r")
-
-    def resampled(frequency: Frequency) -> Resamples:
-        return Resamples(frequency, resamples, rng)
-
-    add_injection_rows(rows, table, units, "pair", resampled)
+    facts, seed = StudyFacts(attacked=table), int(rng.integers(2**31))
+    settings = AnalysisSettings(resamples=resamples)
+    add_injection_rows(rows, Request(units, settings, facts=facts, seed=seed))
     (audit,) = audits(rows.rows.values())
     return audit
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import cache
 from itertools import combinations
 from typing import NamedTuple
 
@@ -23,14 +23,15 @@ import pandas as pd
 
 from benchmarks.coverage import CLOSE_ENOUGH, SEED, Tally
 from benchmarks.documents import RESULTS, library_versions, simulate_and_write
-from evenhand.analysis.bias.position import add_people_order_rows
-from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bias.audit import add_people_order_rows
 from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.labels.scale import Scale
-from evenhand.analysis.labels.units import UnitFacts
+from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.subjects.preference import add_preference_rows, strengths
 from evenhand.analysis.types import Array
+from evenhand.analysis.writer import RatedView
+from evenhand.study.settings.analysis import AnalysisSettings
 from evenhand.study.tables.ratings import validate_ratings
 
 OUT = RESULTS / "coverage-preference.md"
@@ -140,12 +141,12 @@ def run_cell(population: Population, runs: range, resamples: int, seed: int) -> 
         stream = np.random.SeedSequence([seed, POPULATIONS.index(population), run])
         ratings, units = simulate(population, np.random.Generator(np.random.Philox(stream)))
         readings = combine_readings(ratings, SCALE)
-        labels, facts = encode(readings, SCALE, units), UnitFacts(readings.units, units)
-        rows = ResultRows(SCALE.name)
-        resampled = partial(_resampled, resamples=resamples, seed=run)
-        add_preference_rows(rows, labels, ratings, facts, resampled)
-        every = resampled(np.ones(labels.n_clusters, dtype=np.int64))
-        add_people_order_rows(rows, labels, ratings, facts, every)
+        labels, rows = encode(readings, SCALE, units), ResultRows(SCALE.name)
+        request = Request(units, AnalysisSettings(resamples=resamples), seed=run)
+        rated = {"ratings": ratings, "given": ratings, "readings": readings}
+        view = RatedView.on_units(rows, labels, request, **rated)
+        add_preference_rows(view)
+        add_people_order_rows(view)
         for name, values in truth.items():
             tally = found[Key(population, name)]
             for subject, value in enumerate(values):
@@ -160,12 +161,6 @@ def run_cell(population: Population, runs: range, resamples: int, seed: int) -> 
                 tally.above += row["low"] > value
                 tally.width += row["high"] - row["low"]
     return found
-
-
-def _resampled(
-    frequency: Array, weight: Array | None = None, *, resamples: int, seed: int
-) -> Resamples:
-    return Resamples(frequency, resamples, np.random.default_rng(seed), weight=weight)
 
 
 def document(found: Mapping[Key, Tally], runs: int, resamples: int, seed: int) -> str:

@@ -23,6 +23,7 @@ from evenhand.analysis.labels.matrix import BINARY_ALL, Coded
 from evenhand.analysis.people.comparison import MAJORITY, add_majority_rows
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array, Mask
+from evenhand.analysis.writer import View
 
 OUT = RESULTS / "rates.md"
 SEED = 20231206
@@ -126,7 +127,7 @@ def rates_found(said: Mask, population: Population) -> Array:
     )
     rows = ResultRows("r")
     shared = Resamples(np.ones(population.clusters, dtype=np.int64), 1, np.random.default_rng(0))
-    add_majority_rows(rows, coded, shared)
+    add_majority_rows(View.of(rows, coded, shared))
     found = np.full((2, 3), np.nan)
     for at, name in enumerate(MAJORITY):
         if row := rows.get(name, "humans", coded.raters[-1], BINARY_ALL):

@@ -30,9 +30,8 @@ from evenhand.analysis import Scale
 from evenhand.analysis.bootstrap.influence import ALPHA
 from evenhand.analysis.people.clarity import ALPHA as AGREEMENT
 from evenhand.analysis.people.clarity import DIFFERENCE, LEAST, add_trial_rows, moved
-from evenhand.analysis.request import Request
+from evenhand.analysis.request import Request, TriedWording
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.study_facts import TriedWording
 from evenhand.study.settings.analysis import AnalysisSettings
 from evenhand.study.tables.ratings import validate_ratings
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.analysis import Scale
-from evenhand.analysis.agreement.overlap import KappaMeans, add_humans_rows
+from evenhand.analysis.agreement.overlap import add_humans_rows
 from evenhand.analysis.agreement.pairs import add_pair_rows
 from evenhand.analysis.bootstrap.influence import level_of_look
 from evenhand.analysis.bootstrap.resamples import Resamples
@@ -25,11 +25,13 @@ from evenhand.analysis.labels.matrix import LabelMatrix, copies_among
 from evenhand.analysis.people.ceiling import add_baseline_rows, add_ceiling_rows
 from evenhand.analysis.people.disagreements import add_coverage_rows
 from evenhand.analysis.people.selection import selection_of
+from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.verdicts.comparison import Beside, readings_of
 from evenhand.analysis.verdicts.evidence import add_deciding_rows
 from evenhand.analysis.verdicts.judge import judge_graders
-from evenhand.study.settings.analysis import SEED, DecisionSettings
+from evenhand.analysis.writer import RubricView
+from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSettings
 
 MARGIN = 0.1
 NOMINAL = level_of_look(1)
@@ -135,14 +137,14 @@ def _judged(labels: LabelMatrix) -> list[str]:
     folded, frequency = agreement.folded()
     shared = Resamples(frequency, 10, np.random.default_rng(0))
     rows = ResultRows(labels.scale.name)
-    for view in folded.views:
-        rows.know_chance(view, shared)
-        kappas = KappaMeans(view, shared)
-        add_pair_rows(rows, view, shared)
-        add_humans_rows(rows, view, shared)
-        add_baseline_rows(rows, view, shared)
-        add_ceiling_rows(rows, kappas)
-    add_coverage_rows(rows, folded, shared)
+    views = RubricView.of_labels(rows, folded, lambda: shared, Request(None, AnalysisSettings()))
+    for view in views:
+        rows.know_chance(view.coded, shared)
+        add_pair_rows(view)
+        add_humans_rows(view)
+        add_baseline_rows(view)
+        add_ceiling_rows(view)
+    add_coverage_rows(views[0])
     add_deciding_rows(rows, folded, shared, MARGIN, RULE)
     found = judge_graders(rows, agreement, rule=RULE, cluster_noun="unit")
     return [each["verdict"] for each in found]

@@ -23,6 +23,7 @@ from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.people.slices import add_group_performance_rows, add_slice_difference_rows
 from evenhand.analysis.results import ResultRows
+from evenhand.analysis.writer import View
 
 OUT = RESULTS / "slices.md"
 SEED = 20231206
@@ -175,9 +176,9 @@ def adjusted_p(study: Study, statistic: str, rng: np.random.Generator) -> dict[s
     coded, rows = study.coded, ResultRows("")
     resamples = Resamples(np.ones(int(coded.clusters.max()) + 1), 2, rng, weight=study.weight)
     if statistic == "slice_difference":
-        add_slice_difference_rows(rows, study.columns, coded, resamples)
+        add_slice_difference_rows(View.of(rows, coded, resamples), study.columns)
     else:
-        add_group_performance_rows(rows, coded, resamples, study.columns)
+        add_group_performance_rows(View.of(rows, coded, resamples), study.columns)
     found: dict[str, float] = {}
     for row in rows.rows.values():
         told = re.search(r"max-T p ([\d.e-]+)", row["note"])

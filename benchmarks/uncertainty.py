@@ -28,6 +28,7 @@ from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array, Mask
 from evenhand.analysis.verdicts.case import Bounds
 from evenhand.analysis.verdicts.evidence import add_deciding_rows
+from evenhand.analysis.writer import View
 from evenhand.study.prompts.sampling import RATIO, Wave, chances_for, inclusion, pick
 from evenhand.study.settings.analysis import DecisionSettings
 
@@ -164,7 +165,7 @@ def judged(
     rows, view = ResultRows(SCALE.name), labels.on_categories()
     rows.heaviest = float(labels.people_weight.max())
     data = Resamples(frequency, 0, np.random.default_rng(0), weight=labels.weight)
-    add_baseline_rows(rows, view, data)
+    add_baseline_rows(View.of(rows, view, data))
     add_deciding_rows(rows, labels, data, MARGIN, RULE)
     bounds = Bounds.of(rows, "g", "all")
     if bounds is None:

@@ -10,7 +10,6 @@ import json
 import os
 import re
 import sys
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -22,6 +21,7 @@ from mkdocs.structure.pages import Page
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # MkDocs runs this file by its path
 
 from docs.diagrams import DIAGRAM, picture_name
+from docs.list_statistics import rows_page
 from docs.site_map import (
     ELSEWHERE,
     ROOT,
@@ -32,7 +32,6 @@ from docs.site_map import (
     llms_txt,
     source_of,
 )
-from evenhand.analysis.statistics import VARIANTS
 from evenhand.cli.main import GROUPS, build_parser
 from evenhand.cli.verbs import Parser
 
@@ -123,29 +122,6 @@ def _cell(cell: dict[str, Any]) -> Iterator[str]:
         else:
             printed = "".join(output.get("text", shown.get("text/plain", "")))
             yield f"```text\n{printed.rstrip()}\n```"
-
-
-# ---- statistics ----------------------------------------------------------------------------------
-
-
-def rows_page() -> str:
-    """Every statistic of results.csv: its name, what it says, its source, and why it is there."""
-    table = tomllib.loads((ROOT / "analysis" / "statistics.toml").read_text("utf-8"))
-    lines = [
-        "---\nhide: [toc]\n---\n",
-        "# Every row of results.csv\n",
-        "How each is computed, and when it is undefined: [statistics](../docs/statistics.md).\n",
-        "| statistic | is | says | source | is there because |",
-        "| --- | --- | --- | --- | --- |",
-    ]
-    for name, about in table.items():
-        said = about.get("meaning", "").replace("|", "\\|")
-        source = about.get("source", "")
-        lines.append(f"| `{name}` | {about['name']} | {said} | {source} | {about['why']} |")
-    lines += ["\n## Variants\n", "| a name with | is the statistic |", "| --- | --- |"]
-    for affix, (_, words) in VARIANTS.items():
-        lines.append(f"| `{affix}` | {words} |")
-    return "\n".join(lines) + "\n"
 
 
 # ---- verbs ---------------------------------------------------------------------------------------

@@ -20,31 +20,29 @@ from evenhand.analysis.agreement.pairs import (
     pair_statistics,
     pair_tables,
 )
-from evenhand.analysis.bootstrap.resamples import Resamples, count_labels
+from evenhand.analysis.bootstrap.resamples import count_labels
 from evenhand.analysis.labels.encoding import encode_labels
-from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.notes import Code, Remark, join_notes
-from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Column, Mask
-from evenhand.analysis.writer import About, Writer
+from evenhand.analysis.writer import About, RubricView
 
 MAJORITY = "majority"
 
 
-def add_consensus_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> None:
+def add_consensus_rows(view: RubricView) -> None:
     """Add `consensus_agreement` and `consensus_kappa` of graders and, leave-one-out, of humans.
 
     `at` is the method; `consensus_ties` is the share of the units with two labels or more whose
     majority is tied.
     """
+    coded = view.all_labels
     humans = coded.members("human")
     if len(humans) < 2:
         return
-    out = Writer.of(rows, coded, resamples)
     counts = label_counts(coded, humans)
     several = counts.sum(axis=1) >= 2
-    values, none = out.share(is_tied(counts), several), Remark("no_pairable_units")
-    out.add("consensus_ties", values, several, a="humans", at=MAJORITY, reason=none)
+    values, none = view.share(is_tied(counts), several), Remark("no_pairable_units")
+    view.add("consensus_ties", values, several, a="humans", at=MAJORITY, reason=none)
     listed = len(coded.raters) <= MAX_LISTED_RATERS
     judged = (*(humans if listed else ()), *coded.members("model"))
     if not judged or coded.q < 2:
@@ -52,12 +50,12 @@ def add_consensus_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> 
     voters = {rater: tuple(h for h in humans if h != rater) for rater in judged}
     votes = {members: label_counts(coded, members) for members in set(voters.values())}
     majorities = {members: majority_codes(counts) for members, counts in votes.items()}
-    ties = {members: out.count(is_tied(counts))[0] for members, counts in votes.items()}
+    ties = {members: view.count(is_tied(counts))[0] for members, counts in votes.items()}
     kappa, panel = deciding_kappa(coded), pair_statistics(coded)
     beside = np.column_stack([majorities[voters[rater]] for rater in judged]).astype(np.int8)
     both = replace(coded, codes=np.hstack([coded.codes[:, judged], beside]))
     pairs = [(k, len(judged) + k) for k in range(len(judged))]
-    tables = pair_tables(both, pairs, out.resamples)
+    tables = pair_tables(both, pairs, view.resamples)
     constant = c.constant_raters(tables[0])
     kind = "unweighted kappa" if kappa == "cohen_kappa" else f"{coded.ordered} kappa"
     for statistic, name, about in (
@@ -77,7 +75,7 @@ def add_consensus_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> 
                 f"{tied} {'unit' if tied == 1 else 'units'} tied and left out" if tied else "",
             )
             of = About(a="humans", b=coded.raters[rater], at=MAJORITY, note=note)
-            out.add(statistic, values[:, k], shared, reason=reason, **of)
+            view.add(statistic, values[:, k], shared, reason=reason, **of)
 
 
 @dataclass(frozen=True)

@@ -35,9 +35,9 @@ from evenhand.analysis.agreement.pairs import (
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.notes import Code, Note
-from evenhand.analysis.results import ResultRows, from_to
+from evenhand.analysis.results import from_to
 from evenhand.analysis.types import Array, Mask, code_type
-from evenhand.analysis.writer import About, Writer
+from evenhand.analysis.writer import About, View
 from evenhand.rubrics.options import NONE, set_label
 
 
@@ -92,19 +92,16 @@ def _number_alpha(counts: Array, coded: Coded, resamples: Resamples) -> Array:
     return c.alpha_with(together, 1.0 - AGREEMENT)
 
 
-def add_group_rows(
-    rows: ResultRows, kappas: KappaMeans, names: Sequence[str] = ("humans", "models", "all")
-) -> None:
+def add_group_rows(view: View, names: Sequence[str] = ("humans", "models", "all")) -> None:
     """Add the panel and the means over tables of raters for every group, or those in `names`."""
-    coded, resamples = kappas.coded, kappas.resamples
-    out = Writer.of(rows, coded, resamples)
+    coded, resamples, kappas = view.coded, view.resamples, view.once(KappaMeans)
     known: dict[tuple[int, ...], list[tuple[str, Array, float, Note]]] = {}
     for group, members in groups(coded).items():
         if group not in names:
             continue
         counts = label_counts(coded, members)
         pairable = counts.sum(axis=1) >= 2
-        units = out.count(pairable)
+        units = view.count(pairable)
         if members not in known:
             panel = group_panel(counts, coded, resamples)
             known[members] = [(name, values, 0.0, "") for name, values in panel.items()]
@@ -114,28 +111,28 @@ def add_group_rows(
             ]
         why: Code = "no_variation" if units[0] else "no_pairable_units"
         for name, values, undefined, note in known[members]:
-            out.add(name, values, units, a=group, note=note, undefined=undefined, reason=why)
+            view.add(name, values, units, a=group, note=note, undefined=undefined, reason=why)
 
 
-def add_prevalence_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> None:
+def add_prevalence_rows(view: View) -> None:
     """Add the share of each category, for every group and, where raters are listed, each rater."""
-    out, who = Writer.of(rows, coded, resamples), groups(coded)
+    coded, who = view.coded, groups(view.coded)
     listed = len(coded.raters) <= MAX_LISTED_RATERS
     single = range(len(coded.raters)) if listed else coded.members("model")
     who |= {coded.raters[rater]: (rater,) for rater in single}
     categories = coded.categories[:1] if coded.is_binary else coded.categories
     for name, members in who.items():
         counts = label_counts(coded, members)
-        units = out.count(counts.sum(axis=1) > 0)
-        shares = category_shares(counts, coded, resamples)
+        units = view.count(counts.sum(axis=1) > 0)
+        shares = category_shares(counts, coded, view.resamples)
         for category, values in zip(categories, shares.T, strict=False):
-            out.add("prevalence", values, units, a=name, at=category, reason="no_labels")
+            view.add("prevalence", values, units, a=name, at=category, reason="no_labels")
 
 
 NOT_USED: Code = "category_not_used"
 
 
-def add_category_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> None:
+def add_category_rows(view: View) -> None:
     """Add `specific_agreement` (at = category) of groups, humans with graders, and pairs.
 
     Also adds `confusion`.
@@ -144,12 +141,12 @@ def add_category_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> N
     listed pair of raters; for "humans" with a grader it counts pairs of labels, one from any human.
     For the binary verdict, specific agreement is positive and negative agreement.
     """
-    out = Writer.of(rows, coded, resamples)
+    coded, resamples = view.coded, view.resamples
     for group, members in groups(coded).items():
         counts = label_counts(coded, members)
         values = c.group_specific(counts, coded.clusters, resamples)
         paired = counts * (counts.sum(axis=1, keepdims=True) >= 2)
-        _add_specific(out, coded, values, paired > 0, (group, ""))
+        _add_specific(view, values, paired > 0, (group, ""))
     humans = coded.members("human")
     from_people = label_counts(coded, humans)
     for grader in coded.members("model") if humans else ():
@@ -158,11 +155,11 @@ def add_category_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> N
         own = coded.codes[:, [grader]] == np.arange(coded.q)
         held = own.sum(axis=1, keepdims=True)
         either = from_people * held + own * from_people.sum(axis=1, keepdims=True)
-        values = ratio(*np.split(out.sums(2.0 * from_people * own, either), 2, axis=1))
-        _add_specific(out, coded, values, either > 0, names)
+        values = ratio(*np.split(view.sums(2.0 * from_people * own, either), 2, axis=1))
+        _add_specific(view, values, either > 0, names)
         of_humans = [data_table(coded, human, grader, resamples) for human in humans]
         met = coded.labelled_by_any(humans) & coded.labelled[:, grader]
-        _add_confusion(out, coded, np.sum(of_humans, axis=0), met, names)
+        _add_confusion(view, np.sum(of_humans, axis=0), met, names)
     pairs = pairs_that_meet(coded, listed_raters(coded))
     for chunk, tables in table_chunks(coded, pairs, resamples):
         each = c.specific(tables)
@@ -170,27 +167,23 @@ def add_category_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> N
             both = coded.labelled[:, a] & coded.labelled[:, b]
             used = (coded.codes[:, [a, b], None] == np.arange(coded.q)).any(axis=1)
             names = (coded.raters[a], coded.raters[b])
-            _add_specific(out, coded, each[:, k], used & both[:, None], names)
-            _add_confusion(out, coded, data_table(coded, a, b, resamples), both, names)
+            _add_specific(view, each[:, k], used & both[:, None], names)
+            _add_confusion(view, data_table(coded, a, b, resamples), both, names)
 
 
-def _add_specific(
-    out: Writer, coded: Coded, values: Array, used: Mask, raters: tuple[str, str]
-) -> None:
+def _add_specific(view: View, values: Array, used: Mask, raters: tuple[str, str]) -> None:
     """Add one row per category; `used` (units, q) marks the units on which it was used."""
     a, b = raters
-    for category, each, units in zip(coded.categories, values.T, used.T, strict=True):
-        out.add("specific_agreement", each, units, a=a, b=b, at=category, reason=NOT_USED)
+    for category, each, units in zip(view.coded.categories, values.T, used.T, strict=True):
+        view.add("specific_agreement", each, units, a=a, b=b, at=category, reason=NOT_USED)
 
 
-def _add_confusion(
-    out: Writer, coded: Coded, table: Array, both: Mask, raters: tuple[str, str]
-) -> None:
-    (a, b), units = raters, out.count(both)
-    for first, row in zip(coded.categories, table, strict=True):
-        for second, count in zip(coded.categories, row, strict=True):
-            at, note = from_to(first, second), out.as_sampled
-            out.add_value("confusion", float(count), units, a=a, b=b, at=at, note=note)
+def _add_confusion(view: View, table: Array, both: Mask, raters: tuple[str, str]) -> None:
+    (a, b), units, categories = raters, view.count(both), view.coded.categories
+    for first, row in zip(categories, table, strict=True):
+        for second, count in zip(categories, row, strict=True):
+            at, note = from_to(first, second), view.as_sampled
+            view.add("confusion", float(count), units, a=a, b=b, at=at, note=note)
 
 
 def jaccard_distances(sets: Mask) -> Array:
@@ -274,12 +267,12 @@ def set_alphas(counts: Array, sets: Mask, coded: Coded, resamples: Resamples) ->
     }
 
 
-def add_set_rows(rows: ResultRows, coded: Coded, sets: Mask, resamples: Resamples) -> None:
+def add_set_rows(view: View, sets: Mask) -> None:
     """Add `krippendorff_alpha_masi` and `observed_agreement` of every group, of every pair of
     listed raters, and of each grader with humans, a mean over the humans in which each counts by
     the units that it shares with the grader.
     """
-    out = Writer.of(rows, coded, resamples)
+    coded, resamples = view.coded, view.resamples
 
     def found(members: Sequence[int]) -> tuple[dict[str, Array], Mask]:
         counts = label_counts(coded, members)
@@ -288,7 +281,7 @@ def add_set_rows(rows: ResultRows, coded: Coded, sets: Mask, resamples: Resample
     for a, b in pairs_that_meet(coded, listed_raters(coded)):
         values, units = found([a, b])
         for name, each in values.items():
-            out.add(name, each, units, a=coded.raters[a], b=coded.raters[b])
+            view.add(name, each, units, a=coded.raters[a], b=coded.raters[b])
     for grader in coded.members("model"):
         people = coded.people_beside(grader)
         pairs = [pair for human in people for pair in pairs_that_meet(coded, (human, grader))]
@@ -297,16 +290,15 @@ def add_set_rows(rows: ResultRows, coded: Coded, sets: Mask, resamples: Resample
         for pair in pairs:
             values, both = found(pair)
             units |= both
-            sizes = out.sums(both)
+            sizes = view.sums(both)
             for name, each in values.items():
                 means[name].add(each[:, None], sizes)
         for name, mean in means.items() if pairs else ():
             whole = mean.result()
-            lost = whole.undefined
             who = About(a="humans", b=coded.raters[grader], note=whole.note)
-            out.add(name, whole.values, units, undefined=lost, **who)
+            view.add(name, whole.values, units, undefined=whole.undefined, **who)
     for group, members in groups(coded).items():
         values, units = found(members)
         why: Code = "no_variation" if units.any() else "no_pairable_units"
         for name, each in values.items():
-            out.add(name, each, units, a=group, reason=why)
+            view.add(name, each, units, a=group, reason=why)

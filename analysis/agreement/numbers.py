@@ -22,12 +22,11 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.analysis.agreement.coefficients import chance_corrected, label_counts
-from evenhand.analysis.bootstrap.resamples import Resamples, ratio
+from evenhand.analysis.bootstrap.resamples import ratio
 from evenhand.analysis.labels.matrix import Coded, complete_block
 from evenhand.analysis.notes import join_notes
-from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array, Codes, Numbers
-from evenhand.analysis.writer import Writer
+from evenhand.analysis.writer import View, Writer
 from evenhand.errors import InputError
 
 AGREEMENT = np.array([[1.0, 1.0, 0.0], [1.0, 1.5, 1.0], [0.0, 1.0, 1.0]])
@@ -238,14 +237,14 @@ def root_mean_square_difference(tables: Array, span: float) -> Array:
     return np.asarray(span * np.sqrt(np.maximum(apart, 0.0)))
 
 
-def add_number_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> None:
+def add_number_rows(view: View) -> None:
     """Add the mean of each rater's numbers, and of each group's, and ICC(A,1) and ICC(C,1) of the
     human raters as a group.
 
     The correlations need units that all of the raters labelled: the raters and units of the largest
     complete part count, and a note says which.
     """
-    out = Writer.of(rows, coded, resamples)
+    coded = view.coded
     groups = {"humans": coded.members("human"), "models": coded.members("model")}
     who = {name: members for name, members in groups.items() if members}
     who |= {name: (at,) for at, name in enumerate(coded.raters)}
@@ -253,22 +252,22 @@ def add_number_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> Non
     for name, members in who.items():
         counts = label_counts(coded, members)
         each = counts.sum(axis=1)
-        mean = ratio(*out.sums(counts @ values, each).T)
-        out.add("mean_number", mean, each > 0, a=name, reason="no_labels")
+        mean = ratio(*view.sums(counts @ values, each).T)
+        view.add("mean_number", mean, each > 0, a=name, reason="no_labels")
     humans = groups["humans"]
     members, units = complete_block(coded.codes[:, list(humans)])
     if not members:
         return
     raters = [humans[at] for at in members]
-    found = group_squares(coded, raters, units, out)
+    found = group_squares(coded, raters, units, view)
     held = np.zeros(len(coded.codes), dtype=bool)
     held[units] = True
     note = join_notes(
-        f"{len(raters)} raters, on the {out.count(held)[0]} units that all of them labelled",
+        f"{len(raters)} raters, on the {view.count(held)[0]} units that all of them labelled",
         "" if len(raters) == len(humans) else "of " + ", ".join(coded.raters[at] for at in raters),
     )
     for statistic, values in (("icc_a1", found.agreement), ("icc_c1", found.consistency)):
-        out.add(statistic, values, held, a="humans", note=note)
+        view.add(statistic, values, held, a="humans", note=note)
 
 
 def group_squares(coded: Coded, raters: Sequence[int], units: Codes, out: Writer) -> MeanSquares:

@@ -41,10 +41,9 @@ from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.score import table_sums
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.notes import Remark, join_notes
-from evenhand.analysis.results import ResultRows
 from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.types import Array, Codes, Integers, Mask, Numbers
-from evenhand.analysis.writer import Writer
+from evenhand.analysis.writer import View
 
 T = TypeVar("T")
 
@@ -349,31 +348,25 @@ def compared_units(
     return np.asarray(number >= 1), False
 
 
-def add_humans_rows(
-    rows: ResultRows,
-    coded: Coded,
-    resamples: Resamples,
-    prefix: str = "",
-    names: Sequence[str] = (),
-) -> None:
+def add_humans_rows(view: View, prefix: str = "", names: Sequence[str] = ()) -> None:
     """Add rows of each grader with humans: means over the humans.
 
     Only the statistics in `names`, if any are given.
     """
-    out = Writer.of(rows, coded, resamples)
+    coded, resamples = view.coded, view.resamples
     statistics = chosen(pair_statistics(coded), prefix, names)
     for grader in coded.members("model"):
         people = coded.people_beside(grader)
         units, _ = compared_units(coded, resamples, people, grader)
         if not units.any():
             continue
-        counts, codes = out.count(units), coded.codes[:, grader]
+        counts, codes = view.count(units), coded.codes[:, grader]
         used = np.unique(codes[units])
         overlap = Overlap.of(coded, resamples, people, units)
         few = f"fewer than {MIN_SHARED_UNITS} units" if counts[0] < MIN_SHARED_UNITS else ""
         for name, mean in means_with(overlap, codes, resamples, statistics).items():
             constant = len(used) == 1 and entry_for(name).own_margins
-            out.add(
+            view.add(
                 prefix + name,
                 mean.values,
                 counts,

@@ -14,10 +14,9 @@ from evenhand.analysis.agreement import numbers
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.notes import Remark, Remarks, join_notes
-from evenhand.analysis.results import ResultRows
 from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.types import Array, Codes, Integers, Numbers
-from evenhand.analysis.writer import Writer
+from evenhand.analysis.writer import View
 
 PairStatistic = Callable[[Array], Array]
 Pairs = Sequence[tuple[int, int]]
@@ -302,24 +301,23 @@ def _alpha_of_two(tables: Array, level: str, values: tuple[float, ...]) -> Array
     return c.alpha(tables + np.swapaxes(tables, -1, -2), level, values)
 
 
-def add_pair_rows(rows: ResultRows, coded: Coded, resamples: Resamples, prefix: str = "") -> None:
+def add_pair_rows(view: View, prefix: str = "") -> None:
     """Add rows for every pair of listed raters that share units.
 
     `prefix` goes before the statistics' names, for labels of something other than single units.
     """
-    raters = coded.raters
-    out, pairs = Writer.of(rows, coded, resamples), pairs_that_meet(coded, listed_raters(coded))
-    statistics = chosen(pair_statistics(coded), prefix)
-    for chunk, tables in table_chunks(coded, pairs, resamples):
+    coded, raters = view.coded, view.coded.raters
+    pairs, statistics = pairs_that_meet(coded, listed_raters(coded)), pair_statistics(coded)
+    for chunk, tables in table_chunks(coded, pairs, view.resamples):
         first = tables[0]
         constant = c.constant_raters(numbers.moments(first) if coded.is_number else first)
-        both = [out.count(coded.labelled[:, a] & coded.labelled[:, b]) for a, b in chunk]
-        for name, statistic in statistics.items():
+        both = [view.count(coded.labelled[:, a] & coded.labelled[:, b]) for a, b in chunk]
+        for name, statistic in chosen(statistics, prefix).items():
             values = statistic(tables)
             flagged = constant & entry_for(name).own_margins & ~np.isnan(values[0])
             for k, (a, b) in enumerate(chunk):
                 note = Remark("constant_rater") if flagged[k] else ""
-                out.add(prefix + name, values[:, k], both[k], a=raters[a], b=raters[b], note=note)
+                view.add(prefix + name, values[:, k], both[k], a=raters[a], b=raters[b], note=note)
 
 
 def chosen(

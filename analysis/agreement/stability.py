@@ -14,22 +14,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 
 from evenhand.analysis.agreement.coefficients import label_counts, usual_codes
 from evenhand.analysis.agreement.groups import group_panel
 from evenhand.analysis.agreement.pairs import deciding_kappa, mean_over_pairs, pair_statistics
-from evenhand.analysis.bootstrap.resamples import Resamples, Resampling
 from evenhand.analysis.labels.encoding import combine_readings, encode
-from evenhand.analysis.labels.matrix import Coded, LabelMatrix
+from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import WEIGHT, UnitColumn, UnitFacts
 from evenhand.analysis.notes import Code, join_notes
-from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Codes, DataFrame, Labels
-from evenhand.analysis.writer import Writer
+from evenhand.analysis.writer import RatedView, RubricView, View
 from evenhand.errors import InputError
 
 _BETWEEN = "\x1f"
@@ -64,41 +62,38 @@ def repeats_of(
     return found
 
 
-def add_repeat_rows(
-    rows: ResultRows,
-    matrices: Mapping[str, LabelMatrix],
-    resampled: Resampling,
-) -> None:
+def add_repeat_rows(view: RatedView) -> None:
     """Add `intra_rater_agreement` and `intra_rater_kappa` of every rater with repeats.
 
-    Both are plain means over the pairs of a rater's draws. `resampled` makes resamples of clusters
-    from how often each occurs in the data.
+    Both are plain means over the pairs of a rater's draws.
     """
-    for name, draws, shared in _views(matrices, resampled):
-        out = Writer.of(rows, draws, shared)
+    if not (view.ratings["draw"] > 0).any():
+        return
+    request, scale = view.request, view.labels.scale
+    matrices = repeats_of(view.ratings, scale, request.units, request.settings.cluster)
+    for name, of_draws in _views(view, matrices):
+        draws = of_draws.coded
         panel, kappa = pair_statistics(draws), deciding_kappa(draws)
         pairs = list(combinations(range(len(draws.raters)), 2))
-        units = out.count(draws.labelled.sum(axis=1) >= 2)
+        units = of_draws.count(draws.labelled.sum(axis=1) >= 2)
         why: Code = "no_variation" if units[0] else "no_pairable_units"
         wanted = {each: panel[each] for each in ("observed_agreement", kappa) if each in panel}
         kind = "unweighted kappa" if kappa == "cohen_kappa" else f"{draws.ordered} kappa"
-        for of, mean in mean_over_pairs(draws, pairs, shared, wanted).items():
+        for of, mean in mean_over_pairs(draws, pairs, of_draws.resamples, wanted).items():
             over = f"mean over {mean.n_tables} pairs of draws" if mean.n_tables > 1 else ""
             statistic, about = "intra_rater_kappa", join_notes(kind, over)
             if of == "observed_agreement":
                 statistic, about = "intra_rater_agreement", join_notes(over)
-            lost = mean.undefined
-            out.add(statistic, mean.values, units, a=name, note=about, undefined=lost, reason=why)
+            lost, add = mean.undefined, of_draws.add
+            add(statistic, mean.values, units, a=name, note=about, undefined=lost, reason=why)
 
 
-def _views(
-    matrices: Mapping[str, LabelMatrix], resampled: Resampling
-) -> Iterator[tuple[str, Coded, Resamples]]:
-    """Yield each rater with each view of their labels, and resamples of its clusters."""
+def _views(view: RatedView, matrices: Mapping[str, LabelMatrix]) -> Iterator[tuple[str, View]]:
+    """Yield each rater with each view of their labels."""
     for name, matrix in matrices.items():
         folded, frequency = matrix.folded()
-        shared = resampled(frequency, folded.weight)
-        yield from ((name, view, shared) for view in folded.views)
+        shared = view.request.resampled(frequency, folded.weight)
+        yield from ((name, View.of(view.rows, each, shared)) for each in folded.views)
 
 
 STABILITY = "stability_fleiss_kappa"
@@ -108,9 +103,7 @@ REWORDED = "rubric"
 HUMANS = "humans"
 
 
-def add_stability_rows(
-    rows: ResultRows, labels: LabelMatrix, resamples: Resamples, columns: Sequence[UnitColumn]
-) -> None:
+def add_stability_rows(view: RubricView) -> None:
     """Add the stability of subjects' answers from variant to variant, as each rater labels them.
 
     `stability_fleiss_kappa` and, on scales with an order, `stability_sd`: `rater_a` is the grader,
@@ -118,31 +111,31 @@ def add_stability_rows(
     `columns`, the subject, the side and the cluster stay the same; `subset` is "all" or
     "subject=NAME".
     """
-    for coded in labels.views:
-        readers = {coded.raters[model]: coded.codes[:, model] for model in coded.members("model")}
-        if humans := coded.members("human"):
-            majority = usual_codes(coded, humans).astype(coded.codes.dtype)
-            readers = {HUMANS: majority, **readers}
-        for reader, codes in readers.items():
-            for column in columns:
-                fixed = [other for other in columns if other.name != column.name]
-                wide, clusters, subject = _by_variant(labels, codes, column, fixed)
-                one = replace(
-                    coded,
-                    raters=column.values,
-                    kinds=("variant",) * len(column.values),
-                    codes=wide,
-                    clusters=clusters,
-                )
-                _add_rows(rows, one, labels.scale, resamples, reader, column.name)
-                for code, name in enumerate(labels.subjects if len(labels.subjects) > 1 else ()):
-                    own = replace(
-                        one,
-                        codes=wide[subject == code],
-                        clusters=clusters[subject == code],
-                        subset=coded.part(f"subject={name}"),
-                    )
-                    _add_rows(rows, own, labels.scale, resamples, reader, column.name)
+    coded, labels = view.coded, view.labels
+    columns = labels.columns(view.request.settings.variants)
+    readers = {coded.raters[model]: coded.codes[:, model] for model in coded.members("model")}
+    if humans := coded.members("human"):
+        majority = usual_codes(coded, humans).astype(coded.codes.dtype)
+        readers = {HUMANS: majority, **readers}
+    for (reader, codes), column in product(readers.items(), columns):
+        fixed = [other for other in columns if other.name != column.name]
+        wide, clusters, subject = _by_variant(labels, codes, column, fixed)
+        parts = {coded.subset: np.ones(len(subject), dtype=bool)}
+        if len(labels.subjects) > 1:
+            for code, name in enumerate(labels.subjects):
+                parts[coded.part(f"subject={name}")] = subject == code
+        kinds = ("variant",) * len(column.values)
+        for subset, own in parts.items():
+            variants = replace(
+                coded,
+                raters=column.values,
+                kinds=kinds,
+                codes=wide[own],
+                clusters=clusters[own],
+                subset=subset,
+            )
+            given = View.of(view.rows, variants, view.resamples)
+            _add_rows(given, labels.scale, reader, column.name)
 
 
 def reworded(
@@ -174,14 +167,10 @@ def reworded(
     return found
 
 
-def add_rewording_rows(
-    rows: ResultRows,
-    matrices: dict[str, LabelMatrix],
-    resampled: Resampling,
-) -> None:
+def add_rewording_rows(view: RatedView, matrices: Mapping[str, LabelMatrix]) -> None:
     """Add a rater's own stability from wording to wording of the rubric: `at` is "rubric"."""
-    for name, view, shared in _views(matrices, resampled):
-        _add_rows(rows, view, matrices[name].scale, shared, name, REWORDED)
+    for name, of_rater in _views(view, matrices):
+        _add_rows(of_rater, matrices[name].scale, name, REWORDED)
 
 
 def _by_variant(
@@ -206,18 +195,16 @@ def _by_variant(
     return wide, distinct[:, 0].astype(np.intp), distinct[:, 1].astype(np.intp)
 
 
-def _add_rows(
-    rows: ResultRows, coded: Coded, scale: Scale, resamples: Resamples, reader: str, at: str
-) -> None:
+def _add_rows(view: View, scale: Scale, reader: str, at: str) -> None:
+    coded = view.coded
     counts = label_counts(coded, range(len(coded.raters)))
     several = counts.sum(axis=1) >= 2
     if not several.any():
         return
-    out = Writer.of(rows, coded, resamples)
     variants = int((coded.labelled & several[:, None]).any(axis=0).sum())
     if not coded.is_number:
-        kappa = group_panel(counts * several[:, None], coded, resamples)["fleiss_kappa"]
-        out.add(STABILITY, kappa, several, a=reader, at=at, note=f"across {variants} variants")
+        kappa = group_panel(counts * several[:, None], coded, view.resamples)["fleiss_kappa"]
+        view.add(STABILITY, kappa, several, a=reader, at=at, note=f"across {variants} variants")
     if not (coded.is_binary or scale.level != "nominal" or scale.unclear):
         return  # no order
     # Standard deviation (divisor n - 1) of each question's values.
@@ -228,5 +215,5 @@ def _add_rows(
     n = (~np.isnan(each)).sum(axis=1)
     mean = np.nansum(each, axis=1) / np.maximum(n, 1)
     squares = np.nansum((each - mean[:, None]) ** 2, axis=1)
-    spread = out.share(np.sqrt(squares / np.maximum(n - 1, 1)), n >= 2)
-    out.add(SPREAD, spread, several, a=reader, at=at)
+    spread = view.share(np.sqrt(squares / np.maximum(n - 1, 1)), n >= 2)
+    view.add(SPREAD, spread, several, a=reader, at=at)

@@ -1,85 +1,69 @@
 """The audit of one rubric, question by question: order, side, family, length, parts of the sample,
 groups of humans.
+
+A grader may favour a side of the pair more than humans do; shown the pair in the other order, it
+may change its verdict or favour what it is shown first.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from evenhand.analysis.agreement.overlap import KappaMeans
 from evenhand.analysis.agreement.pairs import deciding_kappa
-from evenhand.analysis.bias.findings import AuditRows
-from evenhand.analysis.bias.position import (
-    add_direction_rows,
-    add_order_rows,
-    add_people_order_rows,
-    add_side_rows,
-    both_orders_of,
-)
+from evenhand.analysis.bias.findings import FEW_CLUSTERS, AuditRows
 from evenhand.analysis.bias.shift import (
+    BesidePeople,
     Calls,
     Shift,
     Shifts,
     directed_calls,
     verdict_calls,
 )
-from evenhand.analysis.labels.matrix import Coded, LabelMatrix
-from evenhand.analysis.labels.units import UnitColumn, UnitFacts
-from evenhand.analysis.request import Request
-from evenhand.analysis.results import ResultRows
+from evenhand.analysis.bootstrap.resamples import Resamples, ratio
+from evenhand.analysis.bootstrap.significance import sign_flip
+from evenhand.analysis.labels.encoding import combine_readings, encode
+from evenhand.analysis.labels.matrix import Coded, LabelMatrix, favour_signs
+from evenhand.analysis.labels.scale import Scale
+from evenhand.analysis.labels.units import MAX_VALUES, UnitColumn, UnitFacts
+from evenhand.analysis.notes import Remark, join_notes
+from evenhand.analysis.results import from_to
 from evenhand.analysis.subjects.preference import is_comparison
-from evenhand.analysis.types import DataFrame
-from evenhand.study.settings.analysis import BiasSettings
+from evenhand.analysis.types import Array, DataFrame, Mask
+from evenhand.analysis.writer import RatedView, Writer
+from evenhand.errors import InputError
+from evenhand.study.settings.analysis import GROUP_COLUMNS, BiasSettings
+from evenhand.texts import table_of
 
-FAMILIES: dict[str, tuple[str, ...]] = {
-    "anthropic": ("claude",),
-    "openai": ("gpt", "chatgpt", "o1", "o3", "o4", "davinci"),
-    "google": ("gemini", "gemma", "palm"),
-    "meta": ("llama",),
-    "mistral": ("mistral", "mixtral", "ministral", "magistral"),
-    "qwen": ("qwen", "qwq"),
-    "deepseek": ("deepseek",),
-    "xai": ("grok",),
-    "cohere": ("command",),
-    "microsoft": ("phi",),
-}
+FAMILIES: dict[str, list[str]] = table_of("evenhand.analysis.bias", "families.toml")
 """Parts of a model's name by which its family is known."""
+SHOWN_BY = ("partisan",)
+"""Units columns by whose values directions are shown separately."""
 LENGTH_COLUMNS = ("response_words",)
 PAIR_LENGTH_COLUMNS = ("response_a_words", "response_b_words")
 
 
-def add_bias_rows(
-    rows: ResultRows,
-    labels: LabelMatrix,
-    ratings: DataFrame,
-    facts: UnitFacts,
-    request: Request,
-    retuned: Mapping[str, LabelMatrix] | None = None,
-) -> None:
+def add_bias_rows(view: RatedView, retuned: Mapping[str, LabelMatrix] | None = None) -> None:
     """Add rows on whom raters favour and on how graders' calls shift with irrelevant properties.
 
-    `labels` are not folded: `facts` describe their units in the same order. `ratings` are the
-    rubric's rows before orders are combined. `retuned` are the labels with other verdicts of a
-    grader, by thresholds tuned on other clusters: all questions that rest on verdicts are asked of
-    these too, in rows NAME_held_out.
+    `retuned` are the labels with other verdicts of a grader, by thresholds tuned on other clusters:
+    all questions that rest on verdicts are asked of these too, in rows NAME_held_out.
     """
-    settings, slices = request.settings, labels.columns(request.screened)
-    each_once = np.ones(labels.n_clusters, dtype=np.int64)
-    audit = AuditRows(rows, lambda: request.resampled(each_once, labels.weight))
-    directed = directed_calls(labels)
-    if is_comparison(labels, facts):  # which answer a file calls the first means nothing
-        add_people_order_rows(rows, labels, ratings, facts, audit.resamples)
+    labels, directed = view.labels, directed_calls(view.labels)
+    audit = AuditRows(view.rows, lambda: view.resamples)
+    if is_comparison(labels, view.facts):  # which answer a file calls the first means nothing
+        add_people_order_rows(view)
     elif directed is not None:
-        add_direction_rows(rows, directed, facts, settings, audit.resamples)
-        add_side_rows(audit, directed, facts, settings)
-    both_orders = both_orders_of(ratings, labels.scale, request.units, settings.cluster)
-    add_order_rows(audit, both_orders, request.resampled)
-    _add_shifts(audit, verdict_calls(labels), directed, facts, settings, slices)
-    add_rater_group_rows(audit, labels.on_categories(), request.people)
+        add_direction_rows(view, directed)
+        add_side_rows(audit, directed, view)
+    add_order_rows(audit, view)
+    _add_shifts(audit, verdict_calls(labels), directed, view)
+    add_rater_group_rows(audit, labels.on_categories(), view.request.people)
     audit.add_tests()
     for grader, other in (retuned or {}).items():
         again = audit.retuned(grader)
@@ -90,22 +74,60 @@ def add_bias_rows(
         if labels.scale.favours:
             directed = None
         elif directed is not None:
-            add_side_rows(again, directed, facts, settings)
-        _add_shifts(again, verdicts, directed, facts, settings, slices)
+            add_side_rows(again, directed, view)
+        _add_shifts(again, verdicts, directed, view)
         again.add_tests()
 
 
 def _add_shifts(
-    audit: AuditRows,
-    verdicts: Calls | None,
-    directed: Calls | None,
-    facts: UnitFacts,
-    settings: BiasSettings,
-    slices: Sequence[UnitColumn],
+    audit: AuditRows, verdicts: Calls | None, directed: Calls | None, view: RatedView
 ) -> None:
-    add_length_rows(audit, verdicts, directed, facts)
-    add_family_rows(audit, verdicts, settings.families)
-    add_slice_bias_rows(audit, verdicts, slices)
+    for calls, length in lengths(verdicts, directed, view.facts):
+        add_shift_rows(audit, calls, [length])
+    if verdicts is not None:
+        add_family_rows(audit, verdicts, view.request.settings.families)
+        for column in view.labels.columns(view.request.screened):
+            add_shift_rows(audit, verdicts, slices_of(verdicts, column))
+
+
+@dataclass(frozen=True)
+class Property:
+    """A property that calls should not depend on: `x` (units,), NaN where not known.
+
+    `statistic`, `subset`, `at` and `note` are those of the row of each grader's shift with it, and
+    `inside` (units,) the units that it is about, if not all. `noisy` is that of `Shifts`.
+    """
+
+    statistic: str
+    x: Array
+    subset: str
+    at: str = ""
+    note: str = ""
+    inside: Mask | None = None
+    noisy: bool = False
+
+
+def add_shift_rows(
+    audit: AuditRows,
+    calls: Calls,
+    properties: Sequence[Property],
+    graders: Sequence[int] | None = None,
+) -> None:
+    """Add the shift of every grader's calls, or of these `graders`, with every property: beyond
+    what humans' score of the same units explains (see `analysis.bias.shift`).
+    """
+    shifts = [Shifts(calls, each.x, audit.resamples, noisy=each.noisy) for each in properties]
+    by_people = ~np.isnan(calls.people).all(axis=1)
+    for grader in calls.graders if graders is None else graders:
+        for each, of_graders in zip(properties, shifts, strict=True):
+            shift = of_graders.of(grader)
+            if shift is not None and each.inside is not None:
+                units = each.inside & by_people & ~np.isnan(calls.values[:, grader])
+                counts = audit.resamples.count(calls.clusters, units)
+                shift = replace(shift, counts=counts) if units.any() else None
+            if shift is not None:
+                add = partial(audit.add, subset=each.subset, at=each.at, note=each.note)
+                add(each.statistic, calls.raters[grader], shift)
 
 
 def family_of(rater: str, families: Mapping[str, Sequence[str]] | None = None) -> str:
@@ -134,34 +156,27 @@ def family_of(rater: str, families: Mapping[str, Sequence[str]] | None = None) -
     return ""
 
 
-def add_family_rows(
-    audit: AuditRows, calls: Calls | None, families: Mapping[str, Sequence[str]]
-) -> None:
+def add_family_rows(audit: AuditRows, calls: Calls, families: Mapping[str, Sequence[str]]) -> None:
     """Add `bias_self_preference` of graders whose family is among the subjects, with others.
 
-    It is the affirmative calls on subjects of its own family minus those on the others, beyond what
-    humans' score of the same units explains (see `analysis.bias.shift`). `at` is the family.
+    It is the affirmative calls on subjects of its own family minus those on the others. `at` is the
+    family.
     """
-    if calls is None:
-        return
     of_subject = [family_of(subject, families) for subject in calls.subjects]
     of_unit = np.array([*of_subject, ""])[calls.subject]
     for grader in calls.graders:
         family = family_of(calls.raters[grader], families)
-        if not family or family not in of_subject or set(of_subject) == {family}:
-            continue
-        own = np.where(calls.subject >= 0, of_unit == family, np.nan)
-        shift, name = Shifts(calls, own, audit.resamples).of(grader), calls.raters[grader]
-        if shift is not None:
-            audit.add("bias_self_preference", name, shift, subset=calls.subset, at=family)
+        if family and family in of_subject and set(of_subject) != {family}:
+            own = np.where(calls.subject >= 0, of_unit == family, np.nan)
+            is_own = Property("bias_self_preference", own, calls.subset, family)
+            add_shift_rows(audit, calls, [is_own], [grader])
 
 
-def add_length_rows(
-    audit: AuditRows, verdicts: Calls | None, directed: Calls | None, facts: UnitFacts
-) -> None:
-    """Add `bias_length` of every grader: the rise of its calls with every doubling of the length.
+def lengths(
+    verdicts: Calls | None, directed: Calls | None, facts: UnitFacts
+) -> Iterator[tuple[Calls, Property]]:
+    """Yield the lengths of texts, of which `bias_length` is the rise of calls with every doubling.
 
-    The rise is beyond what humans' score of the same units explains (see `analysis.bias.shift`).
     Verdicts are read twice, since labels of longer texts may be noisier for all raters. Which side
     of a pair is favoured does not depend on that: noise is the same for both.
 
@@ -182,45 +197,27 @@ def add_length_rows(
         words = [facts.numbers(name) for name in columns]
         logs = [np.log2(np.where(each > 0, each, np.nan)) for each in words]
         doublings = logs[0] - logs[1] if len(logs) > 1 else logs[0]
-        if calls is None or np.isnan(doublings).all():
-            continue
-        noisy = calls is verdicts
-        shifts = Shifts(calls, doublings[calls.unit], audit.resamples, noisy=noisy)
-        for grader in calls.graders:
-            if (shift := shifts.of(grader)) is not None:
-                who, at = calls.raters[grader], columns[0]
-                audit.add("bias_length", who, shift, subset=calls.subset, at=at, note=unit)
+        if calls is not None and not np.isnan(doublings).all():
+            x, noisy = doublings[calls.unit], calls is verdicts
+            yield calls, Property("bias_length", x, calls.subset, columns[0], unit, noisy=noisy)
 
 
-def add_slice_bias_rows(
-    audit: AuditRows, calls: Calls | None, columns: Sequence[UnitColumn]
-) -> None:
-    """Add `bias_slice` of every grader and every value of the columns.
+def slices_of(calls: Calls, column: UnitColumn) -> list[Property]:
+    """Return whether units are in each slice by a column; none where all are in one.
 
-    It is the affirmative calls in the slice minus those in the rest, beyond what humans' score of
-    the same units explains.
-
-    Agreement with humans in the slice is another question: `slice_difference`.
+    `bias_slice` is the affirmative calls in the slice minus those in the rest. Agreement with
+    humans in the slice is another question: `slice_difference`.
     """
-    if calls is None:
-        return
-    by_people = ~np.isnan(calls.people).all(axis=1)
-    for column in columns:
-        if len(column.values) < 2:
-            continue
-        codes = column.codes[calls.unit]
-        shifts = [
-            Shifts(calls, np.where(codes >= 0, codes == code, np.nan), audit.resamples)
-            for code in range(len(column.values))
-        ]
-        for grader in calls.graders:
-            for code, value in enumerate(column.values):
-                shift = shifts[code].of(grader)
-                units = (codes == code) & by_people & ~np.isnan(calls.values[:, grader])
-                if shift is not None and units.any():
-                    shift = replace(shift, counts=audit.resamples.count(calls.clusters, units))
-                    part = calls.part(f"{column.name}={value}")
-                    audit.add("bias_slice", calls.raters[grader], shift, subset=part)
+    codes, values = column.codes[calls.unit], column.values
+    return [
+        Property(
+            "bias_slice",
+            np.where(codes >= 0, codes == code, np.nan),
+            calls.part(f"{column.name}={value}"),
+            inside=codes == code,
+        )
+        for code, value in enumerate(values if len(values) > 1 else ())
+    ]
 
 
 def add_rater_group_rows(
@@ -262,3 +259,261 @@ def add_rater_group_rows(
             counts = audit.resamples.count(coded.clusters, within)
             shift = Shift(first - second, counts, f"{len(own)} against {len(rest)} people")
             audit.add("bias_rater_group", coded.raters[grader], shift, subset=subset, at=against)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Some of the units and the direction in which they are read.
+
+    `sign` (units,) is 1 where side a counts as `first`, -1 where side b does, 0 where the unit
+    takes no part.
+    """
+
+    subset: str
+    first: str
+    second: str
+    sign: Array
+
+    @property
+    def at(self) -> str:
+        """The two sides, as in a row's key."""
+        return from_to(self.first, self.second)
+
+
+def add_direction_rows(view: RatedView, calls: Calls) -> None:
+    """Add `direction_net` of humans together and of every grader.
+
+    It is the share of units that favour the first side minus those that favour the second. On
+    everything, by the columns `SHOWN_BY`, by subject and by group; each rater on all that it
+    called.
+    """
+    people, sides = calls.people, []
+    count = (~np.isnan(people)).sum(axis=1).astype(float)
+    for side in (1.0, -1.0):  # how far the mean human and every grader favour side a, and side b
+        mean = ratio(np.maximum(np.nan_to_num(people) * side, 0.0).sum(axis=1), count)
+        own = np.maximum(calls.values[:, list(calls.graders)] * side, 0.0)
+        sides.append(np.column_stack([mean, own]))
+    parts = _parts(calls, view, by_subject=True)
+    for part in (*parts, *_groups(calls, view.facts, view.resamples)):
+        _add_directions(view, calls, (sides[0], sides[1]), part)
+
+
+def add_side_rows(audit: AuditRows, calls: Calls, view: RatedView) -> None:
+    """Add `bias_side` of every grader: its net direction minus that of humans, scaled (see
+    `analysis.bias.shift`).
+    """
+    for part in _parts(calls, view):
+        seen = calls.oriented(part.sign)
+        for grader in calls.graders:
+            beside = BesidePeople(seen, grader, audit.resamples)
+            if beside.shared.any():
+                level = Shift(beside.level(), beside.counts(), beside.note, beside.reason)
+                who = calls.raters[grader]
+                audit.add("bias_side", who, level, subset=part.subset, at=part.at)
+
+
+def _add_directions(view: RatedView, calls: Calls, sides: tuple[Array, Array], part: _Part) -> None:
+    """Add the row of every rater that called a unit of this part. `sides` are how far the mean
+    human and every grader favour side a and side b, (units, 1 + graders), NaN for no call.
+    """
+    forward = part.sign[:, None] > 0
+    used = part.sign != 0
+    toward = np.where(forward, *sides)[used]
+    away = np.where(forward, *sides[::-1])[used]
+    held = ~np.isnan(toward)
+    if not held.any():
+        return
+    kept, clusters = np.unique(calls.clusters[used], return_inverse=True)
+    drawn = view.resamples
+    if len(kept) < drawn.n_types:
+        drawn = drawn.only(kept)  # a group costs its own clusters' time
+    out = Writer(view.rows, lambda: drawn, clusters, part.subset)
+    sums = out.sums(np.nan_to_num(toward), np.nan_to_num(away), held)
+    to, off, n = np.moveaxis(sums.reshape(len(sums), 3, -1), 1, 0)
+    net = ratio(to - off, n)
+    for column, rater in enumerate(["humans", *(calls.raters[g] for g in calls.graders)]):
+        units = out.count(held[:, column])
+        if units[0]:
+            few = f"fewer than {FEW_CLUSTERS} clusters" if units[1] < FEW_CLUSTERS else ""
+            out.add("direction_net", net[:, column], units, a=rater, at=part.at, note=few)
+
+
+def orientation(facts: UnitFacts, settings: BiasSettings) -> Array:
+    """Orientation of each unit (units,): 1 where side a is the first of `settings.sides`.
+
+    It is -1 where side b is, 0 where it is not known. Raises InputError where leanings are set and
+    no unit of the whole table has one.
+    """
+    if not settings.leanings:
+        return np.ones(len(facts.ids))
+    table = facts.table
+    if table is None or not {*GROUP_COLUMNS} <= {*table.columns}:
+        raise InputError(
+            f"leanings need the units columns {' and '.join(GROUP_COLUMNS)}; add them or take the "
+            "leanings out"
+        )
+    of_a, of_b = (table[name].map(settings.sign_of) for name in GROUP_COLUMNS)
+    told = of_a.where(of_a == -of_b, 0)
+    if not told.any():
+        raise InputError(
+            "no unit has a group of each leaning on its two sides; the leanings must name values "
+            f"of {' and '.join(GROUP_COLUMNS)}"
+        )
+    return np.asarray(told.loc[facts.ids], dtype=float)
+
+
+def _parts(calls: Calls, view: RatedView, *, by_subject: bool = False) -> Iterator[_Part]:
+    """Yield the whole sample, and the values of the columns that directions are shown by."""
+    facts, settings = view.facts, view.request.settings
+    sign = orientation(facts, settings)[calls.unit]
+    yield _Part(calls.subset, *settings.sides, sign)
+    columns = [
+        replace(column, codes=column.codes[calls.unit])
+        for column in map(facts.column, SHOWN_BY)
+        if 1 < len(column.values) <= MAX_VALUES
+    ]
+    if by_subject and len(calls.subjects) <= MAX_VALUES:
+        columns.append(UnitColumn("subject", calls.subjects, calls.subject))
+    for name, chosen in (part for column in columns for part in column.parts()):
+        yield _Part(calls.part(name), *settings.sides, np.where(chosen, sign, 0.0))
+
+
+def _groups(calls: Calls, facts: UnitFacts, resamples: Resamples) -> Iterator[_Part]:
+    """Yield each group with enough clusters, on either side, against the groups it is paired with.
+
+    Of two groups that are only paired with each other, the first by name is enough.
+    """
+    a, b = (np.array(facts.cells(name), dtype=object) for name in GROUP_COLUMNS)
+    if not a.any() or not b.any():
+        return
+    a, b = a[calls.unit], b[calls.unit]
+    done: set[tuple[str, ...]] = set()
+    for group in sorted({*a, *b} - {""}):
+        sign = np.where(a == b, 0.0, 1.0 * (a == group) - 1.0 * (b == group))
+        others = tuple(sorted({*b[sign > 0], *a[sign < 0]}))
+        enough = resamples.count(calls.clusters, sign != 0)[1] >= FEW_CLUSTERS
+        mirrored = len(others) == 1 and (others[0], group) in done
+        if not enough or mirrored:
+            continue
+        done.add((group, *others))
+        yield _Part(calls.part(f"group={group}"), group, ", ".join(others), sign)
+
+
+_ORDERS = ("ab", "ba")
+
+
+def orders_seen(ratings: DataFrame) -> dict[str, tuple[str, ...]]:
+    """Return the orders in which each grader read pairs; graders without known orders are left out.
+
+    `ratings` is a validated table of one rubric.
+    """
+    ordered = ratings[ratings["rater_kind"].eq("model") & ratings["order"].isin(_ORDERS)]
+    seen = ordered.groupby("rater_id", sort=True)["order"].unique()
+    return {str(grader): tuple(sorted(orders)) for grader, orders in seen.items()}
+
+
+def by_orders(seen: Mapping[str, tuple[str, ...]]) -> dict[str, list[str]]:
+    """Group graders by "both_orders" and "one_order".
+
+    >>> by_orders({"a": ("ab",), "b": ("ab", "ba"), "c": ("ab",)})
+    {'one_order': ['a', 'c'], 'both_orders': ['b']}
+    """
+    found: dict[str, list[str]] = {}
+    for grader, orders in seen.items():
+        found.setdefault("both_orders" if len(orders) > 1 else "one_order", []).append(grader)
+    return found
+
+
+def both_orders_of(
+    ratings: DataFrame, scale: Scale, units: DataFrame | None = None, cluster: str = "pair"
+) -> dict[str, LabelMatrix]:
+    """Return graders that read units in both orders, with each order as a separate rater.
+
+    `ratings` is a validated table of one rubric. Columns are "ab" and "ba"; labels stay in the
+    pair's own orientation; a grader's draws within an order are combined.
+    """
+    ordered = ratings[ratings["rater_kind"].eq("model") & ratings["order"].isin(_ORDERS)]
+    orders = ordered.groupby("rater_id", sort=True)["order"].nunique()
+    found = {}
+    for grader, own in ordered.groupby("rater_id", sort=True):
+        if orders[grader] == len(_ORDERS):
+            readings = combine_readings(own.assign(rater_id=own["order"], order=""), scale)
+            found[str(grader)] = encode(readings, scale, units, cluster)
+    return found
+
+
+def add_order_rows(audit: AuditRows, view: RatedView) -> None:
+    """Add `bias_order_flips` of every grader that read both orders.
+
+    Where options favour a side, `bias_order_first` and `bias_order` are added too.
+
+    Flips are units labelled differently in the two orders. Of those that move from one side to
+    another, or to neither, `bias_order_first` is the share that move to the side shown first;
+    `bias_order` is the net gain of a side from being shown first, per unit. Its p is exact, by
+    flipping the signs of the clusters' moves.
+    """
+    request, scale = view.request, view.labels.scale
+    matrices = both_orders_of(view.ratings, scale, request.units, request.settings.cluster)
+    for grader, matrix in matrices.items():
+        both = np.asarray((matrix.codes >= 0).all(axis=1))
+        if both.any():
+            once = np.ones(matrix.n_clusters, dtype=np.int64)
+            _add_grader(audit, grader, matrix, both, request.resampled(once, matrix.weight))
+
+
+def add_people_order_rows(view: RatedView) -> None:
+    """Add `order_gain` of the humans together: what being shown first gains a side.
+
+    It is half the difference between how far labels given in order ab favour side a and how far
+    those given in order ba do, as `bias_order` would be if one human read both. Each human sees a
+    unit once, so that the labels in the two orders are of different humans or units.
+    """
+    labels, ratings = view.labels, view.ratings
+    own = ratings[
+        ratings["rater_kind"].eq("human") & ratings["draw"].eq(0) & ratings["label"].ne("")
+    ]
+    own = own[own["order"].isin(_ORDERS)]
+    if own["order"].nunique() < len(_ORDERS):
+        return
+    signs = favour_signs(labels.scale.categories, labels.scale.favours)
+    code = {category: at for at, category in enumerate(labels.scale.categories)}
+    sign = signs[own["label"].map(code).to_numpy(dtype=np.intp)]
+    place = {unit: at for at, unit in enumerate(view.facts.ids)}
+    unit = own["unit_id"].map(place).to_numpy(dtype=np.intp)
+    features = []
+    for order in _ORDERS:
+        shown = own["order"].eq(order).to_numpy()
+        for each in (sign, np.ones(len(sign))):
+            features.append(np.bincount(unit[shown], each[shown], minlength=len(place)))
+    ab, n_ab, ba, n_ba = view.sums(*features).T
+    gain = (ratio(ab, n_ab) - ratio(ba, n_ba)) / 2.0
+    note = f"{int(features[1].sum())} labels in order ab, {int(features[3].sum())} in order ba"
+    view.add("order_gain", gain, features[1] + features[3] > 0, a="humans", note=note)
+
+
+def _add_grader(
+    audit: AuditRows, grader: str, matrix: LabelMatrix, both: Mask, drawn: Resamples
+) -> None:
+    codes, clusters = matrix.codes[both], matrix.clusters[both]
+    counts = drawn.count(matrix.clusters, both)
+    flipped = codes[:, 0] != codes[:, 1]
+    signs = favour_signs(matrix.scale.categories, matrix.scale.favours)
+    # With order ab side a comes first: a positive move is one to the side shown first.
+    move = signs[codes[:, 0]] - signs[codes[:, 1]]
+    features = np.ones(len(codes)), flipped, move / 2.0, move > 0, move != 0
+    n, flips, net, first, moves = drawn.sums(clusters, *features).T
+    add = partial(audit.add, grader=grader, subset="all", alone=True, drawn=drawn)
+    add("bias_order_flips", shift=Shift(ratio(flips, n), counts, f"{flipped.sum()} flips"))
+    if not matrix.scale.favours:
+        return
+    to_first, to_second = int((move > 0).sum()), int((move < 0).sum())
+    weighted = drawn.weight is not None  # the exact p is for equally weighted pairs
+    found = sign_flip(np.bincount(clusters, weights=np.sign(move)))
+    note = join_notes(
+        f"{to_first} to the side shown first, {to_second} to the second",
+        f"exact p {found.exact:.4g}, mid-p {found.mid_p:.4g}",
+        Remark("as_sampled") if weighted else "",
+    )
+    add("bias_order_first", shift=Shift(ratio(first, moves), counts, note))
+    gain = Shift(ratio(net, n), counts, note)
+    add("bias_order", shift=gain, exact_p=None if weighted else found.exact)

@@ -81,28 +81,25 @@ class AuditRows:
         note: Note = "",
         alone: bool = False,
         exact_p: float | None = None,
+        drawn: Resamples | None = None,
     ) -> None:
         """Add a row on a grader's calls against those of humans, or on its calls `alone`. `exact_p`
-        replaces the p of the bootstrap.
+        replaces the p of the bootstrap, and `drawn` are resamples of other clusters.
         """
-        counts = shift.counts
+        counts, resamples = shift.counts, self.resamples if drawn is None else drawn
         a, b = (grader, "") if alone else ("humans", grader)
         few = f"fewer than {FEW_CLUSTERS} clusters" if counts[1] < FEW_CLUSTERS else ""
         readings = [shift.values] if shift.if_noisy is None else [shift.values, shift.if_noisy]
-        each = [self.resamples.interval(v, counts[1], reason=shift.reason) for v in readings]
+        each = [resamples.interval(v, counts[1], reason=shift.reason) for v in readings]
         found = _of_both(*each) if len(each) > 1 else each[0]
         key = {"rater_a": a, "rater_b": b, "subset": subset, "at": at}
         name, about = statistic + self.suffix, join_notes(few, note, shift.note)
         found = self.rows.add(name, found, counts, **key, note=about)
         if statistic in (*PLANNED, *SCREENED):
-            drawn = [self.resamples.plain(values) for values in readings]
-            p = max(map(bootstrap_p, drawn)) if exact_p is None else exact_p
+            plain = [resamples.plain(values) for values in readings]
+            p = max(map(bootstrap_p, plain)) if exact_p is None else exact_p
             if not np.isnan(p) and not np.isnan(found.low):
                 self._tests.append(_Test(statistic, grader, key, counts, p, self.suffix))
-
-    def take(self, other: AuditRows) -> None:
-        """Include the tests of another audit of the same rubric in the correction."""
-        self._tests += other._tests
 
     def retuned(self, grader: str) -> AuditRows:
         """Return an audit of a grader's other verdicts.

@@ -9,20 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS
-from evenhand.analysis.bootstrap.resamples import Resamples, count_labels
+from evenhand.analysis.bootstrap.resamples import count_labels
 from evenhand.analysis.bootstrap.significance import benjamini_yekutieli
-from evenhand.analysis.labels.encoding import encode_column, encode_labels, same_length
-from evenhand.analysis.labels.matrix import Coded
+from evenhand.analysis.labels.encoding import (
+    encode_column,
+    encode_labels,
+    same_length,
+)
 from evenhand.analysis.labels.scale import Level, category_values
 from evenhand.analysis.notes import Code, Remark, join_notes
-from evenhand.analysis.results import ResultRows
+from evenhand.analysis.people.ceiling import baselines
 from evenhand.analysis.types import Array, Codes, Column, Integers, Mask
-from evenhand.analysis.writer import About, Writer
+from evenhand.analysis.writer import RubricView, Writer
 
 EPSILON = 0.2
 """The cost-benefit handicap that the authors advise where the humans are experts."""
@@ -93,35 +97,30 @@ class _Comparisons:
         )
 
 
-def add_alt_test_rows(
-    rows: ResultRows,
-    coded: Coded,
-    resamples: Resamples,
-    baselines: dict[str, Array],
-    epsilon: float = EPSILON,
-) -> None:
+def add_alt_test_rows(view: RubricView) -> None:
     """Add `alt_test_winning_rate` and `alt_test_advantage` of every grader and baseline.
 
-    `baselines` are shares of the categories (q,) by name; their labels do not depend on the unit,
-    so that expected comparisons replace random labels. The advantage has a bootstrap interval; the
-    winning rate counts rejections of a test that takes units as independent, so it has none.
+    Baselines' labels do not depend on the unit, so that expected comparisons replace random labels.
+    The advantage has a bootstrap interval; the winning rate counts rejections of a test that takes
+    units as independent, so it has none.
     """
+    coded, epsilon = view.coded, view.request.settings.epsilon
     members = list(coded.members("human"))
     if not members:
         return
     humans = coded.codes[:, members]
     one_hot = np.vstack([np.eye(coded.q), np.zeros(coded.q)])
     graders = {coded.raters[g]: one_hot[coded.codes[:, g]] for g in coded.members("model")}
-    graders |= {name: np.tile(share, (len(humans), 1)) for name, share in baselines.items()}
+    of_baselines = view.once(baselines)
+    graders |= {name: np.tile(share, (len(humans), 1)) for name, share in of_baselines.items()}
     values = None if coded.level == "nominal" else np.asarray(coded.values)
-    frequency = resamples.frequency[coded.clusters].astype(float)
-    out = Writer.of(rows, coded, resamples)
+    frequency = view.resamples.frequency[coded.clusters].astype(float)
     for name, labels in graders.items():
         compared = _compare(humans, labels, values)
         found = _tested(compared, len(members), frequency, epsilon, MIN_SHARED_UNITS)
         compared, n = compared.of(found.annotators), len(found.annotators)
         met = np.bincount(compared.unit, minlength=len(humans)) > 0
-        units = out.count(met)
+        units = view.count(met)
         flat = int(found.zero_variance.sum())
         passes = "passes" if found.passed else "does not pass"
         outcome = f"{passes} (at {PASSING_RATE:g}; no verdict); t tests take units as independent"
@@ -130,17 +129,10 @@ def add_alt_test_rows(
             f"epsilon {epsilon:g}",
             f"{n} of {len(members)} humans with {MIN_SHARED_UNITS} units",
         )
-        out.add_value(
-            "alt_test_winning_rate",
-            found.winning_rate,
-            units,
-            reason=NO_ELIGIBLE,
-            a="humans",
-            b=name,
-            note=join_notes(about, outcome if found.annotators else "", out.as_sampled),
-        )
-        of, advantages = About(a="humans", b=name, note=about), _advantages(compared, n, out)
-        out.add("alt_test_advantage", advantages, units, reason=NO_ELIGIBLE, **of)
+        add = partial(view.add, units=units, a="humans", b=name, reason=NO_ELIGIBLE)
+        wins = join_notes(about, outcome if n else "", view.as_sampled)
+        add("alt_test_winning_rate", found.winning_rate, note=wins)
+        add("alt_test_advantage", _advantages(compared, n, view), note=about)
 
 
 def _tested(

@@ -43,7 +43,7 @@ from evenhand.analysis.notes import Remark, join_notes
 from evenhand.analysis.results import BASELINES, ResultRows
 from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.types import Array, Column, Mask
-from evenhand.analysis.writer import About, Writer
+from evenhand.analysis.writer import About, View
 from evenhand.errors import InputError
 
 CEILING = "human_ceiling_difference"
@@ -51,51 +51,49 @@ TOO_FEW_HUMANS = Remark("too_few_shared_by_humans", (MIN_SHARED_UNITS,))
 TOO_FEW_UNITS = Remark("too_few_shared_by_grader", (MIN_SHARED_UNITS,))
 
 
-def add_ceiling_rows(rows: ResultRows, kappas: KappaMeans) -> None:
+def add_ceiling_rows(view: View) -> None:
     """Add `human_ceiling_difference` of every grader.
 
     The difference is the grader's kappa with humans minus the humans' kappa with one another, both
     on the units with labels of the grader and two humans, with the same weights
     (`analysis.agreement.overlap`) and in the same resamples.
     """
-    coded = kappas.coded
-    out = Writer.of(rows, coded, kappas.resamples)
+    coded, kappas = view.coded, view.once(KappaMeans)
     for grader in coded.members("model"):
         people = coded.people_beside(grader)
         units, mean, among = with_and_among_humans(kappas, coded, grader)
-        _add_difference(out, coded, coded.raters[grader], units, mean, among, people)
+        _add_difference(view, coded.raters[grader], units, mean, among, people)
 
 
-def add_baseline_ceiling_rows(rows: ResultRows, kappas: KappaMeans) -> None:
+def add_baseline_ceiling_rows(view: View) -> None:
     """Add `human_ceiling_difference` of the baselines, on all units that two humans labelled."""
-    coded, resamples = kappas.coded, kappas.resamples
-    out, humans = Writer.of(rows, coded, resamples), coded.members("human")
+    coded, resamples, humans = view.coded, view.resamples, view.coded.members("human")
     kappa = deciding_kappa(coded)
     units = np.asarray(coded.labelled[:, list(humans)].sum(axis=1) >= 2)
-    enough = out.count(units)[0] >= MIN_SHARED_UNITS
-    among = kappas.among(humans)[kappa] if enough else None
+    enough = view.count(units)[0] >= MIN_SHARED_UNITS
+    among = view.once(KappaMeans).among(humans)[kappa] if enough else None
     statistics = {kappa: pair_statistics(coded)[kappa]}
-    for name, share in baselines(coded, resamples).items():
+    for name, share in view.once(baselines).items():
         mean = None
         if enough:
             mean = _baseline_means(coded, resamples, units, share, statistics)[kappa]
-        _add_difference(out, coded, name, units, mean, among, humans)
+        _add_difference(view, name, units, mean, among, humans)
 
 
-def add_baseline_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> None:
+def add_baseline_rows(view: View) -> None:
     """Add observed agreement and kappa of the two baselines with the humans.
 
     A baseline's labels do not depend on the unit, so that its table with a human is the product of
     the human's counts and the baseline's shares: expected values, with no random labels drawn.
     """
-    out, humans = Writer.of(rows, coded, resamples), coded.members("human")
+    coded, resamples, humans = view.coded, view.resamples, view.coded.members("human")
     number = coded.labelled[:, list(humans)].sum(axis=1)
     twice = np.asarray(number >= 2)
-    units = twice if out.count(twice)[0] >= MIN_SHARED_UNITS else np.asarray(number >= 1)
+    units = twice if view.count(twice)[0] >= MIN_SHARED_UNITS else np.asarray(number >= 1)
     panel = pair_statistics(coded)
     wanted = dict.fromkeys(["observed_agreement", "cohen_kappa", deciding_kappa(coded)])
     statistics = {name: panel[name] for name in wanted if name in panel}
-    for name, share in baselines(coded, resamples).items():
+    for name, share in view.once(baselines).items():
         means = _baseline_means(coded, resamples, units, share, statistics)
         people = int(coded.labelled[units][:, list(humans)].any(axis=0).sum())
         over = "1 human" if people == 1 else f"mean over {people} humans"
@@ -112,7 +110,7 @@ def add_baseline_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> N
             constant = name == BASELINES[0] and entry_for(statistic).own_margins
             note = join_notes(Remark("constant_rater") if constant else "", about)
             of = About(a="humans", b=name, note=note)
-            out.add(statistic, mean.values, units, undefined=mean.undefined, **of)
+            view.add(statistic, mean.values, units, undefined=mean.undefined, **of)
 
 
 def with_and_among_humans(
@@ -166,8 +164,7 @@ def _baseline_means(
 
 
 def _add_difference(
-    out: Writer,
-    coded: Coded,
+    view: View,
     grader: str,
     units: Mask,
     mean: MeanOverTables | None,
@@ -176,10 +173,10 @@ def _add_difference(
 ) -> None:
     if not humans:
         return
-    counts = out.count(units)
+    counts, coded = view.count(units), view.coded
     if mean is None or people is None:
         few = Interval.undefined(TOO_FEW_UNITS if mean is None else TOO_FEW_HUMANS)
-        out.add_interval(CEILING, few, counts, a="humans", b=grader)
+        view.add(CEILING, few, counts, a="humans", b=grader)
         return
     kind = "unweighted" if coded.level == "nominal" else coded.ordered
     sides = (
@@ -189,7 +186,7 @@ def _add_difference(
     text = "; ".join(", ".join(part for part in side if part) for side in sides)
     note = join_notes(Remark("pooled_pairs") if mean.pooled else "", f"{kind} kappa: {text}")
     apart, lost = mean.values - people.values, max(mean.undefined, people.undefined)
-    out.add(CEILING, apart, counts, a="humans", b=grader, note=note, undefined=lost)
+    view.add(CEILING, apart, counts, a="humans", b=grader, note=note, undefined=lost)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,7 +233,9 @@ def human_ceiling(
     resamples = (bootstrap or Bootstrap()).draw(np.ones(int(coded.clusters.max()) + 1))
     rows = ResultRows("")
     rows.know_chance(coded, resamples)
-    add_ceiling_rows(rows, KappaMeans(coded, resamples, [deciding_kappa(coded)]))
+    view = View.of(rows, coded, resamples)
+    view.known[KappaMeans] = KappaMeans(coded, resamples, [deciding_kappa(coded)])
+    add_ceiling_rows(view)
     row = rows.get(CEILING, "humans", coded.raters[-1])
     if row is None:
         raise InputError("there is no human to compare with; give labels (units, raters)")

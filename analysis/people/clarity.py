@@ -22,26 +22,23 @@ import numpy as np
 
 from evenhand.analysis.agreement.coefficients import label_counts, majority_codes
 from evenhand.analysis.agreement.groups import add_group_rows, group_panel
-from evenhand.analysis.agreement.overlap import KappaMeans, add_humans_rows
-from evenhand.analysis.bootstrap.intervals import Interval
-from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.agreement.overlap import add_humans_rows
 from evenhand.analysis.labels.encoding import combine_readings, encode
-from evenhand.analysis.labels.matrix import UNCLEAR, LabelMatrix
+from evenhand.analysis.labels.matrix import UNCLEAR
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import with_weights
 from evenhand.analysis.people.ceiling import add_ceiling_rows
 from evenhand.analysis.planning.more_clusters import Bound, clusters_to_decide
-from evenhand.analysis.request import Request
+from evenhand.analysis.request import Request, TriedWording
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.study_facts import TriedWording
 from evenhand.analysis.types import DataFrame
-from evenhand.analysis.writer import Writer
+from evenhand.analysis.writer import RubricView, View
 from evenhand.texts import written
 
 CLEAR_AGREEMENT = "clear_agreement"
 
 
-def add_clarity_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resamples) -> None:
+def add_clarity_rows(view: RubricView) -> None:
     """Add `clear_share`, and graders' `clear_agreement` and `mean_confidence`.
 
     All are on the collapsed categories. `clear_share`: the share of units on which the humans'
@@ -50,16 +47,15 @@ def add_clarity_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resamples
     grader's probability of its likeliest category. The panel of humans with each other and with
     graders is added too, with unclear labels left out.
     """
-    scale = labels.scale
+    labels, scale = view.labels, view.labels.scale
     if not (scale.unclear and scale.collapse and labels.humans):
         return
-    coded = labels.on_collapsed()
-    kappas = KappaMeans(coded, resamples)
-    add_group_rows(rows, kappas, ["humans"])
-    add_humans_rows(rows, coded, resamples)
-    add_ceiling_rows(rows, kappas)
+    coded, as_sorted = labels.on_collapsed(), labels.on_sorted()
+    out = view.seen_as(coded)
+    add_group_rows(out, ["humans"])
+    add_humans_rows(out)
+    add_ceiling_rows(out)
 
-    out, as_sorted = Writer.of(rows, coded, resamples), labels.on_sorted()
     add = partial(out.add, a="humans", reason="no_pairable_units")
     majority = majority_codes(label_counts(as_sorted, labels.humans))
     clear, unclear = (majority >= 0) & (majority < coded.q), majority == coded.q
@@ -112,7 +108,7 @@ def add_trial_rows(
     labels, frequency = encode(readings, scale, weighted, request.settings.cluster).folded()
     shared = request.resampled(frequency, labels.weight)
     coded = labels.on_categories()
-    out = Writer.of(rows, coded, shared)
+    out = View.of(rows, coded, shared)
     level = "interval" if coded.is_number else coded.level
     found, counted = [], []
     for name in by_wording:
@@ -126,8 +122,8 @@ def add_trial_rows(
             out.add(ALPHA, found[-1], several, a="humans", at=name)
     old, new = found
     dealt, (_, new_name) = len(trial.old) + len(trial.new), by_wording
-    share, size = Interval.point(filled / (trial.raters * dealt)), (dealt, labels.n_clusters)
-    rows.add(FILLED, share, size, rater_a="humans", subset="all", at=new_name)
+    share, size = filled / (trial.raters * dealt), (dealt, labels.n_clusters)
+    out.add(FILLED, share, size, a="humans", at=new_name)
     if all(each.any() for each in counted):
         out.add(DIFFERENCE, new - old, counted[0] | counted[1], a="humans", at=new_name)
 

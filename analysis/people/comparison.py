@@ -29,10 +29,10 @@ from evenhand.analysis.labels.matrix import BINARY_ALL, Coded
 from evenhand.analysis.notes import join_notes
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array, Mask
-from evenhand.analysis.writer import About, Writer
+from evenhand.analysis.writer import About, View, Writer
 
 
-def add_grader_comparison_rows(rows: ResultRows, kappas: KappaMeans) -> None:
+def add_grader_comparison_rows(view: View) -> None:
     """Add `kappa_difference` and `mcnemar_p` of every two graders.
 
     Above 12 graders, of the best one and every other.
@@ -40,29 +40,28 @@ def add_grader_comparison_rows(rows: ResultRows, kappas: KappaMeans) -> None:
     The difference is the first's mean kappa with humans minus the second's, on the units that both
     labelled and in the same resamples, so that it is paired.
     """
-    coded, resamples = kappas.coded, kappas.resamples
+    coded, resamples, kappas = view.coded, view.resamples, view.once(KappaMeans)
     graders = coded.members("model")
     pairs, name = list(combinations(graders, 2)), deciding_kappa(coded)
 
     def kappa(grader: int) -> float:
-        row = rows.get(name, "humans", coded.raters[grader], coded.subset)
+        row = view.rows.get(name, "humans", coded.raters[grader], coded.subset)
         return -math.inf if row is None or math.isnan(row["estimate"]) else row["estimate"]
 
     if len(graders) > MAX_LISTED_RATERS:
         best = max(graders, key=kappa)
         pairs = [(min(best, g), max(best, g)) for g in graders if g != best]
-    out = Writer.of(rows, coded, resamples)
     humans = coded.members("human")
     majority = majority_codes(label_counts(coded, humans))
     for first, second in pairs:
         within = coded.labelled[:, first] & coded.labelled[:, second]
         units = within & coded.labelled_by_any(humans)
-        if out.count(units)[0] < MIN_SHARED_UNITS:
+        if view.count(units)[0] < MIN_SHARED_UNITS:
             continue
         one, other = (kappas.with_rater(humans, each, units)[name] for each in (first, second))
         apart, lost = one.values - other.values, max(one.undefined, other.undefined)
         names = About(a=coded.raters[first], b=coded.raters[second])
-        out.add("kappa_difference", apart, units, undefined=lost, **names)
+        view.add("kappa_difference", apart, units, undefined=lost, **names)
         if coded.is_number:
             continue
         # Do the two equally often match the humans' majority? Ties take no part; signs are flipped
@@ -71,24 +70,24 @@ def add_grader_comparison_rows(rows: ResultRows, kappas: KappaMeans) -> None:
         right = coded.codes[:, [first, second]] == majority[:, None]
         alone = [judged & right[:, a] & ~right[:, 1 - a] for a in (0, 1)]
         found = sign_flip(_by_cluster(coded, resamples, alone[0] * 1.0 - alone[1])[:, 0])
-        only_one, only_other = (out.count(units)[0] for units in alone)
+        only_one, only_other = (view.count(units)[0] for units in alone)
         names["note"] = join_notes(
             f"with the humans' majority only the first {only_one}, only the second {only_other}",
             f"mid-p {found.mid_p:.4g}",
-            out.as_sampled,
+            view.as_sampled,
         )
-        out.add_value("mcnemar_p", found.exact, judged, **names)
+        view.add("mcnemar_p", found.exact, judged, **names)
 
 
-def add_leniency_rows(rows: ResultRows, kappas: KappaMeans) -> None:
+def add_leniency_rows(view: View) -> None:
     """Add `stuart_maxwell_p` of humans with graders: do they use categories equally often?
 
     Where there are too many humans to list, the rows are of each grader and all humans together,
     who then count as often as they label. The note adds Holm's correction over the rows of one
     rubric.
     """
-    coded, resamples = kappas.coded, kappas.resamples
-    out, humans = Writer.of(rows, coded, resamples), coded.members("human")
+    coded, resamples = view.coded, view.resamples
+    humans = coded.members("human")
     people = {"humans": humans}
     if len(listed_raters(coded)) == len(coded.raters):
         people = {coded.raters[human]: (human,) for human in humans}
@@ -107,7 +106,7 @@ def add_leniency_rows(rows: ResultRows, kappas: KappaMeans) -> None:
                 found.append((name, coded.raters[grader], both, p))
     for (a, b, both, p), adjusted in zip(found, holm([p for *_, p in found]), strict=True):
         note = "" if np.isnan(p) else f"Holm p {adjusted:.4g}"
-        out.add_value("stuart_maxwell_p", p, both, reason="not_testable", a=a, b=b, note=note)
+        view.add("stuart_maxwell_p", p, both, reason="not_testable", a=a, b=b, note=note)
 
 
 def _by_cluster(coded: Coded, resamples: Resamples, apart: Array) -> Array:
@@ -129,14 +128,12 @@ class Rate(TypedDict):
     n: int
 
 
-def add_majority_rows(
-    rows: ResultRows, coded: Coded, resamples: Resamples, *, reference: bool = False
-) -> None:
+def add_majority_rows(view: View, *, reference: bool = False) -> None:
     """Add `tpr_majority` and `tnr_majority` of every grader on the binary verdict.
 
     They are `tpr_reference` and `tnr_reference` where the one human is a `reference`.
     """
-    out = Writer.of(rows, coded, resamples)
+    coded = view.coded
     for grader in coded.members("model"):
         people, given = coded.people_beside(grader), coded.codes[:, grader]
         if not people:
@@ -147,13 +144,13 @@ def add_majority_rows(
         lone = ~tied & (counts.sum(axis=1) == 1)
         for code, name in enumerate(REFERENCE if reference else MAJORITY):
             whole, found = (majority == code) & (given >= 0), Interval.undefined("no_labels")
-            if whole.any() and out.count(whole)[0]:
+            if whole.any() and view.count(whole)[0]:
                 both = np.column_stack([whole & (given == code), whole])
-                found = Interval(*share_bounds(*resamples.by_cluster(coded.clusters, both).T))
-            left_out = _counted(out, tied & (given >= 0), "tied and left out")
-            of_one = "" if reference else _counted(out, lone & whole, "labelled by one person")
+                found = Interval(*share_bounds(*view.each_cluster(both).T))
+            left_out = _counted(view, tied & (given >= 0), "tied and left out")
+            of_one = "" if reference else _counted(view, lone & whole, "labelled by one person")
             note = join_notes(left_out, of_one)
-            out.add_interval(name, found, whole, a=beside, b=coded.raters[grader], note=note)
+            view.add(name, found, whole, a=beside, b=coded.raters[grader], note=note)
 
 
 def _counted(out: Writer, units: Mask, what: str) -> str:

@@ -15,27 +15,26 @@ from evenhand.analysis.agreement.overlap import entry_pairs
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS
 from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Interval, share_bounds
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.labels.matrix import Coded, LabelMatrix
+from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.notes import Note, Remark, join_notes
-from evenhand.analysis.results import ResultRows
 from evenhand.analysis.subjects.scores import people_means
 from evenhand.analysis.types import Array
-from evenhand.analysis.writer import About, Writer
+from evenhand.analysis.writer import About, RubricView
 
 COVERAGE = "coverage"
 ABSENT = "absent"
 UNSCORED_AS_DISAGREEMENT = "observed_agreement_unscored_as_disagreement"
 
 
-def add_coverage_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resamples) -> None:
+def add_coverage_rows(view: RubricView) -> None:
     """Add `coverage`: the share of a rater's assigned units with a valid label or probability.
 
     Units that humans labelled count as assigned to every grader. `rater_a` is empty and `rater_b`
     the rater; the note counts the reasons of the unscored ones. Either bound holds with 97.5%, also
     where hardly anything or nothing is unscored.
     """
-    out = Writer(rows, resamples, labels.clusters)
+    labels, resamples = view.labels, view.resamples
     for rater, name in enumerate(labels.raters):
         asked = labels.put_to(rater)
         scored = labels.scored[:, rater] & asked
@@ -43,34 +42,34 @@ def add_coverage_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resample
         found = Interval(*share_bounds(*resamples.each_cluster(sums).T))
         if not asked.any():
             found = Interval.undefined("no_labels")
-        elif out.count(asked)[1] < MIN_CLUSTERS:
+        elif view.count(asked)[1] < MIN_CLUSTERS:
             found = Interval.point(found.estimate, Remark("too_few_clusters"))
-        about = join_notes(unscored_remark(labels, rater, resamples), out.as_sampled)
-        out.add_interval(COVERAGE, found, asked, b=name, note=about)
+        about = join_notes(unscored_remark(labels, rater, resamples), view.as_sampled)
+        view.add(COVERAGE, found, asked, b=name, note=about)
 
 
-def add_unscored_rows(
-    rows: ResultRows, labels: LabelMatrix, coded: Coded, resamples: Resamples
-) -> None:
+def add_unscored_rows(view: RubricView) -> None:
     """Add graders' agreement with humans, counting each unscored grade as a disagreement.
 
     On the units that the grader was asked and two humans labelled (one, where there are fewer than
     30 of them), each counting once, as in its agreement on the units that it scored.
     """
-    out, humans = Writer.of(rows, coded, resamples), list(coded.members("human"))
+    coded, labels = view.coded, view.labels.in_agreement
+    humans = list(coded.members("human"))
     number = coded.labelled[:, humans].sum(axis=1)
     for grader in coded.members("model"):
         put = labels.put_to(grader)
         units = np.asarray(put & (number >= 2))
-        if out.count(units)[0] < MIN_SHARED_UNITS:
+        if view.count(units)[0] < MIN_SHARED_UNITS:
             units = np.asarray(put & (number >= 1))
         if not units.any():
             continue
         given = coded.codes[:, [grader]]
         agreed = ((given >= 0) & (coded.codes[:, humans] == given)).sum(axis=1)
-        values, note = agreed / np.maximum(number, 1), unscored_remark(labels, grader, resamples)
+        agreement = view.share(agreed / np.maximum(number, 1), units)
+        note = unscored_remark(labels, grader, view.resamples)
         of = About(a="humans", b=coded.raters[grader], note=note)
-        out.add(UNSCORED_AS_DISAGREEMENT, out.share(values, units), units, **of)
+        view.add(UNSCORED_AS_DISAGREEMENT, agreement, units, **of)
 
 
 def unscored_remark(labels: LabelMatrix, rater: int, resamples: Resamples) -> Note:
@@ -108,7 +107,7 @@ class GraderDisagreement:
 
 
 def add_disagreement_rows(
-    rows: ResultRows, units: Sequence[str], labels: LabelMatrix, distance: Array | None = None
+    view: RubricView, units: Sequence[str], distance: Array | None = None
 ) -> list[GraderDisagreement]:
     """Return every grader's disagreements with humans, widest first; add rows for the widest.
 
@@ -119,9 +118,10 @@ def add_disagreement_rows(
     other, or, on a nominal scale, where all humans agree and the grader differs. One human alone
     shows no agreement, so units that two or more labelled come first. Among equals, those that more
     humans labelled come first, then those whose probability is further off. `units` names the rows
-    of `labels`, which must not be folded. `distance` (q, q) is that of the categories, where it is
-    not the scale's.
+    of the labels, which must not be folded. `distance` (q, q) is that of the categories, if not
+    the scale's.
     """
+    labels, rows = view.labels, view.rows
     humans = list(labels.humans)
     found: list[GraderDisagreement] = []
     if not humans:
@@ -151,9 +151,8 @@ def add_disagreement_rows(
         for place, at in enumerate(widest):
             codes, name, key = labels.codes[at], labels.raters[grader], None
             if place < MOST_COUNTED:
-                about = {"rater_a": "humans", "rater_b": name, "subset": "all", "at": units[at]}
-                rows.add("disagreement", Interval.point(float(size[at])), (1, 1), **about)
-                key = (rows.rubric, "disagreement", *about.values())
+                view.add("disagreement", float(size[at]), (1, 1), a="humans", b=name, at=units[at])
+                key = (rows.rubric, "disagreement", "humans", name, "all", units[at])
             one = GraderDisagreement(
                 rubric=rows.rubric,
                 grader=name,
@@ -172,14 +171,13 @@ def add_disagreement_rows(
     return found
 
 
-def add_sorted_rows(rows: ResultRows, counts: Mapping[tuple[str, str, str], int]) -> None:
+def add_sorted_rows(view: RubricView) -> None:
     """Add `disagreement_sorted` (at = kind): numbers of disagreements that the lead sorted.
 
-    `counts` are by (rubric, grader, kind). `n_units` counts all of that grader that are sorted.
+    `n_units` counts all of that grader that are sorted.
     """
-    own = {key[1:]: count for key, count in counts.items() if key[0] == rows.rubric}
+    counts = view.request.facts.sorted
+    own = {key[1:]: count for key, count in counts.items() if key[0] == view.rows.rubric}
     for (grader, kind), count in own.items():
         total = sum(each for (who, _), each in own.items() if who == grader)
-        found = Interval.point(float(count))
-        about = {"rater_a": "humans", "rater_b": grader, "subset": "all", "at": kind}
-        rows.add("disagreement_sorted", found, (total, 0), **about)
+        view.add("disagreement_sorted", count, (total, 0), a="humans", b=grader, at=kind)

@@ -33,7 +33,7 @@ from evenhand.analysis.notes import text_of
 from evenhand.analysis.people.ceiling import with_and_among_humans
 from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.types import Array, Codes, Labels, Numbers
-from evenhand.analysis.writer import Writer
+from evenhand.analysis.writer import About, View
 
 
 def best_match(together: Numbers) -> Codes:
@@ -60,14 +60,13 @@ GAIN = 0.2
 """Gain in kappa from which a recoding has a row."""
 
 
-def add_recoded_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> None:
+def add_recoded_rows(view: View) -> None:
     """Add `kappa_recoded` of graders whose mean kappa with humans is far higher when recoded.
 
     Without an interval: it is a hint, on which no verdict rests.
     """
-    rng = np.random.default_rng(0)
-    data = Resamples(resamples.frequency, 0, rng, weight=resamples.weight)
-    out, plain = Writer.of(rows, coded, data), KappaMeans(coded, data, [deciding_kappa(coded)])
+    coded, data = view.coded, _data_alone(view)
+    plain = KappaMeans(coded, data, [deciding_kappa(coded)])
     for grader in coded.members("model"):
         _, mean, _ = with_and_among_humans(plain, coded, grader)
         if mean is None:
@@ -78,15 +77,20 @@ def add_recoded_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> No
             codes[held, grader] = code[codes[held, grader]]
             _, other, _ = with_and_among_humans(plain, replace(coded, codes=codes), grader)
             if other is not None and other.values[0] - mean.values[0] >= GAIN:
-                units = out.count(held & coded.labelled_by_any(coded.people_beside(grader)))
+                units = view.count(held & coded.labelled_by_any(coded.people_beside(grader)))
                 note = ", ".join(
                     f"{coded.categories[was]} as {coded.categories[now]}"
                     for was, now in enumerate(code)
                     if was != now
                 )
-                found = Interval.point(float(other.values[0]))
-                of = {"a": "humans", "b": coded.raters[grader], "at": name}
-                out.add_interval(RECODED, found, units, **of, note=note)
+                of = About(a="humans", b=coded.raters[grader], at=name, note=note)
+                view.add(RECODED, float(other.values[0]), units, **of)
+
+
+def _data_alone(view: View) -> Resamples:
+    """Return the clusters of the data, without resamples."""
+    drawn, rng = view.resamples, np.random.default_rng(0)
+    return Resamples(drawn.frequency, 0, rng, weight=drawn.weight)
 
 
 def _recodings(coded: Coded, grader: int, data: Resamples) -> Iterator[tuple[str, Codes]]:
@@ -143,14 +147,13 @@ def opposed_in(rows: ResultRows) -> list[Opposed]:
     return found
 
 
-def add_annotator_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> None:
+def add_annotator_rows(view: View) -> None:
     """Add `annotator_kappa` of annotators who label the other way round: the mean kappa with the
     others, as it is and with the labels reversed or exchanged.
 
     Without an interval: it is a hint, though one that a verdict waits for.
     """
-    rng = np.random.default_rng(0)
-    data = Resamples(resamples.frequency, 0, rng, weight=resamples.weight)
+    coded, data = view.coded, _data_alone(view)
     people = coded.members("human")
     turned, codes = _turned(coded, people, data)
     others = [each for each in people if each not in turned]
@@ -163,7 +166,7 @@ def add_annotator_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> 
             return
     elif not _has_direction(coded):
         return  # two can be exchanged to agree by chance
-    out, name = Writer.of(rows, coded, resamples), deciding_kappa(coded)
+    name = deciding_kappa(coded)
     given, recoded = (
         KappaMeans(replace(coded, codes=c), data, [name]) for c in (coded.codes, codes)
     )
@@ -179,7 +182,7 @@ def add_annotator_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> 
         if after - before >= GAIN and after >= least:
             for at, kappa in ((AS_GIVEN, before), (how if is_sure else PERHAPS + how, after)):
                 who = coded.raters[annotator]
-                out.add_value(ANNOTATOR_KAPPA, kappa, shared, a=who, b="humans", at=at, note=names)
+                view.add(ANNOTATOR_KAPPA, kappa, shared, a=who, b="humans", at=at, note=names)
 
 
 def _turned(coded: Coded, people: Sequence[int], data: Resamples) -> tuple[list[int], Labels]:
@@ -290,15 +293,16 @@ USUAL = 0.99
 """Share of the distances of people's labels of one unit that a gross error exceeds."""
 
 
-def add_gross_error_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> None:
+def add_gross_error_rows(view: View) -> None:
     """Add `gross_errors` of every grader on an ordered scale: the share of its labels further from
     every person's than 99% of people's labels of one unit from each other; `at` is that distance.
 
     `low` and `high` are Clopper & Pearson's (1934) on the effective sample size.
     """
+    coded, resamples = view.coded, view.resamples
     if coded.level == "nominal":
         return
-    out, values = Writer.of(rows, coded, resamples), np.asarray(coded.values, dtype=float)
+    values = np.asarray(coded.values, dtype=float)
     for grader in coded.members("model"):
         people = coded.people_beside(grader)
         units, both = compared_units(coded, resamples, people, grader)
@@ -311,10 +315,9 @@ def add_gross_error_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -
         nearest = np.full(len(units), np.inf)
         np.minimum.at(nearest, unit, apart)
         gross = units & (nearest > far + 1e-9)
-        each = out.each_cluster(np.column_stack([gross, units]))
+        each = view.each_cluster(np.column_stack([gross, units]))
         found = Interval(*share_bounds(each[:, 0], each[:, 1], ALPHA))
-        of = {"a": "humans", "b": coded.raters[grader], "at": f"{far:g}"}
-        out.add_interval(GROSS, found, units, **of)
+        view.add(GROSS, found, units, a="humans", b=coded.raters[grader], at=f"{far:g}")
 
 
 def _usual_distance(unit: Codes, given: Codes, values: Array, mass: Array) -> float:

@@ -28,9 +28,8 @@ from evenhand.analysis.agreement.overlap import OWN_SHARE, entry_pairs
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, distances
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix, listed
-from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array, Codes, DataFrame, Labels, Mask
-from evenhand.analysis.writer import About, Writer
+from evenhand.analysis.writer import About, RubricView
 from evenhand.texts import written
 
 LEVEL_SINGLE, LEVEL_MORE = 0.20, 0.05
@@ -131,9 +130,7 @@ def selection_of(
     return Selection("unknown", least, fewer=fewer, more=inside & ~fewer)
 
 
-def add_selection_rows(
-    rows: ResultRows, labels: LabelMatrix, selection: Selection, resamples: Resamples
-) -> None:
+def add_selection_rows(view: RubricView, selection: Selection) -> None:
     """Add `agreement_by_labels` of graders where selected labels leave agreement on all units open:
     with people's labels on units with few of them (`at` their number) and with more, each unit
     counting once. On an ordered scale agreement is 1 minus the distance, as a share of the scale's
@@ -141,8 +138,8 @@ def add_selection_rows(
     """
     if selection.fewer is None or selection.more is None:
         return
-    coded = _view(labels)
-    apart, out = _distance_of(coded), Writer.of(rows, coded, resamples)
+    coded = _view(view.labels)
+    apart, out = _distance_of(coded), view.seen_as(coded)
     people = list(coded.members("human"))
     unit, person = np.nonzero(coded.labelled[:, people])
     given = coded.codes[unit, np.asarray(people)[person]].astype(np.intp)

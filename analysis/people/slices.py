@@ -7,7 +7,7 @@ Park, Liu & Tsvetkov 2023), and the group's difference from the rest.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -22,83 +22,77 @@ from evenhand.analysis.agreement.groups import add_group_rows
 from evenhand.analysis.agreement.overlap import KappaMeans, add_humans_rows
 from evenhand.analysis.agreement.pairs import alpha_levels, deciding_kappa
 from evenhand.analysis.bootstrap.intervals import Interval
-from evenhand.analysis.bootstrap.resamples import Resamples, ratio
+from evenhand.analysis.bootstrap.resamples import ratio
 from evenhand.analysis.bootstrap.significance import Parts, max_t_notes
-from evenhand.analysis.labels.encoding import ALL_RATERS
+from evenhand.analysis.labels.encoding import ALL_RATERS, encode
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.labels.units import UnitColumn, check_values
 from evenhand.analysis.notes import Remark, join_notes
 from evenhand.analysis.people.ceiling import CEILING, add_ceiling_rows
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array, Codes, DataFrame
-from evenhand.analysis.writer import About, Writer
+from evenhand.analysis.writer import About, RatedView, RubricView, View
 from evenhand.errors import InputError
 
 FEW_UNITS = 30
 BALANCED = "group_balanced_accuracy"
 
 
-def add_main_rows(
-    rows: ResultRows, coded: Coded, resamples: Resamples, *, at: str = "", note: str = ""
-) -> None:
+def add_main_rows(view: View, *, at: str = "", note: str = "") -> None:
     """Add the humans' agreement, the graders' agreement with them, and the ceiling differences.
 
-    The statistics are `observed_agreement`, the deciding kappa and alpha at the scale's level; the
-    `subset` of `coded` is that of the rows.
+    The statistics are `observed_agreement`, the deciding kappa and alpha at the scale's level.
     """
-    kappa = deciding_kappa(coded)
+    coded, kappa = view.coded, deciding_kappa(view.coded)
     levels = alpha_levels(coded)
     metric = "ordinal" if "ordinal" in levels else levels[0]
     main = ("observed_agreement", kappa, f"krippendorff_alpha_{metric}", CEILING)
-    found, out = ResultRows(rows.rubric, chance=rows.chance), Writer.of(rows, coded, resamples)
-    kappas = KappaMeans(coded, resamples, [kappa])
-    add_group_rows(found, kappas, ["humans"])
-    add_humans_rows(found, coded, resamples, names=main[:2])
-    add_ceiling_rows(found, kappas)
-    for row in found.rows.values():
+    found = View.of(ResultRows(view.rows.rubric, chance=view.rows.chance), coded, view.resamples)
+    found.known[KappaMeans] = KappaMeans(coded, view.resamples, [kappa])
+    add_group_rows(found, ["humans"])
+    add_humans_rows(found, names=main[:2])
+    add_ceiling_rows(found)
+    for row in found.rows.rows.values():
         if row["statistic"] in main:
             known = Interval(row["estimate"], row["low"], row["high"], row["remarks"])
             units = row["n_units"], row["n_clusters"]
             about = join_notes(_few(units), note)
             of = About(a=row["rater_a"], b=row["rater_b"], at=at, note=about)
-            out.add_interval(row["statistic"], known, units, **of)
+            view.add(row["statistic"], known, units, **of)
 
 
-def add_slice_rows(
-    rows: ResultRows, columns: Sequence[UnitColumn], coded: Coded, resamples: Resamples
-) -> None:
+def add_slice_rows(view: RubricView) -> None:
     """Add the main figures in every slice of the units, and `slice_difference` of every grader."""
+    coded, columns = view.coded, view.labels.columns(view.request.settings.slices)
     for part, chosen in (part for column in columns for part in column.parts()):
-        kept = np.unique(coded.clusters[chosen])
-        add_main_rows(rows, coded.only(chosen, coded.part(part)), resamples.only(kept))
-    add_slice_difference_rows(rows, columns, coded, resamples)
+        kept = view.resamples.only(np.unique(coded.clusters[chosen]))
+        add_main_rows(View.of(view.rows, coded.only(chosen, coded.part(part)), kept))
+    add_slice_difference_rows(view, columns)
 
 
-def add_slice_difference_rows(
-    rows: ResultRows, columns: Sequence[UnitColumn], coded: Coded, resamples: Resamples
-) -> None:
+def add_slice_difference_rows(view: View, columns: Sequence[UnitColumn]) -> None:
     """Add `slice_difference`: a grader's mean agreement with humans over the units of a slice minus
     that over the rest (see `unit_agreement`).
 
     All slices, columns and graders of the view are tested together (see `max_t`).
     """
-    out, graders = Writer.of(rows, coded, resamples), coded.members("model")
+    coded, graders = view.coded, view.coded.members("model")
     agreement, held = np.zeros((2, len(coded.codes), len(graders)))
     for k, grader in enumerate(graders):
         agreement[:, k], held[:, k] = unit_agreement(coded, grader)
-    tested = max_t_notes([out.parts(agreement, held, column.codes) for column in columns])
+    tested = max_t_notes([view.parts(agreement, held, column.codes) for column in columns])
     for column, notes in zip(columns, tested, strict=True):
         inside = column.codes[:, None] == np.arange(len(column.values))
         for k, grader in enumerate(graders):
-            sums = out.sums(inside * held[:, [k]], inside * agreement[:, [k]])
+            sums = view.sums(inside * held[:, [k]], inside * agreement[:, [k]])
             size, agreed = np.split(sums, 2, axis=1)
             rest = (each.sum(axis=1, keepdims=True) - each for each in (agreed, size))
             values = ratio(agreed, size) - ratio(*rest)
             for code, value in enumerate(column.values):
-                units = out.count(inside[:, code] & (held[:, k] > 0))
+                units = view.count(inside[:, code] & (held[:, k] > 0))
                 note = join_notes(_few(units), notes[code][k])
                 about = About(a="humans", b=coded.raters[grader], note=note)
-                at, why = out.on(coded.part(f"{column.name}={value}")), Remark("no_pairable_units")
+                at, why = view.on(coded.part(f"{column.name}={value}")), Remark("no_pairable_units")
                 at.add("slice_difference", values[:, code], units, reason=why, **about)
 
 
@@ -157,11 +151,10 @@ def members_of(
     return found
 
 
-def add_rater_slice_rows(
-    rows: ResultRows, coded: Coded, resamples: Resamples, raters: Mapping[str, frozenset[str]]
-) -> None:
+def add_rater_slice_rows(view: RubricView) -> None:
     """Add the main figures with only the humans of every subgroup."""
-    for name, members in raters.items():
+    coded = view.coded
+    for name, members in view.request.people.items():
         kinds = tuple(
             "left out" if kind == "human" and rater not in members else kind
             for rater, kind in zip(coded.raters, coded.kinds, strict=True)
@@ -169,35 +162,54 @@ def add_rater_slice_rows(
         humans = kinds.count("human")
         if humans:
             part = replace(coded, kinds=kinds, subset=coded.part(name))
-            add_main_rows(rows, part, resamples, note="1 human" if humans == 1 else "")
+            note = "1 human" if humans == 1 else ""
+            add_main_rows(View.of(view.rows, part, view.resamples), note=note)
 
 
-def add_all_raters_rows(rows: ResultRows, everyone: LabelMatrix, resamples: Resamples) -> None:
-    """Add the main figures with the excluded raters among the humans: subset `raters=all`."""
-    add_main_rows(rows, everyone.on_categories(ALL_RATERS), resamples)
-    if everyone.has_verdicts:
-        add_main_rows(rows, everyone.on_verdicts(ALL_RATERS), resamples)
+def add_all_raters_rows(view: RubricView, everyone: LabelMatrix) -> None:
+    """Add the main figures with the excluded raters among the humans: subset `raters=all`.
+
+    `everyone` are the labels with theirs.
+    """
+    labels, frequency = everyone.folded()
+    shared = view.request.resampled(frequency, labels.weight)
+    for coded in labels.views:
+        add_main_rows(View.of(view.rows, replace(coded, subset=coded.part(ALL_RATERS)), shared))
+
+
+def add_other_cluster_rows(view: RatedView) -> None:
+    """Add the main figures with intervals from resampling other clusters: at = "cluster=COLUMN".
+
+    Only whole clusters have a weight, which others mix: of weighted ones there are none.
+    """
+    request, labels = view.request, view.labels
+    column = request.settings.sensitivity_cluster
+    if not column or labels.weight is not None:
+        return
+    # Keep the verdicts: folds of these clusters would give other thresholds.
+    other = encode(view.readings, labels.scale, request.units, column)
+    others, frequency = replace(other, thresholds=labels.thresholds).folded()
+    shared = request.resampled(frequency)
+    for coded in others.views:
+        add_main_rows(View.of(view.rows, coded, shared), at=f"cluster={column}")
 
 
 def _few(units: tuple[int, int]) -> str:
     return f"fewer than {FEW_UNITS} units" if units[0] < FEW_UNITS else ""
 
 
-def add_group_performance_rows(
-    rows: ResultRows, coded: Coded, resamples: Resamples, columns: Sequence[UnitColumn]
-) -> None:
+def add_group_performance_rows(view: View, columns: Sequence[UnitColumn]) -> None:
     """Add performance by group for every grader and column, against the majority of humans.
 
     In each group (subset = "column=value") `group_balanced_accuracy`, and `group_difference`: this
     minus that of all other groups' units, tested together for all groups, columns and graders (see
     `_tested`).
     """
-    humans = coded.members("human")
+    coded, humans = view.coded, view.coded.members("human")
     if not humans:
         return
-    out = Writer.of(rows, coded, resamples)
     reference = majority_codes(label_counts(coded, humans))
-    notes = max_t_notes([_tested(out, coded, column, reference) for column in columns])
+    notes = max_t_notes([_tested(view, column, reference) for column in columns])
     q, why = coded.q, Remark("no_pairable_units")
     for k, grader in enumerate(coded.members("model")):
         said, about = coded.codes[:, grader], About(a="humans", b=coded.raters[grader])
@@ -205,22 +217,22 @@ def add_group_performance_rows(
             both = (reference >= 0) & (said >= 0) & (column.codes >= 0)
             cells = np.zeros((len(said), q * q))
             cells[np.flatnonzero(both), (reference * q + said)[both]] = 1.0
-            every, tables = out.sums(cells).reshape(-1, q, q), {}
+            every, tables = view.sums(cells).reshape(-1, q, q), {}
             for part, chosen in column.parts():
                 units = both & chosen
                 if units.any():
-                    tables[part] = units, out.sums(cells * units[:, None]).reshape(-1, q, q)
+                    tables[part] = units, view.sums(cells * units[:, None]).reshape(-1, q, q)
             for part, (units, table) in tables.items():
-                about["note"], own = _few(out.count(units)), out.on(coded.part(part))
+                about["note"], own = _few(view.count(units)), view.on(coded.part(part))
                 own.add(BALANCED, balanced_accuracy(table), units, reason=why, **about)
             for part, (units, table) in tables.items() if len(tables) > 1 else ():
                 apart = balanced_accuracy(table) - balanced_accuracy(every - table)
                 code = column.values.index(part.removeprefix(f"{column.name}="))
-                about["note"], own = of_column[code][k], out.on(coded.part(part))
+                about["note"], own = of_column[code][k], view.on(coded.part(part))
                 own.add("group_difference", apart, units, reason=why, **about)
 
 
-def _tested(out: Writer, coded: Coded, column: UnitColumn, reference: Codes) -> Parts:
+def _tested(view: View, column: UnitColumn, reference: Codes) -> Parts:
     """Return what `max_t` tests: whether a grader repeats the majority's category on a unit, minus
     how often it repeats that category in all groups.
 
@@ -228,7 +240,7 @@ def _tested(out: Writer, coded: Coded, column: UnitColumn, reference: Codes) -> 
     more units of a harder category, or none of an easier one; single units change places only with
     others of their category.
     """
-    graders = list(coded.members("model"))
+    coded, graders = view.coded, list(view.coded.members("model"))
     outcome, mass = np.zeros((2, len(reference), len(graders)))
     for k, grader in enumerate(graders):
         said = coded.codes[:, grader]
@@ -236,7 +248,7 @@ def _tested(out: Writer, coded: Coded, column: UnitColumn, reference: Codes) -> 
         right, wanted = said[units] == reference[units], np.eye(coded.q)[reference[units]]
         cells = np.zeros((len(reference), 2 * coded.q))
         cells[units] = np.hstack([wanted * right[:, None], wanted])
-        hits, of = np.split(out.sums(cells)[0], 2)
+        hits, of = np.split(view.sums(cells)[0], 2)
         outcome[units, k] = right - ratio(hits, of)[reference[units]]
         mass[units, k] = 1.0 / of[reference[units]]
-    return out.parts(outcome, mass, column.codes, reference)
+    return view.parts(outcome, mass, column.codes, reference)

@@ -1,4 +1,4 @@
-"""How raters work: agreement with the other people, over time as well, and time per label.
+"""How raters work: agreement with the other people, over time as well, time per label, and cost.
 
 Times come from the ratings (`seconds`). Each row is about one rater, so its interval is not
 bootstrapped with the others but taken from the rater's own labels.
@@ -6,6 +6,7 @@ bootstrapped with the others but taken from the rater's own labels.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
 
 import numpy as np
@@ -14,13 +15,13 @@ from evenhand.analysis.agreement.overlap import KappaMeans
 from evenhand.analysis.agreement.pairs import MAX_LISTED_RATERS, deciding_kappa
 from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Interval, Z
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.labels.encoding import Readings, combine_readings, encode, one_version
+from evenhand.analysis.labels.encoding import combine_readings, encode, one_version
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import with_weights
 from evenhand.analysis.notes import Note, Remark, join_notes
-from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array, Codes, DataFrame
+from evenhand.analysis.writer import RatedView, RubricView
 from evenhand.study.settings.analysis import SEED
 from evenhand.study.tables.ratings import validate_ratings
 
@@ -28,28 +29,32 @@ IDLE_SECONDS = 900.0
 """A label that took longer had a pause in it: its time is left out, and counted."""
 
 
-def add_rater_rows(
-    rows: ResultRows, ratings: DataFrame, readings: Readings, labels: LabelMatrix
-) -> None:
+COST, MODELS = "cost_usd", "models_answered"
+PRICE = "price_per_1000_units"
+"""US dollars."""
+
+
+def add_rater_rows(view: RatedView) -> None:
     """Add `rater_agreement` of every human, and `rater_seconds_median` of every rater with times.
     Add nothing if there are too many raters to list.
 
-    `labels` are the readings, not folded. Agreement is the share of pairs of labels, the rater's
+    Agreement is the share of pairs of labels, the rater's
     and another human's on one unit, that are alike; of numbers one minus their mean distance as a
     share of the scale.
     """
     import pandas as pd
 
+    labels, ratings = view.labels, view.ratings
     if len(labels.raters) > MAX_LISTED_RATERS:
         return
     if len(labels.humans) > 1:
         for human in labels.humans:
             own = np.flatnonzero(labels.codes[:, human] >= 0)
-            _add(rows, labels, human, own, "rater_agreement", _like_others(labels, human, own))
+            _add(view, human, own, "rater_agreement", _like_others(labels, human, own))
     known = (ratings["created_at"] != "") | ratings["seconds"].notna()
     first = ratings[known & (ratings["label"] != "")].sort_values("created_at", kind="stable")
     first = first.drop_duplicates(["rater_id", "unit_id"])
-    place = pd.Index(readings.units).get_indexer(pd.Index(first["unit_id"]))
+    place = pd.Index(view.readings.units).get_indexer(pd.Index(first["unit_id"]))
     for rater, name in enumerate(labels.raters):
         given = (first["rater_id"] == name).to_numpy()
         own, seconds = place[given], first["seconds"].to_numpy(dtype=float)[given]
@@ -57,23 +62,45 @@ def add_rater_rows(
         timed = seconds[seconds <= IDLE_SECONDS]
         if len(timed):
             note = f"left out, over {IDLE_SECONDS:g} s: {idle}" if idle else ""
-            _add(rows, labels, rater, own, "rater_seconds_median", median_interval(timed), note)
+            _add(view, rater, own, "rater_seconds_median", median_interval(timed), note)
 
 
 def _add(
-    rows: ResultRows,
-    labels: LabelMatrix,
-    rater: int,
-    units: Codes,
-    statistic: str,
-    found: Interval,
-    note: Note = "",
+    view: RatedView, rater: int, units: Codes, statistic: str, found: Interval, note: Note = ""
 ) -> None:
+    labels = view.labels
     counts = (len(units), len(np.unique(labels.clusters[units])))
-    name = labels.raters[rater]
     if labels.weight is not None:
         note = join_notes(note, Remark("as_sampled"))
-    rows.add(statistic, found, counts, rater_a=name, subset="all", note=note)
+    view.add(statistic, found, counts, a=labels.raters[rater], note=note)
+
+
+def add_usage_rows(view: RubricView) -> None:
+    """Add what every grader cost, if the table says so, and the number of models that answered for
+    it, where any is known.
+
+    An unknown cost (of a model without a list price) is undefined, not 0. `n_units` counts the
+    attempts.
+    """
+    usage = view.request.facts.usage
+    if usage is None:
+        return
+    for record in usage[usage["rubric"] == view.rows.rubric].to_dict("records"):
+        counts, who = (int(record["attempts"]),) * 2, str(record["rater_id"])
+        if COST in record:
+            view.add(COST, float(record[COST]), counts, b=who, reason="not_known")
+        if models := json.loads(record.get("models") or "{}"):
+            view.add(MODELS, len(models), counts, b=who)
+
+
+def add_price_rows(view: RubricView) -> None:
+    """Add `price_per_1000_units` of every grader whose price is known: rater_b is the grader."""
+    labels = view.labels
+    for model in labels.models:
+        name, asked = labels.raters[model], int(labels.asked[:, model].sum())
+        price = view.request.facts.prices.get((view.rows.rubric, name), np.nan)
+        if not np.isnan(price):
+            view.add(PRICE, price, (asked, 0), b=name, note="US dollars, all attempts")
 
 
 def median_interval(values: Array) -> Interval:

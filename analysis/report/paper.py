@@ -12,7 +12,7 @@ from functools import cache
 from importlib.resources import files
 from itertools import chain, zip_longest
 
-from evenhand.analysis.bias.position import by_orders
+from evenhand.analysis.bias.audit import by_orders
 from evenhand.analysis.bootstrap.intervals import Deciding
 from evenhand.analysis.labels.matrix import listed
 from evenhand.analysis.people.ceiling import CEILING

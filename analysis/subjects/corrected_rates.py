@@ -48,16 +48,16 @@ from evenhand.analysis.bootstrap.intervals import (
     unseen,
     widened,
 )
-from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples, distinct_rows, ratio
+from evenhand.analysis.bootstrap.resamples import Bootstrap, distinct_rows, ratio
 from evenhand.analysis.bootstrap.significance import bootstrap_p, holm
 from evenhand.analysis.labels.encoding import cluster_codes, same_length, units_of_both_sides
 from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, LabelMatrix
 from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.notes import Code, Note, Reason, Remark, join_notes
-from evenhand.analysis.results import ResultRows, from_to
+from evenhand.analysis.results import from_to
 from evenhand.analysis.subjects.scores import add_difference_rows, people_means, reach_together
 from evenhand.analysis.types import Array, Codes, Column, Mask
-from evenhand.analysis.writer import About, Writer
+from evenhand.analysis.writer import About, RubricView, Writer
 from evenhand.errors import InputError
 
 
@@ -472,26 +472,19 @@ MIN_STRATUM = 20
 out without any, and a share of few says nothing of its own."""
 
 
-def add_corrected_rate_rows(
-    rows: ResultRows,
-    labels: LabelMatrix,
-    resamples: Resamples,
-    strata: Sequence[UnitColumn] = (),
-    rubrics: int = 1,
-) -> None:
+def add_corrected_rate_rows(out: RubricView) -> None:
     """Rates by subject (at): people's own, and each grader's before and after correction.
 
-    `labels` has one row per unit that counts towards a rate. `rate_human` is people's on what they
-    labelled; `rate_raw`, `rate_rogan_gladen` and `rate_ppi` are for all units that the grader
+    The labels have one row per unit that counts towards a rate. `rate_human` is people's on what
+    they labelled; `rate_raw`, `rate_rogan_gladen` and `rate_ppi` are for all units that the grader
     graded; `sensitivity`, `specificity` and `youden_j` of those that people labelled too.
-    `rogan_gladen_bias` is the corrected rate minus people's own rate on these. `strata` are the
-    columns that the labelled sample is stratified by: PPI++ is stratified, too. Differences between
-    subjects hold together over so many `rubrics`. Where the units table names no subject, all units
-    are one. Without graders there is no row, without people `rate_raw` alone.
+    `rogan_gladen_bias` is the corrected rate minus people's own rate on these. Where the labelled
+    sample is stratified, PPI++ is too. Differences between subjects hold together over all rubrics.
+    Where the units table names no subject, all units are one. Without people there is `rate_raw`
+    alone.
     """
-    if not labels.models:
-        return
-    out = Writer(rows, resamples, labels.clusters, BINARY_ALL)
+    labels, request = out.labels, out.request
+    strata, rubrics = labels.columns(request.strata), request.rubrics
     reference, groups = people_means(labels), _Groups.of(labels)
     _add_people_rows(out, reference, groups)
     for model, grades in graded_verdicts(labels).items():
@@ -503,18 +496,14 @@ def add_corrected_rate_rows(
         rates.add_rows(groups.powered(features, joint_strata(strata, len(grades)), sums, out))
 
 
-def add_part_rate_rows(
-    rows: ResultRows, labels: LabelMatrix, resamples: Resamples, columns: Sequence[UnitColumn]
-) -> None:
+def add_part_rate_rows(whole: RubricView, columns: Sequence[UnitColumn]) -> None:
     """Rates by subject (at) in every part of the sample, subset "column=value|binary": people's
     own, each grader's, and its PPI++ with the errors that it makes in that part.
 
     A rate that rests on fewer than `FEW_UNITS` labelled units says so. Without people there is
     `rate_raw` alone.
     """
-    if not labels.models:
-        return
-    whole = Writer(rows, resamples, labels.clusters, BINARY_ALL)
+    labels = whole.labels
     reference, groups, grades = people_means(labels), _Groups.of(labels), graded_verdicts(labels)
     for part, chosen in (part for column in columns for part in column.parts()):
         out, inside = whole.on(part + BINARY), groups.within(chosen)
@@ -793,9 +782,7 @@ class _GradersRates:
         note = join_notes(about, outside, Remark("labelled_by_people", (labelled[0],)))
         drawn = self.out.resamples.plain(values)[1:]
         within = corrected_interval(found, drawn, counts[0], rests_on, reach)
-        self.out.add_interval(
-            statistic, within, counts, a="humans", b=self.grader, at=name, note=note
-        )
+        self.out.add(statistic, within, counts, a="humans", b=self.grader, at=name, note=note)
 
     def _add(
         self,
@@ -813,44 +800,72 @@ class _GradersRates:
 STATISTIC = "rate_side_difference_ppi"
 
 
-def add_side_difference_rows(
-    rows: ResultRows,
-    labels: LabelMatrix,
-    sign: Array,
-    sides: tuple[str, str],
-    resamples: Resamples,
-    rubrics: int,
-) -> None:
+def add_side_difference_rows(view: RubricView, sign: Array) -> None:
     """Add `rate_side_difference_ppi` of every subject (at), subset "side=A>B|binary": the rate of
-    affirmative answers to the first of the `sides` minus that to the second, by each grader.
+    affirmative answers to the first of the declared sides minus that to the second, by each grader.
 
-    `labels` has a row for each answer, and resamples its clusters; `sign` (units,) is 1 where side
-    a is the first of the sides, -1 where side b is, 0 where neither is known to be. An answer
-    without its counterpart is left out, and a note says so. All intervals of a grader hold
-    together, over so many `rubrics`.
+    The labels have a row for each answer; `sign` (units,) is 1 where side a is the first of the
+    sides, -1 where side b is, 0 where neither is known to be. An answer without its counterpart is
+    left out, and a note says so. All intervals of a grader hold together, over all rubrics.
     """
+    labels, request = view.labels, view.request
     a, b = units_of_both_sides(labels)
     if not len(a) or not labels.humans or not labels.models:
         return
     known = sign[a] != 0
     a, b, forward = a[known], b[known], sign[a[known]] > 0
     first, second = np.where(forward, a, b), np.where(forward, b, a)
-    subset = f"side={from_to(*sides)}{BINARY}"
-    out = Writer(rows, resamples, labels.clusters[first], subset)
+    subset = f"side={from_to(*request.settings.sides)}{BINARY}"
+    out = view.on(subset, labels.clusters[first])
     subject = labels.subject if labels.subjects else np.zeros(len(labels.codes), dtype=np.intp)
     subjects, people = labels.subjects or ("",), people_means(labels)
+    of_people = people[first] - people[second]
     for model, own in graded_verdicts(labels).items():
-        answers = (labels.side >= 0) & (sign != 0) & ~np.isnan(own) & (subject >= 0)
-        apart = _Apart(
-            out,
-            labels.raters[model],
-            subjects,
-            subject[first],
-            people[first] - people[second],
-            own[first] - own[second],
-            np.bincount(subject[answers], minlength=len(subjects)),
-        )
-        apart.add_rows(0.05 / rubrics)
+        answered = (labels.side >= 0) & (sign != 0) & ~np.isnan(own) & (subject >= 0)
+        answers = np.bincount(subject[answered], minlength=len(subjects))
+        graded = own[first] - own[second]
+        both, labelled = ~np.isnan(graded), ~np.isnan(graded) & ~np.isnan(of_people)
+        pairs = [subject[first] == k for k in range(len(subjects))]
+        with_label = [out.count(labelled & mine) for mine in pairs]
+        features, clusters = pair_features(of_people, graded), np.array([n for _, n in with_label])
+        found = _paired(out, features, subject[first], clusters, 0.05 / request.rubrics)
+        for k in np.flatnonzero(answers):
+            mine, alone = both & pairs[k], int(answers[k]) - 2 * int((both & pairs[k]).sum())
+            about = About(a="humans", b=labels.raters[model], at=subjects[k])
+            if not mine.any() or not with_label[k][0]:
+                why = Remark("no_pairable_units" if mine.any() else "one_side_only")
+                out.add(STATISTIC, Interval.undefined(why), mine, **about)
+                continue
+            about["note"] = join_notes(
+                PEOPLES_OWN if out.count(mine) == with_label[k] else "",
+                FEW if with_label[k][0] < FEW_UNITS else "",
+                Remark("one_side_left_out", (alone,)) if alone else "",
+                Remark("labelled_by_people", (with_label[k][0],)),
+            )
+            out.add(STATISTIC, found[k], mine, **about)
+
+
+def _paired(
+    out: Writer, features: Array, subject: Codes, clusters: Codes, alpha: float
+) -> list[Interval]:
+    """Return people's mean difference within pairs of each subject, from the features of pairs
+    (pairs, 7) and whose they are (pairs,); the bounds hold together but in `alpha` of studies.
+    `clusters` (subjects,) have a pair that people labelled.
+    """
+    rates, alone = paired_ppi(cell_sums(features, subject, len(clusters), out))
+    drawn = out.resamples.plain(rates)
+    found = [interval(drawn[:, k], count) for k, count in enumerate(clusters.tolist())]
+    at = np.flatnonzero([not np.isnan(each.low) for each in found])
+    if len(at):
+        reach = paired_reach(drawn[1:, at], alone[at], clusters[at], alpha)
+        for k, apart in zip(at.tolist(), reach.tolist(), strict=True):
+            middle = float(np.clip(found[k].estimate, -1.0, 1.0))
+            found[k] = replace(found[k], low=middle - apart, high=middle + apart)
+    ends = np.clip([[each.estimate, each.low, each.high] for each in found], -1.0, 1.0).tolist()
+    return [
+        replace(each, estimate=estimate, low=low, high=high)
+        for each, (estimate, low, high) in zip(found, ends, strict=True)
+    ]
 
 
 def pair_features(people: Array, graded: Array) -> Array:
@@ -884,63 +899,3 @@ def paired_reach(drawn: Array, labelled: Array, clusters: Codes, alpha: float) -
     tail = alpha / 2.0 / len(clusters)
     least = np.array([unseen(count, tail) for count in clusters.tolist()])
     return np.maximum(reach, least * (1.0 + np.abs(labelled)))
-
-
-@dataclass(frozen=True)
-class _Apart:
-    """Differences within pairs by one grader; `people`, `graded` and `subject` are by pair and
-    subject, NaN where one of the two answers has no label, `answers` (subjects,) counts the single
-    answers that the grader graded.
-    """
-
-    out: Writer
-    grader: str
-    subjects: tuple[str, ...]
-    subject: Codes
-    people: Array
-    graded: Array
-    answers: Codes
-
-    def add_rows(self, alpha: float) -> None:
-        """Add the row of every subject that has answers."""
-        both = ~np.isnan(self.graded)
-        labelled = both & ~np.isnan(self.people)
-        features = pair_features(self.people, self.graded)
-        sums = cell_sums(features, self.subject, len(self.subjects), self.out)
-        rates, alone = paired_ppi(sums)
-        drawn = self.out.resamples.plain(rates)
-        inside = [both & (self.subject == k) for k in range(len(self.subjects))]
-        counts = [self.out.count(labelled & mine) for mine in inside]
-        clusters = np.array([count[1] for count in counts])
-        found = [interval(drawn[:, k], count[1]) for k, count in enumerate(counts)]
-        at = np.flatnonzero([not np.isnan(each.low) for each in found])
-        if len(at):
-            reach = paired_reach(drawn[1:, at], alone[at], clusters[at], alpha)
-            for k, apart in zip(at.tolist(), reach.tolist(), strict=True):
-                estimate = float(np.clip(found[k].estimate, -1.0, 1.0))
-                found[k] = replace(found[k], low=estimate - apart, high=estimate + apart)
-        for k, name in enumerate(self.subjects):
-            if self.answers[k]:
-                self._add(name, inside[k], labelled, found[k], int(self.answers[k]))
-
-    def _add(self, name: str, mine: Mask, labelled: Mask, found: Interval, answers: int) -> None:
-        counts, known = self.out.count(mine), self.out.count(mine & labelled)
-        of = About(a="humans", b=self.grader, at=name)
-        why: Reason | None = None
-        if not mine.any():
-            why = Remark("one_side_only")
-        elif not known[0]:
-            why = Remark("no_pairable_units")
-        if why:
-            self.out.add_interval(STATISTIC, Interval.undefined(why), counts, **of)
-            return
-        estimate, low, high = np.clip([found.estimate, found.low, found.high], -1.0, 1.0).tolist()
-        alone = answers - 2 * int(mine.sum())
-        of["note"] = join_notes(
-            PEOPLES_OWN if counts == known else "",
-            FEW if known[0] < FEW_UNITS else "",
-            Remark("one_side_left_out", (alone,)) if alone else "",
-            Remark("labelled_by_people", (known[0],)),
-        )
-        within = Interval(estimate, low, high, found.remarks)
-        self.out.add_interval(STATISTIC, within, counts, **of)

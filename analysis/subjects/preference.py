@@ -15,17 +15,16 @@ won against some of the other (Ford 1957); else there is none.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from evenhand.analysis.bootstrap.resamples import Resampling, ratio
+from evenhand.analysis.bootstrap.resamples import ratio
 from evenhand.analysis.labels.matrix import LabelMatrix, favour_signs
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import UnitFacts
 from evenhand.analysis.notes import Code, Reason, join_notes
-from evenhand.analysis.results import ResultRows
 from evenhand.analysis.subjects.corrected_rates import (
     RateSums,
     cell_sums,
@@ -35,7 +34,7 @@ from evenhand.analysis.subjects.corrected_rates import (
 )
 from evenhand.analysis.subjects.scores import MAX_EXACT, MIN_SUBJECTS, exact_p, spearman
 from evenhand.analysis.types import Array, Codes, DataFrame, Mask
-from evenhand.analysis.writer import About, Writer
+from evenhand.analysis.writer import About, RatedView, Writer
 
 _STEPS = 100
 _LONGEST = 2.0
@@ -115,28 +114,19 @@ MAX_SUBJECTS = 100
 """Of more subjects there are win rates, and no strengths."""
 
 
-def add_preference_rows(
-    rows: ResultRows,
-    labels: LabelMatrix,
-    ratings: DataFrame,
-    facts: UnitFacts,
-    resampled: Resampling,
-) -> None:
+def add_preference_rows(out: RatedView) -> None:
     """Add win rates and strengths of the subjects by human raters and by every grader, and
     how alike they rank them; nothing where units do not name two subjects or no option favours a
     side.
 
-    `labels` are not folded: `facts` describe their units in the same order. `ratings` are the
-    rubric's rows before orders are combined. `win_rate` and `strength`
-    are on all units that a rater compared; two raters are compared on the units that both have.
-    `win_rate_ppi` is what people's win rate would be on all units that a grader compared.
+    `win_rate` and `strength` are on all units that a rater compared; two raters are compared on the
+    units that both have. `win_rate_ppi` is what people's win rate would be on all units that a
+    grader compared.
     """
-    compared = Compared.of(labels, facts)
+    compared = Compared.of(out.labels, out.facts)
     if compared is None:
         return
-    each_once = np.ones(labels.n_clusters, dtype=np.int64)
-    out = Writer(rows, resampled(each_once, labels.weight), labels.clusters)
-    scores = rater_scores(labels, ratings, facts)
+    scores = rater_scores(out.labels, out.ratings, out.facts)
     for name, score in scores.items():
         _add_rates(out, compared, name, score)
     if "humans" in scores:
@@ -203,7 +193,7 @@ class _Wins:
         a, b, own = compared.a[held], compared.b[held], score[held]
         cells, codes = np.unique(np.concatenate([a * n + b, b * n + a]), return_inverse=True)
         scores = np.concatenate([own, 1.0 - own])[:, None]
-        twice = replace(out, clusters=np.tile(out.clusters[held], 2))
+        twice = out.on(out.subset, np.tile(out.clusters[held], 2))
         totals = cell_sums(scores, codes, len(cells), twice)[0]
         table = np.zeros((len(totals), n * n))
         table[:, cells] = totals
@@ -299,7 +289,7 @@ def _add_corrected_rates(
     subjects = np.concatenate([compared.a[held], compared.b[held]])
     y, f = (np.concatenate([each[held], 1.0 - each[held]]) for each in (people, own))
     features = np.column_stack([rate_features(y, f), f**2])
-    twice = replace(out, clusters=np.tile(out.clusters[held], 2))
+    twice = out.on(out.subset, np.tile(out.clusters[held], 2))
     *six, squares = cell_sums(features, subjects, len(compared.subjects), twice)
     sums = RateSums(*six)
     weight = sums.weight_for(ratio(squares, sums.labelled + sums.rest) - sums.raw**2)
@@ -310,7 +300,7 @@ def _add_corrected_rates(
         counts, labelled = out.count(mine), out.count(mine & ~np.isnan(people))
         if not 0 < labelled[0] < counts[0]:
             why: Code = "no_unlabelled_units" if labelled[0] else "no_pairable_units"
-            out.add_value("win_rate_ppi", np.nan, counts, reason=why, **about)
+            out.add("win_rate_ppi", np.nan, counts, reason=why, **about)
             continue
         found = out.resamples.interval(rates[:, at], labelled[1])
         drawn = out.resamples.plain(rates[:, at])[1:]
@@ -318,7 +308,7 @@ def _add_corrected_rates(
         reach = ppi_reach(twice.each_cluster(own_features), float(weight[0, at]))
         within = corrected_interval(found, drawn, counts[0], labelled, reach)
         about["note"] = f"{labelled[0]} of them labelled by people"
-        out.add_interval("win_rate_ppi", within, counts, **about)
+        out.add("win_rate_ppi", within, counts, **about)
 
 
 def _add_ranked_alike(
@@ -339,16 +329,16 @@ def _add_ranked_alike(
     counts, about = out.count(held), About(a="humans", b=grader)
     if n < MIN_SUBJECTS or undefined:
         why = undefined or "too_few_subjects"
-        out.add_value(ALIKE, np.nan, counts, reason=why, **about)
+        out.add(ALIKE, np.nan, counts, reason=why, **about)
     else:
         exact = ""
         if n <= MAX_EXACT:
             exact = f"exact p {exact_p(spearman, first[0], second[0]):.4g}"
         found = out.resamples.interval(spearman(first, second), counts[1])
         about["note"] = join_notes(f"{n} subjects", exact)
-        out.add_interval(ALIKE, found, counts, **about)
+        out.add(ALIKE, found, counts, **about)
     if undefined:
-        out.add_value("same_best", np.nan, counts, reason=undefined, **about)
+        out.add("same_best", np.nan, counts, reason=undefined, **about)
         return
     drawn = [out.resamples.plain(each)[1:] for each in (first, second)]
     told = ~np.isnan(drawn[0] + drawn[1]).any(axis=1)
@@ -356,4 +346,4 @@ def _add_ranked_alike(
     share = float(np.mean(one == other)) if told.any() else np.nan
     best = [compared.subjects[both[0].subjects[each[0].argmax()]] for each in (first, second)]
     about["note"] = f"by people {best[0]}, by the grader {best[1]}"
-    out.add_value("same_best", share, counts, reason="not_resampled", **about)
+    out.add("same_best", share, counts, reason="not_resampled", **about)

@@ -23,12 +23,12 @@ from typing import NamedTuple
 import numpy as np
 
 from evenhand.analysis.bootstrap.intervals import Interval
-from evenhand.analysis.bootstrap.resamples import Resamples, ratio
-from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix
+from evenhand.analysis.bootstrap.resamples import ratio
+from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.notes import Remark, join_notes
-from evenhand.analysis.results import ResultRow, ResultRows, from_to
+from evenhand.analysis.results import ResultRow, from_to
 from evenhand.analysis.types import Array, Codes, Labels, Mask
-from evenhand.analysis.writer import About, Counts, Writer
+from evenhand.analysis.writer import About, Counts, RubricView, Writer
 
 Correlation = Callable[[Array, Array], Array]
 
@@ -106,14 +106,16 @@ def _orders(n: int) -> Labels:
 MIN_SUBJECTS = 3
 
 
-def add_overall_rows(rows: ResultRows, verdicts: LabelMatrix, resamples: Resamples) -> None:
+def add_overall_rows(out: RubricView) -> None:
     """`subject_score` of humans and graders, and correlations of the scores.
 
-    `verdicts` has one row per unit that counts towards a score. The humans' verdict on a unit is
+    The labels have one row per unit that counts towards a score. The humans' verdict on a unit is
     the mean of theirs. Two raters are compared on the units that both have; a subject that a
     resample leaves without units makes that resample degenerate.
     """
-    out, table = Writer(rows, resamples, verdicts.clusters, BINARY_ALL), verdicts.verdict_values
+    verdicts, table = out.labels, out.labels.verdict_values
+    if not verdicts.subjects:
+        return
     scores = {"humans": people_means(verdicts)} if verdicts.humans else {}
     scores |= {verdicts.raters[model]: table[:, model] for model in verdicts.models}
     for name, score in scores.items():
@@ -129,11 +131,11 @@ def add_overall_rows(rows: ResultRows, verdicts: LabelMatrix, resamples: Resampl
         for name, correlation in CORRELATIONS.items():
             found, p = Interval.undefined("too_few_subjects"), ""
             if n >= MIN_SUBJECTS:
-                found = resamples.interval(correlation(x, y), units[1])
+                found = out.resamples.interval(correlation(x, y), units[1])
                 if not np.isnan(found.estimate) and n <= MAX_EXACT:
                     p = f"exact p {exact_p(correlation, x[0], y[0]):.4g}"
             note = join_notes(f"{n} subjects", p)
-            out.add_interval(name, found, units, a=first, b=second, note=note)
+            out.add(name, found, units, a=first, b=second, note=note)
 
 
 def people_means(verdicts: LabelMatrix) -> Array:
@@ -281,12 +283,12 @@ def add_difference_rows(
             about = About(a="humans", b=grader, at=from_to(names[first], names[second]))
             about["note"] = Remark("prompts_differ", (both, either)) if both < either else ""
             apart, counts = Interval(estimate, low, high), counts_of([of[first], of[second]])
-            out.add_interval("rate_difference_ppi", apart, counts, **about)
+            out.add("rate_difference_ppi", apart, counts, **about)
     ranks = 1 + (rates[0] > rates[0][:, None]).sum(axis=1)
     for row, rank, highest, lowest in zip(of, ranks, *rank_sets(found, len(of)), strict=True):
         allowed = Interval(float(rank), float(highest), float(lowest))
         about = About(a="humans", b=grader, at=row["at"])
-        out.add_interval("rate_rank_set", allowed, counts_of([row]), **about)
+        out.add("rate_rank_set", allowed, counts_of([row]), **about)
 
 
 def counts_of(of: Sequence[ResultRow]) -> Counts:

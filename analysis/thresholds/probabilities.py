@@ -26,9 +26,7 @@ import numpy as np
 from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Interval
 from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples, ratio
 from evenhand.analysis.labels.encoding import cluster_codes, same_length
-from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix
 from evenhand.analysis.notes import Note, Remark, join_notes
-from evenhand.analysis.results import ResultRows
 from evenhand.analysis.thresholds.rows import (
     Reference,
     main_reference,
@@ -37,7 +35,7 @@ from evenhand.analysis.thresholds.rows import (
 )
 from evenhand.analysis.thresholds.sweep import folds
 from evenhand.analysis.types import Array, Codes, Column
-from evenhand.analysis.writer import About, Counts, Writer
+from evenhand.analysis.writer import About, Counts, RubricView
 from evenhand.errors import InputError
 
 BINS = 10
@@ -287,7 +285,7 @@ def recalibrated(
     return out
 
 
-def add_probability_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resamples) -> None:
+def add_probability_rows(view: RubricView) -> None:
     """Add calibration rows for every probability grader, against people or else the only reference
     there is.
 
@@ -295,16 +293,17 @@ def add_probability_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resam
     `reliability`, the share affirmative, and `reliability_probability`, with the bounds of that
     share for a calibrated grader.
     """
-    out, references = Writer(rows, resamples, labels.clusters, BINARY_ALL), references_of(labels)
+    references = references_of(view.labels)
     for reference in references:
         if reference.name == main_reference(references):
-            for grader in probability_graders(labels):
-                _add_quality(out, labels, grader, reference)
+            for grader in probability_graders(view.labels):
+                _add_quality(view, grader, reference)
 
 
-def _add_quality(out: Writer, labels: LabelMatrix, grader: int, reference: Reference) -> None:
+def _add_quality(view: RubricView, grader: int, reference: Reference) -> None:
+    labels, resamples = view.labels, view.resamples
     held = ~np.isnan(labels.positive[:, grader]) & (reference.verdicts >= 0)
-    units, resamples, method = out.count(held), out.resamples, labels.methods[grader]
+    units, method = view.count(held), labels.methods[grader]
     positive, affirmed = labels.positive[held, grader], reference.verdicts[held].astype(float)
     clusters, weight = labels.clusters[held], labels.weight_of(held)
 
@@ -313,7 +312,7 @@ def _add_quality(out: Writer, labels: LabelMatrix, grader: int, reference: Refer
     ) -> None:
         about = join_notes(note, method, reference.note)
         of = About(a=reference.name, b=labels.raters[grader], at=at, note=about)
-        out.add_interval(statistic, found, on, **of)
+        view.add(statistic, found, on, **of)
 
     if not units[0]:
         for statistic in ("brier", "ece"):

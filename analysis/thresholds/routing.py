@@ -30,19 +30,17 @@ import math
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from evenhand.analysis.agreement.coefficients import label_counts, majority_codes
-from evenhand.analysis.bootstrap.resamples import Resamples, ratio
-from evenhand.analysis.labels.matrix import LabelMatrix
-from evenhand.analysis.notes import Note, Remark
+from evenhand.analysis.bootstrap.influence import level_of_look
+from evenhand.analysis.bootstrap.resamples import ratio
+from evenhand.analysis.notes import Remark
 from evenhand.analysis.planning.more_clusters import POWER
-from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array, Codes, Mask
-from evenhand.analysis.writer import About, Writer
-from evenhand.study.settings.analysis import AnalysisSettings
+from evenhand.analysis.writer import About, RubricView, Writer
 
 COVERAGE, AGREEMENT = "confidence_coverage", "confidence_agreement"
 MAX_CUTS = 20
@@ -59,55 +57,31 @@ class Graded:
     confidence: Array
     agreed: Mask
 
-    def counts(self, keeps: Mask) -> tuple[Array, Array, Array]:
-        """Units that each cut (units, cuts) keeps, and those of them that agree, (rows, cuts); all
-        units (rows,).
-        """
-        every, cuts = np.ones((len(keeps), 1), dtype=bool), keeps.shape[1]
-        sums = self.out.sums(keeps, keeps & self.agreed[:, None], every)
-        units = np.where(sums[:, -1] > 0, sums[:, -1], np.nan)
-        return sums[:, :cuts], sums[:, cuts : 2 * cuts], units
 
-    def add(
-        self,
-        statistic: str,
-        values: Array,
-        units: Mask | None = None,
-        *,
-        at: str,
-        note: Note = "",
-    ) -> None:
-        """A row on the units (units,), or on all of them."""
-        chosen = np.ones(len(self.agreed), dtype=bool) if units is None else units
-        of = About(a="humans", b=self.grader, at=at, note=note)
-        self.out.add(statistic, values, chosen, reason="nothing_kept", **of)
-
-
-def add_confidence_rows(
-    rows: ResultRows, labels: LabelMatrix, resamples: Resamples, settings: AnalysisSettings
-) -> None:
+def add_confidence_rows(view: RubricView) -> None:
     """Add coverage against agreement for every grader with a confidence.
 
     `confidence_coverage` and `confidence_agreement` (at = cut): the share of its labels that the
     cut keeps, and how often those agree with the majority of people - on the coarser categories
     with unclear as one more where the rubric has them.
     """
-    declared = settings.confidence_cut
-    for graded in graded_with_confidence(rows, labels, resamples):
-        cuts = candidate_cuts(graded.confidence, declared)
-        keeps = graded.confidence[:, None] >= cuts
-        kept, agreed, units = graded.counts(keeps)
+    declared = view.request.settings.confidence_cut
+    for graded in graded_with_confidence(view):
+        out, cuts = graded.out, candidate_cuts(graded.confidence, declared)
+        keeps, every = graded.confidence[:, None] >= cuts, np.ones(len(graded.agreed), dtype=bool)
+        *both, units = out.sums(keeps, keeps & graded.agreed[:, None], every).T
+        kept, agreed = np.split(np.array(both), 2)
         for at, cut in enumerate(cuts.tolist()):
-            place, note = repr(cut), Remark("declared_cut") if cut == declared else ""
-            agreement = ratio(agreed[:, at], kept[:, at])
-            graded.add(COVERAGE, kept[:, at] / units, at=place, note=note)
-            graded.add(AGREEMENT, agreement, keeps[:, at], at=place, note=note)
+            note = Remark("declared_cut") if cut == declared else ""
+            about = About(a="humans", b=graded.grader, at=repr(cut), note=note)
+            add = partial(out.add, reason="nothing_kept", **about)
+            add(COVERAGE, ratio(kept[at], units), every)
+            add(AGREEMENT, ratio(agreed[at], kept[at]), keeps[:, at])
 
 
-def graded_with_confidence(
-    rows: ResultRows, labels: LabelMatrix, resamples: Resamples
-) -> Iterator[Graded]:
+def graded_with_confidence(view: RubricView) -> Iterator[Graded]:
     """Yield every grader with a confidence, on the units where people have a majority."""
+    labels = view.labels
     if not labels.humans:
         return
     coded = labels.on_sorted()
@@ -117,7 +91,7 @@ def graded_with_confidence(
         held = (majority >= 0) & (said >= 0) & ~np.isnan(confidence)
         if held.any():
             yield Graded(
-                Writer(rows, resamples, labels.clusters[held], coded.subset),
+                view.on(coded.subset, labels.clusters[held]),
                 labels.raters[grader],
                 # Means over draws that differ in the last digit only are one confidence.
                 np.round(confidence[held], 12),
@@ -283,28 +257,24 @@ ERROR = 0.05
 """Share of studies in which a promise may be wrong, over all looks at the labels."""
 
 
-def add_routing_rows(
-    rows: ResultRows,
-    labels: LabelMatrix,
-    resamples: Resamples,
-    *,
-    target: float,
-    level: float,
-) -> None:
+def add_routing_rows(view: RubricView) -> None:
     """Add rows for every grader with a confidence (at = target): `routing_cut`, the lowest that
-    promises an agreement of `target` with the majority of people, wrong in at most `level` of
-    studies; the share of its labels that the cut keeps, and how often these agree here.
+    promises an agreement of `confidence_target` with the majority of people, wrong in at most
+    `ERROR` of studies; the share of its labels that the cut keeps, and how often these agree here.
 
     The promise is for one grader that was chosen beforehand. There is none where pairs were not
     equally likely to be picked: it counts units.
     """
-    for graded in graded_with_confidence(rows, labels, resamples):
+    request = view.request
+    look, target = request.facts.looks.get(view.rows.rubric, 1), request.settings.confidence_target
+    level = level_of_look(look, request.decision.looks, ERROR)
+    for graded in graded_with_confidence(view):
         found = promised_cut(graded.confidence, ~graded.agreed, graded.out.clusters, target, level)
         out, n = graded.out, len(graded.agreed)
         every, keeps = np.ones(n, dtype=bool), graded.confidence >= found.cut
         about = About(a="humans", b=graded.grader, at=repr(target))
         if out.resamples.weight is not None:
-            out.add_value(CUT, math.nan, every, reason=Remark("unequal_chances"), **about)
+            out.add(CUT, math.nan, every, reason=Remark("unequal_chances"), **about)
             continue
         why = Remark("promise_out_of_reach", (n,))
         if not level > 0:
@@ -312,7 +282,7 @@ def add_routing_rows(
         elif not math.isinf(found.growth):
             why = Remark("promise_needs_more", (n, math.ceil(n * (found.growth - 1.0))))
         stated = About(note=Remark("promised_at", (level,)), **about)
-        out.add_value(CUT, found.cut, every, reason=why, **stated)
+        out.add(CUT, found.cut, every, reason=why, **stated)
         if not math.isnan(found.cut):
             out.add(SHARE, out.share(keeps, every), every, **about)
-            out.add_value(ROUTED_AGREEMENT, float(graded.agreed[keeps].mean()), keeps, **about)
+            out.add(ROUTED_AGREEMENT, float(graded.agreed[keeps].mean()), keeps, **about)

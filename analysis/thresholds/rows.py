@@ -16,7 +16,6 @@ import numpy as np
 
 from evenhand.analysis.agreement.overlap import KappaMeans
 from evenhand.analysis.bootstrap.intervals import Interval
-from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.encoding import (
     combine_readings,
     encode,
@@ -29,6 +28,7 @@ from evenhand.analysis.labels.scale import Origin, Scale, Tuning
 from evenhand.analysis.labels.units import with_weights
 from evenhand.analysis.notes import Code, Note, Remark, join_notes
 from evenhand.analysis.people.ceiling import CEILING, with_and_among_humans
+from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.thresholds.sweep import (
     OBJECTIVES,
@@ -40,7 +40,7 @@ from evenhand.analysis.thresholds.sweep import (
     verdict_outcomes,
 )
 from evenhand.analysis.types import DataFrame, Labels, Mask
-from evenhand.analysis.writer import About, Counts, Writer
+from evenhand.analysis.writer import About, Counts, RubricView
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import SEED, AnalysisSettings
 from evenhand.study.tables.ratings import validate_ratings
@@ -211,17 +211,14 @@ def tuned_on_others(labels: LabelMatrix) -> dict[str, LabelMatrix]:
     return retuned
 
 
-def add_in_force_rows(out: Writer, labels: LabelMatrix) -> None:
-    """`threshold_in_force` of every grader whose threshold was tuned, on the units it was tuned on.
-
-    `out` writes rows on the binary verdict.
-    """
+def add_in_force_rows(view: RubricView) -> None:
+    """`threshold_in_force` of graders whose threshold was tuned, on the units it was tuned on."""
+    labels = view.labels
     for grader, tuning in _tuned_graders(labels):
         name = labels.raters[grader]
         seen = _tuned_units(labels, grader, tuning)
         note = join_notes(_tuned_on(tuning), "its verdicts on these: by thresholds tuned on others")
-        at = Interval.point(labels.scale.threshold_for(name))
-        out.add_interval(IN_FORCE, at, seen, b=name, note=note)
+        view.add(IN_FORCE, labels.scale.threshold_for(name), seen, b=name, note=note)
 
 
 def clusters_labelled(labels: LabelMatrix, grader: int, reference: str) -> frozenset[str]:
@@ -300,14 +297,14 @@ def threshold_results(
     labels = encode(combine_readings(own, scale), scale, units, settings.cluster)
     if labels.has_verdicts and probability_graders(labels):
         wanted = [reference_named(labels, reference)]
-        rng = np.random.default_rng(seed)
-        shared = Resamples(
-            np.ones(labels.n_clusters), settings.resamples, rng, settings.interval, labels.weight
+        request = Request(units, settings, seed=seed)
+        once = np.ones(labels.n_clusters, dtype=np.int64)
+        *_, view = RubricView.of_labels(
+            rows, labels, lambda: request.resampled(once, labels.weight), request
         )
-        kappas = KappaMeans(labels.on_verdicts(), shared)
-        rows.know_chance(kappas.coded, shared)
+        rows.know_chance(view.coded, view.resamples)
         rows.heaviest = float(labels.people_weight.max(initial=1.0))
-        add_threshold_rows(rows, labels, shared, kappas, wanted)
+        add_threshold_rows(view, wanted)
         clusters = {
             labels.raters[grader]: clusters_labelled(labels, grader, reference)
             for grader in probability_graders(labels)
@@ -315,13 +312,7 @@ def threshold_results(
     return ThresholdResults(list(rows.rows.values()), clusters)
 
 
-def add_threshold_rows(
-    rows: ResultRows,
-    labels: LabelMatrix,
-    resamples: Resamples,
-    kappas: KappaMeans,
-    references: Sequence[Reference] | None = None,
-) -> None:
+def add_threshold_rows(view: RubricView, references: Sequence[Reference] | None = None) -> None:
     """Add rows for every probability grader and reference: the tuned threshold and the effect of
     using it.
 
@@ -331,34 +322,33 @@ def add_threshold_rows(
     `threshold_held_out_gain`. With at = threshold: kappa, agreement and F1 at the tuned and the
     default one; along the curve `threshold_curve_kappa`.
     Against people also `human_ceiling_difference_held_out` and `cohen_kappa_held_out` (at =
-    objective), of verdicts made with thresholds from other clusters. `kappas` are those of the
-    binary verdict.
+    objective), of verdicts made with thresholds from other clusters. The view is of the binary
+    verdict.
     """
-    out = Writer.of(rows, kappas.coded, resamples)
+    labels = view.labels
     references = references_of(labels) if references is None else references
     main = main_reference(references)
     for grader in probability_graders(labels):
         for reference in references:
             if reference.name != labels.raters[grader]:
-                _Tuning(out, labels, grader, reference).add(reference.name == main)
+                _Tuning(view, grader, reference).add(reference.name == main)
             if reference.name == "humans":
-                _add_held_out_ceiling(out, labels, kappas, grader, reference)
-    add_in_force_rows(out, labels)
+                _add_held_out_ceiling(view, grader, reference)
+    add_in_force_rows(view)
 
 
 @dataclass(frozen=True)
 class _Tuning:
     """The rows of one grader and one reference."""
 
-    out: Writer
-    labels: LabelMatrix
+    view: RubricView
     grader: int
     reference: Reference
 
     def add(self, curve: bool) -> None:
-        labels, resamples = self.labels, self.out.resamples
+        labels, resamples = self.view.labels, self.view.resamples
         held = ~np.isnan(labels.positive[:, self.grader]) & (self.reference.verdicts >= 0)
-        units, clusters = self.out.count(held), labels.clusters[held]
+        units, clusters = self.view.count(held), labels.clusters[held]
         positive, verdicts = labels.positive[held, self.grader], self.reference.verdicts[held]
         if len(np.unique(verdicts)) < 2:
             reason: Code = "no_variation" if units[0] else "no_pairable_units"
@@ -398,7 +388,7 @@ class _Tuning:
             wins = "the tuned threshold wins held out" if found.gain.low > 0 else f"keep {usual}"
             self._add("threshold_held_out_gain", found.gain, units, objective, wins)
         advised = replace(found.threshold, estimate=found.advice.threshold, remarks=())
-        draws = self.labels.draws[self.grader]
+        draws = self.view.labels.draws[self.grader]
         coarse = tuple(
             Remark("coarse_draws", (draws, at, draws_needed(at)))
             for at in dict.fromkeys((tuned, found.default))
@@ -409,22 +399,20 @@ class _Tuning:
 
     def _kind(self, default: float) -> Code:
         """Code for the origin of the threshold that tuning is compared with."""
-        own = default != self.labels.scale.threshold
+        own = default != self.view.labels.scale.threshold
         return "declared_threshold" if own else "default_threshold"
 
     def _add(
         self, statistic: str, found: Interval, units: Counts, at: str, note: Note = ""
     ) -> None:
-        of = About(a=self.reference.name, b=self.labels.raters[self.grader], at=at)
+        of = About(a=self.reference.name, b=self.view.labels.raters[self.grader], at=at)
         of["note"] = join_notes(note, self.reference.note)
-        self.out.add_interval(statistic, found, units, **of)
+        self.view.add(statistic, found, units, **of)
 
 
-def _add_held_out_ceiling(
-    out: Writer, labels: LabelMatrix, kappas: KappaMeans, grader: int, reference: Reference
-) -> None:
+def _add_held_out_ceiling(view: RubricView, grader: int, reference: Reference) -> None:
     """Add the ceiling difference of a grader whose thresholds are chosen on other clusters."""
-    coded = kappas.coded
+    coded, labels, kappas = view.coded, view.labels, view.once(KappaMeans)
     held = ~np.isnan(labels.positive[:, grader])
     if len(np.unique(reference.verdicts[held & (reference.verdicts >= 0)])) < 2:
         return
@@ -432,7 +420,7 @@ def _add_held_out_ceiling(
     default = labels.scale.untuned_threshold_for(name)
     given = labels.positive[held, grader], reference.verdicts[held], labels.clusters[held]
     verdicts = held_out_verdicts(*given, default, labels.weight_of(held))
-    units = out.count(coded.labelled[:, grader] & coded.labelled_by_any(labels.humans))
+    units = view.count(coded.labelled[:, grader] & coded.labelled_by_any(labels.humans))
     note = join_notes("each verdict by a threshold tuned on other folds", reference.note)
     for objective, verdict in verdicts.items():
         codes = coded.codes.copy()
@@ -441,7 +429,7 @@ def _add_held_out_ceiling(
         if mean is None:
             return
         of = About(a="humans", b=name, at=objective, note=note)
-        out.add(KAPPA_HELD_OUT, mean.values, units, **of)
+        view.add(KAPPA_HELD_OUT, mean.values, units, **of)
         if people is not None:
             apart, lost = mean.values - people.values, max(mean.undefined, people.undefined)
-            out.add(CEILING_HELD_OUT, apart, units, undefined=lost, **of)
+            view.add(CEILING_HELD_OUT, apart, units, undefined=lost, **of)

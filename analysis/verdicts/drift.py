@@ -52,7 +52,7 @@ from evenhand.analysis.verdicts.case import Answers
 from evenhand.analysis.verdicts.comparison import AtNull, Beside, Comparison, Points, Reading
 from evenhand.analysis.verdicts.requirements import bound_of, sample_is_enough, share_answered
 from evenhand.analysis.verdicts.wording import advice, interval_of, sample_of, signed, why_unscored
-from evenhand.analysis.writer import Writer
+from evenhand.analysis.writer import View
 from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSettings
 from evenhand.texts import written
 
@@ -220,7 +220,7 @@ class Paired:
         versions with each other, and the change in the affirmative rate.
         """
         coded, (before, after) = self.coded, self.at
-        out, names = Writer.of(rows, coded, drawn), [coded.raters[each] for each in self.at]
+        out, names = View.of(rows, coded, drawn), [coded.raters[each] for each in self.at]
         both = np.asarray(coded.labelled[:, list(self.at)].all(axis=1))
         people, kind = coded.members("human"), deciding_kappa(coded)
         kappas = KappaMeans(coded, drawn, [kind])

@@ -440,26 +440,19 @@ def audits_of(study: Study, grader: str) -> list[Audit]:
     """Return the injection audits of one grader (its rater id), by rubric; the same rows as in the
     report.
     """
-    import numpy as np
-
-    from evenhand.analysis.bootstrap.resamples import Resamples
     from evenhand.analysis.injection import add_injection_rows, audits
+    from evenhand.analysis.request import Request, StudyFacts
     from evenhand.analysis.results import ResultRows
-    from evenhand.analysis.types import Frequency
 
-    dataset = from_study(study)
-    settings, table, found = dataset.settings, dataset.facts.attacked, []
+    dataset, found = from_study(study), []
+    table = dataset.facts.attacked
     if table is None:
         return []
-    table = table[table["rater_id"] == grader]
-
-    def resampled(frequency: Frequency) -> Resamples:
-        rng = np.random.default_rng(dataset.seed)
-        return Resamples(frequency, settings.resamples, rng, settings.interval)
-
+    facts = StudyFacts(attacked=table[table["rater_id"] == grader])
+    request = Request(dataset.units, dataset.settings, facts=facts, seed=dataset.seed)
     for rubric in study.rubrics:
         rows = ResultRows(rubric)
-        add_injection_rows(rows, table, dataset.units, settings.cluster, resampled)
+        add_injection_rows(rows, request)
         found += audits(rows.rows.values())
     return found
 

@@ -16,7 +16,7 @@ from evenhand.analysis import Scale
 from evenhand.analysis.dataset import Dataset
 from evenhand.analysis.labels.scale import Tuning
 from evenhand.analysis.labels.units import UnitFacts
-from evenhand.analysis.study_facts import StudyFacts, TriedWording
+from evenhand.analysis.request import StudyFacts, TriedWording
 from evenhand.errors import InputError
 from evenhand.lazy import np, pd
 from evenhand.reporting.ratings_file.dataframes import rows_of_file, rows_of_table, units_table

@@ -28,7 +28,7 @@ _LOW_PRIORITY = 10
 _WAITED_FOR = 5
 """The priority of a process on which the lead waits: between the annotators' and the figures'."""
 _IMPORTED = [
-    "evenhand.analysis.one_rubric",
+    "evenhand.analysis.all_rubrics",
     "krippendorff",
     "pandas",
     "scipy.stats",

@@ -15,18 +15,22 @@ from scipy import stats
 
 from evenhand.analysis import Scale, analyse
 from evenhand.analysis import distributions as distances
-from evenhand.analysis.bootstrap.resamples import Bootstrap
+from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples
 from evenhand.analysis.distributions import (
     add_distribution_rows,
     right_by_others,
     right_without_one,
 )
 from evenhand.analysis.labels.encoding import combine_readings, encode
+from evenhand.analysis.labels.matrix import LabelMatrix
+from evenhand.analysis.registry import views_of
 from evenhand.analysis.report import ReportContext, document
 from evenhand.analysis.report.blocks import Items, ReportSection
 from evenhand.analysis.report.source import Source
+from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.types import Array
+from evenhand.study.settings.analysis import AnalysisSettings
 from evenhand.study.tables.ratings import validate_ratings
 from tests.analysis.make import ratings_of
 from tests.ratings_files import read_ratings
@@ -186,9 +190,14 @@ def grader(
 def rows_of(*tables: pd.DataFrame, scale: Scale = THREE, resamples: int = 200) -> ResultRows:
     ratings = validate_ratings(pd.concat(tables, ignore_index=True))
     labels, frequency = encode(combine_readings(ratings, scale), scale).folded()
-    rows = ResultRows("")
-    add_distribution_rows(rows, labels, Bootstrap(resamples).draw(frequency))
-    return rows
+    return added(labels, Bootstrap(resamples).draw(frequency))
+
+
+def added(labels: LabelMatrix, drawn: Resamples) -> ResultRows:
+    views = views_of(ResultRows(""), labels, lambda: drawn, Request(None, AnalysisSettings()))
+    for view in views["labels"] if labels.models else ():
+        add_distribution_rows(view)
+    return views["labels"][0].rows
 
 
 def row_of(rows: ResultRows, statistic: str, grader: str = "", at: str = "") -> ResultRow:
@@ -363,9 +372,7 @@ def test_folding_like_units_changes_nothing():
     assert len(frequency) < len(given)
     found = []
     for matrix, often in ((whole, np.ones(len(given))), (folded, frequency)):
-        rows = ResultRows("")
-        add_distribution_rows(rows, matrix, Bootstrap(0).draw(often))
-        found.append(rows.rows)
+        found.append(added(matrix, Bootstrap(0).draw(often)).rows)
     assert found[0].keys() == found[1].keys()
     for key, row in found[0].items():
         other = found[1][key]

@@ -7,7 +7,6 @@ from scipy.stats import binomtest
 from statsmodels.stats.multitest import multipletests
 
 from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
-from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.injection import (
     EFFECT,
     FLIPS,
@@ -19,8 +18,9 @@ from evenhand.analysis.injection import (
     audits,
 )
 from evenhand.analysis.report import ReportContext, write_report
+from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRow, ResultRows
-from evenhand.study.settings.analysis import DecisionSettings
+from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
 from evenhand.study.tables.attacks import ATTACKS
 from harness.gullible import PAIR, SCALE, TWO, SyntheticGrader
 from tests.analysis.make import assert_verdict, noisy, people_of, ratings_of
@@ -47,12 +47,8 @@ def table_of(**answers: str) -> pd.DataFrame:
 def rows_from(
     table: pd.DataFrame, units: pd.DataFrame | None = None
 ) -> dict[tuple[str, str], ResultRow]:
-    rows = ResultRows("r")
-
-    def resampled(frequency: np.ndarray) -> Resamples:
-        return Resamples(frequency, 200, np.random.default_rng(1))
-
-    add_injection_rows(rows, table, units, "pair", resampled)
+    rows, settings = ResultRows("r"), AnalysisSettings(resamples=200)
+    add_injection_rows(rows, Request(units, settings, facts=StudyFacts(attacked=table), seed=1))
     return {(row["statistic"], row["at"]): row for row in rows.rows.values()}
 
 

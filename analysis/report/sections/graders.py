@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.people.comparison import MAJORITY, REFERENCE
+from evenhand.analysis.raters.pace import PRICE
 from evenhand.analysis.report import blocks, charts
 from evenhand.analysis.report.blocks import Cell, Chart, Part, Row, Table
 from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure, Key, defined, grouped
@@ -27,7 +28,6 @@ from evenhand.analysis.report.source import (
 )
 from evenhand.analysis.results import BASELINES
 from evenhand.analysis.statistics import entry_for
-from evenhand.analysis.usage import PRICE
 from evenhand.analysis.verdicts.judge import Verdict, limits_of
 from evenhand.analysis.verdicts.ranking import Candidate, recommendations
 from evenhand.analysis.verdicts.wording import TITLES

@@ -4,12 +4,12 @@ paste into a paper.
 
 from __future__ import annotations
 
+from evenhand.analysis.raters.pace import COST
 from evenhand.analysis.report import blocks
 from evenhand.analysis.report.paper import paragraphs
 from evenhand.analysis.report.source import Source
 from evenhand.analysis.report.tables import FigureRow, TableSpec, make_table
 from evenhand.analysis.statistics import entry_for, statistics
-from evenhand.analysis.usage import COST
 from evenhand.texts import written
 
 

@@ -21,7 +21,7 @@ from pydantic import ConfigDict, Field, ValidationError, field_validator, model_
 
 from evenhand.analysis import Scale, StudyFacts
 from evenhand.analysis.labels.scale import Level, Tuning
-from evenhand.analysis.study_facts import TriedWording
+from evenhand.analysis.request import TriedWording
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSettings
 from evenhand.study.settings.sections import Section, Share, fault_of
@@ -194,7 +194,7 @@ class WithheldUnits(Section):
 
 
 class GraderUsage(Section):
-    """Work and cost of one grader, as far as known (`analysis.usage`)."""
+    """Work and cost of one grader, as far as known (`analysis.raters.pace`)."""
 
     attempts: int = Field(ge=0)
     units: int = Field(ge=0)
@@ -295,7 +295,7 @@ class FileSection(FileOptions):
 
 
 class WordingTrial(Section):
-    """A trial of a wording among people (`analysis.study_facts.TriedWording`)."""
+    """A trial of a wording among people (`analysis.request.TriedWording`)."""
 
     of: Line
     old: tuple[Line, ...]

@@ -21,6 +21,7 @@ from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.results import ResultRows
+from evenhand.analysis.writer import View
 from evenhand.errors import InputError
 from tests.analysis.make import matrix_of
 from tests.known_values import known_values
@@ -110,7 +111,7 @@ def test_people_as_a_group_on_units_that_all_labelled():
     values[:20, 2] = np.nan
     matrix = _matrix(values)
     rows = ResultRows("")
-    add_number_rows(rows, matrix.on_categories(), _resamples(matrix))
+    add_number_rows(View.of(rows, matrix.on_categories(), _resamples(matrix)))
     found = rows.get("icc_a1", "humans")
     assert found["estimate"] == pytest.approx(intraclass_correlation(values[:, :3]).estimate)
     assert found["n_units"] == 40

@@ -9,9 +9,9 @@ import pandas as pd
 from evenhand.analysis import Scale
 from evenhand.analysis.bias import add_bias_rows
 from evenhand.analysis.labels.encoding import combine_readings, encode
-from evenhand.analysis.labels.units import UnitFacts
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRow, ResultRows
+from evenhand.analysis.writer import RatedView
 from evenhand.study.settings.analysis import AnalysisSettings
 from evenhand.study.tables.ratings import validate_ratings
 
@@ -99,18 +99,15 @@ def audited(
     readings = combine_readings(ratings, scale)
     rows = ResultRows(scale.name)
     asked = {"slices": tuple(slices), "resamples": resamples}
-    add_bias_rows(
-        rows,
-        encode(readings, scale, sample.units, "pair", slices),
-        ratings,
-        UnitFacts(readings.units, sample.units),
-        Request(
-            sample.units,
-            (settings or AnalysisSettings()).model_copy(update=asked),
-            people=members or {},
-            seed=1,
-        ),
+    request = Request(
+        sample.units,
+        (settings or AnalysisSettings()).model_copy(update=asked),
+        people=members or {},
+        seed=1,
     )
+    labels = encode(readings, scale, sample.units, "pair", slices)
+    rated = {"ratings": ratings, "given": ratings, "readings": readings}
+    add_bias_rows(RatedView.on_units(rows, labels, request, **rated))
     return rows
 
 

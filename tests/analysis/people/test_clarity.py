@@ -14,7 +14,7 @@ from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
 from evenhand.analysis.people.clarity import ALPHA, DIFFERENCE, FILLED, moved
 from evenhand.analysis.report.document import section_of
 from evenhand.analysis.report.source import ReportContext, Source
-from evenhand.analysis.study_facts import TriedWording
+from evenhand.analysis.request import TriedWording
 from evenhand.rubrics import load_rubric
 from tests.analysis.make import ratings_of, with_confidence
 

@@ -10,6 +10,7 @@ from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.scale import Level
 from evenhand.analysis.people.reversed_scales import Opposed, add_annotator_rows, opposed_in
 from evenhand.analysis.results import ResultRows
+from evenhand.analysis.writer import View
 from evenhand.reporting.load import load
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from tests.analysis.make import coded_of, rows_of
@@ -147,7 +148,8 @@ def opposed(codes: np.ndarray, q: int, level: Level = "ordinal") -> list[Opposed
     names = NAMES[:people] if people <= 6 else [f"w{at}" for at in range(people)]
     rows = ResultRows("r")
     drawn = Resamples(np.ones(units, dtype=np.int64), 0, np.random.default_rng(0))
-    add_annotator_rows(rows, coded_of(codes, level, np.arange(1.0, q + 1), names), drawn)
+    coded = coded_of(codes, level, np.arange(1.0, q + 1), names)
+    add_annotator_rows(View.of(rows, coded, drawn))
     return opposed_in(rows)
 
 

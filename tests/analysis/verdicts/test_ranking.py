@@ -13,12 +13,12 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis import Analysis, DecisionSettings, Scale, StudyFacts, analyse, rank_graders
+from evenhand.analysis.all_rubrics import judge_across_rubrics
 from evenhand.analysis.bootstrap.influence import ALPHA, level_of_look
 from evenhand.analysis.bootstrap.intervals import Deciding, Interval
 from evenhand.analysis.bootstrap.significance import holm
 from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.notes import Code, Remark
-from evenhand.analysis.one_rubric import judge_across_rubrics
 from evenhand.analysis.report.paper import paragraphs
 from evenhand.analysis.report.sections import methods
 from evenhand.analysis.report.source import ReportContext, Source

@@ -1,0 +1,49 @@
+"""A statistic is a function and an entry: a made-up one reaches all that shows statistics."""
+
+import pandas as pd
+import pytest
+
+import evenhand
+from docs.list_statistics import rows_page
+from evenhand.analysis import registry
+from evenhand.analysis.statistics import Statistic, find_entry, statistics
+from evenhand.analysis.writer import View
+
+LABELS = {"ann": "yyyynnnn", "ben": "yyynnnnn", "g": "yyyyyynn"}
+GIVEN = {"human": ["ann", "ben"], "categories": ["y", "n"], "resamples": 100}
+
+
+def add_first_rows(view: View) -> None:
+    """Add `first_chosen`: how often a grader chooses the first category."""
+    for grader in view.coded.members("model"):
+        chosen, given = view.coded.codes[:, grader] == 0, view.coded.labelled[:, grader]
+        found = view.share(chosen, given)
+        view.add("first_chosen", found, given, a="humans", b=view.coded.raters[grader])
+
+
+@pytest.fixture
+def declared(monkeypatch: pytest.MonkeyPatch) -> None:
+    added = registry.Declared(add_first_rows, on="labels", needs=["categories"])
+    monkeypatch.setattr(registry, "STATISTICS", (*registry.STATISTICS, added))
+    entry = Statistic("First", "First chosen", "how often", why="Made up.", kind="share")
+    monkeypatch.setitem(statistics(), "first_chosen", entry)
+    find_entry.cache_clear()
+
+
+def test_a_made_up_statistic_is_in_results_report_gate_and_docs(declared, tmp_path):
+    labels = pd.DataFrame({who: list(given * 5) for who, given in LABELS.items()})
+    found = evenhand.check(labels, model="g", **GIVEN)
+    (row,) = found.results.query("statistic == 'first_chosen'").to_dict("records")
+    assert row["low"] < row["estimate"] == 30 / 40 < row["high"]
+    found.report(tmp_path)
+    assert "First chosen (First)" in (tmp_path / "report.html").read_text("utf-8")
+    rule = "first_chosen.low > 0.5, first_chosen.high < 1"
+    assert evenhand.gate(labels, grader="g", require=rule, model="g", **GIVEN).passed
+    assert "| `first_chosen` | First chosen | how often |" in rows_page()
+
+
+def test_what_a_statistic_needs_decides_where_it_is_computed(declared):
+    labels = pd.DataFrame({who: [f"{n % 9 / 2}" for n in range(40)] for who in LABELS})
+    found = evenhand.check(labels, human=["ann", "ben"], model="g", level="interval", resamples=10)
+    assert "mean_number" in set(found.results["statistic"])
+    assert "first_chosen" not in set(found.results["statistic"])
