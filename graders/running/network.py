@@ -431,7 +431,7 @@ class Throttle:
 
 
 # ---- by batches ---------------------------------------------------------------------------------
-_NO_PROMPT = PromptText(system="", user="", keys=())
+_NO_PROMPT = PromptText(system="", user="")
 _LOOK_EVERY = 20.0
 """Seconds between looks at a batch."""
 T = TypeVar("T")

@@ -329,7 +329,7 @@ def grade_of(
 ) -> GradeAttempt:
     """Return the grade of an outcome; order "ba" swaps the options for their counterparts."""
     rubric = question.rubric
-    turn = rubric.swap if question.order == "ba" else str
+    turn = rubric.swaps.__getitem__ if question.order == "ba" else str
     probabilities = None
     p_positive = None
     if outcome.probabilities is not None:

@@ -129,7 +129,7 @@ def _is_possible(answer: Answer, rubric: Rubric) -> bool:
     """Return True if the answer is one of the rubric's options or a reason to skip, not both."""
     return (
         bool(answer.option_key) != bool(answer.skip_reason)
-        and (not answer.option_key or rubric.takes(answer.option_key))
+        and (not answer.option_key or rubric.kind.takes(answer.option_key))
         and answer.skip_reason in ("", *SKIP_REASONS)
     )
 
@@ -238,7 +238,7 @@ def given_answers(
 
 def _turned(rubric: Rubric, order: str, key: str) -> str:
     """An option's key from the order shown to the pair's own, or back."""
-    return rubric.swap(key) if key and order == "ba" else key
+    return rubric.swaps[key] if key and order == "ba" else key
 
 
 def _marks_turned(order: str, marks: tuple[Mark, ...]) -> tuple[Mark, ...]:
