@@ -20,7 +20,7 @@ from evenhand.annotate_app.languages import (
     known_languages,
     language,
 )
-from evenhand.annotate_app.payload import block_label, drawn_code, number_said, tree_of, turn_label
+from evenhand.annotate_app.payload import block_label, drawn_code, tree_of, turn_label
 from evenhand.annotate_app.rendered import FOLLOWED, Node, rendered
 from evenhand.rubrics import Rubric
 from evenhand.rubrics.rendering import TextBlock
@@ -131,7 +131,7 @@ def drawn_rubric(rubric: Rubric, reader: Language) -> str:
                 *(reader.say("session.example", text=text) for text in option.examples),
             ],
         )
-        for option in rubric.options
+        for option in rubric.kind.listed
     ]
     return "".join(
         (
@@ -139,7 +139,7 @@ def drawn_rubric(rubric: Rubric, reader: Language) -> str:
             heading(people.question, lang=lang),
             drawn_text(people.instructions, lang=lang),
             heading(reader.say("session.options")),
-            block(number_said(rubric.number, reader)) if rubric.number else items(options, lang),
+            items(options, lang) if options else block(rubric.kind.permitted_in(reader.say)),
         )
     )
 

@@ -24,9 +24,9 @@ from evenhand.annotate_app.languages import (
     names_offered,
 )
 from evenhand.annotate_app.rendered import Node, by_place, coloured, folded, rendered
-from evenhand.rubrics import Number, Option, PeopleText, TextBlock
+from evenhand.rubrics import TextBlock
 from evenhand.rubrics.content import Turn
-from evenhand.rubrics.options import NONE, SEPARATOR
+from evenhand.rubrics.options import SEPARATOR
 from evenhand.study.desk.desk import (
     CONFIDENCE_LEVELS,
     DISPLAYS,
@@ -318,32 +318,13 @@ def _question(task: Task, reader: Language) -> dict[str, Any]:
         "question": people.question,
         "instructions": "" if guide else people.instructions,
         "guide": guide,
-        "options": [] if people.number else _options(people, reader),
-        **({"number": _number(people.number, reader)} if people.number else {}),
-        **({"several": True} if people.several else {}),
+        "options": [
+            each.model_dump(mode="json", include={"key", "name", "description", "examples"})
+            for each in people.kind.choices(reader.say("several.none"))
+        ],
+        **people.kind.widget(reader.say),
         "given": _given(task),
     }
-
-
-def _options(people: PeopleText, reader: Language) -> list[dict[str, Any]]:
-    """The options; where several may apply, the last one says that none does."""
-    options = [_option(option) for option in people.options]
-    if people.several:
-        none = {"key": NONE, "name": reader.say("several.none"), "description": "", "examples": []}
-        options.append(none)
-    return options
-
-
-def _number(number: Number, reader: Language) -> dict[str, Any]:
-    bounds = {"low": number.low, "high": number.high, "step": number.step}
-    return bounds | {"places": number.places, "said": number_said(number, reader)}
-
-
-def number_said(number: Number, reader: Language) -> str:
-    """The number that is asked for, in the reader's words."""
-    whole = number.step == 1 and number.places == 0
-    bounds = {name: f"{getattr(number, name):.12g}" for name in ("low", "high", "step")}
-    return reader.say("number.whole", **bounds) if whole else reader.say("number.steps", **bounds)
 
 
 def _asked_evidence(task: Task) -> dict[str, Any]:
@@ -367,7 +348,7 @@ def _earlier(row: EarlierAnswer, reader: Language) -> dict[str, Any]:
     people = task.people_in(reader.code)
     given = _given(task) or {"option": "", "skip": ""}
     rubric = task.rubric.in_language(reader.code)
-    names = rubric.name_of(given["option"], reader.say("several.none"))
+    names = rubric.kind.name_of(given["option"], reader.say("several.none"))
     answer = names or reader.part("skip").get(given["skip"], "")
     return {
         "task": task.task_id,
@@ -379,15 +360,6 @@ def _earlier(row: EarlierAnswer, reader: Language) -> dict[str, Any]:
         "at": task.given.created_at if task.given else "",
         "flagged": row.flagged,
         "excerpt": row.excerpt,
-    }
-
-
-def _option(option: Option) -> dict[str, Any]:
-    return {
-        "key": option.key,
-        "name": option.name,
-        "description": option.description,
-        "examples": list(option.examples),
     }
 
 

@@ -94,7 +94,7 @@ def _quoting(label: str, target: str) -> str:
 def _read(reply: str) -> str:
     """What the product reads off it. What it cannot read it asks once more for one key alone."""
     said, _, label = reply.partition("\0")
-    return load_rubric("hedging").parser().label(said) or label
+    return load_rubric("hedging").parser.label(said) or label
 
 
 SIZES = (30, 100)

@@ -124,7 +124,7 @@ def discretised_normal(centre: float, spread: float, count: int) -> Sequence[flo
 
 def _contrast_options(rubric: Rubric) -> tuple[str, str, str]:
     """The options for the first side, for the second, and for neither, by what they swap to."""
-    swaps = {key: rubric.swap(key) for key in rubric.categories}
+    swaps = rubric.swaps
     sided = [key for key in rubric.categories if swaps[key] != key]
     neither = [key for key in rubric.categories if swaps[key] == key]
     if not rubric.has_sides or len(sided) != 2 or len(neither) != 1:

@@ -267,10 +267,10 @@ class AuditPlan:
         usual = [
             name
             for name, rubric in study.rubrics.items()
-            if not (rubric.variant_of or rubric.several)
+            if rubric.kind.is_single and not rubric.variant_of
         ]
         for name in options.grading.rubrics or usual or study.rubrics:
-            if name in study.rubrics and study.rubrics[name].several:
+            if name in study.rubrics and not study.rubrics[name].kind.is_single:
                 raise InputError(
                     f"rubric {name!r} asks for several options, and attacks ask for one; name "
                     "another with --rubric"

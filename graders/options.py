@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -28,7 +27,7 @@ from evenhand.study.store.grades import tried_rater
 from evenhand.texts import table_of, written
 
 if TYPE_CHECKING:
-    from evenhand.rubrics import Instructions, JudgePrompt, Rubric
+    from evenhand.rubrics import Instructions
     from evenhand.study import Study
     from evenhand.study.store.store import Store
 
@@ -194,20 +193,20 @@ class GraderSettings:
             raise InputError(f"max-tokens is {options.max_tokens}; it must be at least 1")
         _check_words(spec, effort=options.effort, service_tier=options.service_tier)
         _check_sampling(spec, options)
-        asked = cls(
+        reason = method == REASON_FIRST
+        if draws > 1 and (reason or method in ("", "label")):
+            method = "draws"
+        elif reason:
+            method = "label"
+        return cls(
+            method=method or _DEFAULT_METHOD.get(spec.speaks, _OTHER_METHOD),
+            draws=draws,
             max_tokens=options.max_tokens,
             effort=options.effort,
             service_tier=options.service_tier,
             temperature="" if options.temperature is None else f"{options.temperature:g}",
             seed="" if options.seed is None else str(options.seed),
-            reason=method == REASON_FIRST,
-        )
-        if asked.reason:
-            method = "label"
-        if draws > 1 and method in ("", "label"):
-            return replace(asked, method="draws", draws=draws)
-        return replace(
-            asked, method=method or _DEFAULT_METHOD.get(spec.speaks, _OTHER_METHOD), draws=draws
+            reason=reason,
         )
 
     @classmethod
@@ -289,7 +288,6 @@ def rater_id(spec: GraderSpec, settings: GraderSettings, own_prompt: str = "") -
 
 
 _FEW_DRAWS = 30
-_Z = 1.959963984540054
 
 
 def warnings_about(
@@ -380,16 +378,11 @@ def binomial_interval(successes: int, draws: int) -> tuple[float, float]:
 
     >>> [round(bound, 3) for bound in binomial_interval(7, 10)]
     [0.397, 0.892]
-    >>> binomial_interval(0, 0)
-    (0.0, 1.0)
     """
-    if draws == 0:
-        return 0.0, 1.0
-    share, z2 = successes / draws, _Z * _Z
-    centre = (share + z2 / (2 * draws)) / (1 + z2 / draws)
-    reach = _Z * math.sqrt(share * (1 - share) / draws + z2 / (4 * draws**2)) / (1 + z2 / draws)
-    low = 0.0 if successes == 0 else max(centre - reach, 0.0)
-    return low, 1.0 if successes == draws else min(centre + reach, 1.0)
+    from scipy.stats import binomtest  # which takes half a second to load
+
+    interval = binomtest(successes, draws).proportion_ci(method="wilson")
+    return float(interval.low), float(interval.high)
 
 
 # ---- the plan of a run --------------------------------------------------------------------------
@@ -452,7 +445,7 @@ def plan_grading(
                 names = ", ".join(rubric.name for rubric in chosen)
                 raise InputError(written("judge_prompt.which_rubric", names=names))
             chosen = [own.for_rubric(chosen[0])]
-            if chosen[0].several:
+            if not chosen[0].kind.is_single:
                 raise InputError(
                     f"rubric {chosen[0].name!r} asks for several options, which a prompt of your "
                     "own cannot; leave --prompt out"
@@ -520,11 +513,10 @@ def _check_verbatim(rubrics: Sequence[Rubric], method: str) -> None:
     its answer is a number, which has no probabilities.
     """
     for rubric in rubrics:
-        if not rubric.is_choice and method == "verbalised":
-            wanted = "a number" if rubric.number else "several options"
+        if not rubric.kind.is_choice and method == "verbalised":
             raise InputError(
-                f"rubric {rubric.name!r} asks for {wanted}, and not for the probability of an "
-                "option; leave out --method verbalised"
+                f"rubric {rubric.name!r} asks for {rubric.kind.in_short}, and not for the "
+                "probability of an option; leave out --method verbalised"
             )
         if rubric.prompt and method in ("verbalised", REASON_FIRST):
             raise InputError(
@@ -568,7 +560,7 @@ def _held_out(study: Study, text: Rubric) -> list[str]:
             f"the text asks for other units or options than the study's {text.name!r}; give it the "
             "same unit and option keys"
         )
-    if text.several:
+    if not text.kind.is_single:
         raise InputError(
             f"the study's {text.name!r} asks for several options; trying another text of such a "
             "rubric is not supported"

@@ -22,9 +22,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic import (
+    BaseModel,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 
-from evenhand.graders.options import REASON_FIRST
+from evenhand.graders.options import REASON_FIRST, GraderSettings
 from evenhand.graders.scrub import storable
 from evenhand.rubrics import PromptText, Rubric, RubricParser, answer_of
 from evenhand.rubrics.parsing import json_fields
@@ -337,6 +344,9 @@ class Outcome:
 
 
 # ---- answers of more than a label ---------------------------------------------------------------
+_PERCENT = TypeAdapter(
+    dict[str, Annotated[float, Field(strict=True, ge=0, le=100, allow_inf_nan=False)]]
+)
 _FARTHEST_SUM = 5.0
 """Percentages whose sum misses 100 by more than this are not a distribution."""
 REASON = "reason"
@@ -344,35 +354,33 @@ REASON = "reason"
 _FIELDS = [REASON, "label"]
 
 
-def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the JSON schema of an object with just these properties, in this order."""
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+def asked(prompt: PromptText, settings: GraderSettings) -> tuple[PromptText, dict[str, Any]]:
+    """Return the prompt as the method words it, and the JSON schema of its answer, whose fields are
+    in the order in which they are written.
 
-
-def _asking(prompt: PromptText, ask: str) -> PromptText:
-    """Replace the prompt's last paragraph by what else is asked for."""
-    words = prompt.system.rpartition("\n\n")[0]
-    return replace(prompt, system=f"{words}\n\n{ask}")
-
-
-def asking_for_percent(prompt: PromptText) -> PromptText:
-    """Replace the prompt's last paragraph: ask for a probability for every option."""
-    keys = ", ".join(prompt.keys)
-    ask = (
-        "Answer with a JSON object that gives for every option the probability, in percent, that "
-        f"a careful rater would choose it; the numbers add up to 100. Its keys are: {keys}."
-    )
-    return _asking(prompt, ask)
-
-
-def percent_schema(keys: Sequence[str]) -> dict[str, Any]:
-    """Return the JSON schema of the answer: one number per option, nothing else."""
-    return object_schema({key: {"type": "number"} for key in keys})
+    By its last paragraph the prompt asks for a label; or for a probability of every option; or for
+    a reason, and then a label.
+    """
+    kind, keys, ask = prompt.kind, ", ".join(prompt.kind.keys), ""
+    fields: dict[str, Any] = {"label": kind.schema()}
+    if settings.method == "verbalised":
+        ask = (
+            "Answer with a JSON object that gives for every option the probability, in percent, "
+            "that a careful rater would choose it; the numbers add up to 100. Its keys are: "
+            f"{keys}."
+        )
+        fields = {key: {"type": "number"} for key in kind.keys}
+    elif settings.reason:
+        ask = (
+            f"First give your reason, in at most three sentences. Then give {kind.asked}, "
+            "alone on the last line." + (f" The keys are: {keys}." if kind.listed else "")
+        )
+        fields = {REASON: {"type": "string"}, **fields}
+    if ask:
+        others = prompt.system.rpartition("\n\n")[0]
+        prompt = replace(prompt, system=f"{others}\n\n{ask}")
+    of_object = {"required": list(fields), "additionalProperties": False}
+    return prompt, {"type": "object", "properties": fields, **of_object}
 
 
 def read_percent(text: str, keys: Sequence[str], evidence: dict[str, Any]) -> Outcome:
@@ -384,9 +392,12 @@ def read_percent(text: str, keys: Sequence[str], evidence: dict[str, Any]) -> Ou
     >>> read_percent('{"A": 50, "B": 20}', ("A", "B"), {}).unscored_reason
     'unparseable'
     """
-    stated = _stated(text, keys)
-    total = math.fsum(stated.values()) if stated else 0.0
-    if not stated or abs(total - 100) > _FARTHEST_SUM:
+    try:
+        stated = _PERCENT.validate_json(text[text.find("{") : text.rfind("}") + 1])
+    except ValueError:
+        stated = {}
+    total = math.fsum(stated.values())
+    if set(stated) != set(keys) or abs(total - 100) > _FARTHEST_SUM:
         return Outcome(unscored_reason="unparseable", raw=text, evidence=evidence)
     probabilities = {key: stated[key] / total for key in keys}
     return Outcome(
@@ -396,56 +407,6 @@ def read_percent(text: str, keys: Sequence[str], evidence: dict[str, Any]) -> Ou
         raw=text,
         evidence=evidence | {"stated_sum": total},
     )
-
-
-def _stated(text: str, keys: Sequence[str]) -> dict[str, float] | None:
-    try:
-        answer = json.loads(text[text.find("{") : text.rfind("}") + 1])
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(answer, Mapping) or set(answer) != set(keys):
-        return None
-    numbers = {
-        key: float(value)
-        for key, value in answer.items()
-        if isinstance(value, (int, float)) and not isinstance(value, bool)
-    }
-    if len(numbers) < len(keys) or not all(0 <= value <= 100 for value in numbers.values()):
-        return None
-    return numbers
-
-
-MOST_LISTED = 250
-"""Keys that a schema lists; more are numbers. Providers bound the length of an enumeration, and
-some take no bounds of a number."""
-
-
-def one_of(keys: Sequence[str], *, several: bool = False) -> dict[str, Any]:
-    """Return the JSON schema of one of the keys: their enumeration, or of many numbers a number,
-    whose bounds the reader of the answer checks. Of `several` of them, an array.
-    """
-    if several:
-        return {"type": "array", "items": one_of(keys)}
-    if len(keys) > MOST_LISTED:
-        return {"type": "number"}
-    return {"type": "string", "enum": list(keys)}
-
-
-def asking_for_reason(prompt: PromptText) -> PromptText:
-    """Replace the prompt's last paragraph: ask for a reason, and then for the key of an option."""
-    wanted = prompt.asked or "the key of one option"
-    number = prompt.asked and not prompt.several
-    keys = "" if number else f" The keys are: {', '.join(prompt.keys)}."
-    ask = (
-        f"First give your reason, in at most three sentences. Then give {wanted}, "
-        f"alone on the last line.{keys}"
-    )
-    return _asking(prompt, ask)
-
-
-def reason_schema(keys: Sequence[str], *, several: bool = False) -> dict[str, Any]:
-    """Return the JSON schema of the answer, its fields in the order in which they are written."""
-    return object_schema({REASON: {"type": "string"}, "label": one_of(keys, several=several)})
 
 
 def read_reason(text: str, parser: RubricParser, evidence: dict[str, Any]) -> Outcome:
@@ -515,9 +476,9 @@ def outcome_of(said: Said, rubric: Rubric | None, method: str) -> Outcome:
     if method == "verbalised":
         return read_percent(said.text, rubric.categories, said.evidence)
     if method == REASON_FIRST:
-        return read_reason(said.text, rubric.parser(), said.evidence)
+        return read_reason(said.text, rubric.parser, said.evidence)
     try:
-        label = rubric.parser().label(said.text)
+        label = rubric.parser.label(said.text)
     except TimeoutError:
         return Outcome(unscored_reason=PATTERN_SLOW, raw=said.text, evidence=said.evidence)
     alone = Outcome(
@@ -526,7 +487,7 @@ def outcome_of(said: Said, rubric: Rubric | None, method: str) -> Outcome:
         raw=said.text,
         evidence=said.evidence,
     )
-    if not said.positions or not rubric.is_choice:  # several tokens, each of many answers
+    if not said.positions or not rubric.kind.is_choice:  # several tokens, each of many answers
         return alone
     if fault := fault_of(said.positions):
         said.evidence[NOT_LOGPROBS] = fault
@@ -595,7 +556,7 @@ def as_draw(outcome: Outcome, rubric: Rubric) -> Outcome:
     each option. Of numbers the median is taken, and of several options each one's majority, which
     need no probabilities.
     """
-    if not outcome.label or not rubric.is_choice:
+    if not outcome.label or not rubric.kind.is_choice:
         return outcome
     drawn = {key: float(key == outcome.label) for key in rubric.categories}
     return replace(outcome, probabilities=drawn, prob_method="draws")

@@ -11,10 +11,9 @@ from evenhand.rubrics.loading import (
     named_rubrics,
     shipped_rubrics,
 )
-from evenhand.rubrics.model import Coarser, LexicalCues, PolarityWords, Published, Rubric
-from evenhand.rubrics.options import Block, Golden, Number, Option
+from evenhand.rubrics.model import LexicalCues, PolarityWords, Published, Rubric
+from evenhand.rubrics.options import Block, Number, Option
 from evenhand.rubrics.own_words import (
-    Example,
     Instructions,
     JudgedRubric,
     JudgePrompt,
@@ -26,9 +25,6 @@ from evenhand.rubrics.rendering import PeopleText, PromptText, TextBlock
 
 __all__ = [
     "Block",
-    "Coarser",
-    "Example",
-    "Golden",
     "Instructions",
     "JudgePrompt",
     "JudgedRubric",

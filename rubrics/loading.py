@@ -151,8 +151,8 @@ def dump_rubric(rubric: Rubric) -> str:
     document = tomlkit.document()
     fields: dict[str, Any] = rubric.model_dump(mode="json", exclude_defaults=True)
     prompt = fields.pop("prompt", None)
-    if rubric.number:  # whose numbers are the options
-        fields = {key: value for key, value in fields.items() if key not in ("options", "level")}
+    if not rubric.kind.listed:  # its options are all numbers
+        del fields["options"], fields["level"]
     # Tables come last: a key that followed one would be a part of it.
     tables = {
         name: fields.pop(name, None)
@@ -181,16 +181,8 @@ def _item(value: Any) -> Any:
     if isinstance(value, str) and "\n" in value:
         return tomlkit.string(value + "\n", multiline=True)
     if isinstance(value, dict):
-        table = tomlkit.table()
-        for key, each in value.items():
-            table[key] = _item(each)
-        return table
-    if isinstance(value, list) and value and isinstance(value[0], dict):
-        tables = tomlkit.aot()
-        for each in value:
-            tables.append(_item(each))
-        return tables
-    return value
+        return tomlkit.item({key: _item(each) for key, each in value.items()})
+    return tomlkit.item([_item(each) for each in value] if isinstance(value, list) else value)
 
 
 # ---- a rubric asked on the command line ---------------------------------------------------------
@@ -380,7 +372,7 @@ def _in_instructions(rubric: Rubric) -> list[str]:
 
 def _in_keys(rubric: Rubric) -> list[str]:
     """Keys of which one begins another: a token that begins both does not tell them apart."""
-    keys = () if rubric.number else rubric.categories
+    keys = [option.key for option in rubric.kind.listed]
     pairs = ((key, each) for key in keys for each in keys if key != each)
     found = [(key, each) for key, each in pairs if each.casefold().startswith(key.casefold())]
     if not found:
@@ -392,9 +384,9 @@ def _in_keys(rubric: Rubric) -> list[str]:
 def _in_template(rubric: Rubric) -> list[str]:
     template = rubric.prompt.template if rubric.prompt else ""
     missing = [
-        key
-        for key in (() if rubric.number else rubric.categories)
-        if not re.search(rf"(?<!\w){re.escape(key)}(?!\w)", template)
+        option.key
+        for option in rubric.kind.listed
+        if not re.search(rf"(?<!\w){re.escape(option.key)}(?!\w)", template)
     ]
     said = [written("rubric_check.no_option", key=key) for key in missing]
     if _FORMS["reasons"].search(template):

@@ -10,28 +10,16 @@ import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from evenhand.errors import InputError
 from evenhand.rubrics.content import in_words
-from evenhand.rubrics.options import (
-    MOST_SEVERAL,
-    NONE,
-    SEPARATOR,
-    SEPARATORS,
-    Block,
-    Golden,
-    Number,
-    Option,
-    Texts,
-    options_in,
-    plain_number,
-    set_label,
-)
-from evenhand.rubrics.parsing import RubricParser, SeveralParser
+from evenhand.rubrics.kinds import LabelKind, NumberKind, SetKind
+from evenhand.rubrics.options import Block, Golden, Number, Option, Strict, Texts
+from evenhand.rubrics.parsing import RubricParser
 from evenhand.rubrics.rendering import (
     ANSWERS,
     TEXT_VARIABLES,
@@ -81,12 +69,10 @@ class Published(Texts):
     stability_sd: str = ""
 
 
-class PromptTemplate(BaseModel):
+class PromptTemplate(Strict):
     """A prompt sent in place of our own frame: `template` with the rubric's variables in braces,
     and a `system` part without any. White space counts; other braces are text.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     template: str = Field(min_length=1)
     system: str = ""
@@ -103,17 +89,17 @@ class PromptTemplate(BaseModel):
                 return f"`prompt.template` has no {{{name}}}, which people see"
         return ""
 
-    def filled(self, values: Mapping[str, str], keys: Sequence[str]) -> PromptText:
+    def filled(self, values: Mapping[str, str]) -> PromptText:
         """The prompt of one unit. What is put in is never read for fields again.
 
         >>> template = PromptTemplate(template="Rate {response} {like this}.")
-        >>> template.filled({"response": "{response} </x>"}, ("1", "2")).user
+        >>> template.filled({"response": "{response} </x>"}).user
         'Rate {response} </x> {like this}.'
         """
         starts = self._starts(values)
         cuts = tuple(len(filled(self.template[:start], values)) for start in starts)
         user = filled(self.template, values)
-        return PromptText(system=self.system, user=user, keys=tuple(keys), cuts=cuts, verbatim=True)
+        return PromptText(system=self.system, user=user, cuts=cuts, verbatim=True)
 
     def _starts(self, variables: Collection[str]) -> list[int]:
         """Return the places up to which the prompt may be cached: all units share the text before
@@ -144,11 +130,7 @@ class Translation(Texts):
     options: tuple[TranslatedOption, ...] = ()
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Cue(_Strict):
+class Cue(Strict):
     """A case-insensitive regular expression and what a match adds to the score."""
 
     pattern: str = Field(min_length=1)
@@ -164,7 +146,7 @@ class Cue(_Strict):
         return value
 
 
-class LexicalCues(_Strict):
+class LexicalCues(Strict):
     """Cues by which the offline lexical grader reads a response under this rubric. Raters never see
     it.
 
@@ -186,7 +168,7 @@ class LexicalCues(_Strict):
     """The difference of scores within which two responses count as alike (contrast)."""
 
 
-class PolarityWords(_Strict):
+class PolarityWords(Strict):
     """Words for and against, and how the balance of their mass is placed on the scale.
 
     The mass of the positive words against that of the negative ones, normalised; a difference
@@ -301,8 +283,7 @@ class Rubric(Texts):
     def _consistent(self) -> Self:
         checks = (
             self._check_keys,
-            self._check_number,
-            self._check_several,
+            lambda: self.kind.check(dict(self)),
             self._check_coarser,
             self._check_variables,
             self._check_swaps,
@@ -329,34 +310,6 @@ class Rubric(Texts):
         if self.level == "interval" and not all(_is_number(key) for key in keys):
             raise ValueError("an interval scale needs numbers as option keys")
 
-    def _check_number(self) -> None:
-        if self.number is None:
-            return
-        for name in ("affirmative", "unclear", "collapse"):
-            if getattr(self, name):
-                raise ValueError(f"`{name}` names options; a rubric with [number] has none")
-        if self.unit != "response":
-            raise ValueError("a number rates one response; one on two of them needs options")
-
-    def _check_several(self) -> None:
-        if not self.several:
-            return
-        if self.number or self.unit != "response" or self.prompt:
-            unit = f'unit = "{self.unit}"'
-            other = "[number]" if self.number else "[prompt]" if self.prompt else unit
-            raise ValueError(f"`several` does not go with {other}")
-        for name in ("affirmative", "unclear", "collapse", "lexical"):
-            if getattr(self, name):
-                raise ValueError(
-                    f"`{name}` does not go with `several`: each option is a yes or no of its own"
-                )
-        if self.level != "nominal":
-            raise ValueError('options of which several apply have no order; say level = "nominal"')
-        if len(self.options) > MOST_SEVERAL:
-            raise ValueError(f"`several` takes {MOST_SEVERAL} options at most")
-        if NONE in (key.casefold() for key in self.categories):
-            raise ValueError(f"{NONE!r} says that no option applies; give the option another key")
-
     def _check_prompt(self) -> None:
         columns = [block.column for block in self.blocks]
         if self.prompt and (fault := self.prompt.fault(self.variables, columns)):
@@ -369,13 +322,8 @@ class Rubric(Texts):
             raise ValueError(
                 f"the text uses {{{sorted(undeclared)[0]}}}, which `variables` does not list"
             )
-        for option in () if self.number else self.options:
-            for text in (option.name, option.description, *option.examples):
-                if found := placeholders(text):
-                    raise ValueError(
-                        f"option {option.key!r} holds {{{min(found)}}}; variables belong in the "
-                        "instructions or the question"
-                    )
+        for option in self.kind.listed:
+            _check_without_variables(option)
         shown = declared & {*TEXT_VARIABLES, *(block.column for block in self.blocks)}
         if self.unit == "comparison":
             self._check_comparison(shown)
@@ -420,7 +368,7 @@ class Rubric(Texts):
         if self.golden and self.unit == "pair":
             raise ValueError("`golden` belongs to rubrics on responses, not on pairs")
         for number, golden in enumerate(self.golden, 1):
-            if not self.takes(golden.label):
+            if not self.kind.takes(golden.label):
                 raise ValueError(
                     f"golden answer {number}: its label is {golden.label!r}, which is no option's "
                     "key"
@@ -444,7 +392,7 @@ class Rubric(Texts):
                     f'{self.language!r}, by a code such as "de"'
                 )
             try:
-                check_translation(translation, () if self.number else self.options, used)
+                check_translation(translation, self.kind.listed, used)
             except ValueError as fault:
                 raise ValueError(f"translations.{code}: {fault}") from None
 
@@ -456,7 +404,7 @@ class Rubric(Texts):
                     raise ValueError(f"lexical.scale names {key!r}, which is no option's key")
 
     def _check_swaps(self) -> None:
-        swaps = {option.key: option.swapped or option.key for option in self.options}
+        swaps = self.swaps
         for key, other in swaps.items():
             if swaps.get(other) != key:
                 raise ValueError(f"`swapped` of option {key!r} must name an option that names it")
@@ -475,6 +423,14 @@ class Rubric(Texts):
         return hash((self.name, self.hash))  # a dict of translations has none
 
     @property
+    def kind(self) -> LabelKind:
+        """The kind of its labels: one option, a number or a set of options."""
+        if self.number:
+            return NumberKind(self.options, number=self.number)
+        kind = SetKind if self.several else LabelKind
+        return kind(self.options, is_ordered=self.level != "nominal")
+
+    @property
     def has_sides(self) -> bool:
         """True where a unit has two sides, which change places between raters."""
         return self.unit != "response"
@@ -482,49 +438,12 @@ class Rubric(Texts):
     @property
     def categories(self) -> tuple[str, ...]:
         """The option keys in their order on the scale."""
-        return tuple(option.key for option in self.options)
+        return self.kind.keys
 
     @property
-    def permitted(self) -> str:
-        """The labels that may be given, in words: "yes, no", "a whole number from 0 to 100"."""
-        if self.several:
-            return f"keys with ; between them, or {NONE}: {', '.join(self.categories)}"
-        return self.number.said if self.number else ", ".join(self.categories)
-
-    @property
-    def is_choice(self) -> bool:
-        """True where a label is one option of a closed list, each of which can be counted."""
-        return not (self.number or self.several)
-
-    @property
-    def none_of(self) -> str:
-        """What is said of another label: "none of yes, no", "not a whole number from 0 to 100"."""
-        return f"none of {self.permitted}" if self.is_choice else f"not {self.permitted}"
-
-    def label_of(self, text: str) -> str | None:
-        """The label that a cell of a table is: an option's key, a number in any of its forms, or
-        several keys in any order; None where it is none.
-        """
-        if self.several:
-            return (
-                set_label(options_in(text, SEPARATORS), self.categories) if text.strip() else None
-            )
-        key = plain_number(text) if self.number else text
-        return key if key in self.categories else None
-
-    def takes(self, label: str) -> bool:
-        """Return True if a label may be stored: in the form in which `label_of` gives it."""
-        return self.label_of(label) == label
-
-    def name_of(self, label: str, none: str = NONE) -> str:
-        """The names of the options that a label is; `none` for that of no option, "" if it is no
-        label.
-        """
-        if self.several and label == NONE:
-            return none
-        names = {option.key: option.name for option in self.options}
-        keys = label.split(SEPARATOR) if self.several else [label]
-        return ", ".join(filter(None, (names.get(key, "") for key in keys)))
+    def swaps(self) -> dict[str, str]:
+        """What each option is once the two sides are exchanged, by key."""
+        return {option.key: option.swapped or option.key for option in self.options}
 
     @cached_property
     def hash(self) -> str:
@@ -540,11 +459,7 @@ class Rubric(Texts):
             include={"title", "unit", "question", "instructions", "variables", "options"},
             exclude={"options": {"__all__": {"favours"}}},
         )
-        if self.number:
-            del seen["options"]
-            seen["number"] = self.number.model_dump(mode="json")
-        if self.several:
-            seen["several"] = True
+        seen = self.kind.hashed(seen)
         if self.blocks:
             seen["blocks"] = [block.model_dump(mode="json") for block in self.blocks]
         if self.evidence:
@@ -564,7 +479,7 @@ class Rubric(Texts):
     def _with_words(self, code: str, words: Translation) -> Rubric:
         options = [
             own.model_copy(update=dict(said))
-            for own, said in zip(() if self.number else self.options, words.options, strict=True)
+            for own, said in zip(self.kind.listed, words.options, strict=True)
         ]
         said = {"language": code, "translations": {}, "options": tuple(options) or self.options}
         return self._changed(dict(words) | said)
@@ -630,13 +545,6 @@ class Rubric(Texts):
         """
         return self.versions.get(code, self)
 
-    def swap(self, key: str) -> str:
-        """The category in the pair's own orientation, chosen as `key` with the sides exchanged."""
-        for option in self.options:
-            if option.key == key:
-                return option.swapped or option.key
-        raise KeyError(key)
-
     def for_people(self, values: Mapping[str, str]) -> PeopleText:
         """The rubric and one unit as the annotation page shows them; all of it is plain text.
 
@@ -652,10 +560,8 @@ class Rubric(Texts):
             title=self.title,
             question=filled(self.question, words),
             instructions=filled(self.instructions, words),
-            options=self.options,
+            kind=self.kind,
             blocks=text_blocks(self.variables, self.blocks, values),
-            number=self.number,
-            several=self.several,
         )
 
     def for_prompt(self, values: Mapping[str, str]) -> PromptText:
@@ -671,23 +577,15 @@ class Rubric(Texts):
             # Escapes of JSON, or of an image's description, may have hidden a token until now.
             said = [each for each in people.blocks if each.turns or each.image or each.is_missing]
             read = {each.variable: neutralised(each.text) for each in said}
-            prompt = self.prompt.filled(values | read, self.categories)
-            asked = self.number.said if self.number else ""
-            return replace(prompt, images=images_of(people), asked=asked)
+            return replace(
+                self.prompt.filled(values | read), kind=self.kind, images=images_of(people)
+            )
         return prompt_of(people, self.instructions, values)
 
+    @cached_property
     def parser(self) -> RubricParser:
-        """The reader of a grader's answer."""
-        titles = (self.name, self.title.partition(" (")[0])
-        if self.several:
-            return SeveralParser({option.key: option.name for option in self.options}, titles)
-        return _parser(tuple((option.key, option.name) for option in self.options), titles)
-
-
-@lru_cache(maxsize=64)
-def _parser(names: tuple[tuple[str, str], ...], titles: tuple[str, ...]) -> RubricParser:
-    """Return a parser, kept for all answers: to compile it takes longer than to read with it."""
-    return RubricParser(dict(names), titles)
+        """The reader of a grader's answer, kept: to compile one takes longer than to read."""
+        return self.kind.parser((self.name, self.title.partition(" (")[0]))
 
 
 def check_coarser(
@@ -711,6 +609,15 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _check_without_variables(option: Option | TranslatedOption) -> None:
+    for text in (option.name, option.description, *option.examples):
+        if found := placeholders(text):
+            raise ValueError(
+                f"option {option.key!r} holds {{{min(found)}}}; variables belong in the "
+                "instructions or the question"
+            )
 
 
 def check_translation(
@@ -738,12 +645,7 @@ def check_translation(
                 f"option {option.key!r} has {len(option.examples)} examples and the original "
                 f"{len(own.examples)}; translate each"
             )
-        for text in (option.name, option.description, *option.examples):
-            if found := placeholders(text):
-                raise ValueError(
-                    f"option {option.key!r} holds {{{min(found)}}}; variables belong in the "
-                    "instructions or the question"
-                )
+        _check_without_variables(option)
     there = placeholders(translation.question) | placeholders(translation.instructions)
     if differing := there ^ set(used):
         raise ValueError(

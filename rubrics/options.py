@@ -16,10 +16,16 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 KEY = re.compile(r"[A-Za-z0-9_+-]{1,24}|-?\d{1,12}\.\d{1,10}")
 
 
-class Texts(BaseModel):
-    """A part of a rubric file: without unknown fields, and without white space around its texts."""
+class Strict(BaseModel):
+    """A part of a file, without unknown fields."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Texts(Strict):
+    """A part of a rubric file, without white space around its texts."""
+
+    model_config = ConfigDict(str_strip_whitespace=True)
 
 
 FEWEST_NUMBERS, MOST_NUMBERS = 12, 1001

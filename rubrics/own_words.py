@@ -16,17 +16,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    PrivateAttr,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
+from pydantic import PrivateAttr, ValidationError, field_validator, model_validator
 
 from evenhand.errors import InputError
 from evenhand.rubrics.model import PromptTemplate, Rubric
+from evenhand.rubrics.options import Strict
 from evenhand.rubrics.parsing import RubricParser, answer_of, json_fields
 from evenhand.rubrics.rendering import (
     ANSWERS,
@@ -42,10 +36,8 @@ if TYPE_CHECKING:
     import regex
 
 
-class OwnWords(BaseModel):
+class OwnWords(Strict):
     """The words of one file, and the file's text."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     _source: bytes = PrivateAttr(b"")
 
@@ -61,11 +53,6 @@ class OwnWords(BaseModel):
         return self._source
 
     @classmethod
-    def read(cls, path: Path) -> Self:
-        """Read the words of a TOML file. Raises InputError where it is missing or not valid."""
-        return cls.of(*content_of(path), path.name)
-
-    @classmethod
     def of(cls, content: bytes, fields: Mapping[str, Any], name: str) -> Self:
         """Make them of a file's content and fields. Raises InputError where they are not valid."""
         try:
@@ -74,19 +61,6 @@ class OwnWords(BaseModel):
             raise InputError(f"{name}: {_sentence(error)}") from None
         found._source = content
         return found
-
-
-def content_of(path: Path) -> tuple[bytes, dict[str, Any]]:
-    """Return the content of a TOML file, and its fields. Raises InputError where there are none."""
-    if not path.is_file():
-        raise InputError(written("judge_prompt.no_file", file=path))
-    content = path.read_bytes()
-    try:
-        return content, tomllib.loads(content.decode("utf-8-sig"))
-    except UnicodeDecodeError:
-        raise InputError(written("judge_prompt.not_text", file=path.name)) from None
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(written("judge_prompt.no_toml", file=path.name, why=error)) from None
 
 
 class Reworded(Rubric):
@@ -107,10 +81,8 @@ class Reworded(Rubric):
         return self.of_people.hash
 
 
-class Example(BaseModel):
+class Example(Strict):
     """A unit as an example: its texts by the rubric's variables, and the label people gave it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     texts: dict[str, str]
     label: str
@@ -310,20 +282,24 @@ class JudgedRubric(Reworded):
     words: JudgePrompt
 
     @cached_property
-    def _placed(self) -> PlacedParser:
-        names = {option.key: option.name for option in self.options}
-        return PlacedParser(names, prompt=self.prompt)
-
     def parser(self) -> RubricParser:
-        """Return the parser that reads the answer where the prompt says it is."""
-        return self._placed
+        """The parser that reads the answer where the prompt says it is."""
+        return PlacedParser(self.kind.names, prompt=self.prompt)
 
 
 def read_own_words(path: Path) -> JudgePrompt | Instructions:
     """Read a file of a user's own words for graders: a whole prompt, or instructions or examples
     alone. Raises InputError where it is missing or not valid.
     """
-    content, fields = content_of(path)
+    if not path.is_file():
+        raise InputError(written("judge_prompt.no_file", file=path))
+    content = path.read_bytes()
+    try:
+        fields = tomllib.loads(content.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise InputError(written("judge_prompt.not_text", file=path.name)) from None
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(written("judge_prompt.no_toml", file=path.name, why=error)) from None
     kind = JudgePrompt if fields.keys().isdisjoint(Instructions.model_fields) else Instructions
     return kind.of(content, fields, path.name)
 

@@ -11,15 +11,14 @@ from __future__ import annotations
 import ast
 import json
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
-from importlib.resources import files
 from types import SimpleNamespace
 from typing import Any
 
 from evenhand.rubrics.options import NONE, options_in, set_label
+from evenhand.texts import table_of
 
 _MASKED = "\ue000"
 _FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {
@@ -28,19 +27,14 @@ _FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {
 _PART = re.compile(r"\{([A-Za-z_]+)\}")
 
 
-def _table(name: str) -> dict[str, Any]:
+def _joined(table: Any) -> Any:
     """A table of patterns, each as one text."""
-
-    def joined(each: Any) -> Any:
-        if isinstance(each, dict):
-            return {name: joined(inner) for name, inner in each.items()}
-        return ("|".join(each) if isinstance(each, list) else each).replace("\n", "")
-
-    path = files("evenhand.rubrics").joinpath("templates", name)
-    return {name: joined(each) for name, each in tomllib.loads(path.read_text("utf-8")).items()}
+    if isinstance(table, dict):
+        return {name: _joined(each) for name, each in table.items()}
+    return ("|".join(table) if isinstance(table, list) else table).replace("\n", "")
 
 
-words = SimpleNamespace(**_table("answer_words.toml"))
+words = SimpleNamespace(**_joined(table_of("evenhand.rubrics", "templates/answer_words.toml")))
 """Alternatives of patterns by name."""
 
 
@@ -52,7 +46,7 @@ class Forms(dict[str, re.Pattern[str]]):
     'Not , C'
     """
 
-    _TEXTS = vars(words) | _table("answer_forms.toml")
+    _TEXTS = vars(words) | _joined(table_of("evenhand.rubrics", "templates/answer_forms.toml"))
 
     def __init__(self, *, numbers: bool = False, signed: bool = False, **parts: str) -> None:
         self._parts = {

@@ -13,7 +13,6 @@ from typing import Literal
 from evenhand.errors import InputError
 from evenhand.lazy import np, pd
 from evenhand.rubrics import Rubric, dump_rubric, load_rubric, shipped_rubrics
-from evenhand.rubrics.options import SEPARATOR
 from evenhand.study import seeding
 from evenhand.study.prompts.items import Items
 from evenhand.study.prompts.pairs import (
@@ -374,10 +373,10 @@ def _shares(
     With two categories a probability at the threshold counts as one half: there the label changes.
     """
     keys = rubric.categories
-    given = json.loads(probabilities) if probabilities else {label: 1.0} if label else {}
-    if rubric.several:
-        chosen = [key for key in label.split(SEPARATOR) if key in keys]
-        given = {key: 1.0 / len(chosen) for key in chosen}
+    parts = rubric.kind.parts(label)
+    given = {key: 1.0 / len(parts) for key in parts}
+    if probabilities and rubric.kind.is_single:
+        given = json.loads(probabilities)
     if len(keys) == 2 and len(rubric.affirmative) == 1:
         if not positive >= 0:  # not given
             positive = given.get(rubric.affirmative[0], 0.0) if given else threshold

@@ -116,7 +116,7 @@ def declare_rewording(study: Study, new: Rubric, text: str, pairs: int, done_by:
     if new.name in study.rubrics and study.rubrics[new.name].hash != new.hash:
         raise InputError(written("rewording.name_taken", rubric=new.name))
     check_wordings({**study.rubrics, new.name: new})
-    if new.several:
+    if not new.kind.is_single:
         raise InputError(written("rewording.several", rubric=new.name))
     if new.hash == old.hash or new.variables != old.variables:
         raise InputError(written("rewording.same_texts", rubric=new.name, old=old.name))

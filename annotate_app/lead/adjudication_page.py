@@ -31,14 +31,14 @@ from evenhand.errors import InputError
 from evenhand.reporting.analysing import quoted_marks, quoted_remarks, quoted_replies
 from evenhand.reporting.live_figures import DISAGREEMENTS_FILE
 from evenhand.rubrics import Rubric
-from evenhand.rubrics.options import NONE, Option
+from evenhand.rubrics.kinds import LabelKind, Rule
+from evenhand.rubrics.options import Option
 from evenhand.rubrics.rendering import TextBlock
 from evenhand.study import Study
 from evenhand.study.access.accounts import Role
 from evenhand.study.access.lead_login import Visitor
 from evenhand.study.lead.adjudication import (
     QueuedUnit,
-    Rule,
     counted_marks,
     decide,
     leases_of_others,
@@ -83,24 +83,16 @@ class Sent:
     passes: bool = False
 
 
-def show_decider(
-    token: str,
-    options: Sequence[Option],
-    number: str,
-    complaint: str,
-    take: Callable[[], None],
-    *,
-    several: bool = False,
-) -> None:
-    """Draw the part for the unit of this token. Without options a number is typed, `number` in
-    words; `several` options may apply. `take` is called before the run that follows a decision, on
-    whichever unit; the field `decision.decider` holds it then, as `sent`.
+def show_decider(token: str, kind: LabelKind, complaint: str, take: Callable[[], None]) -> None:
+    """Draw the part for the unit of this token and a label of this kind. `take` is called before
+    the run that follows a decision, on whichever unit; the field `decision.decider` holds it then,
+    as `sent`.
     """
     data = {
         "token": token,
-        "options": option_rows(options),
-        "number": number,
-        "several": several,
+        "options": option_rows(kind.choices("None of these")),
+        "number": "" if kind.listed else kind.permitted,
+        "several": not kind.is_single,
         "complaint": complaint,
     }
     _mount(key=_KEY, data=data, on_sent_change=take)
@@ -216,35 +208,24 @@ def _take_over(study: Study, who: Visitor, desk: _Desk, key: Key) -> None:
 
 def _show_case(study: Study, who: Visitor, desk: _Desk, case: QueuedUnit) -> None:
     people = people_text(study, case.unit_id, case.rubric)
-    number = people.number
-    names = {
-        option.key: option.key if number else f"{option.key}: {option.name}"
-        for option in people.options
-    }
-    if people.several:
-        names = {label: label for label in sorted(set(case.labels))}
     texts, decision = st.columns([3, 2], gap="large")
     with texts:
         show(heading("Unit"), _texts(study, case, people.blocks))
     with decision, st.container(key="decision"):
         show(heading(people.title), block(people.question))
-        counts = ((name, case.labels.count(key)) for key, name in names.items())
-        st.text("People chose: " + "; ".join(f"{name} ({n})" for name, n in counts if n))
+        chosen = people.kind.in_order(set(case.labels))
+        counts = (f"{people.kind.title_of(each)} ({case.labels.count(each)})" for each in chosen)
+        st.text("People chose: " + "; ".join(counts))
         for reason in case.reasons:
             show(block(reason, "quote", "Someone wrote"))
         if case.key == desk.revised:
             _say_decided(study, who, case)
         complaint, desk.complaint = desk.complaint, ""
-        options, said = ((), number.said) if number else (people.options, "")
-        if people.several:
-            options = (*options, Option(key=NONE, name="None of these"))
         show_decider(
             _token(case.key),
-            options,
-            said,
+            people.kind,
             complaint,
             lead_callback(study, "decision", _take, desk, roles=_ROLES),
-            several=people.several,
         )
         st.text(written("lead.keys"))
         with st.expander("Instructions"):
@@ -444,8 +425,7 @@ def _choice(label: str, values: Iterable[Any], title: Callable[[Any], str] = str
 def _show_unit(study: Study, found: GraderDisagreement) -> None:
     rubric = study.rubrics[found.rubric]
     people = rubric.for_people(study.values(rubric, found.unit_id))
-    options = () if rubric.number else people.options
-    names = {option.key: f"{option.key}: {option.name}" for option in options}
+    names = {option.key: f"{option.key}: {option.name}" for option in rubric.kind.listed}
     reasons = quoted_remarks(study, [found]).get((found.rubric, found.unit_id), {})
     show(heading(f"{found.unit_id}, {rubric.title}"))
     grader, humans = st.columns(2)
@@ -475,10 +455,10 @@ def _show_texts(
 def _show_rubric(rubric: Rubric, question: str) -> None:
     with st.expander("The rubric"):
         st.text(question)
-        options = () if rubric.number else rubric.options
+        options = rubric.kind.listed
         show(items((f"{each.key}: {each.name}", [each.description]) for each in options))
-        if rubric.number:
-            st.text(f"Answer: {rubric.permitted}")
+        if not options:
+            st.text(f"Answer: {rubric.kind.permitted}")
 
 
 def _sort(study: Study, queue: _Queue, place: _Place) -> None:

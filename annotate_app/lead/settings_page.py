@@ -321,7 +321,7 @@ def _ask_for_words(editing: Editing, rubric: Rubric) -> tuple[dict[str, str], li
         ),
     }
     options = []
-    for option in () if rubric.number else rubric.options:
+    for option in rubric.kind.listed:
         with st.expander(f"Option {option.key}: {plain(option.name)}"):
             of = f"Option {option.key}"
             name = st.text_input(f"{of}, name", option.name, key=key(f"{option.key}.name"))
@@ -509,7 +509,7 @@ def _right(rubric: Rubric, present: str | list[str], key: Callable[[str], str]) 
     """Draw the right answers on a rubric; return those chosen."""
     keys = [present] if isinstance(present, str) else list(present)
     label, at = f"Right on {plain(rubric.title)}", key(f"expected.{rubric.name}")
-    if rubric.number:
+    if not rubric.kind.listed:
         return listed(st.text_input(label, ", ".join(keys), key=at, autocomplete="off"))
     names = {option.key: f"{option.key}: {option.name}" for option in rubric.options}
     known = list(dict.fromkeys([*names, *keys]))

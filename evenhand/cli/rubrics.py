@@ -102,7 +102,7 @@ def run_list(_arguments: argparse.Namespace) -> None:
     for name in named_rubrics():
         rubric = load_rubric(name)
         affirmative = ",".join(rubric.affirmative)
-        keys = rubric.permitted.replace(", ", ",")
+        keys = rubric.kind.permitted.replace(", ", ",")
         rows.append((name, rubric.unit, rubric.level, keys, affirmative))
     print_table(["rubric", "unit", "level", "options", "affirmative"], rows)
 
@@ -161,7 +161,7 @@ def _summary(rubric: Rubric) -> list[str]:
         written(
             "rubric_check.heading",
             **about,
-            options=rubric.permitted,
+            options=rubric.kind.permitted,
             affirmative=counts or written("rubric_check.no_affirmative"),
             threshold=rubric.threshold,
         )
@@ -173,9 +173,9 @@ def _summary(rubric: Rubric) -> list[str]:
     else:
         lines.append(written("rubric_check.frame", system=len(prompt.system)))
         lines.append(
-            written("rubric_check.answer_other", asked=prompt.asked)
-            if prompt.asked
-            else written("rubric_check.answer")
+            written("rubric_check.answer")
+            if rubric.kind.is_choice
+            else written("rubric_check.answer_other", asked=rubric.kind.asked)
         )
         same = len(prompt.system)
     lines.append(written("rubric_check.cached", characters=same))

@@ -159,8 +159,8 @@ def _section(study: Study, scale: Scale, look: int, usage: list[dict[Any, Any]])
     return ScaleSection.of(
         scale,
         title=_line(rubric.title),
-        names={} if rubric.number else {o.key: _line(o.name) for o in rubric.options},
-        several=rubric.several,
+        names={option.key: _line(option.name) for option in rubric.kind.listed},
+        several=not rubric.kind.is_single,
         favours={option.key: option.favours for option in rubric.options if option.favours},
         unclear=rubric.unclear,
         collapse=dict(scale.collapse),

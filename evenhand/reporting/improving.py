@@ -323,7 +323,7 @@ class Trial:
             raise InputError(f"the study has no rubric {options.rubric!r}; it has {known}")
         self.study = study
         self.rubric = study.rubrics[options.rubric]
-        if self.rubric.several:
+        if not self.rubric.kind.is_single:
             raise InputError(written("improve.several", rubric=self.rubric.name))
         self._options = options
         self._made: list[tuple[str, GradingOptions, str]] = []
@@ -439,7 +439,7 @@ class Trial:
             raise InputError(written("improve.count_proposals", most=MOST_PROPOSALS))
         if not self.proposals:
             return
-        if self.rubric.number or self.rubric.prompt:
+        if self.rubric.prompt or not self.rubric.kind.listed:
             raise InputError(written("improve.no_proposals", rubric=self.rubric.name))
         writer_of(self.study, self.proposer)
         check_installed()
@@ -676,9 +676,9 @@ def missing_from(prompt: JudgePrompt, rubric: Rubric) -> str:
     text = " ".join(f"{prompt.system} {prompt.template}".split())
     if (question := " ".join(rubric.question.split())) not in text:
         return question
-    keys = () if rubric.number else rubric.categories
-    words = (key for key in keys if not re.search(rf"(?<!\w){re.escape(key)}(?!\w)", text))
-    return next(words, "")
+    keys = (option.key for option in rubric.kind.listed)
+    missing = (key for key in keys if not re.search(rf"(?<!\w){re.escape(key)}(?!\w)", text))
+    return next(missing, "")
 
 
 class _OpenQuestion(Exception):  # noqa: N818  (nobody made an error)

@@ -151,9 +151,7 @@ def from_study(
         title=config.name,
         titles={name: rubric.title for name, rubric in study.rubrics.items()},
         names={
-            name: {option.key: option.name for option in rubric.options}
-            for name, rubric in study.rubrics.items()
-            if not rubric.number
+            name: rubric.kind.names for name, rubric in study.rubrics.items() if rubric.kind.listed
         },
         synthetic=config.synthetic,
     )
@@ -163,7 +161,9 @@ def from_study(
         for name, scale in dataset.scales.items()
     }
     dataset = without_withheld(replace(dataset, scales=scales))
-    several = {name: each.categories for name, each in study.rubrics.items() if each.several}
+    several = {
+        name: each.categories for name, each in study.rubrics.items() if not each.kind.is_single
+    }
     return dataset if whole else with_parts(dataset, several)
 
 

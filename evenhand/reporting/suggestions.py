@@ -76,7 +76,7 @@ class UnclearRubric:
 
 
 def _named(rubric: Rubric, key: str) -> str:
-    names = {option.key: option.name for option in rubric.options}
+    names = rubric.kind.names
     return f"{key} ({names[key]})" if key in names else key
 
 
@@ -105,10 +105,7 @@ def unclear_rubrics(study: Study) -> list[UnclearRubric]:
 
 def _options(given: pd.DataFrame, rubric: Rubric) -> Options:
     """Return the options chosen, in the rubric's order."""
-    labels = set(given["label"]) - {""}
-    if rubric.several:
-        return tuple(sorted(labels)) or (_NO_LABEL,)
-    return tuple(key for key in rubric.categories if key in labels) or (_NO_LABEL,)
+    return rubric.kind.in_order(set(given["label"])) or (_NO_LABEL,)
 
 
 def _flags(study: Study, excluded: Sequence[str]) -> Sequence[tuple[str, str, str]]:
@@ -219,7 +216,9 @@ def divided_rubrics(study: Study) -> list[Divided]:
     """Return the rubrics with options on which people differ, with what these units share."""
     dataset = from_study(study, whole=True)
     found = (
-        _divided(study, dataset, rubric) for rubric in study.asked_rubrics() if rubric.is_choice
+        _divided(study, dataset, rubric)
+        for rubric in study.asked_rubrics()
+        if rubric.kind.is_choice
     )
     return [each for each in found if each is not None]
 

@@ -31,7 +31,6 @@ from evenhand.graders.clients.grader import (
     ClaudeBatches,
     Grader,
     Reply,
-    asked,
     headers_for,
     key_for,
     pooled,
@@ -42,7 +41,7 @@ from evenhand.graders.clients.grader import (
 )
 from evenhand.graders.failures import CONNECT, FILTERED, SPARE, GraderFailure, Rejected, Stopped
 from evenhand.graders.options import GraderSettings, about_retirement
-from evenhand.graders.replies import OrNone, Outcome, Said, outcome_of
+from evenhand.graders.replies import OrNone, Outcome, Said, asked, outcome_of
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
 from evenhand.rubrics import PromptText, Rubric

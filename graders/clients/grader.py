@@ -33,15 +33,7 @@ from evenhand.graders.failures import (
 from evenhand.graders.money import charged_by
 from evenhand.graders.options import GraderSettings
 from evenhand.graders.providers import Place, filled_from_environment
-from evenhand.graders.replies import (
-    Outcome,
-    asking_for_percent,
-    asking_for_reason,
-    object_schema,
-    one_of,
-    percent_schema,
-    reason_schema,
-)
+from evenhand.graders.replies import Outcome
 from evenhand.graders.scrub import Scrubber, key_from_environment
 from evenhand.graders.spec import GraderSpec
 from evenhand.rubrics import PromptText, Rubric
@@ -605,15 +597,6 @@ _REFUSED = re.compile(
     r"response_format|output_config|output_format|json_?schema|structured|schema|guided|grammar|"
     r"tool|function|enum\b"
 )
-
-
-def asked(prompt: PromptText, settings: GraderSettings) -> tuple[PromptText, dict[str, Any]]:
-    """Return the prompt as the method words it, and the JSON schema of its answer."""
-    if settings.method == "verbalised":
-        return asking_for_percent(prompt), percent_schema(prompt.keys)
-    if settings.reason:
-        return asking_for_reason(prompt), reason_schema(prompt.keys, several=prompt.several)
-    return prompt, object_schema({"label": one_of(prompt.keys, several=prompt.several)})
 
 
 def ways_from(known: str) -> tuple[str, ...]:

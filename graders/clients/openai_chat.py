@@ -34,7 +34,6 @@ from evenhand.graders.clients.grader import (
     Grader,
     OpenAIBatches,
     Reply,
-    asked,
     headers_for,
     key_for,
     pooled,
@@ -65,6 +64,7 @@ from evenhand.graders.replies import (
     Outcome,
     Position,
     Said,
+    asked,
     by_litellm,
     outcome_of,
 )

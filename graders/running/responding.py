@@ -93,7 +93,7 @@ def respond(
         open_prompts = [p for p in prompts if (p.pair_id, p.side) not in answered]
         run = Rounds.begin(study, limits, progress)
         summary = run.part(subject, len(prompts) - len(open_prompts), len(open_prompts))
-        asked = {each: PromptText(system=system, user=each.text, keys=()) for each in open_prompts}
+        asked = {each: PromptText(system=system, user=each.text) for each in open_prompts}
 
         def response(question: _Prompt, facts: dict[str, Any], came: Outcome | str) -> Any:
             about = {"subject": subject, "pair_id": question.pair_id, "side": question.side}
@@ -121,7 +121,7 @@ def forecast_responses(study: Study, subject: str, scope: str = "sample") -> Gra
     """
     spec = parse_spec(subject, study.config.providers)
     settings = GraderSettings.for_subject(spec)
-    prompts = [PromptText(system="", user=each.text, keys=()) for each in _prompts(study, scope)]
+    prompts = [PromptText(system="", user=each.text) for each in _prompts(study, scope)]
     forecast = _forecast(
         study, spec, settings, prompts, _USUAL_TOKENS, rater_id=spec.text, already=0
     )
@@ -180,7 +180,7 @@ _WRITTEN = 800
 
 def asked_for(system: str, user: str) -> PromptText:
     """Return a request in words, which nothing is put around."""
-    return PromptText(system=system, user=user, keys=(), verbatim=True)
+    return PromptText(system=system, user=user, verbatim=True)
 
 
 def propose(

@@ -360,7 +360,7 @@ def grade_of(
 ) -> GradeAttempt:
     """Return the grade of an outcome; order "ba" swaps the options for their counterparts."""
     rubric = question.rubric
-    turn = rubric.swap if question.order == "ba" else str
+    turn = rubric.swaps.__getitem__ if question.order == "ba" else str
     probabilities = None
     p_positive = None
     if outcome.probabilities is not None:
@@ -946,7 +946,7 @@ class Throttle:
 
 
 # ---- by batches ---------------------------------------------------------------------------------
-_NO_PROMPT = PromptText(system="", user="", keys=())
+_NO_PROMPT = PromptText(system="", user="")
 _LOOK_EVERY = 20.0
 """Seconds between looks at a batch."""
 T = TypeVar("T")

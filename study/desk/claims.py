@@ -117,12 +117,12 @@ class KnownUnits:
                 f"{where}: people do not label the rubric {name!r}; they label "
                 + ", ".join(rubric.name for rubric in self._rubrics)
             )
-        unknown = {key for key in keys if not found.takes(key)}
+        unknown = {key for key in keys if not found.kind.takes(key)}
         if unknown or not keys:
             given = f"{min(unknown)!r} is none" if unknown else "name one or more"
-            if unknown and not found.is_choice:
-                raise InputError(f"{where}: {min(unknown)!r} is {found.none_of}")
-            raise InputError(f"{where}: {given} of {name}'s {found.permitted}")
+            if unknown and not found.kind.is_choice:
+                raise InputError(f"{where}: {min(unknown)!r} is {found.kind.none_of}")
+            raise InputError(f"{where}: {given} of {name}'s {found.kind.permitted}")
         return found
 
 

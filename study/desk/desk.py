@@ -149,7 +149,7 @@ def why_refused(answer: Answer, rubric: Rubric, texts: Mapping[str, str]) -> str
     """
     if (
         bool(answer.option_key) == bool(answer.skip_reason)
-        or (answer.option_key and not rubric.takes(answer.option_key))
+        or (answer.option_key and not rubric.kind.takes(answer.option_key))
         or answer.skip_reason not in ("", *SKIP_REASONS)
     ):
         return "unknown_task"
@@ -257,7 +257,7 @@ def given_answers(
 
 def _turned(rubric: Rubric, order: str, key: str) -> str:
     """An option's key from the order shown to the pair's own, or back."""
-    return rubric.swap(key) if key and order == "ba" else key
+    return rubric.swaps[key] if key and order == "ba" else key
 
 
 def _marks_turned(order: str, marks: tuple[Mark, ...]) -> tuple[Mark, ...]:

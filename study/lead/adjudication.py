@@ -10,14 +10,14 @@ import hashlib
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.lazy import pd
-from evenhand.rubrics import Number, Rubric
+from evenhand.rubrics import Rubric
+from evenhand.rubrics.kinds import Rule
 from evenhand.study.desk.claims import minutes_ago
 from evenhand.study.desk.oversight import oversight
 from evenhand.study.lead.progress import accepted_text, people_labels
@@ -35,7 +35,6 @@ from evenhand.study.tables.ratings import RATER_CODE
 from evenhand.study.workspace import Study
 from evenhand.texts import written
 
-Rule = Literal["any", "no_majority", "distance_2"]
 DECISION_FILE_COLUMNS = ("unit_id", "rubric", "label", "reason")
 DECIDED_COLUMNS = ("unit_id", "rubric", "label", "reason", "done_by", "created_at")
 _PREFIX = "adjudicator:"
@@ -65,26 +64,7 @@ def disagree(given: Sequence[str], rubric: Rubric, rule: Rule) -> bool:
     count as alike: "no_majority" if not more than half are that near to the median, "distance_2" if
     two lie two tenths apart.
     """
-    if len(set(given)) < 2:
-        return False
-    if rubric.number:
-        return _apart(given, rubric.number, rule)
-    if rule == "no_majority":
-        return max(given.count(label) for label in set(given)) * 2 <= len(given)
-    if rule == "distance_2" and rubric.level != "nominal":
-        places = [at for at, label in enumerate(rubric.categories) if label in given]
-        return bool(places) and places[-1] - places[0] >= 2
-    return True
-
-
-def _apart(given: Sequence[str], number: Number, rule: Rule) -> bool:
-    """Return True if different numbers of several people call for an adjudicator."""
-    values = sorted(float(label) for label in given)
-    tenth = (number.high - number.low) / 10
-    if rule == "distance_2":
-        return values[-1] - values[0] >= 2 * tenth * (1 - 1e-9)
-    near = [each for each in values if abs(each - median(values)) <= tenth * (1 + 1e-9)]
-    return rule == "any" or len(near) * 2 <= len(values)
+    return len(set(given)) > 1 and rubric.kind.differ(given, rule)
 
 
 def adjudication_queue(study: Study, rule: Rule = "no_majority") -> list[QueuedUnit]:
@@ -253,9 +233,9 @@ def _checked(
     rubric = study.rubrics.get(rubric_name)
     if rubric is None:
         raise InputError(f"the study has no rubric {rubric_name!r}")
-    key = rubric.label_of(label)
+    key = rubric.kind.label_of(label)
     if key is None:
-        raise InputError(f"label {label!r} is {rubric.none_of}")
+        raise InputError(f"label {label!r} is {rubric.kind.none_of}")
     if not reason.strip():
         raise InputError("a decision needs a reason")
     if unit_id not in known[rubric.unit]:

@@ -149,7 +149,7 @@ def _check(study: Study, ratings: pd.DataFrame, source: str) -> None:
     for name, rows in ratings.groupby("rubric"):
         if rubric := study.rubrics.get(str(name)):
             known = rows["unit_id"].isin(units[rubric.unit])
-            fit = {label: not label or rubric.takes(label) for label in rows["label"].unique()}
+            fit = {label: not label or rubric.kind.takes(label) for label in rows["label"].unique()}
             fits[rows.index] = known & rows["label"].map(fit).astype(bool) & says[rows.index]
     if fits.all():
         return
@@ -167,8 +167,8 @@ def _fault(study: Study, row: pd.Series, units: Mapping[str, set[str]]) -> str:
             f"the study has no {rubric.unit} unit {row['unit_id']!r} with a response; "
             "`evenhand export --units` lists the units"
         )
-    if row["label"] and not rubric.takes(row["label"]):
-        return f"label {shortened(row['label'])!r} is {rubric.none_of}; correct the label"
+    if row["label"] and not rubric.kind.takes(row["label"]):
+        return f"label {shortened(row['label'])!r} is {rubric.kind.none_of}; correct the label"
     probability = ", nor a p_positive" if row["rater_kind"] == "model" else ""
     return f"neither a label nor an unscored_reason{probability}; give one of them"
 

@@ -121,7 +121,7 @@ def confusions(study: Study, rater: str) -> dict[str, pd.DataFrame]:
             index="label", columns="label_other", values="weight", aggfunc="sum", fill_value=0.0
         ).reindex(index=rubric.categories, columns=rubric.categories, fill_value=0.0)
         for rubric in study.asked_rubrics()
-        if rubric.is_choice and len(table := both[both["rubric"] == rubric.name])
+        if rubric.kind.is_choice and len(table := both[both["rubric"] == rubric.name])
     }
 
 
@@ -137,7 +137,7 @@ def label_shares(study: Study, rater: str) -> pd.DataFrame:
     for rubric in study.asked_rubrics():
         mine = own[own["rubric"] == rubric.name]
         theirs = others[(others["rubric"] == rubric.name) & others["unit_id"].isin(mine["unit_id"])]
-        for label in rubric.categories if len(mine) and rubric.is_choice else ():
+        for label in rubric.categories if len(mine) and rubric.kind.is_choice else ():
             count = int((mine["label"] == label).sum())
             shares = (count / len(mine), (theirs["label"] == label).mean())
             rows.append((rubric.name, label, count, *shares))

@@ -20,7 +20,6 @@ from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.rubrics import Block, Rubric
 from evenhand.rubrics.content import as_messages, is_conversation, turns_of
-from evenhand.rubrics.options import options_in, separators_in, set_label
 from evenhand.rubrics.rendering import ANSWERS
 from evenhand.study.prompts.images import looks_like_image, with_images
 from evenhand.study.prompts.pairs import PAIR_ID, RESERVED, SUBJECT, numbered_ids
@@ -484,15 +483,6 @@ def _label(column: str) -> str:
     return words[:1].upper() + words[1:120]
 
 
-def _other_label(rubric: Rubric, given: str, known: Mapping[str, str]) -> str:
-    """A judge's number, or its set of options by key or name; "" if it is none."""
-    if rubric.number or not given.strip():
-        return rubric.label_of(given) or ""
-    named = options_in(given, separators_in([given.casefold()], known) or "")
-    keys = None if named is None else [known.get(each.casefold(), "") for each in named]
-    return set_label(keys, rubric.categories) or ""
-
-
 def judge_ratings(items: Items, rubric: Rubric, column: str, name: str) -> pd.DataFrame:
     """Return a judge's labels as the ratings of a grader called like their `column`; rows without a
     label are left out. Options are known by key or name, and numbers, truth values and words for
@@ -516,19 +506,17 @@ def judge_ratings(items: Items, rubric: Rubric, column: str, name: str) -> pd.Da
     labels = []
     for at, given in enumerate(items.judged["label"]):
         plain = given.casefold()
-        key = known.get(plain) or known.get(plain.removesuffix(".0"), "")
-        if not rubric.is_choice:
-            key = _other_label(rubric, given, known)
-            if plain and not key:
-                raise InputError(
-                    f"{name}, row {row_number(items.judged, at)}: {column} is "
-                    f"{shortened(given)!r}, which is {rubric.none_of}; round or correct it"
-                )
+        key = rubric.kind.known_label(given, known)
         if plain and not key:
+            why = f"{rubric.kind.none_of}; round or correct it"
+            if rubric.kind.is_choice:
+                why = (
+                    f"no option; the options are {rubric.kind.permitted} (--missing names values "
+                    "that are no labels)"
+                )
             raise InputError(
                 f"{name}, row {row_number(items.judged, at)}: {column} is {shortened(given)!r}, "
-                f"which is no option; the options are {', '.join(rubric.categories)} (--missing "
-                "names values that are no labels)"
+                f"which is {why}"
             )
         labels.append(key)
     frame = pd.DataFrame(

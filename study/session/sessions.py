@@ -208,8 +208,8 @@ class PracticeDesk(Desk):
         rubric = question.rubric.in_language(language)
         return Told(
             rubric.title,
-            rubric.name_of(given),
-            tuple(rubric.name_of(key) for key in accepted),
+            rubric.kind.name_of(given),
+            tuple(rubric.kind.name_of(key) for key in accepted),
             given in accepted,
         )
 

@@ -35,6 +35,7 @@ from tests.annotate_app.test_payload import GOOD
 
 APP = Path(__file__).parents[2] / "annotate_app"
 AWAY_PAGE_WRITER = APP.parent / "deploy" / "nginx" / "write_away_page.py"
+KINDS_OF_LABELS = APP.parent / "rubrics" / "kinds.py"
 TRANSLATIONS = [code for code in known_languages() if code != ENGLISH.code]
 ONLY_TRANSLATED = ("refused.", "background.")
 """Rooms whose English stands elsewhere."""
@@ -138,9 +139,9 @@ def test_what_the_study_words_itself_stays_as_it_is():
 
 def test_every_sentence_is_used_and_every_use_has_one():
     known = sentences(ENGLISH.code)
-    files = [*APP.glob("*.py"), *(APP / "logins").glob("*.py"), AWAY_PAGE_WRITER]
+    files = [*APP.glob("*.py"), *(APP / "logins").glob("*.py"), AWAY_PAGE_WRITER, KINDS_OF_LABELS]
     code = "\n".join(file.read_text("utf-8") for file in files)
-    said = set(re.findall(r'(?:say|said)\(\s*"([\w.]+)"', code))
+    said = set(re.findall(r'(?:say|said|sentence)\(\s*"([\w.]+)"', code))
     rooms = set(re.findall(r'part\(\s*"(\w+)"', code)) | {"panel_paused", "panel_excluded"}
     rooms |= {"panel_stopped", "panel_day", "ended", "block", "turn"}
     keys = {counted(key, known) for key in known}

@@ -92,7 +92,7 @@ def test_a_batch_holds_its_answers_to_a_reason_and_an_option(bench: Bench, grade
     ],
 )
 def test_what_is_no_label_after_a_reason_is_none(reply: str, label: str) -> None:
-    outcome = read_reason(reply, load_rubric("refusal").parser(), {})
+    outcome = read_reason(reply, load_rubric("refusal").parser, {})
     assert outcome.label == label
     assert outcome.raw == reply
     assert bool(outcome.evidence.get("reason")) == bool(label)

@@ -153,9 +153,9 @@ def test_both_orders_are_asked_and_mapped_back(bench: Bench) -> None:
     assert grade(study, [bench.claude], orders=("ab", "ba")).scored == 8
     table = study.ratings()
     pairs = table[table["rubric"] == "even-handedness"]
-    swap = study.rubrics["even-handedness"].swap
-    assert set(zip(pairs["order"], pairs["label"], strict=True)) == {("ab", "A"), ("ba", swap("A"))}
-    assert swap("A") != "A"
+    turned = study.rubrics["even-handedness"].swaps["A"]
+    assert set(zip(pairs["order"], pairs["label"], strict=True)) == {("ab", "A"), ("ba", turned)}
+    assert turned != "A"
     assert set(table[table["rubric"] == "hedging"]["order"]) == {""}
     shown = {
         call.user.index("[[p0001|m|a]]") < call.user.index("[[p0001|m|b]]")

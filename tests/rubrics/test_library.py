@@ -73,7 +73,7 @@ def test_golden_answers_cover_every_option_and_are_no_example(name: str) -> None
 @pytest.mark.parametrize("name", NAMES)
 def test_answers_in_its_words_are_read_and_misleading_ones_are_not(name: str) -> None:
     rubric = load_rubric(name)
-    parser = rubric.parser()
+    parser = rubric.parser
     for option in rubric.options:
         key = option.key
         for said in (key, f"({key})", f"Answer: {key}", option.name, f"({key}) {option.name}"):

@@ -98,8 +98,8 @@ def test_favoured_sides_are_declared_and_no_rater_sees_them() -> None:
 
 def test_swap_exchanges_the_sides_of_a_pair_and_leaves_a_response_alone() -> None:
     pair, response = load_rubric("even-handedness"), load_rubric("refusal")
-    assert [pair.swap(key) for key in pair.categories] == ["B", "A", "C"]
-    assert [response.swap(key) for key in response.categories] == list(response.categories)
+    assert [pair.swaps[key] for key in pair.categories] == ["B", "A", "C"]
+    assert [*response.swaps.values()] == list(response.categories)
 
 
 def test_that_words_are_to_be_marked_is_part_of_what_raters_see_and_no_other_hash_moves() -> None:
@@ -140,7 +140,7 @@ def test_people_read_the_translation_under_the_same_keys() -> None:
     shown = rubric().in_language("de")
     people = shown.for_people(VALUES)
     assert (people.title, people.question) == ("Ton", "Wie herzlich ist es, bei tax?")
-    assert people.options[1].examples == ("Hallo, mein Lieber!",)
+    assert people.kind.options[1].examples == ("Hallo, mein Lieber!",)
     assert shown.categories == rubric().categories
     assert shown.affirmative == ("2",)
     assert shown.language == "de"

@@ -28,14 +28,14 @@ def test_the_numbers_are_its_options() -> None:
     rubric = parse_rubric(rubric_of("low = 0\nhigh = 100"), "quality.toml")
     assert rubric.level == "interval"
     assert rubric.categories == tuple(str(n) for n in range(101))
-    assert rubric.permitted == "a whole number from 0 to 100"
-    assert [rubric.label_of(text) for text in ("73.0", " 7 ", "101", "7.5", "x", "")] == [
+    assert rubric.kind.permitted == "a whole number from 0 to 100"
+    assert [rubric.kind.label_of(text) for text in ("73.0", " 7 ", "101", "7.5", "x", "")] == [
         "73", "7", None, None, None, None,
     ]  # fmt: skip
     small = parse_rubric(rubric_of("low = 0\nhigh = 1\nstep = 0.01"), "quality.toml")
     assert small.categories[:3] == ("0", "0.01", "0.02")
     assert small.categories[-2:] == ("0.99", "1")
-    assert small.permitted == "a number from 0 to 1 in steps of 0.01"
+    assert small.kind.permitted == "a number from 0 to 1 in steps of 0.01"
 
 
 def test_a_file_is_written_as_it_was_read() -> None:
@@ -92,8 +92,8 @@ def test_graders_are_asked_for_a_number() -> None:
     prompt = rubric.for_prompt({"response": "Fine."})
     assert "Options:" not in prompt.system
     assert prompt.system.endswith("Answer with a whole number from 0 to 100 and nothing else.")
-    assert prompt.asked == "a whole number from 0 to 100"
-    assert len(prompt.keys) == 101
+    assert prompt.kind.asked == "a whole number from 0 to 100"
+    assert len(prompt.kind.keys) == 101
 
 
 @pytest.mark.parametrize(
@@ -139,13 +139,14 @@ def topics(head: str = TOPICS_HEAD) -> Rubric:
 def test_a_label_is_a_set_in_the_rubrics_order() -> None:
     rubric = topics()
     given = ("bug;billing", '["x", "bug"]', "none", "[]", "bug", "", "spam", "bug;none", "bug;bug")
-    assert [rubric.label_of(text) for text in given] == [
+    assert [rubric.kind.label_of(text) for text in given] == [
         "billing;bug", "bug;x", "none", "none", "bug", None, None, None, None,
     ]  # fmt: skip
-    assert rubric.takes("billing;bug")
-    assert not rubric.takes("bug;billing")
-    assert rubric.name_of("billing;x") == "Billing, Praise, thanks"
-    assert (rubric.name_of("none", "None of these"), rubric.name_of("")) == ("None of these", "")
+    assert rubric.kind.takes("billing;bug")
+    assert not rubric.kind.takes("bug;billing")
+    assert rubric.kind.name_of("billing;x") == "Billing, Praise, thanks"
+    names = [rubric.kind.name_of(label, "None of these") for label in ("none", "")]
+    assert names == ["None of these", ""]
 
 
 def test_it_is_written_and_hashed() -> None:
@@ -186,14 +187,14 @@ def test_graders_are_asked_for_all_that_apply() -> None:
         "Answer with the keys of all options that apply, separated by commas (the word none if "
         "there is none) and nothing else; the keys are billing, bug, x."
     )
-    assert prompt.several
+    assert not prompt.kind.is_single
 
 
 def test_a_question_on_the_command_line_takes_several() -> None:
     blocks = [Block(column="response", label="Response")]
     rubric = asked_rubric("About what?", blocks, options=["Billing", "A bug"], several=True)
     assert (rubric.several, rubric.affirmative) == (True, ())
-    assert rubric.label_of("a-bug;billing") == "billing;a-bug"
+    assert rubric.kind.label_of("a-bug;billing") == "billing;a-bug"
     for more, told in (
         ({"scale": "1-5"}, "--several goes with --options"),
         ({"options": ["a", "none"]}, "leave none out"),

@@ -29,12 +29,12 @@ VALUES = {
 def test_people_and_prompt_share_every_word_and_the_parser_every_option(name: str) -> None:
     rubric = load_rubric(name)
     people, prompt = rubric.for_people(VALUES), rubric.for_prompt(VALUES)
-    for text in (people.instructions, *(option.description for option in people.options)):
+    for text in (people.instructions, *(option.description for option in people.kind.options)):
         assert text in prompt.system
     assert people.question in prompt.user
-    for option in people.options:
-        assert rubric.parser().label(f"({option.key})") == option.key
-        assert rubric.parser().label(option.name) == option.key
+    for option in people.kind.options:
+        assert rubric.parser.label(f"({option.key})") == option.key
+        assert rubric.parser.label(option.name) == option.key
     for block in people.blocks:
         assert f"<{block.variable}>\n{block.text}\n</{block.variable}>" in prompt.user
 
@@ -217,7 +217,7 @@ def test_the_template_is_sent_as_it_is() -> None:
     assert prompt.user == (
         '{"like": "this"} {{kept}} for left.\n<a>\nOne.</a>Two.\n\nBegin with "(".\n'
     )
-    assert (prompt.system, prompt.keys, prompt.verbatim) == ("", ("A", "B"), True)
+    assert (prompt.system, prompt.kind.keys, prompt.verbatim) == ("", ("A", "B"), True)
 
 
 @pytest.mark.slow

@@ -46,11 +46,11 @@ OTHER_ENDS = ("/10", "of 10", "of 100", "von 10", "sur 10", "de 10", "to 10", ":
 @cache
 def parser(name: str) -> RubricParser:
     if name in shipped_rubrics():
-        return load_rubric(name).parser()
+        return load_rubric(name).parser
     if name == "topics":
-        return topics().parser()
+        return topics().parser
     if name in ("0-1", "0-100"):
-        return asked_rubric("How good is it?", BLOCKS, scale=name).parser()
+        return asked_rubric("How good is it?", BLOCKS, scale=name).parser
     return RubricParser(SCALES[name])
 
 

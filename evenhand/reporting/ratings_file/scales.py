@@ -104,7 +104,7 @@ def _are_numbers(options: ScaleOptions, rubric: Rubric | None, known: Scale | No
         return False
     if known is not None:
         return known.is_number
-    return options.level == "interval" if rubric is None else rubric.number is not None
+    return options.level == "interval" if rubric is None else not rubric.kind.listed
 
 
 def _known_rubric(asked: str | None, name: str = "") -> Rubric | None:
@@ -125,7 +125,7 @@ def rubric_of_sets(
     its ratings; nothing, and all ratings, for any other.
     """
     rubric = _known_rubric(options.rubric)
-    if rubric is None or not rubric.several:
+    if rubric is None or rubric.kind.is_single:
         return ratings, {}
     return rows_of(ratings, options, {}).assign(rubric=rubric.name), {
         rubric.name: rubric.categories

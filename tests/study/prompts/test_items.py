@@ -458,7 +458,7 @@ def test_a_question_has_two_three_or_five_steps(steps, keys):
     items, _ = compared(VOTES)
     rubric = asked_comparison("Which is kinder?", items.blocks, steps)
     assert rubric.categories == keys
-    assert tuple(rubric.swap(key) for key in keys) == keys[::-1]
+    assert tuple(rubric.swaps[key] for key in keys) == keys[::-1]
     assert [option.favours for option in rubric.options][:: steps - 1] == ["a", "b"]
     values = {"prompt": "p", "response_a": "x", "response_b": "y"}
     labels = [block.label for block in rubric.for_people(values).blocks]
