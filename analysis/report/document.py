@@ -91,8 +91,8 @@ def sections_of(analysis: Analysis, context: ReportContext) -> list[ReportSectio
     made = {section: section_of(source, section) for section in SECTIONS}
     first, *others = filter(None, made.values())
     known = texts()
-    rooms = (topic.room for name, topic in TOPICS.items() if made[name] is None)
-    if reasons := [known[none] for room in rooms if (none := f"{room}.none") in known]:
+    rooms = [topic.room for name, topic in TOPICS.items() if made[name] is None]
+    if reasons := [written(f"{room}.none") for room in rooms if f"{room}.none" in known]:
         left_out = Paragraph(written("report.left_out", reasons=" ".join(reasons)))
         first = replace(first, blocks=(*first.blocks, left_out))
     sections = [first, *others]
