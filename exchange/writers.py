@@ -203,11 +203,8 @@ def argilla(material: Material) -> Made:
             }
             for row in own.to_dict("records")
         }
-        record = {
-            "id": tool_id(unit, unit, "record_id"),
-            "fields": {TEXT: unit_text(unit)},
-            "metadata": {"unit_id": unit["unit_id"]},
-        }
+        texts, about = {TEXT: unit_text(unit)}, {"unit_id": unit["unit_id"]}
+        record = {"id": tool_id(unit, unit, "record_id"), "fields": texts, "metadata": about}
         records.append({**record, "suggestions": suggestions, "responses": {}, "vectors": {}})
     settings = json.loads(_ARGILLA.read_text("utf-8"))  # those of every dataset
     for rubric in sorted(grades["rubric"].unique()):

@@ -98,9 +98,8 @@ def _add_record(rows: Rows, record: Record, about: object) -> None:
             answer = only(response.get("value"))
             rows.add(unit, response.get("user_id"), "human", answer, question)
         else:
-            rows.leave_out(
-                written("left_out.drafts" if status == "draft" else "left_out.discarded")
-            )
+            reason = "drafts" if status == "draft" else "discarded"
+            rows.leave_out(written(f"left_out.{reason}"))
     given = record.get("suggestions")
     if isinstance(given, dict):
         given = [fields_in(each) | {"question_name": name} for name, each in given.items()]
@@ -150,12 +149,8 @@ def _record_of_dataset(record: Record, questions: Iterable[str] = ()) -> Record:
         about = f"{question}{_SUGGESTION}"
         suggestions[question] = {"value": record.get(about), "agent": record.get(f"{about}.agent")}
     fields = {name: record[name] for name in record if "." not in name and name not in own}
-    return {
-        "id": record.get("id"),
-        "fields": fields,
-        "responses": responses,
-        "suggestions": suggestions,
-    }
+    given = {"responses": responses, "suggestions": suggestions}
+    return {"id": record.get("id"), "fields": fields, **given}
 
 
 # ---- Label Studio -------------------------------------------------------------------------------
@@ -180,18 +175,13 @@ def _read_label_studio(rows: Rows, source: Source) -> None:
             "--columns unit=id,rater=annotator,label=COLUMN --human NAME,..."
         )
     records = source.records()
-    people = (
-        annotation.get("completed_by")
-        for task in records
-        for annotation in objects(task.get("annotations") or task.get("completions"))
-    )
-    addresses = {  # exports of one project may name a person by either
-        text_of(person.get("id")): person["email"]
-        for person in people
-        if isinstance(person, dict) and person.get("email")
-    }
-    named = []
-    for record in records:  # tasks of several projects may have one id
+    addresses, named = {}, []
+    for record in records:
+        for annotation in objects(record.get("annotations") or record.get("completions")):
+            person = fields_in(annotation.get("completed_by"))
+            if person.get("email"):  # exports of one project may name a person by either
+                addresses[text_of(person.get("id"))] = person["email"]
+        # Tasks of several projects may have one id.
         data = record["data"] if _is_task(record) else _small_data(record)
         unit = data.get("unit_id") or record.get("id") or record.get("inner_id")
         named.append((one_line(unit), data))
@@ -235,10 +225,8 @@ def _add_task(rows: Rows, unit: str, task: Record, addresses: Mapping[str, objec
         if annotation.get("was_cancelled") is True:
             rows.leave_out(written("left_out.cancelled"))
             continue
-        more = {
-            "seconds": annotation.get("lead_time"),
-            "created_at": annotation.get("updated_at") or annotation.get("created_at"),
-        }
+        when = annotation.get("updated_at") or annotation.get("created_at")
+        more = {"seconds": annotation.get("lead_time"), "created_at": when}
         person = _person(annotation.get("completed_by"))
         person = addresses.get(text_of(person), person)
         _add_results(rows, unit, person, "human", annotation, more)
@@ -293,10 +281,8 @@ def _add_small(rows: Rows, unit: str, record: Record) -> None:
     end = names.index("annotator") if "annotator" in names[start:] else len(names)
     rater = _person(record.get("annotator"))
     rows.describe(unit, _small_data(record))
-    more = {
-        "seconds": record.get("lead_time"),
-        "created_at": record.get("updated_at") or record.get("created_at"),
-    }
+    when = record.get("updated_at") or record.get("created_at")
+    more = {"seconds": record.get("lead_time"), "created_at": when}
     for rubric in names[start:end]:
         answer = only(record[rubric])
         if isinstance(answer, dict):
@@ -432,12 +418,8 @@ def _unflattened(cells: dict[str, str]) -> Record:
         scheme, dot, label = name.partition(".")
         if dot and cell and not label.startswith("_"):
             labels.setdefault(scheme, {})[label] = cell
-    return {
-        "instance_id": cells["instance_id"],
-        "user_id": cells["user_id"],
-        "labels": labels,
-        "annotator_origin": {"kind": cells.get("annotator_origin", "")},
-    }
+    origin = {"kind": cells.get("annotator_origin", "")}
+    return {name: cells[name] for name in _HEAD} | {"labels": labels, "annotator_origin": origin}
 
 
 def _potato_add(rows: Rows, record: Record) -> None:
@@ -612,12 +594,9 @@ def answers(rows: ItemRows, source: Source, records: list[Record]) -> ItemTable:
     """
     for unit, question, texts in _compared(records):
         for model, answer in texts.items():
-            rows.add(
-                f"{unit.rpartition('/')[0].rpartition('/')[0]}/{model}",
-                {"prompt": question, "response": answer},
-                subject=model,
-                cluster=unit.partition("/")[0],
-            )
+            turn, cluster = unit.rsplit("/", 2)[0], unit.partition("/")[0]
+            shown = {"prompt": question, "response": answer}
+            rows.add(f"{turn}/{model}", shown, subject=model, cluster=cluster)
     return _found(rows, written("exchange.pair_votes_items"), source)
 
 
@@ -691,34 +670,20 @@ def _add(rows: Rows, vote: Record, winner: str, *, swapped: bool) -> None:
     question, turn = _question(vote)
     unit = f"{question}/{turn}/{one}/{two}" if question and one != two else ""
     rows.describe(unit, {"subject_a": one, "subject_b": two})
-    rater = _voter(vote) or _VOTER
-    rows.add(
-        unit,
-        rater,
-        _kind(vote, rater),
-        value,
-        order="ab" if (first == one) != swapped else "ba",
-        unscored_reason=reason,
-        cluster_id=question,
-        created_at=_time(vote),
-    )
+    rater, order = _voter(vote) or _VOTER, "ab" if (first == one) != swapped else "ba"
+    about = {"order": order, "unscored_reason": reason, "cluster_id": question}
+    rows.add(unit, rater, _kind(vote, rater), value, **about, created_at=_time(vote))
 
 
 def _add_score(rows: Rows, score: Record) -> None:
     """Add a judge's score of one answer; -1 stands for an answer of the judge without a score."""
     question, turn = _question(score)
     model, rater = text_of(score.get("model")), _voter(score)
+    unit = f"{question}/{turn}/{model}" if question and model else ""
     failed = text_of(score.get("score")) in ("-1", "-1.0")
-    rows.add(
-        f"{question}/{turn}/{model}" if question and model else "",
-        rater,
-        _kind(score, rater),
-        None if failed else score.get("score"),
-        unscored_reason="error" if failed else "",
-        cluster_id=question,
-        subject=model,
-        created_at=_time(score),
-    )
+    value = None if failed else score.get("score")
+    about = {"unscored_reason": "error" * failed, "cluster_id": question, "subject": model}
+    rows.add(unit, rater, _kind(score, rater), value, **about, created_at=_time(score))
 
 
 def _voter(vote: Record) -> str:
@@ -730,9 +695,7 @@ def _voter(vote: Record) -> str:
 
 def _kind(vote: Record, rater: str) -> str:
     """The kind of who voted: Arena's columns but `judge` name its visitors."""
-    if not vote.get("judge") or _PERSON.fullmatch(rater):
-        return "human"
-    return plain_kind(rater)
+    return "human" if not vote.get("judge") or _PERSON.fullmatch(rater) else plain_kind(rater)
 
 
 def _time(vote: Record) -> object:

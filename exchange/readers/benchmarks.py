@@ -93,12 +93,8 @@ def _add_texts(
     if not texts:
         rows.leave_out(written("left_out.likelihoods"))
     for number, text in enumerate(texts, 1):
-        rows.add(
-            f"{doc}/{number}" if len(texts) > 1 else doc,
-            texts_of(given, text, expected=expected),
-            cluster=doc,
-            about=about,
-        )
+        unit = f"{doc}/{number}" if len(texts) > 1 else doc
+        rows.add(unit, texts_of(given, text, expected=expected), cluster=doc, about=about)
 
 
 # ---- Inspect ------------------------------------------------------------------------------------
@@ -156,14 +152,11 @@ def _inspect_items(rows: ItemRows, source: Source) -> None:
         header = parsed(archive.read(name), f"{source.name}, {name}")
     for sample, model, about, texts in samples:
         name, epoch = text_of(sample["id"]), text_of(sample["epoch"])
-        rows.add(
-            f"{name}/{epoch}" if several else name,
-            texts,
-            subject=model or inside(header, "eval", "model"),
-            cluster=name,
-            ids={"sample_id": name, **({"epoch": epoch} if several else {})},
-            about=about,
-        )
+        unit, ids = name, {"sample_id": name}
+        if several:
+            unit, ids = f"{name}/{epoch}", {"sample_id": name, "epoch": epoch}
+        subject = model or inside(header, "eval", "model")
+        rows.add(unit, texts, subject=subject, cluster=name, ids=ids, about=about)
 
 
 def _inspect_texts(sample: Record) -> Record:
@@ -216,12 +209,10 @@ def _add(rows: Rows, unit: str, scorer: str, score: Record, more: Record, edited
     _add_one(rows, unit, scorer, first, {**reason, **claim}, more, rubric)
     for before, edit in pairwise(history):
         author = text_of(inside(edit, "provenance", "author"))
-        value = edit.get("value", "UNCHANGED")
-        value = before.get("value") if value == "UNCHANGED" else value
-        edit["value"] = value
-        stamp = {"created_at": inside(edit, "provenance", "timestamp")}
-        own = {**more, **stamp}
-        _add_one(rows, unit, author, value, {"rater_kind": plain_kind(author)}, own, rubric)
+        if edit.get("value", "UNCHANGED") == "UNCHANGED":
+            edit["value"] = before.get("value")
+        own = {**more, "created_at": inside(edit, "provenance", "timestamp")}
+        _add_one(rows, unit, author, edit["value"], {"rater_kind": plain_kind(author)}, own, rubric)
 
 
 def _add_one(
@@ -408,6 +399,7 @@ def _openai_evals_items(rows: ItemRows, source: Source) -> None:
         for event in records
         if event.get("type") in ("match", "metrics")
     }
+    models, _ = _evals_run(records)
     seen = set()
     for event in records:
         unit = text_of(event.get("sample_id"))
@@ -415,7 +407,7 @@ def _openai_evals_items(rows: ItemRows, source: Source) -> None:
             seen.add(unit)
             given, made = opened(inside(event, "data", "prompt")), inside(event, "data", "sampled")
             texts = texts_of(given, made, expected=expected.get(unit))
-            rows.add(unit, texts, subject=name_of(*_evals_run(records)[0][:1]))
+            rows.add(unit, texts, subject=name_of(*models[:1]))
 
 
 def _evals_run(records: list[Record]) -> tuple[list[object], Record]:
@@ -466,14 +458,10 @@ def _promptfoo_items(rows: ItemRows, source: Source) -> None:
         given = opened(inside(result, "prompt", "raw"))
         texts = texts_of({"prompt": given or own} | fields_in(own), None)
         made = texts_of(given or own, inside(result, "response", "output"))
-        provider = result.get("provider")
-        rows.add(
-            _output_unit(result),
-            {name: texts[name] for name in ("context", "reference") if name in texts} | made,
-            subject=text_of(inside(provider, "label")) or inside(provider, "id") or provider,
-            cluster=result.get("testIdx"),
-            about=own,
-        )
+        provider, test = result.get("provider"), result.get("testIdx")
+        subject = text_of(inside(provider, "label")) or inside(provider, "id") or provider
+        beside = {name: texts[name] for name in ("context", "reference") if name in texts}
+        rows.add(_output_unit(result), beside | made, subject=subject, cluster=test, about=own)
 
 
 def _output_unit(result: Record) -> str:
@@ -541,15 +529,12 @@ def _read_deepeval(rows: Rows, source: Source) -> None:
 def _deepeval_items(rows: ItemRows, source: Source) -> None:
     """A test case is an item, with its expected output and its (retrieval) context."""
     for case in map(snake_case, _cases(source)):
-        texts = texts_of(
-            case.get("input"),
-            case.get("turns") or case.get("actual_output"),
-            context=case.get("retrieval_context") or case.get("context"),
-            expected=case.get("expected_output") or case.get("expected_outcome"),
-        )
-        rows.add(
-            _case_name(case), texts, about=case.get("metadata") or case.get("additional_metadata")
-        )
+        given, made = case.get("input"), case.get("turns") or case.get("actual_output")
+        context = case.get("retrieval_context") or case.get("context")
+        expected = case.get("expected_output") or case.get("expected_outcome")
+        texts = texts_of(given, made, context=context, expected=expected)
+        about = case.get("metadata") or case.get("additional_metadata")
+        rows.add(_case_name(case), texts, about=about)
 
 
 def _case_name(case: Record) -> str:
@@ -572,10 +557,8 @@ def _read_braintrust(rows: Rows, source: Source) -> Export:
     records = _rows(source.records())
     kinds = _scorers(records)
     for record in filter(_is_root, records):
-        changes = objects(record.get("audit_data"))  # those from the page are a person's
-        paths = [
-            inside(each, "audit_data", "path") for each in changes if each.get("source") == "app"
-        ]
+        log = objects(record.get("audit_data"))  # what comes from the page is a person's
+        paths = [inside(each, "audit_data", "path") for each in log if each.get("source") == "app"]
         people = {text_of(path[1]) for path in paths if isinstance(path, list) and len(path) > 1}
         for name, value in fields_in(record.get("scores")).items():
             kind = "human" if name in people else kinds.get(name, "")
@@ -590,15 +573,12 @@ def _read_braintrust(rows: Rows, source: Source) -> Export:
 def _braintrust_items(rows: ItemRows, source: Source) -> None:
     """A row with an output is an item."""
     for record in filter(_is_root, _rows(source.records())):
-        given, made = opened(record.get("input")), opened(record.get("output"))
-        metadata = opened(record.get("metadata"))
-        rows.add(
-            _row_id(record),
-            texts_of(given, made, expected=opened(record.get("expected"))),
-            subject=name_of(inside(metadata, "model")),
-            ids={"span_id": record.get("span_id")},
-            about=metadata,
+        given, made, expected, metadata = (
+            opened(record.get(name)) for name in ("input", "output", "expected", "metadata")
         )
+        texts, ids = texts_of(given, made, expected=expected), {"span_id": record.get("span_id")}
+        subject = name_of(inside(metadata, "model"))
+        rows.add(_row_id(record), texts, subject=subject, ids=ids, about=metadata)
 
 
 def _rows(records: list[Record]) -> list[Record]:
@@ -610,9 +590,8 @@ def _row_id(record: Record) -> str:
 
 
 def _is_root(record: Record) -> bool:
-    return record.get("is_root") is True or text_of(record.get("span_id")) == text_of(
-        record.get("root_span_id")
-    )
+    span, root = text_of(record.get("span_id")), text_of(record.get("root_span_id"))
+    return record.get("is_root") is True or span == root
 
 
 def _scorers(records: list[Record]) -> dict[str, str]:

@@ -15,7 +15,7 @@ from evenhand.errors import InputError
 from evenhand.exchange.readers.rows import Export, ItemRows, ItemTable, Reader, Rows
 from evenhand.exchange.readers.source import Source, label_cell, readable
 from evenhand.lazy import pd
-from evenhand.study.tables.formats import CELL, FIRST_ROW, MOST_DECODED, cell_text, check_table
+from evenhand.study.tables.formats import CELL, FIRST_ROW, MOST_DECODED, check_table
 from evenhand.texts import written
 
 _MOST_UNPACKED = 256 * 1024**2
@@ -162,10 +162,7 @@ def _rows(sheet: Any, name: str) -> Iterator[_Row]:
         left -= _ROW + sum(CELL + (len(each) if isinstance(each, str) else 0) for each in row)
         if left < 0:
             raise InputError(_TOO_LARGE.format(name=name))
-        cells = [
-            cell_text(value).strip() if isinstance(value, str) else label_cell(value)
-            for value in row
-        ]
+        cells = [label_cell(each.strip() if isinstance(each, str) else each) for each in row]
         dates = tuple(at for at, value in enumerate(row) if isinstance(value, (date, time)))
         yield _Row(number, cells, dates)
 
@@ -195,6 +192,4 @@ def _table(rows: Sequence[_Row], name: str) -> pd.DataFrame:
     return pd.DataFrame(cells, columns=header, index=index, dtype=str)
 
 
-READERS = {
-    "excel": Reader(_is_excel, _read_excel, _excel_items),
-}
+READERS = {"excel": Reader(_is_excel, _read_excel, _excel_items)}

@@ -75,15 +75,12 @@ def _chat_items(rows: ItemRows, source: Source) -> None:
         texts = texts_of(said, made)
         if given := _given(request) or whole:
             texts |= texts_of(given, made)
-        rows.add(
-            key or record.get("id"),
-            {"conversation": whole} if whole and not made else texts,
-            subject=inside(reply, "model")
-            or inside(reply, "modelVersion")
-            or inside(request, "model")
-            or record.get("model"),
-            about={name: each for name, each in beside.items() if name not in said},
-        )
+        if whole and not made:
+            texts = {"conversation": whole}
+        named = (inside(reply, "model"), inside(reply, "modelVersion"), inside(request, "model"))
+        subject = next(filter(None, named), record.get("model"))
+        about = {name: each for name, each in beside.items() if name not in said}
+        rows.add(key or record.get("id"), texts, subject=subject, about=about)
     if not answered:
         raise InputError(
             f"{source.name} holds requests without their responses; put the lines of the batch's "
@@ -505,11 +502,8 @@ def _kind(rater: str, key: str) -> str:
         return kind
     if pattern("json", "machine").search(key):
         return "model"
-    return (
-        "human"
-        if pattern("json", "person").fullmatch(rater) or re.fullmatch(f"({_PEOPLE})_\\d+", rater)
-        else ""
-    )
+    is_person = pattern("json", "person").fullmatch(rater)
+    return "human" if is_person or re.fullmatch(f"({_PEOPLE})_\\d+", rater) else ""
 
 
 def _judges(records: list[Record], labels: set[str]) -> list[str]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from evenhand.errors import InputError
 from evenhand.exchange.readers.source import TOOLS, Record, Source, fields_in, pattern, text_of
@@ -88,13 +88,7 @@ class Rows(_Found):
         self._notes: list[str] = []
 
     def add(
-        self,
-        unit: object,
-        rater: object,
-        kind: str,
-        value: object,
-        rubric: str = "",
-        **more: object,
+        self, unit: object, rater: object, kind: str, value: Any, rubric: str = "", **more: object
     ) -> None:
         """A rating. What is no label, or names no unit or no rater, is left out and counted; of two
         by one rater on one unit and rubric the later counts. Several labels are a JSON list, where
@@ -126,17 +120,11 @@ class Rows(_Found):
             self.leave_out(written("left_out.repeated"))
             return False
         if later is None and row["label"] and before["label"]:
-            raise InputError(
-                written(
-                    "exchange.two_answers",
-                    file=self._name,
-                    rater=shortened(row["rater_id"]),
-                    unit=shortened(row["unit_id"]),
-                    of=f" ({shortened(row['rubric'])})" if row["rubric"] else "",
-                    one=shortened(before["label"]),
-                    other=shortened(row["label"]),
-                )
-            )
+            rater, unit = shortened(row["rater_id"]), shortened(row["unit_id"])
+            of = f" ({shortened(row['rubric'])})" if row["rubric"] else ""
+            one, other = shortened(before["label"]), shortened(row["label"])
+            about = {"file": self._name, "rater": rater, "unit": unit, "of": of}
+            raise InputError(written("exchange.two_answers", one=one, other=other, **about))
         self.leave_out(written("left_out.earlier"))
         return bool(row["label"]) if later is None else later
 
@@ -339,14 +327,11 @@ class ItemRows(_Found):
             own, label = one_line(name), label_of(value)
             if own and label is not None:
                 facts[f"metadata_{own}" if _TAKEN_OF_ITEMS.fullmatch(own) else own] = label
-        self._items[key] = {
-            "unit": named,
-            "texts": texts,
-            "item_id": one_line(item_id) or named,
-            "subject": one_line(subject),
-            "cluster": one_line(cluster),
-            "about": facts | {own: one_line(each) for own, each in (ids or {}).items()},
-        }
+        about = facts | {own: one_line(each) for own, each in (ids or {}).items()}
+        names = {"subject": one_line(subject), "cluster": one_line(cluster)}
+        item_id = one_line(item_id) or named
+        known = {"unit": named, "texts": texts, "item_id": item_id, "about": about}
+        self._items[key] = {**known, **names}
 
     def items(self, taken: str, cluster: str = "", show: Sequence[str] = ()) -> ItemTable:
         """Return all of it as a table. `taken` says what the file was read as, `cluster` names the
@@ -386,13 +371,9 @@ class ItemRows(_Found):
         for name in dict.fromkeys(name for each in items for name in each["about"]):
             columns.setdefault(name, [each["about"].get(name, "") for each in items])
         index = range(1 - FIRST_ROW, len(items) + 1 - FIRST_ROW)
-        return ItemTable(
-            pd.DataFrame(columns, index=index, dtype=str),
-            notes,
-            tuple(show),
-            cluster if together else "",
-            tuple(each["unit"] for each in items),
-        )
+        table = pd.DataFrame(columns, index=index, dtype=str)
+        units = tuple(each["unit"] for each in items)
+        return ItemTable(table, notes, tuple(show), cluster if together else "", units)
 
 
 class Reader(NamedTuple):

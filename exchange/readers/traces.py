@@ -113,15 +113,10 @@ def add_traces(rows: ItemRows, spans: Iterable[Span]) -> None:
             retrieved = dict.fromkeys(filter(None, (each.retrieved for each in under)))
             models = ["", *(each.model for each in under if each.model)]
             context = "\n\n".join(retrieved) or None
-            rows.add(
-                span.unit or span.id,
-                texts_of(span.given, span.made, context=context, expected=span.expected),
-                item_id=span.item_id or span.id,
-                subject=span.model or models[-1],
-                cluster=span.cluster,
-                ids=span.ids,
-                about=span.about,
-            )
+            texts = texts_of(span.given, span.made, context=context, expected=span.expected)
+            facts: Record = {"cluster": span.cluster, "ids": span.ids, "about": span.about}
+            unit, item, subject = span.unit or span.id, span.item_id or span.id, span.model
+            rows.add(unit, texts, item_id=item, subject=subject or models[-1], **facts)
 
 
 def _levels(top: str, below: Mapping[str, list[Span]]) -> Iterator[list[Span]]:
@@ -578,24 +573,14 @@ def _numbered(value: object) -> list[Record]:
 def _messages(said: Record, path: str) -> list[Record] | None:
     messages = []
     for each in _numbered(at(said, path)):
-        parts = [
-            text
-            for part in _numbered(at(each, "message.contents"))
-            if (text := text_of(at(part, "message_content.text")))
-        ]
-        calls = [
-            {
-                "name": at(call, "tool_call.function.name"),
-                "arguments": at(call, "tool_call.function.arguments"),
-            }
+        contents = _numbered(at(each, "message.contents"))
+        parts = filter(None, (text_of(at(part, "message_content.text")) for part in contents))
+        message = {name: at(each, f"message.{name}") for name in ("role", "content", "name")}
+        message["content"] = message["content"] or "\n".join(parts)
+        message["tool_calls"] = [
+            {name: at(call, f"tool_call.function.{name}") for name in ("name", "arguments")}
             for call in _numbered(at(each, "message.tool_calls"))
         ]
-        message = {
-            "role": at(each, "message.role"),
-            "content": at(each, "message.content") or "\n".join(parts),
-            "name": at(each, "message.name"),
-            "tool_calls": calls,
-        }
         messages.append({name: part for name, part in message.items() if part or name == "content"})
     return messages_in(messages)
 

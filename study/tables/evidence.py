@@ -61,9 +61,8 @@ def lie_within(marks: Iterable[Mark], texts: Mapping[str, str]) -> bool:
 def other_way_round(marks: Iterable[Mark]) -> tuple[Mark, ...]:
     """Return the marks with the two sides exchanged."""
     turned = {"response_a": "response_b", "response_b": "response_a"}
-    return tuple(
-        sorted(Mark(turned.get(mark.text, mark.text), mark.start, mark.end) for mark in marks)
-    )
+    other = (Mark(turned.get(each.text, each.text), each.start, each.end) for each in marks)
+    return tuple(sorted(other))
 
 
 def pieces(text: str, marked: Iterable[tuple[str, Mark]]) -> list[tuple[str, tuple[str, ...]]]:

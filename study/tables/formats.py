@@ -482,9 +482,7 @@ def cell_text(value: object) -> str:
         return str(int(value))
     if isinstance(value, (tuple, set, frozenset)):
         value = list(value) if isinstance(value, tuple) else sorted(value, key=str)
-    if isinstance(value, (dict, list)):
-        return json.dumps(value, ensure_ascii=False)
-    return str(value)
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else str(value)
 
 
 # Files that are none of these, or not what their extension says

@@ -77,9 +77,7 @@ def columns_in(text: str | None) -> dict[str, str]:
 
 def with_unit_id(frame: pd.DataFrame) -> pd.DataFrame:
     """A table whose column `item_id`, where it has no other, is its `unit_id`."""
-    if "unit_id" in frame:
-        return frame
-    return frame.rename(columns={"item_id": "unit_id"})
+    return frame if "unit_id" in frame else frame.rename(columns={"item_id": "unit_id"})
 
 
 def rater_columns(frame: pd.DataFrame) -> pd.DataFrame:

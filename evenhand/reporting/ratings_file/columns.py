@@ -568,11 +568,10 @@ def kinds_spelled(
     """Return the options that name the raters, many of one kind as all the others, by the kinds
     that are `known`, and else with a guess at which are models.
     """
-    guess = {
-        each: kind_by_word(each) or ("model" if MODEL_NAME.search(each) else "human")
-        for each in raters
-    }
-    kinds = {each: known.get(each, guessed) for each, guessed in guess.items()}
+    kinds = {}
+    for each in raters:
+        guess = kind_by_word(each) or ("model" if MODEL_NAME.search(each) else "human")
+        kinds[each] = known.get(each, guess)
     people, models = (
         [each for each, kind in kinds.items() if kind == which] for which in ("human", "model")
     )

@@ -227,9 +227,8 @@ def _scale_seen(
         )
     about = {"rubric": name, "categories": options.spelled("categories")}
     if ordered and options.level != "nominal":
-        return Scale(name, ordered), [
-            written("reading.ends_rubric" if name else "reading.ends", **about)
-        ]
+        note = written("reading.ends_rubric" if name else "reading.ends", **about)
+        return Scale(name, ordered), [note]
     scale = Scale(name, tuple(each for each in ordered if each in labels) or tuple(sorted(labels)))
     seen, level = ", ".join(scale.categories), options.spelled("level")
     note = "nominal_rubric" if name else "nominal"
