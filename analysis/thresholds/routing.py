@@ -38,7 +38,7 @@ from evenhand.analysis.agreement.coefficients import label_counts, majority_code
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.notes import Note, Remark
-from evenhand.analysis.planning.more_clusters import POWER
+from evenhand.analysis.requirement import POWER
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array, Codes, Mask
 from evenhand.analysis.writer import About, Writer

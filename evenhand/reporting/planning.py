@@ -18,14 +18,15 @@ import pandas as pd
 from evenhand.analysis import d_study, half_width, units_needed
 from evenhand.analysis.bootstrap.influence import level_of_look
 from evenhand.analysis.labels.matrix import BINARY
-from evenhand.analysis.planning.more_clusters import clusters_for_width
-from evenhand.analysis.planning.pass_chance import pass_chances, size_for
 from evenhand.analysis.planning.scenarios import (
     ScaleScenario,
     Scenario,
     design_effect,
+    pass_chances,
+    size_for,
     usual_strictness,
 )
+from evenhand.analysis.requirement import clusters_for_width
 from evenhand.analysis.verdicts.evidence import pilots
 from evenhand.errors import InputError
 from evenhand.reporting.panel import Shown
@@ -41,7 +42,7 @@ from evenhand.texts import written
 if TYPE_CHECKING:
     from evenhand.analysis import Analysis
     from evenhand.analysis.planning.g_study import VarianceComponents
-    from evenhand.analysis.planning.pass_chance import Chances
+    from evenhand.analysis.planning.scenarios import Chances
     from evenhand.analysis.results import ResultRow
     from evenhand.reporting.panel import Line
     from evenhand.study.settings.analysis import Scope
