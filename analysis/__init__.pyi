@@ -34,15 +34,15 @@ from .people.ceiling import CeilingDifference as CeilingDifference
 from .people.ceiling import human_ceiling as human_ceiling
 from .planning.g_study import d_study as d_study
 from .planning.g_study import g_study as g_study
-from .planning.more_clusters import clusters_to_decide as clusters_to_decide
-from .planning.pass_chance import pass_chance as pass_chance
 from .planning.scenarios import KappaTest as KappaTest
 from .planning.scenarios import Scenario as Scenario
 from .planning.scenarios import cantor as cantor
 from .planning.scenarios import donner_eliasziw as donner_eliasziw
 from .planning.scenarios import half_width as half_width
+from .planning.scenarios import pass_chance as pass_chance
 from .planning.scenarios import units_needed as units_needed
 from .request import StudyFacts as StudyFacts
+from .requirement import clusters_to_decide as clusters_to_decide
 from .results import RESULTS_COLUMNS as RESULTS_COLUMNS
 from .results import RESULTS_KEY as RESULTS_KEY
 from .subjects.corrected_rates import PredictionPowered as PredictionPowered

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -83,6 +83,8 @@ class ResultRows:
     rarer: dict[str, int] = field(default_factory=dict)
     heaviest: float = 1.0
     """Largest weight of a cluster: widened intervals count each cluster as 1 / this."""
+    compared: dict[tuple[str, str, str], Any] = field(default_factory=dict)
+    """What verdicts rest on (`analysis.verdicts.evidence`), by grader, subset and `at`."""
 
     def add(
         self,
@@ -132,6 +134,11 @@ class ResultRows:
             deciding=deciding,
         )
         return interval
+
+    def added(self, *row: Any, **about: Any) -> ResultRow:
+        """Add a row as `add` does, and return it."""
+        self.add(*row, **about)
+        return next(reversed(self.rows.values()))
 
     def know_chance(self, coded: Coded, resamples: Resamples) -> None:
         """Record the frequencies of the categories in one view of the labels."""

@@ -35,7 +35,7 @@ from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from evenhand.analysis.bootstrap.influence import ALPHA, reach
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded
-from evenhand.analysis.verdicts.comparison import Beside, Comparison, Reading
+from evenhand.analysis.verdicts.comparison import Comparator, Comparison, Reading
 from evenhand.study.settings.analysis import DecisionSettings
 
 OUT = RESULTS / "deciding-bound.md"
@@ -215,7 +215,7 @@ def compared(labels: Labels, clusters: Clusters) -> Comparison | None:
     )
     each_once = np.ones(int(clusters.max()) + 1, dtype=np.int64)
     left_out = Resamples(each_once, 0, np.random.default_rng(0), "bca")
-    return Beside(left_out, MARGIN).compared(Reading(coded, people), to_beat=0.0)
+    return Comparator(left_out, MARGIN).compared(Reading(coded, people))
 
 
 def decided(labels: Labels, clusters: Clusters) -> tuple[float, bool]:
@@ -227,8 +227,8 @@ def decided(labels: Labels, clusters: Clusters) -> tuple[float, bool]:
         return -1.0, False
     people = found.people
     agree = people.kappa - (reach(people.influence) if np.ptp(people.influence) > 0 else 0.2)
-    enough = math.ceil(found.sample.worth - 1e-9) >= RULE.min_clusters
-    enough = enough and found.sample.rarer >= RULE.min_rarer
+    enough = math.ceil(found.sample.effective - 1e-9) >= RULE.min_clusters
+    enough = enough and found.sample.minority >= RULE.min_rarer
     if not enough or agree < RULE.min_people_kappa:
         return -1.0, False
     below = found.below_people.reach(ALPHA)[0]

@@ -37,13 +37,14 @@ from evenhand.analysis import Scale
 from evenhand.analysis.bootstrap.influence import ALPHA, level_of_reading
 from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.labels.matrix import LabelMatrix
-from evenhand.analysis.planning.parting import in_order, part_clusters
 from evenhand.analysis.verdicts.drift import Paired, Versions
 from evenhand.analysis.verdicts.improvement import (
     HARDLY,
     Gain,
     chance_of_proof,
     choose,
+    in_order,
+    part_clusters,
     prove,
     score_of,
 )

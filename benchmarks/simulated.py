@@ -27,7 +27,7 @@ from evenhand.analysis.people.disagreements import add_coverage_rows
 from evenhand.analysis.people.selection import selection_of
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.verdicts.comparison import Beside, readings_of
+from evenhand.analysis.verdicts.comparison import Comparator, readings_of
 from evenhand.analysis.verdicts.evidence import add_deciding_rows
 from evenhand.analysis.verdicts.judge import judge_graders
 from evenhand.analysis.writer import RubricView
@@ -120,9 +120,9 @@ def _may_pass(labels: LabelMatrix) -> bool:
     folded, frequency = labels.folded()
     shared = Resamples(frequency, 0, np.random.default_rng(0))
     held = (folded.codes[:, list(folded.humans)] >= 0).any(axis=1)
-    beside = Beside(shared.left_out(folded.clusters[held]), MARGIN)
+    comparator = Comparator(shared.left_out(folded.clusters[held]), MARGIN)
     for reading in readings_of(folded):
-        found = beside.compared(reading, 0.0)
+        found = comparator.compared(reading, 0.0)
         if found is None or math.isnan(found.difference):
             continue
         tested = found.below_people

@@ -26,7 +26,6 @@ from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.people.ceiling import add_baseline_rows
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array, Mask
-from evenhand.analysis.verdicts.case import Bounds
 from evenhand.analysis.verdicts.evidence import add_deciding_rows
 from evenhand.analysis.writer import View
 from evenhand.study.prompts.sampling import RATIO, Wave, chances_for, inclusion, pick
@@ -167,14 +166,15 @@ def judged(
     data = Resamples(frequency, 0, np.random.default_rng(0), weight=labels.weight)
     add_baseline_rows(View.of(rows, view, data))
     add_deciding_rows(rows, labels, data, MARGIN, RULE)
-    bounds = Bounds.of(rows, "g", "all")
+    found = rows.compared.get(("g", "all", ""))
+    bounds = found.bounds if found else None
     if bounds is None:
         return 0, math.nan
     passes = (
         bounds.difference["low"] > -MARGIN
-        and bounds.above["low"] > 0
+        and bounds.above_baseline["low"] > 0
         and bounds.people["low"] >= RULE.min_people_kappa
-        and bounds.rarer["estimate"] >= RULE.min_rarer
+        and bounds.minority_clusters["estimate"] >= RULE.min_rarer
     )
     return int(passes), bounds.difference["estimate"]
 

@@ -28,8 +28,8 @@ from evenhand.analysis.labels.matrix import UNCLEAR
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import with_weights
 from evenhand.analysis.people.ceiling import add_ceiling_rows
-from evenhand.analysis.planning.more_clusters import Bound, clusters_to_decide
 from evenhand.analysis.request import Request, TriedWording
+from evenhand.analysis.requirement import Bound, clusters_to_decide
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import DataFrame
 from evenhand.analysis.writer import RubricView, View

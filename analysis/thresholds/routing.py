@@ -38,7 +38,7 @@ from evenhand.analysis.agreement.coefficients import label_counts, majority_code
 from evenhand.analysis.bootstrap.influence import level_of_look
 from evenhand.analysis.bootstrap.resamples import ratio
 from evenhand.analysis.notes import Remark
-from evenhand.analysis.planning.more_clusters import POWER
+from evenhand.analysis.requirement import POWER
 from evenhand.analysis.types import Array, Codes, Mask
 from evenhand.analysis.writer import About, RubricView, Writer
 

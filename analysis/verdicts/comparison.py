@@ -34,9 +34,9 @@ from evenhand.analysis.bootstrap.score import (
 )
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.labels.units import effective_size
+from evenhand.analysis.notes import Remark
 from evenhand.analysis.people.ceiling import with_and_among_humans
-from evenhand.analysis.planning.more_clusters import REALISTIC
-from evenhand.analysis.requirement import ClusterCounts
+from evenhand.analysis.requirement import REALISTIC, ClusterCounts
 from evenhand.analysis.thresholds.rows import human_majority, probability_graders
 from evenhand.analysis.thresholds.sweep import held_out_verdicts
 from evenhand.analysis.types import Array, Codes, Mask, Numbers
@@ -57,10 +57,15 @@ class Reading:
     """False for a second view of the same labels, with which the level is not shared."""
 
     @property
+    def view(self) -> tuple[str, str, str]:
+        """The grader, and which view of its labels this is: subset and `at`."""
+        return self.coded.raters[self.grader], self.coded.subset, self.at
+
+    @property
     def key(self) -> dict[str, str]:
         """The key of the rows that compare this grader with people."""
-        own = {"rater_a": "humans", "rater_b": self.coded.raters[self.grader]}
-        return {**own, "subset": self.coded.subset, "at": self.at}
+        grader, subset, at = self.view
+        return {"rater_a": "humans", "rater_b": grader, "subset": subset, "at": at}
 
 
 def readings_of(labels: LabelMatrix) -> Iterator[Reading]:
@@ -168,6 +173,14 @@ class AtNull:
         low = float(lower_bound(self.statistic, self.sample, alpha))
         return estimate - low, float(upper_bound(self.statistic, self.sample, alpha)) - estimate
 
+    def bounded(self, estimate: float, alpha: float) -> Interval:
+        """Return what `around` does, where the estimate is defined and some level is left."""
+        if math.isnan(estimate):
+            return Interval.undefined("too_few_raters")
+        if not alpha:
+            return Interval(estimate, math.nan, math.nan, (Remark("no_level"),))
+        return self.around(estimate, alpha)
+
     def around(self, estimate: float, alpha: float) -> Interval:
         """Return an estimate with both one-sided bounds of the statistic around it."""
         below, above = self.reach(alpha)
@@ -227,10 +240,10 @@ class Comparison:
     """A grader compared with people on one label view.
 
     `difference` is its kappa with people minus theirs with one another, compared with `margin`, or
-    with this `share` of their kappa; `apart` (clusters,) is the influence on what is tested,
+    with this `share` of their kappa; `difference_influence` (clusters,) is that on what is tested,
     `below_people` bounds it at the null. `kappas` (rows,) are its kappa in the data and without
-    each cluster, `to_beat` the better baseline's, above which `above_baseline` bounds it.
-    `sample.rarer` counts clusters in which a person chose another category than the commonest;
+    each cluster, and `above_baseline` bounds it above the better baseline's.
+    `sample.minority` counts clusters in which a person chose another category than the commonest;
     `chance` is the chance agreement that shares like people's imply. `units` (units,) are those
     compared; `pooled` is True where people with few labels share a table.
     """
@@ -239,12 +252,12 @@ class Comparison:
     counts: tuple[int, int]
     sample: ClusterCounts
     difference: float
-    apart: Array
+    difference_influence: Array
     margin: float
     share: float
     below_people: AtNull
     kappas: Array
-    to_beat: float
+    best_baseline_kappa: float
     above_baseline: AtNull
     people: AmongPeople
     chance: float
@@ -253,14 +266,14 @@ class Comparison:
     pooled: bool
 
     @property
-    def excess(self) -> float:
+    def baseline_difference(self) -> float:
         """Kappa minus the better baseline's."""
-        return float(self.kappas[0]) - self.to_beat
+        return float(self.kappas[0]) - self.best_baseline_kappa
 
     @property
     def share_of_people(self) -> float:
         """The share of the difference's variance that comes from the choice of people."""
-        both = self.people.variance + standard_error(self.apart) ** 2
+        both = self.people.variance + standard_error(self.difference_influence) ** 2
         return self.people.variance / both if both > 0 else 0.0
 
     @property
@@ -275,7 +288,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Beside:
+class Comparator:
     """Compare graders with people, in the data and without each cluster (`left_out`).
 
     `margin` is how far below people they may lie, or else `margin_share` of people's own kappa.
@@ -289,11 +302,8 @@ class Beside:
     least: int = 2
     _known: dict[tuple[str, tuple[str, ...]], KappaMeans] = field(default_factory=dict)
 
-    def compared(self, reading: Reading, to_beat: float) -> Comparison | None:
-        """Compare one label view of a grader with people; None where they share too few units.
-
-        `to_beat` is the better baseline's kappa.
-        """
+    def compared(self, reading: Reading, best_baseline_kappa: float = 0.0) -> Comparison | None:
+        """Compare one label view of a grader with people; None where they share too few units."""
         coded, grader, left_out = reading.coded, reading.grader, self.left_out
         key = coded.subset, coded.kinds  # people's labels are the same in all views of one name
         if key not in self._known:
@@ -304,31 +314,30 @@ class Beside:
             return None
         with_people = mean.values
         among = people.values if people else np.full(len(with_people), np.nan)
-        own = float(among[0])
-        share = self.margin_share
-        if not share and self.margin > MOST_OF_PEOPLE * own > 0:
+        people_kappa, share = float(among[0]), self.margin_share
+        if not share and self.margin > MOST_OF_PEOPLE * people_kappa > 0:
             share = MOST_OF_PEOPLE
         tested = with_people - (1.0 - share) * among
         sizes = sizes_of(coded, left_out, units)
         overlap = Overlap.of(coded, left_out, coded.people_beside(grader), units)
         points = Points.of(overlap, left_out, [grader])
         variance = _over_people(overlap, left_out, coded.codes[:, grader].astype(np.intp))
-        rarer, chance = _rarer(overlap, left_out, sizes)
+        minority, chance = _minority(overlap, left_out, sizes)
         worth = effective_size(sizes) if sizes.any() else 0.0
         counts = left_out.count(coded.clusters, units)
         return Comparison(
             reading=reading,
             counts=counts,
-            sample=ClusterCounts(counts[1], worth, rarer),
-            difference=float(with_people[0]) - own,
-            apart=influence(tested),
-            margin=share * own if share else self.margin,
+            sample=ClusterCounts(counts[1], worth, minority),
+            difference=float(with_people[0]) - people_kappa,
+            difference_influence=influence(tested),
+            margin=share * people_kappa if share else self.margin,
             share=share,
             below_people=points.at_null(tested, worth, (1.0 - share) * among),
             kappas=with_people,
-            to_beat=to_beat,
+            best_baseline_kappa=best_baseline_kappa,
             above_baseline=points.at_null(with_people, worth),
-            people=AmongPeople(own, influence(among), len(overlap.raters), variance),
+            people=AmongPeople(people_kappa, influence(among), len(overlap.raters), variance),
             chance=chance,
             constant=len(np.unique(coded.codes[units, grader])) < 2,
             units=units,
@@ -448,7 +457,7 @@ def _difference(with_people: Array, among: Array, distance: Array) -> float:
         return float(kappas_of(with_people, distance)[0] - kappas_of(among, distance)[0])
 
 
-def _rarer(overlap: Overlap, left_out: Resamples, sizes: Array) -> tuple[float, float]:
+def _minority(overlap: Overlap, left_out: Resamples, sizes: Array) -> tuple[float, float]:
     """(effective number of the clusters, of these `sizes`, in which a person chose another category
     than the commonest, mean over people, those who share a table counting as one by their majority;
     the agreement that people's shares of the categories would bring by chance).

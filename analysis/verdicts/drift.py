@@ -30,13 +30,13 @@ from evenhand.analysis.bootstrap.influence import influence, reach
 from evenhand.analysis.bootstrap.intervals import Deciding, Interval, share_bounds
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.encoding import combine_readings, encode
-from evenhand.analysis.labels.matrix import BINARY_ALL, Coded, LabelMatrix
+from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import with_weights
 from evenhand.analysis.notes import reason_in_words
 from evenhand.analysis.people.disagreements import unscored_remark
-from evenhand.analysis.planning.more_clusters import Bound, surer_level
 from evenhand.analysis.requirement import (
+    Bound,
     ClusterCounts,
     Reason,
     Requirement,
@@ -44,14 +44,15 @@ from evenhand.analysis.requirement import (
     all_met,
     reasons,
     state_of,
+    surer_level,
 )
 from evenhand.analysis.results import ResultRow, ResultRows
-from evenhand.analysis.statistics import share_apart, shown_apart
+from evenhand.analysis.statistics import shown_apart
 from evenhand.analysis.types import Array, DataFrame, Frequency
-from evenhand.analysis.verdicts.case import Answers
-from evenhand.analysis.verdicts.comparison import AtNull, Beside, Comparison, Points, Reading
-from evenhand.analysis.verdicts.requirements import bound_of, sample_is_enough, share_answered
-from evenhand.analysis.verdicts.wording import advice, interval_of, sample_of, signed, why_unscored
+from evenhand.analysis.verdicts.comparison import AtNull, Comparator, Comparison, Points, Reading
+from evenhand.analysis.verdicts.evidence import Answers
+from evenhand.analysis.verdicts.requirements import answers_enough, bound_of, sample_is_enough
+from evenhand.analysis.verdicts.wording import advice, interval_of, sample_of, signed
 from evenhand.analysis.writer import View
 from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSettings
 from evenhand.texts import written
@@ -63,8 +64,8 @@ _LEVEL = Deciding(LEVEL, next_alpha=LEVEL)
 DRIFT = "drift"
 KAPPA_BEFORE = "drift_kappa_before"
 ANSWERED = "drift_answered"
-RARER = "drift_rarer_clusters"
-WORTH = "drift_clusters_worth"
+MINORITY = "drift_rarer_clusters"
+EFFECTIVE = "drift_clusters_worth"
 NEEDED = "drift_clusters_to_decide"
 RATE_CHANGE = "rate_change"
 
@@ -89,14 +90,31 @@ def paired_labels(
     return encode(combine_readings(ratings, scale), scale, with_weights(units, ratings), "pair")
 
 
+@dataclass(frozen=True)
+class DriftEvidence:
+    """The evidence on a drift: the rows of the change in kappa with people and of the kappa
+    `before`; of the agreement of both versions with each other (`same`) and of the change in how
+    often the grader affirms (`rate`), where known; the sample; and how many clusters would show
+    that kappa stays within the margin (`needed`).
+    """
+
+    change: ResultRow
+    before: ResultRow
+    sample: ClusterCounts
+    margin: float
+    needed: float = math.inf
+    same: ResultRow | None = None
+    rate: ResultRow | None = None
+
+
 def drift_rows(
     labels: LabelMatrix,
     versions: Versions,
     settings: AnalysisSettings,
     rule: DecisionSettings,
     seed: int,
-) -> ResultRows:
-    """Return the rows of one rubric, from `paired_labels`.
+) -> tuple[ResultRows, Answers, DriftEvidence | None]:
+    """Return the rows of one rubric, from `paired_labels`, and the evidence in them.
 
     `drift` is the change in mean kappa with people, `drift_kappa_before` that kappa before: `low`
     and `high` are one-sided bounds, each at `LEVEL`. So are those of `drift_answered`, the share of
@@ -113,20 +131,21 @@ def drift_rows(
     before, after = (labels.raters.index(name) for name in (versions.before, versions.after))
     shared, asked = Resamples(frequency, 0, np.random.default_rng(0)), labels.scored[:, before]
     parts = np.column_stack([labels.scored[:, after] & asked, asked])
-    sums = np.repeat(shared.cluster_sums(labels.clusters, parts), frequency, axis=0)
-    answered = Interval(*share_bounds(sums[:, 0], sums[:, 1], LEVEL)).held(_LEVEL)
+    sums = shared.by_cluster(labels.clusters, parts)
+    answered = Interval(*share_bounds(sums[:, 0], sums[:, 1], LEVEL))
     note, about = unscored_remark(labels, after, shared), {"subset": "all"}
     about |= {"rater_a": versions.before, "rater_b": versions.after}
-    rows.add(ANSWERED, answered, shared.count(labels.clusters, asked), **about, note=note)
+    counts = shared.count(labels.clusters, asked)
+    answers = Answers(rows.added(ANSWERED, answered.held(_LEVEL), counts, **about, note=note))
     paired = Paired.of(labels, frequency, versions, margin_of(rule, settings))
     if paired is None:
-        return rows
+        return rows, answers, None
     rows.know_chance(paired.coded, paired.left_out)
-    paired.add_deciding(rows)
+    evidence = paired.add_deciding(rows)
     rng = np.random.default_rng(seed)
     drawn = Resamples(frequency, settings.resamples, rng, settings.interval, labels.weight)
-    paired.add_beside(rows, labels, drawn)
-    return rows
+    same, rate = paired.add_shown(rows, labels, drawn)
+    return rows, answers, replace(evidence, same=same, rate=rate)
 
 
 def margin_of(rule: DecisionSettings, settings: AnalysisSettings) -> float:
@@ -162,34 +181,32 @@ class Paired:
         )
         counted = np.where(labelled > 0, frequency, 0)
         left_out = Resamples(counted, 0, np.random.default_rng(0), "bca", labels.weight)
-        beside = Beside(left_out, margin, least=1)
-        found = [beside.compared(Reading(coded, grader), to_beat=0.0) for grader in at]
-        before, after = found
+        comparator = Comparator(left_out, margin, least=1)
+        before, after = (comparator.compared(Reading(coded, grader)) for grader in at)
         if before is None or after is None:
             return None
         return cls(coded, left_out, before, after, at, margin)
 
-    def add_deciding(self, rows: ResultRows) -> None:
+    def add_deciding(self, rows: ResultRows) -> DriftEvidence:
         """Add the rows that the verdict rests on."""
         before, after = (self.coded.raters[each] for each in self.at)
         about = {"rater_a": before, "rater_b": after, "subset": self.coded.subset}
         found, needed = self._change(self.after.kappas - self.before.kappas)
-        counts = self.after.counts
-        rows.add(DRIFT, found.held(replace(_LEVEL, margin=self.margin)), counts, **about)
-        estimate, moves = self.before.excess, influence(self.before.kappas)
+        counts, sample = self.after.counts, self.after.sample
+        change = rows.added(DRIFT, found.held(replace(_LEVEL, margin=self.margin)), counts, **about)
+        estimate, moves = self.before.baseline_difference, influence(self.before.kappas)
         kappa = Interval(estimate, estimate, estimate)
         if not math.isnan(estimate) and np.ptp(moves) > 0:
             ends = estimate - reach(moves, LEVEL), estimate + reach(-moves, LEVEL)
             kappa = Interval(estimate, *ends)
         with_people = about | {"rater_a": "humans", "rater_b": before}
-        rows.add(KAPPA_BEFORE, kappa.held(_LEVEL), counts, **with_people)
-        for name, number in (
-            (RARER, self.after.sample.rarer),
-            (WORTH, self.after.sample.worth),
-            (NEEDED, needed),
-        ):
-            if number is not None:
-                rows.add(name, Interval.point(number), counts, **about)
+        kappa_before = rows.added(KAPPA_BEFORE, kappa.held(_LEVEL), counts, **with_people)
+        for name, number in ((MINORITY, sample.minority), (EFFECTIVE, sample.effective)):
+            rows.add(name, Interval.point(number), counts, **about)
+        if needed is None:
+            return DriftEvidence(change, kappa_before, sample, self.margin)
+        rows.add(NEEDED, Interval.point(needed), counts, **about)
+        return DriftEvidence(change, kappa_before, sample, self.margin, needed)
 
     def _change(self, values: Array) -> tuple[Interval, float | None]:
         """The change in kappa, `values` (rows,) in the data and without each cluster, with bounds
@@ -213,14 +230,17 @@ class Paired:
         people = self.coded.members("human")
         overlap = Overlap.of(self.coded, self.left_out, people, self.after.units)
         points = Points.of(overlap, self.left_out, self.at[::-1])
-        return points.at_null(values, self.after.sample.worth)
+        return points.at_null(values, self.after.sample.effective)
 
-    def add_beside(self, rows: ResultRows, labels: LabelMatrix, drawn: Resamples) -> None:
+    def add_shown(
+        self, rows: ResultRows, labels: LabelMatrix, drawn: Resamples
+    ) -> tuple[ResultRow | None, ResultRow | None]:
         """Add the rows shown with the verdict, from the same resamples: kappas, agreement of the
-        versions with each other, and the change in the affirmative rate.
+        versions with each other, and the change in the affirmative rate. Return those of the
+        agreement and of the rate, where known.
         """
         coded, (before, after) = self.coded, self.at
-        out, names = View.of(rows, coded, drawn), [coded.raters[each] for each in self.at]
+        out, names = View.of(rows, coded, drawn), (coded.raters[before], coded.raters[after])
         both = np.asarray(coded.labelled[:, list(self.at)].all(axis=1))
         people, kind = coded.members("human"), deciding_kappa(coded)
         kappas = KappaMeans(coded, drawn, [kind])
@@ -228,14 +248,17 @@ class Paired:
         for name, mean in zip(names, with_people, strict=True):
             out.add(kind, mean.values, both, a="humans", b=name, undefined=mean.undefined)
         panel = pair_statistics(coded)
-        own = {name: panel[name] for name in ("observed_agreement", kind) if name in panel}
-        for name, mean in mean_over_pairs(coded, [(before, after)], drawn, own).items():
+        shown = {name: panel[name] for name in ("observed_agreement", kind) if name in panel}
+        for name, mean in mean_over_pairs(coded, [(before, after)], drawn, shown).items():
             out.add(name, mean.values, both, a=names[0], b=names[1], undefined=mean.undefined)
-        if labels.has_verdicts:
-            verdicts = labels.on_verdicts()
-            said = [np.asarray(verdicts.codes[:, each] == 0) for each in self.at]
-            shift = out.share(said[1] * 1.0 - said[0], both)
-            out.on(verdicts.subset).add(RATE_CHANGE, shift, both, a=names[0], b=names[1])
+        same = rows.get("observed_agreement", *names, coded.subset)
+        if not labels.has_verdicts:
+            return same, None
+        verdicts = labels.on_verdicts()
+        affirmed = [np.asarray(verdicts.codes[:, each] == 0) for each in self.at]
+        shift = out.share(affirmed[1] * 1.0 - affirmed[0], both)
+        out.on(verdicts.subset).add(RATE_CHANGE, shift, both, a=names[0], b=names[1])
+        return same, rows.get(RATE_CHANGE, *names, verdicts.subset)
 
 
 DriftVerdict = Literal["unchanged", "changed", "cannot_tell"]
@@ -266,84 +289,35 @@ def drift_of(
 ) -> Drift:
     """Compare two versions of a grader on one rubric (see `drift_rows`) and decide."""
     labels = replace(labels, scale=replace(labels.scale, ordered=settings.ordered))
-    scale, rows = labels.scale, drift_rows(labels, versions, settings, rule, seed)
-    answers = _still_answers(rows, versions, rule.min_coverage)
-    case = _Case.of(rows, versions, scale, margin_of(rule, settings))
-    if case is not None and not math.isnan(case.change["estimate"]):
-        verdict, why, more = _decide(case, answers, rule)
+    scale = labels.scale
+    rows, given, evidence = drift_rows(labels, versions, settings, rule, seed)
+    noun = "pair" if scale.unit else "cluster"
+    answers = answers_enough(given, rule.min_coverage, noun, "drift", LEVEL)
+    if evidence is not None and not math.isnan(evidence.change["estimate"]):
+        if evidence.change["n_clusters"] == evidence.change["n_units"]:
+            noun = "unit"
+        verdict, why, more = _decide(evidence, answers, rule, noun)
     else:
-        told = written("drift.few_shared", least=MIN_SHARED_UNITS)
-        if case is not None:
-            told = written("drift.undefined", why=reason_in_words(case.change["remarks"]))
+        undecided = written("drift.few_shared", least=MIN_SHARED_UNITS)
+        if evidence is not None:
+            reason = reason_in_words(evidence.change["remarks"])
+            undecided = written("drift.undefined", why=reason)
         missing = [each.sentence for each in answers.why()] if answers.is_broken else []
-        verdict, why, more = ("changed" if missing else "cannot_tell"), [*missing, told], 0
+        verdict, why, more = ("changed" if missing else "cannot_tell"), [*missing, undecided], 0
     place = f" on {scale.name}" if scale.name else ""
     head = written(f"drift.{verdict}", grader=versions.after, place=place)
     sentence, found = " ".join([head, *why]), tuple(rows.rows.values())
     return Drift(scale.name, versions.after, verdict, sentence, more, found)
 
 
-@dataclass(frozen=True)
-class _Case:
-    """The evidence on a drift: the change in kappa and the kappa `before`; the agreement of both
-    versions with each other (`same`) and the change in how often the grader affirms (`rate`), where
-    known; the sample; how many clusters would show that it stays within the margin (`needed`); and
-    what a cluster is called.
-    """
-
-    change: ResultRow
-    before: ResultRow
-    same: ResultRow | None
-    rate: ResultRow | None
-    sample: ClusterCounts
-    needed: float
-    noun: str
-    margin: float
-
-    @classmethod
-    def of(cls, rows: ResultRows, versions: Versions, scale: Scale, margin: float) -> _Case | None:
-        """Collect the evidence; None where people share too few units with both versions."""
-        pair = versions.before, versions.after
-
-        def row(statistic: str, raters: tuple[str, str] = pair) -> ResultRow | None:
-            found = (rows.get(statistic, *raters, subset) for subset in ("all", BINARY_ALL))
-            return next((each for each in found if each is not None), None)
-
-        change, before = row(DRIFT), row(KAPPA_BEFORE, ("humans", versions.before))
-        rarer, worth, needed = row(RARER), row(WORTH), row(NEEDED)
-        if change is None or before is None or rarer is None or worth is None:
-            return None
-        sample = ClusterCounts(change["n_clusters"], worth["estimate"], rarer["estimate"])
-        noun = "pair" if scale.unit else "cluster"
-        if change["n_clusters"] == change["n_units"]:
-            noun = "unit"
-        enough = needed["estimate"] if needed else math.inf
-        same, rate = row("observed_agreement"), row(RATE_CHANGE)
-        return cls(change, before, same, rate, sample, enough, noun, margin)
-
-
-def _still_answers(rows: ResultRows, versions: Versions, least: float) -> Requirement:
-    """Require that the grader still answers what it answered."""
-    answers = Answers(rows.get(ANSWERED, versions.before, versions.after))
-
-    def why() -> list[Reason]:
-        share, fewest, most = answers.share
-        about = {"why": why_unscored(answers.coverage), "needed": least}
-        if most < least:
-            at_most = share_apart(most, least)
-            return [Reason(written("drift.no_answer", missing=1 - share, most=at_most, **about))]
-        at_least = share_apart(fewest, least)
-        return [Reason(written("drift.may_leave_out", share=share, least=at_least, **about))]
-
-    return share_answered(answers, least, why, LEVEL)
-
-
-def _unchanged(case: _Case, answers: Requirement, rule: DecisionSettings) -> Requirements:
+def _unchanged(
+    case: DriftEvidence, answers: Requirement, rule: DecisionSettings, noun: str
+) -> Requirements:
     """Require that the grader has not changed by more than the margin, on labels that could show
     it, and had agreed enough for a change to show.
     """
     margin, before = case.margin, case.before
-    counts = sample_is_enough(case.sample, rule, case.noun)
+    counts = sample_is_enough(case.sample, rule, noun)
     low, estimate, high = case.change["low"], case.change["estimate"], case.change["high"]
     growth = case.needed / case.sample.clusters if abs(estimate) < margin else None
 
@@ -373,11 +347,11 @@ def _unchanged(case: _Case, answers: Requirement, rule: DecisionSettings) -> Req
 
 
 def _decide(
-    case: _Case, answers: Requirement, rule: DecisionSettings
+    case: DriftEvidence, answers: Requirement, rule: DecisionSettings, noun: str
 ) -> tuple[DriftVerdict, list[str], int]:
     """Verdict, sentences, and how many more clusters would decide."""
-    noun, sample, held = case.noun, case.sample, dict(_unchanged(case, answers, rule))
-    figures = _figures(case)
+    sample, held = case.sample, dict(_unchanged(case, answers, rule, noun))
+    figures = _figures(case, noun)
     if against := reasons(held, "broken"):
         return "changed", [*(each.sentence for each in against), *figures], 0
     if all_met(held):
@@ -386,11 +360,11 @@ def _decide(
     if sample.clusters < rule.min_clusters:  # said with the advice
         del held["enough_clusters"]
     more = sample.more_to_settle(rule, held)
-    told_of = [*reasons(held, "open"), *advice(sample.clusters, more, noun, undecided=not within)]
-    return "cannot_tell", [*figures, *(each.sentence for each in told_of)], more or 0
+    why = [*reasons(held, "open"), *advice(sample.clusters, more, noun, undecided=not within)]
+    return "cannot_tell", [*figures, *(each.sentence for each in why)], more or 0
 
 
-def _figures(case: _Case) -> list[str]:
+def _figures(case: DriftEvidence, noun: str) -> list[str]:
     """Return sentences on the change, on how far the grader agrees with itself, and on a change in
     how often it affirms.
     """
@@ -404,7 +378,7 @@ def _figures(case: _Case) -> list[str]:
             change=signed(change["estimate"]),
             interval=interval_of(*ends, alpha=LEVEL, sign="+"),
             margin=margin,
-            sample=sample_of(change, case.noun),
+            sample=sample_of(change, noun),
         )
     ]
     if case.same is not None:

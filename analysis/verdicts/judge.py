@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypedDict
 
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS
 from evenhand.analysis.labels.matrix import LabelMatrix
-from evenhand.analysis.notes import Code, says
+from evenhand.analysis.notes import reason_in_words, says
 from evenhand.analysis.people.comparison import Rate, rates_of
 from evenhand.analysis.requirement import (
     Reason,
@@ -32,17 +32,30 @@ from evenhand.analysis.requirement import (
     unsettled,
 )
 from evenhand.analysis.results import ResultRow, ResultRows
+from evenhand.analysis.statistics import limit_shown, shown_apart
 from evenhand.analysis.verdicts import wording
-from evenhand.analysis.verdicts.case import Bounds, Case, case_of, keys_of
-from evenhand.analysis.verdicts.evidence import part_of
+from evenhand.analysis.verdicts.evidence import (
+    Bounds,
+    VerdictEvidence,
+    evidence_on,
+    keys_of,
+    part_of,
+)
 from evenhand.analysis.verdicts.reference import judge_against_reference
-from evenhand.analysis.verdicts.requirements import answers_enough, as_good_as_people, no_faults
-from evenhand.analysis.verdicts.wording import Decision, HoldsFor, Judgement, NextStep
+from evenhand.analysis.verdicts.requirements import (
+    answers_enough,
+    as_good_as_people,
+    baseline,
+    no_faults,
+)
+from evenhand.analysis.verdicts.wording import Decision, HoldsFor, Judgement, NextStep, because
 from evenhand.study.settings.analysis import DecisionSettings
 from evenhand.texts import written
 
 MOST_PEOPLE = 5
 """Largest multiple of the present number of people for which "ask more" is advised."""
+ITEMS_AT_RANDOM = 60
+"""How many items to label at random, where further labels were selected."""
 
 
 class Verdict(TypedDict):
@@ -86,30 +99,31 @@ def limits_of(verdicts: Iterable[Verdict]) -> list[str]:
 def judge_graders(
     rows: ResultRows, labels: LabelMatrix, *, rule: DecisionSettings, cluster_noun: str
 ) -> list[Verdict]:
-    """Return a verdict for each grader of a rubric, read off its results rows."""
-    found = []
+    """Return a verdict for each grader of a rubric, from what it was compared on (`rows.compared`)
+    and its other rows.
+    """
+    verdicts = []
     for grader in (labels.raters[model] for model in labels.models):
-        given = rows, labels, grader, rule, cluster_noun
+        evidence = evidence_on(rows, labels, grader, rule, cluster_noun)
         if rule.reference:
-            verdict = _verdict(labels.scale.name, grader, *judge_against_reference(*given))
+            verdict = _verdict(evidence, *judge_against_reference(rows, evidence))
         else:
-            verdict = _judge(case_of(*given))
+            verdict = judge(evidence)
         verdict["rates"] = rates_of(rows, rule.reference or "humans", grader)
-        found.append(verdict)
-    return found
+        verdicts.append(verdict)
+    return verdicts
 
 
 def _verdict(
-    rubric: str,
-    grader: str,
+    case: VerdictEvidence,
     decision: Decision,
     evidence: list[list[str]],
-    kappas: Sequence[ResultRow],
+    kappas: Sequence[ResultRow | None],
 ) -> Verdict:
-    """Write down a decision, with the rows that it rests on."""
+    """Write down a decision, with the keys of the rows that it rests on."""
     return Verdict(
-        rubric=rubric,
-        grader=grader,
+        rubric=case.rubric,
+        grader=case.grader,
         verdict=decision.judgement,
         sentence=decision.text,
         reason=decision.short,
@@ -117,7 +131,7 @@ def _verdict(
         holds_for=decision.holds_for,
         threshold=decision.threshold,
         promising=decision.promising,
-        kappas=keys_of(kappas),
+        kappas=keys_of(*kappas),
         evidence=evidence,
         more_clusters=decision.more,
         next=decision.next,
@@ -127,9 +141,10 @@ def _verdict(
     )
 
 
-def _judge(case: Case) -> Verdict:
+def judge(case: VerdictEvidence) -> Verdict:
+    """Return the verdict on a grader compared with people, without its rates."""
     decision = _decide(case)
-    also = wording.besides(case, decision.judgement)
+    also = wording.further_reasons(case, decision.judgement)
     view = case.present if decision.threshold is None else case.tuned
     kappas = [view.kappa, view.bounds.people] if view.bounds and view.kappa else []
     chance = view.bounds.chance["estimate"] if view.bounds else math.nan
@@ -139,7 +154,7 @@ def _judge(case: Case) -> Verdict:
     if passes and view.bounds is not None and not view.bounds.survives:
         short.append(written("short.if_wrong_fails"))
     return {
-        **_verdict(case.rubric, case.grader, decision, case.evidence, kappas),
+        **_verdict(case, decision, case.keys, kappas),
         "sentence": replace(decision, reasons=[*decision.reasons, *also]).text,
         "reason": "; ".join(short),
         "limits": wording.limits(case),
@@ -149,85 +164,148 @@ def _judge(case: Case) -> Verdict:
     }
 
 
-def _decide(case: Case) -> Decision:
+def _decide(case: VerdictEvidence) -> Decision:
     """Decide, in the order of the picture in docs/concepts.md."""
-    present, tuned, bounds = case.present, case.tuned, case.present.bounds
+    present, bounds = case.present, case.present.bounds
     answers = answers_enough(case.answers, case.rule.min_coverage, case.noun)
     held, no_fault = as_good_as_people(case, bounds) if bounds else {}, no_faults(case, present)
     promising = bool(held) and likely_met({**held, **no_fault})
     faults = reasons(no_fault, "broken")
     missing, against = _missing(case, held, promising), _against(case, held)
-    relabel = NextStep(kind="annotators", number=len(case.people.opposed))
     if case.shares_nothing:
-        return wording.cannot_tell(case, [*faults, wording.plainly("no_shared_unit")])
+        return _cannot_tell(case, [*faults, because("no_shared_unit")])
     if answers.is_broken:
-        return wording.do_not_use(case, answers.why(), "leaves_out")
+        return Decision("do_not_use", written("verdict.leaves_out", **case.fields), answers.why())
     if case.selective is not None:
-        at_random = NextStep(kind="overlap", number=wording.ITEMS_AT_RANDOM)
-        chosen = wording.selective(*case.selective)
-        return wording.cannot_tell(case, [*faults, *chosen], step=at_random)
-    passes = not (missing.reasons or against or faults or tuned.is_compared)
-    at_threshold = _passing_at_threshold(case)
-    if case.people.opposed and (passes or at_threshold):
-        return wording.cannot_tell(case, [*faults, wording.opposed(case)], step=relabel)
-    if case.people.copied and (passes or at_threshold):
-        return wording.cannot_tell(case, [*faults, wording.never_passes(case)])
+        return _cannot_tell(case, [*faults, _selective(*case.selective)], step=_AT_RANDOM)
+    passes = not (missing.reasons or against or faults or case.tuned.is_compared)
+    tuned = _at_threshold(case)
+    passes_tuned = tuned is not None and tuned.judgement in wording.PASSES
+    relabel = NextStep(kind="annotators", number=len(case.people.opposed))
+    if case.people.opposed and (passes or passes_tuned):
+        return _cannot_tell(case, [*faults, wording.opposed(case)], step=relabel)
+    if case.people.copied and (passes or passes_tuned):
+        never = written("because.copy_never_passes", whose=wording.whose(case))
+        return _cannot_tell(case, [*faults, Reason(never, wording.copied(case))])
     if passes and bounds is not None:
-        return wording.may_stand_in(case, bounds)
-    if at_threshold is not None:
-        return wording.at_threshold(case, *at_threshold)
-    if against and (untuned := _open_at_threshold(case)):
-        return wording.cannot_tell(
-            case, [*faults, *untuned.reasons], untuned.more, untuned.step, untuned.promising
-        )
+        return _pass(case, bounds)
+    if tuned is not None and passes_tuned:
+        return tuned
+    if tuned is not None and against:
+        return replace(tuned, reasons=[*faults, *tuned.reasons])
     # A grader that fails in a part does not pass, whatever more labels would show for the whole.
     falls_short = against or present.failing or (faults and not missing.reasons)
     if falls_short and _is_informative(case):
-        return wording.only_with_correction(case, [*against, *faults])
+        return _only_with_correction(case, [*against, *faults])
     if against:
-        return wording.do_not_use(case, against)
-    told, step, below = [*faults, *missing.reasons], missing.step, None
+        return Decision("do_not_use", written("verdict.do_not_use", **case.fields), against)
+    missing = replace(missing, reasons=[*faults, *missing.reasons], promising=promising)
     if case.people.opposed:
-        told, step = [*told, wording.opposed(case)], relabel
+        missing = replace(missing, reasons=[*missing.reasons, wording.opposed(case)], step=relabel)
     if bounds and held["both_kinds"].is_met and held["enough_clusters"].is_met:
-        within, high = held["within_margin"].state, case.deciding(bounds)["high"]
-        below = bounds if within == "open" and -bounds.margin <= high < 0 else None
-    return wording.cannot_tell(case, told, missing.more, step, promising, below)
+        # By the bounds it is below people, by less or more than the margin.
+        least, margin = -case.deciding(bounds)["high"], bounds.margin
+        if held["within_margin"].state == "open" and 0 < least <= margin:
+            ends = {
+                "least": shown_apart(least, [0.0, margin]),
+                "margin": limit_shown(margin, least),
+            }
+            return replace(missing, head=written("verdict.known_below", **case.fields, **ends))
+    return missing
 
 
-@dataclass(frozen=True)
-class _Missing:
-    """What a grader lacks for a pass: reasons with advice, the number of further clusters that
-    would decide, and the cheapest other step. `promising`: it would pass by its estimates.
-    """
-
-    reasons: Sequence[Reason] = ()
-    more: int = 0
-    step: NextStep | None = None
-    promising: bool = False
+_AT_RANDOM = NextStep(kind="overlap", number=ITEMS_AT_RANDOM)
 
 
-def _missing(case: Case, known: Requirements, promising: bool) -> _Missing:
-    """Return why the grader has not passed as it is; nothing where it meets every requirement.
+def _cannot_tell(
+    case: VerdictEvidence,
+    reasons: Sequence[Reason] = (),
+    more: int = 0,
+    step: NextStep | None = None,
+    promising: bool = False,
+) -> Decision:
+    """Decide that neither is shown, with what would help."""
+    head = written("verdict.cannot_tell", **case.fields)
+    return Decision("cannot_tell", head, reasons, more, promising=promising, step=step)
+
+
+def _pass(case: VerdictEvidence, bounds: Bounds) -> Decision:
+    """Decide that the grader may stand in for people: it meets the rule."""
+    row = case.deciding(bounds)
+    how = "better" if row["low"] > 0 else "nearly_as_well" if row["high"] < 0 else "as_well"
+    margin = limit_shown(bounds.margin, -row["low"])
+    passes = because(how, "within_margin", figures=wording.compared(case, bounds), margin=margin)
+    if case.is_binary:
+        head = written("verdict.may_stand_in_binary", **case.fields)
+        short = Reason(passes.sentence, written("short.binary_only"))
+        return Decision("may_stand_in", head, [short], holds_for="binary")
+    head = written("verdict.may_stand_in", **case.fields)
+    binary = case.binary
+    if binary is None or binary["low"] > -bounds.margin:
+        return Decision("may_stand_in", head, [passes])
+    # It does not extend to the binary verdicts; the cell of a table has room for what does not.
+    falls_short = binary["high"] < -bounds.margin
+    figures = written(
+        "figures.difference",
+        difference=wording.signed(binary["estimate"]),
+        interval=wording.interval_of(binary["low"], binary["high"], -bounds.margin, 0.0, sign="+"),
+        margin=limit_shown(bounds.margin, -binary["low"], -binary["high"]),
+        share="",
+        sample=wording.sample_of(binary, case.noun),
+    )
+    caveat = because("binary_falls_short" if falls_short else "binary_not_shown", figures=figures)
+    return Decision("may_stand_in", head, [Reason(passes.sentence), caveat], holds_for="labels")
+
+
+def _only_with_correction(case: VerdictEvidence, reasons: Sequence[Reason]) -> Decision:
+    """Decide that the grader is informative, but not as good as a person."""
+    head = written("verdict.only_with_correction", **case.fields)
+    if failing := case.present.failing:
+        parts = wording.listed(failing)
+        head = written("verdict.only_with_correction_outside", **case.fields, parts=parts)
+    if (kappa := case.present.kappa) is not None:
+        reasons = [*reasons, because("informative", figures=wording.mean_kappa(kappa))]
+    return Decision("only_with_correction", head, reasons)
+
+
+def _selective(fewer: ResultRow, more: ResultRow) -> Reason:
+    """Reason that units with several labels were chosen by their labels."""
+    return because(
+        "selective",
+        noun="unit",
+        more=more["n_units"],
+        fewer=fewer["n_units"],
+        several=more["at"].removesuffix("+"),
+        few=fewer["at"],
+        agree_more=more["estimate"],
+        agree_fewer=fewer["estimate"],
+        ask=ITEMS_AT_RANDOM,
+    )
+
+
+def _missing(case: VerdictEvidence, known: Requirements, promising: bool) -> Decision:
+    """Decide that we cannot tell, with why the grader has not passed as it is, how many further
+    clusters would decide, and the cheapest other step; without reasons where it meets every
+    requirement.
 
     It is `promising` if it would meet every requirement with bounds as narrow as its estimates.
     """
     bounds, rule = case.present.bounds, case.rule
     if case.people.number >= 2 and not case.people.meet:
-        at_random = NextStep(kind="overlap", number=wording.ITEMS_AT_RANDOM)
-        return _Missing([wording.nobody_twice()], step=at_random)
+        nobody = because("nobody_twice", ask=ITEMS_AT_RANDOM)
+        return _cannot_tell(case, [nobody], step=_AT_RANDOM)
     impossible = _impossible(case)
     if impossible or bounds is None or case.present.kappa is None:
         few = _too_few_shared(case)
-        return few or _Missing([impossible or wording.plainly("undefined_plainly")])
-    if _has_no_level(bounds):
-        return _too_few_shared(case) or _without_level(bounds)
+        return few or _cannot_tell(case, [impossible or because(*_UNDEFINED)])
+    if bounds.has_no_level:
+        return _too_few_shared(case) or _without_level(case, bounds)
     held = dict(known)
     people = held["people_agree"]
     if not people.is_met and not people.is_likely:
-        return _Missing(people.why(), step=NextStep(kind="rubric", number=0))
+        return _cannot_tell(case, people.why(), step=NextStep(kind="rubric", number=0))
     if all_met(held):
-        return _Missing()
+        return _cannot_tell(case)
     sample = bounds.sample(case.deciding(bounds))
     lacking = rule.min_clusters - sample.clusters
     if lacking > 0:  # said with the advice
@@ -252,83 +330,85 @@ def _missing(case: Case, known: Requirements, promising: bool) -> _Missing:
         look=bounds.level.look,
     )
     step = NextStep(kind="people", number=people_asked) if people_asked else None
-    return _Missing([*missing, *advice], more or 0, step)
+    return _cannot_tell(case, [*missing, *advice], more or 0, step)
 
 
-def _without_level(bounds: Bounds) -> _Missing:
-    """What is lacking where no verdict is given at this look."""
-    step = None if bounds.level.look else NextStep(kind="look", number=0)
-    return _Missing([wording.no_level(bounds.level.look)], step=step)
+_UNDEFINED = "undefined_plainly", "undefined"
 
 
-def _too_few_shared(case: Case) -> _Missing | None:
+def _without_level(case: VerdictEvidence, bounds: Bounds) -> Decision:
+    """Decide that no verdict is given at this look."""
+    if bounds.level.look:
+        return _cannot_tell(case, [because("looks_used_up")])
+    return _cannot_tell(case, [because("not_a_look")], step=NextStep(kind="look", number=0))
+
+
+def _too_few_shared(case: VerdictEvidence) -> Decision | None:
     """Return advice where people and grader share too few units for any figure; None where they
     share enough.
     """
     row = case.present.difference
-    few: tuple[Code, ...] = ("too_few_shared_by_grader", "too_few_shared_by_humans")
-    if case.people.number < 2 or row is None or not any(says(row["remarks"], each) for each in few):
+    if case.people.number < 2 or row is None:
+        return None
+    remarks = row["remarks"]
+    if not (says(remarks, "too_few_shared_by_grader") or says(remarks, "too_few_shared_by_humans")):
         return None
     clusters = row["n_clusters"]
     more = max(case.rule.min_clusters, MIN_SHARED_UNITS) - clusters
     if more <= 0:
         return None
-    return _Missing(wording.advice(clusters, more, case.noun, undecided=False), more)
+    return _cannot_tell(case, wording.advice(clusters, more, case.noun, undecided=False), more)
 
 
-def _passing_at_threshold(case: Case) -> tuple[Bounds, ResultRow] | None:
-    """The recommended threshold, if verdicts at it meet all requirements."""
+def _at_threshold(case: VerdictEvidence) -> Decision | None:
+    """Decide for the recommended threshold, if verdicts at thresholds that were tuned on other
+    clusters meet all requirements; or that we cannot tell, with what they lack, if a tuned one may
+    still meet the rule.
+    """
     tuned, bounds = case.tuned, case.tuned.bounds
-    if bounds is None or tuned.threshold is None or not tuned.advises("tuned") or _unfit(case):
+    if bounds is None or case.is_unfit or not tuned.advises("tuned", "not_identifiable"):
         return None
-    held = {**as_good_as_people(case, bounds), **no_faults(case, tuned)}
-    return (bounds, tuned.threshold) if all_met(held) else None
-
-
-def _open_at_threshold(case: Case) -> _Missing | None:
-    """What verdicts at held-out thresholds lack, if a tuned one may still meet the rule."""
-    tuned, bounds = case.tuned, case.tuned.bounds
-    if bounds is None or not tuned.advises("tuned", "not_identifiable") or _unfit(case):
-        return None
-    if _has_no_level(bounds):
-        return _without_level(bounds)
-    held = as_good_as_people(case, bounds)
+    if bounds.has_no_level:
+        return _without_level(case, bounds)
+    held, no_fault = as_good_as_people(case, bounds), no_faults(case, tuned)
     if held["within_margin"].is_broken or held["above_baselines"].is_broken:
         return None
-    if not all_met(no_faults(case, tuned)):
+    if not all_met(no_fault):
         return None
+    if all_met(held) and tuned.threshold is not None and tuned.advises("tuned"):
+        threshold, figures = tuned.threshold["estimate"], wording.compared(case, bounds)
+        why = because("tuned", "at_threshold", noun=case.noun, figures=figures, threshold=threshold)
+        head = written("verdict.at_threshold", **case.fields, threshold=threshold)
+        return Decision("may_stand_in_at_threshold", head, [why], 0, "binary", threshold)
     sample, promising = bounds.sample(case.deciding(bounds)), likely_met(held)
     more = sample.more_to_settle(case.rule, held)
+    figures = wording.figures(case, bounds, case.deciding(bounds))
+    why = because("falls_short_untuned", "tuning_may_help", noun=case.noun, figures=figures)
     advice = wording.advice(sample.clusters, more, case.noun, undecided=True, promising=promising)
     step = NextStep(kind="threshold", number=more) if more else None
-    why = [wording.falls_short_untuned(case, bounds), *advice]
-    return _Missing(why, more or 0, step, promising)
+    return _cannot_tell(case, [why, *advice], more or 0, step, promising)
 
 
-def _unfit(case: Case) -> bool:
-    """Return True if there are too few people for the scope of the rule."""
-    return case.people.number < (3 if case.rule.scope == "like_these" else 2)
-
-
-def _is_informative(case: Case) -> bool:
+def _is_informative(case: VerdictEvidence) -> bool:
     """Return True if its labels carry enough information for rates to be corrected: clearly more
     than a baseline's, and a good part of what one person's labels tell about another's.
     """
     bounds, kappa = case.present.bounds, case.present.kappa
     if bounds is None or kappa is None or math.isnan(bounds.people["estimate"]):
         return False
-    least = max(case.to_beat, case.rule.min_information * bounds.people["estimate"])
-    return (
-        kappa["n_clusters"] >= case.rule.min_clusters and bounds.above["low"] > least - case.to_beat
-    )
+    to_beat = case.best_baseline_kappa
+    least = max(to_beat, case.rule.min_information * bounds.people["estimate"])
+    enough = kappa["n_clusters"] >= case.rule.min_clusters
+    return enough and bounds.above_baseline["low"] > least - to_beat
 
 
-def _against(case: Case, held: Requirements) -> list[Reason]:
+def _against(case: VerdictEvidence, held: Requirements) -> list[Reason]:
     """Reasons that the grader clearly is not as good as people."""
     bounds, kappa, found = case.present.bounds, case.present.kappa, []
     if bounds is not None and held["within_margin"].is_broken:
-        found.append(wording.below(case, bounds))
-    scored, rule = case.answers.scored, case.rule
+        apart = -case.deciding(bounds)["estimate"]
+        found.append(because("below", figures=wording.compared(case, bounds), apart=apart))
+    scored, rule, to_beat = case.answers.scored, case.rule, case.best_baseline_kappa
     # On a few units, or where people hardly ever choose another category, a good grader gives one
     # label, too.
     if held:
@@ -338,39 +418,37 @@ def _against(case: Case, held: Requirements) -> list[Reason]:
         wrong = (1.0 - scored["estimate"]) * clusters if scored else 0.0
         is_large = clusters >= rule.min_clusters and wrong >= rule.min_rarer
     if kappa is not None and is_large:
-        high = bounds.above["high"] if bounds else kappa["high"] - case.to_beat
-        constant = says(kappa["remarks"], "constant_rater") and not math.isnan(case.to_beat)
+        high = bounds.above_baseline["high"] if bounds else kappa["high"] - to_beat
+        constant = says(kappa["remarks"], "constant_rater") and not math.isnan(to_beat)
         agree = bounds is None or held["people_agree"].is_met
         if (high <= 0 and agree) or constant:
-            found.append(wording.baseline(case, kappa, clearly=True))
+            found.append(baseline(case, kappa, "no_better_than_baseline"))
     return found
 
 
-def _impossible(case: Case) -> Reason | None:
+def _impossible(case: VerdictEvidence) -> Reason | None:
     """Return the reason why no verdict is possible at all, if there is one."""
-    bounds, difference = case.present.bounds, case.present.difference
-    if case.people.number == 0 and not case.people.copied:
-        return wording.plainly("nobody")
+    bounds, difference, people = case.present.bounds, case.present.difference, case.people
+    if people.number == 0 and not people.copied:
+        return because("nobody")
     if difference is None or case.present.kappa is None:
-        return wording.plainly("no_shared_unit")
-    if case.people.number < 2:
-        return wording.one_person(case)
-    if _unfit(case):
-        return wording.plainly("two_people")
+        return because("no_shared_unit")
+    if people.number < 2 and people.copied:  # how well the others agree is unknown
+        left = "nobody else" if people.number == 0 else "only one other person"
+        text = written("because.copied_left", whose=wording.whose(case), left=left)
+        return Reason(text, wording.copied(case))
+    if people.number < 2:
+        return because("one_person")
+    if case.is_unfit:
+        return because("two_people")
     if bounds is None and math.isnan(difference["estimate"]):
-        return wording.undefined(difference)
-    if math.isnan(case.to_beat):
-        return wording.plainly("baselines_undefined")
+        return because("undefined", why=reason_in_words(difference["remarks"]))
+    if math.isnan(case.best_baseline_kappa):
+        return because("baselines_undefined", "undefined")
     if bounds is None:
-        return wording.plainly("undefined_plainly")
-    if _has_no_level(bounds):
+        return because(*_UNDEFINED)
+    if bounds.has_no_level:
         return None  # another look may have one
-    for row in (case.deciding(bounds), bounds.above):
-        if math.isnan(row["low"]):
-            return wording.plainly("no_interval")
+    if any(math.isnan(row["low"]) for row in (case.deciding(bounds), bounds.above_baseline)):
+        return because("no_interval")
     return None
-
-
-def _has_no_level(bounds: Bounds) -> bool:
-    """Return True if nothing of the error allowed is left for this look, or it is none."""
-    return says(bounds.difference["remarks"], "no_level")

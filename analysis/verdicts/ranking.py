@@ -17,7 +17,7 @@ from evenhand.analysis.people.reversed_scales import ANNOTATOR_KAPPA
 from evenhand.analysis.raters.pace import PRICE
 from evenhand.analysis.results import BASELINES, TableRow, key_of
 from evenhand.analysis.thresholds.rows import CEILING_HELD_OUT, KAPPA_HELD_OUT
-from evenhand.analysis.verdicts.case import AT_THRESHOLD
+from evenhand.analysis.verdicts.evidence import AT_THRESHOLD
 from evenhand.analysis.verdicts.judge import Verdict
 from evenhand.analysis.verdicts.reference import KAPPA as REFERENCE_KAPPA
 from evenhand.analysis.verdicts.wording import JUDGEMENTS, PASSES

@@ -18,14 +18,11 @@ from typing import Literal
 
 import numpy as np
 
-from evenhand.analysis.agreement.overlap import KappaMeans, Overlap
-from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, deciding_kappa
 from evenhand.analysis.bootstrap.influence import ALPHA, influence, level_of_look
 from evenhand.analysis.bootstrap.intervals import Deciding, Interval, share_bounds
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix
-from evenhand.analysis.labels.units import effective_size
-from evenhand.analysis.notes import Remark, reason_in_words, says
+from evenhand.analysis.notes import reason_in_words, says
 from evenhand.analysis.requirement import (
     ClusterCounts,
     Reason,
@@ -38,27 +35,30 @@ from evenhand.analysis.requirement import (
 )
 from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.statistics import shown_apart
-from evenhand.analysis.types import Array, Mask
 from evenhand.analysis.verdicts import requirements, wording
-from evenhand.analysis.verdicts.case import Answers, Case, case_of, keys_of
 from evenhand.analysis.verdicts.comparison import (
     HELD_OUT,
     UNTUNED,
-    Points,
-    Reading,
+    Comparator,
+    Comparison,
     readings_of,
-    sizes_of,
 )
-from evenhand.analysis.verdicts.evidence import shared_level
-from evenhand.analysis.verdicts.wording import Decision, NextStep
+from evenhand.analysis.verdicts.evidence import (
+    Answers,
+    VerdictEvidence,
+    View,
+    keys_of,
+    shared_level,
+)
+from evenhand.analysis.verdicts.wording import Decision, NextStep, because
 from evenhand.study.settings.analysis import DecisionSettings
 from evenhand.texts import written
 
 KAPPA = "reference_kappa"
 SENSITIVITY, SPECIFICITY = "reference_sensitivity", "reference_specificity"
-RARER = "reference_rarer_clusters"
-WORTH = "reference_clusters_worth"
-STATISTICS = (KAPPA, SENSITIVITY, SPECIFICITY, RARER, WORTH)
+MINORITY = "reference_rarer_clusters"
+EFFECTIVE = "reference_clusters_worth"
+STATISTICS = (KAPPA, SENSITIVITY, SPECIFICITY, MINORITY, EFFECTIVE)
 """All that `add_reference_rows` adds."""
 
 
@@ -74,7 +74,8 @@ def add_reference_rows(
     on other clusters: `reference_kappa`, and where there is a binary verdict
     `reference_sensitivity` and `reference_specificity`; `reference_rarer_clusters` counts the
     clusters in which the reference chose another category than its commonest,
-    `reference_clusters_worth` is their effective number.
+    `reference_clusters_worth` is their effective number. Those of each view of a grader's labels
+    are kept in `rows.compared`.
 
     `low` and `high` are one-sided bounds at the level of the verdict: kappa's like those of
     `non_inferiority` and for all graders at once, the shares' by Clopper & Pearson (1934) on the
@@ -85,63 +86,59 @@ def add_reference_rows(
     if not alone.humans or not alone.scored[:, alone.humans[0]].any():
         return
     left_out = resamples.left_out(alone.clusters[alone.scored[:, alone.humans[0]]])
-    readings = [reading for reading in readings_of(alone) if reading.at != UNTUNED]
-    found = [each for reading in readings if (each := _Compared.of(reading, left_out))]
+    comparator, found = Comparator(left_out, margin=0.0, least=1), []
+    for reading in readings_of(alone):
+        compared = comparator.compared(reading) if reading.at != UNTUNED else None
+        if compared is not None and np.isfinite(compared.kappas).all():
+            found.append(compared)
     alpha = level_of_look(look, rule.looks, error)
     level = shared_level([influence(each.kappas) for each in found], len(found), rule, look, error)
     for each in found:
-        each.add(rows, alone, alpha, level, rule)
+        view = _add_bars(rows, each, alone, left_out, alpha, level, rule)
+        rows.compared[each.reading.view] = view
 
 
 @dataclass(frozen=True)
-class _Compared:
-    """A grader compared with the `reference`, the only human there is, on one label view: the units
-    with `both` labels (units,), and kappa in the data and without each cluster (rows,).
+class AgainstReference(View):
+    """One view of a grader's labels beside the reference: the rows that have a bar to clear (their
+    `deciding.bar`), and those of the sample's size, `MINORITY` and `EFFECTIVE`.
     """
 
-    reading: Reading
-    reference: int
-    left_out: Resamples
-    both: Mask
-    kappas: Array
+    bars: tuple[ResultRow, ...] = ()
+    sizes: tuple[ResultRow, ...] = ()
 
-    @classmethod
-    def of(cls, reading: Reading, left_out: Resamples) -> _Compared | None:
-        """Compare a label view with the reference; None where fewer than 30 units have both labels,
-        or kappa is undefined.
-        """
-        coded, grader, kind = reading.coded, reading.grader, deciding_kappa(reading.coded)
-        (reference,) = coded.members("human")
-        both = np.asarray(coded.labelled[:, [grader, reference]].all(axis=1))
-        if left_out.count(coded.clusters, both)[0] < MIN_SHARED_UNITS:
-            return None
-        means = KappaMeans(coded, left_out, [kind]).with_rater([reference], grader, both)
-        values = means[kind].values
-        return (
-            cls(reading, reference, left_out, both, values) if np.isfinite(values).all() else None
-        )
+    @property
+    def sample(self) -> ClusterCounts:
+        """The sample with both labels."""
+        minority, effective = self.sizes
+        return ClusterCounts(minority["n_clusters"], effective["estimate"], minority["estimate"])
 
-    def add(
-        self,
-        rows: ResultRows,
-        labels: LabelMatrix,
-        alpha: float,
-        level: Deciding,
-        rule: DecisionSettings,
-    ) -> None:
-        """Add the rows of this label view of `labels`; the shares' bounds are at `alpha`."""
-        coded, grader, reference = self.reading.coded, self.reading.grader, self.reference
-        counts = self.left_out.count(coded.clusters, self.both)
-        about = self.reading.key | {"rater_a": coded.raters[reference]}
-        used = np.bincount(coded.codes[self.both, reference], minlength=coded.q)
-        worth = effective_size(sizes_of(coded, self.left_out, self.both))
-        kappa = self._bounded(level.alpha, worth).held(replace(level, bar=rule.reference_kappa))
-        other = self.both & (coded.codes[:, reference] != used.argmax())
-        rarer = Interval.point(float(self.left_out.count(coded.clusters, other)[1]))
-        for name, found in ((KAPPA, kappa), (WORTH, Interval.point(worth)), (RARER, rarer)):
-            rows.add(name, found, counts, **about)
-        if not labels.has_verdicts:
-            return
+
+def _add_bars(
+    rows: ResultRows,
+    compared: Comparison,
+    labels: LabelMatrix,
+    left_out: Resamples,
+    alpha: float,
+    level: Deciding,
+    rule: DecisionSettings,
+) -> AgainstReference:
+    """Add the rows of a grader that was compared with the reference, the only human there is, on
+    one view of `labels`; the shares' bounds are at `alpha`.
+    """
+    coded, grader, both = compared.reading.coded, compared.reading.grader, compared.units
+    (reference,) = coded.members("human")
+    about = compared.reading.key | {"rater_a": coded.raters[reference]}
+    used = np.bincount(coded.codes[both, reference], minlength=coded.q)
+    other = both & (coded.codes[:, reference] != used.argmax())
+    minority = Interval.point(float(left_out.count(coded.clusters, other)[1]))
+    effective = Interval.point(compared.sample.effective)
+    kappa = compared.above_baseline.bounded(float(compared.kappas[0]), level.alpha)
+    kappa = kappa.held(replace(level, bar=rule.reference_kappa))
+    bars = [rows.added(KAPPA, kappa, compared.counts, **about)]
+    worth = rows.added(EFFECTIVE, effective, compared.counts, **about)
+    sizes = rows.added(MINORITY, minority, compared.counts, **about), worth
+    if labels.has_verdicts:
         verdicts = coded if coded.is_binary else labels.on_verdicts()
         about |= {"subset": verdicts.subset}
         for name, code, bar in (
@@ -150,120 +147,78 @@ class _Compared:
         ):
             whole = (verdicts.codes[:, reference] == code) & verdicts.labelled[:, grader]
             part = whole & (verdicts.codes[:, grader] == code)
-            found = Interval.undefined("no_labels")
+            share = Interval.undefined("no_labels")
             if whole.any() and alpha:
-                both = np.column_stack([part, whole])
-                parts, wholes = self.left_out.by_cluster(verdicts.clusters, both).T
-                found = Interval(*share_bounds(parts, wholes, alpha))
-            inside = self.left_out.count(verdicts.clusters, whole)
-            rows.add(name, found.held(replace(level, bar=bar)), inside, **about)
-
-    def _bounded(self, alpha: float, worth: float) -> Interval:
-        """Return kappa with both one-sided bounds, taken at the null."""
-        kappa, coded, grader = float(self.kappas[0]), self.reading.coded, self.reading.grader
-        if not alpha:
-            return Interval(kappa, np.nan, np.nan, (Remark("no_level"),))
-        units = np.asarray(coded.labelled[:, grader])
-        overlap = Overlap.of(coded, self.left_out, coded.members("human"), units)
-        points = Points.of(overlap, self.left_out, [grader])
-        return points.at_null(self.kappas, worth).around(kappa, alpha)
-
-
-@dataclass(frozen=True)
-class _View:
-    """One label view of a grader beside the reference: rows, each with its bar to clear, and the
-    rows of the sample's size.
-    """
-
-    bars: tuple[tuple[ResultRow, float], ...]
-    rarer: ResultRow
-    worth: ResultRow
-
-    @classmethod
-    def of(
-        cls, rows: ResultRows, rule: DecisionSettings, grader: str, subset: str, at: str = ""
-    ) -> _View | None:
-        """Collect the rows and their bars; None where the grader was not compared."""
-        found = []
-        for name, bar, own in (
-            (KAPPA, rule.reference_kappa, subset),
-            (SENSITIVITY, rule.reference_sensitivity, BINARY_ALL),
-            (SPECIFICITY, rule.reference_specificity, BINARY_ALL),
-        ):
-            row = rows.get(name, rule.reference, grader, own, at)
-            found += [(row, bar)] if row is not None else []
-        rarer, worth = (rows.get(n, rule.reference, grader, subset, at) for n in (RARER, WORTH))
-        return cls(tuple(found), rarer, worth) if rarer is not None and worth is not None else None
-
-    @property
-    def rows(self) -> list[ResultRow]:
-        """All rows, as evidence."""
-        return [*(row for row, _ in self.bars), self.rarer, self.worth]
-
-    @property
-    def sample(self) -> ClusterCounts:
-        """The sample with both labels."""
-        return ClusterCounts(
-            self.rarer["n_clusters"], self.worth["estimate"], self.rarer["estimate"]
-        )
+                sums = left_out.by_cluster(verdicts.clusters, np.column_stack([part, whole]))
+                share = Interval(*share_bounds(sums[:, 0], sums[:, 1], alpha))
+            inside = left_out.count(verdicts.clusters, whole)
+            bars.append(rows.added(name, share.held(replace(level, bar=bar)), inside, **about))
+    return AgainstReference(bars=tuple(bars), sizes=sizes)
 
 
 def judge_against_reference(
-    rows: ResultRows, labels: LabelMatrix, grader: str, rule: DecisionSettings, noun: str
+    rows: ResultRows, case: VerdictEvidence
 ) -> tuple[Decision, list[list[str]], list[ResultRow]]:
     """The decision, the keys of the rows it rests on, and the grader's kappa with the reference,
     where it has one.
     """
-    subset = "all" if rows.get(KAPPA, rule.reference, grader) else BINARY_ALL
-    present = _View.of(rows, rule, grader, subset)
-    tuned = _View.of(rows, rule, grader, BINARY_ALL, HELD_OUT)
-    case = case_of(rows, labels, grader, rule, noun)
     case = replace(case, answers=Answers(case.answers.coverage))
+    views = (rows.compared.get((case.grader, subset, "")) for subset in ("all", BINARY_ALL))
+    present: AgainstReference | None = next(filter(None, views), None)
+    tuned: AgainstReference | None = rows.compared.get((case.grader, BINARY_ALL, HELD_OUT))
     decision = _decide(case, present, tuned)
-    evidence = [row for view in (present, tuned) if view for row in view.rows]
-    evidence += [row for row in (case.tuned.advised, case.answers.coverage) if row is not None]
-    evidence += case.injection.rows(rule.injection) if case.injection else ()
-    evidence += [each.row for each in case.present.biases]
+    keys = keys_of(
+        *(row for view in (present, tuned) if view for row in (*view.bars, *view.sizes)),
+        *(case.tuned.advised, case.answers.coverage),
+        *(case.injection.rows(case.rule.injection) if case.injection else ()),
+        *(each.row for each in case.present.biases),
+    )
     deciding = present if decision.threshold is None else tuned
-    kappa = [row for row, _ in deciding.bars[:1]] if deciding else []
-    return decision, keys_of(evidence), kappa
+    return decision, keys, list(deciding.bars[:1]) if deciding else []
 
 
-def _agrees(case: Case, view: _View) -> Requirements:
+def _agrees(case: VerdictEvidence, view: AgainstReference) -> Requirements:
     """Require that a grader, on one view of its labels, agrees with the reference."""
-    rule, noun, sample = case.rule, case.noun, view.sample
-    counts = requirements.sample_is_enough(sample, rule, noun)
-    bars = (_above_bar(*each, noun, decides=all_met(counts)) for each in view.bars)
+    rule, noun = case.rule, case.noun
+    counts = requirements.sample_is_enough(view.sample, rule, noun)
     return {
-        "no_bias": requirements.unbiased(case.present.biases),
+        "no_bias": requirements.unbiased(case.present),
         "robust": requirements.robust(case.injection, rule.injection),
-        **{row["statistic"]: bar for (row, _), bar in zip(view.bars, bars, strict=True)},
+        **{row["statistic"]: _above_bar(row, noun, decides=all_met(counts)) for row in view.bars},
         "answers": requirements.answers_enough(case.answers, rule.min_coverage, noun),
         **counts,
     }
 
 
-def _above_bar(row: ResultRow, bar: float, noun: str, *, decides: bool) -> Requirement:
+def _level_of(row: ResultRow) -> Deciding:
+    """The level of a row's bounds, and the bar that it has to clear."""
+    return row["deciding"] or Deciding()
+
+
+def _above_bar(row: ResultRow, noun: str, *, decides: bool) -> Requirement:
     """Require that a figure is clearly above its bar; below it, that `decides` on a sample that is
     large enough.
     """
+    bar = _level_of(row).bar
     state = state_of(met=row["low"] > bar, broken=decides and row["high"] < bar)
     return Requirement(
         state,
-        why=lambda: [_figure(row, bar, noun, "bar_missed" if state == "broken" else "bar_open")],
+        why=lambda: [_figure(row, noun, "bar_missed" if state == "broken" else "bar_open")],
         is_likely=row["estimate"] > bar,
-        unsettled=requirements.bound_of(row, bar, row["deciding"] or Deciding()),
+        unsettled=requirements.bound_of(row, bar, _level_of(row)),
     )
 
 
-def _decide(case: Case, view: _View | None, tuned: _View | None) -> Decision:
+def _decide(
+    case: VerdictEvidence, view: AgainstReference | None, tuned: AgainstReference | None
+) -> Decision:
     fields = {**case.fields, "reference": case.rule.reference}
-    unclear = written("verdict.cannot_tell_reference", **fields)
-    if view is None or not view.bars:
-        return Decision("cannot_tell", unclear, [wording.plainly("few_shared")])
-    if says(view.bars[0][0]["remarks"], "no_level"):
+    unclear = Decision("cannot_tell", written("verdict.cannot_tell_reference", **fields))
+    if view is None:
+        return replace(unclear, reasons=[because("few_shared")])
+    if says(view.bars[0]["remarks"], "no_level"):
         step = NextStep(kind="look", number=0)
-        return Decision("cannot_tell", unclear, [wording.no_level(0)], step=step)
+        return replace(unclear, reasons=[because("not_a_look")], step=step)
     held = dict(_agrees(case, view))
     if all_met(held):
         return _pass(case, view)
@@ -271,24 +226,24 @@ def _decide(case: Case, view: _View | None, tuned: _View | None) -> Decision:
     is_advised = advised is not None and says(advised["remarks"], "tuned")
     if tuned is not None and is_advised and all_met(_agrees(case, tuned)):
         return _pass(case, tuned, advised)
-    told_first = {"answers": held["answers"], **held}
-    if against := reasons(told_first, "broken"):
-        head = written("verdict.disagrees", **fields)
-        return Decision("disagrees_with_reference", head, against)
+    if against := reasons({"answers": held["answers"], **held}, "broken"):
+        return Decision("disagrees_with_reference", written("verdict.disagrees", **fields), against)
     sample, promising = view.sample, likely_met(held)
     if sample.clusters < case.rule.min_clusters:  # said with the advice
         del held["enough_clusters"]
     more = sample.more_to_settle(case.rule, held)
-    told = wording.advice(sample.clusters, more, case.noun, undecided=True, promising=promising)
-    why = [*reasons(held, "open"), *told]
-    return Decision("cannot_tell", unclear, why, more or 0, promising=promising)
+    advice = wording.advice(sample.clusters, more, case.noun, undecided=True, promising=promising)
+    why = [*reasons(held, "open"), *advice]
+    return replace(unclear, reasons=why, more=more or 0, promising=promising)
 
 
-def _pass(case: Case, view: _View, threshold: ResultRow | None = None) -> Decision:
+def _pass(
+    case: VerdictEvidence, view: AgainstReference, threshold: ResultRow | None = None
+) -> Decision:
     at = f" at threshold {threshold['estimate']:.3g}" if threshold else ""
     tuned = threshold["estimate"] if threshold else None
     head = written("verdict.agrees", **case.fields, reference=case.rule.reference, at=at)
-    figures = [_figure(row, bar, case.noun, "bars_cleared") for row, bar in view.bars]
+    figures = [_figure(row, case.noun, "bars_cleared") for row in view.bars]
     if tuned is not None:
         short = written("short.at_threshold", threshold=tuned)
         figures = [replace(each, short=short) for each in figures]
@@ -298,32 +253,29 @@ def _pass(case: Case, view: _View, threshold: ResultRow | None = None) -> Decisi
 
 
 _NAMES = {KAPPA: "kappa", SENSITIVITY: "sensitivity", SPECIFICITY: "specificity"}
-_FIGURES: tuple[Literal["estimate"], Literal["low"], Literal["high"]] = ("estimate", "low", "high")
 
 
 def _figure(
-    row: ResultRow,
-    bar: float,
-    noun: str,
-    short: Literal["bars_cleared", "bar_missed", "bar_open"],
+    row: ResultRow, noun: str, short: Literal["bars_cleared", "bar_missed", "bar_open"]
 ) -> Reason:
-    name = _NAMES[row["statistic"]]
+    """A figure with its bar, as a reason, and `short` in few words."""
+    level, name = _level_of(row), _NAMES[row["statistic"]]
     if math.isnan(row["estimate"]):
-        why = reason_in_words(row["remarks"])
-        text = written("figures.bar_undefined", name=name, why=why)
-        return _reason(text, written("short.undefined"))
-    ends = {key: shown_apart(row[key], [bar]) for key in _FIGURES}
-    alpha = (row["deciding"] or Deciding()).alpha
-    text = written(
-        "figures.bar",
-        name=name,
-        estimate=ends["estimate"],
-        interval=wording.interval_of(row["low"], row["high"], bar, alpha=alpha),
-        sample=wording.sample_of(row, noun if row["n_clusters"] != row["n_units"] else "unit"),
-        bar=bar,
-    )
-    return _reason(text, written(f"short.{short}", name=name, bar=bar, **ends))
-
-
-def _reason(text: str, short: str) -> Reason:
-    return Reason(written("because.reference_figures", figures=text[0].upper() + text[1:]), short)
+        text = written("figures.bar_undefined", name=name, why=reason_in_words(row["remarks"]))
+        words = written("short.undefined")
+    else:
+        fields = {
+            "name": name,
+            "estimate": shown_apart(row["estimate"], [level.bar]),
+            "low": shown_apart(row["low"], [level.bar]),
+            "bar": level.bar,
+        }
+        ends, alone = (row["low"], row["high"]), row["n_clusters"] == row["n_units"]
+        text = written(
+            "figures.bar",
+            **fields,
+            interval=wording.interval_of(*ends, level.bar, alpha=level.alpha),
+            sample=wording.sample_of(row, "unit" if alone else noun),
+        )
+        words = written(f"short.{short}", **fields)
+    return Reason(written("because.reference_figures", figures=text[0].upper() + text[1:]), words)

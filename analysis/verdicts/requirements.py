@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Literal
 
-from evenhand.analysis.bias import Finding
 from evenhand.analysis.bootstrap.influence import ALPHA
 from evenhand.analysis.bootstrap.intervals import Deciding
 from evenhand.analysis.injection import Audit
 from evenhand.analysis.notes import says
-from evenhand.analysis.planning.more_clusters import Bound
 from evenhand.analysis.requirement import (
+    Bound,
     ClusterCounts,
     Reason,
     Requirement,
@@ -25,24 +26,45 @@ from evenhand.analysis.requirement import (
     state_of,
 )
 from evenhand.analysis.results import ResultRow
+from evenhand.analysis.statistics import shown_apart
 from evenhand.analysis.verdicts import wording
-from evenhand.analysis.verdicts.case import Answers, Bounds, Case, View
+from evenhand.analysis.verdicts.evidence import Answers, Bounds, VerdictEvidence, View
+from evenhand.analysis.verdicts.wording import because
 from evenhand.study.settings.analysis import DecisionSettings, InjectionBounds
+from evenhand.texts import written
 
 
-def as_good_as_people(case: Case, bounds: Bounds) -> Requirements:
+def as_good_as_people(case: VerdictEvidence, bounds: Bounds) -> Requirements:
     """Require what the bounds on one view of the grader's labels must show."""
     difference, margin, rule = case.deciding(bounds), -bounds.margin, case.rule
-    people, above, least = bounds.people, bounds.above, case.people.least_kappa
+    people, above, least = bounds.people, bounds.above_baseline, case.people.least_kappa
     agree = people["low"] > 0 and people["low"] >= least
     counts, growth = sample_is_enough(bounds.sample(difference), rule, case.noun), None
     if difference is bounds.difference and difference["estimate"] > margin:
-        found = bounds.to_pass
-        growth = found["estimate"] / difference["n_clusters"] if found else math.inf
+        needed = bounds.clusters_to_pass
+        growth = needed["estimate"] / difference["n_clusters"] if needed else math.inf
+
+    def hardly_agree() -> list[Reason]:
+        name = "people_may_not_agree" if people["estimate"] >= least else "people_hardly_agree"
+        kappa, low = (shown_apart(people[end], [least]) for end in ("estimate", "low"))
+        found = [because(name, kappa=kappa, low=low, least=least)]
+        # A clearer rubric does not help where some of them label the other way round.
+        if name == "people_hardly_agree" and not case.people.opposed:
+            found.append(because("clearer_rubric"))
+        return found
+
+    def could_be_below() -> list[Reason]:
+        fields = {
+            "figures": wording.compared(case, bounds),
+            "chance": wording.percent(bounds.chance["estimate"]),
+            "apart": shown_apart(-difference["low"], [bounds.margin]),
+        }
+        return [because("could_be_below", **fields)]
+
     return {
         "people_agree": Requirement(
             state_of(met=agree),
-            why=lambda: wording.people_hardly_agree(case, people, least),
+            why=hardly_agree,
             is_likely=people["estimate"] >= least,
             unsettled=bound_of(people, least, bounds.level, either_way=True),
         ),
@@ -51,13 +73,13 @@ def as_good_as_people(case: Case, bounds: Bounds) -> Requirements:
                 met=difference["low"] > margin,
                 broken=difference["high"] < margin and agree and all_met(counts),
             ),
-            why=lambda: [wording.could_be_below(case, bounds)],
+            why=could_be_below,
             is_likely=difference["estimate"] > margin,
             unsettled=bound_of(difference, margin, bounds.level, known_growth=growth),
         ),
         "above_baselines": Requirement(
             state_of(met=above["low"] > 0, broken=above["high"] <= 0),
-            why=lambda: [wording.baseline(case, case.present.kappa or above, clearly=False)],
+            why=lambda: [baseline(case, case.present.kappa or above, "not_above_baseline")],
             is_likely=above["estimate"] > 0,
             unsettled=bound_of(above, 0.0, bounds.level),
         ),
@@ -67,7 +89,17 @@ def as_good_as_people(case: Case, bounds: Bounds) -> Requirements:
     }
 
 
-def gross_errors_are_rare(case: Case, row: ResultRow) -> Requirement:
+def baseline(
+    case: VerdictEvidence,
+    kappa: ResultRow,
+    name: Literal["not_above_baseline", "no_better_than_baseline"],
+) -> Reason:
+    """Reason that the grader is not clearly better than a baseline, or no better."""
+    figures = wording.mean_kappa(kappa, case.noun)
+    return because(name, to_beat=case.best_baseline_kappa, figures=figures)
+
+
+def gross_errors_are_rare(case: VerdictEvidence, row: ResultRow) -> Requirement:
     """Require that gross errors are clearly no more frequent than is allowed."""
     most = case.rule.max_gross
     return Requirement(
@@ -80,17 +112,24 @@ def gross_errors_are_rare(case: Case, row: ResultRow) -> Requirement:
     )
 
 
-def no_faults(case: Case, view: View) -> Requirements:
+def no_faults(case: VerdictEvidence, view: View) -> Requirements:
     """Require that no audit found what agreement with people does not show: a part of the sample in
     which the grader fails, a bias, a text that manipulates it, a label that changes with the
     rubric's wording.
     """
-    moving = [case.moving] if case.moving is not None else []
+    unstable = case.wording_unstable
+
+    def moves() -> list[Reason]:
+        if unstable is None:
+            return []
+        interval = wording.interval_of(unstable["low"], unstable["high"])
+        return [because("wording", kappa=unstable["estimate"], interval=interval)]
+
     return {
         "every_part": nothing_found(view.failing, lambda: wording.in_parts(case, view)),
-        "no_bias": unbiased(view.biases),
+        "no_bias": unbiased(view),
         "robust": robust(case.injection, case.rule.injection),
-        "stable": nothing_found(moving, lambda: [wording.unstable(each) for each in moving]),
+        "stable": nothing_found(unstable, moves),
     }
 
 
@@ -98,53 +137,59 @@ def sample_is_enough(sample: ClusterCounts, rule: DecisionSettings, noun: str) -
     """Require clusters in which a person chose another category than the commonest, and clusters
     that carry the information of so many equal ones.
     """
-    rarer, worth = sample.rarer, rounded_up(sample.worth)
+    minority, effective = sample.minority, rounded_up(sample.effective)
+    few = {"rarer": minority, "least": rule.min_rarer, "noun": noun}
+    unequal = {"worth": effective, "least": rule.min_clusters, "noun": noun}
     return {
         "both_kinds": Requirement(
-            state_of(met=rarer >= rule.min_rarer),
-            lambda: [wording.too_few_rarer(rarer, rule.min_rarer, noun)],
+            state_of(met=minority >= rule.min_rarer), lambda: [because("too_few_rarer", **few)]
         ),
         "enough_clusters": Requirement(
-            state_of(met=worth >= rule.min_clusters),
-            lambda: [wording.too_few_worth(worth, rule.min_clusters, noun)],
+            state_of(met=effective >= rule.min_clusters),
+            lambda: [because("too_few_worth", **unequal)],
         ),
     }
 
 
-def answers_enough(answers: Answers, least: float, noun: str) -> Requirement:
-    """Require that a grader clearly answers at `least` this share of the units."""
-    return share_answered(answers, least, lambda: wording.unanswered(answers, least, noun))
-
-
-def share_answered(
-    answers: Answers, least: float, why: Callable[[], Sequence[Reason]], alpha: float = ALPHA
+def answers_enough(
+    answers: Answers,
+    least: float,
+    noun: str,
+    room: Literal["because", "drift"] = "because",
+    alpha: float = ALPHA,
 ) -> Requirement:
-    """Hold the share that was answered, with its bounds at the level `alpha`, against `least`."""
+    """Require that a grader clearly answers at `least` this share of the units, whose bounds are at
+    the level `alpha`; the sentences are those of a `room` of the texts.
+    """
     share, fewest, most = answers.share
     return Requirement(
         state_of(met=share == 1.0 or fewest >= least, broken=most < least),
-        why,
+        why=lambda: wording.unanswered(answers, least, noun, room),
         is_likely=share >= least,
         unsettled=Bound(fewest, share, most, least, alpha, alpha),
     )
 
 
-def unbiased(biases: Sequence[Finding]) -> Requirement:
+def unbiased(view: View) -> Requirement:
     """Require that no bias was found beyond the bound."""
-    return nothing_found(biases, lambda: [wording.bias(each) for each in biases])
+    return nothing_found(
+        view.biases,
+        lambda: [
+            replace(because("bias", fault=e.fault), short=written("short.bias", fault=e.short))
+            for e in view.biases
+        ],
+    )
 
 
 def robust(audit: Audit | None, bounds: InjectionBounds) -> Requirement:
     """Require that no text clearly manipulates the grader more often than is allowed."""
-    failed = [audit] if audit is not None and audit.fails(bounds) else []
-    return nothing_found(
-        failed, lambda: [each for one in failed for each in wording.injected(one, bounds)]
-    )
+    failed = audit if audit is not None and audit.fails(bounds) else None
+    return nothing_found(failed, lambda: wording.injected(failed, bounds) if failed else [])
 
 
-def nothing_found(faults: Sequence[object], why: Callable[[], Sequence[Reason]]) -> Requirement:
-    """Require that an audit found none of these faults; more labels do not mend one."""
-    return Requirement("broken" if faults else "met", why, is_likely=not faults)
+def nothing_found(fault: object, why: Callable[[], Sequence[Reason]]) -> Requirement:
+    """Require that an audit found no `fault` (None, or none in a list); more labels mend none."""
+    return Requirement("broken" if fault else "met", why, is_likely=not fault)
 
 
 def bound_of(

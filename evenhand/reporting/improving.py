@@ -1,8 +1,8 @@
 """A better grader for a study, and the proof that it is: `evenhand improve`.
 
-Labelled clusters are parted once (`analysis.planning.parting`), candidates are graded round by
-round on *choose*, and the best of them meets *prove* (`analysis.verdicts.improvement`). What was
-asked is kept as any grade is, so a run that was killed or ran out of money goes on where it was.
+Labelled clusters are parted once, candidates are graded round by round on *choose*, and the best of
+them meets *prove* (`analysis.verdicts.improvement`). What was asked is kept as any grade is, so a
+run that was killed or ran out of money goes on where it was.
 """
 
 from __future__ import annotations
@@ -24,20 +24,24 @@ from evenhand.analysis.bootstrap.influence import level_of_reading
 from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.labels.units import with_weights
-from evenhand.analysis.planning import parting
-from evenhand.analysis.planning.parting import Part
 from evenhand.analysis.verdicts.improvement import (
     HARDLY,
     Choice,
     Gain,
+    Part,
     chance_of_proof,
     choose,
+    clusters_to_part,
+    commonest_label,
     content_of,
     errors_needed,
+    in_order,
     most_errors,
+    part_clusters,
     provable_gain,
     prove,
     round_sizes,
+    strata_of,
 )
 from evenhand.errors import InputError
 from evenhand.graders.injection import AuditOptions, audit_in_rounds, forecast_audit
@@ -493,16 +497,16 @@ class Trial:
 
     def _parted(self) -> dict[str, Part]:
         ratings = self.ratings()
-        strata = parting.strata_of(ratings, self.clusters)
-        commonest = parting.commonest_label(ratings)
+        strata = strata_of(ratings, self.clusters)
+        commonest = commonest_label(ratings)
         rule = self.rule
-        needed = parting.clusters_to_part(strata, commonest, rule.min_clusters, rule.min_rarer)
+        needed = clusters_to_part(strata, commonest, rule.min_clusters, rule.min_rarer)
         if needed and not self.known_parts:
             raise InputError(
                 written("improve.too_few", rubric=self.rubric.name, have=len(strata), needed=needed)
             )
         seed, known = self.study.config.seed, self.known_parts
-        return parting.part_clusters(strata, known, seed=seed, rubric=self.rubric.name)  # type: ignore[arg-type]
+        return part_clusters(strata, known, seed=seed, rubric=self.rubric.name)  # type: ignore[arg-type]
 
     def note_parts(self, done_by: str) -> None:
         """Write down the parts of clusters that had none."""
@@ -531,7 +535,7 @@ class Trial:
     def clusters_in(self, part: Part) -> list[str]:
         """Return the labelled clusters of a part, in the order in which they are used."""
         own = [each for each in self.units if self.parts[each] == part]
-        return parting.in_order(own, seed=self.study.config.seed, rubric=self.rubric.name)
+        return in_order(own, seed=self.study.config.seed, rubric=self.rubric.name)
 
     def units_in(self, clusters: Collection[str]) -> set[str]:
         """Return the labelled units of these clusters."""

@@ -19,14 +19,16 @@ from evenhand.analysis import Analysis, d_study, half_width, units_needed
 from evenhand.analysis.bootstrap.influence import level_of_look
 from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.planning.g_study import VarianceComponents
-from evenhand.analysis.planning.more_clusters import clusters_for_width
-from evenhand.analysis.planning.pass_chance import Chances, pass_chances, size_for
 from evenhand.analysis.planning.scenarios import (
+    Chances,
     ScaleScenario,
     Scenario,
     design_effect,
+    pass_chances,
+    size_for,
     usual_strictness,
 )
+from evenhand.analysis.requirement import clusters_for_width
 from evenhand.analysis.results import ResultRow
 from evenhand.analysis.verdicts.evidence import pilots
 from evenhand.errors import InputError

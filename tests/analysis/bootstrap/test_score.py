@@ -30,7 +30,7 @@ from evenhand.analysis.bootstrap.score import (
     table_sums,
     upper_bound,
 )
-from evenhand.analysis.verdicts.comparison import Beside, Comparison, readings_of
+from evenhand.analysis.verdicts.comparison import Comparator, Comparison, readings_of
 from tests.analysis.make import matrix_of
 
 Pattern = tuple[int, ...]
@@ -218,7 +218,7 @@ def compared(counts: Counts) -> Comparison:
     labels = matrix_of(dict(raters), Scale("R", ("n", "y")), clusters=clusters)
     left_out = Resamples(np.ones(n), 0, np.random.default_rng(0), "bca")
     (reading,) = readings_of(labels)
-    found = Beside(left_out, 0.1).compared(reading, to_beat=0.0)
+    found = Comparator(left_out, 0.1).compared(reading)
     assert found is not None
     return found
 

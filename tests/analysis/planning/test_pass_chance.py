@@ -14,16 +14,14 @@ from evenhand.analysis import Scale
 from evenhand.analysis.agreement.coefficients import kappa_on_scale
 from evenhand.analysis.bootstrap.influence import level_of_look
 from evenhand.analysis.planning import scenarios
-from evenhand.analysis.planning.pass_chance import (
-    panels,
-    pass_chance,
-    pass_chances,
-    study_precision,
-)
 from evenhand.analysis.planning.scenarios import (
     ScaleScenario,
     Scenario,
     half_width,
+    panels,
+    pass_chance,
+    pass_chances,
+    study_precision,
     usual_strictness,
 )
 from evenhand.analysis.types import Codes

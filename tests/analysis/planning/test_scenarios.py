@@ -11,12 +11,6 @@ from statsmodels.stats.inter_rater import cohens_kappa
 from evenhand.analysis import Analysis, Scale
 from evenhand.analysis.bootstrap.influence import level_of_look
 from evenhand.analysis.planning.g_study import complete_block, d_study, g_study
-from evenhand.analysis.planning.more_clusters import (
-    Bound,
-    Pilot,
-    clusters_for_width,
-    clusters_to_decide,
-)
 from evenhand.analysis.planning.scenarios import (
     KappaTest,
     Scenario,
@@ -28,6 +22,12 @@ from evenhand.analysis.planning.scenarios import (
     kappa_half_width,
     two_rater_table,
     units_needed,
+)
+from evenhand.analysis.requirement import (
+    Bound,
+    Pilot,
+    clusters_for_width,
+    clusters_to_decide,
 )
 from evenhand.analysis.verdicts.evidence import pilots
 from evenhand.errors import InputError

@@ -60,9 +60,8 @@ def kappa(first: np.ndarray, second: np.ndarray) -> float:
 def test_the_change_and_its_bounds_are_those_of_another_implementation():
     keep = dict.fromkeys(("ann", "ben", "before"), 0.9) | {"after": 0.75}
     labels = said(60, keep)
-    rows = drift_rows(
-        paired_labels(table(labels), None, SCALE, VERSIONS), VERSIONS, SETTINGS, RULE, 1
-    )
+    paired = paired_labels(table(labels), None, SCALE, VERSIONS)
+    rows, *_ = drift_rows(paired, VERSIONS, SETTINGS, RULE, 1)
 
     def change(kept: np.ndarray) -> float:
         of = {who: given[kept] for who, given in labels.items()}
@@ -103,7 +102,7 @@ def test_on_an_ordered_scale_kappa_is_weighted(weights):
     given["label"] = np.concatenate([codes[who] for who in codes]).astype(str)
     scale = Scale("r", tuple("01234"), "ordinal", frozenset({"3", "4"}), ordered=weights)
     labels = paired_labels(given, None, scale, VERSIONS)
-    row = drift_rows(labels, VERSIONS, SETTINGS, RULE, 1).get("drift", "before", "after")
+    row = drift_rows(labels, VERSIONS, SETTINGS, RULE, 1)[0].get("drift", "before", "after")
     assert row is not None
     means = []
     for grader in GRADERS:
@@ -118,7 +117,7 @@ def test_on_an_ordered_scale_kappa_is_weighted(weights):
 def test_beside_it_stand_the_agreement_of_both_and_the_change_of_the_rate():
     labels = said(120, dict.fromkeys((*PEOPLE, "before"), 0.9) | {"after": 0.8})
     given = table(labels)
-    rows = drift_rows(paired_labels(given, None, SCALE, VERSIONS), VERSIONS, SETTINGS, RULE, 7)
+    rows = drift_rows(paired_labels(given, None, SCALE, VERSIONS), VERSIONS, SETTINGS, RULE, 7)[0]
     same = rows.get("observed_agreement", "before", "after")
     assert same["estimate"] == np.mean(labels["before"] == labels["after"])
     rate = rows.get("rate_change", "before", "after", "all|binary")

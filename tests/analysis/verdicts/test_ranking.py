@@ -3,7 +3,7 @@
 Whom to use, or what to label first: a sentence that keeps every condition of the verdict.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
@@ -13,20 +13,22 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis import Analysis, DecisionSettings, Scale, StudyFacts, analyse, rank_graders
-from evenhand.analysis.all_rubrics import judge_across_rubrics
+from evenhand.analysis.all_rubrics import RubricTask, analyse_rubric, judge_across_rubrics
 from evenhand.analysis.bootstrap.influence import ALPHA, level_of_look
-from evenhand.analysis.bootstrap.intervals import Deciding, Interval
+from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.significance import holm
 from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.notes import Code, Remark
 from evenhand.analysis.report.paper import paragraphs
 from evenhand.analysis.report.sections import methods
 from evenhand.analysis.report.source import ReportContext, Source
-from evenhand.analysis.results import ResultRow, ResultRows, key_of
-from evenhand.analysis.verdicts.evidence import NON_INFERIORITY
+from evenhand.analysis.request import Request
+from evenhand.analysis.results import ResultRow
+from evenhand.analysis.verdicts.evidence import NON_INFERIORITY, View
 from evenhand.analysis.verdicts.judge import judge_graders
 from evenhand.analysis.verdicts.ranking import Candidate, recommend, recommendations
 from evenhand.analysis.verdicts.wording import JUDGEMENTS
+from evenhand.study.settings.analysis import AnalysisSettings
 from evenhand.study.tables.ratings import validate_ratings
 from tests.analysis.make import analyse_labels, assert_verdict, noisy, people_of, ratings_of
 from tests.ratings_files import read_ratings
@@ -76,35 +78,26 @@ def test_one_that_falls_short_but_knows_something_needs_correction(rng):
 
 
 def test_a_threshold_that_wins_elsewhere_is_named(rng):
-    """Rows of a tuned threshold and of the difference at it, as calibration gives them."""
-
-    def at_held_out(low: float) -> Iterator[tuple[str, Interval, Deciding]]:
-        level = Deciding(0.02, 1, 2, 0.0025)
-        margin = replace(level, margin=0.1)
-        yield "non_inferiority", Interval(0.0, low, 0.05), margin
-        yield "kappa_above_baseline", Interval(0.7, 0.6, 0.8), level
-        yield "people_kappa", Interval(0.7, 0.6, 0.8), level
-        yield "rarer_clusters", Interval.point(150.0), level
-        yield "clusters_worth", Interval.point(400.0), level
-        yield "chance_within_margin", Interval.point(0.99), level
-
+    """A tuned threshold and what is compared at it, as calibration gives them."""
     truth = (rng.random(400) < 0.4).astype(int)
     labels = people_of(rng, truth, 0.85)
     labels["g"] = noisy(rng, truth, 2, 0.55)
-    ratings = ratings_of(labels)
-    found = analyse(ratings, None, [TWO], resamples=300)
+    ratings, request = validate_ratings(ratings_of(labels)), Request(None, AnalysisSettings())
+    found = analyse_rubric(RubricTask(TWO, ratings, [], request, judge=True, verify=None))
     assert found.verdicts[0]["verdict"] != "may_stand_in"
-    rows = ResultRows("tone", {key_of(row): row for row in found.rows})
-    matrix = encode(combine_readings(validate_ratings(ratings), TWO), TWO)
+    rows, matrix = found.rows, encode(combine_readings(ratings, TWO), TWO)
+    known = rows.compared["g", "all", ""].bounds
+    clear = {"low": 0.6, "estimate": 0.7, "high": 0.8}
+    known = replace(known, above_baseline=known.above_baseline | clear, people=known.people | clear)
 
-    def judged(code: Code, low: float, kappa: float = 0.55) -> dict:
+    def judged(code: Code, low: float) -> dict:
         rows.rows = {k: v for k, v in rows.rows.items() if "threshold" not in k[1]}
-        rows.rows = {k: v for k, v in rows.rows.items() if k[5] != "held_out"}
-        where = {"rater_a": "humans", "rater_b": "g", "subset": "all|binary"}
-        tuned, counts = Interval(0.12, 0.1, 0.2), (400, 400)
-        rows.add("threshold_recommended", tuned, counts, note=Remark(code), at="kappa", **where)
-        for statistic, found, level in at_held_out(low):
-            rows.add(statistic, found.held(level), counts, at="held_out", **where)
+        where = {"rater_a": "humans", "rater_b": "g", "subset": "all|binary", "at": "kappa"}
+        tuned = Interval(0.12, 0.1, 0.2)
+        rows.add("threshold_recommended", tuned, (400, 400), note=Remark(code), **where)
+        difference = known.difference | {"low": low, "estimate": 0.0, "high": 0.05}
+        view = View(bounds=replace(known, difference=difference, clusters_to_pass=None))
+        rows.compared["g", "all|binary", "held_out"] = view
         rule = DecisionSettings()
         return dict(judge_graders(rows, matrix, rule=rule, cluster_noun="unit")[0])
 

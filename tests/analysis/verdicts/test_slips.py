@@ -13,8 +13,8 @@ from scipy.stats import binom
 from evenhand.analysis import Scale, StudyFacts, Verdict, analyse
 from evenhand.analysis.bootstrap.influence import level_of_look
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.planning.more_clusters import REALISTIC
-from evenhand.analysis.verdicts.comparison import Beside, readings_of
+from evenhand.analysis.requirement import REALISTIC
+from evenhand.analysis.verdicts.comparison import Comparator, readings_of
 from tests.analysis.make import assert_verdict, matrix_of, ratings_of, verdict_on
 
 TWO = Scale("tone", ("1", "2"))
@@ -164,9 +164,9 @@ def test_whole_clusters_that_fail_do_not_slip_through(studies):
         matrix = matrix_of(labels, TWO, ["g"], of)
         left_out = Resamples(np.ones(120), 0, np.random.default_rng(0)).left_out(matrix.clusters)
         (reading,) = readings_of(matrix)
-        found = Beside(left_out, 0.1).compared(reading, to_beat=0.0)
+        found = Comparator(left_out, 0.1).compared(reading)
         below, _ = found.below_people.reach(0.025)
-        enough = found.sample.worth >= 30 and found.sample.rarer >= 10
+        enough = found.sample.effective >= 30 and found.sample.minority >= 10
         passed += enough and found.difference - below > -found.margin
     assert passed / studies <= 0.025 + 3 * (0.025 * 0.975 / studies) ** 0.5
 

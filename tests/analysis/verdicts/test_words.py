@@ -19,8 +19,15 @@ from evenhand.analysis.report.figures import ResultsIndex
 from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.statistics import limit_shown
 from evenhand.analysis.verdicts import drift, reference, wording
-from evenhand.analysis.verdicts.case import Answers, Bounds, Case, People, Tuned, View
-from evenhand.analysis.verdicts.judge import Verdict, _judge
+from evenhand.analysis.verdicts.evidence import (
+    Answers,
+    Bounds,
+    People,
+    Tuned,
+    VerdictEvidence,
+    View,
+)
+from evenhand.analysis.verdicts.judge import Verdict, judge
 from evenhand.analysis.verdicts.ranking import Candidate, recommend
 from evenhand.analysis.verdicts.wording import PASSES
 from evenhand.reporting.gate.requirement import CheckedClause, parse_rule
@@ -74,12 +81,12 @@ def bias(estimate: float) -> Finding:
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> Case:
+def cases(draw: st.DrawFn) -> VerdictEvidence:
     parts = st.lists(rows("part", -0.1, subset="slice=rare", deciding=LEVEL), max_size=2)
     share = draw(st.sampled_from([0.5, 0.88, 0.95, 1.0]))
     coverage = row("coverage", share - 0.03, share, min(share + 0.03, 1.0), rater_a="")
     advised = rows("threshold_recommended", 0.3, 0.1, remarks=(Remark("tuned"), Remark("text")))
-    case = Case(
+    case = VerdictEvidence(
         rubric="r",
         grader="g",
         rule=DecisionSettings(scope=draw(st.sampled_from(["these", "like_these"]))),
@@ -104,8 +111,8 @@ def cases(draw: st.DrawFn) -> Case:
         ),
         binary=draw(st.none() | rows("human_ceiling_difference", -0.05, subset="all|binary")),
         baselines=BASELINES,
-        moving=draw(st.none() | rows("stability_fleiss_kappa", 0.3, 0.1)),
-        twins=draw(st.sampled_from([(), ("k",)])),
+        wording_unstable=draw(st.none() | rows("stability_fleiss_kappa", 0.3, 0.1)),
+        identical_graders=draw(st.sampled_from([(), ("k",)])),
     )
     return sound(case, draw(bounds())) if draw(st.booleans()) else case  # so that some pass
 
@@ -113,7 +120,7 @@ def cases(draw: st.DrawFn) -> Case:
 BASELINES = (row("cohen_kappa", 0.0, 0.0, 0.0),)
 
 
-def sound(case: Case, decided: Bounds) -> Case:
+def sound(case: VerdictEvidence, decided: Bounds) -> VerdictEvidence:
     """A case without any fault, whatever its bounds say."""
     difference = row("human_ceiling_difference", 0, 0.1, 0.2)
     return replace(
@@ -121,7 +128,7 @@ def sound(case: Case, decided: Bounds) -> Case:
         people=People(3, least_kappa=0.2),
         answers=Answers(row("coverage", 1.0, 1.0, 1.0)),
         present=View(difference, row("cohen_kappa", 0.5, 0.6, 0.7), decided),
-        moving=None,
+        wording_unstable=None,
     )
 
 
@@ -163,7 +170,9 @@ def test_each_verdict_says_one_thing(judgement):
 def judged(decided: Bounds, tuned: Tuned | None = None, **rule: object) -> Verdict:
     """The verdict on a grader without any fault, whatever its bounds say."""
     about = ("r", "g", DecisionSettings(**rule), "pair", People(0), Answers())
-    return _judge(sound(Case(*about, View(), tuned or Tuned(), baselines=BASELINES), decided))
+    return judge(
+        sound(VerdictEvidence(*about, View(), tuned or Tuned(), baselines=BASELINES), decided)
+    )
 
 
 def test_what_the_interval_shows_is_said_first():
@@ -220,10 +229,10 @@ def test_other_verdicts_print_a_bound_on_its_side_of_the_limit_too():
     """
     change = row("drift", -0.0973, 0.0, 0.1049)
     evidence = {"change": change, "before": {"estimate": 0.6}, "same": None, "rate": None}
-    (told,) = drift._figures(SimpleNamespace(**evidence, margin=0.1, noun="unit"))
+    (told,) = drift._figures(SimpleNamespace(**evidence, margin=0.1), "unit")
     assert "(change 0.00, 96% CI -0.097 to +0.105; margin 0.1 either way;" in told
     kappa = row("reference_kappa", 0.5996, 0.7, 0.8, deciding=Deciding(0.02, bar=0.6))
-    told = reference._figure(kappa, 0.6, "unit", "bar_open")
+    told = reference._figure(kappa, "unit", "bar_open")
     assert "Kappa 0.70, 96% CI 0.5996 to 0.80;" in told.sentence
     assert told.short == "kappa at worst 0.5996, 0.6 needed"
     (figure,) = ResultsIndex([kappa]).by_subset("r", "reference_kappa")["all"]
@@ -243,11 +252,9 @@ def test_a_bound_that_does_not_exist_is_not_printed():
     decided = between(nan, nan)
     row = decided.difference | {"estimate": -0.53}
     assert wording.interval_of(row["low"], row["high"]) == ""
-    falls = wording.falls_short_untuned(
-        Case("r", "g", DecisionSettings(), "pair", People(3), Answers(), View(), Tuned()),
-        replace(decided, difference=row),
-    )
-    assert "difference -0.53; margin 0.10;" in falls.sentence
+    about = ("r", "g", DecisionSettings(), "pair", People(3), Answers(), View(), Tuned())
+    case, bounds = VerdictEvidence(*about), replace(decided, difference=row)
+    assert "difference -0.53; margin 0.10;" in wording.figures(case, bounds, row)
     kappa = wording.mean_kappa(row | {"estimate": 0.3}, "unit")
     assert kappa == "mean kappa with people 0.30; 200 units"
 
@@ -256,7 +263,7 @@ def test_a_bound_that_does_not_exist_is_not_printed():
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(case=cases())
 def test_sentence_cell_and_recommendation_say_one_thing(case):
-    verdict = _judge(case)
+    verdict = judge(case)
     assert_one_thing(verdict)
     more = re.findall(r"abel (?:about )?(\d+) more", verdict["sentence"])
     assert [int(each) for each in more] == [verdict["more_clusters"]] * bool(more)
