@@ -310,10 +310,16 @@ def warnings_about(
     if spec.speaks == "messages" and settings.method == "label":
         said.append(written("grade.hard_label", model=spec.model))
     if settings.method == "draws" and settings.draws < _FEW_DRAWS:
+        from scipy.stats import binomtest  # which takes half a second to load
+
         draws = settings.draws
-        low, high = binomial_interval(round(draws / 2), draws)
-        rare = binomial_interval(0, draws)[1]
-        said.append(written("grade.coarse_draws", draws=draws, low=low, high=high, rare=rare))
+        half, none = (
+            binomtest(count, draws).proportion_ci(method="wilson")
+            for count in (round(draws / 2), 0)
+        )
+        said.append(
+            written("grade.coarse_draws", draws=draws, low=half.low, high=half.high, rare=none.high)
+        )
     return said
 
 
@@ -371,18 +377,6 @@ def _entry(spec: GraderSpec) -> dict[str, Any]:
 def _models() -> list[dict[str, Any]]:
     models: list[dict[str, Any]] = table_of("evenhand.graders", "capabilities.toml")["models"]
     return models
-
-
-def binomial_interval(successes: int, draws: int) -> tuple[float, float]:
-    """Return the 95% score interval of a share (Wilson 1927, JASA 22, 209).
-
-    >>> [round(bound, 3) for bound in binomial_interval(7, 10)]
-    [0.397, 0.892]
-    """
-    from scipy.stats import binomtest  # which takes half a second to load
-
-    interval = binomtest(successes, draws).proportion_ci(method="wilson")
-    return float(interval.low), float(interval.high)
 
 
 # ---- the plan of a run --------------------------------------------------------------------------

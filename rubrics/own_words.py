@@ -271,7 +271,9 @@ class JudgePrompt(PromptTemplate, OwnWords):
         return [
             value if isinstance(value, str) else json.dumps(value)
             for fields in json_fields(reply)
-            for value in _at(fields, steps)
+            for name, held in fields
+            if name == steps[0]
+            for value in _at(held, steps[1:])
         ]
 
 
@@ -337,17 +339,13 @@ def _timed(pattern: str) -> regex.Pattern[str]:
         raise ValueError(str(error)) from None
 
 
-def _at(fields: list[tuple[str, Any]], steps: list[str | int]) -> Iterator[Any]:
-    """Find the values at a path in an object; a name that occurs twice leads to both."""
-    for name, value in fields:
-        if name == steps[0]:
-            yield from _beyond(value, steps[1:])
-
-
-def _beyond(value: Any, steps: list[str | int]) -> Iterator[Any]:
+def _at(value: Any, steps: list[str | int]) -> Iterator[Any]:
+    """Find the values at a path; a name that occurs twice in an object leads to both."""
     if not steps:
         yield value
     elif isinstance(value, Mapping):
-        yield from _at(list(getattr(value, "pairs", value.items())), steps)
+        for name, held in getattr(value, "pairs", value.items()):
+            if name == steps[0]:
+                yield from _at(held, steps[1:])
     elif isinstance(value, list) and isinstance(steps[0], int) and steps[0] < len(value):
-        yield from _beyond(value[steps[0]], steps[1:])
+        yield from _at(value[steps[0]], steps[1:])
