@@ -580,8 +580,9 @@ def _chosen(
     labels = replace(labels, counted=selection.counted, tie_breaks=selection.how == "tie_break")
     if selection.note:
         found.note(selection.note)
-    if len(labels.raters) > pairs.MAX_LISTED_RATERS:
-        found.note(pooled(labels))
+    if len(labels.raters) > (most := pairs.MAX_LISTED_RATERS):
+        which = "pairs of raters" if len(labels.models) > most else "pairs with an annotator"
+        found.note(written("note.pooled", raters=len(labels.raters), most=most, pairs=which))
     for sentence in people_alike(labels.copies, labels.raters, labels.humans):
         found.note(sentence)
     return labels, selection
@@ -627,17 +628,6 @@ def analyse_sets(name: str, parts: Sequence[RubricTask]) -> RubricAnalysis:
         found.disagreements = disagreements.add_disagreement_rows(view, *given)
     found.note(written("note.several", options=len(parts)))
     return found
-
-
-def pooled(labels: LabelMatrix) -> str:
-    """Note which pairs of raters are not listed one by one."""
-    many_models = len(labels.models) > pairs.MAX_LISTED_RATERS
-    return written(
-        "note.pooled",
-        raters=len(labels.raters),
-        most=pairs.MAX_LISTED_RATERS,
-        pairs="pairs of raters" if many_models else "pairs with an annotator",
-    )
 
 
 def _resampled(labels: LabelMatrix, request: Request) -> tuple[LabelMatrix, Resamples]:

@@ -33,7 +33,7 @@ from evenhand.analysis.labels.units import UnitFacts
 from evenhand.analysis.notes import join_notes
 from evenhand.analysis.request import Request
 from evenhand.analysis.requirement import State, state_of
-from evenhand.analysis.results import ResultRow, ResultRows
+from evenhand.analysis.results import ResultRow, ResultRows, sample_of
 from evenhand.analysis.statistics import shown_apart
 from evenhand.analysis.types import Array, DataFrame, Mask
 from evenhand.analysis.writer import Counts, Writer
@@ -369,15 +369,13 @@ class Outcome:
         """Return the figures of the worst attack, for a sentence."""
         worst = self.worst(bound)
         row = worst.bounds
-        units = f"{row['n_units']} units"
-        apart = row["n_clusters"] != row["n_units"]
         return {
             "attack": worst.name,
             "effect": row["estimate"],
             "low": shown_apart(row["low"], [bound]),
             "high": shown_apart(row["high"], [bound]),
             "bound": bound,
-            "sample": f"{units} in {row['n_clusters']} clusters" if apart else units,
+            "sample": sample_of(row),
         }
 
 

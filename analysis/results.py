@@ -58,6 +58,12 @@ def key_of(row: TableRow) -> tuple[str, str, str, str, str, str]:
     return row["rubric"], row["statistic"], *raters, row["subset"], row["at"]
 
 
+def sample_of(row: TableRow) -> str:
+    """Return how many units a row is about, and in how many clusters if these are fewer."""
+    units, clusters = row["n_units"], row["n_clusters"]
+    return f"{units} units" if clusters == units else f"{units} units in {clusters} clusters"
+
+
 def from_to(first: str, second: str) -> str:
     """Return the `at` of a cell of a confusion matrix; categories that hold ">" are quoted.
 

@@ -29,7 +29,6 @@ from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.bootstrap.significance import sign_flip
 from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix, favour_signs
-from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import MAX_VALUES, UnitColumn, UnitFacts
 from evenhand.analysis.notes import Remark, join_notes
 from evenhand.analysis.results import from_to
@@ -265,19 +264,13 @@ def add_rater_group_rows(
 class _Part:
     """Some of the units and the direction in which they are read.
 
-    `sign` (units,) is 1 where side a counts as `first`, -1 where side b does, 0 where the unit
-    takes no part.
+    `at` names the two sides, as in a row's key; `sign` (units,) is 1 where side a counts as the
+    first of these, -1 where side b does, 0 where the unit takes no part.
     """
 
     subset: str
-    first: str
-    second: str
+    at: str
     sign: Array
-
-    @property
-    def at(self) -> str:
-        """The two sides, as in a row's key."""
-        return from_to(self.first, self.second)
 
 
 def add_direction_rows(view: RatedView, calls: Calls) -> None:
@@ -366,7 +359,8 @@ def _parts(calls: Calls, view: RatedView, *, by_subject: bool = False) -> Iterat
     """Yield the whole sample, and the values of the columns that directions are shown by."""
     facts, settings = view.facts, view.request.settings
     sign = orientation(facts, settings)[calls.unit]
-    yield _Part(calls.subset, *settings.sides, sign)
+    sides = from_to(*settings.sides)
+    yield _Part(calls.subset, sides, sign)
     columns = [
         replace(column, codes=column.codes[calls.unit])
         for column in map(facts.column, SHOWN_BY)
@@ -375,7 +369,7 @@ def _parts(calls: Calls, view: RatedView, *, by_subject: bool = False) -> Iterat
     if by_subject and len(calls.subjects) <= MAX_VALUES:
         columns.append(UnitColumn("subject", calls.subjects, calls.subject))
     for name, chosen in (part for column in columns for part in column.parts()):
-        yield _Part(calls.part(name), *settings.sides, np.where(chosen, sign, 0.0))
+        yield _Part(calls.part(name), sides, np.where(chosen, sign, 0.0))
 
 
 def _groups(calls: Calls, facts: UnitFacts, resamples: Resamples) -> Iterator[_Part]:
@@ -396,7 +390,7 @@ def _groups(calls: Calls, facts: UnitFacts, resamples: Resamples) -> Iterator[_P
         if not enough or mirrored:
             continue
         done.add((group, *others))
-        yield _Part(calls.part(f"group={group}"), group, ", ".join(others), sign)
+        yield _Part(calls.part(f"group={group}"), from_to(group, ", ".join(others)), sign)
 
 
 _ORDERS = ("ab", "ba")
@@ -407,9 +401,12 @@ def orders_seen(ratings: DataFrame) -> dict[str, tuple[str, ...]]:
 
     `ratings` is a validated table of one rubric.
     """
-    ordered = ratings[ratings["rater_kind"].eq("model") & ratings["order"].isin(_ORDERS)]
-    seen = ordered.groupby("rater_id", sort=True)["order"].unique()
+    seen = _by_order(ratings).groupby("rater_id", sort=True)["order"].unique()
     return {str(grader): tuple(sorted(orders)) for grader, orders in seen.items()}
+
+
+def _by_order(ratings: DataFrame) -> DataFrame:
+    return ratings[ratings["rater_kind"].eq("model") & ratings["order"].isin(_ORDERS)]
 
 
 def by_orders(seen: Mapping[str, tuple[str, ...]]) -> dict[str, list[str]]:
@@ -424,37 +421,24 @@ def by_orders(seen: Mapping[str, tuple[str, ...]]) -> dict[str, list[str]]:
     return found
 
 
-def both_orders_of(
-    ratings: DataFrame, scale: Scale, units: DataFrame | None = None, cluster: str = "pair"
-) -> dict[str, LabelMatrix]:
-    """Return graders that read units in both orders, with each order as a separate rater.
-
-    `ratings` is a validated table of one rubric. Columns are "ab" and "ba"; labels stay in the
-    pair's own orientation; a grader's draws within an order are combined.
-    """
-    ordered = ratings[ratings["rater_kind"].eq("model") & ratings["order"].isin(_ORDERS)]
-    orders = ordered.groupby("rater_id", sort=True)["order"].nunique()
-    found = {}
-    for grader, own in ordered.groupby("rater_id", sort=True):
-        if orders[grader] == len(_ORDERS):
-            readings = combine_readings(own.assign(rater_id=own["order"], order=""), scale)
-            found[str(grader)] = encode(readings, scale, units, cluster)
-    return found
-
-
 def add_order_rows(audit: AuditRows, view: RatedView) -> None:
     """Add `bias_order_flips` of every grader that read both orders.
 
     Where options favour a side, `bias_order_first` and `bias_order` are added too.
 
+    Labels stay in the pair's own orientation, and a grader's draws within an order are combined.
     Flips are units labelled differently in the two orders. Of those that move from one side to
     another, or to neither, `bias_order_first` is the share that move to the side shown first;
     `bias_order` is the net gain of a side from being shown first, per unit. Its p is exact, by
     flipping the signs of the clusters' moves.
     """
-    request, scale = view.request, view.labels.scale
-    matrices = both_orders_of(view.ratings, scale, request.units, request.settings.cluster)
-    for grader, matrix in matrices.items():
+    request, scale, ordered = view.request, view.labels.scale, _by_order(view.ratings)
+    for grader, orders in orders_seen(view.ratings).items():
+        if len(orders) < len(_ORDERS):
+            continue
+        own = ordered[ordered["rater_id"] == grader]
+        readings = combine_readings(own.assign(rater_id=own["order"], order=""), scale)
+        matrix = encode(readings, scale, request.units, request.settings.cluster)
         both = np.asarray((matrix.codes >= 0).all(axis=1))
         if both.any():
             once = np.ones(matrix.n_clusters, dtype=np.int64)

@@ -27,7 +27,7 @@ from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.significance import benjamini_hochberg, bootstrap_p, holm
 from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL
 from evenhand.analysis.notes import Note, Remark, join_notes, reason_in_words, says
-from evenhand.analysis.results import ResultRow, ResultRows, TableRow, key_of
+from evenhand.analysis.results import ResultRow, ResultRows, TableRow, key_of, sample_of
 from evenhand.analysis.types import Array
 from evenhand.texts import written
 
@@ -182,7 +182,7 @@ class Finding:
             return written("bias.undefined", why=reason_in_words(self.row["remarks"]), **said)
         if self.status == "found":
             return written("bias.found", fault=self.fault, **said)
-        said |= {"sample": _sample(self.row)}
+        said |= {"sample": sample_of(self.row)}
         noisy = next((r for r in self.row["remarks"] if r.code == "noise_may_explain"), None)
         if noisy is not None:
             ends = {end: self.row[end] for end in ("estimate", "low", "high")}
@@ -212,7 +212,7 @@ class Finding:
         shift = self._shift
         if says(self.row["remarks"], "sharpness_assumed"):
             shift = written("bias.sharpness", shift=shift)
-        said = {"shift": shift, "size": abs(self.row["estimate"]), "sample": _sample(self.row)}
+        said = {"shift": shift, "size": abs(self.row["estimate"]), "sample": sample_of(self.row)}
         said |= {"low": self.row["low"], "high": self.row["high"]}
         if self.p:
             return written("bias.fault_tested", p=self.p["estimate"], **said)
@@ -287,12 +287,6 @@ def screening_sentence(screened: list[Finding]) -> str:
     return written("bias.slices", grader=screened[0].grader, found="; ".join(parts))
 
 
-def _sample(row: ResultRow) -> str:
-    units = f"{row['n_units']} units"
-    apart = row["n_clusters"] != row["n_units"]
-    return f"{units} in {row['n_clusters']} clusters" if apart else units
-
-
 def _part(row: ResultRow) -> str:
     return row["subset"].removesuffix(BINARY)
 
@@ -305,9 +299,12 @@ def _words(row: ResultRow) -> tuple[str, str, str]:
     first, _, second = at.partition(">")
     text = at.removesuffix("_words")
     question, *shifts = {
-        "bias_side": ("side" if part == "all" else "side_in_part", _AFFIRMS_SIDE[affirms]),
+        "bias_side": (
+            "side" if part == "all" else "side_in_part",
+            "side_affirms" if affirms else "side_leans",
+        ),
         "bias_order": ("order", "order_first", "order_second"),
-        "bias_length": ("length", _AFFIRMS_LENGTH[affirms])
+        "bias_length": ("length", "length_affirms" if affirms else "length_leans")
         if text.startswith("response")
         else ("length_of", "length_of_affirms"),
         "bias_self_preference": ("family", "family_affirms"),
@@ -322,7 +319,3 @@ def _words(row: ResultRow) -> tuple[str, str, str]:
         written(f"bias.{shifts[0]}", **up),
         written(f"bias.{shifts[-1]}", **down),
     )
-
-
-_AFFIRMS_SIDE = {True: "side_affirms", False: "side_leans"}
-_AFFIRMS_LENGTH = {True: "length_affirms", False: "length_leans"}
