@@ -301,7 +301,7 @@ def asked_comparison(question: str, blocks: Sequence[Block], steps: int = 3) -> 
     names = [written(f"items.prefers_{_SAYS[key]}") for key in keys]
     return Rubric(
         name="preference",
-        title=written("items.title_comparison"),
+        title=written("preference.title"),
         unit="comparison",
         level="ordinal" if steps > 2 else "nominal",
         question=question,
@@ -366,7 +366,7 @@ def _in_instructions(rubric: Rubric) -> list[str]:
     for what in ("starts", "reasons", "format"):
         if found := _FORMS[what].search(text):
             words = " ".join(found[0].split())
-            said.append(written(f"rubric_check.{what}_{who}", words=words))
+            said.append(written(f"rubric_check.words_{who}", words=words))
     return said
 
 

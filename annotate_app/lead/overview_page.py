@@ -259,7 +259,7 @@ def _is_safe(study: Study) -> Tile:
     hours = hours_since_backup(study.store)
     if hours is None:
         return Tile("Is it safe?", Way("Log", written("cockpit.unsafe")), written("lead.no_backup"))
-    said = written("lead.backup_age", hours=hours)
+    said = written("doctor.backup", hours=hours)
     return Tile("Is it safe?", Way("Log", written("cockpit.backup", hours=hours)), said)
 
 

@@ -148,7 +148,7 @@ def _check_one(file: str) -> int:
         return BAD_INPUT
     print_lines(_summary(rubric))
     for sentence in contradictions(rubric):
-        warn("rubric_check.warning", text=sentence)
+        warn("terminal.warning", text=sentence)
     return DONE
 
 

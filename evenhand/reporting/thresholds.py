@@ -78,7 +78,7 @@ class Calibration(Shown):
             lines += sentences
         if self.left_out:
             of_people = self.reference == "humans"
-            whom = written("calibrate.annotators") if of_people else self.reference
+            whom = written("naming.reference") if of_people else self.reference
             rubrics = ", ".join(self.left_out)
             lines.append(written("calibrate.left_out", whom=whom, rubrics=rubrics))
         return lines

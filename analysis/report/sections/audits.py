@@ -153,4 +153,4 @@ def injection_layers(figures: RubricFigures) -> Part:
         rows = lines_of(map(figures.of_row, audit.rows(bounds)))
         lines.append(traced(audit.sentence(bounds), rows))
     attacks = figures.table("injection.caption", rows_of(figures.everywhere(UNSCORED), attack))
-    return Part(answers=answers, folded=[*items(written("injection.found"), lines), *attacks])
+    return Part(answers=answers, folded=[*items(written("bias_section.found"), lines), *attacks])

@@ -248,7 +248,7 @@ def stability_layers(figures: RubricFigures) -> Part:
         for each in whole:
             if each.at == column and each.interval:
                 people = each.rater == "humans"
-                reader = written("stability.majority") if people else each.rater
+                reader = written("ceiling.majority") if people else each.rater
                 rows.append((written("stability.labelled_by", rater=reader), None))
                 rows += [(_place(one), each.key._replace(subset=one)) for one in subsets]
         answers += figures.table("stability.answers", rows, columns, column=column)

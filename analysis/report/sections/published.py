@@ -64,7 +64,7 @@ def beside_published(figures: RubricFigures) -> list[Block]:
         (rho, "spearman"),
     ]
     rows = [
-        (written("published.here"), None),
+        (written("reproduction.here"), None),
         (GROUPS["humans"], ("humans", "")),
         *((pair_title(pair), pair) for pair in pairs),
     ]
@@ -82,7 +82,7 @@ def with_published(
     if not (tables and quoted):
         return [*tables]
     first, *others = tables
-    heading = written("published.heading")
+    heading = written("reproduction.published")
     rows = [Row(heading)]
     for raters, reference, printed in quoted:
         cells = [printed.get(column, "") for column in first.columns]
