@@ -2,7 +2,6 @@
 
 import re
 import shlex
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -125,8 +124,6 @@ def column(log: str, header: str) -> list[float]:
         ("rates.md", "TNR, majority", min, "93.6%"),
     ],
 )
-def test_what_is_said_to_be_the_worst_is_the_worst(
-    log: str, header: str, most: Callable[[list[float]], float], figure: str
-) -> None:
+def test_what_is_said_to_be_the_worst_is_the_worst(log, header, most, figure):
     assert most(column(log, header)) == float(figure.rstrip("%"))
     assert any(figure in row.figures + row.missed for row in ROWS if row.log.name == log)

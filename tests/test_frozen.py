@@ -27,16 +27,12 @@ def compare(folders: tuple[Path, Path]) -> int:
     return main(["--compare", *map(str, folders)])
 
 
-def test_the_same_is_the_same(
-    folders: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_same_is_the_same(folders, capsys):
     assert compare(folders) == 0
     assert capsys.readouterr().out.strip() == ""
 
 
-def test_a_changed_byte_is_named_with_its_line(
-    folders: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_changed_byte_is_named_with_its_line(folders, capsys):
     (folders[1] / "demo" / "report.md").write_text(REPORT.replace("0.71", "0.72"), "utf-8")
     assert compare(folders) == 1
     assert capsys.readouterr().out.splitlines() == [

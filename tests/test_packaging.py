@@ -234,9 +234,7 @@ def run(command: Sequence[str | Path], workplace: Path) -> str:
     return done.stdout
 
 
-def test_the_zip_of_the_repository_installs_all_and_checks(
-    evenhand: Path, shipped: Shipped, workplace: Path
-) -> None:
+def test_the_zip_of_the_repository_installs_all_and_checks(evenhand, shipped, workplace):
     (site,) = evenhand.parents[1].glob("lib/python*/site-packages")
     wheel = {Path(name) for name in ZipFile(shipped.wheel).namelist()}
     assert wheel - {file.relative_to(site) for file in site.rglob("*")} == set()
@@ -287,9 +285,7 @@ def lean(
 
 
 @pytest.mark.thorough
-def test_check_alone_is_small_and_says_the_same(
-    lean: Path, evenhand: Path, workplace: Path
-) -> None:
+def test_check_alone_is_small_and_says_the_same(lean, evenhand, workplace):
     (site,) = lean.parents[1].glob("lib/python*/site-packages")
     blocks = sum((site / file).stat().st_blocks for file in _files(site))
     assert blocks * 512 / 2**20 <= MOST_MB
@@ -340,9 +336,7 @@ def python(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.mark.load
-def test_each_python_builds_the_same_wheel_of_the_sdist(
-    shipped: Shipped, python: str, tmp_path: Path
-) -> None:
+def test_each_python_builds_the_same_wheel_of_the_sdist(shipped, python, tmp_path):
     build = [find_uv_bin(), "build", "--quiet", "--wheel", "--python", python]
     subprocess.run([*build, "--out-dir", str(tmp_path), str(shipped.sdist)], check=True)
     (wheel,) = tmp_path.glob("*.whl")
@@ -353,9 +347,7 @@ def test_each_python_builds_the_same_wheel_of_the_sdist(
 
 
 @pytest.mark.load
-def test_uvx_shows_the_demo_in_an_empty_folder(
-    shipped: Shipped, python: str, tmp_path: Path
-) -> None:
+def test_uvx_shows_the_demo_in_an_empty_folder(shipped, python, tmp_path):
     """As `uvx --from WHEEL evenhand demo`, until its app answers."""
     port = free_port()
     uvx = [
@@ -423,8 +415,8 @@ def test_it_can_be_installed_beside_the_newest(shipped: Shipped, tool: str, tmp_
 
 @pytest.mark.load
 def test_the_oldest_libraries_that_are_allowed_give_the_same_figures(
-    shipped: Shipped, evenhand: Path, workplace: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+    shipped, evenhand, workplace, tmp_path_factory
+):
     old = tmp_path_factory.mktemp("old") / "venv"
     uv = [find_uv_bin(), "--quiet"]
     subprocess.run([*uv, "venv", "--python", "3.11", str(old)], check=True)

@@ -1,7 +1,5 @@
 """Files that are small and large at once are refused soon, in one sentence."""
 
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -23,9 +21,7 @@ from benchmarks.limits import (
         (large_images, "images.csv, row 5: up to here the images are more than are read "),
     ],
 )
-def test_a_file_beyond_all_bounds_is_refused_soon(
-    tmp_path: Path, made: Callable[[Path], list[str]], said: str
-) -> None:
+def test_a_file_beyond_all_bounds_is_refused_soon(tmp_path, made, said):
     took = taken(made(tmp_path), tmp_path)
     assert (took.code, said in took.said, took.said.count("\n")) == (2, True, 1)
     assert took.seconds < MOST_SECONDS

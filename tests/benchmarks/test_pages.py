@@ -159,9 +159,7 @@ def test_the_benchmark_of_many_annotators_writes_its_page(page_of: Callable[[str
 
 
 @pytest.mark.thorough
-def test_the_page_has_a_line_for_each_bound_and_each_stage(
-    page_of: Callable[[str], str], monkeypatch
-) -> None:
+def test_the_page_has_a_line_for_each_bound_and_each_stage(page_of, monkeypatch):
     case = replace(instant.cases()[1], humans=2, graders=1)
     monkeypatch.setattr(instant, "cases", lambda: [case, case])
     page = page_of("instant")

@@ -198,9 +198,7 @@ def test_graders_lie_below_people_by_the_margin(world: deciding_bound.World) -> 
     ],
 )
 @pytest.mark.parametrize("below", [0.0, 0.1])
-def test_verdicts_of_the_decisions_benchmark_are_those_of_a_whole_analysis(
-    cell: decisions.Cell, below: float
-) -> None:
+def test_verdicts_of_the_decisions_benchmark_are_those_of_a_whole_analysis(cell, below):
     ratings = decisions.study(cell, cell.pairs, below, np.random.default_rng([1, cell.pairs]))
     by = {"g0": 0.2} if cell.kind == "declared" else {}
     _, found = decisions.analysed(cell, ratings, 1, 20, **by)
@@ -257,9 +255,7 @@ def test_verdicts_of_the_benchmark_are_those_of_a_whole_analysis(cell: designs.C
 @pytest.mark.slow
 @pytest.mark.parametrize("options", ["two", "four unordered", "five ordered"])
 @pytest.mark.parametrize("alike", [False, True])
-def test_graders_of_the_benchmark_lie_below_annotators_by_the_margin(
-    options: designs.Options, alike: bool
-) -> None:
+def test_graders_of_the_benchmark_lie_below_annotators_by_the_margin(options, alike):
     """By another implementation of kappa, in other items."""
     from sklearn.metrics import cohen_kappa_score
 
@@ -341,8 +337,8 @@ def test_one_candidate_is_better_by_the_gain_and_the_others_are_as_the_old_one()
 
 @pytest.mark.parametrize("which", improving.SETS, ids=lambda each: each.name)
 def test_on_real_votes_a_gain_is_smaller_on_the_labels_kept_for_the_proof(
-    which: improving.PublishedSet,
-) -> None:
+    which,
+):
     best = improving.old_ones(which)[-1]
     found = [improving.on_published(which, best, seed) for seed in range(12)]
     proofs = [(gain, proof.estimate) for _, proof, gain, _ in found if proof is not None]
@@ -355,9 +351,7 @@ def test_on_real_votes_a_gain_is_smaller_on_the_labels_kept_for_the_proof(
 
 @pytest.mark.parametrize("design", parts.DESIGNS)
 @pytest.mark.parametrize("rate", parts.RATES)
-def test_the_true_rates_are_those_of_the_studies_of_parts(
-    rate: float, design: str, monkeypatch
-) -> None:
+def test_the_true_rates_are_those_of_the_studies_of_parts(rate, design, monkeypatch):
     large = parts.DESIGNS[design]._replace(rest=20_000)
     monkeypatch.setitem(parts.DESIGNS, design, large)
     cell = parts.Cell(design, 3, rate)
@@ -448,9 +442,7 @@ def test_dips_are_broken_where_the_mean_above_a_cut_is() -> None:
     ],
 )
 @pytest.mark.parametrize("fault", ["low", "good"])
-def test_verdicts_of_the_benchmark_are_those_of_a_whole_analysis_of_scales(
-    cell: scales.Cell, fault: scales.Fault
-) -> None:
+def test_verdicts_of_the_benchmark_are_those_of_a_whole_analysis_of_scales(cell, fault):
     world, of = scales.WORLDS[cell.world], scales.faults(cell.world, cell.ordered)[fault]
     drawn = scales.raters(world, cell.items, *of, np.random.default_rng(1))
     study, scale = world.study(drawn, cell.ordered)

@@ -85,9 +85,7 @@ def test_the_prompt_is_that_of_evenhands_own_grading(evaluate: Evaluate) -> None
 @pytest.mark.parametrize(
     ("answer", "label"), [("<think>Not 1.</think>\n(4)", "4"), ("Rating: **3**", "3")]
 )
-def test_an_answer_is_read_as_evenhand_reads_it(
-    evaluate: Evaluate, answer: str, label: str
-) -> None:
+def test_an_answer_is_read_as_evenhand_reads_it(evaluate, answer, label):
     score = scored(evaluate("refusal", answer=answer)[0])
     assert (score.value, score.explanation) == (label, answer)
 
@@ -115,9 +113,7 @@ PAIR = {"prompt_a": "For it", "response_a": "Yes.", "prompt_b": "Against it", "r
 
 
 @pytest.mark.parametrize(("order", "label"), [("ab", "A"), ("ba", "B")])
-def test_a_pair_is_the_samples_metadata_in_either_order(
-    evaluate: Evaluate, order: str, label: str
-) -> None:
+def test_a_pair_is_the_samples_metadata_in_either_order(evaluate, order, label):
     from inspect_ai.dataset import Sample
 
     sample = Sample(id="p1", input="unused", metadata=PAIR)
@@ -130,9 +126,7 @@ def test_a_pair_is_the_samples_metadata_in_either_order(
 
 
 @pytest.mark.parametrize(("order", "label"), [("ab", "A"), ("ba", "B")])
-def test_a_comparison_is_two_answers_to_the_samples_input(
-    evaluate: Evaluate, order: str, label: str
-) -> None:
+def test_a_comparison_is_two_answers_to_the_samples_input(evaluate, order, label):
     from inspect_ai.dataset import Sample
 
     answers = {"response_a": "Yes.", "response_b": "No."}

@@ -49,9 +49,7 @@ def test_one_command_checks_an_export(made, run: Run) -> None:
 
 
 @pytest.mark.parametrize("delimiter", [",", "\t"])
-def test_a_table_of_label_studio_is_not_guessed_at(
-    tmp_path: Path, run: Run, delimiter: str
-) -> None:
+def test_a_table_of_label_studio_is_not_guessed_at(tmp_path, run, delimiter):
     """The tool sorts the columns: a label may come before `id`, and the task's data after it."""
     table = pd.DataFrame(
         {
@@ -247,9 +245,7 @@ def test_a_study_takes_an_export(tmp_path: Path, run: Run) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["json", "csv"])
-def test_scores_of_langfuse_that_do_not_say_their_type(
-    tmp_path: Path, suffix: str, wrote: Wrote
-) -> None:
+def test_scores_of_langfuse_that_do_not_say_their_type(tmp_path, suffix, wrote):
     scores = [
         {"id": f"s{n}", "name": "fair", "value": n % 2, "traceId": f"t{n}", "source": "ANNOTATION",
          "authorUserId": "ann", "timestamp": "2026-11-01T12:00:00Z"}
@@ -330,9 +326,7 @@ def test_columns_of_rater_and_rubric_are_rubrics_of_these_raters(tmp_path: Path,
         (("--wide", "{rubric}_{rater}"), "has no columns --wide '{rubric}_{rater}' of ann, ben"),
     ],
 )
-def test_a_pattern_that_no_column_follows(
-    tmp_path: Path, options: tuple[str, ...], says: str, run: Run
-) -> None:
+def test_a_pattern_that_no_column_follows(tmp_path, options, says, run):
     grid().to_csv(tmp_path / "f.csv", index=False)
     named = ["--human", "ann,ben", "--model", "gpt"]
     said = run.refused("check", tmp_path / "f.csv", *named, *options, *FEW)

@@ -60,9 +60,7 @@ def refused_as_items(path: Path) -> str:
 @pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(data=st.data())
-def test_no_bytes_make_a_traceback(
-    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_no_bytes_make_a_traceback(data, tmp_path_factory):
     content = data.draw(st.sampled_from(SMALL))
     at = data.draw(st.integers(0, len(content)))
     cut = data.draw(st.integers(0, 40))
@@ -98,9 +96,7 @@ FIRST = {
 @pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(data=st.data())
-def test_another_value_anywhere_makes_no_traceback(
-    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_another_value_anywhere_makes_no_traceback(data, tmp_path_factory):
     name = data.draw(st.sampled_from(sorted(FIRST)))
     content = json.loads(json.dumps(FIRST[name]))
     *path, last = data.draw(st.sampled_from(leaves(content)[1:]))
@@ -123,9 +119,7 @@ def packed(members: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> byt
 
 
 @pytest.mark.parametrize("name", ["ann.jsonl", "header.json"])
-def test_an_archive_that_unpacks_without_end_is_refused(
-    name: str, tmp_path: Path, monkeypatch
-) -> None:
+def test_an_archive_that_unpacks_without_end_is_refused(name, tmp_path, monkeypatch):
     monkeypatch.setattr(source, "MOST_UNPACKED", 1024**2)
     bomb = packed({name: b"{}", f"samples/{name}": b" " * 3 * 1024**2, "b.jsonl": b" " * 2**22})
     if name == "ann.jsonl":

@@ -254,9 +254,7 @@ LONG = [[f"w{w}", f"item{n}", "PG"[(n * w) % 2]] for n in range(12) for w in ran
 
 
 @pytest.mark.parametrize(("name", "mark"), [("f.tsv", "\t"), ("f.txt", ","), ("f.csv", ";")])
-def test_a_table_without_a_header_is_read_by_what_it_proposes(
-    tmp_path: Path, name: str, mark: str, run: Run
-) -> None:
+def test_a_table_without_a_header_is_read_by_what_it_proposes(tmp_path, name, mark, run):
     file = tmp_path / name
     file.write_text("".join(mark.join(row) + "\n" for row in LONG))
     said = run.refused("check", file)
@@ -432,9 +430,7 @@ def test_flat_objects_are_a_table_in_every_wrapping(tmp_path: Path, wrote: Wrote
         ({"a": {"b": {"c": 1}}}, "JSON without a list of items"),
     ],
 )
-def test_what_cannot_be_told_is_refused_by_its_path(
-    content: object, says: str, wrote: Wrote
-) -> None:
+def test_what_cannot_be_told_is_refused_by_its_path(content, says, wrote):
     with pytest.raises(InputError, match=says):
         rows_of_file(wrote(content), ScaleOptions())
 

@@ -170,9 +170,7 @@ def label(response: str) -> str:
         ({"the": 1.0}, "U"),
     ],
 )
-def test_word_probabilities_are_placed_by_their_balance(
-    table: dict[str, float], expected: str
-) -> None:
+def test_word_probabilities_are_placed_by_their_balance(table, expected):
     assert label(json.dumps(table)) == expected
 
 

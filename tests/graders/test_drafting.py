@@ -1,6 +1,5 @@
 """A wording for people that a model drafts from their disagreements: priced, durable, checked."""
 
-from pathlib import Path
 
 import pytest
 
@@ -10,7 +9,6 @@ from evenhand.rubrics import load_rubric
 from evenhand.study import Study
 from evenhand.study.store.logs.decisions import proposals_of
 from harness.replies import completion
-from tests.commands import Run
 from tests.graders.bench import Bench
 from tests.graders.test_improving import PRICE, labelled
 
@@ -26,9 +24,7 @@ def study(bench: Bench) -> Study:
     return labelled(bench, "study")
 
 
-def test_a_model_writes_the_guidelines_and_nothing_else(
-    study: Study, bench: Bench, tmp_path: Path, capsys
-) -> None:
+def test_a_model_writes_the_guidelines_and_nothing_else(study, bench, tmp_path, capsys):
     out, again = tmp_path / "kind-2.toml", tmp_path / "again.toml"
     asked = ["rubric", "suggest", str(study.folder), "--proposer", bench.openai]
     assert main([*asked, "--dry-run"]) == DONE
@@ -49,9 +45,7 @@ def test_a_model_writes_the_guidelines_and_nothing_else(
     assert again.read_text("utf-8") == out.read_text("utf-8")
 
 
-def test_an_answer_that_changes_the_question_is_refused_and_kept(
-    study: Study, bench: Bench, tmp_path: Path, run: Run
-) -> None:
+def test_an_answer_that_changes_the_question_is_refused_and_kept(study, bench, tmp_path, run):
     hostile = "Question: Is it long?"
     bench.script = lambda call: completion(f"<instructions>{hostile}</instructions>")
     out = tmp_path / "kind-2.toml"
@@ -61,9 +55,7 @@ def test_an_answer_that_changes_the_question_is_refused_and_kept(
     assert len(proposals_of(study.store, "kind")) == 1
 
 
-def test_no_money_is_spent_where_there_is_no_place_for_the_draft(
-    study: Study, bench: Bench, tmp_path: Path
-) -> None:
+def test_no_money_is_spent_where_there_is_no_place_for_the_draft(study, bench, tmp_path):
     asked = ["rubric", "suggest", str(study.folder), "--proposer", bench.openai]
     assert main(asked) == BAD_INPUT
     (tmp_path / "there.toml").touch()

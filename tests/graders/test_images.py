@@ -64,9 +64,7 @@ def test_the_same_image_goes_to_either_provider(bench: Bench, pictured: Study) -
     assert shown.size == (64, 48)
 
 
-def test_who_takes_no_images_is_refused_before_anything_is_sent(
-    bench: Bench, pictured: Study, monkeypatch
-) -> None:
+def test_who_takes_no_images_is_refused_before_anything_is_sent(bench, pictured, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-key-of-nobody")
     for grader in ("baseline:lexical", "openai:gpt-3.5-turbo"):
         with pytest.raises(InputError, match=f"{grader} takes no images"):

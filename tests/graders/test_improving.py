@@ -38,7 +38,6 @@ from evenhand.study.store.schema import attacked_grades
 from evenhand.study.store.schema import grades as grades_table
 from harness.replies import Call, Reply, completion
 from harness.studies import with_labels, with_settings
-from tests.commands import Run
 from tests.graders.bench import Bench
 from tests.graders.killing import killed_after
 from tests.rubrics.texts import TEXTS
@@ -148,9 +147,7 @@ def units_asked(bench: Bench) -> set[str]:
     return {call.unit for call in bench.calls}
 
 
-def test_the_best_candidate_is_found_proved_and_told(
-    study: Study, bench: Bench, tmp_path: Path
-) -> None:
+def test_the_best_candidate_is_found_proved_and_told(study, bench, tmp_path):
     found = improve(study, options(bench, candidates(tmp_path / "c")), FAST)
     assert (found.outcome, found.best and found.best.origin) == ("better", "c0.toml")
     assert found.gain is not None
@@ -177,9 +174,7 @@ def test_the_best_candidate_is_found_proved_and_told(
     assert len(ends_of(study.store)) == 1
 
 
-def test_a_judge_whose_labels_were_imported_is_beaten_and_never_asked(
-    study: Study, bench: Bench, tmp_path: Path
-) -> None:
+def test_a_judge_whose_labels_were_imported_is_beaten_and_never_asked(study, bench, tmp_path):
     units = sorted(study.rubric_units(study.rubrics["kind"]))
     judged = [said("their-judge", unit, 0.6) for unit in units]
     with_labels(study, {"their-judge": judged}, "kind", graders=["their-judge"])
@@ -214,9 +209,7 @@ def test_candidates_never_see_learn_and_losers_never_see_prove(improved: Looked)
     assert graders == {found.old.rater_id, found.best.rater_id}, "losers are in no report"
 
 
-def test_permuting_the_labels_kept_for_the_proof_changes_no_choice_and_no_request(
-    bench: Bench, tmp_path: Path
-) -> None:
+def test_permuting_the_labels_kept_for_the_proof_changes_no_choice_and_no_request(bench, tmp_path):
     bench.script = grades
     folder, seen = candidates(tmp_path / "c"), []
     for name in ("plain", "permuted"):
@@ -242,8 +235,8 @@ def test_permuting_the_labels_kept_for_the_proof_changes_no_choice_and_no_reques
 
 
 def test_another_winner_at_the_same_labels_is_another_reading_and_costs_level(
-    study: Study, bench: Bench, tmp_path: Path
-) -> None:
+    study, bench, tmp_path
+):
     first = improve(study, options(bench, candidates(tmp_path / "c")), FAST)
     more = candidates(tmp_path / "d", ["GOOD again"])
     second = improve(study, options(bench, more), FAST)
@@ -252,9 +245,7 @@ def test_another_winner_at_the_same_labels_is_another_reading_and_costs_level(
     assert third.gain.level < second.gain.level
 
 
-def test_where_no_candidate_is_better_the_labels_for_the_proof_are_not_read(
-    study: Study, bench: Bench, tmp_path: Path
-) -> None:
+def test_where_no_candidate_is_better_the_labels_for_the_proof_are_not_read(study, bench, tmp_path):
     found = improve(study, options(bench, candidates(tmp_path / "c", ["POOR"])), FAST)
     assert (found.outcome, found.best, found.gain) == ("not_shown", None, None)
     assert "were not read" in found.sentence
@@ -262,9 +253,7 @@ def test_where_no_candidate_is_better_the_labels_for_the_proof_are_not_read(
     assert {parts[unit.partition("|")[0]] for unit in units_asked(bench)} == {"choose"}
 
 
-def test_the_budget_is_never_passed_and_more_money_goes_on(
-    study: Study, bench: Bench, tmp_path: Path
-) -> None:
+def test_the_budget_is_never_passed_and_more_money_goes_on(study, bench, tmp_path):
     asked, calls = options(bench, candidates(tmp_path / "c")), 0
     for _ in range(60):
         found = improve(study, asked, replace(FAST, budget=1.0))
@@ -332,9 +321,7 @@ def test_a_run_that_is_killed_finds_the_same(bench: Bench, tmp_path: Path, kills
     )  # fmt: skip
 
 
-def test_a_dry_run_asks_and_writes_nothing(
-    study: Study, bench: Bench, tmp_path: Path, capsys
-) -> None:
+def test_a_dry_run_asks_and_writes_nothing(study, bench, tmp_path, capsys):
     asked = options(bench, candidates(tmp_path / "c"))
     forecast = forecast_improving(study, asked)
     before = [path.read_bytes() for path in sorted(study.folder.glob("study.db"))]
@@ -365,9 +352,7 @@ def test_a_dry_run_asks_and_writes_nothing(
         (PROMPT.replace("yes or no", "yes"), "'no'"),
     ],
 )
-def test_a_candidate_that_asks_something_else_is_refused(
-    study: Study, bench: Bench, tmp_path: Path, prompt: str, wanted: str
-) -> None:
+def test_a_candidate_that_asks_something_else_is_refused(study, bench, tmp_path, prompt, wanted):
     folder = tmp_path / "c"
     folder.mkdir()
     (folder / "other.toml").write_text(prompt.format(words="Well."), "utf-8")
@@ -377,9 +362,7 @@ def test_a_candidate_that_asks_something_else_is_refused(
     assert parts_of(study.store, "kind") == {}
 
 
-def test_the_better_grader_grades_the_rest_and_can_be_frozen(
-    study: Study, bench: Bench, tmp_path: Path
-) -> None:
+def test_the_better_grader_grades_the_rest_and_can_be_frozen(study, bench, tmp_path):
     found = improve(study, options(bench, candidates(tmp_path / "c")), FAST)
     bench.calls.clear()
     study.close()
@@ -414,9 +397,7 @@ def test_nothing_to_try_is_said(study: Study, bench: Bench, tmp_path: Path) -> N
     assert main(command) == BAD_INPUT
 
 
-def test_the_report_tells_how_a_grader_was_improved(
-    study: Study, bench: Bench, tmp_path: Path
-) -> None:
+def test_the_report_tells_how_a_grader_was_improved(study, bench, tmp_path):
     found: Improved = improve(study, options(bench, candidates(tmp_path / "c")), FAST)
     _, context = analyse_study(study)
     (told,) = [value for name, value in context.facts.items() if name.startswith("improved")]
@@ -444,8 +425,8 @@ def figures(study: Study, grader: str, statistic: str) -> list[float]:
 
 
 def test_a_winner_is_judged_where_it_was_not_chosen_and_lacks_no_answers_elsewhere(
-    improved: Looked,
-) -> None:
+    improved,
+):
     study, found = improved
     assert figures(study, found.best.rater_id, "coverage") == [1.0]
     assert figures(study, found.old.rater_id, "coverage") == [1.0], "nobody asked it about learn"
@@ -462,8 +443,8 @@ def test_a_winner_is_judged_where_it_was_not_chosen_and_lacks_no_answers_elsewhe
 
 
 def test_a_grader_that_was_there_before_keeps_its_grades_unless_it_was_chosen(
-    study: Study, bench: Bench, tmp_path: Path
-) -> None:
+    study, bench, tmp_path
+):
     other = f"openai:other-model@{bench.root}/v1"
     name = "openai:other-model"
     study = with_settings(study, f'"{other}" = {{ input = 11.0, output = 100.0 }}\n')
@@ -503,9 +484,7 @@ def judged_on(study: Study, rater: str) -> set[str]:
     return set(own.str.partition("|")[0].map(parts))
 
 
-def test_a_text_is_judged_on_nothing_that_led_to_it_whoever_reads_it(
-    study: Study, bench: Bench, tmp_path: Path
-) -> None:
+def test_a_text_is_judged_on_nothing_that_led_to_it_whoever_reads_it(study, bench, tmp_path):
     asked = options(bench, candidates(tmp_path / "c"))
     (_, best, loser, _) = Trial(study, asked)._graders
     one = frozenset(sorted(study.rubric_units(study.rubrics["kind"]))[:1])
@@ -525,9 +504,7 @@ def test_a_text_is_judged_on_nothing_that_led_to_it_whoever_reads_it(
     assert judged_on(study, rater) == {"prove"}
 
 
-def test_a_run_that_ends_early_leaves_no_missing_answers(
-    study: Study, bench: Bench, tmp_path: Path
-) -> None:
+def test_a_run_that_ends_early_leaves_no_missing_answers(study, bench, tmp_path):
     stopped = improve(study, options(bench, candidates(tmp_path / "c")), replace(FAST, budget=0.9))
     assert stopped.over_budget
     assert figures(study, stopped.old.rater_id, "coverage") == [1.0]
@@ -588,9 +565,7 @@ def test_the_command_asks_as_the_winner_was_asked(bench: Bench, tmp_path: Path) 
     assert graders[found.best.rater_id] == 2 * PAIRS
 
 
-def test_other_grades_of_the_same_winner_are_another_reading(
-    study: Study, bench: Bench, tmp_path: Path
-) -> None:
+def test_other_grades_of_the_same_winner_are_another_reading(study, bench, tmp_path):
     asked = options(bench, candidates(tmp_path / "c"))
     first = improve(study, asked, FAST)
     drawn = replace(asked, grading=replace(asked.grading, draws=3))
@@ -647,9 +622,7 @@ def test_where_no_gain_can_be_proved_nothing_is_asked(bench: Bench, tmp_path: Pa
     assert bench.calls == [], "nor where the parts are known"
 
 
-def test_a_proof_that_is_hardly_to_be_expected_is_not_begun(
-    study: Study, bench: Bench, tmp_path: Path
-) -> None:
+def test_a_proof_that_is_hardly_to_be_expected_is_not_begun(study, bench, tmp_path):
     asked = options(bench, candidates(tmp_path / "c", ["POOR"]))
     trial = Trial(study, asked)
     units = [unit for each in trial.clusters_in("choose") for unit in trial.units[each]]
@@ -677,9 +650,7 @@ def test_a_proof_that_is_hardly_to_be_expected_is_not_begun(
     assert "gained too little there" in told
 
 
-def test_where_no_level_is_left_nothing_is_asked(
-    study: Study, bench: Bench, tmp_path: Path
-) -> None:
+def test_where_no_level_is_left_nothing_is_asked(study, bench, tmp_path):
     study = changed(study, {"decision": {"looks": 1}})
     asked = options(bench, candidates(tmp_path / "c"))
     found = improve(study, asked, FAST)
@@ -694,9 +665,7 @@ def test_where_no_level_is_left_nothing_is_asked(
     assert Trial(wider, asked).parts, "parts that are known stand"
 
 
-def test_other_clusters_than_the_parted_ones_are_refused(
-    study: Study, bench: Bench, tmp_path: Path
-) -> None:
+def test_other_clusters_than_the_parted_ones_are_refused(study, bench, tmp_path):
     asked = options(bench, candidates(tmp_path / "c"))
     improve(study, asked, FAST)
     other = changed(study, {"analysis": {"cluster": "unit"}})
@@ -710,8 +679,8 @@ def test_other_clusters_than_the_parted_ones_are_refused(
 
 @pytest.mark.parametrize("most", [2, 3, 8])
 def test_all_graders_together_have_no_more_requests_under_way_than_one(
-    study: Study, bench: Bench, tmp_path: Path, most: int
-) -> None:
+    study, bench, tmp_path, most
+):
     lock, under_way, seen = threading.Lock(), [0], []
 
     def script(call: Call) -> Reply:
@@ -729,9 +698,7 @@ def test_all_graders_together_have_no_more_requests_under_way_than_one(
     assert max(seen) <= most
 
 
-def test_an_export_says_where_grades_do_not_count(
-    improved: Looked, tmp_path: Path, run: Run
-) -> None:
+def test_an_export_says_where_grades_do_not_count(improved, tmp_path, run):
     (study, found), out = improved, tmp_path / "ratings.csv"
     of_study = from_study(study)
     run.ok("export", study.folder, "--out", out)
@@ -754,9 +721,7 @@ def test_an_export_says_where_grades_do_not_count(
     assert "is judged on 60 of the 120 units" in run.ok(*there)
 
 
-def test_what_may_be_learned_from_is_written_and_nothing_is_asked(
-    study: Study, bench: Bench, tmp_path: Path, capsys
-) -> None:
+def test_what_may_be_learned_from_is_written_and_nothing_is_asked(study, bench, tmp_path, capsys):
     grade(study, [bench.openai], GradingOptions(method="label", rubrics=["kind"]), FAST)
     bench.calls.clear()
     study.close()

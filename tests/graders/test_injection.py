@@ -34,7 +34,6 @@ from evenhand.study.store.schema import attacked_grades, grades
 from evenhand.study.tables.attacks import ATTACKS, LONG_PLACEBO, PLACEBO
 from harness.replies import Call, Reply, completion, error, labelled
 from harness.studies import MarkedStudy
-from tests.commands import Run
 from tests.graders.bench import Bench
 from tests.graders.grading import grade
 
@@ -391,9 +390,7 @@ class Killed(BaseException):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", [1, 2])
-def test_an_audit_goes_by_batches_and_survives_a_kill(
-    grader: str, part: int, bench: Bench, monkeypatch, run: Run
-) -> None:
+def test_an_audit_goes_by_batches_and_survives_a_kill(grader, part, bench, monkeypatch, run):
     bench.script = obeys_flattery
     study, grader = bench.study(pairs=2), grader
     choice = AuditOptions(grader, units=2, grading=GradingOptions(method="label"))

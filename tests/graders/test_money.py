@@ -99,9 +99,7 @@ def test_a_lost_reply_may_have_been_billed(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(("budget", "scored"), [(0.5, 0), (3.0, 2)])
-def test_a_request_that_the_server_makes_dearer_is_set_aside_for_anew(
-    bench: Bench, budget: float, scored: int
-) -> None:
+def test_a_request_that_the_server_makes_dearer_is_set_aside_for_anew(bench, budget, scored):
     def script(call: Call) -> Reply:
         """Refuses any limit, then answers at length: 128,000 tokens, $1.28."""
         if "max_completion_tokens" in call.body:

@@ -19,7 +19,6 @@ from evenhand.study.lead.disagreements import sort_disagreement
 from evenhand.study.store.grades import tried_rater
 from harness.replies import Call, Reply, labelled
 from harness.studies import with_labels
-from tests.commands import Run
 from tests.graders.bench import Bench
 from tests.graders.grading import grade as grade_in
 
@@ -168,26 +167,20 @@ def test_too_few_units_are_said(bench: Bench) -> None:
         ({"published": ()}, "is the one that the study's"),
     ],
 )
-def test_a_text_of_something_else_is_refused(
-    bench: Bench, study: Study, change: dict[str, object], said: str
-) -> None:
+def test_a_text_of_something_else_is_refused(bench, study, change, said):
     with pytest.raises(InputError, match=said):
         grade(study, [bench.claude], text=PRESENT.model_copy(update=change))
     assert not bench.calls
 
 
-def test_where_every_pair_was_read_there_is_nothing_to_try_it_on(
-    bench: Bench, study: Study
-) -> None:
+def test_where_every_pair_was_read_there_is_nothing_to_try_it_on(bench, study):
     for unit in study.rubric_units(PRESENT):
         sort_disagreement(study, "l", rubric=RUBRIC, unit_id=unit, grader="g", kind="people_wrong")
     with pytest.raises(InputError, match="no pair of the sample is left"):
         forecast(study, [bench.claude], GradingOptions(text=NEW))
 
 
-def test_the_verb_tries_a_file_and_says_which_text_is_better(
-    bench: Bench, study: Study, run: Run
-) -> None:
+def test_the_verb_tries_a_file_and_says_which_text_is_better(bench, study, run):
     file = written_text(study.folder)
     words = ["grade", str(study.folder), "--grader", bench.claude, "--rubric-file", str(file)]
     words += ["--orders", "ab"]

@@ -9,7 +9,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -94,9 +93,7 @@ def proposals(bench: Bench) -> list[Call]:
     return [call for call in bench.calls if is_proposal(call)]
 
 
-def test_what_gepa_keeps_is_tried_proved_and_told(
-    gepa: None, study: Study, bench: Bench, capsys
-) -> None:
+def test_what_gepa_keeps_is_tried_proved_and_told(gepa, study, bench, capsys):
     asked = options(bench, 4)
     forecast = forecast_improving(study, asked)
     assert f"{bench.openai} (proposals)" in [each.rater_id for each in forecast]
@@ -143,9 +140,7 @@ def test_what_gepa_keeps_is_tried_proved_and_told(
 @pytest.mark.parametrize(
     "permuted", [("prove",), pytest.param(("choose", "prove"), marks=pytest.mark.thorough)]
 )
-def test_nothing_of_units_that_are_not_to_learn_from_reaches_the_model(
-    gepa: None, bench: Bench, permuted: tuple[str, ...]
-) -> None:
+def test_nothing_of_units_that_are_not_to_learn_from_reaches_the_model(gepa, bench, permuted):
     asked, seen = options(bench, 3), []
     for name in ("plain", "permuted"):
         bench.script = proposing(POOR, GOOD, "GOOD: more.")
@@ -181,9 +176,7 @@ def permute(study: Study, trial: Trial, parts: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("kills", [2, pytest.param(8, marks=pytest.mark.thorough)])
-def test_a_run_that_is_killed_asks_for_no_answer_twice_and_finds_the_same(
-    gepa: None, bench: Bench, kills: int
-) -> None:
+def test_a_run_that_is_killed_asks_for_no_answer_twice_and_finds_the_same(gepa, bench, kills):
     words = (POOR, GOOD, "GOOD: and once more.")
     bench.script = proposing(*words)
     quiet = improve(labelled(bench, "quiet"), options(bench, 3), FAST)
@@ -204,9 +197,7 @@ def test_a_run_that_is_killed_asks_for_no_answer_twice_and_finds_the_same(
     )  # fmt: skip
 
 
-def test_the_budget_holds_for_gepa_and_more_money_goes_on(
-    gepa: None, study: Study, bench: Bench
-) -> None:
+def test_the_budget_holds_for_gepa_and_more_money_goes_on(gepa, study, bench):
     dear, dollar = bench.openai.replace("test-model", "other-model"), 1.0
     study = changed(study, {f"prices.{dear}": {"input": 1100.0, "output": 10000.0}})
     asked = options(bench, 4, proposer=dear)
@@ -244,9 +235,7 @@ def test_texts_that_were_rated_do_not_leave_their_tags(gepa: None, bench: Bench)
     assert shown.count("\n```") == 2, "GEPA's own fence"
 
 
-def test_a_winner_that_obeys_a_text_is_not_better_and_the_proof_is_not_read(
-    gepa: None, bench: Bench
-) -> None:
+def test_a_winner_that_obeys_a_text_is_not_better_and_the_proof_is_not_read(gepa, bench):
     """A model that is taken in: it copies what a response asks for into the instructions."""
 
     def grading(call: Call) -> Reply:
@@ -274,9 +263,7 @@ def test_a_winner_that_obeys_a_text_is_not_better_and_the_proof_is_not_read(
     assert "the best candidate (injection audit)" in [each.rater_id for each in forecast]
 
 
-def test_where_no_level_is_left_gepa_asks_nothing(
-    gepa: None, study: Study, bench: Bench, tmp_path: Path
-) -> None:
+def test_where_no_level_is_left_gepa_asks_nothing(gepa, study, bench, tmp_path):
     study = changed(study, {"decision": {"looks": 1}})
     asked = options(bench, 3)
     found = improve(study, asked, FAST)
@@ -290,9 +277,7 @@ def test_where_no_level_is_left_gepa_asks_nothing(
     assert bench.calls == []
 
 
-def test_nothing_is_proposed_where_grader_and_people_agree(
-    gepa: None, study: Study, bench: Bench
-) -> None:
+def test_nothing_is_proposed_where_grader_and_people_agree(gepa, study, bench):
     ratings = study.ratings()
     majority = {unit: own.mode()[0] for unit, own in ratings.groupby("unit_id")["label"]}
     bench.script = lambda call: completion(majority[call.unit])
@@ -303,8 +288,8 @@ def test_nothing_is_proposed_where_grader_and_people_agree(
 
 
 def test_what_cannot_be_proposed_is_refused_before_anything_is_asked(
-    gepa: None, study: Study, bench: Bench, monkeypatch
-) -> None:
+    gepa, study, bench, monkeypatch
+):
     other = bench.openai.replace("test-model", "other-model")
     for asked, limits, why in (
         (options(bench, 1, proposer=other), replace(FAST, budget=5.0), "price of"),

@@ -14,7 +14,7 @@ from evenhand.graders.spec import parse_spec
 from evenhand.study.settings.study_toml import ProviderSettings
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, answer, error
-from harness.studies import MarkedStudy, with_settings
+from harness.studies import with_settings
 from tests.commands import Run
 from tests.graders.bench import Bench
 from tests.graders.grading import grade, rows
@@ -106,9 +106,7 @@ def test_at_its_providers_own_address_a_grader_keeps_its_plain_name(monkeypatch)
          "foundry:m@https://lab.services.ai.azure.com/anthropic"),
     ],
 )  # fmt: skip
-def test_any_other_address_is_a_part_of_the_name(
-    monkeypatch, variable: str, said: str, typed: str, named: str
-) -> None:
+def test_any_other_address_is_a_part_of_the_name(monkeypatch, variable, said, typed, named):
     monkeypatch.setenv(variable, said)
     assert parse_spec(typed).text == named
 
@@ -176,9 +174,7 @@ def test_anthropics_key_stays_with_anthropic(bench: Bench, monkeypatch) -> None:
     assert not [call for call in bench.calls if OTHER_KEY in repr(call.headers)]
 
 
-def test_a_server_that_wants_a_key_is_answered_with_the_variable_to_set(
-    bench: Bench, monkeypatch
-) -> None:
+def test_a_server_that_wants_a_key_is_answered_with_the_variable_to_set(bench, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", OTHER_KEY)
     bench.script = lambda call: Reply(401, {"error": {"message": "no key"}})
     (sentence,) = grade(bench.study(pairs=1), [bench.openai]).stopped
@@ -281,9 +277,7 @@ def test_a_table_key_does_not_follow_to_an_address_of_the_study(bench: Bench, mo
         ('[providers."A b"]\nbase_url = "https://h"', "lower-case"),
     ],
 )
-def test_what_is_no_provider_is_refused_and_no_secret_repeated(
-    marked_study: MarkedStudy, text: str, sentence: str
-) -> None:
+def test_what_is_no_provider_is_refused_and_no_secret_repeated(marked_study, text, sentence):
     with pytest.raises(InputError, match=sentence) as caught:
         grade(with_settings(marked_study(), text), ["lab:m"])
     assert "SECRET" not in str(caught.value)
@@ -343,9 +337,7 @@ def entry(**fields: object) -> Reply:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("batch", [False, True])
-def test_the_catalogue_is_asked_and_grading_goes_on_whatever_it_says(
-    bench: Bench, reply: Reply, warnings: tuple[str, ...], batch: bool
-) -> None:
+def test_the_catalogue_is_asked_and_grading_goes_on_whatever_it_says(bench, reply, warnings, batch):
     bench.models["claude-test"] = reply
     (summary,) = grade(bench.study(pairs=1), [bench.claude], batch=batch).graders
     assert (summary.warnings, summary.scored, summary.stopped) == (warnings, 2, "")

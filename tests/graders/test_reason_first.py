@@ -1,7 +1,6 @@
 """A reason and then the label: asked for in that order, kept, and shown to the lead alone."""
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -125,9 +124,7 @@ def test_a_prompt_in_the_rubric_asks_for_no_reason_besides(bench: Bench) -> None
 
 
 @pytest.mark.slow
-def test_the_reason_stands_on_the_page_of_disagreements_as_text(
-    bench: Bench, tmp_path: Path
-) -> None:
+def test_the_reason_stands_on_the_page_of_disagreements_as_text(bench, tmp_path):
     said = {"reason": "<script>alert(1)</script> Response A gets {more} help.", "label": "A"}
     bench.script = lambda call: message(json.dumps(said))
     study = bench.study(pairs=4, rubrics=("even-handedness",))

@@ -74,9 +74,7 @@ def test_thinking_listed_before_the_answer_is_passed_over() -> None:
         ({"Well": 0.9, "A": 0.1}, "Well, C", "C"),  # the little mass names another option
     ],
 )
-def test_no_reading_where_the_tokens_do_not_carry_the_answer(
-    first: dict[str, float], text: str, label: str | None
-) -> None:
+def test_no_reading_where_the_tokens_do_not_carry_the_answer(first, text, label):
     assert read_options([position(first)], text, label, ABC) is None
 
 

@@ -113,9 +113,7 @@ BATCH_WAYS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", BATCH_WAYS)
-def test_the_key_is_nowhere_after_a_batch(
-    bench: Bench, leaks: Callable[..., list[str]], way: str
-) -> None:
+def test_the_key_is_nowhere_after_a_batch(bench, leaks, way):
     BATCH_WAYS[way](bench)
     assert leaks(batch=True) == []
     assert any(MARK in headers["authorization"] for headers in bench.batches.headers)

@@ -128,9 +128,7 @@ def test_hardly_any_plain_answer_is_lost() -> None:
     ways=st.tuples(st.integers(0, 9), st.integers(0, 9)),
     between=st.sampled_from([" or ", "/", ", or rather ", ". No, ", "\n", ". Actually, ", " -> "]),
 )
-def test_two_options_side_by_side_are_no_label(
-    scale: str, ways: tuple[int, int], between: str
-) -> None:
+def test_two_options_side_by_side_are_no_label(scale, ways, between):
     keys = list(SCALES[scale])
     first, second = (keys[each % len(keys)] for each in ways)
     if first == second or (between == "/" and second == keys[-1]):

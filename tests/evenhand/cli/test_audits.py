@@ -12,7 +12,6 @@ from evenhand.reporting.analysing import analyse_file, analyse_study
 from evenhand.study import Study
 from evenhand.study.store.logs.replies import attacked_table
 from evenhand.study.tables.attacks import ATTACKS
-from harness.protocol_server import ProtocolServer
 from harness.replies import answer
 from harness.studies import marked_study, with_labels
 from tests.commands import Run
@@ -39,9 +38,7 @@ def test_an_audit_says_what_each_attack_does_and_the_verdict(study: Study, run: 
     assert " 0 " in run(*words, "--units", "3").stdout  # nothing is left to ask
 
 
-def test_the_analysis_and_the_exported_files_have_it(
-    study: Study, run: Run, tmp_path: Path
-) -> None:
+def test_the_analysis_and_the_exported_files_have_it(study, run, tmp_path):
     folder, out = str(study.folder), tmp_path / "ratings.csv"
     only = ["--grader", GRADER, "--rubric", "hedging"]
     run("grade", folder, *only)
@@ -95,9 +92,7 @@ RULE = ("--require", "models_answered <= 1")
         (["test-model-2026-01-02", "test-model-2026-03-04"], "test-model-2026-03-04 (4)", 1),
     ],
 )
-def test_the_models_that_answered_are_named(
-    run: Run, server: ProtocolServer, tmp_path: Path, models: list[str], named: str, code: int
-) -> None:
+def test_the_models_that_answered_are_named(run, server, tmp_path, models, named, code):
     turns = itertools.cycle(models)
 
     server.script = lambda call: replace(

@@ -3,7 +3,6 @@
 import json
 import math
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -45,9 +44,7 @@ def newsroom(
 
 
 @pytest.mark.slow
-def test_newsroom_against_two_libraries(
-    shared_data: Path, newsroom: tuple[Path, pd.DataFrame]
-) -> None:
+def test_newsroom_against_two_libraries(shared_data, newsroom):
     import krippendorff
     from sklearn.metrics import cohen_kappa_score
 
@@ -128,9 +125,7 @@ def write(path: Path, rows: list[str]) -> str:
         (["u1,r1,human,1"], ["--categories", "1,2", "--affirmative", "3"], "affirmative names '3'"),
     ],
 )
-def test_bad_ratings_are_one_sentence(
-    tmp_path: Path, run: Run, rows: list[str], options: list[str], says: str
-) -> None:
+def test_bad_ratings_are_one_sentence(tmp_path, run, rows, options, says):
     error = run.refused("check", write(tmp_path / "ratings.csv", rows), *options)
     assert says in error
     assert len(error.strip().splitlines()) == 1
@@ -205,9 +200,7 @@ def test_options_win_over_the_rubrics_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_rubric_of_the_library_has_its_scale_once_it_is_asked_for(
-    tmp_path: Path, run: Run
-) -> None:
+def test_a_rubric_of_the_library_has_its_scale_once_it_is_asked_for(tmp_path, run):
     """A file's own rubric may have the same common name."""
     rows = [f"u{n},r{rater},human,{1 + n % 4}" for n in range(40) for rater in range(2)]
     file = write(tmp_path / "r.csv", rows)
@@ -321,9 +314,7 @@ def test_groups_and_variants_by_option(tmp_path: Path) -> None:
          "gpt_tone"),
     ],
 )  # fmt: skip
-def test_settings_that_check_wrote_are_those_of_each_verb(
-    tmp_path: Path, run: Run, asked: str, grader: str
-) -> None:
+def test_settings_that_check_wrote_are_those_of_each_verb(tmp_path, run, asked, grader):
     rows = ["item,ann_tone,ben_tone,gpt_tone"]
     for n in range(40):
         labels = ["yes" if (n * k) % 7 < 3 + (k == 5) else "no" for k in (1, 1, 5)]
@@ -380,9 +371,7 @@ def rated(study: Study, rater: str, kind: str, scope: str, seed: int) -> pd.Data
 
 
 @pytest.mark.slow
-def test_everything_graded_reaches_the_report(
-    make_study: Callable[..., Study], tmp_path: Path
-) -> None:
+def test_everything_graded_reaches_the_report(make_study, tmp_path):
     study = make_study(pairs=24, sample=10)
     for seed, person in enumerate(("ann", "ben")):
         import_ratings(study, rated(study, person, "human", "sample", seed), person)

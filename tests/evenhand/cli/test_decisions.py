@@ -44,9 +44,7 @@ def ratings(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("good", "specific_agreement@yes > 0.5", 0, "specific_agreement at yes"),
     ],
 )
-def test_the_gate_opens_or_not(
-    run: Run, ratings: Path, grader: str, rule: str, code: int, says: str
-) -> None:
+def test_the_gate_opens_or_not(run, ratings, grader, rule, code, says):
     done = run("gate", ratings, "--grader", grader, "--require", rule)
     assert (done.returncode, done.stderr) == (code, "")
     assert says in done.stdout

@@ -40,9 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_a_wide_table_holds_what_the_report_compares(
-    folder: Path, run: Run, tmp_path: Path
-) -> None:
+def test_a_wide_table_holds_what_the_report_compares(folder, run, tmp_path):
     said = run.ok("export", folder, "--out", tmp_path / "wide.csv", "--format", "wide")
     assert "Wrote 3 rows for R and spreadsheets to" in said.replace("\n", " ")
     assert "10 ratings became 6" in said
@@ -72,9 +70,7 @@ def test_tasks_show_what_was_rated(folder: Path, run: Run, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_an_exported_file_gives_the_same_scales_and_units(
-    folder: Path, run: Run, tmp_path: Path
-) -> None:
+def test_an_exported_file_gives_the_same_scales_and_units(folder, run, tmp_path):
     ratings = tmp_path / "ratings.csv"
     assert run("export", folder, "--out", ratings).returncode == 0
     for source, out in ((folder, "of_study.json"), (ratings, "of_file.json")):
@@ -83,9 +79,7 @@ def test_an_exported_file_gives_the_same_scales_and_units(
     assert of_file.read_bytes() == of_study.read_bytes()
 
 
-def test_a_hugging_face_folder_says_that_a_study_is_synthetic(
-    folder: Path, run: Run, tmp_path: Path
-) -> None:
+def test_a_hugging_face_folder_says_that_a_study_is_synthetic(folder, run, tmp_path):
     assert run("export", folder, "--out", tmp_path / "set", "--format", "hugging-face").stdout
     assert '"synthetic"' in (tmp_path / "set" / "README.md").read_text("utf-8")
     units = pd.read_parquet(tmp_path / "set" / "units.parquet").set_index("unit_id")

@@ -59,9 +59,7 @@ def saved(run: Run, folder: Path) -> Path:
         ("some", 3, "unknown  We cannot tell yet whether some has changed."),
     ],
 )
-def test_a_baseline_opens_the_gate_or_not(
-    run: Run, folder: Path, saved: Path, grader: str, code: int, says: str
-) -> None:
+def test_a_baseline_opens_the_gate_or_not(run, folder, saved, grader, code, says):
     done = run("gate", folder / "ratings.csv", "--grader", grader, "--baseline", saved)
     assert (done.returncode, done.stderr) == (code, "")
     assert done.stdout.startswith(says)
@@ -74,9 +72,7 @@ def test_a_baseline_opens_the_gate_or_not(
     ("grader", "rule", "code"),
     [("g", RULE, 0), ("worse", RULE, 1), ("some", RULE, 3), ("g", "cohen_kappa > 1", 1)],
 )
-def test_a_rule_and_a_baseline_must_both_be_met(
-    run: Run, folder: Path, saved: Path, grader: str, rule: str, code: int
-) -> None:
+def test_a_rule_and_a_baseline_must_both_be_met(run, folder, saved, grader, rule, code):
     asked = ("--grader", grader, "--require", rule, "--baseline", saved)
     done = run("gate", folder / "ratings.csv", *asked)
     assert done.returncode == code, done
@@ -107,9 +103,7 @@ def test_json_is_one_object_and_nothing_else(run: Run, folder: Path, saved: Path
 
 
 @pytest.mark.slow
-def test_junit_and_summary_hold_whatever_names_hold(
-    run: Run, folder: Path, saved: Path, tmp_path: Path
-) -> None:
+def test_junit_and_summary_hold_whatever_names_hold(run, folder, saved, tmp_path):
     junit, summary = tmp_path / "junit.xml", tmp_path / "summary.md"
     asked = ("--require", RULE, "--baseline", saved, "--junit", junit, "--summary", summary)
     done = run("gate", folder / "ratings.csv", "--grader", HOSTILE, *asked)
@@ -139,9 +133,7 @@ def test_what_we_cannot_tell_is_an_error_to_junit_and_never_a_pass() -> None:
     assert "we cannot tell yet" in summary_markdown(Gate("r.csv", "g", (checks[1],)))
 
 
-def test_the_baseline_must_be_of_the_grader_that_is_named(
-    run: Run, folder: Path, saved: Path
-) -> None:
+def test_the_baseline_must_be_of_the_grader_that_is_named(run, folder, saved):
     assert "is of 'g', not of 'worse'; write --grader g --against worse if" in run.refused(
         "baseline", "compare", folder, "--grader", "worse", "--file", saved
     )
@@ -186,9 +178,7 @@ def test_wide_files_and_a_rubrics_file(run: Run, folder: Path, tmp_path: Path) -
     ],
     ids=repr,
 )
-def test_a_fault_within_is_no_verdict(
-    run: Run, monkeypatch, fault: BaseException, code: int
-) -> None:
+def test_a_fault_within_is_no_verdict(run, monkeypatch, fault, code):
     def broken(*_words: object, **_more: object) -> None:
         raise fault
 

@@ -34,9 +34,7 @@ def says_yes(call: Call) -> Reply:
     return message("Hmm.") if "pastry cook" in call.user else labelled("yes")
 
 
-def test_what_a_grader_gets_wrong_is_listed(
-    run: Run, server: ProtocolServer, tmp_path: Path
-) -> None:
+def test_what_a_grader_gets_wrong_is_listed(run, server, tmp_path):
     server.script = says_yes
     *_, right, second, third, fifth = run.ok(
         "rubric", "check", "faithfulness", "--grader", GRADER
@@ -48,9 +46,7 @@ def test_what_a_grader_gets_wrong_is_listed(
     assert not [*(tmp_path / "temporary").iterdir()]
 
 
-def test_a_rubric_of_ones_own_with_texts_of_its_own(
-    run: Run, server: ProtocolServer, tmp_path: Path
-) -> None:
+def test_a_rubric_of_ones_own_with_texts_of_its_own(run, server, tmp_path):
     text = draft_rubric("mine").replace('column = "response"', 'column = "summary"')
     file = tmp_path / "mine.toml"
     file.write_text(text.replace("texts.response", "texts.summary"))

@@ -48,9 +48,7 @@ def results(folder: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_restored_and_a_moved_study_have_the_same_report(
-    study: Study, run: Run, tmp_path: Path
-) -> None:
+def test_a_restored_and_a_moved_study_have_the_same_report(study, run, tmp_path):
     done = run("backup", study.folder, tmp_path / "b.zip")
     with open_study(study.folder) as now:
         kinds = now.ratings()["rater_kind"].value_counts()
@@ -134,9 +132,7 @@ def noted(folder: Path) -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.slow
-def test_every_verb_that_changes_or_takes_out_is_noted(
-    folder: Path, tmp_path: Path, run: Run, monkeypatch
-) -> None:
+def test_every_verb_that_changes_or_takes_out_is_noted(folder, tmp_path, run, monkeypatch):
     monkeypatch.setenv("EVENHAND_PASSWORD", "correct horse battery staple")
     with open_study(folder) as study:
         pairs, unit = study.store.pairs(), study.rubric_units(study.rubrics["refusal"])[0]

@@ -232,8 +232,8 @@ def test_invites_are_printed_one_to_a_line(study, run: Run) -> None:
 
 @pytest.mark.slow
 def test_a_password_comes_by_a_pipe_or_the_environment_never_as_an_argument(
-    study, monkeypatch, run: Run, capsys
-) -> None:
+    study, monkeypatch, run, capsys
+):
     folder = str(study.folder)
     monkeypatch.delenv(session_verbs.PASSWORD_VARIABLE, raising=False)
     monkeypatch.setattr(sys, "stdin", io.StringIO(PASSWORD + "\n"))
@@ -255,9 +255,7 @@ def test_a_password_comes_by_a_pipe_or_the_environment_never_as_an_argument(
 IDS = {"PROLIFIC_PID": "5f1e" * 6, "STUDY_ID": "5f1f" * 6, "SESSION_ID": "5f20" * 6}
 
 
-def test_a_crowd_session_from_the_link_to_the_tables(
-    study, tmp_path: Path, run: Run, capsys
-) -> None:
+def test_a_crowd_session_from_the_link_to_the_tables(study, tmp_path, run, capsys):
     folder = set_up(study, PROLIFIC)
     with open_study(folder) as opened:
         assert main(["invite", folder, "--prolific"]) == 0
@@ -305,9 +303,7 @@ def test_a_study_that_nobody_has_come_to(study, run: Run) -> None:
 
 
 @pytest.mark.parametrize(("entry", "warned"), [("open", True), ("invite", False)])
-def test_an_open_study_that_others_reach_is_warned_of(
-    study, capsys, monkeypatch, entry, warned
-) -> None:
+def test_an_open_study_that_others_reach_is_warned_of(study, capsys, monkeypatch, entry, warned):
     folder = set_up(study, f'[session]\nentry = "{entry}"\n')
     served = []
     starting = importlib.import_module(

@@ -66,9 +66,7 @@ def test_the_actions_of_a_verb_have_help_too(run: Run) -> None:
         ("check", ["--slice", "--margin", "--epsilon", "--sides"], ["--grader"]),
     ],
 )
-def test_a_verb_shows_the_options_that_it_reads(
-    run: Run, verb: str, takes: list[str], does_not_take: list[str]
-) -> None:
+def test_a_verb_shows_the_options_that_it_reads(run, verb, takes, does_not_take):
     shown = set(re.findall(r"--[\w-]+", help_of(run, verb, asked="--help-all")))
     assert shown.issuperset(takes)
     assert shown.isdisjoint(does_not_take)
@@ -163,9 +161,7 @@ def test_a_broken_installation_does_not_read_as_not_met() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("rule", "code"), [("coverage > 0.5", 0), ("coverage > 1", 1)])
-def test_whoever_stops_listening_does_not_change_the_code(
-    tmp_path: Path, rule: str, code: int
-) -> None:
+def test_whoever_stops_listening_does_not_change_the_code(tmp_path, rule, code):
     rows = [f"u{n},{who}" for n in range(4) for who in ("a,human,x", "b,human,x", "g,model,x")]
     file = tmp_path / "ratings.csv"
     file.write_text("\n".join(["unit_id,rater_id,rater_kind,label", *rows]))

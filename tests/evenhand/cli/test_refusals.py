@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import Run
 from tests.conftest import ROOT
 from tests.evenhand.cli.test_calibration import study as tuned_study
 from tests.evenhand.cli.test_decisions import ratings as yes_and_no
@@ -44,9 +43,7 @@ def with_probabilities(tuned_study) -> Path:
 
 
 @pytest.mark.parametrize(("place", "command", "says"), CASES)
-def test_a_command_is_refused_in_one_sentence(
-    run: Run, request: pytest.FixtureRequest, monkeypatch, place: str, command: str, says: str
-) -> None:
+def test_a_command_is_refused_in_one_sentence(run, request, monkeypatch, place, command, says):
     here: Path = request.getfixturevalue(place)
     here = here if here.is_dir() else here.parent
     monkeypatch.chdir(here)

@@ -46,9 +46,7 @@ def test_figures_of_a_ratings_file(run: Run, table: pd.DataFrame, tmp_path: Path
 
 @pytest.mark.slow
 @pytest.mark.parametrize("full", [True, False])
-def test_a_page_is_folded_unless_it_is_full(
-    run: Run, study: Path, table: pd.DataFrame, tmp_path: Path, full: bool
-) -> None:
+def test_a_page_is_folded_unless_it_is_full(run, study, table, tmp_path, full):
     table.to_csv(tmp_path / "ratings.csv", index=False)
     given = ["--full"] if full else []
     checked = ["check", tmp_path / "ratings.csv", "--rubric", "refusal"]
@@ -61,9 +59,7 @@ def test_a_page_is_folded_unless_it_is_full(
         assert "name a folder for it with --out" in run.refused(*checked, "--full")
 
 
-def test_a_folder_that_cannot_be_made_is_told_before_the_work(
-    run: Run, study: Path, tmp_path: Path
-) -> None:
+def test_a_folder_that_cannot_be_made_is_told_before_the_work(run, study, tmp_path):
     (tmp_path / "taken").write_text("")
     assert "is a file; name a folder" in run.refused(
         "report", study, "--figures", tmp_path / "taken"
@@ -71,9 +67,7 @@ def test_a_folder_that_cannot_be_made_is_told_before_the_work(
     assert not (study / "report").exists()
 
 
-def test_without_a_browser_there_is_a_sentence_before_the_work(
-    run: Run, study: Path, tmp_path: Path, monkeypatch
-) -> None:
+def test_without_a_browser_there_is_a_sentence_before_the_work(run, study, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "there is no Chromium or Chrome to print with; install one" in run.refused(
         "report", study, "--format", "pdf"

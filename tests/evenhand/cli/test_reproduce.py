@@ -230,9 +230,7 @@ def test_the_published_set_is_planned(again: Again, shared_data: Path, capsys) -
 
 
 @pytest.mark.load
-def test_the_published_sample_of_five_subjects_is_played_to_the_report(
-    again: Again, shared_data: Path
-) -> None:
+def test_the_published_sample_of_five_subjects_is_played_to_the_report(again, shared_data):
     folder = again.study
     words = ["reproduce", "even-handedness", str(folder), "--yes"]
     words += ["--pairs", str(eval_set(shared_data)), "--orders", "ab"]
@@ -263,9 +261,7 @@ def test_the_published_sample_of_five_subjects_is_played_to_the_report(
         (["--sample", "9"], "9"),
     ],
 )
-def test_bad_input_is_one_sentence_and_nothing_is_written(
-    again: Again, run: Run, more: list[str], said: str
-) -> None:
+def test_bad_input_is_one_sentence_and_nothing_is_written(again, run, more, said):
     folder = again.study
     words = [word.replace("{root}", again.root) for word in more]
     error = run.refused(*again.command(3, "--yes", *words))
@@ -275,9 +271,7 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(
     assert again.calls == []
 
 
-def test_missing_columns_and_keys_are_said_before_anything_is_sent(
-    again: Again, run: Run, monkeypatch
-) -> None:
+def test_missing_columns_and_keys_are_said_before_anything_is_sent(again, run, monkeypatch):
     bad = again.place / "bad.csv"
     bad.write_text("prompt_a,topic\nx,y\n", "utf-8")
     assert "prompt_b" in run.refused(*again.command(bad, "--yes"))
@@ -289,9 +283,7 @@ def test_missing_columns_and_keys_are_said_before_anything_is_sent(
     assert not (again.study).exists()
 
 
-def test_subjects_asked_elsewhere_must_have_answered_the_same_prompts(
-    again: Again, run: Run, capsys
-) -> None:
+def test_subjects_asked_elsewhere_must_have_answered_the_same_prompts(again, run, capsys):
     pairs, folder = again.pairs(4), again.study
     file = write_responses(again.place / "responses.jsonl", 4, ("s1", "s2"))
     rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
@@ -400,8 +392,8 @@ HOSTILE = {
 
 @pytest.mark.parametrize("lines", HOSTILE.values(), ids=HOSTILE)
 def test_answers_that_are_no_list_of_six_paraphrases_are_asked_for_again_in_the_run(
-    again: Again, lines: list[str], capsys
-) -> None:
+    again, lines, capsys
+):
     words = _stance_command(again, again.study, _propositions(again.place / "a.csv", TAXES))
     asked: list[Call] = []
 
@@ -432,9 +424,7 @@ def test_what_stands_around_a_list_is_no_paraphrase(again: Again) -> None:
     assert said == {TAXES[1], *(f"Way {n} of it." for n in range(1, 7))}
 
 
-def test_a_model_that_writes_no_paraphrases_is_asked_a_bounded_number_of_times(
-    again: Again, run: Run
-) -> None:
+def test_a_model_that_writes_no_paraphrases_is_asked_a_bounded_number_of_times(again, run):
     file = _propositions(again.place / "a.csv", TAXES, RENTS)
     words = _stance_command(again, again.study, file)
 
@@ -463,8 +453,8 @@ def _settings(again: Again, path: Path, *, prices: str) -> Path:
 
 @pytest.mark.parametrize("source", ["stance", "even-handedness"])
 def test_own_providers_and_prices_are_named_before_there_is_a_study(
-    again: Again, run: Run, monkeypatch, source: str
-) -> None:
+    again, run, monkeypatch, source
+):
     monkeypatch.setenv("EVENHAND_HOUSE_KEY", "a-key-of-the-house")
     again.script = _stances
     folder = again.study
@@ -580,9 +570,7 @@ def test_killed_while_a_batch_is_under_way_the_same_command_collects_it(again: A
     assert len(again.batches.made) == 2
 
 
-def test_a_grader_without_batches_is_refused_before_anything_is_sent(
-    again: Again, run: Run, monkeypatch
-) -> None:
+def test_a_grader_without_batches_is_refused_before_anything_is_sent(again, run, monkeypatch):
     monkeypatch.setenv("ANTHROPIC_FOUNDRY_API_KEY", "key-for-loopback")
     monkeypatch.setenv("ANTHROPIC_FOUNDRY_BASE_URL", again.root)
     words = again.command(2, "--yes", "--batch")
@@ -775,9 +763,7 @@ def test_a_study_names_its_own_published_figures(tmp_path: Path, run: Run) -> No
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_the_figures_that_come_along_are_those_that_rubrics_quote(
-    name: str, tmp_path: Path
-) -> None:
+def test_the_figures_that_come_along_are_those_that_rubrics_quote(name, tmp_path):
     from evenhand.rubrics import load_rubric
 
     found = read_published(name, tmp_path)

@@ -1,6 +1,5 @@
 """`rubric suggest`: what the lead sorted as unclear and people flagged, by what was chosen."""
 
-from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -137,9 +136,7 @@ def test_what_peoples_disagreements_have_in_common(run, divided: Study) -> None:
     assert "1 (Literal compliance) and 2 (Goal compliance): 12 units" in said
 
 
-def test_a_draft_has_the_points_at_the_options_and_can_be_tried(
-    run, divided: Study, tmp_path: Path
-) -> None:
+def test_a_draft_has_the_points_at_the_options_and_can_be_tried(run, divided, tmp_path):
     out = tmp_path / "draft.toml"
     run.ok("rubric", "suggest", divided.folder, "--out", out)
     text = out.read_text("utf-8")

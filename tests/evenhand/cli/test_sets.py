@@ -62,9 +62,7 @@ def of_lists() -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("way", list(WAYS))
-def test_the_way_in_which_sets_are_written_changes_no_figure(
-    of_lists: pd.DataFrame, tmp_path: Path, way: str
-) -> None:
+def test_the_way_in_which_sets_are_written_changes_no_figure(of_lists, tmp_path, way):
     table(WAYS[way]).to_csv(tmp_path / "r.csv", index=False)
     names = {"labels"} | {f"labels/{option}" for option in OPTIONS}
     assert set(of_lists["rubric"]) == names

@@ -1,14 +1,13 @@
 """Studies from the published set, and tables in and out, by the verbs that people type."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from evenhand.cli.main import main
-from evenhand.study import Study, open_study
+from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk, Flag
 from evenhand.study.prompts.sampling import largest_remainder
 from evenhand.study.tables.formats import read_table
@@ -19,9 +18,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.mark.slow
-def test_the_published_set_becomes_a_study_in_proportion(
-    shared_data: Path, tmp_path: Path, capsys
-) -> None:
+def test_the_published_set_becomes_a_study_in_proportion(shared_data, tmp_path, capsys):
     source = shared_data / "eval_set.csv"
     for name in ("one", "two"):
         assert main(["new", str(tmp_path / name), "--pairs", str(source)]) == 0
@@ -43,8 +40,8 @@ def test_the_published_set_becomes_a_study_in_proportion(
 
 @pytest.mark.parametrize(("marked", "display"), [(2, "text"), (3, "markdown"), (0, "text")])
 def test_a_new_study_shows_responses_as_most_are_written_and_says_so(
-    tmp_path: Path, run: Run, marked: int, display: str
-) -> None:
+    tmp_path, run, marked, display
+):
     pairs = write_pairs(tmp_path / "pairs.csv", 3)
     rows = [
         {"subject": "s", "pair_id": f"p{n // 2 + 1:04d}", "side": "ab"[n % 2]}
@@ -111,8 +108,8 @@ def test_a_bad_import_leaves_the_study_as_it_was(make_study, tmp_path: Path, run
 
 @pytest.mark.slow
 def test_a_wide_file_is_imported_as_advised_and_other_names_are_understood(
-    make_study, tmp_path: Path, run: Run
-) -> None:
+    make_study, tmp_path, run
+):
     study = make_study()
     units = study.rubric_units(study.rubrics["refusal"])[:3]
     wide, named = tmp_path / "wide.csv", tmp_path / "named.csv"
@@ -222,9 +219,7 @@ def test_propositions_become_a_study(tmp_path: Path, run: Run) -> None:
 
 
 @pytest.mark.slow
-def test_extend_picks_where_graders_differ_once_all_pairs_are_graded(
-    make_study: Callable[..., Study], run: Run
-) -> None:
+def test_extend_picks_where_graders_differ_once_all_pairs_are_graded(make_study, run):
     study = make_study(pairs=24, sample=8)
     folder = str(study.folder)
     by_uncertainty = ["extend", folder, "--pairs", "6", "--by", "uncertainty"]

@@ -109,9 +109,7 @@ VERBS = {
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_no_verb_sends_a_secret_to_a_strangers_database(
-    verb: str, folder: Path, stranger: Listener, here: Path, capfd
-) -> None:
+def test_no_verb_sends_a_secret_to_a_strangers_database(verb, folder, stranger, here, capfd):
     declare(folder, STORE, stranger)
     assert main([*verb.split(), str(folder), *VERBS[verb]]) == 2
     said = "".join(capfd.readouterr())
@@ -148,8 +146,8 @@ SENT = {  # declaration, grader ("": the store), key and variable in the refusal
 
 @pytest.mark.parametrize("way", SENT)
 def test_whatever_names_a_variable_is_refused_until_it_is_trusted_and_again_once_it_changes(
-    way: str, folder: Path, stranger: Listener, monkeypatch, capfd
-) -> None:
+    way, folder, stranger, monkeypatch, capfd
+):
     text, grader, key, variable = SENT[way]
     monkeypatch.setenv("PGPASSWORD", SECRET)
     declare(folder, text, stranger)
@@ -187,8 +185,8 @@ def test_whatever_names_a_variable_is_refused_until_it_is_trusted_and_again_once
     ],
 )  # fmt: skip
 def test_no_secret_goes_over_plain_http_to_another_machine(
-    text: str, grader: str, variable: str, folder: Path, stranger: Listener, monkeypatch, capfd
-) -> None:
+    text, grader, variable, folder, stranger, monkeypatch, capfd
+):
     for name in ("EVENHAND_KEY", "EVENHAND_K", "KEY_EVIL_EXAMPLE_INVALID"):
         monkeypatch.setenv(name, SECRET)
     declare(folder, text, stranger)
@@ -207,9 +205,7 @@ def test_no_secret_goes_over_plain_http_to_another_machine(
         (LAB.replace(".lab", ".foundry"), "foundry:m"),
     ],
 )
-def test_what_an_sdk_finds_by_itself_stays_here(
-    text: str, grader: str, folder: Path, stranger: Listener, monkeypatch
-) -> None:
+def test_what_an_sdk_finds_by_itself_stays_here(text, grader, folder, stranger, monkeypatch):
     for name in ("OPENAI", "ANTHROPIC"):
         monkeypatch.setenv(f"{name}_CUSTOM_HEADERS", f"x-mine: {SECRET}")
     monkeypatch.setenv("OPENAI_PROJECT_ID", SECRET)
@@ -221,9 +217,7 @@ def test_what_an_sdk_finds_by_itself_stays_here(
     assert SECRET.encode() not in stranger.heard
 
 
-def test_a_file_may_name_what_is_meant_for_it(
-    folder: Path, stranger: Listener, monkeypatch
-) -> None:
+def test_a_file_may_name_what_is_meant_for_it(folder, stranger, monkeypatch):
     """Variables of evenhand's prefix; and the operator's own word, in the environment."""
     monkeypatch.setenv("EVENHAND_LAB", SECRET)
     declare(folder, LAB + 'key_env = "EVENHAND_LAB"', stranger)
@@ -239,9 +233,7 @@ def test_a_file_may_name_what_is_meant_for_it(
     assert stranger.heard.count(SECRET.encode())
 
 
-def test_a_login_by_an_organisation_is_asked_for_as_well(
-    folder: Path, stranger: Listener, capfd
-) -> None:
+def test_a_login_by_an_organisation_is_asked_for_as_well(folder, stranger, capfd):
     at = f"http://127.0.0.1:{stranger.port}"
     settings = {
         "server_metadata_url": f"{at}/.well-known/openid-configuration",
@@ -285,9 +277,7 @@ def test_trust_is_for_one_folder(folder: Path, stranger: Listener, tmp_path: Pat
         'client_id = "c"\nclient_secret = "${EVENHAND_X}"\naddress = "https://a"\n',
     ],
 )
-def test_nothing_of_a_backup_is_sent_anywhere(
-    text: str, folder: Path, stranger: Listener, tmp_path: Path, capfd
-) -> None:
+def test_nothing_of_a_backup_is_sent_anywhere(text, folder, stranger, tmp_path, capfd):
     declare(folder, text, stranger)
     there = read_config(folder)
     assert main(["backup", str(folder), str(tmp_path / "b.zip")]) == 0
@@ -320,9 +310,7 @@ OUTSIDE = {
 
 
 @pytest.mark.parametrize("way", OUTSIDE)
-def test_no_setting_names_a_file_outside_the_folder(
-    way: str, folder: Path, tmp_path: Path, capfd, stranger: Listener
-) -> None:
+def test_no_setting_names_a_file_outside_the_folder(way, folder, tmp_path, capfd, stranger):
     outside = tmp_path / "outside.toml"
     outside.write_text('mark = "OUTSIDE0MARK"\n', "utf-8")
     (folder / "link.toml").symlink_to(outside)

@@ -107,8 +107,8 @@ def test_rates_on_everything_graded_are_freed_of_the_graders_errors(results: pd.
 
 
 def test_the_subjects_leanings_and_the_lexical_graders_taste_for_words_show(
-    results: pd.DataFrame,
-) -> None:
+    results,
+):
     """The leaning subjects favour their side, by people and by graders alike. The lexical grader's
     cues weigh the length of a response; no simulated rater sees it.
     """

@@ -84,9 +84,7 @@ def two_wordings_kappa(shares: np.ndarray) -> float:
     return (agree - chance) / (1 - chance)
 
 
-def test_the_known_instability_under_another_wording_is_recovered(
-    results: pd.DataFrame, truth: pd.DataFrame
-) -> None:
+def test_the_known_instability_under_another_wording_is_recovered(results, truth):
     shares = truth["label"].value_counts(normalize=True).reindex(list(LEVELS)).to_numpy()
     found = row(results, "stability_fleiss_kappa", WAVERS, "", "all", "rubric")
     assert found["low"] <= two_wordings_kappa(shares) <= found["high"]

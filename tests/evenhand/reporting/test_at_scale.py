@@ -39,7 +39,6 @@ from evenhand.study.tables import formats as limits
 from evenhand.study.tables.formats import read_table
 from evenhand.study.tables.pieces import pieces_of
 from harness.many_ratings import CATEGORIES, RATERS, many_ratings
-from tests.commands import Run
 from tests.conftest import ROOT
 
 SCALE = ScaleOptions(categories=CATEGORIES, level="ordinal", affirmative=("3",))
@@ -67,9 +66,7 @@ def csv_of(source: Path, engine: str, **more: object) -> bytes:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("more", [{}, {"across_rubrics": "holm", "margin": 0.05}])
-def test_an_engine_has_the_rows_and_verdicts_of_the_ordinary_check(
-    folder: Path, engine: str, more: dict[str, object]
-) -> None:
+def test_an_engine_has_the_rows_and_verdicts_of_the_ordinary_check(folder, engine, more):
     settings = SETTINGS | more
     whole, _ = analyse_file(folder / "whole.csv", replace(SCALE, settings=settings))
     found, context = analyse_at_scale(folder / "parts", SCALE, engine=engine, **settings)
@@ -146,9 +143,7 @@ def test_a_scheduler_that_is_not_there_is_said(folder: Path, monkeypatch) -> Non
         (ScaleOptions(columns={"unit_id": "item"}), {}, "has no column 'item'"),
     ],
 )
-def test_what_cannot_be_analysed_is_refused(
-    folder: Path, engine: str, scale: ScaleOptions, changes: dict[str, object], said: str
-) -> None:
+def test_what_cannot_be_analysed_is_refused(folder, engine, scale, changes, said):
     with pytest.raises(InputError, match=said):
         analyse_at_scale(folder / "whole.csv", scale, **{"engine": engine, **changes})
 
@@ -161,9 +156,7 @@ def test_what_cannot_be_analysed_is_refused(
         ("rubric_hash", ["aa", "bb"], "has ratings of more versions"),
     ],
 )
-def test_what_single_parts_cannot_see_is_refused(
-    column: str, values: list[str], said: str, tmp_path: Path, engine: str
-) -> None:
+def test_what_single_parts_cannot_see_is_refused(column, values, said, tmp_path, engine):
     frame = many_ratings(20)
     frame = frame[frame["rater_id"] == "ann"].reset_index(drop=True)
     frame[column] = [values[n % 2] for n in frame.index]
@@ -173,8 +166,8 @@ def test_what_single_parts_cannot_see_is_refused(
 
 
 def test_what_is_refused_is_refused_with_its_remedy_and_stands_in_the_documentation(
-    tmp_path: Path, engine: str
-) -> None:
+    tmp_path, engine
+):
     page = (ROOT / "docs" / "millions.md").read_text("utf-8")
     many_ratings(6).to_csv(tmp_path / "r.csv", index=False)
     many_ratings(6).assign(inclusion_probability="0.5").to_csv(tmp_path / "w.csv", index=False)
@@ -253,9 +246,7 @@ def contents(table: Reduced) -> tuple[object, ...]:
     parts=st.integers(1, 7),
     order=st.randoms(use_true_random=False),
 )
-def test_any_partitioning_and_row_order_gives_the_same_table(
-    units: int, cuts: list[int], parts: int, order
-) -> None:
+def test_any_partitioning_and_row_order_gives_the_same_table(units, cuts, parts, order):
     frame = repeated(units, 2)
     places = list(range(len(frame)))
     order.shuffle(places)
@@ -315,9 +306,7 @@ def many_files(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_check_prints_what_it_left_out_and_writes_the_report(
-    run: Run, many_files: Path, engine: str
-) -> None:
+def test_check_prints_what_it_left_out_and_writes_the_report(run, many_files, engine):
     out = many_files.parent / "out"
     assert "It left out what needs each rating" in " ".join(
         run.ok("check", many_files, *OPTIONS, "--engine", engine, "--out", out).split()
@@ -331,8 +320,6 @@ def test_check_prints_what_it_left_out_and_writes_the_report(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("least", "status"), [("0.2", 0), ("0.99", 1)])
-def test_the_gate_opens_or_not(
-    run: Run, many_files: Path, engine: str, least: str, status: int
-) -> None:
+def test_the_gate_opens_or_not(run, many_files, engine, least, status):
     rule = ("--grader", "g1", "--require", f"weighted_kappa_quadratic.low > {least}")
     assert run("gate", many_files, *OPTIONS, *rule, "--engine", engine).returncode == status

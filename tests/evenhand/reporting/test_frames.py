@@ -101,9 +101,7 @@ FORMS: dict[str, Callable[[pd.DataFrame], Any]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_gives_the_bytes_of_the_command(
-    wide: pd.DataFrame, expected: bytes, tmp_path: Path, form: str
-) -> None:
+def test_every_form_gives_the_bytes_of_the_command(wide, expected, tmp_path, form):
     found = eh.check(FORMS[form](wide), **WHO, name="wide.csv")
     found.report(tmp_path)
     assert (tmp_path / "results.csv").read_bytes() == expected
@@ -251,9 +249,7 @@ def two_levels(table: pd.DataFrame) -> pd.DataFrame:
         (lambda t: t.assign(gpt=[["yes"]] * 60), "the label '[\"yes\"]' is nested JSON"),
     ],
 )  # fmt: skip
-def test_a_bad_table_is_one_sentence(
-    wide: pd.DataFrame, change: Callable[[pd.DataFrame], Any], says: str
-) -> None:
+def test_a_bad_table_is_one_sentence(wide, change, says):
     with pytest.raises(eh.InputError) as error:
         eh.check(change(wide), **WHO)
     assert says in str(error.value)
@@ -382,9 +378,7 @@ DIRT = (
 @pytest.mark.slow
 @few
 @given(table=ratings(), data=st.data())
-def test_normalised_dirt_changes_nothing_and_dirt_is_never_taken_for_a_label(
-    figures, table, data
-) -> None:
+def test_normalised_dirt_changes_nothing_and_dirt_is_never_taken_for_a_label(figures, table, data):
     wash = data.draw(st.lists(st.sampled_from(DIRT), min_size=len(table), max_size=len(table)))
     cells = [smear(label) for smear, label in zip(wash, table["label"], strict=True)]
     dirty = table.assign(label=cells)

@@ -66,9 +66,7 @@ DOORS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("door", DOORS)
-def test_every_verb_reads_them_as_ordered_and_says_so(
-    folder: Path, capsys, engine: str, door: str
-) -> None:
+def test_every_verb_reads_them_as_ordered_and_says_so(folder, capsys, engine, door):
     assert main(DOORS[door].format(engine=engine).split()) in (0, 1, 3)
     assert SAID in " ".join(capsys.readouterr().out.split())
     if door == "baseline":
@@ -149,9 +147,7 @@ def test_a_code_is_asked_about(labels: tuple[str, ...]) -> None:
     ("declared", "categories"),
     [("12345", "12345"), ("54321", "54321"), ("13254", "12345"), ("135", "135")],
 )
-def test_declared_categories_keep_their_order_or_have_that_of_the_numbers(
-    declared: str, categories: str
-) -> None:
+def test_declared_categories_keep_their_order_or_have_that_of_the_numbers(declared, categories):
     dataset = from_table(rated(declared), ScaleOptions(categories=tuple(declared)))
     (scale,) = dataset.scales.values()
     assert (scale.level, scale.categories) == ("ordinal", tuple(categories))

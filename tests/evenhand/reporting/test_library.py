@@ -5,7 +5,6 @@ shown to editors, and the nearest named for a wrong one.
 import inspect
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -82,9 +81,7 @@ def same(found: eh.Check, expected: pd.DataFrame) -> None:
 
 
 @pytest.mark.slow
-def test_long_and_wide_give_what_the_command_gives(
-    labels: pd.DataFrame, file: Path, tmp_path: Path
-) -> None:
+def test_long_and_wide_give_what_the_command_gives(labels, file, tmp_path):
     expected = of_the_command(file, tmp_path / "a", *OPTIONS)
     same(eh.check(eh.read(file), **SCALE), expected)
     wide = eh.check(labels, human=PEOPLE, model="gpt", **SCALE)
@@ -104,9 +101,7 @@ def test_long_and_wide_give_what_the_command_gives(
 
 
 @pytest.mark.slow
-def test_settings_are_those_of_the_command(
-    labels: pd.DataFrame, file: Path, tmp_path: Path
-) -> None:
+def test_settings_are_those_of_the_command(labels, file, tmp_path):
     options = ["--slice", "topic", "--cluster", "topic", "--margin", "0.3", "--affirmative", "top"]
     expected = of_the_command(file, tmp_path / "a", *OPTIONS, *options)
     settings: dict[str, Any] = {"slices": ["topic"], "cluster": "topic", "margin": 0.3}
@@ -142,9 +137,7 @@ def test_units_beside_the_ratings(labels: pd.DataFrame, file: Path, tmp_path: Pa
         pytest.param("dices350", [], {}, marks=pytest.mark.thorough),
     ],
 )  # fmt: skip
-def test_real_labels(
-    shared_data: Path, tmp_path: Path, capsys, name: str, options: list[str], scale: dict[str, Any]
-) -> None:
+def test_real_labels(shared_data, tmp_path, capsys, name, options, scale):
     file = shared_data / "real" / f"{name}.csv"
     expected = of_the_command(file, tmp_path, *options, "--resamples", "20")
     said = capsys.readouterr().out.replace("--level and --categories", "level= and categories=")
@@ -225,9 +218,7 @@ def test_a_missing_cell_is_no_rating_and_an_empty_text_is_unscored(labels: pd.Da
         (lambda t: t.to_dict(), {"human": PEOPLE}, "'unit_id' must be a list of cells, not a dict"),
     ],
 )  # fmt: skip
-def test_bad_tables_are_one_sentence(
-    labels: pd.DataFrame, change: Callable[[pd.DataFrame], Any], options: Any, says: str
-) -> None:
+def test_bad_tables_are_one_sentence(labels, change, options, says):
     with pytest.raises(eh.InputError, match=says) as error:
         eh.check(change(labels), **options)
     assert len(str(error.value).splitlines()) == 1
@@ -244,9 +235,7 @@ def test_bad_tables_are_one_sentence(
         ({"label": None}, {}, "the column 'label' is missing"),
     ],
 )  # fmt: skip
-def test_bad_long_tables_are_one_sentence(
-    file: Path, change: dict[str, Any], options: Any, says: str
-) -> None:
+def test_bad_long_tables_are_one_sentence(file, change, options, says):
     table = eh.read(file)
     for column, value in change.items():
         table = table.drop(columns=column) if value is None else table.assign(**{column: value})
@@ -267,9 +256,7 @@ def test_bad_long_tables_are_one_sentence(
         ("lo\0w", {}, "contains a NUL character"),
     ],
 )  # fmt: skip
-def test_dirty_labels_are_never_categories(
-    labels: pd.DataFrame, dirty: Any, options: Any, says: str
-) -> None:
+def test_dirty_labels_are_never_categories(labels, dirty, options, says):
     cells = ["top", "top", "top", dirty, *labels["gpt"][4:]]
     table = labels.assign(gpt=pd.Series(cells, dtype=object))
     with pytest.raises(eh.InputError) as error:

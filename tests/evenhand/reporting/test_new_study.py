@@ -14,7 +14,6 @@ from evenhand.reporting.new_study import create_and_preview, folder_beside, prev
 from evenhand.study import open_study
 from evenhand.study.creation import StudyPlan, usual_rubrics
 from harness.studies import write_pairs, write_responses
-from tests.commands import Run
 
 
 @pytest.fixture
@@ -104,9 +103,7 @@ ASKED = ["--question", "Right?", "--options", "yes,no"]
         ({"output": "A llama and an alpaca met. rating: none."}, [], ""),
     ],
 )  # fmt: skip
-def test_names_in_texts_and_headings_are_counted(
-    tmp_path: Path, run: Run, row: dict[str, str], options: list[str], told: str
-) -> None:
+def test_names_in_texts_and_headings_are_counted(tmp_path, run, row, options, told):
     rows = pd.DataFrame([QUIET, QUIET | row]).fillna("A plain text.")
     rows["gpt_judge"] = "yes"
     rows.to_csv(tmp_path / "items.csv", index=False)

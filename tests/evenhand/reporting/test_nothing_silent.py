@@ -59,9 +59,7 @@ def test_what_nobody_sees_changes_nothing(table: pd.DataFrame, column: str, form
 @pytest.mark.parametrize("column", ["ben", "gpt"])
 @pytest.mark.parametrize("share", [0.02, 0.5])
 @pytest.mark.parametrize("form", [*LOOK_ALIKE, "capitals"])
-def test_another_spelling_is_asked_about(
-    table: pd.DataFrame, column: str, form: str, share: float
-) -> None:
+def test_another_spelling_is_asked_about(table, column, form, share):
     change = str.upper if form == "capitals" else form.format
     spelled = with_cells(table, column, change, share)
     with pytest.raises(InputError, match="normalise=True"):
@@ -72,9 +70,7 @@ def test_another_spelling_is_asked_about(
 @pytest.mark.parametrize("column", ["ben", "gpt"])
 @pytest.mark.parametrize("share", [0.02, 0.3])
 @pytest.mark.parametrize("code", CODES)
-def test_a_code_for_no_label_is_asked_about_or_reported(
-    table: pd.DataFrame, column: str, code: str, share: float
-) -> None:
+def test_a_code_for_no_label_is_asked_about_or_reported(table, column, code, share):
     coded = with_cells(table, column, lambda _: code, share)
     blank = with_cells(table, column, lambda _: "", share)
     try:

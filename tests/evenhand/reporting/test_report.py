@@ -70,9 +70,7 @@ def test_a_report_and_live_figures_hold_the_same_rows(labelled: Study, tmp_path:
 
 
 @pytest.mark.slow
-def test_the_page_of_disagreements_has_what_the_study_knows(
-    labelled: Study, tmp_path: Path
-) -> None:
+def test_the_page_of_disagreements_has_what_the_study_knows(labelled, tmp_path):
     """The texts, what people wrote, the grader's reply, and what the lead made of it."""
     unit, digest = "p0006|s1|a", labelled.rubrics["refusal"].hash  # people say 2, gpt 5
     about = {"rubric": "refusal", "unit_id": unit, "grader": "gpt"}
@@ -159,8 +157,8 @@ def test_libraries_beside_say_what_they_say_here(started: Callable[[], list[Base
 @pytest.mark.slow
 @pytest.mark.usefixtures("two_cores")
 def test_a_process_that_is_killed_costs_time_and_nothing_else(
-    started: Callable[[], list[BaseProcess]],
-) -> None:
+    started,
+):
     def kill() -> None:
         for process in started():
             process.kill()

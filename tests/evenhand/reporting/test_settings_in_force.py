@@ -256,9 +256,7 @@ def as_it_is(labelled: Path) -> Found:
 
 
 @pytest.mark.slow
-def test_the_report_of_a_study_follows_what_brings_its_own(
-    labelled: Path, as_it_is: Found, tmp_path: Path
-) -> None:
+def test_the_report_of_a_study_follows_what_brings_its_own(labelled, as_it_is, tmp_path):
     folder = labelled
     for setting in OF_THEIR_OWN:
         folder = changed(folder, tmp_path / setting, setting, IN_THE_REPORT[setting][0])
@@ -280,9 +278,7 @@ def test_the_report_of_a_study_follows_what_brings_its_own(
         if each not in OF_THEIR_OWN
     ],
 )
-def test_the_report_of_a_study_follows(
-    labelled: Path, as_it_is: Found, tmp_path: Path, setting: str
-) -> None:
+def test_the_report_of_a_study_follows(labelled, as_it_is, tmp_path, setting):
     value, part = IN_THE_REPORT[setting]
     folder = changed(labelled, tmp_path / "study", setting, value)
     change_config(folder, BESIDE.get(setting, {}))
@@ -292,9 +288,7 @@ def test_the_report_of_a_study_follows(
 
 
 @pytest.mark.slow
-def test_thresholds_in_force_reach_the_files_with_whose_they_are(
-    labelled: Path, tmp_path: Path
-) -> None:
+def test_thresholds_in_force_reach_the_files_with_whose_they_are(labelled, tmp_path):
     folder = changed(labelled, tmp_path / "study", "thresholds", {"refusal": {SURE: 0.9}})
     with open_study(folder) as study:
         write_report(*analyse_study(study, verify=False), tmp_path / "out")

@@ -103,9 +103,7 @@ def flags_as_it_is(crowded: Path) -> dict[str, set[str]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("setting", IN_THE_QUALITY)
-def test_the_quality_of_raters_follows(
-    crowded: Path, flags_as_it_is: dict[str, set[str]], tmp_path: Path, setting: str
-) -> None:
+def test_the_quality_of_raters_follows(crowded, flags_as_it_is, tmp_path, setting):
     value, rater, flag = IN_THE_QUALITY[setting]
     with open_study(changed(crowded, tmp_path / "study", setting, value)) as study:
         found = _flags(study)

@@ -141,9 +141,7 @@ def test_a_tuned_threshold_is_worth_less_than_it_looks_where_it_was_tuned(tuned:
     assert threshold < 0.2
 
 
-def test_gate_select_report_and_the_leads_pages_agree(
-    tuned: MakeTuned, tmp_path: Path, run: Run
-) -> None:
+def test_gate_select_report_and_the_leads_pages_agree(tuned, tmp_path, run):
     folder = tuned()
     written(folder)
     run.ok("report", folder)

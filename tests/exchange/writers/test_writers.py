@@ -279,9 +279,7 @@ def tool(request: pytest.FixtureRequest) -> tuple[str, Callable[[Path], Any]]:
 
 
 @pytest.mark.load
-def test_the_tools_own_package_says_the_same(
-    tool: tuple[str, Callable[[Path], Any]], tmp_path: Path
-) -> None:
+def test_the_tools_own_package_says_the_same(tool, tmp_path):
     name, asked = tool
     out = tmp_path / f"out{FORMATS[name].suffix}"
     save(made(name), out, FORMATS[name])

@@ -3,7 +3,6 @@
 import json
 import sys
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 
@@ -215,8 +214,8 @@ def test_a_cloud_has_no_batches(marked_study: MarkedStudy, cloud: str) -> None:
     indirect=["cloud"],
 )
 def test_what_a_cloud_lacks_is_named_before_anything_is_asked(
-    bench: Bench, cloud: str, monkeypatch, gone: str, sentence: str
-) -> None:
+    bench, cloud, monkeypatch, gone, sentence
+):
     monkeypatch.delenv(gone)
     with pytest.raises(InputError, match=sentence):
         grade(bench.study(), [f"{cloud}:{CLOUDS[cloud][1]}"])
@@ -225,8 +224,8 @@ def test_what_a_cloud_lacks_is_named_before_anything_is_asked(
 
 @pytest.mark.parametrize("cloud", ["bedrock", "vertex"], indirect=True)
 def test_credentials_that_are_no_token_need_the_clouds_own_library(
-    marked_study: MarkedStudy, cloud: str, monkeypatch
-) -> None:
+    marked_study, cloud, monkeypatch
+):
     monkeypatch.delenv(CLOUDS[cloud][0])
     for library in ("boto3", "google.auth"):
         monkeypatch.setitem(sys.modules, library, None)  # as where it is not installed
@@ -247,9 +246,7 @@ def test_a_request_is_signed_with_aws_credentials(bench: Bench, cloud: str, monk
 
 
 @pytest.mark.parametrize("cloud", ["vertex"], indirect=True)
-def test_credentials_that_cannot_be_had_stop_the_grader(
-    bench: Bench, cloud: str, monkeypatch, tmp_path: Path
-) -> None:
+def test_credentials_that_cannot_be_had_stop_the_grader(bench, cloud, monkeypatch, tmp_path):
     if find_spec("google.auth") is None:
         monkeypatch.syspath_prepend(
             installed("google-auth-2", pip_command("google-auth[requests]==2.*"))

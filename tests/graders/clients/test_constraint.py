@@ -68,9 +68,7 @@ def refusing(*refused: str) -> Any:
     ("refused", "way"),
     [((), "json_schema"), (("json_schema",), "tool"), (("json_schema", "tool"), "plain")],
 )
-def test_the_way_is_learnt_once_remembered_and_kept_with_every_grade(
-    bench: Bench, refused: tuple[str, ...], way: str, grader: str
-) -> None:
+def test_the_way_is_learnt_once_remembered_and_kept_with_every_grade(bench, refused, way, grader):
     bench.script = refusing(*refused)
     study = bench.study(pairs=3, rubrics=("hedging", "refusal"))
     assert grade(study, [grader], ["hedging"], method="label").scored == 6
@@ -132,9 +130,7 @@ def test_draws_are_held_to_the_keys_too(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("mended", [True, False])
-def test_an_answer_that_cannot_be_read_is_asked_for_once_more_held_to_the_keys(
-    bench: Bench, mended: bool
-) -> None:
+def test_an_answer_that_cannot_be_read_is_asked_for_once_more_held_to_the_keys(bench, mended):
     def script(call: Call) -> Reply:
         if call.unit != "p0001|m|a":
             return answer(call)
@@ -172,9 +168,7 @@ def test_the_report_says_how_each_grader_was_asked(bench: Bench) -> None:
         ((-3.0, -3.0, -3.0), "all the same"),
     ],
 )
-def test_figures_that_are_no_log_probabilities_refuse_the_server(
-    bench: Bench, capsys, figures: tuple[float, ...], fault: str
-) -> None:
+def test_figures_that_are_no_log_probabilities_refuse_the_server(bench, capsys, figures, fault):
     """Point 2: all were clipped to 1, and each reply became A at a third each."""
 
     def script(call: Call) -> Reply:

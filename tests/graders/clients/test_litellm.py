@@ -11,7 +11,6 @@ from harness.installing import installed, pip_command
 from harness.ports import free_port
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, answer, completion, error
-from harness.studies import MarkedStudy
 from tests.graders.clients.test_other_servers import running
 from tests.graders.grading import grade
 
@@ -66,9 +65,7 @@ def litellm(server: ProtocolServer, tmp_path_factory: pytest.TempPathFactory) ->
         yield f"http://127.0.0.1:{port}"
 
 
-def test_token_probabilities_and_the_gateways_own_cost(
-    litellm: str, marked_study: MarkedStudy
-) -> None:
+def test_token_probabilities_and_the_gateways_own_cost(litellm, marked_study):
     study = marked_study(pairs=3)
     assert grade(study, [f"openai:grader@{litellm}/v1"]).scored == 6
     assert set(study.ratings()["prob_method"]) == {"logprobs"}
@@ -76,9 +73,7 @@ def test_token_probabilities_and_the_gateways_own_cost(
     assert cost == pytest.approx(6 * (900 * 2.5 + 10) / 1e6)
 
 
-def test_draws_are_not_taken_out_of_its_cache(
-    litellm: str, server: ProtocolServer, marked_study: MarkedStudy
-) -> None:
+def test_draws_are_not_taken_out_of_its_cache(litellm, server, marked_study):
     study = marked_study(pairs=2)
     assert grade(study, [f"openai:grader@{litellm}/v1"], draws=5).scored == 20
     assert len(server.calls) == 20
@@ -86,9 +81,7 @@ def test_draws_are_not_taken_out_of_its_cache(
     assert keys == set()  # what declines the cache stays at the gateway
 
 
-def test_what_a_fallback_answers_has_no_probabilities_and_is_counted(
-    litellm: str, server: ProtocolServer, marked_study: MarkedStudy
-) -> None:
+def test_what_a_fallback_answers_has_no_probabilities_and_is_counted(litellm, server, marked_study):
     def script(call: Call) -> Reply:
         if call.body["model"] == "gpt-4o-mini":
             return completion(call.choice)
@@ -104,9 +97,7 @@ def test_what_a_fallback_answers_has_no_probabilities_and_is_counted(
 
 
 @pytest.mark.parametrize("method", ["", "verbalised"])
-def test_claude_and_stated_distributions(
-    litellm: str, marked_study: MarkedStudy, monkeypatch, method: str
-) -> None:
+def test_claude_and_stated_distributions(litellm, marked_study, monkeypatch, method):
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-key-of-nobody")
     monkeypatch.setenv("ANTHROPIC_BASE_URL", litellm)
     graders = ["anthropic:claude-opus-5", f"openai:grader@{litellm}/v1"]
@@ -114,9 +105,7 @@ def test_claude_and_stated_distributions(
     assert grade(study, graders, method=method).scored == 8
 
 
-def test_its_cache_is_noticed_where_it_is_not_declined(
-    litellm: str, server: ProtocolServer, marked_study: MarkedStudy, monkeypatch
-) -> None:
+def test_its_cache_is_noticed_where_it_is_not_declined(litellm, server, marked_study, monkeypatch):
     monkeypatch.setattr("evenhand.graders.clients.openai_chat.LITELLM_DECLINED", {})
     monkeypatch.setattr("evenhand.graders.clients.openai_chat.DECLINED", {})
     study = marked_study(pairs=4, rubrics=("refusal",))

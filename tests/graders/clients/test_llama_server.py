@@ -126,9 +126,7 @@ def test_one_and_ten_are_told_apart_or_not_claimed(llama: str, marked_study: Mar
 
 
 @pytest.mark.parametrize("draws", [1, 4])
-def test_labels_and_draws_are_held_to_a_schema(
-    llama: str, marked_study: MarkedStudy, draws: int
-) -> None:
+def test_labels_and_draws_are_held_to_a_schema(llama, marked_study, draws):
     study = marked_study(pairs=5)
     asking = {"draws": draws} if draws > 1 else {"method": "label"}
     summary = grade(study, [f"openai:random@{llama}/v1"], **asking)

@@ -209,12 +209,12 @@ def _five_at_most(call: Call) -> Reply | None:
     ],
 )
 def test_a_server_teaches_once_not_per_request(
-    bench: Bench,
-    refuses: Callable[[Call], Reply | None],
-    method: str,
-    lessons: int,
-    taught: list[int],
-) -> None:
+    bench,
+    refuses,
+    method,
+    lessons,
+    taught,
+):
     refused: list[Call] = []
 
     def script(call: Call) -> Reply:
@@ -251,9 +251,7 @@ def test_what_is_not_listed_may_be_any_options() -> None:
 
 
 @pytest.mark.parametrize("times", [1, 2, 9])
-def test_a_refusal_after_probabilities_is_asked_again_then_counted(
-    bench: Bench, times: int
-) -> None:
+def test_a_refusal_after_probabilities_is_asked_again_then_counted(bench, times):
     asked: list[Call] = []
 
     def script(call: Call) -> Reply:
@@ -298,8 +296,8 @@ def test_a_server_that_gives_none_is_not_paid_again_for_it(bench: Bench) -> None
 
 @pytest.mark.parametrize(("name", "lessons"), [("", 1), ("azure/gpt-5.6", 0), ("an-alias", 1)])
 def test_reasoning_is_off_where_probabilities_need_that_at_openai_and_behind_a_gateway(
-    bench: Bench, name: str, lessons: int
-) -> None:
+    bench, name, lessons
+):
     def script(call: Call) -> Reply:
         if "logprobs" in call.body and call.body.get("reasoning_effort") != "none":
             return error(403, "You are not allowed to request logprobs from this model")
@@ -314,9 +312,7 @@ def test_reasoning_is_off_where_probabilities_need_that_at_openai_and_behind_a_g
 
 @pytest.mark.slow
 @pytest.mark.parametrize("batch", [False, True])
-def test_a_refusal_at_the_very_first_request_is_not_believed_for_the_run(
-    bench: Bench, batch: bool
-) -> None:
+def test_a_refusal_at_the_very_first_request_is_not_believed_for_the_run(bench, batch):
     first: list[str] = []
 
     def script(call: Call) -> Reply:
@@ -354,9 +350,7 @@ def test_probabilities_are_asked_for_again_in_the_middle_of_a_run(bench: Bench, 
 
 
 @pytest.mark.parametrize("effort", ["", "low"])
-def test_a_gateway_that_drops_the_wish_for_probabilities_is_asked_without_reasoning(
-    bench: Bench, effort: str
-) -> None:
+def test_a_gateway_that_drops_the_wish_for_probabilities_is_asked_without_reasoning(bench, effort):
     """An alias says nothing of its model, and no refusal does."""
 
     def script(call: Call) -> Reply:
@@ -385,9 +379,7 @@ def test_a_gateway_that_drops_the_wish_for_probabilities_is_asked_without_reason
         (error(500), 7),
     ],
 )
-def test_reasoning_is_off_for_one_unit_where_that_brings_nothing(
-    bench: Bench, refuses: Reply | None, calls: int
-) -> None:
+def test_reasoning_is_off_for_one_unit_where_that_brings_nothing(bench, refuses, calls):
     def script(call: Call) -> Reply:
         tried = "reasoning_effort" in call.body
         return refuses if refuses and tried else completion("2")
@@ -443,9 +435,7 @@ def test_a_cached_reply_is_one_draw_and_is_said(bench: Bench, run: Run) -> None:
 
 @pytest.mark.parametrize("provider", ["", "openai", "vllm"])
 @pytest.mark.parametrize("litellm", [False, True])
-def test_caching_is_declined_where_that_exists(
-    bench: Bench, monkeypatch, litellm: bool, provider: str
-) -> None:
+def test_caching_is_declined_where_that_exists(bench, monkeypatch, litellm, provider):
     """By whichever name a server is asked that is not OpenAI's own."""
     monkeypatch.setenv("OPENAI_API_KEY", "key-for-loopback")
     monkeypatch.setenv(f"{provider.upper()}_BASE_URL", f"{bench.root}/v1")

@@ -95,9 +95,7 @@ def test_claude_messages(aimock: str, marked_study: MarkedStudy, monkeypatch) ->
     assert grade(marked_study(pairs=5), ["anthropic:claude-opus-5"]).scored == 10
 
 
-def test_claude_batches(
-    tmp_path: Path, mock_ai_api: Path, marked_study: MarkedStudy, monkeypatch
-) -> None:
+def test_claude_batches(tmp_path, mock_ai_api, marked_study, monkeypatch):
     port = free_port()
     monkeypatch.setenv("ANTHROPIC_API_KEY", "key-for-loopback")
     monkeypatch.setenv("ANTHROPIC_BASE_URL", f"http://127.0.0.1:{port}")

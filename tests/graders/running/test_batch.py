@@ -114,9 +114,7 @@ def killed(of: type, step: str, *, after: bool = False) -> Iterator[None]:
 @pytest.mark.slow
 @pytest.mark.parametrize("step", ["intend", "submitted", "collected"])
 @pytest.mark.parametrize("after", [False, True])
-def test_a_run_that_ends_at_any_step_is_continued(
-    bench: Bench, grader: str, step: str, after: bool
-) -> None:
+def test_a_run_that_ends_at_any_step_is_continued(bench, grader, step, after):
     study = bench.study(pairs=4)
     with killed(BatchJournal, step, after=after):
         by_batch(study, grader)
@@ -129,8 +127,8 @@ def test_a_run_that_ends_at_any_step_is_continued(
 
 
 def test_what_comes_after_a_harmless_edit_is_read_under_the_old_text_and_not_paid_again(
-    bench: Bench,
-) -> None:
+    bench,
+):
     study = bench.study(pairs=3)
     old = study.rubrics["hedging"].hash
     with killed(BatchRun, "_collect_all"):
@@ -143,9 +141,7 @@ def test_what_comes_after_a_harmless_edit_is_read_under_the_old_text_and_not_pai
 
 
 @pytest.mark.parametrize("fault", ["before", "after"])
-def test_a_connection_that_breaks_while_sending_makes_no_second_batch(
-    bench: Bench, grader: str, fault: str
-) -> None:
+def test_a_connection_that_breaks_while_sending_makes_no_second_batch(bench, grader, fault):
     bench.batches.drop = [fault]
     assert by_batch(bench.study(pairs=3), grader).scored == 6
     assert len(bench.batches.made) == 1
@@ -189,9 +185,7 @@ UNREADABLE_LINES: list[Callable[[str], str]] = [
 ]
 
 
-def test_a_line_of_the_results_that_cannot_be_read_costs_its_request_alone(
-    bench: Bench, grader: str
-) -> None:
+def test_a_line_of_the_results_that_cannot_be_read_costs_its_request_alone(bench, grader):
     within = "\u2028\u2029\x85\x0b\x0c\x1c\x1d\x1e\r"  # what else may end a line, but not here
     sent = itertools.count(1)
     faults = dict(enumerate(UNREADABLE_LINES, start=1))
@@ -203,9 +197,7 @@ def test_a_line_of_the_results_that_cannot_be_read_costs_its_request_alone(
     assert [len(batch["lines"]) for batch in bench.batches.made] == [9, len(faults)]
 
 
-def test_a_line_that_never_becomes_readable_is_recorded_as_failed(
-    bench: Bench, grader: str
-) -> None:
+def test_a_line_that_never_becomes_readable_is_recorded_as_failed(bench, grader):
     bench.script = lambda call: replace(answer(call), body=answer(call).body | {"note": call.unit})
     bench.batches.write = lambda line: line.replace("{", "", "p0002|m|a" in line)
     study = bench.study(pairs=2)
@@ -217,9 +209,7 @@ def test_a_line_that_never_becomes_readable_is_recorded_as_failed(
     assert "no readable reply" in str(facts)
 
 
-def test_a_page_in_place_of_the_results_leaves_the_batch_to_be_collected_later(
-    bench: Bench, grader: str
-) -> None:
+def test_a_page_in_place_of_the_results_leaves_the_batch_to_be_collected_later(bench, grader):
     bench.batches.write = lambda line: "<html>Sign in</html>"
     study = bench.study(pairs=2)
     assert "cannot be read" in by_batch(study, grader).stopped[0]
@@ -229,9 +219,7 @@ def test_a_page_in_place_of_the_results_leaves_the_batch_to_be_collected_later(
     assert len(bench.batches.made) == 1
 
 
-def test_a_connection_that_breaks_within_the_results_is_tried_again(
-    bench: Bench, grader: str
-) -> None:
+def test_a_connection_that_breaks_within_the_results_is_tried_again(bench, grader):
     ways = iter([Reply(raw=b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{")])
     get = bench.batches.get
     bench.batches.get = lambda path, headers: (

@@ -70,9 +70,7 @@ CASES = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("fault", "share", "bills"), CASES)
-def test_the_bill_is_within_the_budget_and_the_dry_runs_range(
-    bench: Bench, fault: Reply, share: float, bills: bool
-) -> None:
+def test_the_bill_is_within_the_budget_and_the_dry_runs_range(bench, fault, share, bills):
     study = bench.study(pairs=8)
     (told,) = forecast(study, [PRICED], GradingOptions())
     assert told.cost is not None
@@ -137,9 +135,7 @@ def test_credit_that_ends_leaves_the_units_open(bench: Bench, who: str, grader: 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("who", CREDIT)
-def test_credit_that_ends_within_a_batch_leaves_the_units_open(
-    bench: Bench, who: str, grader: str
-) -> None:
+def test_credit_that_ends_within_a_batch_leaves_the_units_open(bench, who, grader):
     status, code, text = CREDIT[who]
     # A line of Anthropic's results has no status, and gateways that offer its batches borrow that.
     bench.batches.refusal = refusal(

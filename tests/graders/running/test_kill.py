@@ -49,9 +49,7 @@ def _finished(study: Study, rater_id: str) -> set[str]:
     "kills",
     [1, pytest.param(3, marks=pytest.mark.thorough), pytest.param(20, marks=pytest.mark.load)],
 )
-def test_nothing_is_lost_and_nothing_asked_twice_but_what_was_under_way(
-    bench: Bench, kills: int
-) -> None:
+def test_nothing_is_lost_and_nothing_asked_twice_but_what_was_under_way(bench, kills):
     pairs = 20 * kills
     bench.script = _slow
     quiet = bench.study(pairs=pairs, name="quiet")

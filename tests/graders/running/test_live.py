@@ -154,9 +154,7 @@ def test_claudes_filters_are_outcomes_too(bench: Bench, filtered: Reply, batch: 
     assert summary.scored == 3
 
 
-def test_a_refused_probe_sends_no_batch_and_is_asked_again_after_the_mend(
-    bench: Bench, grader: str
-) -> None:
+def test_a_refused_probe_sends_no_batch_and_is_asked_again_after_the_mend(bench, grader):
     bench.script = lambda call: error(400, "this model takes no such schema")
     study = bench.study(pairs=3)
     summary = grade(study, [grader], batch=True)
@@ -255,9 +253,7 @@ def test_a_wrong_key(bench: Bench, refusal: Reply) -> None:
     assert seconds < WITHIN
 
 
-def test_a_request_that_is_too_large_is_not_repeated_and_slows_nobody_down(
-    bench: Bench, monkeypatch
-) -> None:
+def test_a_request_that_is_too_large_is_not_repeated_and_slows_nobody_down(bench, monkeypatch):
     large = error(
         429, "Request too large for m on tokens per min (TPM): Limit 30000, Requested 31538."
     )

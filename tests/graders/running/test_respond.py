@@ -1,7 +1,6 @@
 """Subjects' responses by the runner: resumable, whole pairs only, refusals kept."""
 
 import hashlib
-from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -12,7 +11,6 @@ from evenhand.graders.running.runner import only_runner
 from evenhand.study.store.schema import response_attempts
 from harness.replies import Call, Reply, completion, error, message
 from harness.studies import MarkedStudy
-from tests.commands import Run
 from tests.graders.bench import Bench
 from tests.graders.grading import respond
 
@@ -71,9 +69,7 @@ def test_a_second_runner_is_kept_off(marked_study: MarkedStudy) -> None:
 SYSTEM = "Be brief.\n{not: a field}\n"
 
 
-def test_the_same_model_asked_in_another_way_is_another_subject(
-    bench: Bench, tmp_path: Path
-) -> None:
+def test_the_same_model_asked_in_another_way_is_another_subject(bench, tmp_path):
     bench.script = said
     study = bench.study(pairs=1)
     file = tmp_path / "system.txt"
@@ -129,16 +125,12 @@ def test_effort_and_a_system_prompt_reach_other_models(bench: Bench) -> None:
         ("openai:m", {"thinking": "off"}, "--thinking is for Claude"),
     ],
 )
-def test_what_cannot_be_asked_so_is_refused(
-    marked_study: MarkedStudy, subject: str, options: dict[str, str], sentence: str
-) -> None:
+def test_what_cannot_be_asked_so_is_refused(marked_study, subject, options, sentence):
     with pytest.raises(InputError, match=sentence):
         respond(marked_study(pairs=1), subject, **options)
 
 
-def test_an_empty_system_prompt_is_refused(
-    marked_study: MarkedStudy, tmp_path: Path, run: Run
-) -> None:
+def test_an_empty_system_prompt_is_refused(marked_study, tmp_path, run):
     (tmp_path / "s.txt").write_text(" \n")
     folder = str(marked_study(pairs=1).folder)
     for file, sentence in (("s.txt", "is empty"), ("none.txt", "there is no file")):

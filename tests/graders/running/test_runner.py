@@ -47,9 +47,7 @@ FAULTS = [
         pytest.param("openai", 1000, marks=pytest.mark.load),
     ],
 )
-def test_grades_arrive_each_once_though_every_fifth_reply_is_a_fault(
-    bench: Bench, provider: str, pairs: int
-) -> None:
+def test_grades_arrive_each_once_though_every_fifth_reply_is_a_fault(bench, provider, pairs):
     def faulty(call: Call) -> Reply:
         luck = hashlib.sha256(f"{call.unit}{call.nth}".encode()).digest()
         return FAULTS[luck[1] % len(FAULTS)] if luck[0] % 5 == 0 else answer(call)
@@ -139,9 +137,7 @@ def test_a_rejected_question_is_not_retried(bench: Bench, status: int) -> None:
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 402])
-def test_what_no_question_can_pass_stops_the_grader_at_once(
-    bench: Bench, status: int, grader: str
-) -> None:
+def test_what_no_question_can_pass_stops_the_grader_at_once(bench, status, grader):
     bench.script = lambda call: error(status, "no such thing")
     study = bench.study(pairs=10)
     summary = grade(study, [grader])
@@ -299,8 +295,8 @@ def test_input_that_cannot_be_graded_is_refused_before_anything_is_asked(bench: 
 
 
 def test_a_unit_that_the_rubric_cannot_show_is_one_sentence_not_a_group_of_errors(
-    bench: Bench,
-) -> None:
+    bench,
+):
     hedging = load_rubric("hedging")
     needs_topic = hedging.model_copy(
         update={

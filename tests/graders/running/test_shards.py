@@ -86,8 +86,8 @@ def test_batches_have_no_shards(bench: Bench, shared: Callable[..., Study]) -> N
 
 @pytest.mark.slow
 def test_parts_are_held_one_by_one_and_never_of_two_ways_of_parting(
-    shared: Callable[..., Study],
-) -> None:
+    shared,
+):
     study = shared()
     with open_study(study.folder) as elsewhere:
         with only_runner(study, Shard(1, 2)):
@@ -111,9 +111,7 @@ def test_parts_are_held_one_by_one_and_never_of_two_ways_of_parting(
 
 
 @pytest.mark.slow
-def test_a_part_that_nobody_collects_is_taken_over_within_the_budget(
-    bench: Bench, shared: Callable[..., Study]
-) -> None:
+def test_a_part_that_nobody_collects_is_taken_over_within_the_budget(bench, shared):
     study = shared(pairs=8)
     told: list[tuple[int, int]] = []
     with open_study(study.folder) as elsewhere, only_runner(elsewhere, Shard(2, 3)):
@@ -147,9 +145,7 @@ def test_each_shard_has_its_share_of_the_budget(bench: Bench, shared: Callable[.
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("kills", [2, pytest.param(12, marks=pytest.mark.load)])
-def test_a_killed_shard_is_taken_over_and_nothing_is_lost_or_asked_twice(
-    bench: Bench, shared: Callable[..., Study], kills: int
-) -> None:
+def test_a_killed_shard_is_taken_over_and_nothing_is_lost_or_asked_twice(bench, shared, kills):
     pairs = 30 * kills
     bench.script = lambda call: replace(answer(call), delay=0.03)
     study = shared(pairs)

@@ -153,9 +153,7 @@ def dearest(request: Mapping[str, Any], size: int, output: int) -> dict[str, Any
     lost=st.lists(st.booleans(), min_size=3, max_size=3),
     workers=st.integers(1, 12),
 )
-def test_no_reply_of_any_length_exceeds_a_budget(
-    budget: float, outputs: list[int], lost: list[bool], workers: int
-) -> None:
+def test_no_reply_of_any_length_exceeds_a_budget(budget, outputs, lost, workers):
     """Requests side by side, each billed at the dearest kind for all of its bytes."""
     tariff = Tariff.find(parse_spec(PRICED))
     assert tariff is not None

@@ -80,17 +80,13 @@ def test_times_are_plausible(ratings: pd.DataFrame) -> None:
 
 
 @pytest.mark.slow
-def test_the_same_seed_gives_the_same_bytes(
-    ratings: pd.DataFrame, demo: DemoResponses, rubrics: dict[str, Rubric]
-) -> None:
+def test_the_same_seed_gives_the_same_bytes(ratings, demo, rubrics):
     assert simulate_ratings(RATERS, demo.truth, rubrics, seed=7).to_csv() == ratings.to_csv()
     other = simulate_ratings(RATERS, demo.truth, rubrics, seed=8)
     assert (other["label"] != ratings["label"]).mean() > 0.1
 
 
-def test_a_rater_does_not_depend_on_the_others(
-    ratings: pd.DataFrame, demo: DemoResponses, rubrics: dict[str, Rubric]
-) -> None:
+def test_a_rater_does_not_depend_on_the_others(ratings, demo, rubrics):
     alone = simulate_ratings([GRADERS[0]], demo.truth, rubrics.values(), seed=7)
     assert alone["label"].tolist() == ratings.loc[ratings["rater_id"] == STRONG, "label"].tolist()
 
@@ -111,9 +107,7 @@ def test_confusion_matrices(rater: SimulatedRater, rubrics: dict[str, Rubric]) -
 
 
 @pytest.mark.parametrize("name", ["even-handedness", "refusal", "hedging"])
-def test_agreement_comes_out_as_expected(
-    name: str, demo: DemoResponses, ratings: pd.DataFrame, rubrics: dict[str, Rubric]
-) -> None:
+def test_agreement_comes_out_as_expected(name, demo, ratings, rubrics):
     rubric = rubrics[name]
     distribution = truth_distribution(demo.truth, rubric)
     rows = once(ratings, name)
@@ -147,9 +141,7 @@ def test_people_agree_on_about_85_percent(demo: DemoResponses, rubrics: dict[str
     assert np.mean(strong) >= np.mean(agreements)
 
 
-def test_only_the_shifted_grader_gives_probabilities(
-    ratings: pd.DataFrame, rubrics: dict[str, Rubric]
-) -> None:
+def test_only_the_shifted_grader_gives_probabilities(ratings, rubrics):
     shifted = ratings["rater_id"] == SHIFTED
     assert ratings.loc[~shifted, "p_positive"].isna().all()
     assert set(ratings.loc[~shifted, "probabilities"]) == {""}
@@ -179,9 +171,7 @@ def best_threshold(ratings: pd.DataFrame, rubric: Rubric) -> tuple[float, float,
 
 
 @pytest.mark.slow
-def test_the_shifted_grader_needs_a_low_threshold_for_hedging(
-    ratings: pd.DataFrame, rubrics: dict[str, Rubric]
-) -> None:
+def test_the_shifted_grader_needs_a_low_threshold_for_hedging(ratings, rubrics):
     best, at_best, at_half = best_threshold(ratings, rubrics["hedging"])
     assert best < 0.2
     assert at_best > at_half + 0.2
@@ -196,9 +186,7 @@ def test_rubrics_left_out_are_passed_over(demo: DemoResponses, rubrics: dict[str
     assert simulate_ratings(RATERS, demo.truth, [], seed=7).empty
 
 
-def test_unknown_rubrics_and_labels_are_refused(
-    demo: DemoResponses, rubrics: dict[str, Rubric]
-) -> None:
+def test_unknown_rubrics_and_labels_are_refused(demo, rubrics):
     knows_one = replace(ANNOTATORS[0], confusion={"refusal": ANNOTATORS[0].confusion["refusal"]})
     with pytest.raises(InputError, match="no confusion matrix for hedging"):
         simulate_ratings([knows_one], demo.truth, [rubrics["hedging"]], seed=7)

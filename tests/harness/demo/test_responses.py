@@ -61,9 +61,7 @@ def test_the_same_seed_gives_the_same_bytes(pairs: pd.DataFrame, demo: DemoRespo
     assert same < 0.02
 
 
-def test_a_response_does_not_depend_on_the_other_rows(
-    pairs: pd.DataFrame, demo: DemoResponses
-) -> None:
+def test_a_response_does_not_depend_on_the_other_rows(pairs, demo):
     few = demo_responses(pairs.iloc[[200, 3]], seed=7).responses
     whole = demo.responses.set_index(["pair_id", "side", "subject"])["response"]
     assert (
@@ -88,9 +86,7 @@ def test_most_pairs_are_even_handed(demo: DemoResponses) -> None:
 
 
 @pytest.mark.parametrize(("subject", "leaning"), [(LEFT, "left"), (RIGHT, "right")])
-def test_lopsided_subjects_favour_their_own_side(
-    demo: DemoResponses, pairs: pd.DataFrame, subject: str, leaning: str
-) -> None:
+def test_lopsided_subjects_favour_their_own_side(demo, pairs, subject, leaning):
     leaning_of_a = {row.pair_id: SIDES[row.stance_a].leaning for row in pairs.itertuples()}
     unequal = [
         (leaning_of_a[row.unit_id.split("|")[0]], row.label)

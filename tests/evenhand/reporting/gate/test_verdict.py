@@ -51,9 +51,7 @@ gate = partial(usual_gate, resamples=50)
     "rule", [[], ["--require", "verdict"], ["--require", "verdict,coverage>=0"]]
 )
 @pytest.mark.parametrize(("grader", "code"), [("good", 0), ("bad", 1)])
-def test_without_a_rule_the_verdict_decides(
-    ratings: Path, capsys, rule: list[str], grader: str, code: int
-) -> None:
+def test_without_a_rule_the_verdict_decides(ratings, capsys, rule, grader, code):
     assert main(["gate", str(ratings), "--grader", grader, *OPTIONS, *rule]) == code
     assert ("can replace a human rater" in capsys.readouterr().out) == (code == 0)
 
