@@ -1,5 +1,7 @@
 """What patterns tell is what the ratings themselves tell."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -63,7 +65,12 @@ def test_every_row_and_verdict_is_that_of_the_ratings(units, per_cluster, more, 
     assert rows.keys() <= expected.keys()
     assert {key[1] for key in expected.keys() - rows.keys()} == NEED_RATINGS
     assert_same(rows, expected)
-    assert found.verdicts == whole.verdicts
+    # Sums in another order may differ in the last digit, as the processor has it.
+    nearly = (json.dumps(each.verdicts) for each in (found, whole))
+    found_verdicts, expected_verdicts = (
+        json.loads(text, parse_float=lambda number: round(float(number), 9)) for text in nearly
+    )
+    assert found_verdicts == expected_verdicts
     assert len(found.verdicts) == 2 + ("g3" in more)
     assert whole.results[list(RESULTS_KEY)].drop_duplicates().shape[0] == len(expected)
 

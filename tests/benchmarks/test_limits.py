@@ -1,6 +1,5 @@
 """Files that are small and large at once are refused soon, in one sentence."""
 
-
 import pytest
 
 from benchmarks.limits import (

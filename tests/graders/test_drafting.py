@@ -1,6 +1,5 @@
 """A wording for people that a model drafts from their disagreements: priced, durable, checked."""
 
-
 import pytest
 
 from evenhand.cli.main import main

@@ -1,6 +1,5 @@
 """`rubric suggest`: what the lead sorted as unclear and people flagged, by what was chosen."""
 
-
 import pytest
 import sqlalchemy as sa
 
