@@ -194,7 +194,7 @@ table = polars.read_csv("wide.csv")
 found = eh.check(table, human=["ann", "ben"], model="gpt", resamples=50, name="wide.csv")
 found.results.to_csv("results.csv", index=False)
 class OnlyArrow:
-    __arrow_c_stream__ = None
+    def __arrow_c_stream__(self, requested_schema=None): ...
 try:
     eh.check(OnlyArrow())
 except eh.InputError as error:
