@@ -249,6 +249,8 @@ def test_a_grader_that_is_inverted_on_the_first_units(
     asked = {"resamples": 200, "slices": ("slice",), **settings}
     verdict = in_parts(labels, "slice", where, **asked)
     assert_verdict(verdict, code, *words)
+    if "would probably fail" in verdict["reason"]:  # never without its cause
+        assert verdict["reason"].startswith("falls short for slice=rare; ")
     assert ("nor in every part of the sample" in verdict["limits"]) == (asked["slices"] == ())
     if code == "only_with_correction":
         assert verdict["reason"] == "falls short for slice=rare"
