@@ -30,7 +30,7 @@ test-fast: install-dev
 # simulations a page may wait for a core longer than a test waits for the page. PART=1, 2, ... runs
 # every fourth file only, as CI does by turns; a release runs all.
 QUICK := not slow and not thorough and not load
-LONG = $$(grep -rlE 'mark\.(thorough|slow|browser)' --include='*.py' tests | sort | \
+LONG = $$(grep -rlE 'mark\.(thorough|slow|browser)' --include='test_*.py' tests | sort | \
 	awk 'NR % 4 == "$(PART)" % 4 || "$(PART)" == ""')
 test-thorough: install-dev
 	$(BIN)/python -m pytest -n 3 -m "browser and not journey and not load" $(PYTEST_ARGS) $(LONG)
