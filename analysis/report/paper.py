@@ -269,10 +269,8 @@ def _result(figures: RubricFigures, verdict: Verdict) -> str:
     known = (figures.by_key(tuple(key)) for key in verdict["kappas"])
     compared = [figure for figure in known if figure and not figure.reason]
     reference = figures.analysis.decision.reference
-    about = {
-        "grader": verdict["grader"],
-        "verdict": TITLES[verdict["verdict"]].words.lower(),
-    }
+    judged = TITLES[verdict["verdict"]].words.lower()
+    about = {"grader": verdict["grader"], "verdict": judged}
     if not compared or (len(compared) < 2 and not reference):
         text = written("results_text.no_comparison", reason=verdict["reason"], **about)
         return _on(figures.source, figures.rubric, text)

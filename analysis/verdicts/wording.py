@@ -115,10 +115,10 @@ class Decision:
     def short(self) -> str:
         """The reasons that decided it, in a few words."""
         known = list(dict.fromkeys(each.short for each in self.reasons if each.short))
-        if self.judgement != "cannot_tell":
-            return "; ".join(known[:2])
-        fails = known[-1:] == [written("short.label_to_rule_out")]  # which is said with the cause
-        return "; ".join(dict.fromkeys((*known[:1], *known[-1:])) if fails else known[-1:])
+        if self.judgement == "cannot_tell":  # that it would fail is said with the cause
+            fails = known[-1:] == [written("short.label_to_rule_out")]
+            known = [*known[:-1][:1], known[-1]] if fails else known[-1:]
+        return "; ".join(known[:2])
 
 
 def further_reasons(case: VerdictEvidence, judgement: Judgement) -> list[Reason]:

@@ -3,7 +3,6 @@
 import re
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -91,11 +90,8 @@ def test_each_clause_is_there_only_if_it_happened(study):
     assert ("On Tone (1), " in methods) == (scale.name == "tone")
 
 
-@pytest.mark.parametrize("name", ["methods", "results"])
-def test_paragraphs_follow_from_the_rows(analysis, name):
-    context = ReportContext("study", rubric_titles={"R": "The rubric"})
-    texts = paragraphs(Source.of(analysis, context)).texts
-    figures = [f"{row['estimate']:.2f}" for row in analysis.rows if row["estimate"] is not None]
-    for number in re.findall(r"between annotators was (-?[\d.]+) ", " ".join(texts)):
-        assert number in figures
-    assert len(texts) == 2
+def test_paragraphs_follow_from_the_rows(analysis):
+    texts = paragraphs(Source.of(analysis, ReportContext("study"))).texts
+    figures = {f"{row['estimate']:.2f}" for row in analysis.rows}
+    told = set(re.findall(r"between annotators was (-?[\d.]+) ", texts[1]))
+    assert set() < told <= figures
