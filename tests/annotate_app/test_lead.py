@@ -37,7 +37,7 @@ PAGES = {
     "Raters": "A page for one rater",
     "Flags": "Nobody has flagged a unit.",
     "Adjudication": "to adjudicate.",
-    "Disagreements": "No unit on which a grader differs",
+    "Disagreements": "No disagreements, because no grader differs",
     "Sessions": "Make links",
     "Accounts": "Save the account",
     "Log": "What leads did",

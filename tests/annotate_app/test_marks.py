@@ -156,6 +156,7 @@ def test_a_mark_outlives_a_reload_and_a_look_back(annotator, asking):
     assert quoted(person) == marked(person) == [first]
     person.press("l", ",", "ArrowDown", "Enter", "Escape", "Enter")
     page.locator(".editing").wait_for(state="hidden")
+    page.wait_for_selector(READY)
     ((_, cut),) = stored(asking, "back")
     assert cut == [first, SENTENCES[0]]
     # What was selected before is marked at once; a skip needs no marks.

@@ -35,8 +35,7 @@ def studies(draw):
     thresholds = {graders[0]: THRESHOLD} if stated and draw(st.booleans()) else {}
     name = draw(st.sampled_from(["", "tone"]))
     scale = Scale(name, ("1", "2"), affirmative=frozenset("1"), thresholds=thresholds)
-    share = draw(st.sampled_from([0.0, 0.2]))
-    return ratings, scale, stated, {"margin_share": share}
+    return ratings, scale, stated, {"margin_share": draw(st.sampled_from([0.0, 0.2]))}
 
 
 @settings(max_examples=40)
