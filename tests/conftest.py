@@ -49,7 +49,7 @@ _LANES = {
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """Lanes (`-n 4`): a file as a whole, since its tests share fixtures; and what drives a browser
+    """Lanes (`-n 3`): a file as a whole, since its tests share fixtures; and what drives a browser
     in three lanes, which in part wait. They are dealt out in the order of
     `pytest_collection_modifyitems`.
     """

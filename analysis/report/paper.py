@@ -6,6 +6,7 @@ is the row of results.csv that its verdict rests on.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -13,14 +14,15 @@ from importlib.resources import files
 from itertools import chain, zip_longest
 
 from evenhand.analysis.bias.audit import by_orders
+from evenhand.analysis.bias.findings import PLANNED, SCREENED
 from evenhand.analysis.bootstrap.intervals import Deciding
 from evenhand.analysis.labels.matrix import listed
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.report import blocks
-from evenhand.analysis.report.figures import ALL_BINARY, Figure
+from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure
 from evenhand.analysis.report.source import RubricFigures, Source
 from evenhand.analysis.report.tables import tex
-from evenhand.analysis.statistics import entry_for
+from evenhand.analysis.results import BASELINES
 from evenhand.analysis.verdicts.judge import Verdict
 from evenhand.analysis.verdicts.wording import TITLES
 from evenhand.rubrics.own_words import with_own_prompt
@@ -36,13 +38,13 @@ _SENTENCES = {
     "alt_test_winning_rate": "alt_test",
     "threshold_recommended": "tuned",
     "reliability": "calibration",
-    "bias_": "bias",
+    **dict.fromkeys((*PLANNED, *SCREENED), "bias"),
     "rate_rogan_gladen": "rogan_gladen",
     "rate_ppi": "ppi",
     "win_rate_ppi": "ppi",
     "strength": "bradley_terry",
 }
-"""Sentence for results with an estimate of a statistic whose name begins like this."""
+"""Sentence for results of raters with an estimate of a statistic whose name begins like this."""
 
 
 def paragraphs(source: Source) -> blocks.Quotable:
@@ -94,15 +96,11 @@ def _uncited(text: str) -> str:
 def _methods(source: Source) -> Iterator[str]:
     if source.context.synthetic:
         yield written("methods_text.synthetic")
-    yield from _labels(source)
-    yield from _grading(source)
-    yield from _agreement(source)
-    yield from _decisions(source)
-    yield from _statistics(source)
+    for clauses in (_labels, _grading, _agreement, _decisions, _statistics):
+        yield from clauses(source)
     version = source.context.facts.get("evenhand")
-    yield written(
-        "methods_text.made_with_version" if version else "methods_text.made_with", version=version
-    )
+    key = "made_with_version" if version else "made_with"
+    yield written(f"methods_text.{key}", version=version)
 
 
 def _on(source: Source, rubric: str, text: str) -> str:
@@ -119,18 +117,16 @@ def _labels(source: Source) -> Iterator[str]:
         if not counts.annotators:
             continue
         noun = source.analysis.cluster_nouns.get(rubric, "cluster")
-        of_items = counts.clusters == counts.items
         who = written(
-            "methods_text.who" if of_items else "methods_text.who_in_clusters",
+            f"methods_text.{'who' if counts.clusters == counts.items else 'who_in_clusters'}",
             annotators=number_of(counts.annotators, "annotator"),
             items=number_of(counts.items, "item"),
             clusters=number_of(counts.clusters, noun),
         )
         yield _on(source, rubric, who)
         if counts.annotators > 1:
-            every = counts.shared == counts.items
-            shared = number_of(counts.shared, "item")
-            yield written(f"methods_text.{'all_shared' if every else 'shared'}", items=shared)
+            key = "all_shared" if counts.shared == counts.items else "shared"
+            yield written(f"methods_text.{key}", items=number_of(counts.shared, "item"))
         if counts.missing:
             yield written("methods_text.missing", labels=number_of(counts.missing, "label"))
         if counts.excluded:
@@ -161,13 +157,12 @@ def _grading(source: Source) -> Iterator[str]:
     for grader, models in source.context.answered.items():
         yield _uncited(written("methods_text.answered", grader=grader, models=listed([*models])))
     for threshold in source.analysis.thresholds:
-        by_hand = threshold.origin == "declared"
+        if threshold.tuning:
+            key = "tuned"
+        else:
+            key = "declared" if threshold.origin == "declared" else "default"
         from_which = written(
-            "methods_text.threshold_tuned"
-            if threshold.tuning
-            else "methods_text.threshold_declared"
-            if by_hand
-            else "methods_text.threshold_default",
+            f"methods_text.threshold_{key}",
             grader=threshold.grader,
             threshold=threshold.threshold,
             tuned=threshold.provenance,
@@ -177,8 +172,8 @@ def _grading(source: Source) -> Iterator[str]:
 
 def _agreement(source: Source) -> Iterator[str]:
     """How agreement was measured, and with what it was compared."""
-    kappas = {figures.kappa() for figures in source.rubrics if _estimated(figures, figures.kappa())}
-    if kappas:
+    estimated = _estimated(source)
+    if kappas := estimated & {figures.kappa() for figures in source.rubrics}:
         weighted = next((name for name in sorted(kappas) if name != "cohen_kappa"), "")
         weights = weighted.rpartition("_")[2]
         key = "weighted_kappa" if weighted else "kappa"
@@ -186,17 +181,14 @@ def _agreement(source: Source) -> Iterator[str]:
     decision = source.analysis.decision
     if decision.reference:
         yield _uncited(written("methods_text.reference", reference=decision.reference))
-    elif any(_estimated(figures, CEILING, compared=True) for figures in source.rubrics):
-        if share := decision.margin_share:
-            yield written("methods_text.ceiling_share", share=share)
-        else:
-            yield written("methods_text.ceiling", margin=source.analysis.settings.margin)
+    elif CEILING in estimated:
+        share, margin = decision.margin_share, source.analysis.settings.margin
+        key = "ceiling_share" if share else "ceiling"
+        yield written(f"methods_text.{key}", share=share, margin=margin)
 
 
 def _decisions(source: Source) -> Iterator[str]:
     """At which levels verdicts were given."""
-    if not source.analysis.verdicts:
-        return
     levels: dict[str, Deciding] = {}
     for row in source.analysis.rows:
         if (bounds := row["deciding"]) and bounds.alpha > 0:
@@ -219,7 +211,7 @@ def _decisions(source: Source) -> Iterator[str]:
 def _statistics(source: Source) -> Iterator[str]:
     """How intervals were made, and what else was computed."""
     analysis, settings = source.analysis, source.analysis.settings
-    estimated = {row["statistic"] for row in analysis.rows if row["estimate"] == row["estimate"]}
+    estimated = _estimated(source)
     if any(row["low"] == row["low"] for row in analysis.rows):
         yield written(
             "methods_text.intervals",
@@ -254,7 +246,6 @@ def _results(source: Source) -> Iterator[str]:
         if people is not None and not people.reason:
             among = written(
                 "results_text.people",
-                statistic=entry_for(people.statistic).name,
                 kappa=_interval(people),
                 items=number_of(people.n_units, "item"),
             )
@@ -266,26 +257,30 @@ def _results(source: Source) -> Iterator[str]:
 
 def _result(figures: RubricFigures, verdict: Verdict) -> str:
     """What was found of one grader: its kappa, human agreement on the same items, its verdict."""
-    known = (figures.by_key(tuple(key)) for key in verdict["kappas"])
+    source, reference = figures.source, figures.analysis.decision.reference
+    known = [figures.by_key(tuple(key)) for key in verdict["kappas"]]
+    if reference:  # whose rows have one-sided bounds; the plain row has the 95% interval
+        on = known[0].subset if known and known[0] else ALL
+        known = [figures.get(figures.kappa(on), reference, verdict["grader"], on)]
     compared = [figure for figure in known if figure and not figure.reason]
-    reference = figures.analysis.decision.reference
     judged = TITLES[verdict["verdict"]].words.lower()
+    if verdict["threshold"] is not None:
+        judged = f"{judged} ({verdict['threshold']:.3g})"
     about = {"grader": verdict["grader"], "verdict": judged}
-    if not compared or (len(compared) < 2 and not reference):
+    if len(compared) < len(known) or not compared:
         text = written("results_text.no_comparison", reason=verdict["reason"], **about)
-        return _on(figures.source, figures.rubric, text)
-    grader, key = compared[0], "reference" if reference else "grader"
-    text = written(
-        f"results_text.{key}",
-        statistic=entry_for(grader.statistic).name,
-        kappa=_interval(grader),
-        people=compared[-1].estimate,
-        reference=reference,
-        binary=f"{written('results_text.binary')} " if grader.subset == ALL_BINARY else "",
-        items=number_of(grader.n_units, "item"),
-        **about,
-    )
-    return _on(figures.source, figures.rubric, text)
+    else:
+        grader, key = compared[0], "reference" if reference else "grader"
+        text = written(
+            f"results_text.{key}",
+            kappa=_interval(grader),
+            people=compared[-1].estimate,
+            reference=reference,
+            binary=f"{written('results_text.binary')} " if grader.subset == ALL_BINARY else "",
+            items=number_of(grader.n_units, "item"),
+            **about,
+        )
+    return _on(source, figures.rubric, text)
 
 
 def _interval(figure: Figure) -> str:
@@ -296,7 +291,10 @@ def _interval(figure: Figure) -> str:
     return f"{figure.estimate} (95% CI {low} to {high})"
 
 
-def _estimated(figures: RubricFigures, statistic: str, *, compared: bool = False) -> bool:
-    """Return True if there is an estimate of a statistic; with `compared`, of a grader."""
-    given = [figure for figure in figures.everywhere(statistic) if not figure.reason]
-    return any(figure.grader or not compared for figure in given)
+def _estimated(source: Source) -> set[str]:
+    """Return the statistics with an estimate, those of the baselines alone left out."""
+    return {
+        row["statistic"]
+        for row in source.analysis.rows
+        if not math.isnan(row["estimate"]) and not {*BASELINES} & {row["rater_a"], row["rater_b"]}
+    }
