@@ -86,7 +86,7 @@ def test_few_clusters_do_not_show_that_a_grader_is_unchanged():
     units = pd.DataFrame({"unit_id": [f"u{n:05d}" for n in range(60)], "cluster_id": clusters})
     found = judged(labels, units, drift_margin=0.5)
     assert found.verdict == "cannot_tell"
-    assert "20 clusters are too few to recommend on: label 10 more clusters" in found.sentence
+    assert "20 clusters are too few for a recommendation: label 10 more clusters" in found.sentence
     assert judged(labels, units, drift_margin=0.5, min_clusters=20).verdict == "unchanged"
 
 

@@ -212,7 +212,7 @@ def test_the_second_look_has_the_firsts_level():
 def test_what_a_further_look_costs_is_said_with_the_advice():
     truth = "12" * 30
     labels = {"ann": truth, "ben": truth, "cem": truth, "g": flipped(truth, 7)}
-    assert "costs no more than the first" in judged(labels, look=1)["sentence"]
+    assert "a second analysis at the same level" in judged(labels, look=1)["sentence"]
     assert "held to a stricter level" in judged(labels, look=2)["sentence"]
 
 
