@@ -192,9 +192,9 @@ def analyse_rubrics(
     """
     settings, decision, facts = request.settings, request.decision, request.facts
     people = members_of(facts.raters, settings.rater_slices, settings.slices)
-    request = replace(request, people=people)
-    libraries = (in_this_process if verify is True else verify) or None
-    libraries = libraries if libraries_are_here() else None
+    libraries: Libraries | None = None
+    if verify and libraries_are_here():
+        libraries = in_this_process if verify is True else verify
     declared: dict[str, Scale] = {}
     for scale in scales.values() if isinstance(scales, Mapping) else scales:
         if scale.name in declared:
@@ -214,31 +214,23 @@ def analyse_rubrics(
         counted[name], about = one_version(ratings[ratings["rubric"] == name], name, accepted)
         notes += about
     wordings = {each.name for each in declared.values() if each.variant_of in {*declared} - {""}}
-    request = replace(request, rubrics=max(len(declared) - len(wordings), 1))
-    tasks = [
-        RubricTask(
-            scale,
-            counted[name],
-            [
-                (other, counted[other.name])
-                for other in declared.values()
-                if name and other.variant_of == name
-            ],
-            request,
-            judge=name not in wordings,
-            verify=libraries,
-        )
-        for name, scale in declared.items()
+    rubrics = max(len(declared) - len(wordings), 1)
+    request = replace(request, people=people, rubrics=rubrics)
+    tasks = []
+    for name, scale in declared.items():
+        family = (each for each in declared.values() if name and each.variant_of == name)
+        variants = [(each, counted[each.name]) for each in family]
         # A wording that graders alone were asked under only shows how stable they are.
-        if name not in wordings or counted[name]["rater_kind"].eq("human").any()
-    ]
+        if name not in wordings or counted[name]["rater_kind"].eq("human").any():
+            judge = name not in wordings
+            tasks.append(RubricTask(scale, counted[name], variants, request, judge, libraries))
     analysed = iter((pool.map if pool else map)(analyse_rubric, tasks))
     found: list[RubricAnalysis] = []
     for place, task in enumerate(tasks, start=1):
         if on_stage:
             on_stage(f"analysing {task.scale.name or 'labels'} ({place} of {len(tasks)})")
         whole = task.scale.part_of
-        if whole and not any(each.rows.rubric == whole for each in found):
+        if whole and all(each.rows.rubric != whole for each in found):
             found.append(analyse_sets(whole, [t for t in tasks if t.scale.part_of == whole]))
         found.append(next(analysed))
     judge_across_rubrics(found)
@@ -246,11 +238,7 @@ def analyse_rubrics(
 
 
 def together(
-    found: Sequence[RubricAnalysis],
-    notes: Sequence[str],
-    request: Request,
-    *,
-    verify: bool = False,
+    found: Sequence[RubricAnalysis], notes: Sequence[str], request: Request, *, verify: bool = False
 ) -> Analysis:
     """Combine the rubrics' analyses into one."""
     verification = sum((each.verification for each in found), Verification())
@@ -386,7 +374,7 @@ class RubricAnalysis:
         """Add a note on this rubric."""
         self.notes.append(f"{self.rows.rubric}: {sentence}".removeprefix(": "))
 
-    def judge(self, error: float = ALPHA) -> None:
+    def judge(self, error: float) -> None:
         """Judge the graders again, where a wrong pass may have this probability."""
         if self.judging is None:
             return
@@ -526,9 +514,8 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
     labels = thresholds.judged_out_of_sample(
         encode(readings, scale, request.units, request.settings.cluster, request.columns)
     )
-    once = np.ones(labels.n_clusters, dtype=np.int64)
     times = selections.label_times(own, readings.units, labels.raters)
-    plain = Resamples(once, 0, np.random.default_rng(0))
+    plain = Resamples(np.ones(labels.n_clusters, dtype=np.int64), 0, np.random.default_rng(0))
     labels, selection = _chosen(found, labels, plain, request, times)
     left_out = ratings["rater_id"].nunique() - own["rater_id"].nunique()
     found.counts = LabelCounts.of(labels, selection, left_out)
@@ -634,18 +621,17 @@ def _resampled(labels: LabelMatrix, request: Request) -> tuple[LabelMatrix, Resa
     """Return the labels, deduplicated where possible, and resamples of their clusters."""
     patterns, cells = labels.in_patterns()
     if cells is not None:
-        each_once = np.ones(labels.n_clusters, dtype=np.int64)
-        return patterns, PatternResamples(cells, cells, request.resampled(each_once))
+        once = np.ones(labels.n_clusters, dtype=np.int64)
+        return patterns, PatternResamples(cells, cells, request.resampled(once))
     folded, frequency = labels.folded()
     return folded, request.resampled(frequency, folded.weight)
 
 
 def _refuse_sides_own_columns(labels: LabelMatrix, request: Request) -> None:
     """Raise InputError where a column to slice by has the parts that sides make anyway."""
-    settings = request.settings
     taken = {each.name: each.values for each in labels.sides}
-    if labels.sides and settings.leanings:
-        taken["leaning"] = settings.sides
+    if labels.sides and request.settings.leanings:
+        taken["leaning"] = request.settings.sides
     for column in labels.columns(request.screened):
         if not {*column.values}.isdisjoint(taken.get(column.name, ())):
             raise InputError(

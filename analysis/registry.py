@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import groupby
+from itertools import groupby, product
 from operator import attrgetter
 from typing import Any, Literal
 
 import numpy as np
 
 from evenhand.analysis.agreement import consensus, groups, numbers, overlap, pairs, stability
-from evenhand.analysis.bias import add_bias_rows, audit
+from evenhand.analysis.bias import audit
 from evenhand.analysis.bootstrap.influence import ALPHA
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.distributions import add_distribution_rows
@@ -85,10 +85,8 @@ def views_of(
 ) -> dict[On, list[RubricView]]:
     """Return the views of labels, which may be folded, in whose clusters resamples are drawn."""
     every = RubricView.of_labels(rows, labels, draw, request)
-    counted = [
-        view.seen_as(coded) for view, coded in zip(every, labels.in_agreement.views, strict=True)
-    ]
-    of_pairs = []
+    both = zip(every, labels.in_agreement.views, strict=True)
+    counted, of_pairs = [view.seen_as(coded) for view, coded in both], []
     if labels.has_verdicts and labels.scale.unit == "response" and labels.side.max(initial=-1) > 0:
         joined = pair_verdicts(labels)
         of_pairs.append(every[1].seen_as(joined.on_verdicts(), joined))
@@ -106,11 +104,9 @@ def views_of(
 def add_rows(views: Mapping[On, Sequence[RubricView]]) -> None:
     """Add the rows of all statistics that are computed on one of these kinds of views."""
     for on, declared in groupby(STATISTICS, key=attrgetter("on")):
-        together = list(declared)
-        for view in views.get(on, ()):
-            for each in together:
-                if all(NEEDS[need](view) for need in each.needs):
-                    each.add_rows(view)
+        for view, each in product(views.get(on, ()), list(declared)):
+            if all(NEEDS[need](view) for need in each.needs):
+                each.add_rows(view)
 
 
 def add_judged_rows(view: RubricView, error: float = ALPHA) -> None:
@@ -138,10 +134,6 @@ def _add_majority(view: RubricView) -> None:
     comparison.add_majority_rows(view.seen_as(labels.on_verdicts()), reference=bool(name))
 
 
-def _add_parts(view: RubricView) -> None:
-    corrected_rates.add_part_rate_rows(view, view.labels.columns(view.request.screened))
-
-
 def _add_sides(view: RatedView) -> None:
     """Add subjects' rates by leaning, where sides have one, and the sides' differences."""
     labels, settings = view.labels, view.request.settings
@@ -158,12 +150,12 @@ def _add_sides(view: RatedView) -> None:
 
 def _add_bias(view: RatedView) -> None:
     """Add the audit, of verdicts at a tuned threshold too, where it may yet be advised."""
-    retuned = thresholds.tuned_on_others(view.labels)
-    for grader in list(retuned):
+    retuned = {}
+    for grader, labels in thresholds.tuned_on_others(view.labels).items():
         advised = view.rows.get("threshold_recommended", "humans", grader, BINARY_ALL, "kappa")
-        if advised is None or says(advised["remarks"], "default"):
-            del retuned[grader]
-    add_bias_rows(view, retuned)
+        if advised and not says(advised["remarks"], "default"):
+            retuned[grader] = labels
+    audit.add_bias_rows(view, retuned)
 
 
 def _add_all_raters(view: RatedView) -> None:
@@ -190,15 +182,13 @@ def _add_wordings(view: RatedView) -> None:
     if request.units is not None:  # the weights of a trial's units are its own
         unweighted = request.units.drop(columns=WEIGHT, errors="ignore")
         request = replace(request, units=unweighted)
-    for new, trial in request.facts.rewordings.items():
-        for variant, theirs in view.variants:
-            given = {scale.name: view.given, variant.name: theirs}
-            if given.keys() == {trial.of, new}:
-                counted = {
-                    name: without_excluded(given[name], name, request.facts.excluded)[0]
-                    for name in (trial.of, new)
-                }
-                clarity.add_trial_rows(view.rows, scale, counted, trial, request)
+    trials = product(request.facts.rewordings.items(), view.variants)
+    for (new, trial), (variant, ratings) in trials:
+        given, names = {scale.name: view.given, variant.name: ratings}, (trial.of, new)
+        if given.keys() == {*names}:
+            excluded = request.facts.excluded
+            counted = {name: without_excluded(given[name], name, excluded)[0] for name in names}
+            clarity.add_trial_rows(view.rows, scale, counted, trial, request)
 
 
 STATISTICS: tuple[Declared, ...] = (
@@ -235,7 +225,7 @@ STATISTICS: tuple[Declared, ...] = (
     Declared(partial(overlap.add_humans_rows, prefix="pair_"), on="pairs"),
     Declared(scores.add_overall_rows, on="rates"),
     Declared(corrected_rates.add_corrected_rate_rows, on="rates", needs=["graders"]),
-    Declared(_add_parts, on="rates", needs=["graders"]),
+    Declared(corrected_rates.add_part_rate_rows, on="rates", needs=["graders"]),
     Declared(
         lambda view: corrected_rates.add_part_rate_rows(view, view.labels.sides),
         on="verdict",

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from benchmarks.documents import RESULTS, library_versions
-from evenhand.analysis.bias.findings import AuditRows
+from evenhand.analysis.bias.audit import AuditRows
 from evenhand.analysis.bias.shift import Calls, Shifts
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.results import ResultRows

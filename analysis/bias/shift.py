@@ -125,64 +125,6 @@ MIN_TWICE = 30
 NOT_SCALED = Remark("sharpness_assumed", (MIN_TWICE,))
 
 
-class BesidePeople:
-    """Comparison of a grader with the mean human on the units that both called.
-
-    All results are replicates (rows, ...): the data first, then the resamples.
-    """
-
-    def __init__(self, calls: Calls, grader: int, resamples: Resamples) -> None:
-        self._calls, self._resamples = calls, resamples
-        people = calls.people
-        held = ~np.isnan(people)
-        own = calls.values[:, grader]
-        self._n_people = held.sum(axis=1)
-        self.shared: Mask = (self._n_people > 0) & ~np.isnan(own)
-        self._sum = np.where(held, people, 0.0).sum(axis=1)
-        self._squares = np.where(held, people**2, 0.0).sum(axis=1)
-        self._person = ratio(self._sum, self._n_people.astype(float))
-        self._person[~self.shared] = 0.0
-        self._grader = np.where(self.shared, own, 0.0)
-        self.note: Note = ""
-        self._sharpness = self._seen()
-
-    @property
-    def reason(self) -> Code:
-        """Reason why a result is undefined, if it is."""
-        return "people_agree_by_chance" if np.isnan(self._sharpness[0]) else "no_variation"
-
-    def counts(self, chosen: Mask | None = None) -> tuple[int, int]:
-        """Count (units, clusters) that both called, among the chosen."""
-        inside = self.shared if chosen is None else self.shared & chosen
-        return self._resamples.count(self._calls.clusters, inside)
-
-    def level(self) -> Array:
-        """Mean call of the grader minus r times that of humans, (rows,)."""
-        n, grader, person = self._totals(self.shared, self._grader, self._person).T
-        grader, person = ratio(grader, n), ratio(person, n)
-        # Where humans do not lean at all the grader's sharpness does not matter.
-        return np.asarray(grader - np.where(person == 0, 0.0, self._sharpness * person))
-
-    def _seen(self) -> Array:
-        """Estimate sharpness (rows,); NaN where humans agree no better than chance."""
-        twice = self.shared & (self._n_people >= 2)
-        if self.counts(twice)[0] < MIN_TWICE:
-            self.note = NOT_SCALED
-            return np.ones(len(self._resamples))
-        orders = np.where(twice, self._n_people * (self._n_people - 1), 1).astype(float)
-        two_people = (self._sum**2 - self._squares) / orders
-        person, grader = self._person, self._grader
-        products = [twice, grader, person, grader * person, two_people]
-        n, sg, sp, sgp, spp = self._totals(*(twice * each for each in products)).T
-        mean_g, mean_p = ratio(sg, n), ratio(sp, n)
-        with_person = ratio(sgp, n) - mean_g * mean_p
-        among_people = ratio(spp, n) - mean_p**2
-        return ratio(with_person, np.where(among_people > 1e-12, among_people, 0.0))
-
-    def _totals(self, *features: Numbers) -> Array:
-        return self._resamples.sums(self._calls.clusters, *features)
-
-
 PARTS = 5
 """Number of equal parts into which a property with many values, such as a length, is divided."""
 
@@ -199,6 +141,39 @@ class Shift:
     note: Note = ""
     reason: Code = "no_variation"
     if_noisy: Array | None = None
+
+
+def side_shift(calls: Calls, grader: int, resamples: Resamples) -> Shift | None:
+    """Estimate a grader's mean call minus r times that of humans, on the units that both called;
+    None where there are none.
+    """
+    people, called = calls.people, calls.values[:, grader]
+    held = ~np.isnan(people)
+    n_people = held.sum(axis=1)
+    shared = (n_people > 0) & ~np.isnan(called)
+    if not shared.any():
+        return None
+    total, squares = (np.where(held, each, 0.0).sum(axis=1) for each in (people, people**2))
+    person = np.where(shared, ratio(total, n_people.astype(float)), 0.0)
+    graded, twice = np.where(shared, called, 0.0), shared & (n_people >= 2)
+    note: Note = NOT_SCALED
+    sharpness = np.ones(len(resamples))
+    if resamples.count(calls.clusters, twice)[0] >= MIN_TWICE:
+        orders = np.where(twice, n_people * (n_people - 1), 1).astype(float)
+        two_people = (total**2 - squares) / orders
+        products = (twice * each for each in (graded, person, graded * person, two_people))
+        n, sg, sp, sgp, spp = resamples.sums(calls.clusters, twice, *products).T
+        with_person = ratio(sgp, n) - ratio(sg, n) * ratio(sp, n)
+        among_people = ratio(spp, n) - ratio(sp, n) ** 2
+        # NaN where humans agree no better than chance.
+        sharpness = ratio(with_person, np.where(among_people > 1e-12, among_people, 0.0))
+        note = ""
+    n, sg, sp = resamples.sums(calls.clusters, shared, graded, person).T
+    # Where humans do not lean at all the grader's sharpness does not matter.
+    lean = np.where(sp == 0, 0.0, sharpness * ratio(sp, n))
+    reason: Code = "people_agree_by_chance" if np.isnan(sharpness[0]) else "no_variation"
+    counts = resamples.count(calls.clusters, shared)
+    return Shift(ratio(sg, n) - lean, counts, note, reason)
 
 
 class Shifts:

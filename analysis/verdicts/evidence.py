@@ -22,7 +22,7 @@ import numpy as np
 
 from evenhand.analysis.agreement.coefficients import kappa_on_scale
 from evenhand.analysis.agreement.pairs import deciding_kappa
-from evenhand.analysis.bias import Finding, flagged
+from evenhand.analysis.bias.audit import Finding, flagged
 from evenhand.analysis.bootstrap.influence import (
     ALPHA,
     level_of_look,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from evenhand.analysis.agreement.pairs import DECIDING_KAPPAS
-from evenhand.analysis.bias.findings import audited, audited_grader, status_of
+from evenhand.analysis.bias.audit import audited, audited_grader, status_of
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.people.disagreements import COVERAGE
 from evenhand.analysis.people.reversed_scales import ANNOTATOR_KAPPA

@@ -15,8 +15,7 @@ import streamlit as st
 from evenhand.analysis.agreement.pairs import DECIDING_KAPPAS
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.report.charts import ROLES, SERIES, SHAPES, Spec, chart_spec
-from evenhand.analysis.report.figures import ALL, ALL_BINARY
-from evenhand.analysis.report.source import GROUPS, rater_title
+from evenhand.analysis.report.source import ALL, ALL_BINARY, GROUPS, rater_title
 from evenhand.analysis.requirement import clusters_for_width
 from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.statistics import entry_for

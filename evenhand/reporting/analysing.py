@@ -208,7 +208,7 @@ def _add_published_cuts(dataset: Dataset, analysis: Analysis, published: Publish
     """Add the rows of figures that were published at another cut of probabilities, with that cut
     for every grader that gives any: `spearman_at_threshold` and the like.
     """
-    from evenhand.analysis.report.figures import ALL_BINARY
+    from evenhand.analysis.report.source import ALL_BINARY
 
     cuts = {(each.rubric, each.threshold) for each in published.figure if each.threshold}
     for rubric, cut in sorted(cuts):

@@ -63,7 +63,7 @@ def study_figures(
         write_table(agreement_so_far(study, dataset), out / OVER_TIME_FILE)
     on_stage(written("lead.stage_writing"))
     write_report(analysis, context, out)
-    source = Source.of(analysis, context)
+    source = Source(analysis, context)
     forests = [
         chart  # one for each reading: as many stand beside another as the page has room for
         for figures in source.rubrics

@@ -159,7 +159,7 @@ def published_table(file: Path) -> Line:
     """Return the table of published.csv for a terminal: each published figure beside the study's
     own.
     """
-    from evenhand.analysis.report.figures import shown
+    from evenhand.analysis.report.source import shown
     from evenhand.analysis.statistics import entry_for
     from evenhand.study.tables.formats import read_table
 

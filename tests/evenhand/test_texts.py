@@ -45,7 +45,7 @@ ROOT = Path(__file__).parents[2]
 ROOMS = ("analysis", "annotate_app", "evenhand", "exchange", "graders", "rubrics", "study")
 MOST_WORDS = 25
 WRITERS = ("written", "in_pieces", "say", "warn")
-HAND_ON = ("cli/terminal.py", "report/charts.py", "report/source.py", "report/tables.py")
+HAND_ON = ("cli/terminal.py", "report/charts.py", "report/blocks.py", "report/source.py")
 NOT_SAID = (
     "cannot be told", "sat beside", "set beside", "no condition", "stands in", "95% interval",
 )  # fmt: skip

@@ -15,16 +15,19 @@ from typing import TYPE_CHECKING
 from evenhand.analysis.agreement.stability import REWORDED, SPREAD, STABILITY
 from evenhand.analysis.report import blocks
 from evenhand.analysis.report.blocks import Block, Cell, Paragraph, ReportSection, Row, Table
-from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure, Key
 from evenhand.analysis.report.source import (
+    ALL,
+    ALL_BINARY,
     GROUPS,
     Column,
+    Figure,
+    Key,
     RubricFigures,
     Source,
+    letters,
     pair_title,
     rater_title,
 )
-from evenhand.analysis.report.tables import letters
 from evenhand.analysis.statistics import entry_for
 from evenhand.texts import DASH, written
 

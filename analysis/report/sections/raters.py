@@ -16,12 +16,17 @@ from evenhand.analysis.people.disagreements import COVERAGE, UNSCORED_AS_DISAGRE
 from evenhand.analysis.people.slices import BALANCED
 from evenhand.analysis.report import charts
 from evenhand.analysis.report.blocks import Block, Chart, Paragraph, Part, Table
-from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure, Key, defined, grouped
 from evenhand.analysis.report.source import (
+    ALL,
+    ALL_BINARY,
     READINGS,
+    Figure,
+    Key,
+    RowPlace,
     RubricFigures,
-    TableRow,
+    defined,
     distinct,
+    grouped,
     listed,
     pair_title,
     rater_title,
@@ -101,7 +106,7 @@ def _answer(figures: RubricFigures, *, labelled: bool) -> list[list[object]]:
 def _sensitivity(figures: RubricFigures) -> Sequence[Block]:
     """Tabulate agreement if every missing answer of a grader were a disagreement."""
     by_reading = {on: figures.select(UNSCORED_AS_DISAGREEMENT, on) for on in READINGS}
-    rows: list[TableRow] = []
+    rows: list[RowPlace] = []
     for subset, found in by_reading.items():
         rows.append((written("raters.with_annotators", reading=READINGS[subset]), None))
         rows += rows_of((e for e in found if e.says("unscored")), lambda e: e.grader)
@@ -113,7 +118,7 @@ def _sensitivity(figures: RubricFigures) -> Sequence[Block]:
 
 def _exclusions(figures: RubricFigures) -> list[Block]:
     """People among themselves and every grader with them; empty where no rater is excluded."""
-    rows: list[TableRow] = []
+    rows: list[RowPlace] = []
     for main, everyone in _WITH_EXCLUDED.items():
         found = figures.select(figures.usual(main), everyone)
         compared = [(e.grader or "humans", e.key) for e in found if e.rater == "humans"]
@@ -351,7 +356,7 @@ def group_layers(figures: RubricFigures) -> Part:
         of_groups = [(value, {"subset": subset}) for subset, value in groups.items()]
         by_grader = rows_of(graders, lambda each: each.grader)
         tables += figures.table("groups.caption", by_grader, of_groups, column=column)
-        rows: list[TableRow] = []
+        rows: list[RowPlace] = []
         for each in graders:
             places = ((value, each.key._replace(subset=name)) for name, value in groups.items())
             rows += [(each.grader, None), *places]

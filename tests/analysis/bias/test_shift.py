@@ -13,7 +13,7 @@ from scipy.optimize import least_squares
 from scipy.special import ndtr, ndtri
 from scipy.stats import multivariate_normal
 
-from evenhand.analysis.bias import findings
+from evenhand.analysis.bias.audit import findings
 from evenhand.analysis.bias.expected import (
     Labelled,
     Noise,
@@ -24,7 +24,7 @@ from evenhand.analysis.bias.expected import (
     _third_of_normal,
     beyond_expected,
 )
-from evenhand.analysis.bias.shift import NOT_SCALED, BesidePeople, Calls, Shift, Shifts, parts_of
+from evenhand.analysis.bias.shift import NOT_SCALED, Calls, Shift, Shifts, parts_of, side_shift
 from evenhand.analysis.bootstrap.resamples import Resamples
 from tests.analysis.bias.samples import RESPONSE, SEES_C, audited, responses, row_of, sample
 
@@ -470,24 +470,24 @@ def test_the_level_is_the_definition(rng):
     values = np.where(rng.random((90, 4)) < 0.8, truth[:, None], rng.random((90, 4)) < 0.5)
     values = values.astype(float)
     values[rng.random((90, 4)) < 0.2] = np.nan
-    beside = BesidePeople(calls_of(values), 3, Resamples(np.ones(90), 50, rng))
-    assert beside.level()[0] == pytest.approx(_plain(values))
-    assert beside.note == ""
+    found = side_shift(calls_of(values), 3, Resamples(np.ones(90), 50, rng))
+    assert found is not None and found.note == ""
+    assert found.values[0] == pytest.approx(_plain(values))
 
 
 def test_with_one_person_nothing_is_scaled(rng):
     values = (rng.random((60, 2)) < [0.5, 0.7]).astype(float)
-    beside = BesidePeople(calls_of(values), 1, Resamples(np.ones(60), 20, rng))
-    assert beside.note == NOT_SCALED
-    assert beside.level()[0] == pytest.approx(values[:, 1].mean() - values[:, 0].mean())
+    found = side_shift(calls_of(values), 1, Resamples(np.ones(60), 20, rng))
+    assert found is not None and found.note == NOT_SCALED
+    assert found.values[0] == pytest.approx(values[:, 1].mean() - values[:, 0].mean())
 
 
 def test_people_who_never_vary_need_no_scale(rng):
     """Nobody favours a side, the grader does: its level stands as it is."""
     values = np.zeros((50, 4))
     values[:10, 3] = 1.0
-    beside = BesidePeople(calls_of(values), 3, Resamples(np.ones(50), 20, rng))
-    assert beside.level()[0] == pytest.approx(0.2)
+    found = side_shift(calls_of(values), 3, Resamples(np.ones(50), 20, rng))
+    assert found is not None and found.values[0] == pytest.approx(0.2)
 
 
 def test_people_who_agree_by_chance_only_leave_it_open(rng):
@@ -495,9 +495,9 @@ def test_people_who_agree_by_chance_only_leave_it_open(rng):
     one = (np.arange(60) % 2).astype(float)
     values = np.column_stack([one, 1 - one, one])
     values[0, :2] = 1.0
-    beside = BesidePeople(calls_of(values), 2, Resamples(np.ones(60), 20, rng))
-    assert np.isnan(beside.level()[0])
-    assert beside.reason == "people_agree_by_chance"
+    found = side_shift(calls_of(values), 2, Resamples(np.ones(60), 20, rng))
+    assert found is not None and np.isnan(found.values[0])
+    assert found.reason == "people_agree_by_chance"
 
 
 # --- What is expected of a grader, solved for -----------------------------------------------------

@@ -13,7 +13,7 @@ import pytest
 
 from evenhand.analysis import RESULTS_KEY
 from evenhand.analysis.report import write_report
-from evenhand.analysis.report.figures import shown
+from evenhand.analysis.report.source import shown
 from evenhand.analysis.verdicts.ranking import deciding_keys
 from evenhand.annotate_app.lead.overview_page import main_rows
 from evenhand.annotate_app.lead.parts.live_figures import LiveFigures
