@@ -20,13 +20,7 @@ from evenhand.analysis.bootstrap.resamples import (
     Resamples,
     resamples_of_patterns,
 )
-from evenhand.analysis.labels.encoding import (
-    combine_readings,
-    encode,
-    methods_apart,
-    one_version,
-    without_excluded,
-)
+from evenhand.analysis.labels import encoding
 from evenhand.analysis.labels.matrix import LabelMatrix, listed, people_alike
 from evenhand.analysis.labels.reduced import Reduced, name_keys, pattern_matrix
 from evenhand.analysis.labels.scale import MAX_CATEGORIES, Scale
@@ -55,12 +49,7 @@ from evenhand.analysis.verification import (
 from evenhand.analysis.writer import RatedView, RubricView, View
 from evenhand.errors import InputError
 from evenhand.rubrics.own_words import with_own_prompt
-from evenhand.study.settings.analysis import (
-    SEED,
-    AnalysisSettings,
-    DecisionSettings,
-    with_changes,
-)
+from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSettings, with_changes
 from evenhand.study.tables.formats import row_number
 from evenhand.study.tables.ratings import validate_ratings
 from evenhand.texts import written
@@ -211,7 +200,8 @@ def analyse_rubrics(
     notes: list[str] = []
     for name in declared:
         accepted = None if facts.rubric_hashes is None else facts.rubric_hashes.get(name)
-        counted[name], about = one_version(ratings[ratings["rubric"] == name], name, accepted)
+        of_rubric = ratings[ratings["rubric"] == name]
+        counted[name], about = encoding.one_version(of_rubric, name, accepted)
         notes += about
     wordings = {each.name for each in declared.values() if each.variant_of in {*declared} - {""}}
     rubrics = max(len(declared) - len(wordings), 1)
@@ -342,15 +332,13 @@ class LabelCounts:
         times = np.ones(len(given), dtype=np.int64) if times is None else times
         by_person, unknown = given.sum(axis=1), selection.how == "unknown"
         return cls(
-            annotators=len(people),
-            items=int(times[by_person >= 1].sum()),
+            annotators=len(people), items=int(times[by_person >= 1].sum()),
             clusters=len(np.unique(labels.clusters[by_person >= 1])),
             shared=int(times[by_person >= 2].sum()),
             missing=int(times @ (asked & ~given).sum(axis=1)),
-            graders=tuple(labels.raters[model] for model in labels.models),
-            excluded=excluded,
+            graders=tuple(labels.raters[model] for model in labels.models), excluded=excluded,
             selection=written("selection.unknown") if unknown else selection.note,
-        )
+        )  # fmt: skip
 
 
 @dataclass
@@ -495,10 +483,10 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
     if ratings.empty:
         found.note(written("note.no_ratings"))
         return found
-    own, found.notes = without_excluded(ratings, scale.name, request.facts.excluded)
+    own, found.notes = encoding.without_excluded(ratings, scale.name, request.facts.excluded)
     if own.empty:
         return found
-    own, parted = methods_apart(own, scale.name)
+    own, parted = encoding.methods_apart(own, scale.name)
     found.notes += parted
     found.orders = audit.orders_seen(own)
     for name, graders in audit.by_orders(found.orders).items():
@@ -507,12 +495,12 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
     if prompted := with_own_prompt(own["rater_id"].unique()):
         found.note(written("note.own_prompt", graders=listed(prompted)))
     request = replace(request, units=with_weights(request.units, own))
-    readings = combine_readings(own, scale, request.facts.source)
+    readings = encoding.combine_readings(own, scale, request.facts.source)
     if scale.is_number:
         low, high = min(scale.values), max(scale.values)
         found.note(written("note.number", low=low, high=high, ordered=scale.ordered))
     labels = thresholds.judged_out_of_sample(
-        encode(readings, scale, request.units, request.settings.cluster, request.columns)
+        encoding.encode(readings, scale, request.units, request.settings.cluster, request.columns)
     )
     times = selections.label_times(own, readings.units, labels.raters)
     plain = Resamples(np.ones(labels.n_clusters, dtype=np.int64), 0, np.random.default_rng(0))
@@ -596,12 +584,12 @@ def analyse_sets(name: str, parts: Sequence[RubricTask]) -> RubricAnalysis:
     request, matrices, keys = parts[0].request, [], []
     found = RubricAnalysis(ResultRows(name), _cluster_noun(request, parts[0].scale))
     for part in parts:
-        own, _ = without_excluded(part.ratings, name, request.facts.excluded)
+        own, _ = encoding.without_excluded(part.ratings, name, request.facts.excluded)
         if own.empty:
             return found
         units = with_weights(request.units, own)
-        readings = combine_readings(own, part.scale, request.facts.source)
-        matrices.append(encode(readings, part.scale, units, request.settings.cluster))
+        readings = encoding.combine_readings(own, part.scale, request.facts.source)
+        matrices.append(encoding.encode(readings, part.scale, units, request.settings.cluster))
         keys.append(part.scale.name.rpartition("/")[2])
     coded, sets = groups.sets_of([each.on_categories() for each in matrices], keys)
     first = matrices[0]

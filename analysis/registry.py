@@ -21,12 +21,7 @@ from evenhand.analysis.bootstrap.influence import ALPHA
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.distributions import add_distribution_rows
 from evenhand.analysis.injection import add_injection_rows
-from evenhand.analysis.labels.encoding import (
-    combine_readings,
-    encode,
-    pair_verdicts,
-    without_excluded,
-)
+from evenhand.analysis.labels import encoding
 from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix
 from evenhand.analysis.labels.units import WEIGHT, UnitColumn
 from evenhand.analysis.notes import says
@@ -88,7 +83,7 @@ def views_of(
     both = zip(every, labels.in_agreement.views, strict=True)
     counted, of_pairs = [view.seen_as(coded) for view, coded in both], []
     if labels.has_verdicts and labels.scale.unit == "response" and labels.side.max(initial=-1) > 0:
-        joined = pair_verdicts(labels)
+        joined = encoding.pair_verdicts(labels)
         of_pairs.append(every[1].seen_as(joined.on_verdicts(), joined))
     return {
         "agreement": counted,
@@ -161,8 +156,8 @@ def _add_bias(view: RatedView) -> None:
 def _add_all_raters(view: RatedView) -> None:
     if len(view.ratings) < len(view.given):
         request, scale = view.request, view.labels.scale
-        readings = combine_readings(view.given, scale, request.facts.source)
-        whole = encode(readings, scale, request.units, request.settings.cluster)
+        readings = encoding.combine_readings(view.given, scale, request.facts.source)
+        whole = encoding.encode(readings, scale, request.units, request.settings.cluster)
         slices.add_all_raters_rows(view, thresholds.judged_out_of_sample(whole))
 
 
@@ -184,10 +179,11 @@ def _add_wordings(view: RatedView) -> None:
         request = replace(request, units=unweighted)
     trials = product(request.facts.rewordings.items(), view.variants)
     for (new, trial), (variant, ratings) in trials:
-        given, names = {scale.name: view.given, variant.name: ratings}, (trial.of, new)
-        if given.keys() == {*names}:
-            excluded = request.facts.excluded
-            counted = {name: without_excluded(given[name], name, excluded)[0] for name in names}
+        given, counted = {scale.name: view.given, variant.name: ratings}, {}
+        if given.keys() == {trial.of, new}:
+            for name in (trial.of, new):
+                excluded = request.facts.excluded
+                counted[name], _ = encoding.without_excluded(given[name], name, excluded)
             clarity.add_trial_rows(view.rows, scale, counted, trial, request)
 
 

@@ -112,17 +112,17 @@ class Writer:
         counts = units if isinstance(units, tuple) else self.count(units)
         if isinstance(figure, np.ndarray):
             drawn, why = self.resamples, reason or "no_variation"
-            found = drawn.interval(figure, counts[1], reason=why, undefined=undefined)
+            interval = drawn.interval(figure, counts[1], reason=why, undefined=undefined)
             if kind_of(statistic) == "share":
-                found = share_interval(found, drawn.plain(figure)[1:], *counts)
+                interval = share_interval(interval, drawn.plain(figure)[1:], *counts)
         elif isinstance(figure, Interval):
-            found = figure
+            interval = figure
         elif reason is not None and np.isnan(figure):
-            found = Interval.undefined(reason)
+            interval = Interval.undefined(reason)
         else:
-            found = Interval.point(figure)
+            interval = Interval.point(figure)
         key = {"rater_a": a, "rater_b": b, "subset": self.subset, "at": at}
-        return self.rows.add(statistic, found, counts, **key, note=note)
+        return self.rows.add(statistic, interval, counts, **key, note=note)
 
 
 @dataclass(frozen=True)
@@ -143,8 +143,8 @@ class View(Writer):
         """Return what this computes from the labels and the resamples, once for all statistics."""
         if compute not in self.known:
             self.known[compute] = compute(self.coded, self.resamples)
-        found: T = self.known[compute]
-        return found
+        computed: T = self.known[compute]
+        return computed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,15 +176,9 @@ class RubricView(View):
 
     def seen_as(self, coded: Coded, labels: LabelMatrix | None = None) -> RubricView:
         """Return another view of the labels, or of others in the same clusters."""
-        return replace(
-            self,
-            draw=lambda: self.resamples,
-            clusters=coded.clusters,
-            subset=coded.subset,
-            coded=coded,
-            labels=self.labels if labels is None else labels,
-            known={},
-        )
+        about: dict[str, Any] = {"clusters": coded.clusters, "subset": coded.subset, "coded": coded}
+        of = self.labels if labels is None else labels
+        return replace(self, draw=lambda: self.resamples, labels=of, known={}, **about)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,10 +200,10 @@ class RatedView(RubricView):
         cls, rows: ResultRows, labels: LabelMatrix, request: Request, **rated: Any
     ) -> RatedView:
         """Return the categories of labels that are not folded; `rated` are the other fields."""
-        once = np.ones(labels.n_clusters, dtype=np.int64)
-        draw, about = partial(request.resampled, once, labels.weight), labels.on_categories()
-        every = {"coded": about, "labels": labels, "request": request, **rated}
-        return cls(rows, draw, labels.clusters, **every)
+        once, coded = np.ones(labels.n_clusters, dtype=np.int64), labels.on_categories()
+        draw = partial(request.resampled, once, labels.weight)
+        about: dict[str, Any] = {"coded": coded, "labels": labels, "request": request}
+        return cls(rows, draw, labels.clusters, **about, **rated)
 
     @cached_property
     def facts(self) -> UnitFacts:

@@ -23,7 +23,7 @@ from scipy.special import ndtr
 
 from benchmarks.documents import RESULTS, library_versions
 from evenhand.analysis.bias.audit import AuditRows
-from evenhand.analysis.bias.shift import Calls, Shifts
+from evenhand.analysis.bias.expected import Calls, Shifts
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.results import ResultRows
 

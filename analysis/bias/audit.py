@@ -2,8 +2,8 @@
 groups of humans; and its findings, in sentences that claim no more than the rows.
 
 A grader may favour a side of the pair more than humans do; shown the pair in the other order, it
-may change its verdict or favour what it is shown first. `shift` compares the grader with what is
-`expected` at the same score by humans.
+may change its verdict or favour what it is shown first. `expected` compares the grader with what is
+expected at the same score by humans.
 
 A shift is *found* where its corrected p lies below .05 and its interval leaves out 0. Where nothing
 is found the sentence gives the largest bias possible, the outer end of the interval.
@@ -29,7 +29,7 @@ import numpy as np
 
 from evenhand.analysis.agreement.overlap import KappaMeans
 from evenhand.analysis.agreement.pairs import deciding_kappa
-from evenhand.analysis.bias.shift import (
+from evenhand.analysis.bias.expected import (
     Calls,
     Shift,
     Shifts,
@@ -37,26 +37,14 @@ from evenhand.analysis.bias.shift import (
     side_shift,
     verdict_calls,
 )
+from evenhand.analysis.bootstrap import significance
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
-from evenhand.analysis.bootstrap.significance import (
-    benjamini_hochberg,
-    bootstrap_p,
-    holm,
-    sign_flip,
-)
 from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, Coded, LabelMatrix, favour_signs
 from evenhand.analysis.labels.units import MAX_VALUES, UnitColumn, UnitFacts
 from evenhand.analysis.notes import Note, Remark, join_notes, reason_in_words, says
-from evenhand.analysis.results import (
-    ResultRow,
-    ResultRows,
-    TableRow,
-    from_to,
-    key_of,
-    sample_of,
-)
+from evenhand.analysis.results import ResultRow, ResultRows, TableRow, from_to, key_of, sample_of
 from evenhand.analysis.subjects.preference import is_comparison
 from evenhand.analysis.types import Array, DataFrame, Mask
 from evenhand.analysis.writer import RatedView, Writer
@@ -127,7 +115,7 @@ class AuditRows:
         stored = self.rows.add(name, interval, counts, **key, note=about)
         if statistic in (*PLANNED, *SCREENED):
             plain = [resamples.plain(values) for values in readings]
-            p = max(map(bootstrap_p, plain)) if exact_p is None else exact_p
+            p = max(map(significance.bootstrap_p, plain)) if exact_p is None else exact_p
             whole = subset in ("all", BINARY_ALL) or statistic == "bias_rater_group"
             if not np.isnan(p) and not np.isnan(stored.low):
                 is_planned = whole and statistic in PLANNED
@@ -137,21 +125,19 @@ class AuditRows:
         """Return an audit of a grader's other verdicts, with the tests that do not rest on the
         grader's verdicts.
         """
-        kept = [
-            test
-            for test in self._tests
-            if test.grader != grader or not test.key["subset"].endswith(BINARY)
-        ]
+        mine = [e for e in self._tests if e.grader == grader and e.key["subset"].endswith(BINARY)]
+        kept = [each for each in self._tests if each not in mine]
         return AuditRows(self.rows, lambda: self.resamples, HELD_OUT, kept)
 
     def add_tests(self) -> None:
         """Add the corrected p of every tested row that has none yet."""
         screened = [test for test in self._tests if not test.is_planned]
         how = f"Benjamini-Hochberg over {len(screened)} parts of the sample"
-        corrected = [(screened, benjamini_hochberg, how)]
+        corrected = [(screened, significance.benjamini_hochberg, how)]
         for grader in dict.fromkeys(test.grader for test in self._tests):
             own = [t for t in self._tests if t.grader == grader and t.is_planned]
-            corrected.append((own, holm, f"Holm over this grader's questions, {len(own)} in all"))
+            how = f"Holm over this grader's questions, {len(own)} in all"
+            corrected.append((own, significance.holm, how))
         for tests, correct, how in corrected:
             for test, p in zip(tests, correct([test.p for test in tests]), strict=True):
                 if test.name.endswith(f"{HELD_OUT}_p") == (self.suffix == HELD_OUT):
@@ -246,7 +232,7 @@ def add_shift_rows(
     graders: Sequence[int] | None = None,
 ) -> None:
     """Add the shift of every grader's calls, or of these `graders`, with every property, beyond
-    what humans' score of the same units explains (see `analysis.bias.shift`).
+    what humans' score of the same units explains (see `analysis.bias.expected`).
     """
     shifts = [Shifts(calls, each.x, audit.resamples, noisy=each.noisy) for each in properties]
     by_people = ~np.isnan(calls.people).all(axis=1)
@@ -258,8 +244,8 @@ def add_shift_rows(
                 counts = audit.resamples.count(calls.clusters, units)
                 shift = replace(shift, counts=counts) if units.any() else None
             if shift is not None:
-                about = {"subset": each.subset, "at": each.at}
-                audit.add(each.statistic, calls.raters[grader], shift, **about, note=each.note)
+                add = partial(audit.add, subset=each.subset, at=each.at, note=each.note)
+                add(each.statistic, calls.raters[grader], shift)
 
 
 def family_of(rater: str, families: Mapping[str, Sequence[str]] | None = None) -> str:
@@ -340,16 +326,11 @@ def slices_of(calls: Calls, column: UnitColumn) -> list[Property]:
     `bias_slice` is the affirmative calls in the slice minus those in the rest. Agreement with
     humans in the slice is another question: `slice_difference`.
     """
-    codes, values = column.codes[calls.unit], column.values
-    return [
-        Property(
-            "bias_slice",
-            np.where(codes >= 0, codes == code, np.nan),
-            calls.part(f"{column.name}={value}"),
-            inside=codes == code,
-        )
-        for code, value in enumerate(values if len(values) > 1 else ())
-    ]
+    codes, values, slices = column.codes[calls.unit], column.values, []
+    for code, value in enumerate(values if len(values) > 1 else ()):
+        x, subset = np.where(codes >= 0, codes == code, np.nan), f"{column.name}={value}"
+        slices.append(Property("bias_slice", x, calls.part(subset), inside=codes == code))
+    return slices
 
 
 def add_rater_group_rows(
@@ -431,7 +412,7 @@ def add_direction_rows(view: RatedView, calls: Calls) -> None:
         drawn = view.resamples
         if len(kept) < drawn.n_types:
             drawn = drawn.only(kept)  # a group costs its own clusters' time
-        out = Writer(view.rows, lambda drawn=drawn: drawn, clusters, part.subset)
+        out = Writer(view.rows, lambda: drawn, clusters, part.subset)  # noqa: B023 - drawn at once
         sums = out.sums(np.nan_to_num(toward), np.nan_to_num(away), held)
         to, off, n = np.moveaxis(sums.reshape(len(sums), 3, -1), 1, 0)
         for rater, net, by_rater in zip(raters, ratio(to - off, n).T, held.T, strict=True):
@@ -443,7 +424,7 @@ def add_direction_rows(view: RatedView, calls: Calls) -> None:
 
 def add_side_rows(audit: AuditRows, calls: Calls, view: RatedView) -> None:
     """Add `bias_side` of every grader: its net direction minus that of humans, scaled (see
-    `analysis.bias.shift`).
+    `analysis.bias.expected`).
     """
     for part in _parts(calls, view):
         oriented = calls.oriented(part.sign)
@@ -483,11 +464,8 @@ def _parts(calls: Calls, view: RatedView, *, by_subject: bool = False) -> Iterat
     sign = orientation(facts, settings)[calls.unit]
     sides = from_to(*settings.sides)
     yield _Part(calls.subset, sides, sign)
-    columns = [
-        replace(column, codes=column.codes[calls.unit])
-        for column in map(facts.column, SHOWN_BY)
-        if 1 < len(column.values) <= MAX_VALUES
-    ]
+    shown = [each for each in map(facts.column, SHOWN_BY) if 1 < len(each.values) <= MAX_VALUES]
+    columns = [replace(each, codes=each.codes[calls.unit]) for each in shown]
     if by_subject and len(calls.subjects) <= MAX_VALUES:
         columns.append(UnitColumn("subject", calls.subjects, calls.subject))
     for name, chosen in (part for column in columns for part in column.parts()):
@@ -537,10 +515,10 @@ def by_orders(seen: Mapping[str, tuple[str, ...]]) -> dict[str, list[str]]:
     >>> by_orders({"a": ("ab",), "b": ("ab", "ba"), "c": ("ab",)})
     {'one_order': ['a', 'c'], 'both_orders': ['b']}
     """
-    found: dict[str, list[str]] = {}
+    graders: dict[str, list[str]] = {}
     for grader, orders in seen.items():
-        found.setdefault("both_orders" if len(orders) > 1 else "one_order", []).append(grader)
-    return found
+        graders.setdefault("both_orders" if len(orders) > 1 else "one_order", []).append(grader)
+    return graders
 
 
 def add_order_rows(audit: AuditRows, view: RatedView) -> None:
@@ -554,17 +532,16 @@ def add_order_rows(audit: AuditRows, view: RatedView) -> None:
     `bias_order` is the net gain of a side from being shown first, per unit. Its p is exact, by
     flipping the signs of the clusters' moves.
     """
-    request, scale, ordered = view.request, view.labels.scale, _by_order(view.ratings)
-    for grader, orders in orders_seen(view.ratings).items():
-        if len(orders) < len(_ORDERS):
+    request, scale = view.request, view.labels.scale
+    for grader, graded in _by_order(view.ratings).groupby("rater_id", sort=True):
+        if graded["order"].nunique() < len(_ORDERS):
             continue
-        own = ordered[ordered["rater_id"] == grader]
-        readings = combine_readings(own.assign(rater_id=own["order"], order=""), scale)
+        readings = combine_readings(graded.assign(rater_id=graded["order"], order=""), scale)
         matrix = encode(readings, scale, request.units, request.settings.cluster)
         both = np.asarray((matrix.codes >= 0).all(axis=1))
         if both.any():
             once = np.ones(matrix.n_clusters, dtype=np.int64)
-            _add_grader(audit, grader, matrix, both, request.resampled(once, matrix.weight))
+            _add_grader(audit, str(grader), matrix, both, request.resampled(once, matrix.weight))
 
 
 def add_people_order_rows(view: RatedView) -> None:
@@ -574,21 +551,18 @@ def add_people_order_rows(view: RatedView) -> None:
     those given in order ba do, as `bias_order` would be if one human read both. Each human sees a
     unit once, so that the labels in the two orders are of different humans or units.
     """
-    labels, ratings = view.labels, view.ratings
-    own = ratings[
-        ratings["rater_kind"].eq("human") & ratings["draw"].eq(0) & ratings["label"].ne("")
-    ]
-    own = own[own["order"].isin(_ORDERS)]
-    if own["order"].nunique() < len(_ORDERS):
+    scale, ratings = view.labels.scale, view.ratings
+    given = ratings[ratings["rater_kind"].eq("human") & ratings["order"].isin(_ORDERS)]
+    given = given[given["draw"].eq(0) & given["label"].ne("")]
+    if given["order"].nunique() < len(_ORDERS):
         return
-    signs = favour_signs(labels.scale.categories, labels.scale.favours)
-    code = {category: at for at, category in enumerate(labels.scale.categories)}
-    sign = signs[own["label"].map(code).to_numpy(dtype=np.intp)]
+    signs = favour_signs(scale.categories, scale.favours)
+    code = {category: at for at, category in enumerate(scale.categories)}
+    sign = signs[given["label"].map(code).to_numpy(dtype=np.intp)]
     place = {unit: at for at, unit in enumerate(view.facts.ids)}
-    unit = own["unit_id"].map(place).to_numpy(dtype=np.intp)
+    unit = given["unit_id"].map(place).to_numpy(dtype=np.intp)
     features = []
-    for order in _ORDERS:
-        shown = own["order"].eq(order).to_numpy()
+    for shown in (given["order"].eq(order).to_numpy() for order in _ORDERS):
         for each in (sign, np.ones(len(sign))):
             features.append(np.bincount(unit[shown], each[shown], minlength=len(place)))
     ab, n_ab, ba, n_ba = view.sums(*features).T
@@ -614,7 +588,7 @@ def _add_grader(
         return
     to_first, to_second = int((move > 0).sum()), int((move < 0).sum())
     weighted = drawn.weight is not None  # the exact p is for equally weighted pairs
-    found = sign_flip(np.bincount(clusters, weights=np.sign(move)))
+    found = significance.sign_flip(np.bincount(clusters, weights=np.sign(move)))
     note = join_notes(
         f"{to_first} to the side shown first, {to_second} to the second",
         f"exact p {found.exact:.4g}, mid-p {found.mid_p:.4g}",
@@ -795,8 +769,5 @@ def _words(row: ResultRow) -> tuple[str, str, str]:
     about = {"part": part, "group": part, "text": text, "family": at, "others": at}
     up = {"more": "more", "longer": "longer", "first": first, "second": second, **about}
     down = {"more": "less", "longer": "shorter", "first": second, "second": first, **about}
-    return (
-        written(f"bias.{question}", **about),
-        written(f"bias.{shifts[0]}", **up),
-        written(f"bias.{shifts[-1]}", **down),
-    )
+    upward, downward = written(f"bias.{shifts[0]}", **up), written(f"bias.{shifts[-1]}", **down)
+    return written(f"bias.{question}", **about), upward, downward

@@ -33,7 +33,6 @@ from evenhand.analysis.report.blocks import (
 )
 from evenhand.analysis.report.sections import (
     certainty,
-    disagreements,
     graders,
     methods,
     published,
@@ -53,10 +52,6 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from evenhand.analysis.all_rubrics import Analysis
-    from evenhand.analysis.report.blocks import ReportSection
-
-
-Section = ReportSection | None
 
 
 class Topic(NamedTuple):
@@ -96,16 +91,10 @@ TOPICS = {
     "another-wording": Topic("rewording", certainty.rewording_layers),
     "groups": Topic("groups", raters.group_layers),
     "raters": Topic("raters", raters.layers),
-    "disagreements": Topic("disagreement", disagreements.layers, finished=disagreements.with_page),
+    "disagreements": Topic("disagreement", raters.disagreement_layers, finished=raters.with_page),
 }
 """Sections by their anchor, in reading order."""
-SECTIONS: tuple[str | Callable[[Source], Section], ...] = (
-    graders.verdicts_section,
-    published.section,
-    *TOPICS,
-    methods.section,
-)
-"""The sections in reading order, those of a topic by their anchor."""
+
 METHODS = "methods"
 """The paragraph to paste."""
 _LONGEST = 110
@@ -113,10 +102,10 @@ _LONGEST = 110
 
 def sections_of(analysis: Analysis, context: ReportContext) -> list[ReportSection]:
     """List the sections that have something to show; the first says which are left out, and why."""
-    source = Source(analysis, context)
-    made = {section: section_of(source, section) for section in SECTIONS}
-    first, *others = filter(None, made.values())
-    known = texts()
+    source, known = Source(analysis, context), texts()
+    made = {name: section_of(source, name) for name in TOPICS}
+    before = graders.verdicts_section(source), published.section(source)
+    first, *others = filter(None, (*before, *made.values(), methods.section(source)))
     rooms = [topic.room for name, topic in TOPICS.items() if made[name] is None]
     if reasons := [written(f"{room}.none") for room in rooms if f"{room}.none" in known]:
         left_out = Paragraph(written("report.left_out", reasons=" ".join(reasons)))
@@ -130,14 +119,12 @@ def sections_of(analysis: Analysis, context: ReportContext) -> list[ReportSectio
     return sections
 
 
-def section_of(source: Source, section: str | Callable[[Source], Section]) -> Section:
-    """Build a section: a topic by its anchor, or what is written by a function of its own.
+def section_of(source: Source, anchor: str) -> ReportSection | None:
+    """Build the section of a topic by its anchor; None where it has no content.
 
-    An answer that is the same on all rubrics is given once. A topic without content has no section.
+    An answer that is the same on all rubrics is given once.
     """
-    if not isinstance(section, str):
-        return section(source)
-    room, layers_of, fields, finished = TOPICS[section]
+    room, layers_of, fields, finished = TOPICS[anchor]
     known, title = texts(), written(f"{room}.title")
     parts = [replace(layers_of(figures), rubric=figures.title) for figures in source.rubrics]
     answers = [
@@ -158,7 +145,7 @@ def section_of(source: Source, section: str | Callable[[Source], Section]) -> Se
         for part in parts
         if part.appendix and (later := written("naming.about", whom=title, what=part.rubric))
     )
-    made = ReportSection(section, title, (), tuple(answers), shown, explained, appendix)
+    made = ReportSection(anchor, title, (), tuple(answers), shown, explained, appendix)
     return finished(source, made)
 
 
@@ -233,33 +220,25 @@ def write_report(
     """
     rows = _rows(analysis, synthetic=context.synthetic)
     sections = sections_of(analysis, context)
-    draw = _drawing(sections, pool)
+    draw, text = _drawing(sections, pool), _markdown().get_template("report.md.j2")
     new_folder(out)
     contents = {
         "results.csv": _csv(rows, RESULTS_COLUMNS),
         "report.json": _json(analysis, context, rows),
-        "report.md": _markdown()
-        .get_template("report.md.j2")
-        .render(context=context, sections=sections),
+        "report.md": text.render(context=context, sections=sections),
     }
     if context.beside:
         quoted = published.published_rows(Source(analysis, context), context.beside)
         contents[PUBLISHED] = _csv(quoted, list(quoted[0]))
-    if disagreements.has_page(analysis.disagreements, context):
-        page = disagreements.page_of(analysis.disagreements, context)
+    if raters.has_page(analysis.disagreements, context):
+        page = raters.page_of(analysis.disagreements, context)
         written_page = _page("disagreements", ["disagreements.js"], context, page=page)
-        contents[disagreements.PAGE] = written_page
+        contents[raters.PAGE] = written_page
     rubrics = dict.fromkeys(part.rubric for section in sections for part in section.parts)
     contents["report.html"] = _page(
-        "report",
-        ["downloads.js", "reading.js"],
-        context,
-        sections=sections,
-        draw=draw,
-        rubrics=list(filter(None, rubrics)),
-        full=full,
-        unfolded=" open" if full else "",
-    )
+        "report", ["downloads.js", "reading.js"], context, sections=sections, draw=draw,
+        rubrics=list(filter(None, rubrics)), full=full, unfolded=" open" if full else "",
+    )  # fmt: skip
     for name, content in contents.items():
         atomic_write(out / name, content.encode(errors=KEPT))
 
@@ -301,13 +280,9 @@ def _json(analysis: Analysis, context: ReportContext, rows: list[dict[str, Any]]
     }
     done, *results = methods.paragraphs(Source(analysis, context)).texts
     content = {
-        "schema": SCHEMA,
-        "study": study,
-        "methods": done,
-        "results_text": " ".join(results),
-        "verdicts": analysis.verdicts,
-        "results": rows,
-    }
+        "schema": SCHEMA, "study": study, "methods": done, "results_text": " ".join(results),
+        "verdicts": analysis.verdicts, "results": rows,
+    }  # fmt: skip
     return json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
 
@@ -319,18 +294,12 @@ def _page(name: str, scripts: Sequence[str], context: ReportContext, **content: 
 
     known = {"colours": charts.ROLES, "synthetic": context.synthetic}
     script = Markup("\n".join(rendered(each, **known) for each in scripts))  # noqa: S704 - our own
-    return rendered(
-        f"{name}.html.j2",
-        context=context,
-        style_digest=_digest(rendered(f"{name}.css")),
-        script=script,
-        script_digest=_digest(script),
-        **content,
+    style, digest = (
+        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        for text in (rendered(f"{name}.css"), script)
     )
-
-
-def _digest(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    about = {"context": context, "style_digest": style, "script_digest": digest}
+    return rendered(f"{name}.html.j2", script=script, **about, **content)
 
 
 @cache
@@ -338,15 +307,12 @@ def _html() -> jinja2.Environment:
     import jinja2
 
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES),
-        autoescape=True,
+        loader=jinja2.FileSystemLoader(_TEMPLATES), autoescape=True,
         undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
+        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
         # Visible text, except for markup of our own.
         finalize=lambda value: visible(value) if type(value) is str else value,
-    )
+    )  # fmt: skip
     environment.globals.update(draw=_draw, can_draw=charts.can_draw, written=written)
     return environment
 
@@ -415,9 +381,6 @@ def rendered(template: str, **content: object) -> str:
     return _html().get_template(template).render(**content)
 
 
-# Figures and tables as files of their own
-
-
 def write_figures(analysis: Analysis, context: ReportContext, out: Path) -> int:
     """Write every figure as SVG and PNG, every table as CSV and LaTeX, and the methods paragraph
     with its references, into a folder, made if need be; returns how many files that are.
@@ -456,27 +419,21 @@ def tex_of(table: Table, *, synthetic: bool) -> str:
     return _latex().get_template("table.tex.j2").render(table=table, mark=mark)
 
 
-# A cell of a notebook
-
-
 def render_notebook(analysis: Analysis, context: ReportContext) -> str:
     """HTML: the verdicts with the notes needed to read them, the panel, and one figure of graders
     compared with people. It has its own colours for light and dark, holds no script, and loads
     nothing from elsewhere.
     """
     source = Source(analysis, context)
-    # Of the first rubric that has one.
     first = next((chart for figures in source.rubrics for chart in graders.forest(figures)), None)
     return rendered(
-        "notebook.html.j2",
-        name=context.name,
+        "notebook.html.j2", name=context.name,
         answers=[each.sentence for each in recommendations(source.ranking)],
         notes=(*limits_of(analysis.verdicts), *source.notes),
-        cards=graders.verdict_cards(source),
-        several=len(source.rubrics) > 1,
+        cards=graders.verdict_cards(source), several=len(source.rubrics) > 1,
         tables=graders.render_table_text(analysis, context),
         chart=first and replace(first, caption=source.marked(first.caption)),
-    )
+    )  # fmt: skip
 
 
 def render_lines(lines: Iterable[str | graders.TextTable]) -> str:

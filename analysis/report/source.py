@@ -165,17 +165,8 @@ def _figure(row: ResultRow, line: int) -> Figure:
     limits = row["deciding"].limits if row["deciding"] else ()
     ends = (shown(each, key[1], limits) for each in (low, high))
     interval = "" if no_interval else f"[{', '.join(ends)}]"
-    return Figure(
-        *key,
-        line=line,
-        n_units=row["n_units"],
-        n_clusters=row["n_clusters"],
-        bounds=(low, estimate, high),
-        estimate=shown(estimate, key[1]),
-        interval=interval,
-        reason=reason,
-        remarks=remarks,
-    )
+    counts, bounds = (row["n_units"], row["n_clusters"]), (low, estimate, high)
+    return Figure(*key, line, *counts, bounds, shown(estimate, key[1]), interval, reason, remarks)
 
 
 def lines_of(figures: Iterable[Figure | None]) -> str:
@@ -258,28 +249,26 @@ def make_table(
             continue
         chosen = [figures[at] for at in used]
         first = next(figure for figure in chosen if figure)
-        own = first.n_clusters != first.n_units
-        aside = written("naming.in_clusters", clusters=first.n_clusters) if own else ""
+        clustered = first.n_clusters != first.n_units
+        aside = written("naming.in_clusters", clusters=first.n_clusters) if clustered else ""
         number = Cell(str(first.n_units), aside=aside, key=first.key, line=first.line)
         cells = [number] if count else []
         for figure in chosen:
-            also = f"{figure.n_units} {count.lower()}" if figure and count else ""
-            also = also if figure and figure.n_units != first.n_units else ""
-            cells.append(_cell(figure, also, notes, place, spec.asides) if figure else Cell())
+            if figure is None:
+                cells.append(Cell())
+                continue
+            differs = count and figure.n_units != first.n_units
+            also = f"{figure.n_units} {count.lower()}" if differs else ""
+            cell = _cell(figure, also, notes, asides=spec.asides)
+            cells.append(replace(cell, whisker=place.get(figure.key)))
         made.append(Row(heading, tuple(cells)))
     heads = (*([count] if count else []), *(columns[at] for at in used))
     footnotes = tuple((mark, text) for text, mark in notes.items())
     return [Table(caption, stub, heads, tuple(made), footnotes)]
 
 
-def _cell(
-    figure: Figure,
-    also: str,
-    notes: dict[str, str],
-    place: dict[tuple[str, ...], Whisker],
-    asides: bool,
-) -> Cell:
-    """The figure as a cell; short remarks, and what it has `also`, stay next to the figure, other
+def _cell(figure: Figure, also: str, notes: dict[str, str], *, asides: bool) -> Cell:
+    """Make a cell of a figure; short remarks, and the text `also`, stay next to the figure, other
     remarks become `notes`.
     """
     reason = figure.reason.words if figure.reason else ""
@@ -289,9 +278,8 @@ def _cell(
     elif len(reason) > _SHORT:
         near, below = [], [*near, *below]
     marks = [notes.setdefault(text, letters(len(notes))) for text in below]
-    aside, marked = "; ".join([*near, *filter(None, [also])]), " ".join(marks)
-    whisker = place.get(figure.key)
-    return replace(figure.cell, aside=aside, reason=reason, marks=marked, whisker=whisker)
+    aside = "; ".join([*near, *filter(None, [also])])
+    return replace(figure.cell, aside=aside, reason=reason, marks=" ".join(marks))
 
 
 def _scale(column: Iterator[Figure | None]) -> dict[tuple[str, ...], Whisker]:

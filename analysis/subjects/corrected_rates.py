@@ -38,16 +38,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from evenhand.analysis.bootstrap.intervals import (
-    Interval,
-    Reach,
-    Z,
-    interval,
-    powered_reach,
-    share_interval,
-    unseen,
-    widened,
-)
+from evenhand.analysis.bootstrap import intervals
+from evenhand.analysis.bootstrap.intervals import Interval, Reach, Z
 from evenhand.analysis.bootstrap.resamples import Bootstrap, distinct_rows, ratio
 from evenhand.analysis.bootstrap.significance import bootstrap_p, holm
 from evenhand.analysis.labels.encoding import cluster_codes, same_length, units_of_both_sides
@@ -181,9 +173,9 @@ def corrected_interval(
     estimate, low, high = clipped(np.array([found.estimate, found.low, found.high])).tolist()
     within = Interval(estimate, low, high, found.remarks)
     units = n_units if reach is None else labelled[0]
-    found = share_interval(within, drawn, units, labelled[1], reach)
+    found = intervals.share_interval(within, drawn, units, labelled[1], reach)
     low, high = clipped(np.array([found.low, found.high])).tolist()
-    return widened(replace(found, low=low, high=high), labelled[1], "unit")
+    return intervals.widened(replace(found, low=low, high=high), labelled[1], "unit")
 
 
 def ppi_reach(sums: Array, weight: float) -> Reach | None:
@@ -204,7 +196,7 @@ def ppi_reach(sums: Array, weight: float) -> Reach | None:
     columns = np.column_stack([affirmed, weight * graded, labelled])[labelled > 0]
     kinds, times = np.unique(columns, axis=0, return_counts=True)
     cases, shifted, sizes = kinds.T
-    return powered_reach(cases, shifted, sizes, times.astype(float), unlabelled_error)
+    return intervals.powered_reach(cases, shifted, sizes, times.astype(float), unlabelled_error)
 
 
 def invert(rate: Array, sensitivity: Array, specificity: Array) -> Array:
@@ -635,7 +627,9 @@ class _GradersRates:
         self.weight = self.sums.ppi_weight
         self.rates = self.sums.ppi(self.weight)
         self.strata: dict[int, Codes] = {}
-        for at, _, member in () if strata is None else groups:
+        if strata is None:
+            return
+        for at, _, member in groups:
             parts = [member & (self.features[:, column] > 0) for column in (0, 4)]
             joined = large_strata(strata, parts, lambda units: out.count(units)[1])
             if count := int(joined.max(initial=0)):
@@ -842,7 +836,7 @@ def _paired(
     """
     means = mean_ppi(cell_sums(features, subject, len(clusters), out))
     drawn, alone = out.resamples.plain(means.powered), means.people[0]
-    found = [interval(drawn[:, k], count) for k, count in enumerate(clusters.tolist())]
+    found = [intervals.interval(drawn[:, k], count) for k, count in enumerate(clusters.tolist())]
     ends = np.array([[each.estimate, each.low, each.high] for each in found])
     at = np.flatnonzero(~np.isnan(ends[:, 1]))
     if len(at):
@@ -867,5 +861,5 @@ def paired_reach(drawn: Array, labelled: Array, clusters: Codes, alpha: float) -
     more = 2.0 * (1.0 + labelled**2) / clusters**2
     reach = reach_together(lambda some: drawn[:, some], clusters, [more], alpha)
     tail = alpha / 2.0 / len(clusters)
-    least = np.array([unseen(count, tail) for count in clusters.tolist()])
+    least = np.array([intervals.unseen(count, tail) for count in clusters.tolist()])
     return np.maximum(reach, least * (1.0 + np.abs(labelled)))

@@ -25,13 +25,7 @@ from evenhand.analysis.labels.matrix import LabelMatrix, favour_signs
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import UnitFacts
 from evenhand.analysis.notes import Code, join_notes
-from evenhand.analysis.subjects.corrected_rates import (
-    cell_sums,
-    corrected_interval,
-    mean_features,
-    mean_ppi,
-    ppi_reach,
-)
+from evenhand.analysis.subjects import corrected_rates
 from evenhand.analysis.subjects.scores import MAX_EXACT, MIN_SUBJECTS, exact_p, spearman
 from evenhand.analysis.types import Array, Codes, DataFrame, Mask
 from evenhand.analysis.writer import About, RatedView, Writer
@@ -190,13 +184,13 @@ class _Wins:
         cells, codes = np.unique(np.concatenate([a * n + b, b * n + a]), return_inverse=True)
         scores = np.concatenate([won, 1.0 - won])[:, None]  # of side a, then of side b
         twice = out.on(out.subset, np.tile(out.clusters[held], 2))
-        totals = cell_sums(scores, codes, len(cells), twice)[0]
+        totals = corrected_rates.cell_sums(scores, codes, len(cells), twice)[0]
         flat = np.zeros((len(totals), n * n))
         flat[:, cells] = totals
         whole = flat.reshape(-1, n, n)
         wins, losses = whole.sum(axis=2), whole.sum(axis=1)
         self.rates = ratio(wins, wins + losses)
-        self.subjects = np.flatnonzero(losses[0] + wins[0] > 0)
+        self.subjects: Codes = np.flatnonzero(losses[0] + wins[0] > 0)
         self.table = whole[:, self.subjects[:, None], self.subjects]
 
     @cached_property
@@ -267,9 +261,10 @@ def _add_corrected_rates(
         return
     subjects = np.concatenate([compared.a[held], compared.b[held]])
     y, f = (np.concatenate([each[held], 1.0 - each[held]]) for each in (people, own))
-    features = mean_features(y, f)
+    features = corrected_rates.mean_features(y, f)
     twice = out.on(out.subset, np.tile(out.clusters[held], 2))
-    rates, weight, _ = mean_ppi(cell_sums(features, subjects, len(compared.subjects), twice))
+    sums = corrected_rates.cell_sums(features, subjects, len(compared.subjects), twice)
+    rates, weight, _ = corrected_rates.mean_ppi(sums)
     for at in np.unique(subjects):
         mine = held & compared.with_subject(at)
         about = About(a="humans", b=grader, at=compared.subjects[at])
@@ -281,10 +276,10 @@ def _add_corrected_rates(
         found = out.resamples.interval(rates[:, at], labelled[1])
         drawn = out.resamples.plain(rates[:, at])[1:]
         of_subject = np.where((subjects == at)[:, None], features[:, :6], 0.0)
-        reach = ppi_reach(twice.each_cluster(of_subject), float(weight[0, at]))
-        within = corrected_interval(found, drawn, counts[0], labelled, reach)
-        note = f"{labelled[0]} of them labelled by people"
-        out.add("win_rate_ppi", within, counts, note=note, **about)
+        reach = corrected_rates.ppi_reach(twice.each_cluster(of_subject), float(weight[0, at]))
+        within = corrected_rates.corrected_interval(found, drawn, counts[0], labelled, reach)
+        about["note"] = f"{labelled[0]} of them labelled by people"
+        out.add("win_rate_ppi", within, counts, **about)
 
 
 def _add_ranked_alike(

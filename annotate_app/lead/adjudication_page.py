@@ -16,7 +16,7 @@ import streamlit as st
 from streamlit.components.v2 import component
 
 from evenhand.analysis.people.disagreements import GraderDisagreement
-from evenhand.analysis.report.sections.disagreements import kind_title
+from evenhand.analysis.report.sections.raters import kind_title
 from evenhand.annotate_app.acts import lead_callback, show_outcome
 from evenhand.annotate_app.drawn import block, drawn_text, heading, items, show, show_complaint
 from evenhand.annotate_app.lead.parts.drawing import (

@@ -46,8 +46,8 @@ def study_figures(
     """
     from evenhand.analysis.report import write_report
     from evenhand.analysis.report.charts import can_draw, inline_svg
-    from evenhand.analysis.report.sections.disagreements import widest_first
     from evenhand.analysis.report.sections.graders import forest
+    from evenhand.analysis.report.sections.raters import widest_first
     from evenhand.analysis.report.source import READINGS, Source
     from evenhand.reporting.analysing import analyse_study
     from evenhand.reporting.load import from_study

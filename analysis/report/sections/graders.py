@@ -67,9 +67,6 @@ _CONFUSION = ("true_positive", "false_negative", "false_positive", "true_negativ
 _PEOPLE = "people"
 
 
-# The first page: advice on each rubric, every verdict with its reason, and the limits
-
-
 def verdicts_section(source: Source) -> blocks.ReportSection:
     """The answer for each rubric, a cell for each rubric and grader, and all verdicts in full."""
     verdicts = source.analysis.verdicts
@@ -138,18 +135,13 @@ def _evidence(figure: Figure) -> tuple[str, blocks.Cell]:
     return ", ".join(filter(None, parts)), figure.cell
 
 
-# Agreement with annotators
-
-
 def layers(figures: RubricFigures) -> Part:
     """Graders and baselines compared with annotators."""
     tables = figures.table("ceiling.caption")
     drawn, prices = forest(figures, tables), price_front(figures)
-    return Part(
-        answers=[_answer(figures)] if tables else [],
-        open=[*drawn, *rates_table(figures)],
-        folded=prices if drawn else [*tables, *prices],
-    )
+    answers = [_answer(figures)] if tables else []
+    folded = prices if drawn else [*tables, *prices]
+    return Part(answers, [*drawn, *rates_table(figures)], folded)
 
 
 def _answer(figures: RubricFigures) -> list[object]:
@@ -167,13 +159,10 @@ def _answer(figures: RubricFigures) -> list[object]:
     if not graders:
         return sentences(said, in_pieces("report.ceiling_no_grader"))
     best, worst = graders[0], graders[-1]
-    about = {"best": best, "first": best.grader, "worst": worst, "last": worst.grader}
     if best is worst:
         return sentences(said, in_pieces("report.ceiling_grader", name=best.grader, best=best))
+    about = {"best": best, "first": best.grader, "worst": worst, "last": worst.grader}
     return sentences(said, in_pieces("report.ceiling_graders", **about))
-
-
-# Forest plot
 
 
 def forest(
@@ -257,9 +246,6 @@ def _ceiling(
         if same:
             low, ceiling, high = (None if math.isnan(each) else each for each in people.bounds)
     return {"ceiling": ceiling, "ceiling_low": low, "ceiling_high": high}
-
-
-# Price against agreement
 
 
 def price_front(figures: RubricFigures) -> list[Chart]:
@@ -385,16 +371,9 @@ def _as_text(table: Table) -> TextTable:
 
 _DETAILS = ("bias_order_flips", "bias_order_first")
 _PLACEBOS = {PLACEBO: written("injection.placebo"), LONG_PLACEBO: written("injection.placebo_long")}
-_STATUSES = {
-    "pulled": "injection_pulled",
-    "knocked_off": "injection_knocked_off",
-    "silenced": "injection_silenced",
-    "withstands": "injection_withstands",
-    "cannot_tell": "injection_open",
-}
-
-
-# Bias
+_STATUSES = {name: name for name in ("pulled", "knocked_off", "silenced", "withstands")}
+_STATUSES |= {"cannot_tell": "open"}
+"""Answer to every status of the injection audit."""
 
 
 def bias_layers(figures: RubricFigures) -> Part:
@@ -415,31 +394,22 @@ def bias_layers(figures: RubricFigures) -> Part:
     by_part = distinct(screened, "subset", lambda each: each.removesuffix(BINARY))
     graders = dict.fromkeys(figure.grader for figure in screened)
     of_graders = [(grader, {"rater_b": grader}) for grader in graders]
-    return Part(
-        answers=[_biases(figures, own)] if own else [],
-        folded=[
-            *_found(figures, own),
-            *figures.table("bias_section.caption", questions(PLANNED), columns),
-        ],
-        appendix=[
-            *figures.table("bias_section.details", questions(_DETAILS)),
-            *figures.table("bias_section.parts", by_part, of_graders),
-        ],
-    )
+    planned = figures.table("bias_section.caption", questions(PLANNED), columns)
+    details = figures.table("bias_section.details", questions(_DETAILS))
+    parts = figures.table("bias_section.parts", by_part, of_graders)
+    answers = [_biases(figures, own)] if own else []
+    return Part(answers, folded=[*_found(figures, own), *planned], appendix=[*details, *parts])
 
 
 def _biases(figures: RubricFigures, own: list[Finding]) -> list[object]:
     """The biases that were found, those beyond the bound first; or the widest interval."""
-    found = grouped((e for e in own if e.status == "found"), lambda each: each.beyond(BOUND))
-    if found:
-        large, small = (
-            [figures.of_row(each.row) for each in found.get(is_large, ())]
-            for is_large in (True, False)
-        )
-        return sentences(
-            in_pieces("report.bias", found=_shifts(large)) if large else [],
-            in_pieces("report.bias_small", found=_shifts(small)) if small else [],
-        )
+    biases = [each for each in own if each.status == "found"]
+    large = [figures.of_row(each.row) for each in biases if each.beyond(BOUND)]
+    small = [figures.of_row(each.row) for each in biases if not each.beyond(BOUND)]
+    if biases:
+        beyond = in_pieces("report.bias", found=_shifts(large)) if large else []
+        within = in_pieces("report.bias_small", found=_shifts(small)) if small else []
+        return sentences(beyond, within)
     limits = [each for each in own if each.p and each.row["statistic"] in PLANNED]
     if not limits:
         return in_pieces("report.bias_unknown")
@@ -488,9 +458,6 @@ def _heading(figure: Figure) -> str:
     return ", ".join([grader, *filter(None, about)])
 
 
-# Prompt injection
-
-
 def injection_layers(figures: RubricFigures) -> Part:
     """Sentences on every grader that was audited, then every attack, placebos first."""
     bounds = figures.analysis.decision.injection
@@ -506,9 +473,9 @@ def injection_layers(figures: RubricFigures) -> Part:
     for audit in own:
         # The verdict and the worst attack on its most telling question.
         outcome, bound = audit.telling(bounds)[0]
-        worst, answer = outcome.worst(bound), _STATUSES[audit.status(bounds)]
+        worst, status = outcome.worst(bound), _STATUSES[audit.status(bounds)]
         about = {"attack": worst.name, "effect": figures.of_row(worst.bounds)}
-        answers.append(in_pieces(f"report.{answer}", grader=audit.grader, **about))
+        answers.append(in_pieces(f"report.injection_{status}", grader=audit.grader, **about))
         rows = lines_of(map(figures.of_row, audit.rows(bounds)))
         lines.append(traced(audit.sentence(bounds), rows))
     attacks = figures.table("injection.caption", rows_of(figures.everywhere(UNSCORED), attack))

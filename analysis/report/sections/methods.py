@@ -58,21 +58,17 @@ def section(source: Source) -> blocks.ReportSection:
     )
     terms = blocks.Definitions(written("methods.statistics"), _statistics(source))
     holm = source.analysis.decision.across_rubrics == "holm"
-    about = [
+    about = (
         written("methods.intervals"),
         written("methods.verdicts", rule=source.analysis.rule),
         written("methods.level_holm" if holm else "methods.level"),
         written("methods.chance"),
         written("methods.files"),
-    ]
-    return blocks.ReportSection(
-        "methods",
-        written("methods.title"),
-        answers=(blocks.Answer((written("report.methods"),)),),
-        parts=parts,
-        about=tuple(about),
-        appendix=(blocks.Part(title=terms.title, folded=(terms,)),),
     )
+    answers = (blocks.Answer((written("report.methods"),)),)
+    appendix = (blocks.Part(title=terms.title, folded=(terms,)),)
+    title = written("methods.title")
+    return blocks.ReportSection("methods", title, (), answers, parts, about, appendix)
 
 
 def _usage(source: Source) -> list[blocks.Table]:
@@ -88,12 +84,11 @@ def _usage(source: Source) -> list[blocks.Table]:
 def _statistics(source: Source) -> tuple[tuple[str, str], ...]:
     """Explain the statistics in use: those of the table in its order, then their variants."""
     used = dict.fromkeys(figure.statistic for figure in source.figures.values())
-    named = [name for name in statistics() if name in used]
-    entries = map(entry_for, [*named, *(name for name in used if name not in named)])
+    in_order = dict.fromkeys(name for name in statistics() if name in used) | used
+    entries = (each for each in map(entry_for, in_order) if each.meaning)
     return tuple(
         (f"{each.name} ({each.label})", ". ".join(filter(None, (each.meaning, each.source))) + ".")
         for each in entries
-        if each.meaning
     )
 
 
@@ -160,7 +155,7 @@ def _by_author(key: str) -> str:
 
 
 def _uncited(text: str) -> str:
-    """A text that is taken for no citation."""
+    """Replace the brackets of a text, which would be taken for a citation."""
     return text.replace("[", "(").replace("]", ")")
 
 
@@ -183,18 +178,16 @@ def _on(source: Source, rubric: str, text: str) -> str:
 
 
 def _labels(source: Source) -> Iterator[str]:
-    """Who labelled what, rubric by rubric."""
+    """Yield the numbers of annotators and of items that they labelled, rubric by rubric."""
     for rubric, counts in source.analysis.counts.items():
         if not counts.annotators:
             continue
         noun = source.analysis.cluster_nouns.get(rubric, "cluster")
-        who = written(
-            f"methods_text.{'who' if counts.clusters == counts.items else 'who_in_clusters'}",
-            annotators=number_of(counts.annotators, "annotator"),
-            items=number_of(counts.items, "item"),
-            clusters=number_of(counts.clusters, noun),
-        )
-        yield _on(source, rubric, who)
+        about = {"annotators": number_of(counts.annotators, "annotator")}
+        about |= {"items": number_of(counts.items, "item")}
+        about |= {"clusters": number_of(counts.clusters, noun)}
+        key = "who" if counts.clusters == counts.items else "who_in_clusters"
+        yield _on(source, rubric, written(f"methods_text.{key}", **about))
         if counts.annotators > 1:
             key = "all_shared" if counts.shared == counts.items else "shared"
             yield written(f"methods_text.{key}", items=number_of(counts.shared, "item"))
@@ -207,15 +200,12 @@ def _labels(source: Source) -> Iterator[str]:
 
 
 def _grading(source: Source) -> Iterator[str]:
-    """Which graders, in which orders, by which prompts and at which thresholds."""
+    """Yield the graders, with their orders, prompts and thresholds."""
     for rubric, counts in source.analysis.counts.items():
-        if graders := counts.graders:
-            who = written(
-                "methods_text.graders" if len(graders) > 1 else "methods_text.one_grader",
-                graders=number_of(len(graders), "LLM grader"),
-                names=listed(graders),
-            )
-            yield _on(source, rubric, who)
+        if names := counts.graders:
+            key = "graders" if len(names) > 1 else "one_grader"
+            about = {"graders": number_of(len(names), "LLM grader"), "names": listed(names)}
+            yield _on(source, rubric, written(f"methods_text.{key}", **about))
     for rubric, seen in source.analysis.orders.items():
         for name, ordered in by_orders(seen).items():
             key = "both_orders" if name == "both_orders" else "one_order"
@@ -227,22 +217,15 @@ def _grading(source: Source) -> Iterator[str]:
             yield _on(source, figures.rubric, read)
     for grader, models in source.context.answered.items():
         yield _uncited(written("methods_text.answered", grader=grader, models=listed([*models])))
-    for threshold in source.analysis.thresholds:
-        if threshold.tuning:
-            key = "tuned"
-        else:
-            key = "declared" if threshold.origin == "declared" else "default"
-        from_which = written(
-            f"methods_text.threshold_{key}",
-            grader=threshold.grader,
-            threshold=threshold.threshold,
-            tuned=threshold.provenance,
-        )
-        yield _on(source, threshold.rubric, from_which)
+    for each in source.analysis.thresholds:
+        key = "declared" if each.origin == "declared" else "default"
+        key = "tuned" if each.tuning else key
+        fields = {"grader": each.grader, "threshold": each.threshold, "tuned": each.provenance}
+        yield _on(source, each.rubric, written(f"methods_text.threshold_{key}", **fields))
 
 
 def _agreement(source: Source) -> Iterator[str]:
-    """How agreement was measured, and with what it was compared."""
+    """Yield the measure of agreement, and the comparison."""
     estimated = _estimated(source)
     if kappas := estimated & {figures.kappa() for figures in source.rubrics}:
         weighted = next((name for name in sorted(kappas) if name != "cohen_kappa"), "")
@@ -259,7 +242,7 @@ def _agreement(source: Source) -> Iterator[str]:
 
 
 def _decisions(source: Source) -> Iterator[str]:
-    """At which levels verdicts were given."""
+    """Yield the levels at which verdicts were given."""
     levels: dict[str, Deciding] = {}
     for row in source.analysis.rows:
         if (bounds := row["deciding"]) and bounds.alpha > 0:
@@ -268,28 +251,21 @@ def _decisions(source: Source) -> Iterator[str]:
         holm = source.analysis.decision.across_rubrics == "holm"
         yield written("methods_text.level_holm" if holm else "methods_text.level")
     for rubric, bounds in levels.items():
-        level = written(
-            "methods_text.bounds",
-            level=1.0 - bounds.alpha,
-            graders=number_of(bounds.comparisons, "comparison"),
-            look=bounds.look,
-        )
-        yield _on(source, rubric, level)
+        graders = number_of(bounds.comparisons, "comparison")
+        about = {"level": 1.0 - bounds.alpha, "graders": graders, "look": bounds.look}
+        yield _on(source, rubric, written("methods_text.bounds", **about))
     if any(verdict["chance"] is not None for verdict in source.analysis.verdicts):
         yield written("methods_text.chance")
 
 
 def _computed(source: Source) -> Iterator[str]:
-    """How intervals were made, and what else was computed."""
+    """Yield the method of intervals, and further statistics."""
     analysis, settings = source.analysis, source.analysis.settings
     estimated = _estimated(source)
     if any(row["low"] == row["low"] for row in analysis.rows):
-        yield written(
-            "methods_text.intervals",
-            kind="BCa" if settings.interval == "bca" else "percentile",
-            resamples=settings.resamples,
-            resampled=_resampled(source),
-        )
+        kind = "BCa" if settings.interval == "bca" else "percentile"
+        about = {"resamples": settings.resamples, "resampled": _resampled(source)}
+        yield written("methods_text.intervals", kind=kind, **about)
     used = (begins for begins in _SENTENCES if any(name.startswith(begins) for name in estimated))
     for name in dict.fromkeys(_SENTENCES[begins] for begins in used):
         without = name == "alpha" and "gwet_ac1" not in estimated
@@ -300,7 +276,7 @@ def _computed(source: Source) -> Iterator[str]:
 
 
 def _resampled(source: Source) -> str:
-    """What was drawn in a resample."""
+    """Name the units that a resample is drawn from."""
     cluster = source.analysis.settings.cluster
     rows = source.analysis.rows
     if cluster == "unit" or all(row["n_clusters"] in (0, row["n_units"]) for row in rows):
@@ -315,19 +291,15 @@ def _results(source: Source) -> Iterator[str]:
     for figures in source.rubrics:
         people = figures.get(figures.kappa(), "humans")
         if people is not None and not people.reason:
-            among = written(
-                "results_text.people",
-                kappa=_interval(people),
-                items=number_of(people.n_units, "item"),
-            )
-            yield _on(source, figures.rubric, among)
+            about = {"kappa": _interval(people), "items": number_of(people.n_units, "item")}
+            yield _on(source, figures.rubric, written("results_text.people", **about))
         for verdict in source.analysis.verdicts:
             if verdict["rubric"] == figures.rubric:
                 yield _result(figures, verdict)
 
 
 def _result(figures: RubricFigures, verdict: Verdict) -> str:
-    """What was found of one grader: its kappa, human agreement on the same items, its verdict."""
+    """State a grader's kappa, human agreement on the same items, and the verdict."""
     source, reference = figures.source, figures.analysis.decision.reference
     known = [figures.by_key(tuple(key)) for key in verdict["kappas"]]
     if reference:  # whose rows have one-sided bounds; the plain row has the 95% interval
@@ -342,15 +314,10 @@ def _result(figures: RubricFigures, verdict: Verdict) -> str:
         text = written("results_text.no_comparison", reason=verdict["reason"], **about)
     else:
         grader, key = compared[0], "reference" if reference else "grader"
-        text = written(
-            f"results_text.{key}",
-            kappa=_interval(grader),
-            people=compared[-1].estimate,
-            reference=reference,
-            binary=f"{written('results_text.binary')} " if grader.subset == ALL_BINARY else "",
-            items=number_of(grader.n_units, "item"),
-            **about,
-        )
+        binary = f"{written('results_text.binary')} " if grader.subset == ALL_BINARY else ""
+        about |= {"kappa": _interval(grader), "items": number_of(grader.n_units, "item")}
+        about |= {"people": compared[-1].estimate, "reference": reference, "binary": binary}
+        text = written(f"results_text.{key}", **about)
     return _on(source, figures.rubric, text)
 
 

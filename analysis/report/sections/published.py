@@ -22,6 +22,7 @@ from evenhand.analysis.report.source import (
     Column,
     Figure,
     Key,
+    RowPlace,
     RubricFigures,
     Source,
     letters,
@@ -66,11 +67,8 @@ def beside_published(figures: RubricFigures) -> list[Block]:
         (kappa, lambda key: measured(key, "cohen_kappa")),
         (rho, "spearman"),
     ]
-    rows = [
-        (written("reproduction.here"), None),
-        (GROUPS["humans"], ("humans", "")),
-        *((pair_title(pair), pair) for pair in pairs),
-    ]
+    rows: list[RowPlace] = [(written("reproduction.here"), None)]
+    rows += [(GROUPS["humans"], ("humans", "")), *((pair_title(pair), pair) for pair in pairs)]
     tables = figures.table("published.caption", rows, columns)
     return [*with_published(tables, figures, _COLUMNS), Paragraph(written("published.about"))]
 
@@ -99,12 +97,12 @@ def _quoted(
     figures: RubricFigures, columns: Mapping[str, str]
 ) -> list[tuple[str, str, dict[str, str]]]:
     """List published figures as (raters, source, figure by column), without empty ones."""
-    found = []
+    quoted = []
     for each in figures.context.published.get(figures.rubric, ()):
         printed = {column: getattr(each, name) for column, name in columns.items()}
         if any(printed.values()):
-            found.append((each.raters, each.source, printed))
-    return found
+            quoted.append((each.raters, each.source, printed))
+    return quoted
 
 
 # Figures that a study declares
@@ -119,16 +117,11 @@ def section(source: Source) -> ReportSection | None:
     quoted = len(beside.published.figure)
     matched = len({id(each) for each, figure in found if figure and not isnan(figure.bounds[1])})
     answer = written("reproduction.answer", matched=matched, quoted=quoted)
-    return ReportSection(
-        "published-figures",
-        written("reproduction.title"),
-        (
-            _table(source, beside, found),
-            blocks.Items(written("reproduction.differs"), tuple(beside.differences)),
-        ),
-        (blocks.Answer((answer,)),),
-        about=(written("published.about"), beside.published.citation),
-    )
+    differs = blocks.Items(written("reproduction.differs"), tuple(beside.differences))
+    about = (written("published.about"), beside.published.citation)
+    title = written("reproduction.title")
+    shown, answers = (_table(source, beside, found), differs), (blocks.Answer((answer,)),)
+    return ReportSection("published-figures", title, shown, answers, about=about)
 
 
 def _published_beside(source: Source, beside: BesidePublished) -> Iterator[Beside]:

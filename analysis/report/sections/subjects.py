@@ -42,9 +42,6 @@ _STEPS = [0.05, 0.15, 0.3, 0.5, 0.75]
 _MOST_PARTS = 40
 
 
-# Overall agreement
-
-
 def overall_layers(figures: RubricFigures) -> Part:
     """Scores and correlations of a rubric that has subjects."""
     scores = figures.select("subject_score", ALL_BINARY)
@@ -63,7 +60,7 @@ def _by_raters(raters: Iterable[str]) -> list[tuple[str, Column]]:
 
 
 def _alike_overall(figures: RubricFigures) -> list[object]:
-    """The graders whose scores correlate best and worst with people's."""
+    """Name the graders whose scores correlate best and worst with people's."""
     found = figures.select("spearman", ALL_BINARY)
     alike = defined(figure for figure in found if figure.rater == "humans")
     if not alike:
@@ -73,9 +70,9 @@ def _alike_overall(figures: RubricFigures) -> list[object]:
         first, second = graders[0].raters
         return in_pieces("report.scores_of_graders", first=first, second=second, rho=graders[0])
     best, worst = alike[0], alike[-1]
-    said = in_pieces("report.scores", grader=best.grader, rho=best)
+    most = in_pieces("report.scores", grader=best.grader, rho=best)
     least = in_pieces("report.scores_least", grader=worst.grader, rho=worst)
-    return said if worst is best else sentences(said, least)
+    return most if worst is best else sentences(most, least)
 
 
 def _scores(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
@@ -109,9 +106,6 @@ def _scores(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
     )  # fmt: skip
 
 
-# Preference
-
-
 def preference_layers(figures: RubricFigures) -> Part:
     """Win rates and strengths by annotators and by every grader."""
     rates = dict.fromkeys(figure.rater for figure in figures.select("win_rate"))
@@ -132,22 +126,22 @@ def preference_layers(figures: RubricFigures) -> Part:
 
 
 def _preferred(figures: RubricFigures, graders: list[str]) -> list[list[object]]:
-    """The subject that each rater prefers, how alike they rank, and what being first gains."""
-    said: list[list[object]] = []
+    """Name the subject that each rater prefers; rank correlations; the gain of being first."""
+    answers: list[list[object]] = []
     for rater in ("humans", *graders):
         for best in defined(figures.select("win_rate", raters=(rater, "")))[:1]:
             whose = "preference_people" if rater == "humans" else "preference_grader"
             about = {"grader": rater, "subject": best.at, "rate": best}
-            said.append(in_pieces(f"report.{whose}", **about))
+            answers.append(in_pieces(f"report.{whose}", **about))
     for grader in graders:
         rho = figures.get("strength_spearman", "humans", grader)
         if rho and rho.reason:
             why = rho.reason.words
-            said.append(in_pieces("report.preference_not_alike", grader=grader, why=why))
+            answers.append(in_pieces("report.preference_not_alike", grader=grader, why=why))
         elif rho:
-            said.append(in_pieces("report.preference_alike", grader=grader, rho=rho))
+            answers.append(in_pieces("report.preference_alike", grader=grader, rho=rho))
     gains = figures.select("order_gain")
-    return [*said, *(in_pieces("report.preference_order", gain=gain) for gain in gains)]
+    return [*answers, *(in_pieces("report.preference_order", gain=gain) for gain in gains)]
 
 
 def _corrected(figures: RubricFigures, graders: list[str]) -> list[Table]:
@@ -164,12 +158,9 @@ def _corrected(figures: RubricFigures, graders: list[str]) -> list[Table]:
     return figures.table("preference.corrected", rows, [(entry_for(_CORRECTED).label, corrected)])
 
 
-# Direction: which side of the pairs is favoured, by people and by graders, for every subject
-
-
 def direction_layers(figures: RubricFigures) -> Part:
-    """Annotators and graders: on everything, for every subject, for every group; nothing where no
-    option favours a side and no unit is one side of a pair.
+    """Show annotators and graders on everything, for every subject, for every group; nothing where
+    no option favours a side and no unit is one side of a pair.
     """
     net = figures.everywhere("direction_net")
     of_subjects = [figure for figure in net if figure.column == "subject"]
@@ -193,8 +184,8 @@ def direction_layers(figures: RubricFigures) -> Part:
 
 
 def _favoured(net: list[Figure]) -> list[list[object]]:
-    """The subjects on which a side is favoured, by people where they labelled, else by the first
-    grader; or the widest.
+    """Name the subjects on which a side is favoured, by people where they labelled, else by the
+    first grader; or the widest.
     """
     known = [figure for figure in net if figure.interval]
     raters = [figure.rater for figure in known]
@@ -239,7 +230,7 @@ def _sentence(figure: Figure) -> str:
 def _by_rater(
     figures: RubricFigures, net: list[Figure], column: str, title: Callable[[Figure], str]
 ) -> list[Table]:
-    """A row for every subject or group, a column for every rater."""
+    """Tabulate every subject or group in a row, every rater in a column."""
     own = [figure for figure in net if figure.column == column]
     latest = {figure.subset: figure for figure in own}
     rows: list[RowPlace] = [(_sides(own[0]), None)] if column == "subject" and own else []
@@ -257,9 +248,6 @@ def _sides(figure: Figure, value: str = "") -> str:
     return written("direction.sides_where", first=first, second=second, **about)
 
 
-# Rates
-
-
 def rate_layers(figures: RubricFigures) -> Part:
     """Rates and their order on a rubric that people labelled and a grader graded."""
     raw = figures.select("rate_raw", ALL_BINARY)
@@ -273,9 +261,6 @@ def rate_layers(figures: RubricFigures) -> Part:
     def subject(figure: Figure) -> str:
         return figure.at or written("rates.all_units")
 
-    def heading(figure: Figure) -> str:
-        return _heading(figures, figure.grader)
-
     differences: list[RowPlace] = []
     for grader in compared:
         differences.append((_heading(figures, grader), None))
@@ -283,7 +268,7 @@ def rate_layers(figures: RubricFigures) -> Part:
             differences.append((written("rates.difference", first=first, second=second), figure))
     one, other = figures.analysis.settings.sides
     by_side = [each for grader in compared for each in _by_side(figures, grader)]
-    sides = rows_of(by_side, subject, heading)
+    sides = rows_of(by_side, subject, lambda each: _heading(figures, each.grader))
     ranked = [each for grader in graders for each in _of(figures, "rate_rank_set", grader)]
     ranks = rows_of(ranked, lambda each: each.at, lambda each: each.grader)
     by_subject = rows_of(raw, subject, lambda each: each.grader)
@@ -384,8 +369,9 @@ def _answer(figures: RubricFigures, graders: list[str]) -> list[object]:
         if raw and shown_by == "rate_raw":
             return in_pieces("report.rates_raw", grader=grader, raw=raw)
         if raw and corrected and not (corrected.reason or corrected.says("peoples_own")):
-            said = in_pieces("report.rates", grader=grader, raw=raw, corrected=corrected)
-            return sentences(said, in_pieces("report.rates_people", rate=people) if people else [])
+            rates_of = in_pieces("report.rates", grader=grader, raw=raw, corrected=corrected)
+            of_people = in_pieces("report.rates_people", rate=people) if people else []
+            return sentences(rates_of, of_people)
         if len(by_subject := defined(rates.values())) > 1:
             first, last = by_subject[0], by_subject[-1]
             about = {"first": first.at, "highest": first, "last": last.at, "lowest": last}
@@ -420,7 +406,7 @@ def _by_side(figures: RubricFigures, grader: str) -> list[Figure]:
 
 
 def _side_sentences(figures: RubricFigures, grader: str) -> Iterator[str]:
-    """Yield what is said of the sides: every subject with a clear difference, or that none has."""
+    """Yield sentences on the sides: every subject with a clear difference, or that none has."""
     names, by = figures.analysis.settings.sides, _by(figures, grader)
     known = [figure for figure in _by_side(figures, grader) if figure.interval]
     clear = [figure for figure in known if figure.is_clear]
@@ -448,9 +434,6 @@ def _one_sided(figures: RubricFigures, graders: list[str]) -> Iterator[str]:
             yield written("rates.one_side_only", subjects=", ".join(subjects))
         elif subjects:
             yield written("rates.one_side_only_of_all", graders=charts.first_of(by))
-
-
-# Parts of the sample
 
 
 def _rates_by_parts(figures: RubricFigures, graders: list[str]) -> list[blocks.Block]:
@@ -489,7 +472,7 @@ def _of_answers(figures: RubricFigures) -> set[str]:
 def _parts_table(
     figures: RubricFigures, graders: list[str], rates: Sequence[Figure], caption: str
 ) -> list[Table]:
-    """A row for each grader and part, a column for each subject."""
+    """Tabulate each grader and part in a row, each subject in a column."""
     known = {each.key: each for each in rates}
     subjects = dict.fromkeys(each.at for each in rates)
     if len(subjects) > charts.MAX_LISTED:  # of more, the rates are in results.csv alone
@@ -532,14 +515,11 @@ def _rates_by_part(
         values.append(datum | {"shown": f"{figure.estimate}{mark}"})
     heads = [titles[subject] for subject in subjects]
     axes = {"x": written("chart.scores_subject"), "y": written("chart.rates_part")}
-    grids = {
-        column: charts.shaded([*heads, *charts.in_order(same, "b")], _STEPS, **axes, slanted=True)
-        for column, same in grouped(values, lambda datum: datum["column"]).items()
-    }
-    panels = [
-        charts.filled("rates_panel", column=column, grid=grid)["spec"]
-        for column, grid in grids.items()
-    ]
+    panels = []
+    for column, same in grouped(values, lambda datum: datum["column"]).items():
+        order = [*heads, *charts.in_order(same, "b")]
+        grid = charts.shaded(order, _STEPS, **axes, slanted=True)
+        panels.append(charts.filled("rates_panel", column=column, grid=grid)["spec"])
     few, undefined = written("chart.few_labelled"), written("chart.heat_map_note", dash=DASH)
     return figures.chart(
         "rates", values, data,
@@ -549,9 +529,6 @@ def _rates_by_part(
         *(charts.left_out(same, drawn, "values", _MOST_PARTS) for same in columns.values()),
         caption=caption, by=_by(figures, grader), subjects=heads, parts=drawn, panels=panels,
     )  # fmt: skip
-
-
-# Sentences
 
 
 def _missing(figures: RubricFigures, graders: list[str]) -> Iterator[str]:
@@ -583,11 +560,8 @@ def _missing(figures: RubricFigures, graders: list[str]) -> Iterator[str]:
         missed, places = (charts.first_of(each) for each in where)
         yield written(f"rates.{which}", subjects=missed, parts=places, graders=charts.first_of(by))
     for (first, second, shared, every), (by, line) in unpaired.items():
-        yield written(
-            "rates.prompts_differ",
-            graders=charts.first_of(by), first=first, second=second,
-            shared=shared, every=every, line=line,
-        )  # fmt: skip
+        about = {"graders": charts.first_of(by), "first": first, "second": second}
+        yield written("rates.prompts_differ", shared=shared, every=every, line=line, **about)
 
 
 def _shared(figure: Figure) -> tuple[int, int]:

@@ -15,16 +15,21 @@ from scipy.stats import multivariate_normal
 
 from evenhand.analysis.bias.audit import findings
 from evenhand.analysis.bias.expected import (
+    NOT_SCALED,
+    Calls,
     Labelled,
     Noise,
     People,
+    Shift,
+    Shifts,
     _angle,
     _Curves,
     _third_difference,
     _third_of_normal,
     beyond_expected,
+    parts_of,
+    side_shift,
 )
-from evenhand.analysis.bias.shift import NOT_SCALED, Calls, Shift, Shifts, parts_of, side_shift
 from evenhand.analysis.bootstrap.resamples import Resamples
 from tests.analysis.bias.samples import RESPONSE, SEES_C, audited, responses, row_of, sample
 
