@@ -301,7 +301,7 @@ def _with_rubrics(
 
 @dataclass(frozen=True)
 class LabelCounts:
-    """What one rubric's analysis rests on.
+    """Labels that one rubric's analysis rests on.
 
     `items` are those that `annotators` labelled, in so many `clusters`; `shared` those with labels
     of two or more; `missing` counts annotators' labels that were asked for and not given. `graders`
@@ -385,9 +385,7 @@ class RubricAnalysis:
 
 @dataclass(frozen=True)
 class Judging:
-    """What the rows of one rubric are computed from, and its graders judged from: labels, which may
-    be folded, and resamples of their clusters.
-    """
+    """Basis of the rows and verdicts of one rubric: labels, which may be folded, and resamples."""
 
     labels: LabelMatrix
     resamples: Resamples
@@ -398,7 +396,7 @@ class Judging:
         return RubricView.of_labels(rows, self.labels, lambda: self.resamples, self.request)[0]
 
     def kept(self) -> Judging | None:
-        """What is needed to judge again, without what was drawn; None where nobody will."""
+        """Return all that judging again needs, without draws; None where nobody judges again."""
         if self.request.decision.across_rubrics == "none":
             return None
         request = replace(self.request, units=None, _latest={})
@@ -449,9 +447,7 @@ class RubricTask:
 
 
 def _in_one_thread(analyse: F) -> F:
-    """Return the function, to run in one thread: our matrices are so narrow that BLAS threads would
-    cost more than they gain.
-    """
+    """Run a function in one thread: our matrices are so narrow that BLAS threads only cost."""
     wrapped: F = threadpool_limits.wrap(limits=1, user_api="blas")(analyse)
     return wrapped
 
@@ -564,9 +560,7 @@ def _chosen(
 
 
 def _add_rows(found: RubricAnalysis, given: Judging) -> None:
-    """Add all rows that labels, which may be folded, have on the same resamples of their clusters.
-    Note annotators who reverse the scale.
-    """
+    """Add all rows on the same resamples of clusters; note annotators who reverse the scale."""
     rows, labels, request = found.rows, given.labels, given.request
     for column in labels.columns((*request.screened, *request.settings.variants)):
         check_values(column.name, column.values)

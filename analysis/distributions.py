@@ -89,10 +89,7 @@ def between_groups(counts: Array, size: Integers) -> Array:
 
 @lru_cache(maxsize=512)
 def _apart(n: int, m: int) -> Array:
-    """Expected distance of one category's shares in two groups of m of n humans.
-
-    By the number of the n who chose it: (n + 1,).
-    """
+    """Expected distance of one category's shares in two groups of m of n, by those who chose it."""
     both, first = np.arange(2 * m + 1), np.arange(m + 1)
     gap = np.abs(2 * first - both[:, None]) / m
     in_both = (_hypergeometric(2 * m, both, m, first) * gap).sum(axis=1)
@@ -335,11 +332,13 @@ def add_distribution_rows(view: RubricView) -> None:
 
 
 def _means(out: Writer, *parts: tuple[Mask, Sequence[Numbers]]) -> list[list[Array]]:
-    """Return means over the units of each part, (units,), of its features (units,): (rows,) each.
-
-    All in one product with the resamples' weights, which is the most expensive step.
+    """Return means over the units of each part, (units,), of its features (units,): (rows,) each,
+    by one product with the resamples' weights, which is the most expensive step.
     """
-    every = [[np.where(units, each, 0.0) for each in (*features, 1.0)] for units, features in parts]
+    every = [
+        [*(np.where(units, each, 0.0) for each in features), units.astype(float)]
+        for units, features in parts
+    ]
     sums = iter(out.sums(*chain.from_iterable(every)).T)
     totals = [[next(sums) for _ in columns] for columns in every]
     return [[ratio(each, count) for each in of_part] for *of_part, count in totals]

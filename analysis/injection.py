@@ -46,10 +46,8 @@ Names = npt.NDArray[np.str_]
 
 @dataclass(frozen=True)
 class _Text:
-    """A text that was put to the grader, with the reply of each draw.
-
-    Each draw has a label, "" where none came, and probabilities, if any. `nth` counts how often the
-    same text was asked.
+    """A text that was put to the grader, the `nth` time, with each draw's label ("" if none) and
+    probabilities, if any.
     """
 
     unit: str
@@ -268,8 +266,8 @@ class _Audit:
             reached = np.nan_to_num([reach(apart, level), reach(-apart, ALPHA)])
             below, above = np.maximum([below, above], reached).tolist()
         low, high = max(estimate - below, -1.0), min(estimate + above, 1.0)
-        said = f"one-sided: lower {level:.3g}, upper {ALPHA:.3g}"
-        return Interval(estimate, low, high, join_notes(said))
+        note = f"one-sided: lower {level:.3g}, upper {ALPHA:.3g}"
+        return Interval(estimate, low, high, join_notes(note))
 
     def _counts(self, held: Mask) -> Counts:
         """Count (units, clusters) of some trials."""

@@ -61,7 +61,7 @@ NEEDS: dict[Need, Callable[[RubricView], bool]] = {
     "graders": lambda view: bool(view.labels.models),
     "sides": lambda view: bool(view.labels.sides) and view.labels.has_verdicts,
 }
-"""What a statistic may need of a view."""
+"""Conditions that a view must meet for a statistic."""
 
 
 @dataclass(frozen=True)

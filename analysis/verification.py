@@ -117,10 +117,8 @@ def _pairs(coded: Coded, weight: Array | None) -> Iterator[Value]:
 
 
 def _groups(coded: Coded) -> Iterator[Value]:
-    """Yield Krippendorff's alphas by krippendorff, and Fleiss' kappa by statsmodels.
-
-    The latter only where all labelled units have the same number of labels, the only case in which
-    it is right: a unit with one label counts in the marginals.
+    """Yield Krippendorff's alphas, and Fleiss' kappa where all labelled units have as many labels,
+    the only case in which it is right: a unit with one label counts in the marginals.
     """
     import krippendorff
     from statsmodels.stats.inter_rater import fleiss_kappa

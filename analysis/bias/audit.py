@@ -147,8 +147,8 @@ class AuditRows:
 
 
 def _of_both(first: Interval, if_noisy: Interval) -> Interval:
-    """Return the first reading with an interval that spans both, and a remark if only the first
-    shows a bias; without bounds if either reading has none.
+    """Return the first reading with an interval that spans both, if both have one, and a remark if
+    only the first shows a bias.
     """
     low = float(np.minimum(first.low, if_noisy.low))
     high = float(np.maximum(first.high, if_noisy.high))
@@ -375,10 +375,8 @@ def add_rater_group_rows(
 
 @dataclass(frozen=True)
 class _Part:
-    """Some of the units and the direction in which they are read.
-
-    `at` names the two sides, as in a row's key; `sign` (units,) is 1 where side a counts as the
-    first of these, -1 where side b does, 0 where the unit takes no part.
+    """Units read in one direction: `at` names the two sides; `sign` (units,) is 1 where side a
+    counts as the first, -1 where side b does, 0 where the unit takes no part.
     """
 
     subset: str
@@ -473,9 +471,8 @@ def _parts(calls: Calls, view: RatedView, *, by_subject: bool = False) -> Iterat
 
 
 def _groups(calls: Calls, facts: UnitFacts, resamples: Resamples) -> Iterator[_Part]:
-    """Yield each group with enough clusters, on either side, against the groups it is paired with.
-
-    Of two groups that are only paired with each other, the first by name is enough.
+    """Yield each group with enough clusters against the groups it is paired with; of two groups
+    that are only paired with each other, the first by name.
     """
     a, b = (np.array(facts.cells(name), dtype=object) for name in GROUP_COLUMNS)
     if not a.any() or not b.any():
@@ -632,19 +629,19 @@ class Finding:
     @property
     def sentence(self) -> str:
         """The finding as a sentence."""
-        said = {"grader": self.grader, "question": _words(self.row)[0]}
+        about = {"grader": self.grader, "question": _words(self.row)[0]}
         if self.p is None:
-            return written("bias.undefined", why=reason_in_words(self.row["remarks"]), **said)
+            return written("bias.undefined", why=reason_in_words(self.row["remarks"]), **about)
         if self.status == "found":
-            return written("bias.found", fault=self.fault, **said)
-        said |= {"sample": sample_of(self.row)}
+            return written("bias.found", fault=self.fault, **about)
+        about |= {"sample": sample_of(self.row)}
         noisy = next((r for r in self.row["remarks"] if r.code == "noise_may_explain"), None)
         if noisy is not None:
             ends = {end: self.row[end] for end in ("estimate", "low", "high")}
             shifts = {"shift": self._shift, "if_noisy": noisy.detail[0]}
-            return written("bias.noise", **said, **shifts, **ends)
+            return written("bias.noise", **about, **shifts, **ends)
         name = "nothing_weak" if self.largest > BOUND else "nothing"
-        return written(f"bias.{name}", bound=BOUND, most=self.largest, **said)
+        return written(f"bias.{name}", bound=BOUND, most=self.largest, **about)
 
     @property
     def largest(self) -> float:
@@ -667,11 +664,11 @@ class Finding:
         shift = self._shift
         if says(self.row["remarks"], "sharpness_assumed"):
             shift = written("bias.sharpness", shift=shift)
-        said = {"shift": shift, "size": abs(self.row["estimate"]), "sample": sample_of(self.row)}
-        said |= {"low": self.row["low"], "high": self.row["high"]}
+        about = {"shift": shift, "size": abs(self.row["estimate"]), "sample": sample_of(self.row)}
+        about |= {"low": self.row["low"], "high": self.row["high"]}
         if self.p:
-            return written("bias.fault_tested", p=self.p["estimate"], **said)
-        return written("bias.fault", **said)
+            return written("bias.fault_tested", p=self.p["estimate"], **about)
+        return written("bias.fault", **about)
 
     @property
     def short(self) -> str:
@@ -747,9 +744,7 @@ def _part(row: ResultRow) -> str:
 
 
 def _words(row: ResultRow) -> tuple[str, str, str]:
-    """The question that a row of the audit answers, and its shift in words: if upward, if
-    downward.
-    """
+    """State the question of a row of the audit, and its shift if upward and if downward."""
     part, at, affirms = _part(row), row["at"], row["subset"].endswith(BINARY)
     first, _, second = at.partition(">")
     text = at.removesuffix("_words")

@@ -209,13 +209,13 @@ class Beyond:
 
     `share` is its share of affirmative calls minus the expected one, `rise` the slope of expected
     calls on humans' score within a stratum, `strict` their slope on the logarithm of strictness.
-    `told` is False where no sharpness fits the data.
+    `fits` is False where no sharpness fits the data.
     """
 
     share: Array
     rise: Array
     strict: Array
-    told: bool
+    fits: bool
 
 
 def beyond_expected(
@@ -241,14 +241,14 @@ def beyond_expected(
     fits |= constant
     if not (fits[0] or fits.mean() >= _REFUTED):
         nothing = np.full(part.shape, np.nan)
-        return Beyond(nothing, nothing, nothing, told=False)
+        return Beyond(nothing, nothing, nothing, fits=False)
     expected, rising = (each.T for each in curves.by_stratum(a, b))
     strict = (curves.by_stratum(a * (1.0 + _NUDGE), b)[0].T - expected) / _NUDGE
     # 0 where all units of a stratum are alike: then nothing can rise.
     rise = np.nan_to_num(ratio(rising, people.variance))
     solved = np.abs((part * (share - expected)).sum(axis=1)) < 1e-3
     beyond = np.where(solved[:, None], share - expected, np.nan)
-    return Beyond(np.where(constant[:, None], 0.0, beyond), rise, strict, told=True)
+    return Beyond(np.where(constant[:, None], 0.0, beyond), rise, strict, fits=True)
 
 
 @dataclass(frozen=True)
@@ -512,10 +512,8 @@ def _row_sums(values: Array) -> Array:
 
 
 def _variance(sums: Labelled, mean: Array, shared: float, noise: Noise | None) -> Array:
-    """Variance of tau, (rows, strata).
-
-    The covariance of two humans' calls within a stratum, averaged with the value implied by the
-    covariance over all strata, which counts as `shared` units.
+    """Estimate the variance of tau, (rows, strata): the covariance of two humans' calls within a
+    stratum, averaged with the value implied by all strata, which counts as `shared` units.
     """
     own, covariance = np.nan_to_num(ratio(sums.person2, sums.n2)), _covariance(sums)
     of_all = ratio((sums.n2 * covariance).sum(axis=1), (sums.n2 * own * (1.0 - own)).sum(axis=1))
@@ -560,10 +558,7 @@ def _third_of_normal(place: Array, angle: Array) -> Array:
 
 
 def _around_two(mean: Array, variance: Array, third: Array) -> Array:
-    """Return four nodes (rows, strata, 4), two around each point of the two-point Gauss rule.
-
-    The two points alone would have these three moments.
-    """
+    """Return four nodes (rows, strata, 4), two around each point of the two-point Gauss rule."""
     skew = (third - 3.0 * mean * variance - mean**3) / variance**1.5
     half = np.sqrt(1.0 + skew**2 / 4.0)
     low = np.clip(mean + np.sqrt(variance) * (skew / 2.0 - half), 1e-3, 1.0)
@@ -743,10 +738,10 @@ class Shifts:
         reason: Code = "no_variation"
         for step, at_step in zip(self._steps, people.steps, strict=True):
             for total, noisy in zip(totals, readings, strict=True):
-                rise, told = people.beyond(own[known] >= step, at_step, noisy=noisy)
+                rise, fits = people.beyond(own[known] >= step, at_step, noisy=noisy)
                 if people.parts > 1 and np.isnan(at_step.law.variance[0]).any():
                     reason = "people_agree_by_chance"
-                elif not told:
+                elif not fits:
                     reason = "no_sharpness_fits"
                 total += rise
         note = "" if people.twice else NOT_SCALED
@@ -816,7 +811,7 @@ class _CalledUnits:
         if noise is not None:
             inner += noise.rise * found.strict * self._within
         share = (self.n * self.aside * found.share).sum(axis=1)
-        return ratio(share + inner.sum(axis=1), self.spread), found.told
+        return ratio(share + inner.sum(axis=1), self.spread), found.fits
 
     def _sums(self, *columns: Numbers) -> Array:
         """Sum columns (units,) within each part, (columns, rows, parts)."""

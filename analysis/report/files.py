@@ -150,9 +150,7 @@ def section_of(source: Source, anchor: str) -> ReportSection | None:
 
 
 def _name(sections: Sequence[ReportSection]) -> None:
-    """Name every figure and table by its caption, each name once: a second one of the same caption
-    has a number.
-    """
+    """Name every figure and table by its caption; a second one of a caption has a number."""
     # Other anchors on the page.
     taken = {"main", "overview", "appendix", METHODS} | {each.id for each in sections}
     taken |= {f"{each.id}-title" for each in sections}
@@ -287,9 +285,7 @@ def _json(analysis: Analysis, context: ReportContext, rows: list[dict[str, Any]]
 
 
 def _page(name: str, scripts: Sequence[str], context: ReportContext, **content: object) -> str:
-    """A page, which may use its own style sheet and script and nothing else: no other script, no
-    image, no request.
-    """
+    """Render a page, which may use its own style sheet and script and nothing else."""
     from markupsafe import Markup
 
     known = {"colours": charts.ROLES, "synthetic": context.synthetic}
@@ -338,9 +334,7 @@ def _drawn(share: list[Chart]) -> list[Markup]:
 
 
 def _draw(chart: Chart) -> Markup:
-    """The picture, which is safe markup (see `charts.inline_svg`); without a drawing
-    library, a description of it.
-    """
+    """Draw a chart as safe markup; without a drawing library, describe it."""
     from markupsafe import Markup
 
     if not charts.can_draw():
@@ -350,13 +344,13 @@ def _draw(chart: Chart) -> Markup:
 
 @cache
 def _markdown() -> jinja2.Environment:
-    """As for HTML, with every expression escaped for Markdown instead."""
+    """Return the environment for Markdown: that for HTML with another escape."""
     return _html().overlay(autoescape=False, finalize=lambda value: markdown(str(value)))
 
 
 @cache
 def _latex() -> jinja2.Environment:
-    """As for HTML, with every expression in << >> and escaped for LaTeX instead."""
+    """Return the environment for LaTeX: as for HTML, with expressions in << >>."""
     return _html().overlay(
         block_start_string="<%", block_end_string="%>",
         variable_start_string="<<", variable_end_string=">>",

@@ -104,7 +104,7 @@ class Figure:
 
     @property
     def sides(self) -> tuple[str, str]:
-        """What it goes from and to, such as two sides of pairs, ("a", "b") at "a>b"."""
+        """The ends that it goes from and to, such as two sides of pairs, ("a", "b") at "a>b"."""
         first, _, second = self.at.partition(">")
         return first, second
 
@@ -268,9 +268,7 @@ def make_table(
 
 
 def _cell(figure: Figure, also: str, notes: dict[str, str], *, asides: bool) -> Cell:
-    """Make a cell of a figure; short remarks, and the text `also`, stay next to the figure, other
-    remarks become `notes`.
-    """
+    """Make a cell of a figure; short remarks, and `also`, stay next to it, others are `notes`."""
     reason = figure.reason.words if figure.reason else ""
     near, below = [reason] if reason else [], [remark.words for remark in figure.remarks]
     if asides:
@@ -432,7 +430,7 @@ def _joined(things: Sequence[Sequence[object]], between: str) -> list[object]:
 
 
 Column = str | Mapping[str, str] | Callable[[Key], Figure | None]
-"""What a cell of a column shows: the row's figure of this statistic, or with these parts of the key
+"""Content of a column's cells: the row's figure of this statistic, or with these parts of the key
 in place of the row's, or what a function finds for the row's key."""
 RowPlace = tuple[str, Figure | Key | tuple[str, str] | None]
 """Title of a row, and where its figures are, or its two raters (or a group and ""); without, it is

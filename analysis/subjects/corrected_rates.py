@@ -430,10 +430,9 @@ def _resampled(
     rate: Callable[[RateSums], Array],
     weight: float | None = None,
 ) -> Interval:
-    """The interval from resamples of units or clusters; like ones are folded into one. `weight` is
-    that of prediction-powered inference, None for Rogan & Gladen's rate.
-
-    What is known of the rate rests on the labelled ones: they say how far it can be trusted.
+    """Return the interval of a rate from resamples of units or clusters, like ones folded into one,
+    with the `weight` of prediction-powered inference, None for Rogan & Gladen. What is known of the
+    rate rests on the labelled ones.
     """
     of = cluster_codes(clusters, len(units))
     sums = np.column_stack([np.bincount(of, weights=column) for column in units.T]).astype(float)
@@ -703,10 +702,8 @@ class _GradersRates:
         add_difference_rows(self.out, self.grader, *given)
 
     def _add_error_rates(self, pooled: RateSums) -> Remark | None:
-        """Add sensitivity and specificity overall and by group; return why they cannot be used, if
-        so.
-
-        J is not given by group: with few units of the rarer verdict it tells little.
+        """Add sensitivity and specificity overall and by group, and J overall, as few units of the
+        rarer verdict tell little of it; return why they cannot be used, if so.
         """
         affirmed, refused = self.both & (self.reference > 0), self.both & (self.reference < 1)
         self._add("sensitivity", pooled.sensitivity[:, 0], "", affirmed)
@@ -850,7 +847,7 @@ def _paired(
 
 
 def paired_reach(drawn: Array, labelled: Array, clusters: Codes, alpha: float) -> Array:
-    """How far from the estimates the bounds of all subjects lie, (subjects,), so that they hold
+    """Distance of the bounds of all subjects from their estimates, (subjects,), so that they hold
     together. `drawn` are resampled differences (rows, subjects), `labelled` those of the labelled
     pairs alone, in so many `clusters` (subjects,).
 

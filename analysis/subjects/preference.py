@@ -105,7 +105,7 @@ ALIKE = "strength_spearman"
 COMPARED = ("subject_a", "subject_b")
 """Units columns that name whose answers are compared."""
 MAX_SUBJECTS = 100
-"""Of more subjects there are win rates, and no strengths."""
+"""Most subjects whose strengths are fitted; more have win rates alone."""
 
 
 def add_preference_rows(out: RatedView) -> None:
@@ -219,8 +219,8 @@ def rater_scores(labels: LabelMatrix, ratings: DataFrame, facts: UnitFacts) -> d
 
 
 def _of_both_orders(ratings: DataFrame, grader: str, scale: Scale, facts: UnitFacts) -> Array:
-    """Return the mean of a grader's scores in the two orders, (units,); NaN without either. Other
-    tools write that the two differ in place of both.
+    """Return the mean of a grader's scores in the two orders, (units,), NaN without either; 0.5
+    where other tools wrote that they differ.
     """
     signs = favour_signs(scale.categories, scale.favours)
     code = {category: at for at, category in enumerate(scale.categories)}
@@ -253,9 +253,7 @@ def _add_rates(out: Writer, compared: Compared, name: str, score: Array) -> None
 def _add_corrected_rates(
     out: Writer, compared: Compared, grader: str, people: Array, own: Array
 ) -> None:
-    """Add `win_rate_ppi` by subject: people's win rate on all that the grader compared, by
-    prediction-powered inference (see `analysis.subjects.corrected_rates`).
-    """
+    """Add `win_rate_ppi` by subject: people's win rate on all that the grader compared."""
     held = compared.known & ~np.isnan(own)
     if not held.any():
         return
@@ -285,9 +283,7 @@ def _add_corrected_rates(
 def _add_ranked_alike(
     out: Writer, compared: Compared, grader: str, people: Array, own: Array
 ) -> None:
-    """Add the rank correlation of the strengths by humans and by a grader, and how often a resample
-    has the same best subject by both.
-    """
+    """Add how alike humans and a grader rank the subjects, and how often both agree on the best."""
     held = compared.known & ~np.isnan(people) & ~np.isnan(own)
     if not held.any():
         return

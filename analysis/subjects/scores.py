@@ -159,7 +159,7 @@ def _subject_means(
 
 
 MOST_COMPARED = 40
-"""Of more subjects only the ranks are listed: they have over 780 differences."""
+"""Most subjects whose differences are listed: more have over 780."""
 _TOGETHER = 1_000
 """Pairs computed at a time: bounds memory."""
 
@@ -205,7 +205,7 @@ def all_differences(rates: Array, clusters: Codes, alpha: float = 0.05) -> Diffe
 def reach_together(
     resampled: Callable[[slice], Array], clusters: Codes, more: Sequence[Array], alpha: float
 ) -> Array:
-    """How far from their estimates the bounds of some figures lie, (figures,), so that all hold but
+    """Distance of the bounds of some figures from their estimates, (figures,), so that all hold but
     in `alpha` of studies.
 
     `resampled` gives (rows, figures) of a slice of the figures, each of which rests on so many

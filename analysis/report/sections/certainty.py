@@ -1,4 +1,4 @@
-"""How sure labels are: clear items, shares of people, labels with confidence, other wordings; and
+"""Certainty of labels: clear items, shares of people, labels with confidence, other wordings; and
 graders' probabilities: their thresholds, the effect of tuning, and their calibration.
 """
 
@@ -127,9 +127,7 @@ def _right_answers(figures: RubricFigures, subset: str, raters: list[str]) -> li
 
 
 def _closeness(figures: RubricFigures, subset: str, grader: str) -> str:
-    """State whether a grader is closer to or further from people's distribution than other people
-    are, by the bounds of the difference.
-    """
+    """State if a grader is closer to people's distribution than other people are."""
     statistics = (named.TOTAL_VARIATION, named.EXCESS, named.WORTH)
     distance, excess, worth = figures.row(statistics, ("humans", grader), subset)
     if not (distance and excess and excess.interval):
@@ -247,9 +245,7 @@ def stability_layers(figures: RubricFigures) -> Part:
 
 
 def _least_stable(found: Sequence[Figure]) -> list[list[object]]:
-    """Name the rater that changes most when the rubric is reworded, and the subject whose answers
-    change most when the question is.
-    """
+    """Name the rater and the subject that change most when rubric or prompt are reworded."""
     known = [each for each in defined(found) if each.interval]
     by_rubric = [each for each in known if each.at == REWORDED]
     of_subjects = [each for each in known if each.at != REWORDED and each.subset != ALL]
@@ -326,20 +322,20 @@ def threshold_layers(figures: RubricFigures) -> Part:
 def _thresholds_to_use(figures: RubricFigures, found: Sequence[Figure]) -> list[list[object]]:
     """Name the threshold to use for each grader, preferably tuned to people."""
     by_people = [each for each in found if each.rater == "humans"] or found
-    said: list[list[object]] = []
+    answers: list[list[object]] = []
     kept: dict[str, list[Figure]] = {}
     for advised in by_people:
         grader, (_, gain) = advised.grader, _evidence(figures, advised)
         if advised.says("tuned") and gain:
             about = {"grader": grader, "threshold": advised, "gain": gain}
-            said.append(in_pieces("report.threshold_tuned", **about))
+            answers.append(in_pieces("report.threshold_tuned", **about))
         else:
             kept.setdefault(advised.estimate, []).append(advised)
     for same in kept.values():
         graders = listed([[each.grader] for each in same])
         default = replace(same[0], interval="")  # which is of the best threshold
-        said.append(in_pieces("report.threshold_kept", threshold=default, graders=graders))
-    return [sentences(*said)]
+        answers.append(in_pieces("report.threshold_kept", threshold=default, graders=graders))
+    return [sentences(*answers)]
 
 
 def render_thresholds_text(
@@ -472,12 +468,12 @@ def _marks(values: Sequence[charts.Datum]) -> str:
     """Explain the marks that are drawn."""
     drawn = {datum.get("mark") for datum in values}
     strip = any(datum["kind"] == "interval" and datum["low"] is not None for datum in values)
-    said = [written("chart.threshold_default")] if _DEFAULT in drawn else []
+    marks = [written("chart.threshold_default")] if _DEFAULT in drawn else []
     if _BEST in drawn:
-        said.append(written("chart.threshold_best_interval" if strip else "chart.threshold_best"))
+        marks.append(written("chart.threshold_best_interval" if strip else "chart.threshold_best"))
     if any(datum.get("used") and datum.get("mark") for datum in values):
-        said.append(written("chart.threshold_used"))
-    return " ".join(said)
+        marks.append(written("chart.threshold_used"))
+    return " ".join(marks)
 
 
 def reliability_diagrams(figures: RubricFigures) -> list[Chart]:

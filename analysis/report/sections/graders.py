@@ -149,20 +149,20 @@ def _answer(figures: RubricFigures) -> list[object]:
     # Graders that give probabilities alone are compared on the binary verdict.
     subset = ALL if figures.graders() else ALL_BINARY
     kappa = figures.kappa(subset)
-    people, said = figures.get(kappa, "humans", "", subset), []
+    people, sentence = figures.get(kappa, "humans", "", subset), []
     if people and people.reason:
-        said = in_pieces("report.ceiling_unknown", reason=people.reason.words)
+        sentence = in_pieces("report.ceiling_unknown", reason=people.reason.words)
     elif people:
-        said = in_pieces("report.ceiling", people=people)
+        sentence = in_pieces("report.ceiling", people=people)
     compared = (figures.get(kappa, "humans", name, subset) for name in figures.graders(subset))
     graders = defined(compared)
     if not graders:
-        return sentences(said, in_pieces("report.ceiling_no_grader"))
+        return sentences(sentence, in_pieces("report.ceiling_no_grader"))
     best, worst = graders[0], graders[-1]
     if best is worst:
-        return sentences(said, in_pieces("report.ceiling_grader", name=best.grader, best=best))
+        return sentences(sentence, in_pieces("report.ceiling_grader", name=best.grader, best=best))
     about = {"best": best, "first": best.grader, "worst": worst, "last": worst.grader}
-    return sentences(said, in_pieces("report.ceiling_graders", **about))
+    return sentences(sentence, in_pieces("report.ceiling_graders", **about))
 
 
 def forest(
@@ -233,9 +233,7 @@ def _reading(figures: RubricFigures, subset: str) -> list[charts.Datum]:
 def _ceiling(
     figures: RubricFigures, figure: Figure, people: Figure | None
 ) -> dict[str, float | None]:
-    """Return annotators' kappa with one another on the items of a figure, with its interval where
-    these are all items: intervals of others are not computed.
-    """
+    """Return annotators' kappa on a figure's items, with its interval where these are all items."""
     low = ceiling = high = None
     apart = figures.get(CEILING, *figure.raters, figure.subset)
     if people is not None and figure is not people:
@@ -427,9 +425,7 @@ def _asked(figure: Figure) -> str:
 
 
 def _found(figures: RubricFigures, own: list[Finding]) -> list[Items]:
-    """Return sentences on the biases found, and on the rest: the planned questions, and one
-    sentence per grader on the parts of the sample.
-    """
+    """List the biases found, then planned questions and parts of the sample without any."""
     shown = [_traced(figures, each) for each in own if each.status == "found"]
     others = (each for each in own if each.status != "found" and each.row["statistic"] in PLANNED)
     screened = (each for each in own if each.row["statistic"] in SCREENED)
@@ -443,10 +439,10 @@ def _found(figures: RubricFigures, own: list[Finding]) -> list[Items]:
 def _traced(figures: RubricFigures, finding: Finding) -> str:
     """The sentence, marked where it lies beyond the bound, with the rows that it was read off."""
     lines = lines_of(map(figures.of_row, finding.rows))
-    said = finding.sentence
+    sentence = finding.sentence
     if finding.beyond(BOUND):
-        said = written("bias_section.beyond", sentence=said, bound=BOUND)
-    return traced(said, lines)
+        sentence = written("bias_section.beyond", sentence=sentence, bound=BOUND)
+    return traced(sentence, lines)
 
 
 def _heading(figure: Figure) -> str:

@@ -135,9 +135,7 @@ def _exclusions(figures: RubricFigures) -> list[Block]:
 
 
 def _distribution(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
-    """Stacked shares of the categories, a bar for each rater; empty where there are more categories
-    than can be told apart.
-    """
+    """Stack shares of the categories in a bar for each rater, if there are few categories."""
     shares = figures.select("prevalence")
     categories = list(dict.fromkeys(figure.at for figure in shares))
     raters = figures.graders_last(figure.rater for figure in shares)
@@ -205,9 +203,7 @@ def _agreeing(figures: RubricFigures) -> list[object]:
 
 
 def _short_in_parts(figures: RubricFigures) -> Iterator[list[object]]:
-    """Yield a sentence for each grader that a verdict finds clearly below people in some part; or
-    one that there is none.
-    """
+    """Yield a sentence for each grader clearly below people in some part, or for none."""
     verdicts = [each for each in figures.analysis.verdicts if each["rubric"] == figures.rubric]
     found = figures.everywhere(PART)
     below = grouped((e for e in found if e.bounds[2] < 0), lambda figure: figure.grader)
@@ -446,9 +442,7 @@ def widest_first(found: Iterable[GraderDisagreement]) -> list[GraderDisagreement
 
 
 def _unit(found: Sequence[GraderDisagreement], context: ReportContext) -> blocks.DisagreedUnit:
-    """Collect all that is known of a unit, from the disagreements on it: its texts in which people
-    marked words are in pieces, with who marked them.
-    """
+    """Collect all that is known of a unit; texts with marked words are in pieces."""
     first = found[0]
     key = (first.rubric, first.unit_id)
     names = context.label_names.get(first.rubric, {})

@@ -184,9 +184,7 @@ def direction_layers(figures: RubricFigures) -> Part:
 
 
 def _favoured(net: list[Figure]) -> list[list[object]]:
-    """Name the subjects on which a side is favoured, by people where they labelled, else by the
-    first grader; or the widest.
-    """
+    """Name the subjects on which people, else the first grader, favour a side; or the widest."""
     known = [figure for figure in net if figure.interval]
     raters = [figure.rater for figure in known]
     rater = "humans" if "humans" in raters else next(iter(raters), "")
@@ -342,9 +340,7 @@ def _statistic(figures: RubricFigures) -> str:
 
 
 def _kind(figures: RubricFigures, grader: str) -> Literal["corrected", "own", "raw"]:
-    """Return what a grader's rates are: corrected, raw, or annotators' own, who labelled all of
-    the units that it graded.
-    """
+    """Return the kind of a grader's rates; *own* if annotators labelled all that it graded."""
     if _statistic(figures) == "rate_raw":
         return "raw"
     known = defined(_at(figures, "rate_ppi", grader).values())
@@ -358,9 +354,7 @@ def _by(figures: RubricFigures, grader: str) -> str:
 
 
 def _answer(figures: RubricFigures, graders: list[str]) -> list[object]:
-    """The rate on all units, raw and corrected, by the grader that agrees with people most; of
-    several subjects the highest and the lowest.
-    """
+    """State the rate on all units by the best grader; else the highest and lowest subject."""
     people = _at(figures, "rate_human", "").get("")
     for grader in figures.by_agreement(graders, ALL_BINARY):
         shown_by = _statistic(figures)
@@ -437,9 +431,7 @@ def _one_sided(figures: RubricFigures, graders: list[str]) -> Iterator[str]:
 
 
 def _rates_by_parts(figures: RubricFigures, graders: list[str]) -> list[blocks.Block]:
-    """The rates by PPI++ in every part of the sample, then those of the answers on each side; drawn
-    for the first grader.
-    """
+    """Show the rates in every part of the sample, then those of answers on each side."""
     of_answers = _of_answers(figures)
     made: list[blocks.Block] = []
     kinds = {_kind(figures, grader) for grader in graders}
@@ -493,9 +485,7 @@ def _parts_table(
 def _rates_by_part(
     figures: RubricFigures, grader: str, rates: Sequence[Figure], data: list[Table], caption: str
 ) -> list[Chart]:
-    """Draw the subjects' rates by part ("column=value"), then by subject; empty where a grader has
-    none.
-    """
+    """Draw a grader's rates of subjects by part ("column=value"), if it has any."""
     columns = grouped(dict.fromkeys(e.part for e in rates), lambda part: part.partition("=")[0])
     by_place = {(each.part, each.at): each for each in rates if each.grader == grader}
     every = list(dict.fromkeys(subject for _, subject in by_place))

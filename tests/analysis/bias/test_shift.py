@@ -643,12 +643,12 @@ def test_a_grader_that_copies_a_person_cannot_be_told(rng):
     """Its errors are that person's: no grader that sees what all people see goes so far along."""
     tau = ndtr(0.6 * rng.normal(size=(ROWS, 2, 600)))
     sums = _sums(tau, ndtr(ndtri(tau)), rng)
-    assert beyond_expected(sums, People.of(sums, third=False), free=True).told
+    assert beyond_expected(sums, People.of(sums, third=False), free=True).fits
     # Of three people one is itself.
     copied = sums.person3 / 3.0 + 2.0 / 3.0 * sums.two2
     sums = replace(sums, grader=sums.person3, both=copied)
     found = beyond_expected(sums, People.of(sums, third=False), free=True)
-    assert not found.told
+    assert not found.fits
     assert np.isnan(found.share).all()
 
 
@@ -656,7 +656,7 @@ def test_a_grader_that_guesses_has_no_sharpness(rng):
     tau = ndtr(rng.normal(size=(ROWS, 2, 100)))
     sums = _sums(tau, np.full(tau.shape, 0.3), rng)
     found = beyond_expected(sums, People.of(sums, third=True), free=True)
-    assert found.told
+    assert found.fits
     sums = replace(sums, both=sums.both * 0.0)
     found = beyond_expected(sums, People.of(sums, third=True), free=True)
     share = sums.grader / sums.n
