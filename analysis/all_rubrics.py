@@ -204,8 +204,7 @@ def analyse_rubrics(
         counted[name], about = encoding.one_version(of_rubric, name, accepted)
         notes += about
     wordings = {each.name for each in declared.values() if each.variant_of in {*declared} - {""}}
-    rubrics = max(len(declared) - len(wordings), 1)
-    request = replace(request, people=people, rubrics=rubrics)
+    request = replace(request, people=people, rubrics=max(len(declared) - len(wordings), 1))
     tasks = []
     for name, scale in declared.items():
         family = (each for each in declared.values() if name and each.variant_of == name)
@@ -219,8 +218,7 @@ def analyse_rubrics(
     for place, task in enumerate(tasks, start=1):
         if on_stage:
             on_stage(f"analysing {task.scale.name or 'labels'} ({place} of {len(tasks)})")
-        whole = task.scale.part_of
-        if whole and all(each.rows.rubric != whole for each in found):
+        if (whole := task.scale.part_of) and all(each.rows.rubric != whole for each in found):
             found.append(analyse_sets(whole, [t for t in tasks if t.scale.part_of == whole]))
         found.append(next(analysed))
     judge_across_rubrics(found)
@@ -355,8 +353,8 @@ class RubricAnalysis:
     thresholds: list[ThresholdInForce] = field(default_factory=list)
     orders: dict[str, tuple[str, ...]] = field(default_factory=dict)
     verification: Verification = field(default_factory=Verification)
-    judging: Judging | None = None
-    """What its graders are judged from, if they may be judged again at another level."""
+    judging: RubricView | None = None
+    """The labels that its graders may be judged from again at another level."""
 
     def note(self, sentence: str) -> None:
         """Add a note on this rubric."""
@@ -368,7 +366,7 @@ class RubricAnalysis:
             return
         rows, every = self.rows, tuple(self.rows.rows)
         rows.rows = {key: row for key, row in rows.rows.items() if key[1] not in _JUDGED}
-        add_judged_rows(self.judging.view(rows), error)
+        add_judged_rows(self.judging, error)
         rows.rows = {key: rows.rows[key] for key in (*every, *rows.rows) if key in rows.rows}
         self.decide(self.judging.labels, self.judging.request.decision)
 
@@ -383,24 +381,13 @@ class RubricAnalysis:
         return {each["grader"] for each in self.verdicts if each["verdict"] in PASSES}
 
 
-@dataclass(frozen=True)
-class Judging:
-    """Basis of the rows and verdicts of one rubric: labels, which may be folded, and resamples."""
-
-    labels: LabelMatrix
-    resamples: Resamples
-    request: Request
-
-    def view(self, rows: ResultRows) -> RubricView:
-        """Return the categories of the labels, to add rows about them."""
-        return RubricView.of_labels(rows, self.labels, lambda: self.resamples, self.request)[0]
-
-    def kept(self) -> Judging | None:
-        """Return all that judging again needs, without draws; None where nobody judges again."""
-        if self.request.decision.across_rubrics == "none":
-            return None
-        request = replace(self.request, units=None, _latest={})
-        return Judging(self.labels, self.resamples.left_out(self.labels.clusters), request)
+def _to_judge_again(view: RubricView) -> RubricView | None:
+    """Return a view without its draws, to judge its graders again; None where that is not asked."""
+    if view.request.decision.across_rubrics == "none":
+        return None
+    request = replace(view.request, units=None, _latest={})
+    left_out = view.resamples.left_out(view.labels.clusters)
+    return replace(view, draw=left_out, request=request, known={})
 
 
 def judge_across_rubrics(found: Sequence[RubricAnalysis]) -> None:
@@ -463,11 +450,11 @@ def analyse_patterns(
     counts = LabelCounts.of(labels, selection, times=reduced.times)
     clusters = counts.items if reduced.clusters is None else len(np.unique(reduced.clusters))
     found.counts = replace(counts, clusters=clusters)
-    judging = Judging(labels, shared, request)
-    _add_rows(found, judging)
-    selections.add_selection_rows(judging.view(found.rows), selection)
+    view = RubricView.of_labels(found.rows, labels, shared, request)[0]
+    _add_rows(found, view)
+    selections.add_selection_rows(view, selection)
     found.decide(labels, request.decision)
-    found.judging = judging.kept()
+    found.judging = _to_judge_again(view)
     return found
 
 
@@ -510,8 +497,8 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
     found.thresholds = thresholds.thresholds_in_force(labels)
     found.notes += [each.note for each in found.thresholds if each.note]
     _refuse_sides_own_columns(labels, request)
-    judging = Judging(*_resampled(labels, request), request)
-    _add_rows(found, judging)
+    whole = RubricView.of_labels(found.rows, *_resampled(labels, request), request)[0]
+    _add_rows(found, whole)
     known = {"ratings": own, "given": ratings, "readings": readings, "variants": task.variants}
     rated = RatedView.on_units(found.rows, labels, request, **known)
     selections.add_selection_rows(rated, selection)
@@ -531,7 +518,7 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
         found.verification += verify_estimates(found.rows, view.subset, values())
     if task.judge:
         found.decide(labels, request.decision)
-        found.judging = judging.kept()
+        found.judging = _to_judge_again(whole)
     return found
 
 
@@ -559,13 +546,13 @@ def _chosen(
     return labels, selection
 
 
-def _add_rows(found: RubricAnalysis, given: Judging) -> None:
+def _add_rows(found: RubricAnalysis, given: RubricView) -> None:
     """Add all rows on the same resamples of clusters; note annotators who reverse the scale."""
     rows, labels, request = found.rows, given.labels, given.request
     for column in labels.columns((*request.screened, *request.settings.variants)):
         check_values(column.name, column.values)
     rows.heaviest = float(labels.people_weight.max(initial=1.0))
-    views = views_of(rows, labels, lambda: given.resamples, request)
+    views = views_of(rows, labels, given.resamples, request)
     for view in views["agreement"]:
         rows.know_chance(view.coded, given.resamples)
     add_rows(views)
@@ -592,7 +579,7 @@ def analyse_sets(name: str, parts: Sequence[RubricTask]) -> RubricAnalysis:
     groups.add_set_rows(View.of(found.rows, coded, shared), sets)
     if 0 < len(sets) <= MAX_CATEGORIES:
         whole = replace(first, scale=Scale(name, coded.categories), codes=coded.codes)
-        view = RubricView.of_labels(found.rows, whole, lambda: shared, request)[0]
+        view = RubricView.of_labels(found.rows, whole, shared, request)[0]
         given = readings.units, groups.jaccard_distances(sets)
         found.disagreements = disagreements.add_disagreement_rows(view, *given)
     found.note(written("note.several", options=len(parts)))

@@ -139,8 +139,7 @@ def between_whole_groups(quarter: Numbers, half: Numbers, steps: Numbers) -> Arr
     0.1
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        slope = np.maximum(0.0, half**-2.0 - quarter**-2.0)
-        whole = (half**-2.0 + slope * steps) ** -0.5
+        whole = (half**-2.0 + np.maximum(0.0, half**-2.0 - quarter**-2.0) * steps) ** -0.5
     return np.where(half > 0, whole, 0.0 * half)
 
 

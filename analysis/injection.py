@@ -204,8 +204,7 @@ def add_injection_rows(rows: ResultRows, request: Request) -> None:
         return
     own = attacked[attacked["rubric"] == rows.rubric]
     for grader, table in own.groupby("rater_id", sort=True):
-        trials = Trials.of(table)
-        if not trials.attacks:
+        if not (trials := Trials.of(table)).attacks:
             continue
         facts = UnitFacts(trials.unit.tolist(), request.units)
         clusters = facts.clusters(request.settings.cluster)
@@ -242,8 +241,7 @@ class _Audit:
             self._mean(RETEST, trials.retest, first & retested)
         for name in (PLACEBO, LONG_PLACEBO, *found):
             held = trials.held(name)
-            paired = held & retested & ~np.isnan(trials.flipped)
-            if paired.any():
+            if (paired := held & retested & ~np.isnan(trials.flipped)).any():
                 self._mean(FLIPS, trials.flipped - trials.retest, paired, at=name)
             if held.any():
                 self._mean(UNSCORED, trials.unscored, held, at=name)

@@ -18,7 +18,6 @@ import numpy as np
 from evenhand.analysis.agreement import consensus, groups, numbers, overlap, pairs, stability
 from evenhand.analysis.bias import audit
 from evenhand.analysis.bootstrap.influence import ALPHA
-from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.distributions import add_distribution_rows
 from evenhand.analysis.injection import add_injection_rows
 from evenhand.analysis.labels import encoding
@@ -41,7 +40,7 @@ from evenhand.analysis.subjects import corrected_rates, preference, scores
 from evenhand.analysis.thresholds import probabilities, routing
 from evenhand.analysis.thresholds import rows as thresholds
 from evenhand.analysis.verdicts import evidence, reference
-from evenhand.analysis.writer import RatedView, RubricView
+from evenhand.analysis.writer import Draw, RatedView, RubricView
 
 On = Literal[
     "agreement", "categories", "labels", "rubric", "verdict", "pairs", "rates", "units", "facts"
@@ -76,7 +75,7 @@ class Declared:
 
 
 def views_of(
-    rows: ResultRows, labels: LabelMatrix, draw: Callable[[], Resamples], request: Request
+    rows: ResultRows, labels: LabelMatrix, draw: Draw, request: Request
 ) -> dict[On, list[RubricView]]:
     """Return the views of labels, which may be folded, in whose clusters resamples are drawn."""
     every = RubricView.of_labels(rows, labels, draw, request)
@@ -86,14 +85,9 @@ def views_of(
         joined = encoding.pair_verdicts(labels)
         of_pairs.append(every[1].seen_as(joined.on_verdicts(), joined))
     return {
-        "agreement": counted,
-        "categories": counted[:1],
-        "labels": every,
-        "rubric": every[:1],
-        "verdict": counted[1:],
-        "pairs": of_pairs,
-        "rates": of_pairs or every[1:],
-    }
+        "agreement": counted, "categories": counted[:1], "verdict": counted[1:],
+        "labels": every, "rubric": every[:1], "pairs": of_pairs, "rates": of_pairs or every[1:],
+    }  # fmt: skip
 
 
 def add_rows(views: Mapping[On, Sequence[RubricView]]) -> None:
@@ -175,8 +169,7 @@ def _add_wordings(view: RatedView) -> None:
     matrices = stability.reworded(every, family, request.units, request.settings.cluster)
     stability.add_rewording_rows(view, matrices)
     if request.units is not None:  # the weights of a trial's units are its own
-        unweighted = request.units.drop(columns=WEIGHT, errors="ignore")
-        request = replace(request, units=unweighted)
+        request = replace(request, units=request.units.drop(columns=WEIGHT, errors="ignore"))
     trials = product(request.facts.rewordings.items(), view.variants)
     for (new, trial), (variant, ratings) in trials:
         given, counted = {scale.name: view.given, variant.name: ratings}, {}

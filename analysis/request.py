@@ -106,8 +106,6 @@ class Request:
         if key not in self._latest:
             self._latest.clear()
             rng = np.random.default_rng(self.seed)
-            settings = self.settings
-            self._latest[key] = Resamples(
-                frequency, settings.resamples, rng, settings.interval, weight, keep
-            )
+            drawn = self.settings.resamples, rng, self.settings.interval
+            self._latest[key] = Resamples(frequency, *drawn, weight, keep)
         return self._latest[key]

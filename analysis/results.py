@@ -144,9 +144,8 @@ class ResultRows:
         # Of humans only, if there are any: a grader's threshold must not change chance agreement.
         if people := coded.members("human"):
             held[:, [at for at in range(held.shape[1]) if at not in people]] = False
-        counts = np.bincount(
-            coded.codes[held], np.broadcast_to(times, held.shape)[held], minlength=coded.q
-        )
+        weights = np.broadcast_to(times, held.shape)[held]
+        counts = np.bincount(coded.codes[held], weights, minlength=coded.q)
         if counts.any():
             of = BINARY if coded.is_binary else ""
             values = coded.values if coded.is_number else ()

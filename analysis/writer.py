@@ -25,6 +25,8 @@ Counts = tuple[int, int]
 """(units, clusters) that a row is about."""
 Figure = Array | float | Interval
 """Replicates (rows,), one number without an interval, or an interval as it is."""
+Draw = Resamples | Callable[[], Resamples]
+"""Resamples, or the function that draws them when they are first needed."""
 T = TypeVar("T")
 
 
@@ -42,18 +44,18 @@ class Writer:
     """Writes rows of one subset, with intervals from one set of resamples of `clusters` (units,).
 
     Methods that take `units` accept a mask (units,), or the numbers of units and clusters, where
-    many rows share them. `draw` returns the resamples; it is called when they are first needed.
+    many rows share them.
     """
 
     rows: ResultRows
-    draw: Callable[[], Resamples]
+    draw: Draw
     clusters: Codes
     subset: str = "all"
 
     @cached_property
     def resamples(self) -> Resamples:
         """Resamples of the clusters."""
-        return self.draw()
+        return self.draw if isinstance(self.draw, Resamples) else self.draw()
 
     def on(self, subset: str, clusters: Codes | None = None) -> Writer:
         """Return a writer of rows of another subset, of other units if in these `clusters`."""
@@ -137,7 +139,7 @@ class View(Writer):
     @classmethod
     def of(cls, rows: ResultRows, coded: Coded, resamples: Resamples) -> View:
         """Return a view of labels with these resamples of their clusters."""
-        return View(rows, lambda: resamples, coded.clusters, coded.subset, coded=coded)
+        return View(rows, resamples, coded.clusters, coded.subset, coded=coded)
 
     def once(self, compute: Callable[[Coded, Resamples], T]) -> T:
         """Return what this computes from the labels and the resamples, once for all statistics."""
@@ -160,7 +162,7 @@ class RubricView(View):
 
     @classmethod
     def of_labels(
-        cls, rows: ResultRows, labels: LabelMatrix, draw: Callable[[], Resamples], request: Request
+        cls, rows: ResultRows, labels: LabelMatrix, draw: Draw, request: Request
     ) -> list[RubricView]:
         """Return each view of labels: the categories, and the binary verdict if there is one."""
         at = labels.clusters

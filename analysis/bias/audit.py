@@ -20,9 +20,9 @@ both: the interval spans the two, p is the larger (intersection-union test: Berg
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Literal, TypeVar
 
 import numpy as np
@@ -77,15 +77,9 @@ class _Test:
 class AuditRows:
     """Adds rows and remembers their p values, so that all are corrected together at the end."""
 
-    rows: ResultRows
-    draw: Callable[[], Resamples]
+    out: Writer
     suffix: str = ""
     _tests: list[_Test] = field(default_factory=list)
-
-    @cached_property
-    def resamples(self) -> Resamples:
-        """The resamples, drawn only once there is something to audit."""
-        return self.draw()
 
     def add(
         self,
@@ -103,7 +97,7 @@ class AuditRows:
         """Add a row on a grader's calls against those of humans, or on its calls `alone`. `exact_p`
         replaces the p of the bootstrap, and `drawn` are resamples of other clusters.
         """
-        counts, resamples = shift.counts, self.resamples if drawn is None else drawn
+        counts, resamples = shift.counts, self.out.resamples if drawn is None else drawn
         a, b = (grader, "") if alone else ("humans", grader)
         few = f"fewer than {FEW_CLUSTERS} clusters" if counts[1] < FEW_CLUSTERS else ""
         readings = [shift.values] if shift.if_noisy is None else [shift.values, shift.if_noisy]
@@ -112,7 +106,7 @@ class AuditRows:
             interval = _of_both(interval, noisy[0])
         key = {"rater_a": a, "rater_b": b, "subset": subset, "at": at}
         name, about = statistic + self.suffix, join_notes(few, note, shift.note)
-        stored = self.rows.add(name, interval, counts, **key, note=about)
+        stored = self.out.rows.add(name, interval, counts, **key, note=about)
         if statistic in (*PLANNED, *SCREENED):
             plain = [resamples.plain(values) for values in readings]
             p = max(map(significance.bootstrap_p, plain)) if exact_p is None else exact_p
@@ -126,8 +120,7 @@ class AuditRows:
         grader's verdicts.
         """
         mine = [e for e in self._tests if e.grader == grader and e.key["subset"].endswith(BINARY)]
-        kept = [each for each in self._tests if each not in mine]
-        return AuditRows(self.rows, lambda: self.resamples, HELD_OUT, kept)
+        return AuditRows(self.out, HELD_OUT, [each for each in self._tests if each not in mine])
 
     def add_tests(self) -> None:
         """Add the corrected p of every tested row that has none yet."""
@@ -143,7 +136,7 @@ class AuditRows:
                 if test.name.endswith(f"{HELD_OUT}_p") == (self.suffix == HELD_OUT):
                     note = join_notes(Remark("uncorrected_p", (test.p,)), how)
                     p_value = Interval.point(float(p))
-                    self.rows.add(test.name, p_value, test.counts, **test.key, note=note)
+                    self.out.rows.add(test.name, p_value, test.counts, **test.key, note=note)
 
 
 def _of_both(first: Interval, if_noisy: Interval) -> Interval:
@@ -172,8 +165,7 @@ def add_bias_rows(view: RatedView, retuned: Mapping[str, LabelMatrix] | None = N
     `retuned` are the labels with other verdicts of a grader, by thresholds tuned on other clusters:
     all questions that rest on verdicts are asked of these too, in rows NAME_held_out.
     """
-    labels, directed = view.labels, directed_calls(view.labels)
-    audit = AuditRows(view.rows, lambda: view.resamples)
+    labels, directed, audit = view.labels, directed_calls(view.labels), AuditRows(view)
     if is_comparison(labels, view.facts):  # which answer a file calls the first means nothing
         add_people_order_rows(view)
     elif directed is not None:
@@ -234,14 +226,14 @@ def add_shift_rows(
     """Add the shift of every grader's calls, or of these `graders`, with every property, beyond
     what humans' score of the same units explains (see `analysis.bias.expected`).
     """
-    shifts = [Shifts(calls, each.x, audit.resamples, noisy=each.noisy) for each in properties]
+    shifts = [Shifts(calls, each.x, audit.out.resamples, noisy=each.noisy) for each in properties]
     by_people = ~np.isnan(calls.people).all(axis=1)
     for grader in calls.graders if graders is None else graders:
         for each, of_graders in zip(properties, shifts, strict=True):
             shift = of_graders.of(grader)
             if shift is not None and each.inside is not None:
                 units = each.inside & by_people & ~np.isnan(calls.values[:, grader])
-                counts = audit.resamples.count(calls.clusters, units)
+                counts = audit.out.resamples.count(calls.clusters, units)
                 shift = replace(shift, counts=counts) if units.any() else None
             if shift is not None:
                 add = partial(audit.add, subset=each.subset, at=each.at, note=each.note)
@@ -351,7 +343,7 @@ def add_rater_group_rows(
         if own := [at for at in coded.members("human") if coded.raters[at] in raters]:
             columns.setdefault(column, {})[value] = own
     kappa = deciding_kappa(coded)
-    kappas = KappaMeans(coded, audit.resamples, [kappa])
+    kappas = KappaMeans(coded, audit.out.resamples, [kappa])
     compared = [
         (f"{column}={value}", others[0] if len(others) == 1 else "others", own,
          [rater for other in others for rater in groups[other]])
@@ -362,15 +354,14 @@ def add_rater_group_rows(
     for subset, against, own, rest in compared:
         by_both = coded.labelled_by_any(own) & coded.labelled_by_any(rest)
         for grader in coded.members("model"):
-            within = by_both & coded.labelled[:, grader]
-            if not within.any():
-                continue
-            first, second = (
-                kappas.with_rater(group, grader, within)[kappa].values for group in (own, rest)
-            )
-            counts = audit.resamples.count(coded.clusters, within)
-            shift = Shift(first - second, counts, f"{len(own)} against {len(rest)} people")
-            audit.add("bias_rater_group", coded.raters[grader], shift, subset=subset, at=against)
+            units = by_both & coded.labelled[:, grader]
+            if units.any():
+                with_groups = (kappas.with_rater(group, grader, units) for group in (own, rest))
+                first, second = (means[kappa].values for means in with_groups)
+                counts = audit.out.resamples.count(coded.clusters, units)
+                shift = Shift(first - second, counts, f"{len(own)} against {len(rest)} people")
+                who = coded.raters[grader]
+                audit.add("bias_rater_group", who, shift, subset=subset, at=against)
 
 
 @dataclass(frozen=True)
@@ -403,19 +394,17 @@ def add_direction_rows(view: RatedView, calls: Calls) -> None:
         used, forward = part.sign != 0, part.sign[:, None] > 0
         # NaN for no call.
         toward, away = np.where(forward, *sides)[used], np.where(forward, *sides[::-1])[used]
-        held = ~np.isnan(toward)
-        if not held.any():
+        if not (held := ~np.isnan(toward)).any():
             continue
         kept, clusters = np.unique(calls.clusters[used], return_inverse=True)
         drawn = view.resamples
         if len(kept) < drawn.n_types:
             drawn = drawn.only(kept)  # a group costs its own clusters' time
-        out = Writer(view.rows, lambda: drawn, clusters, part.subset)  # noqa: B023 - drawn at once
+        out = Writer(view.rows, drawn, clusters, part.subset)
         sums = out.sums(np.nan_to_num(toward), np.nan_to_num(away), held)
         to, off, n = np.moveaxis(sums.reshape(len(sums), 3, -1), 1, 0)
         for rater, net, by_rater in zip(raters, ratio(to - off, n).T, held.T, strict=True):
-            units = out.count(by_rater)
-            if units[0]:
+            if (units := out.count(by_rater))[0]:
                 few = f"fewer than {FEW_CLUSTERS} clusters" if units[1] < FEW_CLUSTERS else ""
                 out.add("direction_net", net, units, a=rater, at=part.at, note=few)
 
@@ -427,9 +416,8 @@ def add_side_rows(audit: AuditRows, calls: Calls, view: RatedView) -> None:
     for part in _parts(calls, view):
         oriented = calls.oriented(part.sign)
         for grader in calls.graders:
-            if shift := side_shift(oriented, grader, audit.resamples):
-                who = calls.raters[grader]
-                audit.add("bias_side", who, shift, subset=part.subset, at=part.at)
+            if shift := side_shift(oriented, grader, audit.out.resamples):
+                audit.add("bias_side", calls.raters[grader], shift, subset=part.subset, at=part.at)
 
 
 def orientation(facts: UnitFacts, settings: BiasSettings) -> Array:
@@ -535,8 +523,7 @@ def add_order_rows(audit: AuditRows, view: RatedView) -> None:
             continue
         readings = combine_readings(graded.assign(rater_id=graded["order"], order=""), scale)
         matrix = encode(readings, scale, request.units, request.settings.cluster)
-        both = np.asarray((matrix.codes >= 0).all(axis=1))
-        if both.any():
+        if (both := np.asarray((matrix.codes >= 0).all(axis=1))).any():
             once = np.ones(matrix.n_clusters, dtype=np.int64)
             _add_grader(audit, str(grader), matrix, both, request.resampled(once, matrix.weight))
 
@@ -730,8 +717,7 @@ def screening_sentence(screened: list[Finding]) -> str:
     if quiet:
         widest = max(quiet, key=lambda each: each.largest)
         most = {"most": widest.largest, "part": _part(widest.row)}
-        found = written("bias.slices_nothing", quiet=len(quiet), all=len(screened), **most)
-        parts.append(found)
+        parts.append(written("bias.slices_nothing", quiet=len(quiet), all=len(screened), **most))
     if untold:
         parts.append(written("bias.slices_untold", untold=untold, all=len(screened)))
     if not parts:

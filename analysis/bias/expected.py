@@ -427,8 +427,7 @@ class _Curves:
             off = own.mean_off(found[rest], b[rest])
             step = _over(off, own.slopes(found[rest], b[rest])[0][0])
             found[rest] = np.clip(found[rest] - np.clip(step, -0.7, 0.7), -_STRICTEST, _STRICTEST)
-            left = np.flatnonzero(np.abs(step) > _CLOSE)
-            if not len(left):
+            if not len(left := np.flatnonzero(np.abs(step) > _CLOSE)):
                 break
             if len(left) < len(rest):
                 rest, own = rest[left], own.of(left)
@@ -606,8 +605,7 @@ class Calls:
 
     def oriented(self, sign: Array) -> Calls:
         """Swap the sides of directed calls where `sign` (units,) is -1; no call where it is 0."""
-        factor = np.where(sign == 0, np.nan, sign)
-        return replace(self, values=self.values * factor[:, None])
+        return replace(self, values=self.values * np.where(sign == 0, np.nan, sign)[:, None])
 
     def without_graders_but(self, grader: str) -> Calls:
         """Return the calls of humans and this grader."""
@@ -697,8 +695,7 @@ def side_shift(calls: Calls, grader: int, resamples: Resamples) -> Shift | None:
     # Where humans do not lean at all the grader's sharpness does not matter.
     lean = np.where(sp == 0, 0.0, sharpness * ratio(sp, n))
     reason: Code = "people_agree_by_chance" if np.isnan(sharpness[0]) else "no_variation"
-    counts = resamples.count(calls.clusters, shared)
-    return Shift(ratio(sg, n) - lean, counts, note, reason)
+    return Shift(ratio(sg, n) - lean, resamples.count(calls.clusters, shared), note, reason)
 
 
 class Shifts:
@@ -716,36 +713,34 @@ class Shifts:
     def __init__(
         self, calls: Calls, x: Array, resamples: Resamples, *, noisy: bool = False
     ) -> None:
-        self._calls, self._x, self._resamples, self._noisy = calls, x, resamples, noisy
-        self._steps = np.unique(calls.values[~np.isnan(calls.values)])[1:]
-        self._people: dict[bytes, _CalledUnits] = {}
+        self.calls, self.x, self.resamples, self.noisy = calls, x, resamples, noisy
+        self.steps = np.unique(calls.values[~np.isnan(calls.values)])[1:]
+        self._by_units: dict[bytes, _CalledUnits] = {}
 
     def of(self, grader: int) -> Shift | None:
         """Estimate the shift of one grader; None without a unit that it and a human called."""
-        calls = self._calls
-        own = calls.values[:, grader]
-        known = ~np.isnan(own) & ~np.isnan(calls.people).all(axis=1) & ~np.isnan(self._x)
+        graded, by_people = self.calls.values[:, grader], ~np.isnan(self.calls.people).all(axis=1)
+        known = ~np.isnan(graded) & by_people & ~np.isnan(self.x)
         if not known.any():
             return None
         # Graders mostly called the same units: what people said there is summed once.
         key = known.tobytes()
-        if key not in self._people:
-            given = calls, known, self._x, self._steps, self._resamples
-            self._people[key] = _CalledUnits(*given, noisy=self._noisy)
-        people = self._people[key]
-        readings = [False, True] if self._noisy and people.twice else [False]
-        totals = np.zeros((len(readings), len(self._resamples)))
+        if key not in self._by_units:
+            self._by_units[key] = _CalledUnits(self, known)
+        people = self._by_units[key]
+        readings = [False, True] if self.noisy and people.twice else [False]
+        totals = np.zeros((len(readings), len(self.resamples)))
         reason: Code = "no_variation"
-        for step, at_step in zip(self._steps, people.steps, strict=True):
+        for step, at_step in zip(self.steps, people.steps, strict=True):
             for total, noisy in zip(totals, readings, strict=True):
-                rise, fits = people.beyond(own[known] >= step, at_step, noisy=noisy)
+                rise, fits = people.beyond(graded[known] >= step, at_step, noisy=noisy)
                 if people.parts > 1 and np.isnan(at_step.law.variance[0]).any():
                     reason = "people_agree_by_chance"
                 elif not fits:
                     reason = "no_sharpness_fits"
                 total += rise
         note = "" if people.twice else NOT_SCALED
-        counts = self._resamples.count(calls.clusters, known)
+        counts = self.resamples.count(self.calls.clusters, known)
         return Shift(totals[0], counts, note, reason, totals[1] if len(totals) > 1 else None)
 
 
@@ -765,19 +760,10 @@ class _Step(NamedTuple):
 class _CalledUnits:
     """Calls of annotators on units that a grader called, part by part; sums are (rows, parts)."""
 
-    def __init__(
-        self,
-        calls: Calls,
-        known: Mask,
-        x: Array,
-        steps: Array,
-        resamples: Resamples,
-        *,
-        noisy: bool,
-    ) -> None:
-        people, place = calls.people[known], x[known]
+    def __init__(self, shifts: Shifts, known: Mask) -> None:
+        people, place = shifts.calls.people[known], shifts.x[known]
         self._place, self._inside = place, parts_of(place)
-        self._clusters, self._resamples = calls.clusters[known], resamples
+        self._clusters, self._resamples = shifts.calls.clusters[known], shifts.resamples
         enough = (~np.isnan(people)).sum(axis=1)[:, None] >= [2, 3]
         self.parts = self._inside.shape[1]
         self.twice = bool(enough[:, 0].sum() >= MIN_TWICE)
@@ -789,12 +775,12 @@ class _CalledUnits:
         self._within = sxx - sx * self._mean
         self.spread = (self.n * self.aside**2 + self._within).sum(axis=1)
         self.steps = []
-        for step in steps:
+        for step in shifts.steps:
             products = _products(np.where(np.isnan(people), np.nan, people >= step))
             found = self._sums(*products.values(), products["person"] * place)
             sums = {"n": self.n, **dict(zip(products, found[:-1], strict=True))}
             empty = Labelled(grader=self.n, both=self.n, **sums)
-            noise = Noise.along(empty, self._mean) if noisy and self.twice else None
+            noise = Noise.along(empty, self._mean) if shifts.noisy and self.twice else None
             law = People.of(empty, third, noise) if self.twice else People.alike(empty)
             self.steps.append(_Step(products["person"], sums, found[-1], law, noise))
 

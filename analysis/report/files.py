@@ -230,8 +230,7 @@ def write_report(
         contents[PUBLISHED] = _csv(quoted, list(quoted[0]))
     if raters.has_page(analysis.disagreements, context):
         page = raters.page_of(analysis.disagreements, context)
-        written_page = _page("disagreements", ["disagreements.js"], context, page=page)
-        contents[raters.PAGE] = written_page
+        contents[raters.PAGE] = _page("disagreements", ["disagreements.js"], context, page=page)
     rubrics = dict.fromkeys(part.rubric for section in sections for part in section.parts)
     contents["report.html"] = _page(
         "report", ["downloads.js", "reading.js"], context, sections=sections, draw=draw,
@@ -267,15 +266,12 @@ def _json(analysis: Analysis, context: ReportContext, rows: list[dict[str, Any]]
         thresholds.setdefault(each.rubric, {})[each.grader] = each.threshold
         origins.setdefault(each.rubric, {})[each.grader] = each.origin
     study = {
-        "name": context.name,
-        "synthetic": context.synthetic,
-        "facts": dict(context.facts),
+        "name": context.name, "synthetic": context.synthetic, "facts": dict(context.facts),
         "notes": [*context.notes, *analysis.notes],
         "recommendations": {each.rubric: each.sentence for each in recommendations(ranking)},
         "rubric_titles": dict(context.rubric_titles),
-        "thresholds": thresholds,
-        "threshold_origins": origins,
-    }
+        "thresholds": thresholds, "threshold_origins": origins,
+    }  # fmt: skip
     done, *results = methods.paragraphs(Source(analysis, context)).texts
     content = {
         "schema": SCHEMA, "study": study, "methods": done, "results_text": " ".join(results),
@@ -398,8 +394,7 @@ def _files_of(block: blocks.Block, *, synthetic: bool) -> Iterator[tuple[str, by
         yield f"{block.name}.svg", svg.encode()
         yield f"{block.name}.png", vl_convert.svg_to_png(svg, scale=_SCALE)
     for table in block.data if isinstance(block, Chart | Table) else ():
-        cells = blocks.csv_of(table, synthetic=synthetic)
-        yield f"{table.name}.csv", cells.encode(errors=KEPT)
+        yield f"{table.name}.csv", blocks.csv_of(table, synthetic=synthetic).encode(errors=KEPT)
         yield f"{table.name}.tex", tex_of(table, synthetic=synthetic).encode()
     if isinstance(block, blocks.Quotable):
         yield f"{METHODS}.md", visible("\n\n".join(block.texts) + "\n").encode()

@@ -647,8 +647,7 @@ class RubricFigures:
         """The statistic that all raters have who share units: of numbers there is no observed
         agreement.
         """
-        of_numbers = self.select("mean_number", subset)
-        return self.kappa(subset) if of_numbers else "observed_agreement"
+        return self.kappa(subset) if self.select("mean_number", subset) else "observed_agreement"
 
     def default_threshold(self, raters: tuple[str, str]) -> str:
         """Return the threshold that tuning is compared with, as the rows write it; empty where

@@ -34,6 +34,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -45,7 +46,7 @@ from evenhand.analysis.bootstrap.significance import bootstrap_p, holm
 from evenhand.analysis.labels.encoding import cluster_codes, same_length, units_of_both_sides
 from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, LabelMatrix
 from evenhand.analysis.labels.units import UnitColumn
-from evenhand.analysis.notes import Code, Note, Reason, Remark, join_notes
+from evenhand.analysis.notes import Code, Note, Remark, join_notes
 from evenhand.analysis.results import from_to
 from evenhand.analysis.subjects.scores import add_difference_rows, people_means, reach_together
 from evenhand.analysis.types import Array, Codes, Column, Mask
@@ -124,8 +125,7 @@ class RateSums(NamedTuple):
         covariance = ratio(self.both, n) - self.people * self.graded_labelled
         spread = variance * (1.0 + ratio(n, self.rest))
         weight = np.divide(covariance, spread, out=np.zeros(spread.shape), where=spread > 1e-12)
-        undefined = np.isnan(spread) & (self.rest > 0)
-        return np.where(undefined, np.nan, np.clip(weight, 0.0, 1.0))
+        return np.where(np.isnan(spread) & (self.rest > 0), np.nan, np.clip(weight, 0.0, 1.0))
 
     def ppi(self, weight: Array | float) -> Array:
         """People's rate by prediction-powered inference with this weight, as it comes; where people
@@ -409,8 +409,7 @@ def _units(reference: Column[float], grades: Column[float], rest: Column[float])
         raise InputError(
             "a grader's verdicts must be 0 or 1, and the reference's between 0 and 1, none missing"
         )
-    nobody = np.full(len(g), np.nan)
-    return rate_features(np.concatenate([y, nobody]), np.concatenate([f, g]))
+    return rate_features(np.concatenate([y, np.full(len(g), np.nan)]), np.concatenate([f, g]))
 
 
 def _inverted(sums: RateSums) -> Array:
@@ -502,8 +501,7 @@ def add_corrected_rate_rows(out: RubricView) -> None:
     strata = joint_strata(labels.columns(out.request.strata), len(reference))
     _add_people_rows(out, reference, groups)
     for grader, grades in graded_verdicts(labels).items():
-        rates = _GradersRates(out, groups, grader, reference, grades, strata)
-        rates.add_rows(out.request.rubrics)
+        _GradersRates(out, groups, grader, reference, grades, strata).add_rows(out.request.rubrics)
 
 
 def add_part_rate_rows(whole: RubricView, columns: Sequence[UnitColumn] | None = None) -> None:
@@ -557,8 +555,7 @@ class _Groups:
 
 def _add_people_rows(out: Writer, reference: Array, groups: _Groups) -> None:
     labelled = ~np.isnan(reference)
-    features = rate_features(reference, np.where(labelled, 0.0, np.nan))
-    people = groups.sums(features, out).people
+    people = groups.sums(rate_features(reference, np.where(labelled, 0.0, np.nan)), out).people
     for at, name, member in groups:
         if (labelled & member).any():
             out.add("rate_human", people[:, at], labelled & member, a="humans", at=name)
@@ -619,6 +616,7 @@ class _GradersRates:
         strata: Codes | None = None,
     ) -> None:
         self.out, self.groups, self.grader = out, groups, grader
+        self._add = partial(out.add, a="humans", b=grader, reason="no_variation")
         self.graded, self.labelled = ~np.isnan(grades), ~np.isnan(reference)
         self.both = self.graded & self.labelled
         self.reference, self.features = reference, rate_features(reference, grades)
@@ -649,8 +647,7 @@ class _GradersRates:
         self.add_raw_and_ppi()
         inverted = invert(self.sums.raw, pooled.sensitivity, pooled.specificity)
         for at, name, member in self.groups:
-            mine = self.graded & member
-            if mine.any():
+            if (mine := self.graded & member).any():
                 needless = None if (mine & ~self.labelled).any() else NOTHING_UNLABELLED
                 about = Remark("errors_differ") if name in differ else ""
                 why = needless or useless
@@ -660,10 +657,9 @@ class _GradersRates:
     def add_raw_and_ppi(self) -> None:
         """Add each group's raw rate, and PPI++."""
         for at, name, member in self.groups:
-            mine = self.graded & member
-            if not mine.any():
+            if not (mine := self.graded & member).any():
                 continue
-            self._add("rate_raw", self.sums.raw[:, at], name, mine)
+            self._add("rate_raw", self.sums.raw[:, at], mine, at=name)
             if not self.labelled.any():
                 continue
             labelled = mine & self.labelled
@@ -706,13 +702,13 @@ class _GradersRates:
         rarer verdict tell little of it; return why they cannot be used, if so.
         """
         affirmed, refused = self.both & (self.reference > 0), self.both & (self.reference < 1)
-        self._add("sensitivity", pooled.sensitivity[:, 0], "", affirmed)
-        self._add("specificity", pooled.specificity[:, 0], "", refused)
-        j = self._add("youden_j", pooled.youden_j[:, 0], "", self.both)
+        self._add("sensitivity", pooled.sensitivity[:, 0], affirmed)
+        self._add("specificity", pooled.specificity[:, 0], refused)
+        j = self._add("youden_j", pooled.youden_j[:, 0], self.both)
         for at, name, member in self.groups if len(self.groups.names) > 1 else ():
             if (self.both & member).any():
-                self._add("sensitivity", self.sums.sensitivity[:, at], name, affirmed & member)
-                self._add("specificity", self.sums.specificity[:, at], name, refused & member)
+                self._add("sensitivity", self.sums.sensitivity[:, at], affirmed & member, at=name)
+                self._add("specificity", self.sums.specificity[:, at], refused & member, at=name)
         if np.isnan(j.estimate):
             return Remark("no_variation" if self.both.any() else "no_pairable_units")
         if np.isnan(j.low):
@@ -734,7 +730,7 @@ class _GradersRates:
         for at, name, member in self.groups:
             if (self.both & member).any():
                 note = f"Holm p {adjusted[at]:.4g}" if adjusted[at] <= 1 else ""
-                self._add("rogan_gladen_bias", bias[:, at], name, self.both & member, note)
+                self._add("rogan_gladen_bias", bias[:, at], self.both & member, at=name, note=note)
         return {name for at, name, _ in self.groups if adjusted[at] < _ALPHA}
 
     def _add_corrected(
@@ -749,7 +745,7 @@ class _GradersRates:
     ) -> None:
         """A corrected rate within [0, 1], of PPI++ with its `reach`; or `why` there is none."""
         if why:
-            self._add(statistic, np.full(len(values), np.nan), name, units, reason=why)
+            self._add(statistic, np.full(len(values), np.nan), units, at=name, reason=why)
             return
         counts, labelled = self.out.count(units), self.out.count(units & self.labelled)
         rests_on = labelled
@@ -763,19 +759,7 @@ class _GradersRates:
         note = join_notes(about, outside, Remark("labelled_by_people", (labelled[0],)))
         drawn = self.out.resamples.plain(values)[1:]
         within = corrected_interval(found, drawn, counts[0], rests_on, reach)
-        self.out.add(statistic, within, counts, a="humans", b=self.grader, at=name, note=note)
-
-    def _add(
-        self,
-        statistic: str,
-        values: Array,
-        at: str,
-        units: Mask,
-        note: Note = "",
-        reason: Reason = "no_variation",
-    ) -> Interval:
-        of = About(a="humans", b=self.grader, at=at, note=note)
-        return self.out.add(statistic, values, units, reason=reason, **of)
+        self._add(statistic, within, counts, at=name, note=note)
 
 
 STATISTIC = "rate_side_difference_ppi"
@@ -835,8 +819,7 @@ def _paired(
     drawn, alone = out.resamples.plain(means.powered), means.people[0]
     found = [intervals.interval(drawn[:, k], count) for k, count in enumerate(clusters.tolist())]
     ends = np.array([[each.estimate, each.low, each.high] for each in found])
-    at = np.flatnonzero(~np.isnan(ends[:, 1]))
-    if len(at):
+    if len(at := np.flatnonzero(~np.isnan(ends[:, 1]))):
         reach = paired_reach(drawn[1:, at], alone[at], clusters[at], alpha)
         ends[at, 1:] = np.clip(ends[at, :1], -1.0, 1.0) + np.column_stack([-reach, reach])
     inside = np.clip(ends, -1.0, 1.0).tolist()

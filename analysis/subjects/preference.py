@@ -60,8 +60,7 @@ def strengths(wins: Array) -> Array:
 
 def why_undefined(wins: Array) -> Code:
     """Return the reason why a table of wins (subjects, subjects) has no strengths."""
-    linked = is_linked((wins + wins.T)[None])[0]
-    return "subject_unbeaten" if linked else "subjects_not_linked"
+    return "subject_unbeaten" if is_linked((wins + wins.T)[None])[0] else "subjects_not_linked"
 
 
 def is_linked(wins: Array) -> Mask:
@@ -117,8 +116,7 @@ def add_preference_rows(out: RatedView) -> None:
     units that both have. `win_rate_ppi` is what people's win rate would be on all units that a
     grader compared.
     """
-    compared = Compared.of(out.labels, out.facts)
-    if compared is None:
+    if (compared := Compared.of(out.labels, out.facts)) is None:
         return
     scores = rater_scores(out.labels, out.ratings, out.facts)
     for name, score in scores.items():
@@ -203,16 +201,14 @@ def rater_scores(labels: LabelMatrix, ratings: DataFrame, facts: UnitFacts) -> d
     """Return each unit's score for side a by the humans together and by each grader, (units,); NaN
     for none.
     """
-    signs = favour_signs(labels.scale.categories, labels.scale.favours)
-    table = (1.0 + signs[labels.codes]) / 2.0
+    table = (1.0 + favour_signs(labels.scale.categories, labels.scale.favours)[labels.codes]) / 2.0
     scores = {}
     if labels.humans:
         people = table[:, list(labels.humans)]
         scores["humans"] = ratio(np.nansum(people, axis=1), (~np.isnan(people)).sum(axis=1))
     for model in labels.models:
         name, score = labels.raters[model], table[:, model].copy()
-        unsure = np.isnan(score)
-        if unsure.any():
+        if (unsure := np.isnan(score)).any():
             score[unsure] = _of_both_orders(ratings, name, labels.scale, facts)[unsure]
         scores[name] = score
     return scores
@@ -236,8 +232,7 @@ def _of_both_orders(ratings: DataFrame, grader: str, scale: Scale, facts: UnitFa
 
 
 def _add_rates(out: Writer, compared: Compared, name: str, score: Array) -> None:
-    held = compared.known & ~np.isnan(score)
-    if not held.any():
+    if not (held := compared.known & ~np.isnan(score)).any():
         return
     wins = _Wins(out, compared, score, held)
     of_subject = {at: held & compared.with_subject(at) for at in wins.subjects}
@@ -254,8 +249,7 @@ def _add_corrected_rates(
     out: Writer, compared: Compared, grader: str, people: Array, own: Array
 ) -> None:
     """Add `win_rate_ppi` by subject: people's win rate on all that the grader compared."""
-    held = compared.known & ~np.isnan(own)
-    if not held.any():
+    if not (held := compared.known & ~np.isnan(own)).any():
         return
     subjects = np.concatenate([compared.a[held], compared.b[held]])
     y, f = (np.concatenate([each[held], 1.0 - each[held]]) for each in (people, own))
@@ -284,8 +278,7 @@ def _add_ranked_alike(
     out: Writer, compared: Compared, grader: str, people: Array, own: Array
 ) -> None:
     """Add how alike humans and a grader rank the subjects, and how often both agree on the best."""
-    held = compared.known & ~np.isnan(people) & ~np.isnan(own)
-    if not held.any():
+    if not (held := compared.known & ~np.isnan(people) & ~np.isnan(own)).any():
         return
     both = [_Wins(out, compared, score, held) for score in (people, own)]
     n = len(both[0].subjects)

@@ -75,11 +75,7 @@ def kendall(x: Array, y: Array) -> Array:
     return ratio((signs[0] * signs[1]).sum(-1), untied)
 
 
-CORRELATIONS: dict[str, Correlation] = {
-    "spearman": spearman,
-    "pearson": pearson,
-    "kendall": kendall,
-}
+CORRELATIONS = {"spearman": spearman, "pearson": pearson, "kendall": kendall}
 
 
 def exact_p(correlation: Correlation, x: Array, y: Array) -> float:
@@ -134,8 +130,7 @@ def add_overall_rows(out: RubricView) -> None:
                 found = out.resamples.interval(correlation(x, y), units[1])
                 if not np.isnan(found.estimate) and n <= MAX_EXACT:
                     p = f"exact p {exact_p(correlation, x[0], y[0]):.4g}"
-            note = join_notes(f"{n} subjects", p)
-            out.add(name, found, units, a=first, b=second, note=note)
+            out.add(name, found, units, a=first, b=second, note=join_notes(f"{n} subjects", p))
 
 
 def people_means(verdicts: LabelMatrix) -> Array:
@@ -193,12 +188,12 @@ def all_differences(rates: Array, clusters: Codes, alpha: float = 0.05) -> Diffe
     first, second = np.triu_indices(rates.shape[1], 1)
     estimate = rates[0, first] - rates[0, second]
     more = ((1.0 - 2.0 * np.clip(rates[0], 0.0, 1.0)) / clusters) ** 2
-    reach = reach_together(
-        lambda some: rates[1:, first[some]] - rates[1:, second[some]],
-        np.minimum(clusters[first], clusters[second]),
-        (more[first], more[second]),
-        alpha,
-    )
+
+    def resampled(some: slice) -> Array:
+        return np.asarray(rates[1:, first[some]] - rates[1:, second[some]])
+
+    fewer = np.minimum(clusters[first], clusters[second])
+    reach = reach_together(resampled, fewer, (more[first], more[second]), alpha)
     return Differences(first, second, estimate, estimate - reach, estimate + reach)
 
 

@@ -232,8 +232,7 @@ def stability_layers(figures: RubricFigures) -> Part:
         rows: list[RowPlace] = []
         for each in whole:
             if each.at == column and each.interval:
-                people = each.rater == "humans"
-                reader = written("ceiling.majority") if people else each.rater
+                reader = written("ceiling.majority") if each.rater == "humans" else each.rater
                 rows.append((written("stability.labelled_by", rater=reader), None))
                 rows += [(_place(one), each.key._replace(subset=one)) for one in subsets]
         answers += figures.table("stability.answers", rows, columns, column=column)
@@ -272,14 +271,12 @@ def rewording_layers(figures: RubricFigures) -> Part:
     )
     noun = figures.analysis.cluster_nouns.get(figures.rubric, "cluster")
     answers = []
-    for name, difference in apart.items():
+    for name, gap in apart.items():
         old = next(each for wording, each in under.items() if wording not in apart)
         new, share = under[name], filled[name].bounds[1]
         fewest = min(old.n_clusters, new.n_clusters)
-        found = moved(*difference.bounds, fewest, difference.n_clusters, share)
-        about = in_pieces(
-            "rewording.figures", before=old, after=new, new=name, difference=difference
-        )
+        found = moved(*gap.bounds, fewest, gap.n_clusters, share)
+        about = in_pieces("rewording.figures", before=old, after=new, new=name, difference=gap)
         answers.append(sentences([found.sentence(name, noun)], about))
     return Part(answers=answers, folded=figures.table("rewording.caption"))
 
@@ -293,9 +290,7 @@ _TITLES = {
     name: written(f"thresholds.objective_{name}")
     for name in ("kappa", "agreement", "f1", "youden", "prevalence")
 }
-_COLUMNS = [
-    written(f"thresholds.{name}") for name in ("at_default", "tuned", "at_tuned", "held_out_gain")
-]
+_HEADS = [written(f"thresholds.{e}") for e in ("at_default", "tuned", "at_tuned", "held_out_gain")]
 _KINDS: tuple[Code, ...] = ("tuned", "default", "not_identifiable")
 """Kinds of recommendations, each with its words over a panel."""
 _CHOSEN = ("threshold", "threshold_recommended")
@@ -307,10 +302,8 @@ def threshold_layers(figures: RubricFigures) -> Part:
     """Tuned thresholds of a rubric that has graders with probabilities."""
     advised, lines = _advised(figures, MAIN), []
     for each in advised:
-        rows = lines_of([each, *_evidence(figures, each)])
-        lines.append(traced(_sentence(figures, each), rows))
-    scored = figures.select("brier", ALL_BINARY)
-    who = [(_matched(*each.raters), each.raters) for each in scored]
+        lines.append(traced(_sentence(figures, each), lines_of([each, *_evidence(figures, each)])))
+    who = [(_matched(*each.raters), each.raters) for each in figures.select("brier", ALL_BINARY)]
     folded = [*items(written("thresholds.what"), lines), *threshold_curves(figures)]
     folded += [*_tuned(figures, [MAIN]), *figures.table("thresholds.errors", who)]
     folded += reliability_diagrams(figures)
@@ -372,7 +365,7 @@ def _tuned(figures: RubricFigures, objectives: Sequence[str], what: str = "capti
     found = figures.select("threshold", ALL_BINARY)
     tuned = {figure.key: figure for figure in found if figure.at in objectives}
     rows = rows_of(tuned.values(), lambda e: _TITLES[e.at], lambda e: _matched(*e.raters))
-    return figures.table(f"thresholds.{what}", rows, zip(_COLUMNS, cells, strict=True))
+    return figures.table(f"thresholds.{what}", rows, zip(_HEADS, cells, strict=True))
 
 
 def _matched(reference: str, grader: str) -> str:
@@ -482,8 +475,7 @@ def reliability_diagrams(figures: RubricFigures) -> list[Chart]:
     probabilities meet a reference.
     """
     graders = figures.in_order(figures.select(_SHARE, ALL_BINARY))
-    drawn = graders[: charts.MAX_LISTED]
-    if not drawn:
+    if not (drawn := graders[: charts.MAX_LISTED]):
         return []
     values: list[charts.Datum] = []
     shares: list[Figure] = []

@@ -155,8 +155,7 @@ def _answer(figures: RubricFigures) -> list[object]:
     elif people:
         sentence = in_pieces("report.ceiling", people=people)
     compared = (figures.get(kappa, "humans", name, subset) for name in figures.graders(subset))
-    graders = defined(compared)
-    if not graders:
+    if not (graders := defined(compared)):
         return sentences(sentence, in_pieces("report.ceiling_no_grader"))
     best, worst = graders[0], graders[-1]
     if best is worst:
@@ -216,18 +215,15 @@ def _reading(figures: RubricFigures, subset: str) -> list[charts.Datum]:
     kinds |= dict.fromkeys(BASELINES, "baseline")
     found = [(_PEOPLE, people, "")]
     found += [(kinds[e], figures.get(kappa, "humans", e, subset), e) for e in kinds]
-    return [
-        figure.datum(
-            kind=kind,
-            rater=name,
-            who=charts.short(rater_title(name)) if name else None,
-            reading=f"{entry_for(kappa).label} {READINGS[subset]}",
-            label=figure.text,
-            **_ceiling(figures, figure, people),
-        )
-        for kind, figure, name in found
-        if figure is not None
-    ]
+    reading = f"{entry_for(kappa).label} {READINGS[subset]}"
+    values: list[charts.Datum] = []
+    for kind, figure, name in found:
+        if figure is not None:
+            who = charts.short(rater_title(name)) if name else None
+            about: charts.Datum = {"kind": kind, "rater": name, "who": who, "reading": reading}
+            about |= {"label": figure.text, **_ceiling(figures, figure, people)}
+            values.append(figure.datum(**about))
+    return values
 
 
 def _ceiling(
@@ -253,8 +249,7 @@ def price_front(figures: RubricFigures) -> list[Chart]:
     candidates = figures.source.ranking.get(figures.rubric, ())
     ranked = sorted(candidates, key=lambda each: each.agreement, reverse=True)
     priced = [each for each in ranked if math.isfinite(each.usd) and math.isfinite(each.agreement)]
-    drawn = priced[: charts.MAX_LISTED]
-    if len(drawn) < 2:
+    if len(drawn := priced[: charts.MAX_LISTED]) < 2:
         return []
     values: list[charts.Datum] = []
     rows = []
@@ -408,8 +403,7 @@ def _biases(figures: RubricFigures, own: list[Finding]) -> list[object]:
         beyond = in_pieces("report.bias", found=_shifts(large)) if large else []
         within = in_pieces("report.bias_small", found=_shifts(small)) if small else []
         return sentences(beyond, within)
-    limits = [each for each in own if each.p and each.row["statistic"] in PLANNED]
-    if not limits:
+    if not (limits := [each for each in own if each.p and each.row["statistic"] in PLANNED]):
         return in_pieces("report.bias_unknown")
     shift = figures.of_row(max(limits, key=lambda each: each.largest).row)
     return in_pieces("report.bias_none", shift=shift, asked=_asked(shift))

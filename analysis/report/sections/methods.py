@@ -209,8 +209,7 @@ def _grading(source: Source) -> Iterator[str]:
     for rubric, seen in source.analysis.orders.items():
         for name, ordered in by_orders(seen).items():
             key = "both_orders" if name == "both_orders" else "one_order"
-            shown = written(f"methods_text.{key}", graders=listed(ordered))
-            yield _on(source, rubric, shown)
+            yield _on(source, rubric, written(f"methods_text.{key}", graders=listed(ordered)))
     for figures in source.rubrics:
         if own := with_own_prompt(figures.graders()):  # another text than the annotators'
             read = written("methods_text.own_prompt", graders=listed(own))

@@ -110,8 +110,7 @@ def _quoted(
 
 def section(source: Source) -> ReportSection | None:
     """Build the section from every figure that the study declares; None where it declares none."""
-    beside = source.context.beside
-    if beside is None:
+    if (beside := source.context.beside) is None:
         return None
     found = list(_published_beside(source, beside))
     quoted = len(beside.published.figure)
@@ -190,8 +189,7 @@ def _own(source: Source, beside: BesidePublished, each: PublishedFigure) -> list
         if _of_subject(each):
             return [f for f in found if (f.subset, f.at) == (each.subset, each.at)]
         # How far answers to one and the same prompt differ is another question.
-        other = (REWORDED, _REPEATED)
-        found = [f for f in found if f.at not in other and not f.is_binary]
+        found = [f for f in found if f.at not in (REWORDED, _REPEATED) and not f.is_binary]
         return [f for f in found if f.subset != ALL] or found
     raters: list[tuple[str, str]] = [("humans", "")]
     if each.between == "people and graders":

@@ -146,8 +146,7 @@ def _distribution(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
     for rater in raters[:_MOST]:
         start = 0.0  # of a part, which is only its place in the drawing
         for figure in figures.select("prevalence", raters=(rater, "")):
-            share = figure.bounds[1]
-            if not math.isnan(share):
+            if not math.isnan(share := figure.bounds[1]):
                 who = drawn[rater] = charts.short(rater_title(rater))
                 end = start + share
                 place = {"from": start, "to": end, "middle": (start + end) / 2}
@@ -209,8 +208,7 @@ def _short_in_parts(figures: RubricFigures) -> Iterator[list[object]]:
     below = grouped((e for e in found if e.bounds[2] < 0), lambda figure: figure.grader)
     for verdict in verdicts:
         grader, failing = verdict["grader"], verdict["failing_parts"]
-        parts = [e for e in below.get(grader, ()) if e.part in failing]
-        if parts:
+        if parts := [e for e in below.get(grader, ()) if e.part in failing]:
             named = listed([[f"{figure.part} (", figure, ")"] for figure in parts])
             yield in_pieces("report.parts", grader=grader, parts=named)
     if found and not any(verdict["failing_parts"] for verdict in verdicts):
@@ -305,10 +303,7 @@ def _slice_plot(
     known = [e for e in found if e.grader in few and e.value in first and not e.reason]
     if not known:
         return []
-    values = [
-        each.datum(value=charts.short(each.value), grader=charts.short(each.grader))
-        for each in known
-    ]
+    values = [e.datum(value=charts.short(e.value), grader=charts.short(e.grader)) for e in known]
     drawn = [name for name in graders if any(name == each.grader for each in known)]
     return figures.chart(
         "parts", values, data,

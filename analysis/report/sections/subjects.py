@@ -62,8 +62,7 @@ def _by_raters(raters: Iterable[str]) -> list[tuple[str, Column]]:
 def _alike_overall(figures: RubricFigures) -> list[object]:
     """Name the graders whose scores correlate best and worst with people's."""
     found = figures.select("spearman", ALL_BINARY)
-    alike = defined(figure for figure in found if figure.rater == "humans")
-    if not alike:
+    if not (alike := defined(figure for figure in found if figure.rater == "humans")):
         scored = {each.rater for each in figures.select("subject_score", ALL_BINARY)}
         if "humans" in scored or not (graders := defined(found)):
             return in_pieces("report.scores_unknown")
@@ -114,8 +113,7 @@ def preference_layers(figures: RubricFigures) -> Part:
     rows: list[RowPlace] = []
     for statistic in ("win_rate", "strength"):
         found = (each for each in figures.select(statistic) if each.rater in raters)
-        by_subject = sorted(distinct(found, "at"))
-        rows += [(entry_for(statistic).name, None), *by_subject]
+        rows += [(entry_for(statistic).name, None), *sorted(distinct(found, "at"))]
     by_rater = figures.table("preference.caption", rows, _by_raters(raters))
     alike = figures.table("preference.alike", [(grader, ("humans", grader)) for grader in graders])
     return Part(
@@ -166,17 +164,15 @@ def direction_layers(figures: RubricFigures) -> Part:
     of_subjects = [figure for figure in net if figure.column == "subject"]
     people = [figure for figure in of_subjects if figure.rater == "humans"]
     others = [figure for figure in net if figure.column not in ("subject", "group")]
-    latest = {figure.subset: _sides(figure, figure.value) for figure in others}
-    by_part = rows_of(
-        others, lambda each: rater_title(each.rater), lambda each: latest[each.subset], by="subset"
-    )
+    sides = {figure.subset: _sides(figure, figure.value) for figure in others}
+    rows = rows_of(others, lambda e: rater_title(e.rater), lambda e: sides[e.subset], by="subset")
     unnamed = any(figure.at == "side a>side b" for figure in net)
     return Part(
         answers=_favoured(net),
         folded=[
             *items(written("direction.what"), map(_sentence, people or of_subjects)),
             *_by_rater(figures, net, "subject", lambda each: each.value),
-            *figures.table("direction.by_rater", by_part),
+            *figures.table("direction.by_rater", rows),
         ],
         appendix=_by_rater(figures, net, "group", _sides),
         about=[written("direction.side_a")] if unnamed else [],
@@ -315,14 +311,11 @@ def with_every_rubric(source: Source, section: blocks.ReportSection) -> blocks.R
     subjects = dict.fromkeys(subject for cells in columns.values() for subject in cells)
     if len(subjects) < 2:
         return section
-    rows = [
-        blocks.Row(subject, tuple(cells.get(subject, blocks.Cell()) for cells in columns.values()))
-        for subject in subjects
-    ]
-    whose = [
-        written("rates.by_rubrics", rubrics=", ".join(titles), by=each)
-        for each, titles in by.items()
-    ]
+    rows = []
+    for name in subjects:
+        cells = tuple(column.get(name, blocks.Cell()) for column in columns.values())
+        rows.append(blocks.Row(name, cells))
+    whose = [written("rates.by_rubrics", rubrics=", ".join(by[e]), by=e) for e in by]
     if len(by) == 1:
         whose = [written("rates.by_one", by=next(iter(by)))]
     note = ("PPI++" if "corrected" in kinds else "*", "; ".join(whose))
@@ -507,8 +500,7 @@ def _rates_by_part(
     axes = {"x": written("chart.scores_subject"), "y": written("chart.rates_part")}
     panels = []
     for column, same in grouped(values, lambda datum: datum["column"]).items():
-        order = [*heads, *charts.in_order(same, "b")]
-        grid = charts.shaded(order, _STEPS, **axes, slanted=True)
+        grid = charts.shaded([*heads, *charts.in_order(same, "b")], _STEPS, **axes, slanted=True)
         panels.append(charts.filled("rates_panel", column=column, grid=grid)["spec"])
     few, undefined = written("chart.few_labelled"), written("chart.heat_map_note", dash=DASH)
     return figures.chart(
