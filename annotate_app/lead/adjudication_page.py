@@ -19,14 +19,14 @@ from evenhand.analysis.people.disagreements import GraderDisagreement
 from evenhand.analysis.report.sections.disagreements import kind_title
 from evenhand.annotate_app.acts import lead_callback, show_outcome
 from evenhand.annotate_app.drawn import block, drawn_text, heading, items, show, show_complaint
-from evenhand.annotate_app.lead.parts.drawing import (
+from evenhand.annotate_app.lead.drawing import (
     marked_blocks,
     people_text,
     show_table,
     to_the_minute,
 )
-from evenhand.annotate_app.lead.parts.live_figures import counted, latest_figures
-from evenhand.annotate_app.logins.lead_login import require
+from evenhand.annotate_app.lead.live_figures import counted, latest_figures
+from evenhand.annotate_app.logins import require
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import quoted_marks, quoted_remarks, quoted_replies
 from evenhand.reporting.live_figures import DISAGREEMENTS_FILE
@@ -64,7 +64,7 @@ from evenhand.texts import written
 
 LONGEST_REASON = 4000
 _KEY = "decision.decider"
-_HERE = Path(__file__).parent / "parts"
+_HERE = Path(__file__).parent
 _mount = component(
     "evenhand_decider",
     html=(_HERE / "decider.html").read_text("utf-8"),

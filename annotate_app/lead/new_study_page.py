@@ -14,9 +14,9 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from evenhand.annotate_app.acts import present_outcomes, show_outcome
 from evenhand.annotate_app.drawn import show, show_complaint
-from evenhand.annotate_app.lead.parts.drawing import show_table
-from evenhand.annotate_app.lead.parts.editing import MOST_MB, OF_TOOLS, TABLES, listed, written_down
-from evenhand.annotate_app.logins.lead_login import require, root_address
+from evenhand.annotate_app.lead.drawing import show_table
+from evenhand.annotate_app.lead.editing import MOST_MB, OF_TOOLS, TABLES, listed, written_down
+from evenhand.annotate_app.logins import require, root_address
 from evenhand.annotate_app.sites import add_study, check_names, present_site, sites
 from evenhand.errors import InputError
 from evenhand.lazy import pd

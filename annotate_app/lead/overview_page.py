@@ -25,7 +25,7 @@ from evenhand.analysis.verdicts.ranking import deciding_keys
 from evenhand.analysis.verdicts.wording import TITLES
 from evenhand.annotate_app.acts import lead_callback, show_outcome
 from evenhand.annotate_app.drawn import block, heading, plain, show
-from evenhand.annotate_app.lead.parts.drawing import (
+from evenhand.annotate_app.lead.drawing import (
     BoardCard,
     board,
     rater_page,
@@ -35,8 +35,8 @@ from evenhand.annotate_app.lead.parts.drawing import (
     show_funnel,
     show_table,
 )
-from evenhand.annotate_app.lead.parts.live_figures import LiveFigures, latest, latest_figures
-from evenhand.annotate_app.logins.lead_login import place_of, require
+from evenhand.annotate_app.lead.live_figures import LiveFigures, latest, latest_figures
+from evenhand.annotate_app.logins import place_of, require
 from evenhand.lazy import pd
 from evenhand.reporting.live_figures import count_look
 from evenhand.reporting.workers import apart

@@ -11,9 +11,9 @@ import streamlit as st
 
 from evenhand.annotate_app.drawn import show, show_complaint
 from evenhand.annotate_app.lead.adjudication_page import show_adjudication, show_disagreements
+from evenhand.annotate_app.lead.live_figures import stand_by
 from evenhand.annotate_app.lead.new_study_page import show_new_study
 from evenhand.annotate_app.lead.overview_page import show_agreement, show_overview, show_progress
-from evenhand.annotate_app.lead.parts.live_figures import stand_by
 from evenhand.annotate_app.lead.raters_page import show_flags, show_raters
 from evenhand.annotate_app.lead.sessions_page import (
     show_accounts,
@@ -27,7 +27,7 @@ from evenhand.annotate_app.lead.settings_page import (
     show_texts,
     show_training,
 )
-from evenhand.annotate_app.logins.lead_login import (
+from evenhand.annotate_app.logins import (
     FIRST_PLACE,
     LOGIN,
     hidden_page,
@@ -98,7 +98,7 @@ def show_pages(present: Callable[[], Study]) -> None:
     with st.sidebar.container(key="lead-study"):
         st.text("Leading the study")
         st.text(f"{study.config.name}, as {who.name}{synthetic if study.config.synthetic else ''}")
-        st.button("Log out", on_click=_log_out, args=(study, LOGIN.known()), width="stretch")
+        st.button("Log out", on_click=_log_out, args=(study, LOGIN.held()), width="stretch")
     if who.role == "lead":
         _show_other_studies()
     with st.container(key="lead"):

@@ -11,14 +11,14 @@ import streamlit as st
 
 from evenhand.annotate_app.acts import act_form, lead_callback, show_outcome
 from evenhand.annotate_app.drawn import block, heading, show, show_complaint
-from evenhand.annotate_app.lead.parts.drawing import (
+from evenhand.annotate_app.lead.drawing import (
     rater_page,
     show_table,
     to_the_minute,
     unit_blocks,
 )
-from evenhand.annotate_app.lead.parts.live_figures import counted, latest, latest_figures
-from evenhand.annotate_app.logins.lead_login import require
+from evenhand.annotate_app.lead.live_figures import counted, latest, latest_figures
+from evenhand.annotate_app.logins import require
 from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.study import Study

@@ -13,10 +13,10 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from evenhand.annotate_app.acts import act_form, lead_callback, show_outcome
-from evenhand.annotate_app.lead.parts.drawing import show_table
-from evenhand.annotate_app.lead.parts.editing import MOST_MB, listed, written_down
-from evenhand.annotate_app.lead.parts.live_figures import counted, latest_figures
-from evenhand.annotate_app.logins.lead_login import require, root_address
+from evenhand.annotate_app.lead.drawing import show_table
+from evenhand.annotate_app.lead.editing import MOST_MB, listed, written_down
+from evenhand.annotate_app.lead.live_figures import counted, latest_figures
+from evenhand.annotate_app.logins import require, root_address
 from evenhand.lazy import pd
 from evenhand.reporting.exporting import (
     as_csv,

@@ -14,8 +14,8 @@ from pydantic.fields import FieldInfo
 
 from evenhand.annotate_app.drawn import drawn_blocks, drawn_rubric, drawn_text, heading, plain, show
 from evenhand.annotate_app.languages import ENGLISH, Language, codes_english_first, language
-from evenhand.annotate_app.lead.parts.drawing import named, show_table
-from evenhand.annotate_app.lead.parts.editing import (
+from evenhand.annotate_app.lead.drawing import named, show_table
+from evenhand.annotate_app.lead.editing import (
     Editing,
     as_raters_see,
     begin,
@@ -25,7 +25,7 @@ from evenhand.annotate_app.lead.parts.editing import (
     offer,
     show_offer,
 )
-from evenhand.annotate_app.logins.lead_login import require
+from evenhand.annotate_app.logins import require
 from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.rubrics import Rubric

@@ -20,6 +20,8 @@ from evenhand.annotate_app.lead.adjudication_page import (
     option_rows,
     read_decision,
 )
+from evenhand.annotate_app.lead.drawing import BoardCard, board, figures_row
+from evenhand.annotate_app.lead.live_figures import FiguresMaker, LiveFigures, counted, latest
 from evenhand.annotate_app.lead.new_study_page import _FIELDS, _ROLES, _in_page, _taken_for
 from evenhand.annotate_app.lead.overview_page import (
     after_the_verdicts,
@@ -28,8 +30,6 @@ from evenhand.annotate_app.lead.overview_page import (
     main_rows,
     verdict_card,
 )
-from evenhand.annotate_app.lead.parts.drawing import BoardCard, board, figures_row
-from evenhand.annotate_app.lead.parts.live_figures import FiguresMaker, LiveFigures, counted, latest
 from evenhand.annotate_app.lead.raters_page import in_words
 from evenhand.cli.main import main
 from evenhand.errors import InputError

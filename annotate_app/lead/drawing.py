@@ -24,7 +24,7 @@ from evenhand.annotate_app.drawn import (
     show,
 )
 from evenhand.annotate_app.languages import ENGLISH
-from evenhand.annotate_app.lead.parts.live_figures import latest
+from evenhand.annotate_app.lead.live_figures import latest
 from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.rubrics.rendering import PeopleText, TextBlock

@@ -23,7 +23,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 from evenhand.annotate_app.acts import lead_callback, show_outcome
 from evenhand.annotate_app.drawn import plain, show, show_complaint
 from evenhand.annotate_app.languages import codes_english_first
-from evenhand.annotate_app.lead.parts.drawing import named, show_table
+from evenhand.annotate_app.lead.drawing import named, show_table
 from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.study import Study
@@ -277,7 +277,7 @@ def _refuse(complaint: str) -> None:
 
 # What raters see, drawn on the lead's pages with the raters' own style.
 
-_STYLE = Path(__file__).parents[2] / "session_pages.css"
+_STYLE = Path(__file__).parents[1] / "session_pages.css"
 
 
 def as_raters_see(drawn: str) -> None:
