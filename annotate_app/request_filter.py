@@ -160,8 +160,8 @@ class RequestFilter:
         if scope["type"] == "websocket":
             await self._page(scope, receive, send, address)
         elif status := await _refusal(scope, self._closed):
-            keys = {404: "several.nothing_here", 421: "door.other_name"}
-            text = written(keys[status]) if status in keys else ""
+            text = written("several.nothing_here" if status == 404 else "door.other_name")
+            text = text if status in (404, 421) else ""
             await PlainTextResponse(text, status, {"connection": "close"})(scope, receive, send)
         else:
             await self._app(scope, receive, _with_cookies(scope, send))

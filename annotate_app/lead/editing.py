@@ -8,7 +8,7 @@ import hashlib
 import html
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -31,7 +31,6 @@ from evenhand.study.access.lead_login import Visitor
 from evenhand.study.changing import (
     Contents,
     Difference,
-    Files,
     changed_since,
     contents_of,
     differences,
@@ -48,12 +47,11 @@ _INTEGERS = 2**31 - 1
 
 
 def explained(text: str, place: str) -> str:
-    """What a setting says, and its key, as HTML; `code` in backticks is drawn as such."""
-    said = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", text.removeprefix("true "))
-    said = re.sub(r"`([^`]*)`", r"<code>\1</code>", html.escape(said, quote=False))
-    begun = f"{said[:1].upper()}{said[1:]}."
-    key = f"<code>{html.escape(place)}</code>"
-    return f'<p class="evenhand-explained">{begun} <small>{key}</small></p>'
+    """The explanation of a setting, and its key, as HTML; `code` in backticks is drawn as such."""
+    plain_text = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", text.removeprefix("true "))
+    marked = re.sub(r"`([^`]*)`", r"<code>\1</code>", html.escape(plain_text, quote=False))
+    key = f"<small><code>{html.escape(place)}</code></small>"
+    return f'<p class="evenhand-explained">{marked[:1].upper()}{marked[1:]}. {key}</p>'
 
 
 def control(key: str, field: FieldInfo, name: str, present: Any, study: Study) -> Any:
@@ -61,73 +59,64 @@ def control(key: str, field: FieldInfo, name: str, present: Any, study: Study) -
     is entered.
     """
     kind, label = field.annotation, named(name)
-    choices = get_args(kind) if get_origin(kind) is Literal else _choices(name, study)
+    choices: Sequence[str] = get_args(kind) if get_origin(kind) is Literal else ()
+    if name in ("language", "languages"):
+        choices = codes_english_first()
+    elif name == "time_zone":
+        choices = sorted(available_timezones())
+    elif name == "rubrics":
+        choices = list(study.rubrics)
     if kind is bool:
         return st.toggle(label, present, key=key)
     if kind in (int, float):
         return _number(key, field, label, present)
-    if get_origin(kind) is dict:
-        return _lines(key, label, present)
+    if get_origin(kind) is dict:  # lists in lines, `NAME: one, another`
+        text = "\n".join(f"{part}: {', '.join(values)}" for part, values in present.items())
+        label += " (one a line, as NAME: first, second)"
+        lines = listed(st.text_area(label, text, key=key, height=96), "\n")
+        parts = (line.partition(":") for line in lines)
+        return {part.strip(): listed(values) for part, _, values in parts}
     if get_origin(kind) is tuple:
         of = get_args(kind)[0]
         closed = get_args(of) if get_origin(of) is Literal else choices
-        known = list(dict.fromkeys([*closed, *present]))
-        new = not closed
-        placeholder = "Type one, then Enter" if new else "None chosen"
         return st.multiselect(
-            label, known, list(present), key=key, accept_new_options=new, placeholder=placeholder
+            label,
+            list(dict.fromkeys([*closed, *present])),
+            list(present),
+            key=key,
+            accept_new_options=not closed,
+            placeholder="None chosen" if closed else "Type one, then Enter",
         )
     if choices:
-        known = list(dict.fromkeys([*choices, present]))
-        return st.selectbox(label, known, known.index(present), key=key)
+        choices = list(dict.fromkeys([*choices, present]))
+        return st.selectbox(label, choices, choices.index(present), key=key)
     return st.text_input(label, present or "", key=key, autocomplete="off").strip()
 
 
-def _choices(name: str, study: Study) -> Sequence[str]:
-    """What may be chosen for a setting whose class takes any text."""
-    if name in ("language", "languages"):
-        return codes_english_first()
-    if name == "time_zone":
-        return sorted(available_timezones())
-    if name == "rubrics":
-        return list(study.rubrics)
-    return ()
-
-
 def _number(key: str, field: FieldInfo, label: str, present: Any) -> int | float | None:
-    whole = field.annotation is int
-    low = high = None
-    for each in field.metadata:
-        low = getattr(each, "ge", low)
-        high = getattr(each, "le", high)
-        low = getattr(each, "gt", 0) + 1 if whole and hasattr(each, "gt") else low
-    if whole:
-        most = int(high) if high is not None else _INTEGERS
-        least = int(low) if low is not None else -_INTEGERS
-        entered = st.number_input(label, least, most, present, 1, key=key)
-        return entered if entered is None else int(entered)
-    least_share = None if low is None else float(low)
-    most_share = None if high is None else float(high)
+    bounds = {
+        name: getattr(limit, name)
+        for limit in field.metadata
+        for name in ("ge", "gt", "le")
+        if hasattr(limit, name)
+    }
+    if field.annotation is int:
+        least = bounds["gt"] + 1 if "gt" in bounds else bounds.get("ge", -_INTEGERS)
+        entered = st.number_input(
+            label, int(least), int(bounds.get("le", _INTEGERS)), present, 1, key=key
+        )
+        return None if entered is None else int(entered)
+    low, high, value = (
+        None if number is None else float(number)
+        for number in (bounds.get("ge"), bounds.get("le"), present)
+    )
     step = 0.05 if high is not None and high <= 1 else 1.0
-    value = None if present is None else float(present)
-    return st.number_input(label, least_share, most_share, value, step, "%g", key=key)
+    return st.number_input(label, low, high, value, step, "%g", key=key)
 
 
-def _lines(key: str, label: str, present: Any) -> Any:
-    """Lists in lines, `NAME: one, another`."""
-    lines = [f"{name}: {', '.join(each)}" for name, each in present.items()]
-    form = "one a line, as NAME: first, second"
-    text = st.text_area(f"{label} ({form})", "\n".join(lines), key=key, height=96)
-    found = {}
-    for line in filter(None, map(str.strip, text.splitlines())):
-        name, _, rest = line.partition(":")
-        found[name.strip()] = listed(rest)
-    return found
-
-
-def listed(text: str) -> list[str]:
-    """The parts of a list that is written with commas."""
-    return [each.strip() for each in text.split(",") if each.strip()]
+def listed(text: str, between: str = ",") -> list[str]:
+    """The parts of a list that is written with commas, or one a line."""
+    return [part.strip() for part in text.split(between) if part.strip()]
 
 
 _EDITING, _OFFER, _SAVE, _COMPLAINT = "editing", "offer", "save", "not_saved"
@@ -142,22 +131,13 @@ class Editing:
     place: str
     present: Contents
 
-    @property
-    def files(self) -> Files:
-        return self.present.files
-
-    @property
-    def settings(self) -> str:
-        """The text of study.toml."""
-        return self.text(FILE_NAME)
-
-    def text(self, name: str) -> str:
+    def text(self, name: str = FILE_NAME) -> str:
         """The text of one of the files; empty where it is not there."""
-        return (self.files.get(name) or b"").decode("utf-8-sig")
+        return (self.present.files.get(name) or b"").decode("utf-8-sig")
 
     def key(self, name: str) -> str:
-        """The key of a widget: it holds what was entered, until the files are read anew."""
-        contents = sorted((name, content or b"") for name, content in self.files.items())
+        """The key of a widget: it holds what was entered, until the files are read again."""
+        contents = sorted((name, content or b"") for name, content in self.present.files.items())
         return f"{self.place}.{hashlib.sha256(repr(contents).encode()).hexdigest()[:12]}.{name}"
 
 
@@ -165,7 +145,7 @@ class Editing:
 class _Offer:
     place: str
     after: Contents
-    found: list[Difference]
+    differences: list[Difference]
     effects: list[str]
 
 
@@ -175,53 +155,58 @@ def begin(study: Study, place: str) -> Editing:
     Raises InputError where the study's files do not hold together as they are.
     """
     show_outcome(_SAVE)
-    found = st.session_state.get(_EDITING)
-    if not (isinstance(found, Editing) and found.place == place and _is_open(found)):
-        found = Editing(place, contents_of(study, read_files(study)))
-        st.session_state[_EDITING] = found
-        st.session_state.pop(_OFFER, None)
-    return found
-
-
-def _is_open(editing: Editing) -> bool:
-    """Return True if its widgets are on the page, so that something may have been entered."""
-    return any(str(key).startswith(editing.key("")) for key in st.session_state)
+    before = st.session_state.get(_EDITING)
+    if isinstance(before, Editing) and before.place == place:
+        begins = before.key("")  # while its widgets are on the page something may be entered
+        if any(str(key).startswith(begins) for key in st.session_state):
+            return before
+    editing = Editing(place, contents_of(study, read_files(study)))
+    st.session_state[_EDITING] = editing
+    st.session_state.pop(_OFFER, None)
+    return editing
 
 
 def offer(study: Study, editing: Editing, make: Callable[[], dict[str, str]]) -> None:
-    """Work out what a change does. `make` returns the new texts of the files that it changes, in
-    the order in which they are to be written.
+    """Determine the effects of a change, to be shown and saved. `make` returns the new texts of the
+    files that it changes, in the order in which they are to be written.
     """
     st.session_state.pop(_OFFER, None)
     st.session_state.pop(_COMPLAINT, None)
     try:
         texts = {name: text.encode() for name, text in make().items()}
         # What is written first comes first.
-        after = contents_of(study, {**texts, **editing.files, **texts})
-        found = list(differences(editing.present, after))
-        if not found:
+        after = contents_of(study, {**texts, **editing.present.files, **texts})
+        changes = list(differences(editing.present, after))
+        if not changes:
             raise InputError(written("change.nothing"))
-        told = effects(study, editing.present, after)
-        st.session_state[_OFFER] = _Offer(editing.place, after, found, told)
+        consequences = effects(study, editing.present, after)
+        st.session_state[_OFFER] = _Offer(editing.place, after, changes, consequences)
     except InputError as error:
         st.session_state[_COMPLAINT] = str(error)
 
 
 def show_offer(study: Study, editing: Editing) -> Contents:
-    """Show the change that was entered: what is new, what that does, and the choice. Return what
-    the study would be with it, or is.
+    """Show the change that was entered: what is new, what that does, and the choice. Return the
+    study's contents with it; without an offer, as they are.
     """
     if complaint := st.session_state.get(_COMPLAINT, ""):
         show_complaint(complaint)
-    if late := changed_since(study, editing.files):
-        _show_newer(study, editing, late)
+    if late := changed_since(study, editing.present.files):
+        if not complaint:
+            show_complaint(written("change.meanwhile", files=" and ".join(late)))
+        with st.container(border=True, key="newer"):
+            now = contents_of(study, read_files(study))
+            st.text(written("change.newer"))
+            _show_differences(differences(editing.present, now), "What is new")
+            st.text(written("change.again"))
+            st.button("Begin again from the newer text", on_click=_begin_again)
         return editing.present
     offered = st.session_state.get(_OFFER)
     if not isinstance(offered, _Offer) or offered.place != editing.place:
         return editing.present
     with st.container(border=True, key="offer"):
         st.header(written("change.title"), anchor=False)
-        _show_differences(offered.found, "What changes")
+        _show_differences(offered.differences, "What changes")
         for sentence in offered.effects:
             st.text(sentence)
         yes, no, _ = st.columns([1, 1, 2])
@@ -231,19 +216,10 @@ def show_offer(study: Study, editing: Editing) -> Contents:
     return offered.after
 
 
-def _show_newer(study: Study, editing: Editing, late: list[str]) -> None:
-    if not st.session_state.get(_COMPLAINT):
-        show_complaint(written("change.meanwhile", files=" and ".join(late)))
-    with st.container(border=True, key="newer"):
-        now = contents_of(study, read_files(study))
-        st.text(written("change.newer"))
-        _show_differences(list(differences(editing.present, now)), "What is new")
-        st.text(written("change.again"))
-        st.button("Begin again from the newer text", on_click=_begin_again)
-
-
-def _show_differences(found: list[Difference], caption: str) -> None:
-    rows = [{"place": each.place, "now": _cut(each.now), "then": _cut(each.then)} for each in found]
+def _show_differences(changes: Iterable[Difference], caption: str) -> None:
+    rows = [
+        (change.place, *(_cut(text) for text in (change.now, change.then))) for change in changes
+    ]
     columns = {"place": "What", "now": "Before", "then": "After"}
     show_table(pd.DataFrame(rows, columns=list(columns)), caption, columns)
 
@@ -259,13 +235,13 @@ def _begin_again() -> None:
 
 def _save(study: Study, who: Visitor, editing: Editing, offered: _Offer) -> Callable[[], None]:
     try:
-        found = save(study, editing.files, offered.after.files, who.name)
+        saved = save(study, editing.present.files, offered.after.files, who.name)
     except InputError as error:
         return partial(_refuse, str(error))
-    return partial(_say_saved, ", ".join(dict.fromkeys(each.place for each in found)))
+    return partial(_show_saved, ", ".join(dict.fromkeys(change.place for change in saved)))
 
 
-def _say_saved(places: str) -> None:
+def _show_saved(places: str) -> None:
     _begin_again()
     st.success(plain(written("change.saved", places=places)))
 
@@ -300,27 +276,25 @@ OF_TOOLS = [*TABLES, "tsv", "json", "xlsx", "parquet", "arrow", "eval", "zip"]
 def written_down(
     kinds: Sequence[str] = TABLES, /, **files: UploadedFile | None
 ) -> Iterator[dict[str, Path | None]]:
-    """The files in a folder of their own that is gone afterwards, each under the name it is given
-    here: what the sender called it never becomes a path.
+    """The files in a temporary folder, each under the name it is given here: what the sender called
+    it never becomes a path.
 
     Raises InputError where one is too large or of no known kind.
     """
     with tempfile.TemporaryDirectory(prefix="evenhand-upload-") as home:
-        yield {name: _saved(Path(home), name, file, kinds) for name, file in files.items()}
-
-
-def _saved(home: Path, name: str, file: UploadedFile | None, kinds: Sequence[str]) -> Path | None:
-    if file is None:
-        return None
-    if file.size > MOST_MB * 1_000_000:
-        raise InputError(
-            f"the file of {name} is larger than {MOST_MB} MB; use the command line for it"
-        )
-    suffix = Path(file.name).suffix.lower()
-    if suffix.removeprefix(".") not in kinds:
-        raise InputError(
-            f"the file of {name} is of no known kind; upload one of {', '.join(kinds)}"
-        )
-    path = home / f"{name}{suffix}"
-    path.write_bytes(file.getbuffer())
-    return path
+        paths: dict[str, Path | None] = dict.fromkeys(files)
+        for name, file in files.items():
+            if file is None:
+                continue
+            if file.size > MOST_MB * 1_000_000:
+                raise InputError(
+                    f"the file of {name} is larger than {MOST_MB} MB; use the command line for it"
+                )
+            suffix = Path(file.name).suffix.lower()
+            if suffix.removeprefix(".") not in kinds:
+                raise InputError(
+                    f"the file of {name} is of no known kind; upload one of {', '.join(kinds)}"
+                )
+            paths[name] = path = Path(home) / f"{name}{suffix}"
+            path.write_bytes(file.getbuffer())
+        yield paths

@@ -259,7 +259,7 @@ def test_the_audits_answers_are_there_once_there_was_one(folder, tmp_path):
         audit(study)
         assert title in titles()
         content = counted(study, as_csv, exported_attacked)
-        sidecar = sessions_page._sidecar(study, sessions_page._ATTACKED).decode()
+        sidecar = sessions_page.sidecar_of(study, sessions_page._ATTACKED).decode()
     assert f"'{HOSTILE}".encode() in content  # as a spreadsheet would run it
     assert pd.read_csv(io.BytesIO(content))["attack"].tolist() == ["clean", "clean", "placebo"]
     file = attacked_path(tmp_path / "ratings.csv")
