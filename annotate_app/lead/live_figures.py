@@ -1,9 +1,8 @@
-"""The study's counts and figures while people label: the report and the table of raters, made
-apart.
+"""The study's counts and figures while people label: the report and the table of raters.
 
-A process of its own, of lower priority, makes them (`evenhand.reporting.live_figures`). So no
-annotator waits while it counts, and the pages show the same rows as the report. Its figures are
-kept until something new has come in.
+A separate process of lower priority makes them (`evenhand.reporting.live_figures`). So no annotator
+waits while it counts, and the pages show the same rows as the report. Its figures are kept until
+something new has come in.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, cached_property
@@ -53,8 +52,8 @@ def counted(study: Study, count: Callable[..., Counted], *arguments: object) -> 
     """Return `count(study, *arguments)` for the present data. `count` is a function of a module
     that has nothing to do with pages: the other process loads it.
     """
-    found: Counted = _PROCESS.ask(counted_of, study.folder.resolve(), count, arguments)
-    return found
+    result: Counted = _PROCESS.ask(counted_of, study.folder.resolve(), count, arguments)
+    return result
 
 
 def latest(study: Study, count: Callable[[Study], Counted]) -> Counted:
@@ -62,8 +61,8 @@ def latest(study: Study, count: Callable[[Study], Counted]) -> Counted:
     the minute is over: leases run out although nothing comes in.
     """
     name, minute = f"{count.__module__}.{count.__qualname__}", int(time.time() // 60)
-    found: Counted = _kept(study, count, name, str(study.folder), data_version(study), minute)
-    return found
+    result: Counted = _kept(study, count, name, str(study.folder), data_version(study), minute)
+    return result
 
 
 @st.cache_data(max_entries=20, show_spinner=False)
@@ -73,15 +72,15 @@ def _kept(
     return counted(_study, _count)
 
 
-def stand_by() -> None:
-    """Start the process ahead of its use, when somebody logs in who will need it."""
-    _PROCESS.prepare()
+stand_by = _PROCESS.prepare
+"""Starts the process ahead of its use, when somebody logs in who will need it."""
 
 
 _log = logging.getLogger(__name__)
 
 _FAILED = "the figures could not be made; the app's log says why"
 _TEXTS = ("rater_id", "leaning_at", "flagged", "reason", "excluded")
+_ESTIMATE = ("estimate", "low", "high")
 
 
 def latest_figures(study: Study) -> LiveFigures | None:
@@ -89,20 +88,19 @@ def latest_figures(study: Study) -> LiveFigures | None:
 
     Shows their age, and the stage that the newer ones are in; None while there are none.
     """
-    maker = _maker(str(study.folder.resolve()))
+    maker = _maker(study.folder.resolve())
     version = data_version(study)
     maker.wanted(version)
-    found = maker.kept
+    figures = maker.kept
     if maker.stage:
         seconds = int(time.monotonic() - maker.since)
         st.text(written("lead.making", stage=maker.stage, seconds=seconds))
     elif maker.latest and maker.latest.complaint:
         show_complaint(maker.latest.complaint)
-    if found is None:
-        return None
-    is_current = found.version == version
-    st.text(written("lead.current" if is_current else "lead.older", at=found.made_at))
-    return found
+    if figures is not None:
+        is_current = figures.version == version
+        st.text(written("lead.current" if is_current else "lead.older", at=figures.made_at))
+    return figures
 
 
 @dataclass(frozen=True)
@@ -118,42 +116,35 @@ class LiveFigures:
 
     @cached_property
     def results(self) -> pd.DataFrame:
-        return pd.read_csv(
-            self.folder / "results.csv",
-            keep_default_na=False,
-            na_values={name: [""] for name in ("estimate", "low", "high")},
-        )
+        return self._table("results.csv", _ESTIMATE)
 
     @cached_property
-    def report(self) -> dict[str, Any]:
+    def report(self) -> Any:
         """report.json: the verdicts, the notes, the rubrics' titles."""
-        found: dict[str, Any] = json.loads((self.folder / "report.json").read_text("utf-8"))
-        return found
+        return json.loads((self.folder / "report.json").read_text("utf-8"))
 
     @cached_property
     def quality(self) -> pd.DataFrame:
-        # A rater may be called NA: only numbers can be missing.
         numbers = [name for name in QUALITY_COLUMNS if name not in _TEXTS]
-        return pd.read_csv(
-            self.folder / QUALITY_FILE,
-            dtype=dict.fromkeys(_TEXTS, str),
-            keep_default_na=False,
-            na_values={name: [""] for name in numbers},
-        )
+        return self._table(QUALITY_FILE, numbers, _TEXTS)
 
     @cached_property
-    def forests(self) -> list[dict[str, str]]:
-        """The report's forest plots: `svg`, `alt`, `caption`, `note`."""
-        found: list[dict[str, str]] = json.loads((self.folder / FORESTS_FILE).read_text("utf-8"))
-        return found
+    def forests(self) -> Any:
+        """The report's forest plots, a list of `svg`, `alt`, `caption`, `note`."""
+        return json.loads((self.folder / FORESTS_FILE).read_text("utf-8"))
 
     @cached_property
     def over_time(self) -> pd.DataFrame:
         """People's agreement as their labels came in (`analysis.raters.pace`)."""
+        return self._table(OVER_TIME_FILE, _ESTIMATE, ("rubric",))
+
+    def _table(self, name: str, numbers: Sequence[str], texts: Sequence[str] = ()) -> pd.DataFrame:
         return pd.read_csv(
-            self.folder / OVER_TIME_FILE, dtype={"rubric": str}, keep_default_na=False,
-            na_values={name: [""] for name in ("estimate", "low", "high")},
-        )  # fmt: skip
+            self.folder / name,
+            dtype=dict.fromkeys(texts, str),
+            keep_default_na=False,  # a rater may be called NA: only numbers can be missing
+            na_values={column: [""] for column in numbers},
+        )
 
 
 class FiguresMaker:
@@ -177,8 +168,7 @@ class FiguresMaker:
     def wanted(self, version: str) -> None:
         """Request figures for this state of the study; returns at once."""
         with self._lock:
-            known = self.latest is not None and self.latest.version == version
-            if known or self._running:
+            if self._running or (self.latest and self.latest.version == version):
                 return
             self._running = True
             self._tell(written("lead.stage_starting"))
@@ -212,7 +202,5 @@ class FiguresMaker:
         self.stage, self._running = "", False
 
 
-@cache
-def _maker(folder: str) -> FiguresMaker:
-    """Return the maker for a study, one for each study of this process."""
-    return FiguresMaker(Path(folder))
+_maker = cache(FiguresMaker)
+"""The maker for the study in a folder, one for each study of this process."""

@@ -2,8 +2,8 @@
 
 Streamlit takes a file of any session into memory, gives a session to any client that knows its id,
 serves its metrics to any client, answers to every host name, and on a foreign Origin looks up its
-own address at an outside server, while all users wait. The door refuses such requests first,
-without reading their bodies. What a page and Streamlit say to one another passes it unread.
+own address at an outside server, while all users wait. Such requests are refused first, without
+reading their bodies. What a page and Streamlit say to one another passes unread.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ from collections.abc import Coroutine
 from contextvars import ContextVar
 from typing import Any
 
+from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from evenhand.annotate_app.logins.browser import (
+from evenhand.annotate_app.logins import (
+    PLACES,
     bound,
     browser_of,
     may_download,
     may_upload,
     new_cookie,
 )
-from evenhand.annotate_app.logins.lead_login import PLACES
 from evenhand.annotate_app.sites import (
     address_of,
     base_path,
@@ -55,21 +56,21 @@ _MINUTE = 60.0
 
 def keep_log_short() -> None:
     """Bound everything that this process logs from now on."""
-    bound = _Bound()
+    log_limit = LogLimit()
 
     class Logger(logging.getLoggerClass()):  # type: ignore[misc]
         def __init__(self, name: str, level: int = logging.NOTSET) -> None:
             super().__init__(name, level)
-            self.addFilter(bound)
+            self.addFilter(log_limit)
 
     logging.setLoggerClass(Logger)
-    logging.root.addFilter(bound)
-    for each in logging.root.manager.loggerDict.values():
-        if isinstance(each, logging.Logger):
-            each.addFilter(bound)
+    logging.root.addFilter(log_limit)
+    for logger in logging.root.manager.loggerDict.values():
+        if isinstance(logger, logging.Logger):
+            logger.addFilter(log_limit)
 
 
-class _Bound(logging.Filter):
+class LogLimit(logging.Filter):
     """Lets through as many records as there is room for, one a line, and logs once that it drops
     others.
     """
@@ -88,9 +89,13 @@ class _Bound(logging.Filter):
             record.msg = f"more of {address or 'the app'} in this minute is left out"
             record.exc_info = None
         else:
-            record.msg = one_line(_said(record))
+            try:
+                message = record.getMessage()
+            except Exception:  # arguments that do not fit the format must not raise in the caller
+                message = str(record.msg)
+            record.msg = one_line(message)
         record.args = ()
-        record.exc_text = _told(record)
+        record.exc_text = _traceback(record)
         return True
 
     def _room(self, address: str) -> int:
@@ -118,17 +123,10 @@ def one_line(text: str) -> str:
     """
     if len(text) > _LONGEST:
         text = f"{text[:_LONGEST]}... ({len(text):,} characters)"
-    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
 
 
-def _said(record: logging.LogRecord) -> str:
-    try:
-        return record.getMessage()
-    except Exception:  # arguments that do not fit the format must not raise in the caller
-        return str(record.msg)
-
-
-def _told(record: logging.LogRecord) -> str | None:
+def _traceback(record: logging.LogRecord) -> str | None:
     """The traceback, each of its lines behind a bar."""
     if not record.exc_info or record.exc_info[0] is None:
         return None
@@ -142,10 +140,9 @@ _SIGN_ON = ("/auth/", "/oauth2callback")
 _SIGNING_ON = b"_streamlit_session="
 _MEDIA = "/media/"
 _PATIENCE = 4.0
-_PLAIN = b"text/plain; charset=utf-8"
 
 
-class Door:
+class RequestFilter:
     """ASGI middleware around Streamlit's app. Without a provider of logins (`has_sign_on`) the
     addresses of `st.login` are closed.
     """
@@ -163,22 +160,24 @@ class Door:
         if scope["type"] == "websocket":
             await self._page(scope, receive, send, address)
         elif status := await _refusal(scope, self._closed):
-            await _refuse(status, send)
+            text = written("several.nothing_here" if status == 404 else "door.other_name")
+            text = text if status in (404, 421) else ""
+            await PlainTextResponse(text, status, {"connection": "close"})(scope, receive, send)
         else:
             await self._app(scope, receive, _with_cookies(scope, send))
 
     async def _page(self, scope: Scope, receive: Receive, send: Send, address: str) -> None:
-        who = base_path(scope), address
-        if not is_own(scope) or not has_room(who):
+        page = base_path(scope), address
+        if not is_own(scope) or not has_room(page):
             await send({"type": "websocket.close", "code": 1008})
             return
-        open_pages[who] += 1
+        open_pages[page] += 1
         try:
             await self._app(bound(scope), receive, send)
         finally:
-            open_pages[who] -= 1
-            if not open_pages[who]:
-                del open_pages[who]
+            open_pages[page] -= 1
+            if not open_pages[page]:
+                del open_pages[page]
 
 
 async def _refusal(scope: Scope, closed: tuple[str, ...]) -> int:
@@ -199,56 +198,40 @@ async def _refusal(scope: Scope, closed: tuple[str, ...]) -> int:
     return 0
 
 
-async def _unless(asking: Coroutine[Any, Any, bool]) -> int:
+async def _unless(permission: Coroutine[Any, Any, bool]) -> int:
     """0 if the store confirms in time that somebody may, else the status of a refusal."""
-    asked = asyncio.create_task(asking)
-    await asyncio.wait({asked}, timeout=_PATIENCE)
-    if not asked.done():
+    answer = asyncio.create_task(permission)
+    await asyncio.wait({answer}, timeout=_PATIENCE)
+    if not answer.done():
         return 503
-    return 0 if asked.result() else 403
-
-
-async def _refuse(status: int, send: Send) -> None:
-    said = b""
-    if status in (404, 421):
-        said = written("several.nothing_here" if status == 404 else "door.other_name").encode()
-    length = str(len(said)).encode()
-    headers = [(b"content-length", length), (b"connection", b"close"), (b"content-type", _PLAIN)]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": said})
+    return 0 if answer.result() else 403
 
 
 def _with_cookies(scope: Scope, send: Send) -> Send:
     """Set our cookie with the first page for a browser without one; behind TLS it is never sent
-    unencrypted.
+    unencrypted. The cookie of a login under way at a provider is kept to this study's own path.
     """
+    base = base_path(scope)
 
-    async def sent(message: Message) -> None:
+    def adapted(cookie: bytes) -> bytes:
+        if cookie.startswith(_SIGNING_ON):
+            cookie = cookie.replace(b"; path=/;", f"; path={base or '/'};".encode())
+        return cookie + b"; Secure" * (is_secure(scope) and b"; secure" not in cookie.lower())
+
+    async def send_with_cookies(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = list(message.get("headers", ()))
-            base = base_path(scope)
             is_page = scope["path"].removeprefix(base).removeprefix("/") in {"", *PLACES}
-            headers = [(name, _for_path(name, value, base)) for name, value in headers]
             if is_page and not browser_of(scope):
                 headers.append((b"set-cookie", new_cookie(scope)))
-            if is_secure(scope):
-                headers = [(name, _secure(name, value)) for name, value in headers]
+            headers = [
+                (name, adapted(value) if name.lower() == b"set-cookie" else value)
+                for name, value in headers
+            ]
             message = {**message, "headers": headers}
         await send(message)
 
-    return sent
-
-
-def _for_path(name: bytes, value: bytes, base: str) -> bytes:
-    """Keep the cookie of a login under way at a provider to this study's own path."""
-    if name.lower() != b"set-cookie" or not value.startswith(_SIGNING_ON):
-        return value
-    return value.replace(b"; path=/;", f"; path={base or '/'};".encode())
-
-
-def _secure(name: bytes, value: bytes) -> bytes:
-    is_open = name.lower() == b"set-cookie" and b"; secure" not in value.lower()
-    return value + b"; Secure" if is_open else value
+    return send_with_cookies
 
 
 def is_own(scope: Scope) -> bool:

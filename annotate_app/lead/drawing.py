@@ -1,5 +1,5 @@
-"""What the lead's pages are drawn with: tables that screen readers can read, too, in which every
-cell is only text; charts; the verdict board; a unit as people read it.
+"""Parts of the lead's pages: tables that screen readers can read, too, in which every cell is only
+text; charts; the verdict board; a unit as people read it.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ import base64
 import html
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -24,7 +25,7 @@ from evenhand.annotate_app.drawn import (
     show,
 )
 from evenhand.annotate_app.languages import ENGLISH
-from evenhand.annotate_app.lead.parts.live_figures import latest
+from evenhand.annotate_app.lead.live_figures import latest
 from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.rubrics.rendering import PeopleText, TextBlock
@@ -88,33 +89,30 @@ def show_table(
     folded: bool = False,
     ways: Mapping[str, Callable[[str], str]] | None = None,
 ) -> None:
-    """A table of some columns, in a text of their names, or by name with their headings; a number
-    that is not known is a dash.
+    """Draw a table of some columns, given as a text of their names or as a mapping from name to
+    heading; a number that is not known is a dash.
 
-    `headings` are those that the table has for itself; `number` is the format of numbers in columns
-    with their headings, the names of which may be anything. A table that says in numbers what a
-    chart above it shows is `folded`. `ways` make the address of a cell's rows from its value.
+    `headings` are this table's own; `number` is the format of numbers in columns given by a
+    mapping. A table that repeats a chart above it in numbers is `folded`. `ways` make the address
+    of a cell's rows from its value.
     """
-    if folded:
-        with st.expander(caption):
-            show_table(frame, caption, columns, headings=headings, number=number, ways=ways)
-        return
     formats: Mapping[str, str] = {}
-    ways = ways or {}
+    ways, title = ways or {}, html.escape(caption)
     if isinstance(columns, str):
-        known, formats = _HEADINGS | dict(headings or {}), _FORMATS
-        columns = {name: known.get(name) or named(name) for name in columns.split()}
-    spec, title = {name: formats.get(name, number) for name in columns}, html.escape(caption)
+        titles, formats = _HEADINGS | dict(headings or {}), _FORMATS
+        columns = {name: titles.get(name) or named(name) for name in columns.split()}
     head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in columns.values())
-    body = "".join(
-        f"<tr>{''.join(_cell(row[at], spec[at], ways.get(at)) for at in columns)}</tr>"
+    rows = [
+        "".join(_cell(row[at], formats.get(at, number), ways.get(at)) for at in columns)
         for row in frame.to_dict("records")
-    )
-    st.html(
-        f'<div class="evenhand-scroll" role="region" tabindex="0" aria-label="{title}">'
-        f'<table class="evenhand-table"><caption>{title}</caption>'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
+    ]
+    with st.expander(caption) if folded else nullcontext():
+        st.html(
+            f'<div class="evenhand-scroll" role="region" tabindex="0" aria-label="{title}">'
+            f'<table class="evenhand-table"><caption>{title}</caption>'
+            f"<thead><tr>{head}</tr></thead>"
+            f"<tbody>{''.join(f'<tr>{row}</tr>' for row in rows)}</tbody></table></div>"
+        )
 
 
 def named(key: str) -> str:
@@ -145,13 +143,14 @@ def rater_page(rater: str) -> str:
 
 
 def _cell(value: object, spec: str, way: Callable[[str], str] | None) -> str:
-    unknown = value is None or (isinstance(value, float) and not math.isfinite(value))
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return f'<td class="number">{DASH}</td>'
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     plain = to_the_minute(str(value)) if spec == _TO_THE_MINUTE else str(value)
-    text = DASH if unknown else html.escape(format(value, spec) if number else plain)
-    if way is not None and not unknown:
+    text = html.escape(format(value, spec) if is_number else plain)
+    if way is not None:
         text = f'<a href="{html.escape(way(str(value)))}">{text}</a>'
-    return f'<td class="number">{text}</td>' if unknown or number else f"<td>{text}</td>"
+    return f'<td class="number">{text}</td>' if is_number else f"<td>{text}</td>"
 
 
 # Charts of the lead's pages, in the look of the report's: the same frame, colours and drawings.
@@ -159,31 +158,27 @@ def _cell(value: object, spec: str, way: Callable[[str], str] | None) -> str:
 
 def show_chart(spec: Spec) -> None:
     """Draw a chart in all of the width. Its `description` is what screen readers hear."""
-    said = spec | {"config": spec["config"] | {"aria": True}}  # the report's pictures have an alt
-    st.vega_lite_chart(spec=in_scheme(said, _scheme()), width="stretch", theme=None)
+    spoken = spec | {"config": spec["config"] | {"aria": True}}  # the report's pictures have an alt
+    st.vega_lite_chart(spec=in_scheme(spoken, _scheme()), width="stretch", theme=None)
 
 
 def show_drawn(charts: Sequence[Mapping[str, str]]) -> None:
-    """Show pictures of the report (`svg`, `alt`, `caption`, `note`), as many beside another as
-    fit.
-    """
-    figures = "".join(map(_figure, charts))
-    show(f'<div class="evenhand-charts">{figures}</div>')
+    """Show pictures of the report (`svg`, `alt`, `caption`, `note`), as many in a row as fit."""
+    figures = []
+    for chart in charts:
+        drawn = base64.b64encode(svg_in_scheme(chart["svg"], _scheme()).encode()).decode()
+        caption, note, alt = (html.escape(chart[name]) for name in ("caption", "note", "alt"))
+        figures.append(
+            f'<figure><img src="data:image/svg+xml;base64,{drawn}" alt="{alt}">'
+            f"<figcaption>{caption}<small>{note}</small></figcaption></figure>"
+        )
+    show(f'<div class="evenhand-charts">{"".join(figures)}</div>')
 
 
 def records(frame: pd.DataFrame) -> list[Datum]:
     """The rows of a table as a chart's data; None where a number is not known."""
     known = frame.astype(object).where(frame.notna(), None)
     return [{str(name): value for name, value in row.items()} for row in known.to_dict("records")]
-
-
-def _figure(chart: Mapping[str, str]) -> str:
-    drawn = base64.b64encode(svg_in_scheme(chart["svg"], _scheme()).encode()).decode()
-    caption, note, alt = (html.escape(chart[name]) for name in ("caption", "note", "alt"))
-    return (
-        f'<figure><img src="data:image/svg+xml;base64,{drawn}" alt="{alt}">'
-        f"<figcaption>{caption}<small>{note}</small></figcaption></figure>"
-    )
 
 
 def _scheme() -> str:
@@ -201,28 +196,25 @@ class BoardCard:
     code: str
     words: str
     grader: str
-    said: Sequence[str]
+    reasons: Sequence[str]
     sentence: str
 
 
 def board(title: str, cards: Sequence[BoardCard]) -> str:
     """A rubric's cards under its title; all texts are escaped."""
-    listed = f'<ul class="evenhand-board">{"".join(map(_card, cards))}</ul>'
-    return f"<section>{heading(title, 3)}{listed}</section>"
-
-
-def _card(card: BoardCard) -> str:
-    said = "".join(f"<p>{html.escape(each)}</p>" for each in card.said)
-    return (
+    listed = "".join(
         f'<li class="evenhand-card evenhand-{html.escape(card.code)}">'
         f'<p class="evenhand-verdict">{html.escape(card.words)}</p>'
-        f'<p class="evenhand-grader">{html.escape(card.grader)}</p>{said}'
-        f"<p>{html.escape(card.sentence)}</p></li>"
+        f'<p class="evenhand-grader">{html.escape(card.grader)}</p>'
+        + "".join(f"<p>{html.escape(text)}</p>" for text in (*card.reasons, card.sentence))
+        + "</li>"
+        for card in cards
     )
+    return f'<section>{heading(title, 3)}<ul class="evenhand-board">{listed}</ul></section>'
 
 
 def figures_row(figures: Sequence[tuple[str, str]], rows: str = "") -> str:
-    """Numbers next to one another, each with what it counts, and leading to the page of `rows`."""
+    """Numbers in a row, each with what it counts and a link to the page of `rows`, if given."""
     way = "<dd>{}</dd>" if not rows else f'<dd><a href="{html.escape(rows)}">{{}}</a></dd>'
     cells = "".join(
         f"<div><dt>{html.escape(name)}</dt>{way.format(html.escape(number))}</div>"
@@ -244,8 +236,8 @@ _STAGES = {
 
 def show_funnel(study: Study, rows: str = "") -> None:
     """Draw the number of participants at each step so far; the page of `rows` has them by name."""
-    found = latest(study, funnel)
-    show(figures_row([(_STAGES[stage], str(count)) for stage, count in found.items()], rows))
+    stages = latest(study, funnel).items()
+    show(figures_row([(_STAGES[stage], str(count)) for stage, count in stages], rows))
 
 
 # A unit as people read it: its texts under their labels, drawn as on the raters' page.
@@ -261,23 +253,25 @@ def marked_blocks(
     study: Study,
     texts: Sequence[TextBlock],
     marks: Sequence[tuple[str, Mark]],
-    said: Callable[[Sequence[str]], str],
+    note: Callable[[Sequence[str]], str],
 ) -> str:
-    """The texts of a unit in its own order, beside each other; where people marked words, the text
-    as it was written with them. `said` words the note on the raters that marked them.
+    """The texts of a unit in its own order, side by side; where people marked words, the text as it
+    was written, with the marks. `note` words the note on the raters who marked some words, at least
+    one.
     """
 
     def shown(text: TextBlock) -> str:
-        own = [(who, mark) for who, mark in marks if mark.text == text.variable]
-        if not own:
+        marked = [(who, mark) for who, mark in marks if mark.text == text.variable]
+        if not marked:
             return drawn_block(text, ENGLISH, study.config.annotation.display)
-        return marked_block([(part, said(who)) for part, who in pieces(text.text, own)], text.label)
+        parts = pieces(text.text, marked)
+        return marked_block([(part, note(who) if who else "") for part, who in parts], text.label)
 
     return beside_each_other([(text.side, shown(text)) for text in texts])
 
 
 def unit_blocks(study: Study, unit_id: str, rubric_name: str) -> str:
-    """The unit's texts, for `plain_text.show`.
+    """The unit's texts, for `drawn.show`.
 
     Raises InputError where the study has no such rubric any more.
     """
