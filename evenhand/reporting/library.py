@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from evenhand.analysis import Analysis, Verdict
     from evenhand.analysis.report import ReportContext
-    from evenhand.reporting.gate.checks import Comparison, Gate
+    from evenhand.reporting.gate import Comparison, Gate
     from evenhand.reporting.keyword_types import (
         LabelKeywords,
         PlanKeywords,
@@ -251,7 +251,7 @@ def gate(
     >>> print(gate(columns, "grader", "kappa > 0.9", **who).checks[0].line)
     not met  kappa (cohen_kappa), estimate: 0.872984, required > 0.9
     """
-    from evenhand.reporting.gate.checks import gate
+    from evenhand.reporting.gate import gate
 
     source, asked = _asked(ratings, options, of_study=["rubric"])
     file = None if baseline is None else Path(baseline)
@@ -287,7 +287,7 @@ def compare(
     >>> found.changed
     True
     """
-    from evenhand.reporting.gate.checks import compare
+    from evenhand.reporting.gate import compare
 
     source, asked = _asked(ratings, options, of_study=["rubric"])
     file = None if baseline is None else Path(baseline)

@@ -32,7 +32,7 @@ from evenhand.analysis.report.files import write_figures
 from evenhand.annotate_app.payload import page_data
 from evenhand.errors import InputError
 from evenhand.reporting import exporting
-from evenhand.reporting.gate.checks import Check, Gate, junit_xml, summary_markdown
+from evenhand.reporting.gate import Check, Gate, junit_xml, summary_markdown
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.tables.columns import folded

@@ -31,7 +31,7 @@ from evenhand.analysis.verdicts.evidence import (
 from evenhand.analysis.verdicts.judge import Verdict, judge
 from evenhand.analysis.verdicts.ranking import Candidate, recommend
 from evenhand.analysis.verdicts.wording import PASSES
-from evenhand.reporting.gate.requirement import CheckedClause, parse_rule
+from evenhand.reporting.gate import CheckedClause, parse_rule
 from evenhand.study.settings.analysis import DecisionSettings
 from tests.analysis.make import assert_verdict
 
