@@ -26,10 +26,14 @@ from evenhand.analysis.labels.reduced import Reduced, by_kind, merged, reduce_ra
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.report import ReportContext
 from evenhand.errors import InputError
-from evenhand.reporting.ratings_file.cleaning import NO_LABEL, Places
-from evenhand.reporting.ratings_file.columns import EVERYBODY, refuse_missing
-from evenhand.reporting.ratings_file.declared import ScaleOptions, sidecar_path
-from evenhand.reporting.ratings_file.scales import declared_scales, refuse_sets
+from evenhand.reporting.ratings_file.columns import refuse_missing
+from evenhand.reporting.ratings_file.declared import EVERYBODY, ScaleOptions, sidecar_path
+from evenhand.reporting.ratings_file.labels import (
+    NO_LABEL,
+    RatingsInput,
+    declared_scales,
+    refuse_sets,
+)
 from evenhand.study.tables.columns import INCLUSION, folded, listed
 from evenhand.study.tables.formats import check_part
 from evenhand.study.tables.pieces import PIECE_ROWS, ROW, Piece, batches_of, name_of, pieces_of
@@ -253,9 +257,9 @@ def _reduction(
     """Return what every part must know of all ratings; and what was assumed of the labels."""
     table, left_out = _of_named(facts.cells, reading.source, options.kinds)
     _check_alike(table, reading.source)
-    places = Places(reading.source)
-    refuse_sets(table, {}, places, options)
-    asked, declared, notes = declared_scales(options, table, places)
+    given = RatingsInput(reading.source, options)
+    refuse_sets(table, {}, given)
+    asked, declared = declared_scales(table, given, {})
     numbers = any(scale.is_number for scale in declared.values())
     _refuse(reading.source, {"weights": INCLUSION in facts.filled, "numbers": numbers})
     is_unnamed = bool((table["rubric"] == "").all())
@@ -266,7 +270,7 @@ def _reduction(
         raters[name] = by_kind(_kinds(own))
     named, kinds = bool(options.kinds), _kinds(table)
     how = Reduction(reading, scales, raters, facts.filled, kinds, named, is_unnamed)
-    return how, [*left_out, *notes]
+    return how, [*left_out, *given.notes]
 
 
 def _kinds(table: pd.DataFrame) -> dict[str, str]:

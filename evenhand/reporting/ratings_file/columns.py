@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from evenhand.errors import InputError
 from evenhand.exchange.readers.rows import plain_kind
 from evenhand.lazy import np, pd
-from evenhand.reporting.ratings_file.cleaning import pattern_of
-from evenhand.reporting.ratings_file.scales import MAX_LABELS
+from evenhand.reporting.ratings_file.declared import EVERYBODY
+from evenhand.reporting.ratings_file.labels import MAX_LABELS, pattern_of
 from evenhand.rubrics.options import options_in
 from evenhand.study.tables.columns import (
     MAX_NAMED,
@@ -58,7 +58,7 @@ _ID = re.compile(r"(^|[_\W])ids?$|Ids?$")
 _TRUTH = {word: TRUTH[0][place] for pair in TRUTH for place, word in enumerate(pair)}
 """Words for yes and no, each as one of them."""
 _FEWEST_ROWS = 5
-_MOST_RATERS = 5
+_MOST_RATERS = 200
 _MARKS = ("__", " - ", ": ", "::", ".", "/", "|", ":", "_", "-", " ")
 _AROUND = ((" [", "]"), ("[", "]"), (" (", ")"), ("(", ")"))
 
@@ -152,14 +152,6 @@ def are_counts(table: pd.DataFrame, columns: Sequence[str]) -> bool:
         sums += counts
         has_zero |= bool((counts == 0).any())
     return bool((sums == sums[0]).all() and sums[0] > 1 and has_zero)
-
-
-def by_person(table: pd.DataFrame, columns: Sequence[str], labels: Sequence[str]) -> bool:
-    """Return True if a table seems to have a row for each person and a column for each unit: the
-    rows are named as a survey names people, or are fewer than the columns of labels.
-    """
-    few = len(labels) > max(len(table), _MOST_RATERS)
-    return few or any(map(_RESPONDENT.search, columns))
 
 
 def kind_by_word(name: str) -> str:
@@ -412,7 +404,6 @@ def _same_labels(table: pd.DataFrame, parts: Mapping[str, tuple[str, str]], side
 
 # ---- what is missing, and how to declare it ------------------------------------------------------
 
-_MOST_RATERS = 200
 _NONE_KNOWN: Mapping[str, str] = {}
 
 
@@ -425,8 +416,6 @@ def refuse_missing(table: pd.DataFrame, name: str, options: ScaleOptions) -> Non
     if not absent:
         return
     names = [str(column) for column in table]
-    spaced = [column for column in names if column not in absent and column.strip() in absent]
-    _refuse_spaces(spaced, name)
     others = [column for column in names if column not in RATINGS_COLUMNS]
     likely = likely_columns(others, absent, partial(fits, table))
     if len(table):
@@ -434,7 +423,13 @@ def refuse_missing(table: pd.DataFrame, name: str, options: ScaleOptions) -> Non
         likely |= {
             o: t for o, t in by_cells.items() if o not in likely and t not in likely.values()
         }
-    _refuse_spaces([column for column in likely.values() if column != column.strip()], name)
+    spaced = [column for column in names if column not in absent and column.strip() in absent]
+    spaced += [column for column in likely.values() if column != column.strip()]
+    if spaced:
+        raise InputError(
+            f"{name}: the column name {spaced[0]!r} begins or ends with a space; remove spaces "
+            "next to the commas"
+        )
     if "rater_id" in absent and len(table):
         # A column called label may be one of several raters'.
         wide = [column for column in names if column in others or column == "label"]
@@ -443,14 +438,6 @@ def refuse_missing(table: pd.DataFrame, name: str, options: ScaleOptions) -> Non
     if absent == ["rater_kind"]:
         what = f"{name} has no column 'rater_kind'"
     raise InputError(f"{what}; {', and '.join(_mends(table, absent, likely, options))}")
-
-
-def _refuse_spaces(columns: Sequence[str], name: str) -> None:
-    if columns:
-        raise InputError(
-            f"{name}: the column name {columns[0]!r} begins or ends with a space; remove spaces "
-            "next to the commas"
-        )
 
 
 def _refuse_wide(
@@ -484,7 +471,9 @@ def _refuse_wide(
             f"{name} has labels by question ({listed(asked)}), and no column says who gave them; "
             f"add one, and {_naming({'rater_id': 'COLUMN'}, options)}"
         )
-    if labels and by_person(table, columns, labels):
+    # A survey names people so, or its rows are fewer than the columns of labels.
+    few_rows = len(labels) > max(len(table), _MOST_RATERS)
+    if labels and (few_rows or any(map(_RESPONDENT.search, columns))):
         raise InputError(
             f"{name} seems to have a row for each person and a column for each unit; write a row "
             "for each rating, with the columns unit_id, rater_id, rater_kind and label"
@@ -589,8 +578,6 @@ def kinds_spelled(
     return " ".join(given)
 
 
-EVERYBODY = "*"
-"""All raters that are not named, as `--human '*'` has it."""
 _NOBODY = ("API", "sdk")
 """What tools call whoever sent a score by their interface."""
 _NO_PERSON = re.compile(pattern_of("no_person"), re.I)
@@ -599,28 +586,20 @@ _PERSON = re.compile(r"[^\W\d_]{2,20}|[^\s@,]+@[^\s@,]+\.[a-z]+", re.I)
 _FEWEST_PEOPLE = 2
 
 
-@dataclass(frozen=True)
-class Roles:
-    """A table under our names of columns, and what is known of it: options with the kinds of its
-    raters, and the name of the column of items, "" where items are rows.
-    """
-
-    table: pd.DataFrame
-    options: ScaleOptions
-    items: str = ""
-
-
 def roles_in(
     table: pd.DataFrame, name: str, options: ScaleOptions, export: Export | None = None
-) -> Roles:
-    """Return the roles in a table which messages call `name`. What cannot be inferred is left open;
-    raises InputError where an `export` leaves a rater's kind open and a name does not show it.
+) -> tuple[pd.DataFrame, ScaleOptions, str]:
+    """Return a table, which messages call `name`, under our names of columns; the options with the
+    kinds of its raters; and the name of the column of items, "" where items are rows.
+
+    What cannot be inferred is left open. Raises InputError where an `export` leaves a rater's kind
+    open and a name does not show it.
     """
     table, columns = _long_columns(table, options)
     items = options.columns.get("unit_id") or columns.get("unit_id", "")
     if "rater_id" not in table:
         table, items = _with_items(table, options, items)
-        return Roles(table, _kinds_of_columns(table, options), items)
+        return table, _kinds_of_columns(table, options), items
     if "unit_id" in table:
         items = items or "unit_id"
     elif "item_id" in table:
@@ -628,12 +607,12 @@ def roles_in(
     strict = export is not None and export.by_unit
     options = _everybody_of(options, texts(table["rater_id"]))
     if options.kinds or ("rater_kind" in table and not strict):
-        return Roles(table, options, items)
+        return table, options, items
     given = table["rater_kind"] if strict else texts(table["rater_id"]).map(lambda _: "")
     unknown = list(dict.fromkeys(texts(table["rater_id"])[given == ""]))
     rater_column = options.columns.get("rater_id") or columns.get("rater_id", "")
     kinds = _kinds_by_name(unknown, are_people=people_column(rater_column))
-    if len(kinds) < len(unknown) and export is not None and export.by_unit:
+    if len(kinds) < len(unknown) and export is not None and strict:
         left = [rater for rater in unknown if rater not in kinds]
         raise InputError(
             f"{name} does not say which raters are annotators and which are graders "
@@ -641,9 +620,9 @@ def roles_in(
             + _unknown_spelled(table, left, options, by_score=export.by_score)
         )
     if len(kinds) < len(unknown) or not unknown:
-        return Roles(table, options, items)
+        return table, options, items
     found = given.where(given != "", texts(table["rater_id"]).map(kinds))
-    return Roles(table.assign(rater_kind=found), options, items)
+    return table.assign(rater_kind=found), options, items
 
 
 # ---- columns ------------------------------------------------------------------------------------

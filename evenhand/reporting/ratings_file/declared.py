@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import shlex
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, Self, runtime_checkable
 
 from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -31,12 +31,39 @@ from evenhand.texts import written
 if TYPE_CHECKING:
     import pandas as pd
 
-    from evenhand.reporting.ratings_file.frames import Table
-
 
 Line = Annotated[str, Field(max_length=1000, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
 """A text without line breaks and other control characters: it is printed on a terminal."""
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+EVERYBODY = "*"
+"""All raters that are not named, as `--human '*'` has it."""
+
+
+@runtime_checkable
+class ArrowTable(Protocol):
+    """A table of any library that speaks Arrow: polars, pyarrow, DuckDB and others (the Arrow
+    PyCapsule interface).
+    """
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+@runtime_checkable
+class InterchangeTable(Protocol):
+    """A table of any library that speaks the DataFrame interchange protocol."""
+
+    def __dataframe__(self, nan_as_null: bool = False, allow_copy: bool = True) -> Any: ...
+
+
+if TYPE_CHECKING:
+    Table = (
+        pd.DataFrame
+        | ArrowTable
+        | InterchangeTable
+        | Mapping[Any, Collection[object]]
+        | Sequence[Mapping[Any, object]]
+    )
+    """What is read as a table: that of a library, columns by their names, or a list of records."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -350,18 +377,6 @@ class Sidecar(Section):
     def known_scales(self) -> dict[str, Scale]:
         """Return every scale by its rubric. Raises InputError for an inconsistent one."""
         return {name: each.scale(name) for name, each in self.scales.items()}
-
-    @property
-    def without_level(self) -> frozenset[str]:
-        """Return the rubrics whose level the file does not give: the analysis takes it from the
-        categories.
-        """
-        return frozenset(name for name, each in self.scales.items() if each.level is None)
-
-    @property
-    def asked_cluster(self) -> str | None:
-        """Return the column by which units are clustered, or None if the file does not give it."""
-        return self.analysis.cluster if "cluster" in self.analysis.model_fields_set else None
 
     def facts(
         self, raters: pd.DataFrame | None, source: str, attacked: pd.DataFrame | None = None
