@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from evenhand.reporting.load import Source
     from evenhand.reporting.new_study import Labelling
     from evenhand.reporting.panel import Line
-    from evenhand.reporting.ratings_file.frames import Table
+    from evenhand.reporting.ratings_file.declared import Table
     from evenhand.reporting.thresholds import Calibration
 
     Labels = Table | Dataset | str | os.PathLike[str]
@@ -137,10 +137,10 @@ def read(
         sheet=sheet,
         in_python=True,
     )
-    rows = rows_of_file(Path(path), options)
-    others = [column for column in rows.table if column not in RATINGS_COLUMNS]
-    found = validate_ratings(rows.table, Path(path).name).join(rows.table[others])
-    found.attrs["notes"] = list(rows.notes)
+    rows, read = rows_of_file(Path(path), options)
+    others = [column for column in rows if column not in RATINGS_COLUMNS]
+    found = validate_ratings(rows, Path(path).name).join(rows[others])
+    found.attrs["notes"] = read.notes
     return found
 
 

@@ -21,12 +21,12 @@ import pandas as pd
 from evenhand.errors import InputError
 from evenhand.exchange.readers.reading import read_items
 from evenhand.exchange.readers.rows import ItemTable
-from evenhand.exchange.readers.texts import reply_text
+from evenhand.exchange.readers.source import reply_text
 from evenhand.reporting.noting import note, note_edits, operator
 from evenhand.reporting.panel import Line, Shown
 from evenhand.reporting.ratings_file.dataframes import items_table
 from evenhand.reporting.ratings_file.declared import ItemOptions, LabelOptions, ScaleOptions
-from evenhand.reporting.ratings_file.scales import read_as_ordered
+from evenhand.reporting.ratings_file.labels import read_as_ordered
 from evenhand.rubrics import Rubric, asked_comparison, asked_rubric, load_rubric
 from evenhand.rubrics.content import image_of
 from evenhand.rubrics.rendering import ANSWERS
@@ -67,7 +67,7 @@ from evenhand.study.workspace import RUBRICS_FOLDER
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    from evenhand.reporting.ratings_file.frames import Table
+    from evenhand.reporting.ratings_file.declared import Table
 
 Ask = Callable[[InputError], Sequence[str]]
 """Asks which columns raters read, where their names do not say it; the error says why."""
