@@ -25,7 +25,7 @@ except ModuleNotFoundError as absent:
 
 from evenhand.errors import InputError
 from evenhand.graders.clients.openai_chat import parse_reply
-from evenhand.graders.running.run import grade_of
+from evenhand.graders.running import grade_of
 from evenhand.rubrics import PromptText, Rubric, load_rubric
 from evenhand.study.prompts.units import presented_values
 from evenhand.study.questions import Question

@@ -59,7 +59,7 @@ from evenhand.study.workspace import RUBRICS_FOLDER
 from evenhand.texts import table_of, written
 
 if TYPE_CHECKING:
-    from evenhand.graders.running.run import Progress
+    from evenhand.graders.running import Progress
     from evenhand.reporting.panel import Line
     from evenhand.study.settings.study_toml import Changes, ProviderSettings
 

@@ -26,8 +26,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from evenhand.graders.providers import GraderSpec
 from evenhand.graders.scrub import Scrubber
-from evenhand.graders.spec import GraderSpec
 from evenhand.texts import table_of, written
 
 if TYPE_CHECKING:
@@ -246,17 +246,17 @@ async def answered_within(seconds: float) -> AsyncIterator[None]:
         raise Transient(f"no answer within {seconds:g} s", hung=True) from None
 
 
-Told = Callable[[GraderFailure, int, float], None]
-"""Called with a failure, the number of its attempt, and the seconds until the next attempt."""
-
-
 def retrying(
-    *, wait_scale: float, sleep: Callable[[float], Awaitable[None]], told: Told | None = None
+    *,
+    wait_scale: float,
+    sleep: Callable[[float], Awaitable[None]],
+    on_retry: Callable[[GraderFailure, int, float], None],
 ) -> AsyncRetrying:
     """The retry policy: up to 8 attempts at what is transient, waiting as the server says.
 
     Where it does not say: 1, 2, 4 ... 60 seconds, each with up to a second at random on top.
-    `wait_scale` multiplies every wait. A server that hangs is tried twice.
+    `wait_scale` multiplies every wait. A server that hangs is tried twice. `on_retry` is called
+    with a failure, the number of its attempt, and the seconds until the next attempt.
     """
     from tenacity import AsyncRetrying, retry_if_exception_type, wait_exponential_jitter
 
@@ -277,8 +277,8 @@ def retrying(
 
     def before_sleep(state: RetryCallState) -> None:
         failure = state.outcome.exception() if state.outcome else None
-        if told and isinstance(failure, GraderFailure) and state.next_action:
-            told(failure, state.attempt_number, state.next_action.sleep)
+        if isinstance(failure, GraderFailure) and state.next_action:
+            on_retry(failure, state.attempt_number, state.next_action.sleep)
 
     return AsyncRetrying(
         stop=stop,

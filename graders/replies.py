@@ -453,65 +453,52 @@ PATTERN_SLOW = "pattern_too_slow"
 """Unscored: the pattern of the user's own prompt did not come to an end over this reply."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
-    """The content of a reply, whichever provider's form it came in: the text, the reason
-    `unscored` if it holds no answer, the evidence to keep, and the tokens' probabilities.
-    `whole_numbers` is True if every number is one token.
+def outcome_of(
+    text: str,
+    rubric: Rubric | None,
+    method: str,
+    evidence: dict[str, Any],
+    *,
+    unscored: str = "",
+    positions: Sequence[Position] = (),
+    whole_numbers: bool = False,
+) -> Outcome:
+    """Return the outcome of a reply by this method, whichever provider's form it came in; without a
+    rubric, its text. It has the `evidence` to keep, the reason `unscored` if it holds no answer,
+    and the tokens' probabilities; `whole_numbers` is True if every number is one token.
     """
-
-    text: str
-    unscored: str = ""
-    evidence: dict[str, Any] = field(default_factory=dict)
-    positions: Sequence[Position] = ()
-    whole_numbers: bool = False
-
-
-def outcome_of(said: Said, rubric: Rubric | None, method: str) -> Outcome:
-    """Return the outcome of a reply by this method; without a rubric, its text."""
     if rubric is None:
-        return Outcome(raw=said.text, evidence=said.evidence)
-    if said.unscored:
-        return Outcome(unscored_reason=said.unscored, raw=said.text, evidence=said.evidence)
+        return Outcome(raw=text, evidence=evidence)
+    if unscored:
+        return Outcome(unscored_reason=unscored, raw=text, evidence=evidence)
     if method == "verbalised":
-        return read_percent(said.text, rubric.categories, said.evidence)
+        return read_percent(text, rubric.categories, evidence)
     if method == REASON_FIRST:
-        return read_reason(said.text, rubric.parser, said.evidence)
+        return read_reason(text, rubric.parser, evidence)
     try:
-        label = rubric.parser.label(said.text)
+        label = rubric.parser.label(text)
     except TimeoutError:
-        return Outcome(unscored_reason=PATTERN_SLOW, raw=said.text, evidence=said.evidence)
-    alone = Outcome(
-        label=label or "",
-        unscored_reason="" if label else "unparseable",
-        raw=said.text,
-        evidence=said.evidence,
-    )
-    if not said.positions or not rubric.kind.is_choice:  # several tokens, each of many answers
-        return alone
-    if fault := fault_of(said.positions):
-        said.evidence[NOT_LOGPROBS] = fault
-        return alone
-    reading = read_options(
-        said.positions,
-        answer_of(said.text) or said.text,
-        label,
-        rubric.categories,
-        whole_numbers=said.whole_numbers,
-    )
-    if reading is None:
-        return alone
-    said.evidence.update(_evidence(reading, label))
-    if "no_probabilities" in said.evidence:
-        # Scaled to 1, the little that is known would claim to know what it does not.
-        return alone
-    return Outcome(
-        label=reading.label,
-        probabilities=reading.probabilities,
-        prob_method="logprobs",
-        raw=said.text,
-        evidence=said.evidence,
-    )
+        return Outcome(unscored_reason=PATTERN_SLOW, raw=text, evidence=evidence)
+    reading = None
+    if positions and rubric.kind.is_choice:  # others have several tokens, each of many answers
+        if fault := fault_of(positions):
+            evidence[NOT_LOGPROBS] = fault
+        else:
+            answer, keys = answer_of(text) or text, rubric.categories
+            reading = read_options(positions, answer, label, keys, whole_numbers=whole_numbers)
+    if reading:
+        evidence |= _evidence(reading, label)
+        if "no_probabilities" not in evidence:
+            # Scaled to 1, the little that is known would claim to know what it does not.
+            return Outcome(
+                label=reading.label,
+                probabilities=reading.probabilities,
+                prob_method="logprobs",
+                raw=text,
+                evidence=evidence,
+            )
+    reason = "" if label else "unparseable"
+    return Outcome(label=label or "", unscored_reason=reason, raw=text, evidence=evidence)
 
 
 def _evidence(reading: OptionReading, label: str | None) -> dict[str, Any]:
@@ -560,11 +547,6 @@ def as_draw(outcome: Outcome, rubric: Rubric) -> Outcome:
         return outcome
     drawn = {key: float(key == outcome.label) for key in rubric.categories}
     return replace(outcome, probabilities=drawn, prob_method="draws")
-
-
-def by_litellm(headers: Mapping[str, str]) -> bool:
-    """Return True if a reply came through LiteLLM's proxy."""
-    return any(name.lower().startswith("x-litellm-") for name in headers)
 
 
 class Replies:

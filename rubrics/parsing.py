@@ -12,7 +12,8 @@ import ast
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from types import SimpleNamespace
 from typing import Any
@@ -68,15 +69,15 @@ _ANY = Forms()
 """Forms that are the same whatever the options are."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FieldsRead:
     """A reply whose fields are read: the `text` without them, with the words that a yes affirms in
     their place; the options that the fields `give` and `deny`; `unclear` if one decides nothing.
     """
 
     text: str
-    give: frozenset[str] = frozenset()
-    deny: frozenset[str] = frozenset()
+    give: set[str] = field(default_factory=set)
+    deny: set[str] = field(default_factory=set)
     unclear: bool = False
 
 
@@ -91,22 +92,15 @@ class FieldNames:
     def __init__(self, by_fold: Mapping[str, str], by_name: Mapping[str, str]) -> None:
         self._of = {**by_name, **by_fold}
         self._keys = list(by_fold.values())
-        polar = _ANY["polar"]
-        self._words = {
-            word
-            for word in self._of
-            if re.search(r"[^\W\d_]{2}", word) and not polar.fullmatch(word)
-        }
+        longer = {word for word in self._of if re.search(r"[^\W\d_]{2}", word)}
+        self._words = {word for word in longer if not _ANY["polar"].fullmatch(word)}
         self._forms = Forms(option_words=_any_of(filter(None, self._of)) or "(?!)")
 
     def read(self, text: str) -> FieldsRead:
         """Return the reply with its fields read."""
-        give: set[str] = set()
-        deny: set[str] = set()
-        unclear = False
+        fields = FieldsRead(text)
 
         def bare(match: re.Match[str]) -> str:
-            nonlocal unclear
             word, sep, first = match["word"], match["sep"], match["first"]
             strong = bool(_ANY["field_separates"].search(sep)) or '"' in sep
             if not strong and self._of.get(match["value"].casefold()) == self._of[word.casefold()]:
@@ -119,37 +113,34 @@ class FieldNames:
                     return f"{first or ''}{word}"
                 if "?" in sep or (_ANY["polar"].fullmatch(word) and not (strong or mark)):
                     return match[0]
-                unclear = True
+                fields.unclear = True
                 return ""
             key = self._of[word.casefold()]
             if (yes and not sep.startswith('"')) or (negative and mark):
                 return f"{first or ''}{word}"
-            unclear = unclear or first is None or not strong or (negative and not yes)
-            (give if yes else deny).add(key)
+            fields.unclear |= first is None or not strong or (negative and not yes)
+            (fields.give if yes else fields.deny).add(key)
             return ""
 
         def before(match: re.Match[str]) -> str:
-            nonlocal unclear
             if self._is_negative(match["word"]):
                 return match["word"]
-            unclear = True
+            fields.unclear = True
             return ""
 
         def opened(match: re.Match[str]) -> str:
-            nonlocal unclear
             word = match["word"].casefold() in self._words
             figure = _ANY["figure_alone"].fullmatch(match["rest"]) and match["sep"] in ":=→"
             if match["first"] is None or (self._is_reason(match) if word else not figure):
                 return match[0]
-            unclear = True
+            fields.unclear = True
             return ""
 
-        text = self._forms["field_closed"].sub(bare, text)
-        text = self._forms["marked_open"].sub(before, text)
-        text = self._forms["field_open"].sub(opened, text)
-        if deny and not give and not unclear and len(self._keys) == 2:
-            give |= {*self._keys} - deny
-        return FieldsRead(text, frozenset(give), frozenset(deny), unclear)
+        for form, read in (("field_closed", bare), ("marked_open", before), ("field_open", opened)):
+            fields.text = self._forms[form].sub(read, fields.text)
+        if fields.deny and not fields.give and not fields.unclear and len(self._keys) == 2:
+            fields.give = {*self._keys} - fields.deny
+        return fields
 
     def _is_negative(self, word: str) -> bool:
         """Return True if an option denies by itself, as "incorrect" and "fail" do."""
@@ -256,12 +247,16 @@ class RubricParser:
         """The option that a value matches by key or name, apart from marks around it."""
         if isinstance(value, bool) or not isinstance(value, (str, int, float)):
             return None
-        if isinstance(value, float):
-            value = int(value) if value.is_integer() else str(value)
-        folded = str(value).strip().strip("()[]{}\"'“”‘’「」«» \t\n").casefold().rstrip(".。")
-        if found := self._by_fold.get(folded) or self._by_name.get(folded):
-            return found
-        return self._named(value)
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        text = str(value).strip()
+        folded = text.strip("()[]{}\"'“”‘’「」«» \t\n").casefold().rstrip(".。")
+        if key := self._by_fold.get(folded) or self._by_name.get(folded):
+            return key
+        if isinstance(value, int) or "\n" in text:
+            return None
+        match = self._forms["alone"].fullmatch(text)  # "4 - Mild caveats", "4/5"
+        return self._key(match) if match and not self._misnamed(match) else None
 
     def _key(self, match: re.Match[str]) -> str:
         return self._by_fold[match["key"].casefold()]
@@ -323,11 +318,8 @@ class RubricParser:
         text = match[0]
         inner = text.strip("`\"“”„«»‘’「」『』' \n")
         is_code = text.startswith("```")
-        if (
-            not is_code
-            and not text.lstrip().startswith(">")
-            and (inner.casefold() in self._by_fold or inner.casefold() in self._by_name)
-        ):
+        is_option = inner.casefold() in self._by_fold or inner.casefold() in self._by_name
+        if is_option and not is_code and not text.lstrip().startswith(">"):
             return text
         return re.sub(r"[^\n]", _MASKED, text)
 
@@ -391,11 +383,8 @@ class RubricParser:
         if not own and _ANY["ending_before"].search(before):
             return True
         pieces = [each for each in _ANY["sentence"].split(before) if each and each.strip()]
-        on_line = (
-            bool(before)
-            and not before.endswith("\n")
-            and not before.rstrip().endswith((".", "!", "?", "。", "！", "？"))
-        )
+        ended = not before or before.endswith("\n")
+        on_line = not ended and not before.rstrip().endswith((".", "!", "?", "。", "！", "？"))
         lead = pieces[-1] if pieces else ""
         colon = lead.rstrip().endswith((":", "："))
         if not (on_line or colon):
@@ -482,10 +471,8 @@ class RubricParser:
         between = text[start : match.start()]
         if _ANY["list_between"].fullmatch(between):
             return False
-        begin, stop = (
-            _sentence_start(text, match.start()),
-            _ANY["sentence"].search(text, match.end()),
-        )
+        begin = _sentence_start(text, match.start())
+        stop = _ANY["sentence"].search(text, match.end())
         sentence = text[begin : stop.start() if stop else len(text)]
         lead = text[max(begin, match.start() - 25) : match.start()]
         if _meets(words.PERHAPS, sentence if key.isalpha() else lead):
@@ -535,7 +522,7 @@ class RubricParser:
                 if self._is_answer(name):
                     if isinstance(value, Mapping):
                         value = next((v for n, v in value.items() if self._is_answer(n)), None)
-                    answers.add(self._option(value) or self._named(value) or "")
+                    answers.add(self._option(value) or "")
                 elif not _ANY["field_beside"].search(name):
                     if self._gives_any(value):
                         return None
@@ -549,23 +536,14 @@ class RubricParser:
             return None
         (key,) = answers
         # What the words around an object give as the answer must be the same.
-        tail = (
-            _ANY["sentence"].split(outside.strip("\n"))[0] if not outside.startswith("\n") else ""
-        )
-        if _meets(words.SAID, tail):
+        tail = _ANY["sentence"].split(outside.strip("\n"))[0]
+        if not outside.startswith("\n") and _meets(words.SAID, tail):
             return None
         around = _ANY["quoted"].sub(self._unless_bare, self._without_quantities(prose + outside))
         if {each.key for each in self._given(around)} - {key}:
             return None
         rest = self._without_quantities(f"{after}\n{outside}")
         return key if self._stands(key, f"\n{rest}", 0, strict=False) else None
-
-    def _named(self, value: object) -> str | None:
-        """The option that a text such as "4 - Mild caveats" or "4/5" is."""
-        if not isinstance(value, str) or "\n" in value.strip():
-            return None
-        match = self._forms["alone"].fullmatch(value.strip())
-        return self._key(match) if match and not self._misnamed(match) else None
 
     def _is_answer(self, name: str) -> bool:
         return bool(self._forms["field_of_answer"].fullmatch(name.strip()))
@@ -578,7 +556,7 @@ class RubricParser:
             return any(map(self._gives_any, value))
         if isinstance(value, tuple):
             return self._gives_any(value[1])
-        return self._option(value) is not None or self._named(value) is not None
+        return self._option(value) is not None
 
 
 class SeveralParser(RubricParser):
@@ -648,9 +626,17 @@ def answer_of(text: str) -> str | None:
 
 
 def _bare(text: str) -> str | None:
-    """The answer of a reply in plain words and the usual forms; None as `answer_of` gives it."""
+    """The answer of a reply in plain words and the usual forms, without the marks of Markdown and
+    of formulas around words; None as `answer_of` gives it.
+    """
     answer = answer_of(_ANY["run"].sub(r"\1\2", text))
-    return None if answer is None else _plain(_unfenced(_spaced(answer)))
+    if answer is None:
+        return None
+    # A space between Latin and Chinese or Japanese.
+    text = _unfenced(_ANY["unspaced"].sub(" ", answer.translate(_FULL_WIDTH)))
+    text = _ANY["markdown"].sub("", text)
+    text = re.sub(r"^#+\s+", "", text, flags=re.MULTILINE).strip()
+    return re.sub(r"\$([^$\n]{1,40})\$", r"\1", text)
 
 
 def json_fields(text: str) -> list[list[tuple[str, Any]]]:
@@ -668,13 +654,15 @@ def _objects(text: str) -> Iterator[tuple[int, int, list[tuple[str, Any]]]]:
     at = text.find("{")
     while at >= 0:
         end = at + 1
+        value: Any = None
         try:
             value, end = decoder.raw_decode(text, at)
         except (ValueError, RecursionError):
-            value = None
             if match := re.compile(r"\{[^{}]*\}").match(text, at):
-                value, end = _python_dict(match[0]), match.end()
-                end = end if value is not None else at + 1
+                with suppress(ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+                    value = ast.literal_eval(match[0])
+                if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+                    value, end = _Pairs(list(value.items())), match.end()
         if isinstance(value, _Pairs):
             yield at, end, list(value.pairs)
         at = text.find("{", end)
@@ -684,16 +672,6 @@ class _Pairs(dict[str, Any]):
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__(pairs)
         self.pairs = pairs
-
-
-def _python_dict(text: str) -> _Pairs | None:
-    try:
-        value = ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
-        return None
-    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-        return None
-    return _Pairs(list(value.items()))
 
 
 def _without_list_marks(text: str) -> str:
@@ -727,19 +705,6 @@ def _word_pattern(alternatives: str) -> re.Pattern[str]:
 def _any_of(names: Iterable[str]) -> str:
     """A pattern of any of these, the longest first."""
     return "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
-
-
-def _spaced(text: str) -> str:
-    """Full-width forms as the usual ones, and a space between Latin and Chinese or Japanese."""
-    text = text.translate(_FULL_WIDTH)
-    return _ANY["unspaced"].sub(" ", text)
-
-
-def _plain(text: str) -> str:
-    """The text without the marks of Markdown and of formulas around words."""
-    text = _ANY["markdown"].sub("", text)
-    text = re.sub(r"^#+\s+", "", text, flags=re.MULTILINE).strip()
-    return re.sub(r"\$([^$\n]{1,40})\$", r"\1", text)
 
 
 def _unfenced(text: str) -> str:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ValidationError
 
 from evenhand.errors import InputError
-from evenhand.graders.clients.grader import (
+from evenhand.graders.clients import (
     PLAIN,
     TOOL,
     Access,
@@ -41,9 +41,9 @@ from evenhand.graders.clients.grader import (
 )
 from evenhand.graders.failures import CONNECT, FILTERED, SPARE, GraderFailure, Rejected, Stopped
 from evenhand.graders.options import GraderSettings, about_retirement
-from evenhand.graders.replies import OrNone, Outcome, Said, asked, outcome_of
+from evenhand.graders.providers import GraderSpec
+from evenhand.graders.replies import OrNone, Outcome, asked, outcome_of
 from evenhand.graders.scrub import Scrubber
-from evenhand.graders.spec import GraderSpec
 from evenhand.rubrics import PromptText, Rubric
 from evenhand.texts import written
 
@@ -161,7 +161,7 @@ def parse_reply(reply: Mapping[str, Any], rubric: Rubric | None, method: str = "
     evidence = message.model_dump(include={"model", "stop_reason", "stop_details", "usage"})
     evidence |= {"id": str(message.id or ""), "model": message.model or ""}
     unscored = _WHY.get(message.stop_reason or "", "")
-    return outcome_of(Said(text=message.text, unscored=unscored, evidence=evidence), rubric, method)
+    return outcome_of(message.text, rubric, method, evidence, unscored=unscored)
 
 
 def _about_life(model: str, info: ModelInfo) -> list[str]:

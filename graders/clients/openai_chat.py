@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
-from evenhand.graders.clients.grader import (
+from evenhand.graders.clients import (
     PLAIN,
     TOOL,
     WAYS,
@@ -55,6 +55,7 @@ from evenhand.graders.failures import (
 )
 from evenhand.graders.money import charged_by
 from evenhand.graders.options import GraderSettings, about_retirement, probabilities_need_no_effort
+from evenhand.graders.providers import GraderSpec
 from evenhand.graders.providers.forms import Question, form_of
 from evenhand.graders.replies import (
     DECLINED,
@@ -63,13 +64,10 @@ from evenhand.graders.replies import (
     OrNone,
     Outcome,
     Position,
-    Said,
     asked,
-    by_litellm,
     outcome_of,
 )
 from evenhand.graders.scrub import Scrubber
-from evenhand.graders.spec import GraderSpec
 from evenhand.rubrics import PromptText, Rubric
 from evenhand.texts import written
 
@@ -317,14 +315,15 @@ def parse_reply(
         evidence["choice"] = nth
     unscored = _why_unscored(choice)
     text = choice.message.text
-    said = Said(
-        text=text or ((choice.message.refusal or "") if unscored else ""),
+    return outcome_of(
+        text or ((choice.message.refusal or "") if unscored else ""),
+        rubric,
+        method,
+        evidence,
         unscored=unscored,
-        evidence=evidence,
         positions=(choice.logprobs and choice.logprobs.content) or (),
         whole_numbers=whole_numbers,
     )
-    return outcome_of(said, rubric, method)
 
 
 def _why_unscored(choice: _Choice) -> str:
@@ -407,7 +406,7 @@ class OpenAIGrader(Grader):
             if trial and failure.status in _NOT_ITS_FAULT:
                 self._probing.failed(trial)
             raise
-        self._litellm = self._litellm or by_litellm(raw.headers)
+        self._litellm |= any(name.lower().startswith("x-litellm-") for name in raw.headers)
         asked = request.get("n", 1)
         outcome, *more = self.read(reply, ask.rubric, asked)
         self._check_figures(outcome)
@@ -612,8 +611,7 @@ def parse_form_reply(
     except _NOT_AS_PROMISED:
         return Outcome.unreadable(reply)
     evidence = {"model": str(answer.model), "id": str(answer.id), "usage": usage}
-    said = Said(text=text, unscored=answer.unscored, evidence=evidence)
-    return outcome_of(said, rubric, method)
+    return outcome_of(text, rubric, method, evidence, unscored=answer.unscored)
 
 
 class OtherGrader(Grader):

@@ -16,14 +16,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
-from evenhand.graders.clients.grader import told_by_study
+from evenhand.graders.clients import told_by_study
 from evenhand.graders.money import Tariff
 from evenhand.graders.options import GraderSettings, RequestLimits, warnings_about
+from evenhand.graders.providers import GraderSpec, parse_spec
 from evenhand.graders.replies import Outcome
-from evenhand.graders.running.dry_run import GraderForecast, priced_forecast
-from evenhand.graders.running.run import GraderSummary, Job, Progress
-from evenhand.graders.running.runner import Rounds, only_runner
-from evenhand.graders.spec import GraderSpec, parse_spec
+from evenhand.graders.running import GraderSummary, Job, Progress
+from evenhand.graders.running.runner import GraderForecast, Rounds, only_runner, priced_forecast
 from evenhand.rubrics import PromptText
 from evenhand.study.prompts.pairs import sides_of
 from evenhand.study.store.logs.decisions import ProposalAttempt, note_proposals, proposals_of
@@ -100,10 +99,9 @@ def respond(
             if isinstance(came, str):
                 return ResponseAttempt(**about, unscored_reason=came, provenance=facts)
             reason = came.unscored_reason or (fault(question.text, came.raw) if fault else "")
-            if reason:
-                facts |= {"raw": came.raw}
-                return ResponseAttempt(**about, unscored_reason=reason, provenance=facts)
-            return ResponseAttempt(**about, response=came.raw, provenance=facts)
+            facts |= {"raw": came.raw} if reason else {}
+            text = "" if reason else came.raw
+            return ResponseAttempt(**about, response=text, unscored_reason=reason, provenance=facts)
 
         about = {"system_prompt": system} if system else {}
         job = Job(subject, asked, response, log.append, about)
@@ -150,7 +148,7 @@ def _forecast(
 def _named(spec: GraderSpec, settings: GraderSettings, system: str) -> str:
     """Return a subject's name: the model, and the options with which it was asked, if any.
 
-    >>> from evenhand.graders.spec import parse_spec
+    >>> from evenhand.graders.providers import parse_spec
     >>> _named(parse_spec("anthropic:m"), GraderSettings("text", effort="low"), "Be brief.")
     'anthropic:m#system-213c22ed#effort-low'
     """

@@ -1,5 +1,6 @@
-"""Grading a study: plan what is missing, ask, keep every grade, say how it went. A study, or a part
-of it, has one runner: two at once would ask, and pay for, the same twice.
+"""Grading a study: plan what is missing, ask, keep every grade, say how it went; or say, without
+network or key, what would be asked and what it would cost. A study, or a part of it, has one
+runner: two at once would ask, and pay for, the same twice.
 """
 
 from __future__ import annotations
@@ -8,29 +9,35 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from decimal import Decimal
-from itertools import islice
+from functools import partial
+from itertools import groupby, islice
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import anyio
+import anyio.lowlevel
 import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.graders.baselines import LexicalGrader
-from evenhand.graders.clients.grader import Access, Grader
-from evenhand.graders.money import Budget, Tariff
+from evenhand.graders.clients import Access, Grader, told_by_study
+from evenhand.graders.money import Budget, Tariff, Tokens, input_estimate, price_table_date
 from evenhand.graders.options import (
     TIMEOUT,
     WHOLE,
     GraderSettings,
     GradingOptions,
     GradingTask,
-    OpenQuestions,
     RequestLimits,
     Shard,
     plan_grading,
+    warnings_about,
 )
-from evenhand.graders.running.run import (
+from evenhand.graders.providers import GraderSpec
+from evenhand.graders.running import (
     BatchRun,
     GradeJob,
     GraderSummary,
@@ -44,9 +51,9 @@ from evenhand.graders.running.run import (
     tool_version,
 )
 from evenhand.graders.scrub import Scrubber
-from evenhand.graders.spec import GraderSpec
-from evenhand.rubrics import Reworded
+from evenhand.rubrics import JudgedRubric, PromptText, Reworded
 from evenhand.study.store.logs.replies import BatchJournal, asked_by, gave_without_reasoning
+from evenhand.study.store.store import grade_totals
 from evenhand.study.tables.files import FILE
 from evenhand.texts import written
 
@@ -150,7 +157,7 @@ def _on_server(study: Study, shard: Shard) -> Iterator[None]:
 
 # ---- grading ------------------------------------------------------------------------------------
 _ALL, _LIMITS = GradingOptions(), RequestLimits()
-_CHUNK = 500
+_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,26 +214,21 @@ def grade(
         raise InputError("a batch is worked on by the provider; leave --shard or --batch out")
     if limits.budget is not None:
         limits = replace(limits, budget=limits.budget / shard.of)
-    run = Rounds.begin(study, limits, progress)
-    scrubber = run.context.scrubber
+    run = replace(Rounds.begin(study, limits, progress), batch=batch, cancel=cancel)
     with only_runner(study, shard):
-        tasks = plan_grading(study, graders, options, scrubber)
-        run.under(batch=batch, cancel=cancel).collect(tasks)
+        run.collect(plan_grading(study, graders, options, run.scrubber))
     for other in shard.others():
         if run.so_far.over_budget or run.so_far.stopped:
             break
         with suppress(Elsewhere), only_runner(study, other):
-            tasks = plan_grading(study, graders, replace(options, shard=other), scrubber)
-            run.collect(tasks)
+            run.collect(plan_grading(study, graders, replace(options, shard=other), run.scrubber))
     return run.so_far
 
 
 @dataclass(frozen=True, slots=True)
-class Rounds:
+class Rounds(RunContext):
     """A run: rounds of questions to a study's models, within one budget, under the study's lock."""
 
-    study: Study
-    context: RunContext
     summaries: dict[str, GraderSummary] = field(default_factory=dict)
 
     @classmethod
@@ -234,16 +236,12 @@ class Rounds:
         """Return a run that has asked nothing yet."""
         scrubber = Scrubber.from_environment(study.config.providers)
         budget = Budget(limits.budget, limits.spent)
-        return cls(study, RunContext(scrubber, limits, budget, ProgressCounter(progress)))
-
-    def under(self, **changes: Any) -> Rounds:
-        """Return the same run in a context with these changes."""
-        return replace(self, context=replace(self.context, **changes))
+        return cls(study, scrubber, limits, budget, ProgressCounter(progress))
 
     @property
     def spent(self) -> float:
         """US dollars spent so far, with replies that were lost."""
-        return float(self.context.budget.spent)
+        return float(self.budget.spent)
 
     def grade(
         self,
@@ -255,14 +253,13 @@ class Rounds:
         after the others. `opened` is called once the first requests can be sent, before they are.
         The summary is of all rounds so far.
         """
-        tasks = planned(self.study, wanted)
-        limits = self.context.limits
-        for start in range(0, len(tasks), limits.concurrency):
-            some = tasks[start : start + limits.concurrency]
+        tasks, most = planned(self.study, wanted), self.limits.concurrency
+        for start in range(0, len(tasks), most):
+            some = tasks[start : start + most]
             busy = max(sum(len(task.questions) > 0 for task in some), 1)
-            each = replace(limits, concurrency=limits.concurrency // busy)
-            self.under(limits=each).collect(some, opened)
-            if self.context.budget.exhausted:
+            share = replace(self.limits, concurrency=most // busy)
+            replace(self, limits=share).collect(some, opened)
+            if self.budget.exhausted:
                 break
         return self.so_far
 
@@ -272,78 +269,92 @@ class Rounds:
         opened: Callable[[], None] = lambda: None,
         name: str = "",
     ) -> None:
-        """Ask every grader its open questions, and add how it went to its summary, which may have
-        another `name`. `opened` is called once nothing stands against the first request.
+        """Ask every grader its open questions, live or by batches, and add how it went to its
+        summary, which may have another `name`. `opened` is called once nothing stands against the
+        first request. Raises InputError before, where a key, a rubric's cues or, under a budget, a
+        price is missing.
         """
-        for rubric in (each for task in tasks for each in task.questions.rubrics.values()):
+        for rubric in (each for task in tasks for each in task.rubrics.values()):
             if isinstance(rubric, Reworded):
                 self.study.keep_prompt(rubric.words.hash, rubric.words.source)
-        parts: list[OfflineRun | LiveRun | BatchRun] = []
+        offline: list[Callable[[], None]] = []
+        remote: list[LiveRun | BatchRun] = []
         for task in tasks:
-            asked = task.questions
-            summary = self.part(name or asked.rater_id, asked.already, len(asked))
-            if len(asked) or self.context.cancel:
-                parts.append(self._carried(task, summary))
+            summary = self.part(name or task.rater_id, task.already, len(task.questions))
+            if not task.questions and not self.cancel:
+                continue
+            if task.spec.speaks == "baseline":
+                rubrics = {question.rubric for question in task.questions}
+                readers = {rubric.name: LexicalGrader(rubric) for rubric in rubrics}
+                offline.append(partial(self._count_words, task, readers, summary))
+                continue
+            grader, tariff = self._opened(task.spec, task.settings, task.rater_id)
+            job = GradeJob(self.study, grader, task)
+            if self.batch:
+                tier, prices = task.settings.service_tier, self.study.config.prices
+                in_batch = Tariff.find(task.spec, batch=True, tier=tier, prices=prices)
+                journal = BatchJournal(self.study.store)
+                part = BatchRun(job, journal, self, summary, in_batch, live_tariff=tariff)
+                remote.append(part)
+            else:
+                remote.append(LiveRun(job, self, summary, tariff))
         opened()
-        for part in parts:  # offline first, then all graders behind a network side by side
-            if isinstance(part, OfflineRun):
-                part.run()
-        if remote := [part for part in parts if not isinstance(part, OfflineRun)]:
-            run_all(remote, self.context.progress)
+        for count in offline:
+            count()
+        if remote:  # all graders behind a network side by side
+            run_all(remote, self.progress)
+
+    def _count_words(
+        self, task: GradingTask, readers: Mapping[str, LexicalGrader], summary: GraderSummary
+    ) -> None:
+        """Grade all open questions by counting words."""
+        facts = {"provider": "baseline", "tool": tool_version(), "cost_usd": 0.0}
+        questions = iter(task.questions)
+        while chunk := list(islice(questions, _AT_ONCE)):
+            grades = []
+            for question, values in zip(chunk, self.study.values_of(chunk), strict=True):
+                outcome = readers[question.rubric.name].grade(values)
+                about = facts | outcome.evidence
+                grades.append(grade_of(task.rater_id, question, outcome, provenance=about))
+            self.study.store.add_grades(grades)
+            self.count(grades, summary)
 
     def put(
         self, spec: GraderSpec, settings: GraderSettings, job: Job, summary: GraderSummary
     ) -> None:
         """Put a job's questions to a model. Raises InputError where a key or a price is missing."""
         job.grader, tariff = self._opened(spec, settings)
-        run_all([LiveRun(job, self.context, summary, tariff)], self.context.progress)
-
-    def _carried(
-        self, task: GradingTask, summary: GraderSummary
-    ) -> OfflineRun | LiveRun | BatchRun:
-        """Return one grader's part of the run, live or by batches. Raises InputError where its key,
-        a rubric's cues or, under a budget, its price is missing.
-        """
-        study, context, spec = self.study, self.context, task.spec
-        if spec.speaks == "baseline":
-            return OfflineRun(study, task.questions, context, summary)
-        grader, tariff = self._opened(spec, task.settings, task.questions.rater_id)
-        job = GradeJob(study, grader, task.questions)
-        if not context.batch:
-            return LiveRun(job, context, summary, tariff)
-        tier, prices = task.settings.service_tier, study.config.prices
-        in_batch = Tariff.find(spec, batch=True, tier=tier, prices=prices)
-        journal = BatchJournal(study.store)
-        return BatchRun(job, journal, context, summary, in_batch, live_tariff=tariff)
+        run_all([LiveRun(job, self, summary, tariff)], self.progress)
 
     def _opened(
         self, spec: GraderSpec, settings: GraderSettings, rater_id: str = ""
     ) -> tuple[Grader, Tariff | None]:
         """Return a client for a model, asked as this rater was before, and the model's prices."""
-        study, context = self.study, self.context
-        tariff = priced(spec, context.budget, settings.service_tier, study.config.prices)
+        store = self.study.store
+        tariff = priced(spec, self.budget, settings.service_tier, self.study.config.prices)
         access = Access(
             spec,
             settings,
-            context.scrubber,
-            context.limits.timeout,
-            way=asked_by(study.store, rater_id),
-            no_reasoning=gave_without_reasoning(study.store, rater_id),
+            self.scrubber,
+            self.limits.timeout,
+            way=asked_by(store, rater_id),
+            no_reasoning=gave_without_reasoning(store, rater_id),
         )
         return open_grader(access), tariff
 
     def part(self, name: str, already: int, new: int) -> GraderSummary:
         """Return the summary of what else is asked under this name, with so many more questions."""
-        found = self.summaries.setdefault(name, GraderSummary(rater_id=name, already=0, planned=0))
-        found.already += already
-        found.planned += new
-        self.context.progress.expect(new)
-        return found
+        summary = GraderSummary(rater_id=name, already=0, planned=0)
+        summary = self.summaries.setdefault(name, summary)
+        summary.already += already
+        summary.planned += new
+        self.progress.expect(new)
+        return summary
 
     @property
     def so_far(self) -> RunSummary:
         """The summary of all that was asked so far."""
-        budget = self.context.budget
+        budget = self.budget
         return RunSummary(tuple(self.summaries.values()), budget.exhausted, budget.spent)
 
 
@@ -361,11 +372,8 @@ def grading_in_rounds(
 def planned(study: Study, wanted: Sequence[tuple[str, GradingOptions]]) -> list[GradingTask]:
     """Plan graders that are asked in different ways, one task for each."""
     scrubber = Scrubber.from_environment(study.config.providers)
-    return [
-        task
-        for grader, options in wanted
-        for task in plan_grading(study, [grader], options, scrubber)
-    ]
+    plans = (plan_grading(study, [grader], options, scrubber) for grader, options in wanted)
+    return [task for tasks in plans for task in tasks]
 
 
 def priced(
@@ -400,9 +408,6 @@ def check_ready(
     """Raise InputError where a model could not be asked: its key is missing or, under a budget, its
     price, or its provider has no `batch` service that it is to be asked by.
     """
-    import anyio
-    from anyio.lowlevel import checkpoint
-
     scrubber = Scrubber.from_environment(study.config.providers)
     for spec in specs:
         if spec.speaks == "baseline":
@@ -411,31 +416,147 @@ def check_ready(
         grader = open_grader(Access(spec, GraderSettings("text"), scrubber, TIMEOUT))
         try:
             if batch:
-                grader.batches(checkpoint)
+                grader.batches(anyio.lowlevel.checkpoint)
         finally:
             anyio.run(grader.close)
 
 
-class OfflineRun:
-    """Grades all open questions by counting words. Raises InputError where a rubric has no cues."""
+# ---- what a run would ask and cost --------------------------------------------------------------
+_MANY = 20_000
+"""Above this number of prompts, only evenly spaced ones are read and priced."""
+_ANSWER, _REASONED = 20, 200
+"""Tokens of an answer without thinking, and of one that may give a reason first."""
 
-    def __init__(
-        self, study: Study, questions: OpenQuestions, context: RunContext, summary: GraderSummary
-    ) -> None:
-        self._study = study
-        self._questions = questions
-        self._context = context
-        self._summary = summary
-        self._graders = {
-            rubric.name: LexicalGrader(rubric) for rubric in {each.rubric for each in questions}
-        }
 
-    def run(self) -> None:
-        facts = {"provider": "baseline", "tool": tool_version(), "cost_usd": 0.0}
-        questions, rater = iter(self._questions), self._questions.rater_id
-        while chunk := list(islice(questions, _CHUNK)):
-            shown = zip(chunk, self._study.values_of(chunk), strict=True)
-            outcomes = ((each, self._graders[each.rubric.name].grade(v)) for each, v in shown)
-            grades = [grade_of(rater, q, o, provenance=facts | o.evidence) for q, o in outcomes]
-            self._study.store.add_grades(grades)
-            self._context.count(grades, self._summary)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraderForecast:
+    """The forecast of one grader's part of a run. `cost` in US dollars runs from answers of one
+    token to the most that all requests could cost; None where there is no known price. `expected`
+    is the likely cost, and `basis` says what it rests on.
+    """
+
+    rater_id: str
+    already: int
+    new: int
+    cost: tuple[float, float] | None = None
+    expected: float | None = None
+    basis: str = ""
+    sample: PromptText | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def forecast(
+    study: Study,
+    graders: Sequence[str],
+    options: GradingOptions,
+    *,
+    batch: bool = False,
+    most: int = _MANY,
+) -> list[GraderForecast]:
+    """Render questions and price them: evenly spaced ones above the number of `most`. Raises
+    InputError as the run itself would.
+    """
+    scrubber = Scrubber.from_environment(study.config.providers)
+    tasks = plan_grading(study, graders, options, scrubber)
+    return [forecast_of(study, task, batch=batch, most=most) for task in tasks]
+
+
+def forecast_of(
+    study: Study, task: GradingTask, *, batch: bool = False, most: int = _MANY
+) -> GraderForecast:
+    """Forecast the part of one grader: render its questions and price them."""
+    spec, new = task.spec, len(task.questions)
+    forecast = GraderForecast(rater_id=task.rater_id, already=task.already, new=new)
+    if spec.speaks == "baseline":
+        return replace(forecast, cost=(0.0, 0.0))
+    tariff = Tariff.find(
+        spec, batch=batch, tier=task.settings.service_tier, prices=study.config.prices
+    )
+    usual, basis = _usual_tokens(study, task)
+    warnings = (*told_by_study(spec), *warnings_about(spec, task.settings))
+    forecast = replace(forecast, basis=basis, warnings=warnings)
+    prompts = _prompts(study, task, most)
+    forecast = priced_forecast(forecast, tariff, spec, task.settings, prompts, usual)
+    if tariff is None or tariff.named:
+        return forecast
+    newest = price_table_date()
+    age = (datetime.now(UTC).date() - newest).days
+    table = written("grade.price_table", table=tariff.source, newest=newest, days=age)
+    return replace(forecast, basis=f"{forecast.basis} {table}")
+
+
+def priced_forecast(
+    forecast: GraderForecast,
+    tariff: Tariff | None,
+    spec: GraderSpec,
+    settings: GraderSettings,
+    prompts: Iterable[tuple[PromptText, int]],
+    usual: Tokens | int,
+) -> GraderForecast:
+    """Return a forecast with the cost of its prompts, each so many times: those given stand for all
+    of them. `usual` are the tokens of a request, or of its answer alone.
+    """
+    least, worst, likely, sample, priced = Decimal(0), Decimal(0), Decimal(0), None, 0
+    for prompt, times in prompts:
+        sample = sample or prompt
+        priced += times
+        if tariff:
+            request = request_of(spec, settings, prompt)
+            least += times * tariff.at_least(request)
+            worst += times * tariff.at_most(request)
+            if isinstance(usual, int):
+                likely += times * tariff.cost(Tokens(input_estimate(request), output=usual))
+            else:
+                likely += times * tariff.cost(usual)
+    if tariff is None:
+        return replace(forecast, sample=sample, basis="")
+    basis = forecast.basis
+    if priced < forecast.new:
+        share = Decimal(forecast.new) / priced
+        least, worst, likely = least * share, worst * share, likely * share
+        basis = f"{basis} {written('grade.some_priced', priced=priced, total=forecast.new)}"
+    cost = (float(least), float(worst))
+    return replace(forecast, sample=sample, basis=basis, cost=cost, expected=float(likely))
+
+
+def _usual_tokens(study: Study, task: GradingTask) -> tuple[Tokens | int, str]:
+    """Return the mean tokens of this grader's earlier requests or, where there are none, the tokens
+    assumed for an answer; and the sentence that says so.
+    """
+    totals = grade_totals(study.store)
+    mine = totals[(totals["rater_id"] == task.rater_id) & (totals["tokens_input"] > 0)]
+    if mine.empty:
+        own = any(isinstance(rubric, JudgedRubric) for rubric in task.rubrics.values())
+        answer = _REASONED if task.settings.reason or own else _ANSWER
+        return answer, written("grade.expected_assumed", answer=answer)
+    asked = int(mine["attempts"].sum())
+    read, cached, out = (
+        round(mine[f"tokens_{kind}"].sum() / asked) for kind in ("input", "cached", "output")
+    )
+    sentence = written("grade.expected_known", asked=asked, read=read, cached=cached, out=out)
+    return Tokens(input=read, cached=cached, output=out), sentence
+
+
+def _prompts(study: Study, task: GradingTask, most: int) -> Iterator[tuple[PromptText, int]]:
+    """Yield prompts with their numbers of draws; evenly spaced ones where there are over `most`."""
+    step = max(1, ceil(len(task.questions) / task.settings.draws / most))
+    asked = groupby(task.questions, key=lambda question: question.prompted)
+    draws = islice(((next(group), 1 + sum(1 for _ in group)) for _, group in asked), 0, None, step)
+    while chunk := list(islice(draws, _AT_ONCE)):
+        shown = study.values_of([question for question, _ in chunk])
+        for (question, times), values in zip(chunk, shown, strict=True):
+            yield question.rubric.for_prompt(values), times
+
+
+def request_of(spec: GraderSpec, settings: GraderSettings, prompt: PromptText) -> Mapping[str, Any]:
+    """Return the request that a model would be sent first."""
+    if spec.speaks == "messages":
+        from evenhand.graders.clients import claude
+
+        return claude.build_request(spec.model, prompt, settings)
+    from evenhand.graders.clients import openai_chat
+
+    if spec.speaks != "chat":
+        return openai_chat.build_form_request(spec, prompt, settings)
+    shape = openai_chat.first_shape(spec, settings)
+    return openai_chat.build_request(spec.model, prompt, shape, settings)

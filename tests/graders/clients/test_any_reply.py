@@ -9,16 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.graders.clients import claude, openai_chat
+from evenhand.graders.clients import UNREADABLE, OpenAIBatches, claude, openai_chat
 from evenhand.graders.clients.claude import build_request
-from evenhand.graders.clients.grader import UNREADABLE, OpenAIBatches
 from evenhand.graders.clients.openai_chat import Shape
 from evenhand.graders.clients.openai_chat import build_request as build_chat_request
 from evenhand.graders.failures import GraderFailure, Transient, json_object
 from evenhand.graders.money import usage_facts
+from evenhand.graders.providers import parse_spec
 from evenhand.graders.replies import Outcome
 from evenhand.graders.scrub import Scrubber
-from evenhand.graders.spec import parse_spec
 from evenhand.rubrics import load_rubric
 from harness.replies import Call, Reply, completion, labelled, message
 from tests.graders.bench import Bench
