@@ -206,7 +206,9 @@ def _read(
             found = _spelled(so_far, token.text, keys)
             if whole_numbers and found.key and found.key.isdigit():
                 found = _Spelled(found.key)
-            open_ended = found.may or found.begun or _ends_in_key(found, so_far + token.text)
+            # A longer word may follow where a text ends as a key ends.
+            ended_in_key = found.key and re.search(r"[^\W_]\Z|[+-]\Z", so_far + token.text)
+            open_ended = found.may or found.begun or ended_in_key
             if token.text == position.text and token.text and open_ended and not ended:
                 followed, goes_on = followed + mass, True
             elif found.may:
@@ -236,11 +238,6 @@ def _read(
         begun=begun / (total + split + unknown),
         split=split,
     )
-
-
-def _ends_in_key(found: _Spelled, said: str) -> bool:
-    """Return True if a text ends where a key ends, so that a longer word may follow."""
-    return bool(found.key and re.search(r"[^\W_]\Z|[+-]\Z", said))
 
 
 def _spelled(so_far: str, text: str, keys: Sequence[str]) -> _Spelled:
@@ -283,9 +280,8 @@ def _key_at(positions: Sequence[Position], at: int, keys: Sequence[str]) -> str 
     said = "".join(position.text for position in positions[at:]).lstrip(_OPENING)
     if not _bare(positions[at].text) and at:
         return None
-    found = _spelled("", said, keys)
-    whole = found.key and said[: len(found.key)].casefold() == found.key.casefold()
-    return found.key if whole else None
+    key = _spelled("", said, keys).key
+    return key if key and said[: len(key)].casefold() == key.casefold() else None
 
 
 def _bare(text: str) -> str:
@@ -421,8 +417,7 @@ def read_reason(text: str, parser: RubricParser, evidence: dict[str, Any]) -> Ou
     ['B', '', '']
     """
     reason, answer = _parts(answer_of(text) or "")
-    label = parser.label(answer) if reason.strip() else None
-    if label is None:
+    if not reason.strip() or (label := parser.label(answer)) is None:
         return Outcome(unscored_reason="unparseable", raw=text, evidence=evidence)
     return Outcome(label=label, raw=text, evidence=evidence | {REASON: reason.strip()})
 
@@ -564,14 +559,10 @@ class Replies:
         A reply is identified by its time as well as its id: some local servers draw ids from only
         a thousand.
         """
-        reply = reply_identity(facts)
-        if reply is None:
-            return False
-        seen = self._seen.setdefault(question, set())
-        if reply in seen:
-            return True
+        reply, seen = reply_identity(facts), self._seen.setdefault(question, set())
+        is_repeat = reply is not None and reply in seen
         seen.add(reply)
-        return False
+        return is_repeat
 
 
 def reply_identity(facts: Mapping[str, Any]) -> tuple[Any, ...] | None:

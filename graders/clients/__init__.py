@@ -23,10 +23,8 @@ from evenhand.graders.failures import (
     CONNECT,
     GraderFailure,
     Transient,
-    answered_within,
     failure_of,
     json_object,
-    live_statuses,
     refused,
     told,
 )
@@ -38,7 +36,7 @@ from evenhand.graders.scrub import Scrubber, key_from_environment
 from evenhand.rubrics import PromptText, Rubric
 from evenhand.study.settings.study_toml import NAMED
 from evenhand.study.store.logs.replies import Chunk
-from evenhand.texts import written
+from evenhand.texts import table_of, written
 
 if TYPE_CHECKING:
     import httpx2
@@ -199,8 +197,8 @@ class ClaudeBatches(BatchService):
         if result["type"] != "errored":  # expired or canceled
             return BatchResult(custom_id=name, failure=Transient(result["type"]))
         codes, message = told(result.get("error"))
-        known = live_statuses()
-        status = next((known[code] for code in codes.split() if code in known), None)
+        live = table_of("evenhand.graders", "refusals.toml")["claude_status"]
+        status = next((live[code] for code in codes.split() if code in live), None)
         failure = refused(status, codes, message or codes, self._spec, self._scrubber)
         return BatchResult(custom_id=name, failure=failure)
 
@@ -449,10 +447,13 @@ class Grader:
         import httpx2
 
         post: Any = self._client.post
-        async with answered_within(self._timeout):
-            answer: httpx2.Response = await post(
-                self._path, body=request, cast_to=httpx2.Response, **more
-            )
+        try:
+            async with asyncio.timeout(self._timeout):
+                answer: httpx2.Response = await post(
+                    self._path, body=request, cast_to=httpx2.Response, **more
+                )
+        except TimeoutError:
+            raise Transient(f"no answer within {self._timeout:g} s", hung=True) from None
         return answer
 
     async def close(self) -> None:

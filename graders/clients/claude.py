@@ -50,7 +50,6 @@ from evenhand.texts import written
 if TYPE_CHECKING:
     import httpx2
     from anthropic import AsyncAnthropic
-    from anthropic.types import ModelInfo
 
 MAX_TOKENS = 16_000
 _LOOKING_UP = 2.0  # seconds for what a run can do without
@@ -77,33 +76,30 @@ def build_request(
         "max_tokens": settings.max_tokens or MAX_TOKENS,
         "messages": [{"role": "user", "content": _content(prompt)}],
     }
-    if settings.thinking:
-        common |= _thinking(settings.thinking)
+    if settings.thinking.isdecimal():  # such tokens raise the limit on output
+        tokens = int(settings.thinking)
+        thinking = {"type": "enabled", "budget_tokens": tokens}
+        common |= {"thinking": thinking, "max_tokens": MAX_TOKENS + tokens}
+    elif settings.thinking:
+        common["thinking"] = {"type": "disabled" if settings.thinking == "off" else "adaptive"}
     if settings.service_tier:
         common["service_tier"] = settings.service_tier
     if settings.temperature:
         common["temperature"] = float(settings.temperature)
-    effort = {"effort": settings.effort} if settings.effort else {}
+    output: dict[str, Any] = {}
     if settings.method == "text" or prompt.verbatim:  # nothing but the prompt itself
         common |= {"system": [_cached(prompt.system)]} if prompt.system else {}
-        return common | ({"output_config": effort} if effort else {})
-    prompt, schema = asked(prompt, settings)
-    common |= {"system": [_cached(prompt.system)]}
-    if way == "json_schema":
-        form = {"format": {"type": "json_schema", "schema": schema}}
-        return common | {"output_config": form | effort}
-    if way == "tool":
-        common["tools"] = [{"name": TOOL, "description": _TOOL_IS_FOR, "input_schema": schema}]
-        common["tool_choice"] = {"type": "tool", "name": TOOL}
-    return common | ({"output_config": effort} if effort else {})
-
-
-def _thinking(said: str) -> dict[str, Any]:
-    """Return the request's thinking parameters. Tokens of thinking raise the limit on output."""
-    if said.isdecimal():
-        thinking = {"type": "enabled", "budget_tokens": int(said)}
-        return {"thinking": thinking, "max_tokens": MAX_TOKENS + int(said)}
-    return {"thinking": {"type": "disabled" if said == "off" else "adaptive"}}
+    else:
+        prompt, schema = asked(prompt, settings)
+        common["system"] = [_cached(prompt.system)]
+        if way == "json_schema":
+            output["format"] = {"type": "json_schema", "schema": schema}
+        elif way == "tool":
+            common["tools"] = [{"name": TOOL, "description": _TOOL_IS_FOR, "input_schema": schema}]
+            common["tool_choice"] = {"type": "tool", "name": TOOL}
+    if settings.effort:
+        output["effort"] = settings.effort
+    return common | ({"output_config": output} if output else {})
 
 
 def _cached(text: str) -> dict[str, Any]:
@@ -162,20 +158,6 @@ def parse_reply(reply: Mapping[str, Any], rubric: Rubric | None, method: str = "
     evidence |= {"id": str(message.id or ""), "model": message.model or ""}
     unscored = _WHY.get(message.stop_reason or "", "")
     return outcome_of(message.text, rubric, method, evidence, unscored=unscored)
-
-
-def _about_life(model: str, info: ModelInfo) -> list[str]:
-    """Return warnings drawn from a model's entry in the provider's catalogue. Its words are never
-    quoted, because they are a server's text.
-    """
-    if info.lifecycle == "retired":
-        return [written("grade.retired", model=model)]
-    if isinstance(info.retires_at, datetime):
-        day = info.retires_at.date()
-        return [written("grade.retires_on", model=model, day=day)]
-    if info.lifecycle == "deprecated":
-        return [written("grade.deprecated", model=model)]
-    return []
 
 
 def claude_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> AsyncAnthropic:
@@ -280,9 +262,16 @@ class ClaudeGrader(Grader):
         """Return warnings about the model's retirement, from the provider if it answers, else from
         our own table, and about what study.toml sends.
         """
-        told = told_by_study(self.spec)
+        model, warnings = self.spec.model, told_by_study(self.spec)
         try:
-            info = await self._client.models.retrieve(self.spec.model, timeout=_LOOKING_UP)
-            return told + _about_life(self.spec.model, info)
+            info = await self._client.models.retrieve(model, timeout=_LOOKING_UP)
+            if info.lifecycle == "retired":  # its words are never quoted: they are a server's text
+                return [*warnings, written("grade.retired", model=model)]
+            if isinstance(info.retires_at, datetime):
+                day = info.retires_at.date()
+                return [*warnings, written("grade.retires_on", model=model, day=day)]
+            if info.lifecycle == "deprecated":
+                return [*warnings, written("grade.deprecated", model=model)]
+            return warnings
         except Exception:  # a warning that cannot be had must not stop a run
-            return told + about_retirement(self.spec)
+            return warnings + about_retirement(self.spec)

@@ -117,16 +117,6 @@ class Shape:
         """
         return cls(limit_names=("max_tokens", "max_completion_tokens"), efforts=())
 
-    def for_method(self, method: str, ways: tuple[str, ...] = WAYS) -> Shape:
-        """Return the shape for a method: with token probabilities for "logprobs"; else without them
-        and, except for "text", with the answer constrained to the keys in the first of `ways` that
-        the server takes.
-        """
-        if method == "logprobs":
-            return self
-        formats = {"verbalised": ways[:1], "text": ()}.get(method, ways)
-        return replace(self, **HARD_LABEL, formats=formats)
-
 
 def _content(prompt: PromptText) -> str | list[dict[str, Any]]:
     """Return the unit's part of the prompt, after its images and the tags that they belong to."""
@@ -166,18 +156,15 @@ def build_request(
         request["reasoning_effort"] = effort
     if settings.service_tier:
         request["service_tier"] = settings.service_tier
-    if shape.formats and not prompt.verbatim:
-        request |= _held_to(schema, shape.formats[0])
-    return request
-
-
-def _held_to(schema: dict[str, Any], way: str) -> dict[str, Any]:
-    if way == "tool":
+    if not shape.formats or prompt.verbatim:
+        return request
+    if (way := shape.formats[0]) == "tool":
         function = {"name": TOOL, "strict": True, "parameters": schema}
         chosen = {"type": "function", "function": {"name": TOOL}}
-        return {"tools": [{"type": "function", "function": function}], "tool_choice": chosen}
+        tools = [{"type": "function", "function": function}]
+        return request | {"tools": tools, "tool_choice": chosen}
     named = {"name": "options", "strict": True, "schema": schema}
-    return {"response_format": {"type": way, "json_schema": named}}
+    return request | {"response_format": {"type": way, "json_schema": named}}
 
 
 def learn(shape: Shape, complaint: str) -> Shape | None:
@@ -199,10 +186,8 @@ def learn(shape: Shape, complaint: str) -> Shape | None:
         rest = shape.top_logprobs[1:]
         return replace(shape, top_logprobs=rest) if rest else replace(shape, **HARD_LABEL)
     if shape.top_logprobs and re.search(r"log_?prob", complaint):
-        rest_efforts = shape.efforts[1:]
-        return (
-            replace(shape, efforts=rest_efforts) if rest_efforts else replace(shape, **HARD_LABEL)
-        )
+        efforts = shape.efforts[1:]
+        return replace(shape, efforts=efforts) if efforts else replace(shape, **HARD_LABEL)
     if shape.efforts and re.search(r"reasoning|effort", complaint):
         return replace(shape, **HARD_LABEL)
     if shape.formats and refuses_constraint(complaint):
@@ -222,16 +207,20 @@ def first_shape(
     *,
     no_reasoning: bool = False,
 ) -> Shape:
-    """Return the shape of a grader's first request. Reasoning is switched off at once with
-    `no_reasoning` and for models that are known by name to give probabilities only without it,
-    behind a gateway too; for others only after they have given no probabilities.
+    """Return the shape of a grader's first request: with token probabilities for "logprobs"; else
+    without them and, except for "text", with the answer constrained to the keys in the first of
+    `ways` that the server takes. For probabilities reasoning is switched off at once with
+    `no_reasoning` and for models that are known by name to give them only without it, behind a
+    gateway too; for others only after they have given none.
     """
     shape = Shape() if is_openai(spec) else Shape.for_server()
-    off = no_reasoning or probabilities_need_no_effort(spec)
-    efforts = ("none",) if off else Shape().efforts
+    if settings.method != "logprobs":
+        formats = {"verbalised": ways[:1], "text": ()}.get(settings.method, ways)
+        return replace(shape, **HARD_LABEL, formats=formats)
     if settings.effort:
-        efforts = ()  # the user's choice holds, with or without probabilities
-    return replace(shape, efforts=efforts).for_method(settings.method, ways)
+        return replace(shape, efforts=())  # the user's choice holds, with probabilities or without
+    off = no_reasoning or probabilities_need_no_effort(spec)
+    return replace(shape, efforts=("none",) if off else Shape().efforts)
 
 
 def is_openai(spec: GraderSpec) -> bool:
@@ -239,33 +228,23 @@ def is_openai(spec: GraderSpec) -> bool:
     return spec.provider == "openai" and spec.at.is_own
 
 
-class _Part(BaseModel):
-    text: OrNone[str] = None
-
-
-class _Function(BaseModel):
-    arguments: OrNone[str] = None
-
-
-class _ToolCall(BaseModel):
-    function: OrNone[_Function] = None
-
-
 class _Message(BaseModel):
-    content: str | list[_Part] | None = None
+    content: str | list[dict[str, Any]] | None = None
     refusal: OrNone[str] = None
-    tool_calls: OrNone[list[_ToolCall]] = None
+    tool_calls: OrNone[list[dict[str, Any]]] = None
 
     @property
     def text(self) -> str:
         """The answer: the content, joined where a server sends it in parts, or the arguments of a
         single tool call.
         """
-        calls = [each.function.arguments for each in self.tool_calls or () if each.function]
-        if len(calls) == 1 and calls[0]:
+        called = [call.get("function") for call in self.tool_calls or ()]
+        calls = [each.get("arguments") for each in called if isinstance(each, dict)]
+        if len(calls) == 1 and calls[0] and isinstance(calls[0], str):
             return calls[0]
         if isinstance(self.content, list):
-            return "".join(part.text or "" for part in self.content)
+            texts = (part.get("text") for part in self.content)
+            return "".join(text for text in texts if isinstance(text, str))
         return self.content or ""
 
 
@@ -313,7 +292,10 @@ def parse_reply(
     evidence |= {"id": str(completion.id or ""), "stop_reason": choice.finish_reason}
     if nth:
         evidence["choice"] = nth
-    unscored = _why_unscored(choice)
+    stopped = (choice.finish_reason or "").casefold()
+    unscored = "truncated" if stopped == "length" else ""
+    unscored = FILTERED if stopped.startswith(_FILTERED) else unscored
+    unscored = "refusal" if choice.message.refusal else unscored
     text = choice.message.text
     return outcome_of(
         text or ((choice.message.refusal or "") if unscored else ""),
@@ -324,15 +306,6 @@ def parse_reply(
         positions=(choice.logprobs and choice.logprobs.content) or (),
         whole_numbers=whole_numbers,
     )
-
-
-def _why_unscored(choice: _Choice) -> str:
-    if choice.message.refusal:
-        return "refusal"
-    why = (choice.finish_reason or "").casefold()
-    if why.startswith(_FILTERED):
-        return FILTERED
-    return "truncated" if why == "length" else ""
 
 
 # ---- the client ---------------------------------------------------------------------------------
@@ -377,9 +350,8 @@ class OpenAIGrader(Grader):
         form = {"endpoint": "chat/completions", "api_version": "v1"}
         sdk = f"openai {openai.__version__}"
         super().__init__(access, client, openai.OpenAIError, **form, sdk=sdk)
-        self._ways = ways_from(access.way)
-        known = access.no_reasoning
-        first = first_shape(self.spec, self.settings, self._ways, no_reasoning=known)
+        self._ways, off = ways_from(access.way), access.no_reasoning
+        first = first_shape(self.spec, self.settings, self._ways, no_reasoning=off)
         self._probing = Probing(first)
         self._refused: Counter[str] = Counter()
         self._litellm = False
@@ -397,8 +369,7 @@ class OpenAIGrader(Grader):
             self._ways = ended.formats
             return self._reply(raw, request, ask.rubric)
         usual, trial = self._probing.usual, self._probing.take()
-        began = trial or usual
-        instead = usual if trial else None
+        began, instead = (trial, usual) if trial else (usual, None)
         try:
             raw, request, ended = await self._answered(began, instead, ask, before)
             reply = json_object(raw.text, self.spec, self._scrubber)
@@ -409,21 +380,15 @@ class OpenAIGrader(Grader):
         self._litellm |= any(name.lower().startswith("x-litellm-") for name in raw.headers)
         asked = request.get("n", 1)
         outcome, *more = self.read(reply, ask.rubric, asked)
-        self._check_figures(outcome)
+        fault = outcome.evidence.get(NOT_LOGPROBS)
+        if fault and self.settings.method == "logprobs" and not self._probing.gave:
+            sentence = written("provider.not_logprobs", server=self.spec.at.host, fault=fault)
+            raise Stopped(sentence, may_be_billed=True)
         if 1 + len(more) < asked:
             ended = replace(ended, draws=(1 + len(more),))  # the server gives no more at once
         self._probing.replied(began, ended, outcome, tried=trial is not None)
         request_id = raw.headers.get("x-request-id") or ""
         return Reply(request, request_id, outcome, tuple(more), charged_by(raw.headers))
-
-    def _check_figures(self, outcome: Outcome) -> None:
-        """Raise Stopped if a server that never gave probabilities sends impossible ones."""
-        fault = outcome.evidence.get(NOT_LOGPROBS)
-        if fault and self.settings.method == "logprobs" and not self._probing.gave:
-            server = self.spec.at.host or self.spec.provider
-            failure = Stopped(written("provider.not_logprobs", server=server, fault=fault))
-            failure.may_be_billed = True
-            raise failure
 
     async def _answered(
         self, shape: Shape, instead: Shape | None, ask: Ask, before: BeforeSending
@@ -573,13 +538,8 @@ class Probing:
                 self._trial = replace(ended, efforts=ended.efforts[1:])
         if self._replies >= self._due:
             self._due = math.inf
-            first = self._first
-            self._trial = replace(
-                self.usual,
-                top_logprobs=first.top_logprobs,
-                efforts=first.efforts,
-                temperatures=first.temperatures,
-            )
+            asked = {name: getattr(self._first, name) for name in HARD_LABEL}
+            self._trial = replace(self.usual, **asked)
 
 
 # ---- providers whose requests have a form of their own ------------------------------------------

@@ -75,21 +75,22 @@ def _with(row: Provider | None, name: str, said: ProviderSettings) -> Provider:
         if not said.base_url:
             raise InputError(f"[providers.{name}] in study.toml needs a base_url")
         row = Provider(name=name, speaks="chat", key="optional")
-    row = replace(row, declared=said)
-    if said.speaks:
-        if said.speaks not in ("chat", "messages") and not is_form(said.speaks):
-            raise InputError(
-                f"[providers.{name}] in study.toml: speaks is {said.speaks!r}; write chat or "
-                "messages"
-            )
-        row = replace(row, speaks=said.speaks)
-    if said.headers:
-        row = replace(row, headers=said.headers)
+    if said.speaks not in ("", "chat", "messages") and not is_form(said.speaks):
+        raise InputError(
+            f"[providers.{name}] in study.toml: speaks is {said.speaks!r}; write chat or messages"
+        )
     if said.base_url:
         # A key of the table is for the table's address, so it does not follow to this one.
-        url = {"base_url": said.base_url, "base_url_env": "", "key_env": "", "key": "optional"}
-        row = replace(row, **url, by_study=True)  # type: ignore[arg-type]
-    return replace(row, key_env=said.key_env) if said.key_env else row
+        row = replace(
+            row, base_url=said.base_url, base_url_env="", key_env="", key="optional", by_study=True
+        )
+    return replace(
+        row,
+        declared=said,
+        speaks=said.speaks or row.speaks,
+        headers=said.headers or row.headers,
+        key_env=said.key_env or row.key_env,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +107,11 @@ class Place:
     is_own: bool
     key_env: str
     login: str = field(default="", repr=False)
-    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers that study.toml names for the provider's own address."""
+        return self.provider.headers if self.is_own else {}
 
     @property
     def address(self) -> str | None:
@@ -158,17 +163,9 @@ def placed(provider: Provider, typed: str) -> Place:
     if typed and not (own and same(typed, own)):
         return Place(provider=provider, base_url=typed, is_own=False, key_env=key_variable(typed))
     _check_declared(provider, own)
-    key_env = provider.key_env
-    if provider.by_study and not key_env:
-        key_env = key_variable(own)
-    return Place(
-        provider=provider,
-        base_url=typed or own,
-        is_own=True,
-        key_env=key_env,
-        login=login,
-        headers=provider.headers,
-    )
+    key_env = provider.key_env or (key_variable(own) if provider.by_study else "")
+    url = typed or own
+    return Place(provider=provider, base_url=url, is_own=True, key_env=key_env, login=login)
 
 
 def _check_declared(provider: Provider, address: str) -> None:
@@ -213,11 +210,8 @@ def same(one: str, other: str) -> bool:
     >>> same("https://H.example/v1/", "https://h.example:443/v1")
     True
     """
-    return _normal(one) == _normal(other)
-
-
-def _normal(url: str) -> tuple[str, str | None, int | None, str]:
-    return *_host(url), urlsplit(url).path.rstrip("/")
+    first, second = ((_host(url), urlsplit(url).path.rstrip("/")) for url in (one, other))
+    return first == second
 
 
 def _host(url: str) -> tuple[str, str | None, int | None]:
