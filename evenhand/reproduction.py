@@ -34,7 +34,7 @@ from evenhand.graders import (
     respond,
 )
 from evenhand.graders.providers import known_providers, placed
-from evenhand.graders.running.responding import USUAL_WORDS
+from evenhand.graders.running import USUAL_WORDS
 from evenhand.reporting.analysing import published_figures
 from evenhand.reporting.new_study import check_numbers, preview_of
 from evenhand.reporting.noting import changing_settings, note, note_edits, operator

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from evenhand.graders.options import WHOLE, GradingOptions, RequestLimits, Shard
 from evenhand.graders.providers import GraderSpec, parse_spec
-from evenhand.graders.running import GraderSummary
-from evenhand.graders.running.responding import ResponseSummary, forecast_responses, respond
-from evenhand.graders.running.runner import GraderForecast, RunSummary, check_ready, forecast, grade
+from evenhand.graders.running import (
+    GraderForecast,
+    GraderSummary,
+    ResponseSummary,
+    RunSummary,
+    check_ready,
+    forecast,
+    forecast_responses,
+    grade,
+    respond,
+)
 
 __all__ = [
     "WHOLE",

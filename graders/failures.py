@@ -125,6 +125,8 @@ def refusal_of(status: int | None, said: str) -> Refusal:
 
 
 _UNKNOWN = Refusal(means="passing", source="", billed=True)
+_STOPS = ("credit", "key", "permission", "model", "path", "redirect")
+"""Meanings of refusals after which no request of a grader is sent, each with its sentence."""
 
 
 def failure_of(error: Exception, spec: GraderSpec, scrubber: Scrubber) -> GraderFailure:
@@ -156,7 +158,16 @@ def refused(
     if row.means == "unit":
         return Rejected(message, **facts)
     if row.means in _STOPS:
-        why = _why_stop(row.means, status, spec)
+        means, place = row.means, spec.at
+        key = (
+            f"the key in {place.key_env}" if place.key_env else f"the credentials for {place.host}"
+        )
+        if means in ("model", "path") and status == 404 and not spec.base_url:
+            means = "model"  # the provider's own address is no slip of the user's
+        where = f" at {spec.base_url}" if spec.base_url else ""
+        why = _advice(f"stop_{means}", spec, key=key, model=spec.model, where=where)
+        if means == "key" and place.key_env and not os.environ.get(place.key_env):
+            why = written("provider.no_key", host=place.host, variable=place.key_env)
         return Stopped(f"{why} (the server says: {message})", **facts)
     if pause is not None and pause > LONGEST_RETRY_AFTER:
         return Stopped(written("provider.long_wait", minutes=math.ceil(pause / 60)), **facts)
@@ -296,22 +307,6 @@ def _advice(name: str, spec: GraderSpec, **facts: Any) -> str:
         with_v1 = written("provider.add_v1", url=f"{url.rstrip('/')}/v1")
     facts |= {"address": url or place.host, "host": place.host, "with_v1": with_v1}
     return written(f"provider.{name}", **facts)
-
-
-_STOPS = ("credit", "key", "permission", "model", "path", "redirect")
-"""Meanings of refusals after which no request of a grader is sent, each with its sentence."""
-
-
-def _why_stop(means: str, status: int | None, spec: GraderSpec) -> str:
-    """Return the sentence that says what is wrong and how to fix it."""
-    place = spec.at
-    key = f"the key in {place.key_env}" if place.key_env else f"the credentials for {place.host}"
-    if means == "key" and place.key_env and not os.environ.get(place.key_env):
-        return written("provider.no_key", host=place.host, variable=place.key_env)
-    if means in ("model", "path") and status == 404 and not spec.base_url:
-        means = "model"  # the provider's own address is no slip of the user's
-    where = f" at {spec.base_url}" if spec.base_url else ""
-    return _advice(f"stop_{means}", spec, key=key, model=spec.model, where=where)
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
 from evenhand.graders.options import GradingOptions, GradingTask, RequestLimits, plan_grading
-from evenhand.graders.running import Progress, ProgressCounter
-from evenhand.graders.running.runner import (
+from evenhand.graders.running import (
     GraderForecast,
+    Progress,
+    ProgressCounter,
     Rounds,
     RunSummary,
     forecast_of,
@@ -115,19 +116,16 @@ def suite(own: Path | None = None) -> Suite:
     """
     table = table_of("evenhand.graders", "attacks.toml")
     attacks = [Attack(name=name, **row) for name, row in table.items()]
-    return Suite((*attacks, *(_own_attacks(own) if own else ())))
-
-
-def _own_attacks(file: Path) -> list[Attack]:
+    if own is None:
+        return Suite(tuple(attacks))
     try:
-        rows = tomllib.loads(file.read_bytes().decode("utf-8"))
+        rows = tomllib.loads(own.read_bytes().decode("utf-8"))
     except OSError:
-        raise InputError(f"there is no file {file}") from None
+        raise InputError(f"there is no file {own}") from None
     except ValueError as error:
-        raise InputError(f"{file.name} is not TOML in UTF-8: {error}") from None
+        raise InputError(f"{own.name} is not TOML in UTF-8: {error}") from None
     if not rows:
-        raise InputError(f'{file.name} names no attack; write [name] and text = "..."')
-    attacks = []
+        raise InputError(f'{own.name} names no attack; write [name] and text = "..."')
     for name, row in rows.items():
         fault = ""
         if not is_own(name):
@@ -141,9 +139,9 @@ def _own_attacks(file: Path) -> list[Attack]:
         elif row.get("placebo", PLACEBO) not in (PLACEBO, LONG_PLACEBO):
             fault = f": placebo is {PLACEBO} or {LONG_PLACEBO}"
         if fault:
-            raise InputError(f"{file.name}, [{name}]{fault}")
+            raise InputError(f"{own.name}, [{name}]{fault}")
         attacks.append(Attack(name=name, **{"source": "own", **row}))
-    return attacks
+    return Suite(tuple(attacks))
 
 
 def targets_of(rubric: Rubric) -> tuple[str, str]:

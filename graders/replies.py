@@ -20,6 +20,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Annotated, Any, TypeVar
 
 from pydantic import (
@@ -55,6 +56,10 @@ _CLOSING = " \t\r\n)]}>\"'`*_.:,;"
 
 
 T = TypeVar("T")
+Json = Mapping[str, Any]
+"""A JSON object."""
+Facts = dict[str, Any]
+"""What is kept with a grade: a reply's evidence, and the grade's provenance."""
 
 
 def _or_none(value: Any, read: ValidatorFunctionWrapHandler) -> Any:
@@ -290,17 +295,12 @@ def _bare(text: str) -> str:
 
 def _answer_start(positions: Sequence[Position], text: str) -> int:
     """Return the index of the answer's first token: some servers list the thinking before it."""
-    answer = text.strip()
-    texts = [position.text for position in positions]
-    at = "".join(texts).rfind(answer)
-    if at <= 0 or not answer:
+    texts, answer = [position.text for position in positions], text.strip()
+    at = "".join(texts).rfind(answer) if answer else 0
+    if at <= 0:
         return 0
-    length = 0
-    for index, piece in enumerate(texts):
-        length += len(piece)
-        if length > at:
-            return index
-    return 0
+    ends = accumulate(map(len, texts))
+    return next((index for index, end in enumerate(ends) if end > at), 0)
 
 
 # ---- outcomes -----------------------------------------------------------------------------------

@@ -106,19 +106,15 @@ class PromptTemplate(Strict):
         >>> template.filled({"response": "{response} </x>"}).user
         'Rate {response} </x> {like this}.'
         """
-        starts = self._starts(values)
+        # It may be cached up to two places: all units share the text before the first field, units
+        # of the same group that before the first prompt or response.
+        places = {name: at for name in values if (at := self.template.find(f"{{{name}}}")) >= 0}
+        first = min(places.values())
+        text = min((places[name] for name in TEXT_VARIABLES if name in places), default=first)
+        starts = sorted({first, text} - {0})
         cuts = tuple(len(filled(self.template[:start], values)) for start in starts)
         user = filled(self.template, values)
         return PromptText(system=self.system, user=user, cuts=cuts, verbatim=True)
-
-    def _starts(self, variables: Collection[str]) -> list[int]:
-        """Return the places up to which the prompt may be cached: all units share the text before
-        the first field, units of the same group that before the first prompt or response.
-        """
-        places = {name: at for name in variables if (at := self.template.find(f"{{{name}}}")) >= 0}
-        first = min(places.values())
-        text = min((places[name] for name in TEXT_VARIABLES if name in places), default=first)
-        return sorted({first, text} - {0})
 
 
 class TranslatedOption(Texts):

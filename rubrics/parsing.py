@@ -21,6 +21,8 @@ from typing import Any
 from evenhand.rubrics.options import NONE, options_in, set_label
 from evenhand.texts import table_of
 
+JsonObject = tuple[int, int, list[tuple[str, Any]]]
+"""A JSON object in a text: from, to, and its fields in their order, none left out."""
 _MASKED = "\ue000"
 _FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {
     0x3000: " ", 0x2212: "-", 0xFE63: "-", 0x00A0: " ", 0x202F: " ", 0x3010: "[", 0x3011: "]",
@@ -81,23 +83,78 @@ class FieldsRead:
     unclear: bool = False
 
 
-class FieldNames:
-    """The options of a rubric as names of fields; both mappings lead to keys.
+_ANSWERS = [name for name in Forms._TEXTS if name.startswith("answer_")]
 
-    >>> fields = FieldNames({"pass": "pass", "fail": "fail"}, {})
-    >>> fields.read("pass - no reason given").unclear, sorted(fields.read("pass: no").give)
-    (True, ['fail'])
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """An option given as the answer. `plain`: announced, or alone on its line."""
+
+    key: str
+    start: int
+    end: int
+    plain: bool = True
+
+
+class RubricParser:
+    """Finds the one option that an answer gives; anything else is no label. `titles` are the names
+    of the rubric, which may announce an answer.
+
+    >>> parse = RubricParser({"A": "First", "B": "Second", "C": "Same"}).label
+    >>> answers = ("C", "(c) both help", "Antwort: **B**", "A or B", "A response ...")
+    >>> [parse(text) for text in answers]
+    ['C', 'C', 'B', None, None]
+    >>> parse('{"label": "B"}'), parse("Answer: B. On second thought A")
+    ('B', None)
+    >>> RubricParser({"pass": "pass", "fail": "fail"}).label("pass: no")
+    'fail'
     """
 
-    def __init__(self, by_fold: Mapping[str, str], by_name: Mapping[str, str]) -> None:
-        self._of = {**by_name, **by_fold}
-        self._keys = list(by_fold.values())
+    def __init__(self, names: Mapping[str, str], titles: Iterable[str] = ()) -> None:
+        self._by_fold = {key.casefold(): key for key in names}
+        self._by_name = {name.casefold(): key for key, name in names.items()}
+        self._of = self._by_name | self._by_fold
         longer = {word for word in self._of if re.search(r"[^\W\d_]{2}", word)}
         self._words = {word for word in longer if not _ANY["polar"].fullmatch(word)}
-        self._forms = Forms(option_words=_any_of(filter(None, self._of)) or "(?!)")
+        self._titles = tuple(title.casefold() for title in titles if title)
+        self._is_drawn = bool(_ANY["pictures"].search("".join([*self._by_fold, *self._by_name])))
 
-    def read(self, text: str) -> FieldsRead:
-        """Return the reply with its fields read."""
+    def label(self, text: str) -> str | None:
+        """The key that the answer gives, or None where it gives none or more than one."""
+        if (bare := _bare(text)) is None:
+            return None
+        if _ANY["speakers"].search(bare) or _ANY["ballot"].search(bare):
+            return None
+        fields = self._fields(bare)
+        text = fields.text if self._is_drawn else _ANY["pictures"].sub(" ", fields.text)
+        text = self._keyed(text.strip())
+        objects = [] if (label := self._option(text)) else list(_objects(text))
+        if objects or (not label and re.match(r"[\[{]\s*(?:[\"{\]}]|\Z)", text)):
+            label = self._in_json(text, objects)
+        elif not label:
+            label = self._in_prose(text)
+        if label or not (fields.give or fields.unclear):
+            return label if {label} >= fields.give and label not in fields.deny else None
+        if len(fields.give) != 1 or fields.unclear:
+            return None
+        (given,) = fields.give
+        return given if self._stands(given, text, 0, strict=True) else None
+
+    def _keyed(self, text: str) -> str:
+        """Turn names with their keys behind them, "Good (3)", into "3 (Good)"."""
+
+        def turned(match: re.Match[str]) -> str:
+            name, key = match["name"], match["key"]
+            if self._by_name[name.casefold()] != self._by_fold[key.casefold()]:
+                return match[0]
+            return key if name.casefold() == key.casefold() else f"{match['given']} ({name})"
+
+        return self._forms["named_first"].sub(turned, text)
+
+    # Fields.
+
+    def _fields(self, text: str) -> FieldsRead:
+        """Read the options that are names of fields: "Pass: yes", "fail [x]"."""
         fields = FieldsRead(text)
 
         def bare(match: re.Match[str]) -> str:
@@ -138,8 +195,8 @@ class FieldNames:
 
         for form, read in (("field_closed", bare), ("marked_open", before), ("field_open", opened)):
             fields.text = self._forms[form].sub(read, fields.text)
-        if fields.deny and not fields.give and not fields.unclear and len(self._keys) == 2:
-            fields.give = {*self._keys} - fields.deny
+        if fields.deny and not fields.give and not fields.unclear and len(self._by_fold) == 2:
+            fields.give = {*self._by_fold.values()} - fields.deny
         return fields
 
     def _is_negative(self, word: str) -> bool:
@@ -173,74 +230,6 @@ class FieldNames:
             return denies_fault
         return not denies_fault and length > 2 and not _ANY["denied"].match(rest)
 
-
-_ANSWERS = [name for name in Forms._TEXTS if name.startswith("answer_")]
-
-
-@dataclass(frozen=True, slots=True)
-class _Given:
-    """An option given as the answer. `plain`: announced, or alone on its line."""
-
-    key: str
-    start: int
-    end: int
-    plain: bool = True
-
-
-class RubricParser:
-    """Finds the one option that an answer gives; anything else is no label. `titles` are the names
-    of the rubric, which may announce an answer.
-
-    >>> parse = RubricParser({"A": "First", "B": "Second", "C": "Same"}).label
-    >>> answers = ("C", "(c) both help", "Antwort: **B**", "A or B", "A response ...")
-    >>> [parse(text) for text in answers]
-    ['C', 'C', 'B', None, None]
-    >>> parse('{"label": "B"}'), parse("Answer: B. On second thought A")
-    ('B', None)
-    """
-
-    def __init__(self, names: Mapping[str, str], titles: Iterable[str] = ()) -> None:
-        self._by_fold = {key.casefold(): key for key in names}
-        self._by_name = {name.casefold(): key for key, name in names.items()}
-        self._titles = tuple(title.casefold() for title in titles if title)
-        self._is_drawn = bool(_ANY["pictures"].search("".join([*self._by_fold, *self._by_name])))
-
-    def label(self, text: str) -> str | None:
-        """The key that the answer gives, or None where it gives none or more than one."""
-        if (bare := _bare(text)) is None:
-            return None
-        if _ANY["speakers"].search(bare) or _ANY["ballot"].search(bare):
-            return None
-        fields = self._fields.read(bare)
-        text = fields.text if self._is_drawn else _ANY["pictures"].sub(" ", fields.text)
-        text = self._keyed(text.strip())
-        objects = [] if (label := self._option(text)) else list(_objects(text))
-        if objects or (not label and re.match(r"[\[{]\s*(?:[\"{\]}]|\Z)", text)):
-            label = self._in_json(text, objects)
-        elif not label:
-            label = self._in_prose(text)
-        if label or not (fields.give or fields.unclear):
-            return label if {label} >= fields.give and label not in fields.deny else None
-        if len(fields.give) != 1 or fields.unclear:
-            return None
-        (given,) = fields.give
-        return given if self._stands(given, text, 0, strict=True) else None
-
-    @cached_property
-    def _fields(self) -> FieldNames:
-        return FieldNames(self._by_fold, self._by_name)
-
-    def _keyed(self, text: str) -> str:
-        """Turn names with their keys behind them, "Good (3)", into "3 (Good)"."""
-
-        def turned(match: re.Match[str]) -> str:
-            name, key = match["name"], match["key"]
-            if self._by_name[name.casefold()] != self._by_fold[key.casefold()]:
-                return match[0]
-            return key if name.casefold() == key.casefold() else f"{match['given']} ({name})"
-
-        return self._forms["named_first"].sub(turned, text)
-
     # Single expressions.
 
     def _option(self, value: object) -> str | None:
@@ -251,7 +240,7 @@ class RubricParser:
             value = int(value)
         text = str(value).strip()
         folded = text.strip("()[]{}\"'“”‘’「」«» \t\n").casefold().rstrip(".。")
-        if key := self._by_fold.get(folded) or self._by_name.get(folded):
+        if key := self._of.get(folded):
             return key
         if isinstance(value, int) or "\n" in text:
             return None
@@ -279,6 +268,7 @@ class RubricParser:
             keys=_any_of(keys),
             names=_any_of(names),
             letters=_any_of(key for key in self._by_fold.values() if key.isalpha()) or "(?!)",
+            option_words=_any_of(filter(None, self._of)) or "(?!)",
             phrases=_any_of(name for name in names if re.search(r"\W", name)) or "(?!)",
             nouns="|".join([words.NOUNS, *map(re.escape, self._titles)]),
             chosen=words.CHOSEN if self._numbers else words.CHOSEN.replace("|an?", ""),
@@ -303,7 +293,9 @@ class RubricParser:
         return key if self._stands(key, text, end, strict=not plain) else None
 
     def _without_quantities(self, text: str) -> str:
-        """The text without other quantities next to the answer, and without the scale's ends."""
+        """The text without other quantities next to the answer, the scale's ends, and the numbers
+        of a list.
+        """
 
         def blank(match: re.Match[str]) -> str:
             return re.sub(r"[^\n]", " ", match[0])
@@ -311,15 +303,18 @@ class RubricParser:
         text = _ANY["quantity"].sub(blank, text)
         if self._numbers:
             text = self._forms["scale"].sub(blank, text)
-        return _without_list_marks(text)
+        marks = list(_ANY["list_marks"].finditer(text))  # the numbers of a list, from 1
+        if len(marks) > 1 and [int(mark[1]) for mark in marks] == [*range(1, len(marks) + 1)]:
+            for mark in marks:
+                text = text[: mark.start()] + " " * len(mark[0]) + text[mark.end() :]
+        return text
 
     def _unless_bare(self, match: re.Match[str]) -> str:
         """Mask a quotation, unless it holds an option and nothing else."""
         text = match[0]
         inner = text.strip("`\"“”„«»‘’「」『』' \n")
         is_code = text.startswith("```")
-        is_option = inner.casefold() in self._by_fold or inner.casefold() in self._by_name
-        if is_option and not is_code and not text.lstrip().startswith(">"):
+        if inner.casefold() in self._of and not is_code and not text.lstrip().startswith(">"):
             return text
         return re.sub(r"[^\n]", _MASKED, text)
 
@@ -499,9 +494,7 @@ class RubricParser:
 
     # JSON.
 
-    def _in_json(
-        self, text: str, objects: list[tuple[int, int, list[tuple[str, Any]]]]
-    ) -> str | None:
+    def _in_json(self, text: str, objects: list[JsonObject]) -> str | None:
         """Return the option that the objects in a text give, if they and the words around agree."""
         answers: set[str] = set()
         after, prose, last = "", "", 0
@@ -601,7 +594,7 @@ class SeveralParser(RubricParser):
         if not value:
             return NONE
         texts = (each.strip(" ()[]\"'.*-•") if isinstance(each, str) else "" for each in value)
-        found = [self._by_fold.get(f) or self._by_name.get(f) for f in map(str.casefold, texts)]
+        found = [self._of.get(text.casefold()) for text in texts]
         if None in found:
             return None
         return set_label([key for key in found if key], list(self._by_fold.values()))
@@ -648,8 +641,7 @@ def json_fields(text: str) -> list[list[tuple[str, Any]]]:
     return [fields for _, _, fields in _objects(_unfenced(text))]
 
 
-def _objects(text: str) -> Iterator[tuple[int, int, list[tuple[str, Any]]]]:
-    """The JSON objects in a text: from, to, and their fields in order, none left out."""
+def _objects(text: str) -> Iterator[JsonObject]:
     decoder = json.JSONDecoder(object_pairs_hook=_Pairs)
     at = text.find("{")
     while at >= 0:
@@ -672,16 +664,6 @@ class _Pairs(dict[str, Any]):
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__(pairs)
         self.pairs = pairs
-
-
-def _without_list_marks(text: str) -> str:
-    """The text without the numbers of a list that counts up from 1."""
-    marks = list(_ANY["list_marks"].finditer(text))
-    if [int(mark[1]) for mark in marks] != list(range(1, len(marks) + 1)) or len(marks) < 2:
-        return text
-    for mark in marks:
-        text = text[: mark.start()] + " " * len(mark[0]) + text[mark.end() :]
-    return text
 
 
 def _sentence_start(text: str, at: int) -> int:

@@ -47,16 +47,19 @@ from evenhand.errors import InputError
 from evenhand.graders.injection import AuditOptions, audit_in_rounds, forecast_audit
 from evenhand.graders.options import GradingOptions, RequestLimits
 from evenhand.graders.providers import parse_spec
-from evenhand.graders.running import GraderSummary, Progress
-from evenhand.graders.running.responding import answered, propose, writer_of
-from evenhand.graders.running.runner import (
+from evenhand.graders.running import (
     GraderForecast,
+    GraderSummary,
+    Progress,
     Rounds,
     RunSummary,
+    answered,
     forecast_of,
     grading_in_rounds,
     planned,
     priced,
+    propose,
+    writer_of,
 )
 from evenhand.reporting.analysing import audits_of
 from evenhand.reporting.load import clusters_of, from_study, looked_at

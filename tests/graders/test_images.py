@@ -10,7 +10,7 @@ from PIL import Image as Pictures
 
 from evenhand.errors import InputError
 from evenhand.graders.options import GradingOptions
-from evenhand.graders.running.runner import forecast
+from evenhand.graders.running import forecast
 from evenhand.rubrics import Rubric, asked_rubric
 from evenhand.rubrics.options import Block
 from evenhand.rubrics.rendering import Image, image_of

@@ -1,10 +1,16 @@
-"""A run: what all of its graders share, how much its budget sets aside for a request, the questions
-that it puts and what is kept of the replies; and each grader's part of it, live, many questions at
-once, every grade kept as it comes, or by batches, the same requests and keys at half the price.
+"""A run of a study's graders: plan what is missing, ask, keep every grade, say how it went; or say,
+without network or key, what would be asked and what it would cost. A study, or a part of it, has
+one runner: two at once would ask, and pay for, the same twice.
 
-Every chunk of a batch is written down before it is sent, so that a run may end at any instant. The
-next run first looks for what is under way at the provider, collects it, and sends only what is
-missing.
+What all graders of a run share; how much its budget sets aside for a request; the questions that it
+puts and what is kept of the replies; and each grader's part of it: live, many questions at once,
+every grade kept as it comes, or by batches, the same requests and keys at half the price. Every
+chunk of a batch is written down before it is sent, so that a run may end at any instant. The next
+run first looks for what is under way at the provider, collects it, and sends only what is missing.
+
+The same runner collects texts by models: responses to the study's prompts, and proposals of words
+for a grader. A request for a proposal that was answered is not sent again: what was sent and what
+came back stand in the study's log before anybody reads them.
 """
 
 from __future__ import annotations
@@ -14,6 +20,7 @@ import hashlib
 import json
 import logging
 import math
+import os
 import signal
 import threading
 import time
@@ -27,24 +34,33 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from itertools import groupby, islice, repeat
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import anyio.lowlevel
+import sqlalchemy as sa
 
+from evenhand.errors import InputError
+from evenhand.graders.baselines import LexicalGrader
 from evenhand.graders.clients import (
+    Access,
     Ask,
     BatchResult,
     BeforeSending,
     Grader,
     Identity,
     Reply,
+    first_request,
+    open_grader,
+    told_by_study,
     way_of,
 )
 from evenhand.graders.failures import (
@@ -64,14 +80,37 @@ from evenhand.graders.money import (
     Tariff,
     Terms,
     Tokens,
+    input_estimate,
     output_limit,
+    price_table_date,
     usage_facts,
 )
-from evenhand.graders.options import GradingTask, RequestLimits
-from evenhand.graders.replies import ASKED_AGAIN, MOST_KEPT, REPEATED, Outcome, Replies, as_draw
+from evenhand.graders.options import (
+    TIMEOUT,
+    WHOLE,
+    GraderSettings,
+    GradingOptions,
+    GradingTask,
+    RequestLimits,
+    Shard,
+    plan_grading,
+    warnings_about,
+)
+from evenhand.graders.providers import GraderSpec, parse_spec
+from evenhand.graders.replies import (
+    ASKED_AGAIN,
+    MOST_KEPT,
+    REPEATED,
+    Facts,
+    Json,
+    Outcome,
+    Replies,
+    as_draw,
+)
 from evenhand.graders.scrub import Scrubber, storable
-from evenhand.rubrics import PromptText, Reworded, Rubric
+from evenhand.rubrics import JudgedRubric, PromptText, Reworded, Rubric
 from evenhand.rubrics.rendering import PROMPT_VERSION
+from evenhand.study.prompts.pairs import sides_of
 from evenhand.study.questions import AttackedQuestion, Question
 from evenhand.study.store.grades import (
     CUT_SHORT,
@@ -80,15 +119,26 @@ from evenhand.study.store.grades import (
     GradeAttempt,
     utc_now,
 )
-from evenhand.study.store.logs.replies import BatchJournal, BatchRequest, Chunk, known_replies
+from evenhand.study.store.logs.decisions import ProposalAttempt, note_proposals, proposals_of
+from evenhand.study.store.logs.replies import (
+    BatchJournal,
+    BatchRequest,
+    Chunk,
+    ResponseAttempt,
+    ResponseLog,
+    asked_by,
+    gave_without_reasoning,
+    known_replies,
+)
+from evenhand.study.store.store import grade_totals
+from evenhand.study.tables.files import FILE
 from evenhand.texts import written
 
 if TYPE_CHECKING:
     from tenacity import AsyncRetrying
 
     from evenhand.study import Study
-    from evenhand.study.store.logs.decisions import ProposalAttempt
-    from evenhand.study.store.logs.replies import ResponseAttempt
+    from evenhand.study.settings.study_toml import ModelPrices
 
     AnyAttempt = GradeAttempt | ResponseAttempt | ProposalAttempt
     Attempt = TypeVar("Attempt", GradeAttempt, ResponseAttempt, ProposalAttempt)
@@ -176,38 +226,6 @@ class GraderSummary:
         return self.planned - self.scored - sum(self.unscored.values())
 
 
-@dataclass(frozen=True, slots=True)
-class RunContext:
-    """The objects that all graders of a run share. With `batch` they are asked by the providers'
-    batch services, and with `cancel` what is under way there is ended.
-    """
-
-    study: Study
-    scrubber: Scrubber
-    limits: RequestLimits
-    budget: Budget
-    progress: ProgressCounter
-    batch: bool = False
-    cancel: bool = False
-
-    def scrubbed(self, attempts: Iterable[Attempt]) -> list[Attempt]:
-        """Return the attempts with secrets removed from their provenance."""
-        return [replace(each, provenance=self.scrubber.tree(each.provenance)) for each in attempts]
-
-    def count(self, attempts: Iterable[AnyAttempt], to: GraderSummary) -> None:
-        """Add stored attempts to a grader's summary, except those that were asked again."""
-        for attempt in attempts:
-            if attempt.provenance.get(ASKED_AGAIN):
-                continue
-            if attempt.unscored_reason:
-                to.unscored[attempt.unscored_reason] += 1
-            else:
-                to.scored += 1
-                asked_for = attempt.provenance.get("method") == "logprobs"
-                to.without_probabilities += asked_for and not getattr(attempt, "prob_method", "")
-            self.progress.add(to.rater_id)
-
-
 # ---- reservations -------------------------------------------------------------------------------
 ENOUGH = 1_024
 """Tokens. No limit on output is set below this."""
@@ -217,13 +235,12 @@ _TIMES_THE_LONGEST = 4
 class Reservations:
     """The amounts that one grader sets aside from the budget for its requests."""
 
-    def __init__(self, budget: Budget, tariff: Tariff | None, longest: int = 0) -> None:
-        self._budget = budget
-        self._tariff = tariff
-        self.longest = longest
+    def __init__(self, budget: Budget, tariff: Tariff | None) -> None:
+        self._budget, self._tariff = budget, tariff
+        self.longest = 0
         """The tokens of the longest answer so far."""
 
-    async def set_aside(self, request: dict[str, Any]) -> Decimal:
+    async def set_aside(self, request: Facts) -> Decimal:
         """Reserve a request's worst price in US dollars and return it. The request's limit on
         output is lowered where that is too much, or where replies were lost: a lost reply counts in
         full, so the next request should cost little. Raises OverBudget where not even a low limit
@@ -238,7 +255,7 @@ class Reservations:
             _lower(self._tariff, request, granted)
         return granted
 
-    def fit(self, request: dict[str, Any], taken: Decimal, among: int) -> Decimal | None:
+    def fit(self, request: Facts, taken: Decimal, among: int) -> Decimal | None:
         """Return the worst price in US dollars of the next of `among` requests of a batch. Its
         limit on output is lowered where they would not all fit in addition to what is `taken`; None
         where the request does not fit even so.
@@ -255,7 +272,7 @@ class Reservations:
             _lower(self._tariff, request, least)
         return least
 
-    def least(self, request: Mapping[str, Any]) -> Decimal:
+    def least(self, request: Json) -> Decimal:
         """Return the amount in US dollars that must be free before a request is sent."""
         if self._tariff is None:
             return Decimal(0)
@@ -287,7 +304,7 @@ class Reservations:
         return replace(reply, outcome=first, more=tuple(more))
 
 
-def _lower(tariff: Tariff, request: dict[str, Any], granted: Decimal) -> None:
+def _lower(tariff: Tariff, request: Facts, granted: Decimal) -> None:
     """Lower a request's limit on output so that it costs no more than was granted."""
     limit = output_limit(request)
     bare = tariff.at_most(request, 0)
@@ -297,43 +314,34 @@ def _lower(tariff: Tariff, request: dict[str, Any], granted: Decimal) -> None:
 
 
 # ---- grades and jobs ----------------------------------------------------------------------------
-def grade_key(identity: Identity, request: Mapping[str, Any], draw: int) -> str:
+def grade_key(identity: Identity, request: Json, draw: int) -> str:
     """Return the key that grades of the same request share: 40 hexadecimal digits of SHA-256.
 
     The hash covers the final request, the service it went to, the prompt's version and the draw;
     not timeouts or concurrency, which change nothing about the answer.
     """
-    parts = {
-        "provider": identity.provider,
-        "base_url": identity.base_url,
-        "api_version": identity.api_version,
-        "endpoint": identity.endpoint,
-        "prompt_version": PROMPT_VERSION,
-        "draw": draw,
-        "request": request,
-    }
+    service = {name: text for name, text in asdict(identity).items() if name != "sdk"}
+    parts = service | {"prompt_version": PROMPT_VERSION, "draw": draw, "request": request}
     text = json.dumps(parts, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:40]
 
 
-def sent(
-    identity: Identity, prompt: PromptText, request: Mapping[str, Any], draw: int
-) -> dict[str, Any]:
+def sent(identity: Identity, prompt: PromptText, request: Json, draw: int) -> Facts:
     """Return the facts about a request, live or in a batch: its key, the hash of its words, its
     settings.
     """
     shown = "".join(image.uri for _, image in prompt.images)
     words = hashlib.sha256(f"{prompt.system}\0{prompt.user}{shown}".encode()).hexdigest()
-    said = ("model", "system", "messages")
+    settings = request.keys() - {"model", "system", "messages"}
     return {
         "grade_key": grade_key(identity, request, draw),
         "prompt_hash": words[:16],
-        "settings": {name: value for name, value in request.items() if name not in said},
+        "settings": {name: value for name, value in request.items() if name in settings},
         "asked_by": way_of(request),
     }
 
 
-def replied(outcome: Outcome, request_id: str) -> dict[str, Any]:
+def replied(outcome: Outcome, request_id: str) -> Facts:
     """Return the facts that a reply adds: ids, the model that answered, usage, probabilities."""
     evidence = dict(outcome.evidence)
     returned = {"returned_model": evidence.pop("model", ""), "reply_id": evidence.pop("id", "")}
@@ -345,14 +353,13 @@ def grade_of(
     question: Question,
     outcome: Outcome,
     *,
-    provenance: Mapping[str, Any],
+    provenance: Json,
     seconds: float | None = None,
 ) -> GradeAttempt:
     """Return the grade of an outcome; order "ba" swaps the options for their counterparts."""
     rubric = question.rubric
     turn = rubric.swaps.__getitem__ if question.order == "ba" else str
-    probabilities = None
-    p_positive = None
+    probabilities = p_positive = None
     if outcome.probabilities is not None:
         turned = {turn(key): p for key, p in outcome.probabilities.items()}
         probabilities = {key: turned[key] for key in rubric.categories}
@@ -389,10 +396,11 @@ def tool_version() -> str:
 
 
 # ---- jobs ---------------------------------------------------------------------------------------
-_PAID_ONCE: dict[str, Any] = {"tokens": {}, "cost_usd": 0.0}
+_PAID_ONCE: Facts = {"tokens": {}, "cost_usd": 0.0}
 """The cost facts of every draw of a request except the first, which carries the whole cost."""
 
 
+@dataclass
 class Job:
     """The questions for one model behind a network, which `grader` answers: one request for each
     that is `asked`, whose reply is read as a text. `attempt` makes the record of a question from
@@ -401,30 +409,20 @@ class Job:
     """
 
     rater_id: str
-    grader: Grader
-
-    def __init__(
-        self,
-        rater_id: str,
-        asked: Mapping[Any, PromptText],
-        attempt: Callable[[Any, dict[str, Any], Outcome | str], Any],
-        store: Callable[[Sequence[Any]], None],
-        about: Mapping[str, Any],
-    ) -> None:
-        self.rater_id = rater_id
-        self._asked = asked
-        self._attempt = attempt
-        self._store = store
-        self._about = about
+    asked: Mapping[Any, PromptText]
+    attempt: Callable[[Any, Facts, Outcome | str], Any]
+    store: Callable[[Sequence[Any]], None]
+    about: Json
+    grader: Grader = field(init=False)
 
     def __len__(self) -> int:
-        return len(self._asked)
+        return len(self.asked)
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._asked)
+        return iter(self.asked)
 
     def prompts(self, questions: Sequence[Any]) -> list[PromptText]:
-        return [self._asked[each] for each in questions]
+        return [self.asked[each] for each in questions]
 
     async def ask(self, question: Any, prompt: PromptText, before: BeforeSending) -> Reply:
         return await self.grader.ask(Ask(prompt), before)
@@ -433,21 +431,22 @@ class Job:
         """Return the part of the question that a reply has left open, if any."""
         return None
 
-    def sent(self, question: Any, prompt: PromptText, request: Mapping[str, Any]) -> dict[str, Any]:
-        return sent(self.grader.identity, prompt, request, draw=0) | dict(self._about)
+    def sent(self, question: Any, prompt: PromptText, request: Json) -> Facts:
+        return sent(self.grader.identity, prompt, request, draw=0) | dict(self.about)
 
-    def kept(self, question: Any, reply: Reply, facts: dict[str, Any]) -> list[Any]:
+    def kept(self, question: Any, reply: Reply, facts: Facts) -> list[Any]:
         facts |= replied(reply.outcome, reply.request_id)
-        return [self._attempt(question, facts, reply.outcome)]
+        return [self.attempt(question, facts, reply.outcome)]
 
-    def failed(self, question: Any, reason: str, facts: dict[str, Any]) -> list[Any]:
-        return [self._attempt(question, facts, reason)]
-
-    def store(self, records: Sequence[Any]) -> None:
-        self._store(records)
+    def failed(self, question: Any, reason: str, facts: Facts) -> list[Any]:
+        return [self.attempt(question, facts, reason)]
 
 
-def by_request(questions: Iterable[Question], most: int) -> Iterator[list[Question]]:
+Draws = list[Question]
+"""Questions of one prompt, which may be asked for together."""
+
+
+def by_request(questions: Iterable[Question], most: int) -> Iterator[Draws]:
     """Group consecutive questions that share a prompt, at most `most` to a list."""
     for _, draws in groupby(questions, key=lambda question: question.prompted):
         while some := list(islice(draws, most)):
@@ -461,7 +460,7 @@ class GradeJob(Job):
     """
 
     def __init__(self, study: Study, grader: Grader, task: GradingTask) -> None:
-        self.rater_id = task.rater_id
+        self.rater_id, self.store = task.rater_id, study.store.add_grades
         self.grader, self.task, self.study = grader, task, study
         several = grader.settings.draws > 1
         known = known_replies(study.store, self.rater_id) if several else {}
@@ -472,27 +471,25 @@ class GradeJob(Job):
         """Return the number of draws: the most requests that the job may take."""
         return len(self.task.questions)
 
-    def __iter__(self) -> Iterator[list[Question]]:
+    def __iter__(self) -> Iterator[Draws]:
         together = self.grader.draws_at_once > 1
         return by_request(self.task.questions, len(self) if together else 1)
 
-    def prompts(self, questions: Sequence[list[Question]]) -> list[PromptText]:
+    def prompts(self, questions: Sequence[Draws]) -> list[PromptText]:
         asked = [draws[0] for draws in questions]
         shown = self.study.values_of(asked)
         return [q.rubric.for_prompt(v) for q, v in zip(asked, shown, strict=True)]
 
-    def request(self, question: list[Question], prompt: PromptText) -> dict[str, Any]:
+    def request(self, question: Draws, prompt: PromptText) -> Facts:
         """Return the request for a batch, with `n` where it asks for several draws."""
         draws = {"n": len(question)} if len(question) > 1 else {}
         return self.grader.request(prompt) | draws
 
-    async def ask(
-        self, question: list[Question], prompt: PromptText, before: BeforeSending
-    ) -> Reply:
+    async def ask(self, question: Draws, prompt: PromptText, before: BeforeSending) -> Reply:
         again = question[0] in self._again
         return await self.grader.ask(Ask(prompt, question[0].rubric, len(question), again), before)
 
-    def rest(self, question: list[Question], reply: Reply) -> list[Question]:
+    def rest(self, question: Draws, reply: Reply) -> Draws:
         """Return the draws that did not come; or the question itself, once, where its answer could
         not be read and can be constrained to the keys.
         """
@@ -507,18 +504,14 @@ class GradeJob(Job):
             return question
         return question[1 + len(reply.more) :]
 
-    def sent(
-        self, question: list[Question], prompt: PromptText, request: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    def sent(self, question: Draws, prompt: PromptText, request: Json) -> Facts:
         """Return the first draw's facts for provenance, and the keys of all draws (`draw_keys`)."""
         identity = self.grader.identity
         first, *keys = (grade_key(identity, request, each.draw) for each in question)
         facts = sent(identity, prompt, request, question[0].draw)
         return facts | {"draw_keys": [first, *keys]}
 
-    def kept(
-        self, question: list[Question], reply: Reply, facts: dict[str, Any]
-    ) -> list[GradeAttempt]:
+    def kept(self, question: Draws, reply: Reply, facts: Facts) -> list[GradeAttempt]:
         """Return the grades of a reply; a reply that the question has had before is unscored."""
         settings, grades = self.grader.settings, []
         outcomes = (reply.outcome, *reply.more)
@@ -535,9 +528,7 @@ class GradeJob(Job):
             grades.append(grade_of(self.rater_id, draw, outcome, provenance=about, seconds=seconds))
         return grades
 
-    def failed(
-        self, question: list[Question], reason: str, facts: dict[str, Any]
-    ) -> list[GradeAttempt]:
+    def failed(self, question: Draws, reason: str, facts: Facts) -> list[GradeAttempt]:
         outcome = Outcome(unscored_reason=reason)
         own = _by_draw(facts) if "draw_keys" in facts else repeat(facts, len(question))
         return [
@@ -545,11 +536,8 @@ class GradeJob(Job):
             for draw, each in zip(question, own, strict=True)
         ]
 
-    def store(self, records: Sequence[GradeAttempt]) -> None:
-        self.study.store.add_grades(records)
 
-
-def _by_draw(facts: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _by_draw(facts: Json) -> Iterator[Facts]:
     """Yield each draw's facts for provenance: its own key; the first carries the cost of all."""
     own = {name: value for name, value in facts.items() if name != "draw_keys"}
     for key in facts["draw_keys"]:
@@ -575,7 +563,7 @@ class Part:
     """One grader's part of a run, asked live or by batches; `summary` says how it goes."""
 
     def __init__(
-        self, job: Any, context: RunContext, summary: GraderSummary, tariff: Tariff | None
+        self, job: Any, context: Rounds, summary: GraderSummary, tariff: Tariff | None
     ) -> None:
         self._job = job
         self._grader: Grader = job.grader
@@ -585,11 +573,8 @@ class Part:
             "requested_model": self._grader.spec.model,
             "prompt_version": PROMPT_VERSION,
         }
-        self._context = context
-        self._limits = context.limits
-        self._budget = context.budget
-        self._summary = summary
-        self._tariff = tariff
+        self._context, self._limits, self._budget = context, context.limits, context.budget
+        self._summary, self._tariff = summary, tariff
         self.reservations = Reservations(context.budget, tariff)
 
     def _retrying(self, sleep: Callable[[float], Awaitable[None]]) -> AsyncRetrying:
@@ -611,19 +596,11 @@ class LiveRun(Part):
     asks again.
     """
 
-    def __init__(
-        self, job: Job, context: RunContext, summary: GraderSummary, tariff: Tariff | None
-    ) -> None:
-        super().__init__(job, context, summary, tariff)
-        self._under_way = 0
-        self._failed_in_a_row = 0
-        self._replies = 0
-        self._held: list[Any] = []
-        self._unwritten: list[Any] = []
-        self._write_failed = False
-
     async def run(self, *, close: bool = True) -> None:
-        self._halted = anyio.Event()
+        """Ask all open questions."""
+        self._under_way = self._failed_in_a_row = self._replies = 0
+        self._held, self._unwritten = list[Any](), list[Any]()
+        self._write_failed, self._halted = False, anyio.Event()
         self._throttle = Throttle(self._limits.concurrency)
         self._prompted = self._with_prompts()
         self._began = time.monotonic()
@@ -631,7 +608,7 @@ class LiveRun(Part):
             self._summary.warnings = tuple(await self._grader.lifecycle())
             # The first goes alone: what it teaches about the server holds for the rest, and a wrong
             # key or address costs one request. Where it leaves open how to ask, so does the next.
-            began, alone = time.monotonic(), 0
+            began, alone = self._began, 0
             for question, prompt in self._prompted:
                 began, alone = time.monotonic(), alone + 1
                 await self._answer(question, prompt)
@@ -647,24 +624,21 @@ class LiveRun(Part):
                     await self._pause(gap)
         finally:
             with anyio.CancelScope(shield=True):
-                await self._end(close)
+                self._write_failed = False  # what could not be written is tried once more
+                if self._held and not self._replies and not self._summary.stopped:
+                    # Nothing was answered, so nothing says that the units are at fault.
+                    why = self._held[-1].provenance["error"]
+                    self._halt(written("grade.all_refused", count=len(self._held), why=why))
+                try:
+                    await self._commit(self._release())
+                finally:
+                    if close:
+                        await self._grader.close()
 
     def interrupt(self) -> int:
         """Send nothing more; returns how many replies are under way, which are waited for."""
         self._halt(written("grade.was_interrupted"))
         return self._under_way
-
-    async def _end(self, close: bool) -> None:
-        self._write_failed = False  # what could not be written is tried once more
-        if self._held and not self._replies and not self._summary.stopped:
-            # Nothing was answered, so nothing says that the units are at fault.
-            why = self._held[-1].provenance["error"]
-            self._halt(written("grade.all_refused", count=len(self._held), why=why))
-        try:
-            await self._commit(self._release())
-        finally:
-            if close:
-                await self._grader.close()
 
     async def _work_through(self) -> None:
         for question, prompt in self._prompted:  # all workers draw from the same
@@ -704,7 +678,7 @@ class LiveRun(Part):
             if rest:
                 await self._answer(rest, prompt)
 
-    async def _asked(self, question: Any, prompt: PromptText, facts: dict[str, Any]) -> Reply:
+    async def _asked(self, question: Any, prompt: PromptText, facts: Facts) -> Reply:
         async def once() -> Reply:
             try:
                 async with self._throttle.slot():
@@ -729,12 +703,12 @@ class LiveRun(Part):
                 reply = await once()
         return reply
 
-    async def _paid(self, question: Any, prompt: PromptText, facts: dict[str, Any]) -> Reply:
+    async def _paid(self, question: Any, prompt: PromptText, facts: Facts) -> Reply:
         """Return one reply. Its request's worst price is set aside before the request is sent."""
         held = spent = Decimal(0)
         began, limit, lost = 0.0, 0, False
 
-        async def before(request: dict[str, Any]) -> None:
+        async def before(request: Facts) -> None:
             """Set aside the price of the request to be sent, in place of that of a refused one,
             which cost nothing.
             """
@@ -774,9 +748,7 @@ class LiveRun(Part):
         with anyio.move_on_after(seconds):
             await self._halted.wait()
 
-    async def _keep_failure(
-        self, question: Any, failure: GraderFailure, facts: dict[str, Any]
-    ) -> None:
+    async def _keep_failure(self, question: Any, failure: GraderFailure, facts: Facts) -> None:
         facts |= {"error": str(failure), "status": failure.status, "finished_at": utc_now()}
         records = self._job.failed(question, reason_of(failure), facts)
         if isinstance(failure, Filtered):
@@ -789,8 +761,7 @@ class LiveRun(Part):
             self._held += records
         else:
             await self._commit(list(records))
-        if self._failed_in_a_row >= FAILURES_IN_A_ROW:
-            in_a_row = self._failed_in_a_row
+        if (in_a_row := self._failed_in_a_row) >= FAILURES_IN_A_ROW:
             self._halt(f"{in_a_row} requests in a row failed, the last with: {failure}")
         elif isinstance(failure, Transient) and failure.status is None and not self._replies:
             address = self._grader.identity.base_url
@@ -936,7 +907,7 @@ class BatchRun(Part):
         self,
         job: GradeJob,
         journal: BatchJournal,
-        context: RunContext,
+        context: Rounds,
         summary: GraderSummary,
         tariff: Tariff | None,
         *,
@@ -1027,13 +998,12 @@ class BatchRun(Part):
 
     async def _continued(self) -> list[Chunk]:
         """Return the chunks under way, found again where the provider's id was never noted."""
-        found = []
+        chunks = []
         for chunk in self._journal.under_way(self._job.rater_id):
             if any(request.trial for request in chunk.requests) != self._job.task.attacked:
                 continue  # an audit's batches are its own
             if not chunk.batch_id:
-                known = self._journal.known_batches()
-                find = partial(self._service.find, chunk, known)
+                find = partial(self._service.find, chunk, self._journal.known_batches())
                 batch_id = await self._surely(find)
                 if batch_id is None:
                     self._journal.abandoned(chunk.chunk)
@@ -1041,8 +1011,8 @@ class BatchRun(Part):
                 chunk = replace(chunk, batch_id=batch_id)
                 self._journal.submitted(chunk.chunk, batch_id)
             self._budget.hold(_at_most(chunk))
-            found.append(chunk)
-        return found
+            chunks.append(chunk)
+        return chunks
 
     async def _send_and_collect(
         self, todo: list[Question], chunks: list[Chunk]
@@ -1069,13 +1039,13 @@ class BatchRun(Part):
                 self._budget.settle(worst, Decimal(0))  # others have settled: build again
 
     async def _fitting(
-        self, waiting: deque[list[Question]]
-    ) -> tuple[list[tuple[BatchRequest, dict[str, Any]]], Decimal]:
+        self, waiting: deque[Draws]
+    ) -> tuple[list[tuple[BatchRequest, Facts]], Decimal]:
         """Take the requests of the next chunk from what waits, with their bodies, and set their
         worst price in US dollars aside, which is returned, too. Where none fits into the budget,
         the price is the lowest for the next one. Prompts are rendered as their chunk is built.
         """
-        requests: list[tuple[BatchRequest, dict[str, Any]]] = []
+        requests: list[tuple[BatchRequest, Facts]] = []
         size, worst = 0, Decimal(0)
         seen: Counter[str] = Counter()
         while waiting and len(requests) < self._service.limits.requests:
@@ -1099,7 +1069,7 @@ class BatchRun(Part):
         return requests, worst
 
     async def _submit(
-        self, requests: Sequence[tuple[BatchRequest, dict[str, Any]]], worst: Decimal
+        self, requests: Sequence[tuple[BatchRequest, Facts]], worst: Decimal
     ) -> Chunk:
         rater = self._job.rater_id
         named = [(request.custom_id, body) for request, body in requests]
@@ -1117,7 +1087,7 @@ class BatchRun(Part):
         self._summary.requests += len(requests)
         return replace(chunk, batch_id=batch_id)
 
-    async def _sent(self, chunk: Chunk, named: list[tuple[str, dict[str, Any]]]) -> str:
+    async def _sent(self, chunk: Chunk, named: list[tuple[str, Facts]]) -> str:
         """Submit once: after a failure that may hide a success, look before sending again."""
         attempts = 0
 
@@ -1173,19 +1143,13 @@ class BatchRun(Part):
             came = self._grades(chunk, request, result)
             grades += came
             again += (asked or ())[len(came) :]  # fewer draws than were asked for
-        rejected = [grade for grade in grades if grade.unscored_reason.startswith("request_rej")]
-        if (
-            rejected
-            and len(rejected) == len(grades)
-            and not again
-            and len(chunk.requests) >= FAILURES_IN_A_ROW
-        ):
+        asked_for = len(chunk.requests)
+        rejected = [grade.unscored_reason.startswith("request_rej") for grade in grades]
+        if rejected and all(rejected) and not again and asked_for >= FAILURES_IN_A_ROW:
             # The grader's fault, not the units': the next run asks again.
+            why = grades[0].provenance["error"]
+            self._summary.stopped = f"all {asked_for} requests of a batch were rejected: {why}"
             grades = [replace(grade, unscored_reason=_FAILED) for grade in grades]
-            self._summary.stopped = (
-                f"all {len(chunk.requests)} requests of a batch were rejected: "
-                f"{rejected[0].provenance['error']}"
-            )
         clean = self._context.scrubbed(grades)
         await anyio.to_thread.run_sync(self._journal.collected, chunk.chunk, chunk.batch_id, clean)
         self._budget.settle(_at_most(chunk), self._spent(chunk, by_name, clean))
@@ -1203,8 +1167,8 @@ class BatchRun(Part):
             result = by_name.get(request.custom_id)
             if result is None or (result.body is not None and not result.body.get("usage")):
                 return _at_most(chunk)
-        known = (grade.provenance.get("cost_usd", 0.0) for grade in grades)
-        return Decimal(str(round(math.fsum(known), 9)))
+        costs = (grade.provenance.get("cost_usd", 0.0) for grade in grades)
+        return Decimal(str(round(math.fsum(costs), 9)))
 
     def _grades(
         self, chunk: Chunk, request: BatchRequest, result: BatchResult
@@ -1214,7 +1178,7 @@ class BatchRun(Part):
         rubric = self._rubrics.get(request.rubric) or next(iter(self._rubrics.values()))
         question = asked or questions_of(request, rubric)
         keys = [key for _, key in request.draws]
-        facts: dict[str, Any] = {
+        facts: Facts = {
             **self._origin,
             "draw_keys": keys,
             "prompt_hash": request.prompt_hash,
@@ -1262,7 +1226,7 @@ def _at_most(chunk: Chunk) -> Decimal:
     return Decimal(str(chunk.at_most_usd or 0))
 
 
-def _request(question: Sequence[Question], sent: Mapping[str, Any], nth: int) -> BatchRequest:
+def _request(question: Sequence[Question], sent: Json, nth: int) -> BatchRequest:
     """Return the journal's record of a request; `nth` tells apart units with the same text."""
     first, key = question[0], sent["grade_key"]
     others = zip(question[1:], sent["draw_keys"][1:], strict=True)
@@ -1281,13 +1245,721 @@ def _request(question: Sequence[Question], sent: Mapping[str, Any], nth: int) ->
     )
 
 
-def questions_of(request: BatchRequest, rubric: Rubric) -> list[Question]:
+def questions_of(request: BatchRequest, rubric: Rubric) -> Draws:
     """Return the questions of a request, one for each draw, under this text of its rubric."""
+    kind = AttackedQuestion if request.trial else Question  # attack, target, side, suite
     about = (request.unit_id, rubric, request.order)
-    if not request.trial:
-        return [Question(*about, draw) for draw, _ in request.draws]
-    attack, target, side, suite = request.trial
-    return [
-        AttackedQuestion(*about, draw, attack=attack, target=target, side=side, suite=suite)
-        for draw, _ in request.draws
-    ]
+    return [kind(*about, draw, *request.trial) for draw, _ in request.draws]
+
+
+# ---- one runner at a time -----------------------------------------------------------------------
+_FILE = ".grading.lock"
+
+
+class Elsewhere(InputError):  # noqa: N818  (the caller made no error)
+    """Another process is already collecting these grades."""
+
+
+@contextmanager
+def only_runner(study: Study, shard: Shard = WHOLE) -> Iterator[None]:
+    """Hold the study's lock. It ends with the process, however that ends.
+
+    A study on a database server has its lock there, since its runners may be on several machines.
+    Raises Elsewhere at once where another runner holds it, even for other graders, and
+    InputError for a part of a study that other machines cannot reach, or on Windows.
+    """
+    if study.store.engine.dialect.name == "postgresql":
+        with _on_server(study, shard):
+            yield
+    elif shard != WHOLE:
+        raise InputError(
+            "--shard is for machines that share a study on PostgreSQL, and this one is in a file; "
+            "move it with `evenhand store copy`, or leave --shard out"
+        )
+    else:
+        with _in_folder(study.folder):
+            yield
+
+
+@contextmanager
+def _in_folder(folder: Path) -> Iterator[None]:
+    try:
+        import fcntl
+    except ModuleNotFoundError:
+        raise InputError(written("lean.no_locks")) from None
+    descriptor = os.open(folder / _FILE, os.O_RDWR | os.O_CREAT, FILE)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.read(descriptor, 32).decode("ascii", "replace").strip() or "unknown"
+            raise Elsewhere(
+                f"another run (process {holder}) is collecting for this study; wait until it ends, "
+                "or stop it: what it has collected is kept"
+            ) from None
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+_SPACE = 0x65766763
+"""Among the advisory locks of the database; the second number says which part of how many."""
+_NOTICED = (
+    "SET tcp_keepalives_idle = 20",
+    "SET tcp_keepalives_interval = 10",
+    "SET tcp_keepalives_count = 3",
+)
+_HELD = sa.text(
+    "SELECT objid FROM pg_locks WHERE locktype = 'advisory' AND classid = :space AND granted "
+    "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
+
+
+@contextmanager
+def _on_server(study: Study, shard: Shard) -> Iterator[None]:
+    """Hold the lock of a study on a database server. It is the server's own and belongs to a
+    connection: it ends with the process, and within a minute where a whole machine is gone.
+    """
+    with study.store.engine.connect().execution_options(
+        isolation_level="AUTOCOMMIT", evenhand_write=False
+    ) as connection:
+        for setting in _NOTICED:
+            connection.exec_driver_sql(setting)
+        own = _SPACE, (shard.of << 16) + shard.index
+        is_mine = connection.execute(sa.select(sa.func.pg_try_advisory_lock(*own))).scalar_one()
+        if not is_mine and shard != WHOLE:
+            raise Elsewhere(f"shard {shard} is being collected by another run, which goes on")
+        try:
+            held = connection.execute(_HELD, {"space": _SPACE}).scalars() if is_mine else ()
+            others = [number >> 16 for number in held if number >> 16 != shard.of]
+            if others or not is_mine:
+                parts = f" in {others[0]} shards" if others and others[0] > 1 else ""
+                raise Elsewhere(
+                    f"another run is collecting for this study{parts}; wait until it ends, or stop "
+                    "it: what it has collected is kept"
+                )
+            yield
+        finally:
+            if is_mine:
+                connection.execute(sa.select(sa.func.pg_advisory_unlock(*own)))
+
+
+# ---- grading ------------------------------------------------------------------------------------
+_ALL, _LIMITS = GradingOptions(), RequestLimits()
+_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """The summary of a run, grader by grader, in the order in which they were named.
+
+    `over_budget` is True if it ended because the next request might have cost more than was left;
+    `spent` is in US dollars, with what was spent before.
+    """
+
+    graders: tuple[GraderSummary, ...]
+    over_budget: bool = False
+    spent: Decimal = Decimal(0)
+
+    @property
+    def scored(self) -> int:
+        return sum(grader.scored for grader in self.graders)
+
+    @property
+    def unscored(self) -> int:
+        return sum(sum(grader.unscored.values()) for grader in self.graders)
+
+    @property
+    def stopped(self) -> tuple[str, ...]:
+        """The reasons of the graders that were stopped early, one sentence each."""
+        return tuple(
+            written("grade.stopped", grader=each.rater_id, why=each.stopped)
+            for each in self.graders
+            if each.stopped
+        )
+
+
+def grade(
+    study: Study,
+    graders: Sequence[str],
+    options: GradingOptions = _ALL,
+    limits: RequestLimits = _LIMITS,
+    progress: Progress | None = None,
+    *,
+    batch: bool = False,
+    cancel: bool = False,
+) -> RunSummary:
+    """Collect the grades that are missing. Safe to interrupt and to run again at any time.
+
+    With `batch` the questions go to the providers' batch services; `cancel` then ends what is under
+    way there. A shard is asked with its share of the budget, and what is left of that share goes to
+    shards that no other run is collecting: those whose run broke off or has not begun. Raises
+    InputError, with nothing asked, where a grader is unknown, has no key or cannot grade a rubric,
+    and while another run collects for this study. A grader that fails for good is stopped, and the
+    summary says so; the others go on.
+    """
+    shard = options.shard
+    if batch and shard != WHOLE:
+        raise InputError("a batch is worked on by the provider; leave --shard or --batch out")
+    if limits.budget is not None:
+        limits = replace(limits, budget=limits.budget / shard.of)
+    run = replace(Rounds.begin(study, limits, progress), batch=batch, cancel=cancel)
+    with only_runner(study, shard):
+        run.collect(plan_grading(study, graders, options, run.scrubber))
+    for other in shard.others():
+        if run.so_far.over_budget or run.so_far.stopped:
+            break
+        with suppress(Elsewhere), only_runner(study, other):
+            run.collect(plan_grading(study, graders, replace(options, shard=other), run.scrubber))
+    return run.so_far
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """A run: rounds of questions to a study's models, within one budget, under the study's lock.
+    With `batch` graders are asked by the providers' batch services, and with `cancel` what is under
+    way there is ended.
+    """
+
+    study: Study
+    scrubber: Scrubber
+    limits: RequestLimits
+    budget: Budget
+    progress: ProgressCounter
+    batch: bool = False
+    cancel: bool = False
+    summaries: dict[str, GraderSummary] = field(default_factory=dict)
+
+    @classmethod
+    def begin(cls, study: Study, limits: RequestLimits, progress: Progress | None = None) -> Rounds:
+        """Return a run that has asked nothing yet."""
+        scrubber = Scrubber.from_environment(study.config.providers)
+        budget = Budget(limits.budget, limits.spent)
+        return cls(study, scrubber, limits, budget, ProgressCounter(progress))
+
+    @property
+    def spent(self) -> float:
+        """US dollars spent so far, with replies that were lost."""
+        return float(self.budget.spent)
+
+    def grade(
+        self,
+        wanted: Sequence[tuple[str, GradingOptions]],
+        opened: Callable[[], None] = lambda: None,
+    ) -> RunSummary:
+        """Collect the grades that are missing, of all these graders side by side; together they
+        have as many requests under way as one has, and where there are more graders, some come
+        after the others. `opened` is called once the first requests can be sent, before they are.
+        The summary is of all rounds so far.
+        """
+        tasks, most = planned(self.study, wanted), self.limits.concurrency
+        for start in range(0, len(tasks), most):
+            some = tasks[start : start + most]
+            busy = max(sum(len(task.questions) > 0 for task in some), 1)
+            share = replace(self.limits, concurrency=most // busy)
+            replace(self, limits=share).collect(some, opened)
+            if self.budget.exhausted:
+                break
+        return self.so_far
+
+    def collect(
+        self,
+        tasks: Sequence[GradingTask],
+        opened: Callable[[], None] = lambda: None,
+        name: str = "",
+    ) -> None:
+        """Ask every grader its open questions, live or by batches, and add how it went to its
+        summary, which may have another `name`. `opened` is called once nothing stands against the
+        first request. Raises InputError before, where a key, a rubric's cues or, under a budget, a
+        price is missing.
+        """
+        for rubric in (each for task in tasks for each in task.rubrics.values()):
+            if isinstance(rubric, Reworded):
+                self.study.keep_prompt(rubric.words.hash, rubric.words.source)
+        offline: list[Callable[[], None]] = []
+        remote: list[LiveRun | BatchRun] = []
+        for task in tasks:
+            summary = self.part(name or task.rater_id, task.already, len(task.questions))
+            if not task.questions and not self.cancel:
+                continue
+            if task.spec.speaks == "baseline":
+                rubrics = {question.rubric for question in task.questions}
+                readers = {rubric.name: LexicalGrader(rubric) for rubric in rubrics}
+                offline.append(partial(self._count_words, task, readers, summary))
+                continue
+            grader, tariff = self._opened(task.spec, task.settings, task.rater_id)
+            job = GradeJob(self.study, grader, task)
+            if self.batch:
+                tier, prices = task.settings.service_tier, self.study.config.prices
+                in_batch = Tariff.find(task.spec, batch=True, tier=tier, prices=prices)
+                journal = BatchJournal(self.study.store)
+                part = BatchRun(job, journal, self, summary, in_batch, live_tariff=tariff)
+                remote.append(part)
+            else:
+                remote.append(LiveRun(job, self, summary, tariff))
+        opened()
+        for count in offline:
+            count()
+        if remote:  # all graders behind a network side by side
+            run_all(remote, self.progress)
+
+    def _count_words(
+        self, task: GradingTask, readers: Mapping[str, LexicalGrader], summary: GraderSummary
+    ) -> None:
+        """Grade all open questions by counting words."""
+        facts = {"provider": "baseline", "tool": tool_version(), "cost_usd": 0.0}
+        questions = iter(task.questions)
+        while chunk := list(islice(questions, _AT_ONCE)):
+            grades = []
+            for question, values in zip(chunk, self.study.values_of(chunk), strict=True):
+                outcome = readers[question.rubric.name].grade(values)
+                about = facts | outcome.evidence
+                grades.append(grade_of(task.rater_id, question, outcome, provenance=about))
+            self.study.store.add_grades(grades)
+            self.count(grades, summary)
+
+    def put(
+        self, spec: GraderSpec, settings: GraderSettings, job: Job, summary: GraderSummary
+    ) -> None:
+        """Put a job's questions to a model. Raises InputError where a key or a price is missing."""
+        job.grader, tariff = self._opened(spec, settings)
+        run_all([LiveRun(job, self, summary, tariff)], self.progress)
+
+    def _opened(
+        self, spec: GraderSpec, settings: GraderSettings, rater_id: str = ""
+    ) -> tuple[Grader, Tariff | None]:
+        """Return a client for a model, asked as this rater was before, and the model's prices."""
+        store = self.study.store
+        tariff = priced(spec, self.budget, settings.service_tier, self.study.config.prices)
+        access = Access(
+            spec,
+            settings,
+            self.scrubber,
+            self.limits.timeout,
+            way=asked_by(store, rater_id),
+            no_reasoning=gave_without_reasoning(store, rater_id),
+        )
+        return open_grader(access), tariff
+
+    def part(self, name: str, already: int, new: int) -> GraderSummary:
+        """Return the summary of what else is asked under this name, with so many more questions."""
+        summary = GraderSummary(rater_id=name, already=0, planned=0)
+        summary = self.summaries.setdefault(name, summary)
+        summary.already += already
+        summary.planned += new
+        self.progress.expect(new)
+        return summary
+
+    def scrubbed(self, attempts: Iterable[Attempt]) -> list[Attempt]:
+        """Return the attempts with secrets removed from their provenance."""
+        return [replace(each, provenance=self.scrubber.tree(each.provenance)) for each in attempts]
+
+    def count(self, attempts: Iterable[AnyAttempt], to: GraderSummary) -> None:
+        """Add stored attempts to a grader's summary, except those that were asked again."""
+        for attempt in attempts:
+            if attempt.provenance.get(ASKED_AGAIN):
+                continue
+            if attempt.unscored_reason:
+                to.unscored[attempt.unscored_reason] += 1
+            else:
+                to.scored += 1
+                asked_for = attempt.provenance.get("method") == "logprobs"
+                to.without_probabilities += asked_for and not getattr(attempt, "prob_method", "")
+            self.progress.add(to.rater_id)
+
+    @property
+    def so_far(self) -> RunSummary:
+        """The summary of all that was asked so far."""
+        budget = self.budget
+        return RunSummary(tuple(self.summaries.values()), budget.exhausted, budget.spent)
+
+
+@contextmanager
+def grading_in_rounds(
+    study: Study, limits: RequestLimits = _LIMITS, progress: Progress | None = None
+) -> Iterator[Rounds]:
+    """Hold the study's lock for several rounds of `grade`, within one budget. Raises InputError
+    while another run collects for this study.
+    """
+    with only_runner(study):
+        yield Rounds.begin(study, limits, progress)
+
+
+def planned(study: Study, wanted: Sequence[tuple[str, GradingOptions]]) -> list[GradingTask]:
+    """Plan graders that are asked in different ways, one task for each."""
+    scrubber = Scrubber.from_environment(study.config.providers)
+    plans = (plan_grading(study, [grader], options, scrubber) for grader, options in wanted)
+    return [task for tasks in plans for task in tasks]
+
+
+def priced(
+    spec: GraderSpec, budget: Budget, tier: str, prices: Mapping[str, ModelPrices]
+) -> Tariff | None:
+    """Return the model's prices, or None where they are not known. Raises InputError where they are
+    not known and there is a budget.
+    """
+    tariff = Tariff.find(spec, tier=tier, prices=prices)
+    if tariff is None and budget.limit is not None:
+        raise InputError(
+            f"the price of {spec.text} is not known, so it cannot be kept to a budget; name it in "
+            "[prices] of study.toml, or run without --budget"
+        )
+    return tariff
+
+
+def check_ready(
+    study: Study, specs: Iterable[GraderSpec], *, budget: float | None = None, batch: bool = False
+) -> None:
+    """Raise InputError where a model could not be asked: its key is missing or, under a budget, its
+    price, or its provider has no `batch` service that it is to be asked by.
+    """
+    scrubber = Scrubber.from_environment(study.config.providers)
+    for spec in specs:
+        if spec.speaks == "baseline":
+            continue
+        priced(spec, Budget(budget), "", study.config.prices)
+        grader = open_grader(Access(spec, GraderSettings("text"), scrubber, TIMEOUT))
+        try:
+            if batch:
+                grader.batches(anyio.lowlevel.checkpoint)
+        finally:
+            anyio.run(grader.close)
+
+
+# ---- what a run would ask and cost --------------------------------------------------------------
+_MANY = 20_000
+"""Above this number of prompts, only evenly spaced ones are read and priced."""
+_ANSWER, _REASONED = 20, 200
+"""Tokens of an answer without thinking, and of one that may give a reason first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraderForecast:
+    """The forecast of one grader's part of a run. `cost` in US dollars runs from answers of one
+    token to the most that all requests could cost; None where there is no known price. `expected`
+    is the likely cost, and `basis` says what it rests on.
+    """
+
+    rater_id: str
+    already: int
+    new: int
+    cost: tuple[float, float] | None = None
+    expected: float | None = None
+    basis: str = ""
+    sample: PromptText | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def forecast(
+    study: Study,
+    graders: Sequence[str],
+    options: GradingOptions,
+    *,
+    batch: bool = False,
+    most: int = _MANY,
+) -> list[GraderForecast]:
+    """Render questions and price them: evenly spaced ones above the number of `most`. Raises
+    InputError as the run itself would.
+    """
+    scrubber = Scrubber.from_environment(study.config.providers)
+    tasks = plan_grading(study, graders, options, scrubber)
+    return [forecast_of(study, task, batch=batch, most=most) for task in tasks]
+
+
+def forecast_of(
+    study: Study, task: GradingTask, *, batch: bool = False, most: int = _MANY
+) -> GraderForecast:
+    """Forecast the part of one grader: render its questions and price them."""
+    spec, new = task.spec, len(task.questions)
+    forecast = GraderForecast(rater_id=task.rater_id, already=task.already, new=new)
+    if spec.speaks == "baseline":
+        return replace(forecast, cost=(0.0, 0.0))
+    tariff = Tariff.find(
+        spec, batch=batch, tier=task.settings.service_tier, prices=study.config.prices
+    )
+    usual, basis = _usual_tokens(study, task)
+    warnings = (*told_by_study(spec), *warnings_about(spec, task.settings))
+    forecast = replace(forecast, basis=basis, warnings=warnings)
+    prompts = _prompts(study, task, most)
+    forecast = priced_forecast(forecast, tariff, spec, task.settings, prompts, usual)
+    if tariff is None or tariff.named:
+        return forecast
+    newest = price_table_date()
+    age = (datetime.now(UTC).date() - newest).days
+    table = written("grade.price_table", table=tariff.source, newest=newest, days=age)
+    return replace(forecast, basis=f"{forecast.basis} {table}")
+
+
+def priced_forecast(
+    forecast: GraderForecast,
+    tariff: Tariff | None,
+    spec: GraderSpec,
+    settings: GraderSettings,
+    prompts: Iterable[tuple[PromptText, int]],
+    usual: Tokens | int,
+) -> GraderForecast:
+    """Return a forecast with the cost of its prompts, each so many times: those given stand for all
+    of them. `usual` are the tokens of a request, or of its answer alone.
+    """
+    least, worst, likely, sample, priced = Decimal(0), Decimal(0), Decimal(0), None, 0
+    for prompt, times in prompts:
+        sample = sample or prompt
+        priced += times
+        if tariff:
+            request = first_request(spec, settings, prompt)
+            least += times * tariff.at_least(request)
+            worst += times * tariff.at_most(request)
+            if isinstance(usual, int):
+                likely += times * tariff.cost(Tokens(input_estimate(request), output=usual))
+            else:
+                likely += times * tariff.cost(usual)
+    if tariff is None:
+        return replace(forecast, sample=sample, basis="")
+    basis = forecast.basis
+    if priced < forecast.new:
+        share = Decimal(forecast.new) / priced
+        least, worst, likely = least * share, worst * share, likely * share
+        basis = f"{basis} {written('grade.some_priced', priced=priced, total=forecast.new)}"
+    cost = (float(least), float(worst))
+    return replace(forecast, sample=sample, basis=basis, cost=cost, expected=float(likely))
+
+
+def _usual_tokens(study: Study, task: GradingTask) -> tuple[Tokens | int, str]:
+    """Return the mean tokens of this grader's earlier requests or, where there are none, the tokens
+    assumed for an answer; and the sentence that says so.
+    """
+    totals = grade_totals(study.store)
+    mine = totals[(totals["rater_id"] == task.rater_id) & (totals["tokens_input"] > 0)]
+    if mine.empty:
+        own = any(isinstance(rubric, JudgedRubric) for rubric in task.rubrics.values())
+        answer = _REASONED if task.settings.reason or own else _ANSWER
+        return answer, written("grade.expected_assumed", answer=answer)
+    asked = int(mine["attempts"].sum())
+    read, cached, out = (
+        round(mine[f"tokens_{kind}"].sum() / asked) for kind in ("input", "cached", "output")
+    )
+    sentence = written("grade.expected_known", asked=asked, read=read, cached=cached, out=out)
+    return Tokens(input=read, cached=cached, output=out), sentence
+
+
+def _prompts(study: Study, task: GradingTask, most: int) -> Iterator[tuple[PromptText, int]]:
+    """Yield prompts with their numbers of draws; evenly spaced ones where there are over `most`."""
+    step = max(1, math.ceil(len(task.questions) / task.settings.draws / most))
+    asked = groupby(task.questions, key=lambda question: question.prompted)
+    draws = islice(((next(group), 1 + sum(1 for _ in group)) for _, group in asked), 0, None, step)
+    while chunk := list(islice(draws, _AT_ONCE)):
+        shown = study.values_of([question for question, _ in chunk])
+        for (question, times), values in zip(chunk, shown, strict=True):
+            yield question.rubric.for_prompt(values), times
+
+
+# ---- responses of models ------------------------------------------------------------------------
+USUAL_WORDS = 500
+"""Words of a response, for forecasts."""
+_RESPONSE = 700
+"""Tokens of a response, for forecasts."""
+
+
+_Side = tuple[str, str]
+"""(pair id, side) of a prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseSummary:
+    """The summary of a run, the number of responses that it added to the study (whole pairs only),
+    and what was spent by its end, in US dollars.
+    """
+
+    run: GraderSummary
+    added: int
+    over_budget: bool
+    spent: Decimal
+
+
+def respond(
+    study: Study,
+    subject: str,
+    scope: str = "sample",
+    limits: RequestLimits = _LIMITS,
+    progress: Progress | None = None,
+    *,
+    system: str = "",
+    thinking: str = "",
+    effort: str = "",
+    fault: Callable[[str, str], str] | None = None,
+) -> ResponseSummary:
+    """Put every prompt to a model, as its users would, and keep what it says.
+
+    `subject` is written like a grader and becomes the subject's name, with the `system` prompt,
+    `thinking` ("off", "adaptive" or a number of tokens) and `effort` in it: the same model asked in
+    another way is another subject. A refusal is a response. A pair's two responses enter the study
+    together. An answer to a prompt in which a `fault` is found, named by one word, is no response,
+    and the next run asks again. Safe to interrupt and to run again.
+    Raises InputError as `runner.grade` does.
+    """
+    spec = parse_spec(subject, study.config.providers)
+    if spec.speaks == "baseline":
+        raise InputError("a baseline writes no responses; name a model instead")
+    settings = GraderSettings.for_subject(spec, effort=effort, thinking=thinking)
+    subject = _named(spec, settings, system)
+    if scope not in ("sample", "all"):
+        raise InputError(f"scope is {scope!r}; it must be sample or all")
+    with only_runner(study):
+        log = ResponseLog(study.store)
+        prompts, answered = _study_prompts(study, scope), log.answered(subject)
+        asked = {
+            side: PromptText(system=system, user=text)
+            for side, text in prompts.items()
+            if side not in answered
+        }
+        run = Rounds.begin(study, limits, progress)
+        summary = run.part(subject, len(prompts) - len(asked), len(asked))
+
+        def response(side: _Side, facts: dict[str, Any], came: Outcome | str) -> ResponseAttempt:
+            about = {"subject": subject, "pair_id": side[0], "side": side[1]}
+            if isinstance(came, str):
+                return ResponseAttempt(**about, unscored_reason=came, provenance=facts)
+            reason = came.unscored_reason or (fault(prompts[side], came.raw) if fault else "")
+            facts |= {"raw": came.raw} if reason else {}
+            text = "" if reason else came.raw
+            return ResponseAttempt(**about, response=text, unscored_reason=reason, provenance=facts)
+
+        about = {"system_prompt": system} if system else {}
+        job = Job(subject, asked, response, log.append, about)
+        try:
+            if asked:
+                run.put(spec, settings, job, summary)
+        finally:
+            added = log.add_whole_pairs(subject)
+    return ResponseSummary(summary, added, run.so_far.over_budget, run.so_far.spent)
+
+
+def forecast_responses(study: Study, subject: str, scope: str = "sample") -> GraderForecast:
+    """Price a model's responses to all prompts, without network or key. How long they will be is
+    assumed. Raises InputError where the model is not valid.
+    """
+    spec = parse_spec(subject, study.config.providers)
+    settings = GraderSettings.for_subject(spec)
+    prompts = [PromptText(system="", user=text) for text in _study_prompts(study, scope).values()]
+    basis = written("grade.expected_response", tokens=_RESPONSE)
+    warnings = (*told_by_study(spec), *warnings_about(spec, settings))
+    forecast = GraderForecast(
+        rater_id=spec.text, already=0, new=len(prompts), basis=basis, warnings=warnings
+    )
+    tariff = Tariff.find(spec, prices=study.config.prices)
+    asked = ((each, 1) for each in prompts)
+    forecast = priced_forecast(forecast, tariff, spec, settings, asked, _RESPONSE)
+    return replace(forecast, sample=None)
+
+
+def _named(spec: GraderSpec, settings: GraderSettings, system: str) -> str:
+    """Return a subject's name: the model, and the options with which it was asked, if any.
+
+    >>> from evenhand.graders.providers import parse_spec
+    >>> _named(parse_spec("anthropic:m"), GraderSettings("text", effort="low"), "Be brief.")
+    'anthropic:m#system-213c22ed#effort-low'
+    """
+    parts = {
+        "system": hashlib.sha256(system.encode()).hexdigest()[:8] if system else "",
+        "thinking": settings.thinking,
+        "effort": settings.effort,
+    }
+    return "#".join([spec.text, *(f"{name}-{said}" for name, said in parts.items() if said)])
+
+
+def _study_prompts(study: Study, scope: str) -> dict[_Side, str]:
+    pairs = study.store.pairs()
+    if scope == "sample":
+        pairs = pairs[pairs["sample_position"].notna()].sort_values("sample_position")
+    return {
+        (row["pair_id"], side): row[f"prompt_{side}"]
+        for row in pairs.to_dict("records")
+        for side in sides_of(pairs)
+    }
+
+
+# ---- proposals ----------------------------------------------------------------------------------
+_PROPOSAL = 800
+"""Tokens of a usual proposal."""
+
+
+def propose(
+    rounds: Rounds, rubric: str, proposer: str, wanted: PromptText, about: Mapping[str, Any]
+) -> ProposalAttempt | None:
+    """Put a request to a model, within the budget of these rounds, and return its answer; None
+    where the rounds ended early, as their summary says. `about` is kept with it.
+
+    Raises InputError where the model is not known, writes nothing or has no key, or, under a
+    budget, its price is not known.
+    """
+    study = rounds.study
+    spec, settings = writer_of(study, proposer)
+    known = answered(study, rubric, proposer, wanted)
+    name = written("improve.proposer", model=spec.text)
+    summary = rounds.part(name, int(known is not None), int(known is None))
+    if known:
+        return known
+
+    def proposal(question: str, facts: dict[str, Any], came: Outcome | str) -> ProposalAttempt:
+        outcome = Outcome(unscored_reason=came) if isinstance(came, str) else came
+        return ProposalAttempt(
+            rubric=rubric,
+            proposer=spec.text,
+            request=question,
+            system=wanted.system,
+            user=wanted.user,
+            about=about,
+            reply=outcome.raw,
+            unscored_reason=outcome.unscored_reason,
+            provenance=facts,
+        )
+
+    store = partial(note_proposals, study.store)
+    job = Job(spec.text, {_digest(spec, wanted): wanted}, proposal, store, {})
+    rounds.put(spec, settings, job, summary)
+    return answered(study, rubric, proposer, wanted)
+
+
+def answered(
+    study: Study, rubric: str, proposer: str, wanted: PromptText
+) -> ProposalAttempt | None:
+    """Return a model's answer to this request that is kept; None where there is none."""
+    spec, _ = writer_of(study, proposer)
+    return proposals_of(study.store, rubric).get(_digest(spec, wanted))
+
+
+def forecast_proposals(
+    study: Study, rubric: str, proposer: str, wanted: Sequence[PromptText]
+) -> GraderForecast:
+    """Forecast what requests for proposals cost, without network or key. Raises InputError where
+    the model is not known or writes nothing.
+    """
+    spec, settings = writer_of(study, proposer)
+    known = proposals_of(study.store, rubric)
+    new = [(each, 1) for each in wanted if _digest(spec, each) not in known]
+    forecast = GraderForecast(
+        rater_id=written("improve.proposer", model=spec.text),
+        already=len(wanted) - len(new),
+        new=len(new),
+        basis=written("grade.expected_assumed", answer=_PROPOSAL),
+    )
+    tariff = Tariff.find(spec, prices=study.config.prices)
+    return priced_forecast(forecast, tariff, spec, settings, new, _PROPOSAL)
+
+
+def writer_of(study: Study, proposer: str) -> tuple[GraderSpec, GraderSettings]:
+    """Return the model that writes, and how it is asked. Raises InputError where the model is not
+    known or writes nothing.
+    """
+    spec = parse_spec(proposer, study.config.providers)
+    if spec.speaks == "baseline":
+        raise InputError(written("improve.writes_nothing", proposer=spec.text))
+    return spec, GraderSettings.for_subject(spec)
+
+
+def _digest(spec: GraderSpec, prompt: PromptText) -> str:
+    """Return 16 hexadecimal digits of SHA-256 over the model and the words sent to it."""
+    text = json.dumps([spec.text, prompt.system, prompt.user], ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
