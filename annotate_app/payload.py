@@ -25,8 +25,8 @@ from evenhand.annotate_app.languages import (
 )
 from evenhand.annotate_app.rendered import Node, by_place, coloured, folded, rendered
 from evenhand.rubrics import TextBlock
-from evenhand.rubrics.content import Turn
 from evenhand.rubrics.options import SEPARATOR
+from evenhand.rubrics.rendering import Turn
 from evenhand.study.desk.desk import (
     CONFIDENCE_LEVELS,
     DISPLAYS,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from evenhand.analysis import Analysis
     from evenhand.analysis.results import ResultRow
-    from evenhand.graders.running.run import Progress
+    from evenhand.graders.running import Progress
     from evenhand.reporting.ratings_file.declared import ScaleOptions
     from evenhand.study.creation import StudyPlan
 

@@ -30,8 +30,9 @@ from evenhand.annotate_app.logins import require
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import quoted_marks, quoted_remarks, quoted_replies
 from evenhand.reporting.live_figures import DISAGREEMENTS_FILE
-from evenhand.rubrics.kinds import Rule
-from evenhand.rubrics.options import Option
+from evenhand.rubrics import Rubric
+from evenhand.rubrics.options import LabelKind, Option, Rule
+from evenhand.rubrics.rendering import TextBlock
 from evenhand.study import Study
 from evenhand.study.access.accounts import Role
 from evenhand.study.access.lead_login import Visitor

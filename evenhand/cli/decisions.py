@@ -205,7 +205,7 @@ def _write_thresholds(study: Study, arguments: argparse.Namespace, found: Calibr
 
 
 def run_improve(arguments: argparse.Namespace) -> int:
-    from evenhand.graders.running.runner import RunSummary
+    from evenhand.graders.running import RunSummary
     from evenhand.reporting.improving import ImproveOptions, forecast_improving, improve, provable
     from evenhand.reporting.suggestions import rubric_first
 

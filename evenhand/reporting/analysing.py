@@ -55,7 +55,7 @@ class How(TypedDict, total=False):
 
 
 _WAYS = ("json_schema", "tool", "plain")
-"""The ways of `graders.clients.grader`, which reports do not import."""
+"""The ways of `graders.clients`, which reports do not import."""
 
 
 def analyse_source(

@@ -28,8 +28,7 @@ from evenhand.reporting.ratings_file.dataframes import items_table
 from evenhand.reporting.ratings_file.declared import ItemOptions, LabelOptions, ScaleOptions
 from evenhand.reporting.ratings_file.labels import read_as_ordered
 from evenhand.rubrics import Rubric, asked_comparison, asked_rubric, load_rubric
-from evenhand.rubrics.content import image_of
-from evenhand.rubrics.rendering import ANSWERS
+from evenhand.rubrics.rendering import ANSWERS, image_of
 from evenhand.study import Study, create_study, open_study
 from evenhand.study.access.admission import make_invites
 from evenhand.study.creation import StudyPlan

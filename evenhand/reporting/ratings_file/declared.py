@@ -257,9 +257,10 @@ class ScaleSection(Section):
 
     @model_validator(mode="after")
     def _coarser(self) -> Self:
-        from evenhand.rubrics.model import check_coarser
+        from evenhand.rubrics.model import coarser_faults
 
-        check_coarser(self.categories, self.unclear, self.collapse.values())
+        for fault in coarser_faults(self.categories, self.unclear, self.collapse.values()):
+            raise ValueError(fault)
         return self
 
     @model_validator(mode="after")
