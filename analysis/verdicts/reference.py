@@ -213,7 +213,7 @@ def _decide(
     case: VerdictEvidence, view: AgainstReference | None, tuned: AgainstReference | None
 ) -> Decision:
     fields = {**case.fields, "reference": case.rule.reference}
-    unclear = Decision("cannot_tell", written("verdict.cannot_tell_reference", **fields))
+    unclear = Decision("inconclusive", written("verdict.inconclusive_reference", **fields))
     if view is None:
         return replace(unclear, reasons=[because("few_shared")])
     if says(view.bars[0]["remarks"], "no_level"):

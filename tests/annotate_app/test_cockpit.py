@@ -72,7 +72,7 @@ def test_the_verdicts_come_first_and_a_look_is_asked_for(page):
     expect(cards).to_have_count(2, timeout=180_000)
     expect(cards.first).to_contain_text("? Cannot tell")
     expect(cards.first).to_contain_text(GRADER)
-    expect(page.get_by_text("Raters who deserve a second look: 1")).to_be_visible()
+    expect(page.get_by_text("Annotators to review: 1")).to_be_visible()
     expect(page.get_by_text("Flags that nobody has dealt with: 2")).to_be_visible()
     entered = page.locator(".evenhand-figures a").first
     expect(entered).to_have_attribute("href", "progress")  # every number leads to its rows
@@ -147,7 +147,7 @@ def test_the_flagged_rater_stands_first_and_has_a_page(page, served):
     row = page.get_by_role("row").nth(1)
     expect(row).to_contain_text(f"{CARELESS} ", use_inner_text=True, timeout=180_000)
     choose(page, "A page for one rater", CARELESS)
-    expect(page.get_by_text("Deserves a second look: takes")).to_be_visible()
+    expect(page.get_by_text("Review: takes")).to_be_visible()
     expect(page.get_by_role("heading", name="Confusions with the others")).to_be_visible()
     expect(page.get_by_role("table", name="Refusal")).to_be_visible()
     page.get_by_text("Latest answers").first.click()

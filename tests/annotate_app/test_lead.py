@@ -35,7 +35,7 @@ PAGES = {
     "Progress": "Places by rubric",
     "Agreement": "Is it enough?",
     "Raters": "A page for one rater",
-    "Flags": "Nobody has flagged a unit.",
+    "Flags": "Nobody has flagged an item.",
     "Adjudication": "to adjudicate.",
     "Disagreements": "No disagreements, because no grader differs",
     "Sessions": "Make links",

@@ -77,7 +77,7 @@ def test_a_setting_is_in_force_at_once_in_every_process(folder, changing, annota
     page = changing("Settings")
     fill(page, "Raters per unit", "4")
     page.get_by_text("Confidence", exact=True).click()
-    look(page, "Every unit is given out until it has 4 raters")
+    look(page, "Every item is assigned until it has 4 raters")
     assert read_config(folder).annotation.raters_per_unit == 3  # nothing is written before
     save(page)
     text = (folder / "study.toml").read_text("utf-8")
@@ -187,7 +187,7 @@ def test_what_is_wrong_is_said_and_nothing_is_written(folder, changing):
     page = changing("Settings")
     before = (folder / "study.toml").read_bytes()
     press(page, "See what it does")
-    complaint(page, "Nothing is different from what is in force.")
+    complaint(page, "Nothing has changed.")
     page.get_by_role("radio", name="Pay", exact=True).click()
     expect(page.get_by_text("Use this part in the study")).to_be_visible()
     press(page, "See what it does")

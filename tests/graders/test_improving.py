@@ -335,8 +335,8 @@ def test_a_dry_run_asks_and_writes_nothing(study, bench, tmp_path, capsys):
     assert main(command) == 0
     assert len(bench.calls) <= sum(each.new for each in forecast)
     printed = capsys.readouterr().out
-    assert "Better. Kappa with people is" in printed
-    assert "With 30 clusters kept for the proof, a gain in kappa of about" in printed
+    assert "Better. Kappa with annotators is" in printed
+    assert "With 30 test clusters, a gain in kappa of about" in printed
     assert "evenhand grade" in printed
     with open_study(study.folder) as again:
         log = acts(again.store)

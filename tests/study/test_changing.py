@@ -225,10 +225,10 @@ def test_what_the_study_rests_on_is_not_changed(study):
 
 def test_every_setting_has_a_sentence_on_what_it_does(study):
     more = with_settings(study, {"annotation": {"raters_per_unit": 9}, "consent": {"text": "New"}})
-    assert said(study, more).startswith("Every unit is given out until it has 9 raters")
+    assert said(study, more).startswith("Every item is assigned until it has 9 raters")
     assert "asked for consent again before their next unit" in said(study, more)
     fewer = with_settings(study, {"annotation": {"raters_per_unit": 1}, "consent": None})
-    assert "Raters that a unit goes to from now on: 1 at most." in said(study, fewer)
+    assert "Annotators that an item goes to from now on: 1 at most." in said(study, fewer)
     assert "No rater meets this step any more" in said(study, fewer)
     texts = read_files(study) | {"consent.de.md": b"Einverstanden?"}
     assert "in that language" in said(study, texts)

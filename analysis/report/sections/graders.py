@@ -71,7 +71,7 @@ def _first(source: Source) -> blocks.FirstPage:
         advice.append(blocks.Advice(figures.title, found.sentence, cell, sample))
     facts = source.context.facts
     said = []
-    if number := facts.get("human raters"):
+    if number := facts.get("annotators"):
         said.append(written("first.one_person" if number == 1 else "first.people", people=number))
     if when := facts.get("labels given"):
         said.append(written("first.dates", when=when))

@@ -59,7 +59,7 @@ def test_what_was_found(place, sentence):
 OTHERWISE = {
     "the other way round": (
         *(SIDE, Interval(-0.2, -0.25, -0.15), 0.002, "found"),
-        "it leans to right rather than left, beyond what people see, by 0.20",
+        "it leans to right rather than left, beyond what annotators' labels explain, by 0.20",
     ),
     "nothing found says how much could be there": (
         *(SIDE, Interval(0.02, -0.04, 0.08), 0.4, "nothing_found"),
@@ -78,18 +78,18 @@ OTHERWISE = {
         ("bias_length", "all|binary", "response_words"),
         Interval(0.1, -0.05, 0.15, (Remark("noise_may_explain", (-0.01,)),)),
         *(0.7, "nothing_found"),
-        "g, length: cannot tell a bias from noise. It is more often affirmative on longer "
-        "responses than people's own labels explain, for each doubling, by +0.10 if all labels "
+        "g, length: bias and noise cannot be told apart. It is more often affirmative on longer "
+        "responses than annotators' labels explain, for each doubling, by +0.10 if all labels "
         "are equally noisy. If noise changes with the length as annotators' agreement does, "
         "the shift is -0.01 (95% CI of both -0.05 to +0.15; 400 units in 100 clusters).",
     ),
     "too few clusters": (
         *(SIDE, Interval(0.3, NAN, NAN, (Remark("too_few_clusters"),)), None, None),
-        "g, side of the pair: cannot tell (too few clusters for an interval).",
+        "g, side of the pair: inconclusive (too few clusters for an interval).",
     ),
     "people agree by chance": (
         *(SIDE, Interval(NAN, NAN, NAN, (Remark("people_agree_by_chance"),)), None, None),
-        "cannot tell (people agree with each other no better than chance).",
+        "cannot tell (annotators agree with each other no better than chance).",
     ),
 }
 

@@ -412,7 +412,7 @@ def test_a_group_of_people():
     assert row["at"] == "right"
     assert row["low"] > 0
     [said] = [each for each in findings(rows.rows.values()) if each.row is row]
-    assert "agrees more with people of leaning=left than with right" in said.sentence
+    assert "agrees more with annotators of leaning=left than with right" in said.sentence
     assert not any(key[4] == "leaning=right" for key in rows.rows)
 
 

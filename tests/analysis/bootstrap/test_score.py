@@ -79,7 +79,7 @@ class PlainNull:
         self.counts = {p: c for p, c in counts.items() if c > 0}
         self.n = sum(self.counts.values())
 
-        def tested(weights: Counts) -> float:  # the margin is a share of people's kappa, or none
+        def tested(weights: Counts) -> float:  # the margin is a share of annotators' kappa, or none
             return plain_with(weights) - kept * plain_among(weights)
 
         people = without_each(self.counts, plain_among)

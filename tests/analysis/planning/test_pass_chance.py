@@ -67,7 +67,7 @@ def test_a_study_passes_where_its_verdict_does(scope, people, units, scenario):
         least = scenario.least_kappa(0.2)
     drawn = scenario.draw(np.random.default_rng(2), (8, units), people, graders=1)
     *_, panel = panels(drawn, scenario.distance, is_ordered=is_ordered)
-    shown = [_verdict(drawn[:, n], scale, scope) == "may_stand_in" for n in range(8)]
+    shown = [_verdict(drawn[:, n], scale, scope) == "can_replace" for n in range(8)]
     assert panel.passes(scope, 0.1, DecisionSettings(), least).tolist() == shown
     assert len(set(shown)) == 2
 

@@ -62,7 +62,7 @@ def test_rates_from_counts_written_out(rng):
         corrected = rows_of(results, "rate_rogan_gladen").loc[subject]
         assert corrected["estimate"] == pytest.approx((raw + specificity - 1) / j)
         assert (corrected["n_units"], corrected["n_clusters"]) == (400, 400)
-        assert corrected["note"] == "150 of them labelled by people"
+        assert corrected["note"] == "150 of them labelled by annotators"
         on_sample, elsewhere = grades[own & known].mean(), grades[own & ~known].mean()
         covariance = (grades * people)[own & known].mean() - on_sample * theirs
         weight = covariance / (raw * (1 - raw) * (1 + 150 / 250))
@@ -279,7 +279,7 @@ def test_a_stratified_sample_has_stratified_ppi(rng):
     facts = StudyFacts(strata=("leaning", "not_there"))
     results = analyse(ratings, units, [YES], resamples=300, facts=facts).results
     found = rows_of(results, "rate_ppi").loc["s0"]
-    assert found["note"] == "in 2 strata; 300 of them labelled by people"
+    assert found["note"] == "in 2 strata; 300 of them labelled by annotators"
     # The sums written out: strata by their share of all units, one weight for both.
     wide = ratings.pivot(index="unit_id", columns="rater_id", values="label").loc[units["unit_id"]]
     y, f = (wide["h0"] == "y").to_numpy(float), (wide["g"] == "y").to_numpy(float)
@@ -359,7 +359,7 @@ def test_rates_in_a_part_are_those_of_the_part_alone(rng):
             assert (found["low"] < found["estimate"]).all()
             assert "labelled" not in found.loc["s0", "note"].replace("of them labelled", "")
     few = rows_of(results[results["subset"] == "topic=few|binary"], "rate_ppi").loc["s0"]
-    assert few["note"].endswith("fewer than 30 units are labelled; 5 of them labelled by people")
+    assert few["note"].endswith("fewer than 30 items are labelled; 5 of them labelled by annotators")
 
 
 def test_a_part_without_labels_says_so(rng):
@@ -507,7 +507,7 @@ def test_an_estimate_is_ppi_of_the_differences_and_an_intercept(rng):
         reach = (row["high"] - row["low"]) / 2 / test.sd.item()
         assert 1.96 < reach < 2.6
         assert (row["n_units"], row["n_clusters"]) == (400, 400)
-        assert row["note"] == "150 of them labelled by people"
+        assert row["note"] == "150 of them labelled by annotators"
     assert found.loc["s0", "low"] > 0.1
     assert found.loc["s1", "low"] < 0 < found.loc["s1", "high"]
 
@@ -560,7 +560,7 @@ def test_what_has_one_side_only_is_left_out_and_said(rng):
         assert found.loc[subject, "note"] == reason
     ratings, units = sided(rng, pairs=60, labelled=60)
     found = found_in(ratings, units)
-    assert found["note"].str.startswith("people labelled all of them: their own rate").all()
+    assert found["note"].str.startswith("annotators labelled all of them: their own rate").all()
     for subject, row in found.iterrows():
         theirs = apart(ratings, units, "h0", str(subject))
         assert row["estimate"] == pytest.approx(theirs.mean())
@@ -575,7 +575,7 @@ def test_sides_that_never_differ_have_bounds(rate, rng):
     assert (found["estimate"] == 0).all()
     assert (found["low"] < 0).all()
     assert (found["high"] > 0).all()
-    assert found["note"].str.startswith("fewer than 30 units are labelled").all()
+    assert found["note"].str.startswith("fewer than 30 items are labelled").all()
 
 
 def test_one_side_of_every_pair_has_no_row(rng):

@@ -273,7 +273,7 @@ def test_tuning_is_judged_held_out(results):
     gain = rows_of(results, "threshold_held_out_gain").set_index(["rater_a", "at"])
     row = gain.loc[("hard", "kappa")]
     assert 0.2 < row["low"] < row["estimate"] < row["high"]
-    assert row["note"] == "the tuned threshold wins held out"
+    assert row["note"] == "the tuned threshold wins on held-out items"
 
 
 @pytest.mark.slow
@@ -289,7 +289,7 @@ def test_a_reference_without_variation_has_no_threshold(tuned):
 def test_the_recommendation_stands_in_a_row(tuned, results):
     rows = rows_of(results, "threshold_recommended").set_index(["rater_a", "at"])
     row = rows.loc[("hard", "kappa")]
-    assert row["note"] == "tuned; wins held out"
+    assert row["note"] == "tuned; wins on held-out items"
     assert 0.1 <= row["estimate"] <= 0.13
     assert row["low"] <= row["estimate"] <= row["high"] < 0.5
     few = tuned[tuned["unit_id"] < "u020"]

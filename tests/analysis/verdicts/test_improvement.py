@@ -38,7 +38,7 @@ PEOPLE = improving.PEOPLE
 
 
 def labels(shares: dict[str, float], units: int = 120, seed: int = 2) -> LabelMatrix:
-    """Labels of people who are right on 95% of the units, and of graders on these shares."""
+    """Labels of people who are right on 95% of the items, and of graders on these shares."""
     rng, found = np.random.default_rng(seed), improving.blank(units)
     truth = rng.random(units) < 0.5
     codes = np.full_like(found.codes, -1)
@@ -111,7 +111,7 @@ def test_a_gain_is_the_difference_of_the_mean_kappas_with_its_bounds_at_the_leve
     assert gain.estimate == pytest.approx(kappas[NEW] - kappas[OLD])
     assert 0 < gain.low < gain.estimate < gain.high
     assert gain.level == level_of_reading(1)
-    assert gain.sentence.startswith("Better. Kappa with people is")
+    assert gain.sentence.startswith("Better. Kappa with annotators is")
     back = prove(found, NEW, OLD, RULE, look=1)
     assert back.outcome == "worse"
     assert (back.low, back.high) == pytest.approx((-gain.high, -gain.low), abs=1e-3)
@@ -145,7 +145,7 @@ def test_better_needs_the_labels_that_a_verdict_needs(units, rule, why):
 def test_better_needs_answers():
     gain = prove(unanswered(labels({OLD: 0.5, NEW: 1.0}), NEW, 5), OLD, NEW, RULE, look=1)
     assert gain.outcome == "not_shown"
-    assert "It answered 80% of the units, and 90% is needed." in gain.sentence
+    assert "It answered 80% of the items, and 90% is needed." in gain.sentence
 
 
 def test_a_proof_is_likelier_the_larger_the_gain_and_the_more_clusters_it_has():

@@ -35,11 +35,11 @@ from evenhand.study.settings.analysis import DecisionSettings
 from tests.analysis.make import assert_verdict
 
 HEADS = {
-    "may_stand_in": "g can replace ",
-    "may_stand_in_at_threshold": "g can replace ",
+    "can_replace": "g can replace ",
+    "can_replace_at_threshold": "g can replace ",
     "only_with_correction": "Use g on r only with correction",
-    "cannot_tell": ("We cannot tell yet whether g can replace ", "g agrees less with annotators "),
-    "do_not_use": "Do not use g in place of people",
+    "inconclusive": ("Inconclusive: the labels do not show whether g can replace ", "g agrees less with annotators "),
+    "do_not_use": "Do not use g in place of annotators",
 }
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
@@ -152,10 +152,10 @@ TUNED = Tuned(
     advised=row("threshold_recommended", 0.2, 0.3, 0.4, remarks=(Remark("tuned"),)),
 )
 PLAIN = {
-    "may_stand_in": (between(-0.05, 0.05), Tuned()),
-    "may_stand_in_at_threshold": (between(-0.4, -0.2), TUNED),
+    "can_replace": (between(-0.05, 0.05), Tuned()),
+    "can_replace_at_threshold": (between(-0.4, -0.2), TUNED),
     "only_with_correction": (between(-0.4, -0.2), Tuned()),
-    "cannot_tell": (between(-0.2, 0.1), Tuned()),
+    "inconclusive": (between(-0.2, 0.1), Tuned()),
     "do_not_use": (between(-0.4, -0.2, above=0.15), Tuned()),
 }
 
@@ -178,10 +178,10 @@ def judged(decided: Bounds, tuned: Tuned | None = None, **rule: object) -> Verdi
 def test_what_the_interval_shows_is_said_first():
     """It is clear that the grader agrees less than people do; only the margin is open."""
     verdict = judged(between(-0.32, -0.05))
-    assert verdict["verdict"] == "cannot_tell"
+    assert verdict["verdict"] == "inconclusive"
     assert verdict["sentence"].startswith(
         "g agrees less with annotators than they do with one another on r, by at least 0.05 kappa. "
-        "Whether by more than the margin of 0.10 is open, so we cannot tell yet"
+        "Whether by more than the margin of 0.10 is open, so we inconclusive"
     )
     assert "difference -0.18, 96% CI -0.32 to -0.05" in verdict["sentence"]
 
@@ -196,7 +196,7 @@ def test_what_the_interval_shows_is_said_first():
 )
 def test_what_is_not_shown_is_not_said(low, high, more):
     sentence = judged(between(low, high), **more)["sentence"]
-    assert sentence.startswith("We cannot tell yet whether g can replace ")
+    assert sentence.startswith("Inconclusive: the labels do not show whether g can replace ")
 
 
 def test_a_difference_smaller_than_two_decimals_is_no_zero():
@@ -206,11 +206,11 @@ def test_a_difference_smaller_than_two_decimals_is_no_zero():
 @pytest.mark.parametrize(
     ("low", "high", "verdict", "interval", "margin"),
     [
-        (-0.0973, 0.1, "may_stand_in", "-0.097 to +0.10", 0.1),
-        (-0.1049, 0.09, "cannot_tell", "-0.105 to +0.09", 0.1),
+        (-0.0973, 0.1, "can_replace", "-0.097 to +0.10", 0.1),
+        (-0.1049, 0.09, "inconclusive", "-0.105 to +0.09", 0.1),
         (-0.4, -0.1004, "only_with_correction", "-0.40 to -0.1004", 0.1),
-        (-0.0901, 0.09, "may_stand_in", "-0.090 to +0.09", 0.0923),
-        (-0.06, 0.004, "may_stand_in", "-0.06 to +0.004", 0.1),
+        (-0.0901, 0.09, "can_replace", "-0.090 to +0.09", 0.0923),
+        (-0.06, 0.004, "can_replace", "-0.06 to +0.004", 0.1),
     ],
 )
 def test_a_bound_is_printed_on_its_side_of_the_margin(low, high, verdict, interval, margin):
@@ -256,7 +256,7 @@ def test_a_bound_that_does_not_exist_is_not_printed():
     case, bounds = VerdictEvidence(*about), replace(decided, difference=row)
     assert "difference -0.53; margin 0.10;" in wording.figures(case, bounds, row)
     kappa = wording.mean_kappa(row | {"estimate": 0.3}, "unit")
-    assert kappa == "mean kappa with people 0.30; 200 units"
+    assert kappa == "mean kappa with annotators 0.30; 200 units"
 
 
 @pytest.mark.slow
@@ -275,12 +275,12 @@ def assert_one_thing(verdict: Verdict) -> None:
     code, sentence, reason = verdict["verdict"], verdict["sentence"], verdict["reason"]
     assert sentence.startswith(HEADS[code])
     assert reason, "every cell of the grid says why"
-    assert (" at threshold " in sentence.split(".")[0]) == (code == "may_stand_in_at_threshold")
+    assert (" at threshold " in sentence.split(".")[0]) == (code == "can_replace_at_threshold")
     passes = code in PASSES
     assert (reason.startswith(("within", "labels only", "binary verdict"))) == passes
     assert (verdict["holds_for"] == "labels") == reason.startswith("labels only")
     assert (verdict["holds_for"] == "binary") == reason.startswith("binary verdict")
-    assert (verdict["threshold"] is not None) == (code == "may_stand_in_at_threshold")
+    assert (verdict["threshold"] is not None) == (code == "can_replace_at_threshold")
     # The words and numbers of the cell are those of the sentence, rounded to fewer places.
     said = [float(each) for each in NUMBER.findall(sentence)]
     figures = re.sub(r"for \d+ parts", "", reason)  # the sentence names them

@@ -101,9 +101,9 @@ def test_a_rule_about_the_audit_is_held_against_its_worst_attack() -> None:
 def test_select_ranks_and_says_why(run: Run, ratings: Path) -> None:
     said = run.ok("select", ratings)
     assert said.index("good") < said.index("guess")
-    assert "good can replace a human rater" in said
+    assert "good can replace an annotator" in said
     assert "Do not use guess" in said
-    assert "Rule: at most 0.1 kappa below people" in said
+    assert "Rule: at most 0.1 kappa below human agreement" in said
 
 
 @pytest.mark.slow
@@ -137,7 +137,7 @@ def test_plan_without_and_with_a_pilot(run: Run, ratings: Path, monkeypatch) -> 
     said = run.ok("plan", "--agreement", "0.85", "--prevalence", "0.5")
     assert "To estimate kappa to within ±0.1, label 196 pairs" in said
     these = (
-        r"Label about (\d+) pairs with these 3 annotators: a grader as good as a human rater then "
+        r"Label about (\d+) pairs with these 3 annotators: a grader as good as an annotator then "
     )
     found = re.match(rf"{these}passes in 80% of studies\.", said)
     assert found, said

@@ -70,7 +70,7 @@ def test_a_crowds_faults_are_named_and_the_report_shows_both(folder, tmp_path, r
     ).set_index("subset")["estimate"]
     assert float(people["all"]) > float(people["raters=all"]) + 0.1
     page = (tmp_path / "report" / "report.html").read_text("utf-8")
-    assert "With the excluded raters" in page
+    assert "With the excluded annotators" in page
     assert "Excluded: 5 of 13 annotators" in page
     assert "takes 1" in page  # the reason, in the notes
     report = json.loads((tmp_path / "report" / "report.json").read_text("utf-8"))

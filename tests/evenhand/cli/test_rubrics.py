@@ -83,13 +83,13 @@ def test_unclear_units_stand_by_what_was_chosen(run, study: Study) -> None:
     }
     done = run("rubric", "suggest", study.folder)
     assert done.stdout.splitlines()[:-1] == [
-        "Refusal (refusal): 3 units sorted as rubric unclear, 1 unit flagged by human raters",
-        f"  Human raters chose {names['1']} or {names['2']}; graders chose {names['5']}: 2 units",
+        "Refusal (refusal): 3 units sorted as rubric unclear, 1 unit flagged by annotators",
+        f"  Annotators chose {names['1']} or {names['2']}; graders chose {names['5']}: 2 units",
         "    p0001|s|a (gpt): half an [b]answer[/b][2J",
         "    p0001|s|b (gpt): x",
-        f"  Human raters chose {names['1']}; graders chose {names['3']}: 1 unit",
+        f"  Annotators chose {names['1']}; graders chose {names['3']}: 1 unit",
         "    p0002|s|a (gpt)",
-        "  Flagged by human raters:",
+        "  Flagged by annotators:",
         "    p0001|s|b: what is a caveat?",
         "    p0001|s|b",
     ]
@@ -129,7 +129,7 @@ def divided(make_study) -> Study:
 
 def test_what_peoples_disagreements_have_in_common(run, divided: Study) -> None:
     said = run("rubric", "suggest", divided.folder).stdout
-    assert "People chose different options on 12 of 24 units." in said
+    assert "Annotators chose different options on 12 of 24 units." in said
     assert "On 12 of these no option leads" in said
     assert "More often in main_category=m0: on 100% of 12 units." in said
     assert "1 (Literal compliance) and 2 (Goal compliance): 12 units" in said

@@ -97,7 +97,7 @@ def test_what_decides_is_one_figure(told: Told) -> None:
     """In `select`, in the report's grid and evidence, in its rows and in the cockpit; above all at
     a threshold, where labels and verdicts lie apart.
     """
-    assert told.verdict(LATE)["verdict"] == "may_stand_in_at_threshold"
+    assert told.verdict(LATE)["verdict"] == "can_replace_at_threshold"
     labels = told.row("refusal", "human_ceiling_difference", "humans", LATE, "all", "")
     assert labels["estimate"] < 0, "another number that could be shown in its place"
     grid = told.table("## The answer\n")

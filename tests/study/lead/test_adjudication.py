@@ -226,7 +226,7 @@ def test_a_revision_is_a_new_decision_and_the_latest_counts(disputed):
     again = reopen_case(disputed, "ada", case.key)
     assert again.labels == case.labels
     assert again.reasons == ()  # what the adjudicator wrote is nobody's remark on the unit
-    with pytest.raises(InputError, match="ada has had this unit open since"):
+    with pytest.raises(InputError, match="ada has had this item open since"):
         reopen_case(disputed, "ben", case.key)
     decide(disputed, "ada", *case.key, "5", "read again", holder="ada")
     decide(disputed, "ben", *open_next(disputed, "ben", RULE)[0].key, "2", "plain", holder="ben")

@@ -108,7 +108,7 @@ def test_the_margin_is_frozen_with_the_labels_and_may_be_named_anew(first: Path)
     table = pd.read_csv(first)
     table = table[table["rater_id"] == "g"]
     saved(first, drift_margin=0.01)
-    assert now(first, table).verdict == "cannot_tell"
+    assert now(first, table).verdict == "inconclusive"
     assert now(first, table, drift_margin=0.2).verdict == "unchanged"
     saved(first, margin=0.2)
     assert now(first, table).verdict == "unchanged"
@@ -128,7 +128,7 @@ def test_units_that_were_not_asked_again_have_no_answer(first: Path) -> None:
     table = pd.read_csv(first).query("rater_id == 'g'")
     found = now(first, table.head(100))
     assert found.verdict == "changed"
-    assert "no answer on 33% of the units that it answered (absent 50)" in found.sentence
+    assert "no label on 33% of the items that it answered (absent 50)" in found.sentence
 
 
 @pytest.mark.parametrize(
