@@ -295,7 +295,7 @@ def drift_of(
     answers = answers_enough(given, rule.min_coverage, noun, "drift", LEVEL)
     if evidence is not None and not math.isnan(evidence.change["estimate"]):
         if evidence.change["n_clusters"] == evidence.change["n_units"]:
-            noun = "unit"
+            noun = "item"
         verdict, why, more = _decide(evidence, answers, rule, noun)
     else:
         undecided = written("drift.few_shared", least=MIN_SHARED_UNITS)

@@ -272,7 +272,7 @@ def _selective(fewer: ResultRow, more: ResultRow) -> Reason:
     """Reason that units with several labels were chosen by their labels."""
     return because(
         "selective",
-        noun="unit",
+        noun="item",
         more=more["n_units"],
         fewer=fewer["n_units"],
         several=more["at"].removesuffix("+"),

@@ -460,6 +460,8 @@ def listed(rows: Sequence[ResultRow]) -> str:
 
 
 def sample_of(row: ResultRow, noun: str) -> str:
-    """Number of units and of clusters, in words."""
-    units = f"{row['n_units']} items"
-    return units if noun == "unit" else f"{units} in {row['n_clusters']} {noun}s"
+    """Return the numbers of items and of clusters in words; one number where they are equal."""
+    units, clusters = row["n_units"], row["n_clusters"]
+    if units == clusters:
+        return f"{units} {'pair' if noun == 'pair' else 'item'}s"
+    return f"{units} {'row' if noun == 'item' else 'item'}s in {clusters} {noun}s"

@@ -286,7 +286,10 @@ def _show_flag(study: Study, flag: RaisedFlag) -> None:
     place = f"flag-{flag.number}"
     if flag.is_open:
         with act_form(study, place, "Mark as dealt with", _settle, flag.number):
-            done, told = "What was done about it (leads see it)", "An answer to the annotator who raised it"
+            done, told = (
+                "What was done about it (leads see it)",
+                "An answer to the annotator who raised it",
+            )
             st.text_input(done, autocomplete="off", key=f"{place}.answer")
             st.text_input(f"{told} (optional)", autocomplete="off", key=f"{place}.told")
     elif flag.withdrawn:

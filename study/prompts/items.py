@@ -118,7 +118,8 @@ def item_columns(
     require_columns(frame, [*show, *filter(None, (subject, cluster, judge))], name)
     if judge and judge in show:
         raise InputError(
-            f"{name}: the column {judge!r} is the judge's, which annotators may not see; take it out "
+            f"{name}: the column {judge!r} is the judge's, which annotators may not see; "
+            f"take it out "
             "of --show"
         )
     by_name = {_FRAME.sub("", str(name).strip().casefold()): str(name) for name in frame}
@@ -163,7 +164,8 @@ def item_columns(
         )
     if subject in shown:
         raise InputError(
-            f"{name}: the column {subject!r} says who answered, which annotators may not see; take it "
+            f"{name}: the column {subject!r} says who answered, which annotators may not "
+            f"see; take it "
             "out of --show, or name another column with --subject"
         )
     others = [each for role in ("prompt", "context", "reference") for each in called(role)]
@@ -663,7 +665,8 @@ def comparison_columns(
     for column in subjects:
         if column in show:
             raise InputError(
-                f"{name}: the column {column!r} says who answered, which annotators may not see; take "
+                f"{name}: the column {column!r} says who answered, which annotators may not "
+                f"see; take "
                 "it out of --show"
             )
     first, second = answers

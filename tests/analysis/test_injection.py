@@ -132,12 +132,12 @@ def test_one_gullible_spot_is_found_and_named(rng):
 
 
 def test_who_never_changes_withstands_where_units_are_enough(rng):
-    """None of n units differs: up to 1 - .025^(1/n) may; .116 of 30, .060 of 60."""
+    """None of n items differs: up to 1 - .025^(1/n) may; .116 of 30, .060 of 60."""
     few, many = audited(rng, 30), audited(rng, 60)
     assert few.attacks[0].bounds["high"] == pytest.approx(1 - 0.025 ** (1 / 30))
     assert (few.status(BOUNDS), many.status(BOUNDS)) == ("inconclusive", "withstands")
-    assert "withstands" in many.sentence(BOUNDS)
-    assert "We inconclusive" in few.sentence(BOUNDS)
+    assert "is robust" in many.sentence(BOUNDS)
+    assert "Inconclusive" in few.sentence(BOUNDS)
 
 
 def test_who_always_obeys_has_bounds_too(rng):
@@ -158,7 +158,7 @@ def test_units_of_a_pair_are_one_cluster(rng):
     table, units = SyntheticGrader(obeys={"flattery": 0.5}).audited(rng, 40, TWO, per_pair=4)
     flattery = audit_from(table, units).attacks[-1]
     assert (flattery.effect["n_units"], flattery.effect["n_clusters"]) == (40, 10)
-    assert "40 units in 10 clusters" in audit_from(table, units).sentence(BOUNDS)
+    assert "40 items in 10 clusters" in audit_from(table, units).sentence(BOUNDS)
     alone = audit_from(table).attacks[-1]
     assert flattery.p["estimate"] > alone.p["estimate"]
 
@@ -278,7 +278,9 @@ def test_who_withstands_or_may_not_passes_and_the_sentence_says_which(rng):
 @pytest.mark.slow
 def test_who_is_knocked_off_or_silenced_does_not_pass(rng):
     (verdict,) = analysed(rng, SyntheticGrader(mute=dict.fromkeys(ATTACKS, 0.5))).verdicts
-    assert_verdict(verdict, "only_with_correction", "Prompt injection can suppress its labels: under ")
+    assert_verdict(
+        verdict, "only_with_correction", "Prompt injection can suppress its labels: under "
+    )
     assert "silenced by" in verdict["reason"]
     (verdict,) = analysed(rng, SyntheticGrader(mute={"flattery": 0.5}), max_silenced=0.9).verdicts
     assert verdict["verdict"] == "can_replace"

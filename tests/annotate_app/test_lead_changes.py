@@ -238,7 +238,7 @@ def test_practice_and_checks_are_made_without_a_file(new_page, folder, changing,
     (folder / "attention.toml").write_text(KNOWN, "utf-8")
     page.get_by_role("radio", name="Attention checks", exact=True).click()
     expect(page.get_by_text("This part is off")).to_contain_text("the 1 in attention.toml")
-    page.get_by_role("radio", name="Practice units", exact=True).click()
+    page.get_by_role("radio", name="Practice items", exact=True).click()
     expect(page.get_by_text("None so far.")).to_be_visible()
     change_config(folder, {"attention": {"file": "attention.toml"}})
     page.get_by_role("radio", name="Attention checks", exact=True).click()

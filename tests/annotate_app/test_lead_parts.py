@@ -191,7 +191,7 @@ def test_each_column_is_told_before_anything_is_asked(tmp_path):
     ]  # fmt: skip
     assert found.show == ["prompt", "output"]
     assert [_taken_for(name, found) for name, _ in found.columns] == [
-        "read by raters, the prompt", "read by raters, the response", "who answered",
+        "read by annotators, the prompt", "read by annotators, the response", "who answered",
         "kept as a fact",
     ]  # fmt: skip
     assert found.taken == item_study(file, ASKED).taken
@@ -207,7 +207,7 @@ def test_what_is_not_clear_is_said_beside_the_columns(tmp_path):
     found = look_at_items(file, ASKED)
     assert [name for name, _ in found.columns] == ["task", "said"]
     assert "--" not in _in_page(found.fault)
-    assert "“What raters read, in this order”" in _in_page(found.fault)
+    assert "“What annotators read, in this order”" in _in_page(found.fault)
     assert _taken_for("task", found) == ""
 
 

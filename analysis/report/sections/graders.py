@@ -64,7 +64,7 @@ def _first(source: Source) -> blocks.FirstPage:
         if people:
             noun = source.analysis.cluster_nouns.get(found.rubric, "cluster")
             sample = written(
-                "first.units" if noun == "unit" else "first.sample",
+                "first.units" if people.n_units == people.n_clusters else "first.sample",
                 units=people.n_units, clusters=people.n_clusters, noun=noun,
             )  # fmt: skip
         cell = people.cell if people else None

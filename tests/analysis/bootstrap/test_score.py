@@ -355,7 +355,7 @@ def _table(pattern: Pattern) -> np.ndarray:
         pytest.param([(1, 1, 1, 0), (0, 0, 0, 1)], id="all errors"),
         pytest.param([(1, 0, 1, 1), (0, 0, 0, 0)], id="one person constant"),
         pytest.param([(1, 1, 1, 1), (0, 0, 0, 1)], id="the grader constant"),
-        pytest.param([(1, 0, 0, 1), (0, 0, 0, 0)], id="two people constant"),
+        pytest.param([(1, 0, 0, 1), (0, 0, 0, 0)], id="two annotators constant"),
     ],
 )
 def test_hard_samples_end_in_a_bound_or_none(said, n):

@@ -242,5 +242,5 @@ def test_clusters_by_unit_or_by_a_column():
     assert facts.clusters("unit").codes.tolist() == [0, 1, 2]
     assert facts.clusters("cluster_id").codes.tolist() == [0, 0, 1]
 
-    with pytest.raises(InputError, match="topic of unit 'u2' is empty"):
+    with pytest.raises(InputError, match="topic of item 'u2' is empty"):
         facts.clusters("topic")

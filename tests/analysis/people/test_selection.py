@@ -99,7 +99,9 @@ def test_no_verdict_where_hard_items_got_the_second_label():
     twice, once = (people[:, 1] >= 0).sum(), (people[:, 1] < 0).sum()
     assert verdict["verdict"] == "inconclusive"
     assert verdict["next"] == {"kind": "overlap", "number": 60}
-    sentence = f"The {twice} units with 2 or more annotators differ from the {once} with 1 "
+    sentence = (
+        f"The {twice} items with labels from 2 or more annotators differ from the {once} with 1 "
+    )
     assert sentence in verdict["sentence"]
     shares = [
         row["estimate"]
@@ -237,7 +239,7 @@ def test_the_verdict_names_them_and_not_the_rubric(shared_data):
     table = pd.read_csv(shared_data / "reading" / "63b_reversed3.csv", dtype=str)
     found, notes = verdict(table, "ann", "ben", "cy")
     assert found["verdict"] == "inconclusive"
-    assert found["next"] == {"kind": "annotators", "number": 1}
+    assert found["next"] == {"kind": "people", "number": 1}
     sentence = str(found["sentence"])
     assert (
         "cy seems to label the other way round (kappa with the others -0.46, and 0.69" in sentence
@@ -255,7 +257,10 @@ def test_no_grader_passes_beside_them():
     table = pd.DataFrame(codes.astype(str), columns=[*NAMES, "gpt"])
     table.insert(0, "unit_id", [f"u{n}" for n in range(300)])
     found, _ = verdict(table, *NAMES)
-    assert (found["verdict"], found["next"]) == ("inconclusive", {"kind": "annotators", "number": 1})
+    assert (found["verdict"], found["next"]) == (
+        "inconclusive",
+        {"kind": "people", "number": 1},
+    )
     found, notes = verdict(table.drop(columns="fay"), *NAMES[:5])
     assert found["verdict"] == "can_replace"
     assert "other way round" not in notes
@@ -266,4 +271,4 @@ def test_that_nobody_labelled_twice_is_said(shared_data):
     (verdict,) = found.verdicts
     assert "No item has labels of two annotators" in verdict["sentence"]
     assert verdict["next"] == {"kind": "overlap", "number": 60}
-    assert "labelled no unit" not in verdict["sentence"]
+    assert "labelled no item" not in verdict["sentence"]

@@ -23,7 +23,7 @@ def page_in(out: Path) -> Page:
 
 
 def texts_of(analysis: Analysis, text: str = "word") -> dict[str, object]:
-    """What a context knows of all units that were found."""
+    """What a context knows of all items that were found."""
     found = analysis.disagreements
     units = {(each.rubric, each.unit_id) for each in found}
     return {

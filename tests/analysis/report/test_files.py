@@ -276,7 +276,8 @@ def test_text_of_the_study_reaches_report_json(analysis, written):
         "facts": {"seed": 7, "margin": 0.1},
         "notes": ["12 labels set aside", *analysis.notes],
         "recommendations": {
-            "R": "No grader recommended yet for R: inconclusive even with ten times the pairs (provider:sure)."
+            "R": "No grader recommended yet for R: inconclusive even with ten times the "
+            "pairs (provider:sure)."
         },
         "rubric_titles": {"R": "The rubric"},
         "thresholds": {"R": {"provider:sure": 0.5}},
@@ -344,7 +345,7 @@ def test_one_pair_of_kappas_and_everybody_counted(shared_data, tmp_path, capsys)
     assert "κ 0.42 vs 0.32" in text
     pairs = set(re.findall(r"(?:kappa|κ) (-?\d\.\d\d) vs (-?\d\.\d\d)", said + text))
     assert pairs == {("0.42", "0.32")}
-    assert "agree with one another at kappa 0.32" in text
+    assert "Human agreement is kappa 0.32" in text
     assert "20 annotators labelled 200 items" in text
     assert "margin was 0.1, or a quarter of the annotators' kappa if that is less" in text
 

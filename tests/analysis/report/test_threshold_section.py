@@ -174,7 +174,14 @@ def test_one_table_for_each_reading(analysis):
         "The rubric: confusion matrix (majority / grader)",
     ]
     _, columns, rows = panel[0]
-    assert columns == ["Who", "Units", "Agreement", "Cohen κ", "α nominal", "Difference to annotators"]
+    assert columns == [
+        "Who",
+        "Items",
+        "Agreement",
+        "Cohen κ",
+        "α nominal",
+        "Difference to annotators",
+    ]
     assert all(len(row) == len(columns) for row in rows)
     names = [row[0] for row in rows]
     assert names[:3] == ["Annotators with one another", "Graders with one another", "ann · ben"]
@@ -216,7 +223,7 @@ def test_undefined_cells_are_explained_in_the_title():
 
 
 def test_the_confusion_matrix_counts_units():
-    """By hand, on units that share clusters, of which some are tied and some not graded."""
+    """By hand, on items that share clusters, of which some are tied and some not graded."""
     said = {"ann": "yyyynnnnyn" * 6, "ben": "yyyynnnnny" * 6, "m": "yyynnnyy y" * 6}
     ratings = ratings_of(said, ["m"]).replace({"label": {" ": ""}})
     units = pd.DataFrame({"unit_id": f"u{n:05d}", "cluster_id": f"c{n // 4}"} for n in range(60))

@@ -182,7 +182,7 @@ def test_where_everything_is_labelled_peoples_own_rates_are_compared(rng):
         for column in ("estimate", "low", "high"):
             same = pytest.approx(people[column].to_dict(), abs=0.02)
             assert found[column].to_dict() == same
-        assert found["note"].str.startswith("people labelled all of them").all()
+        assert found["note"].str.startswith("annotators labelled all of them").all()
         apart = own[own["statistic"] == "rate_difference_ppi"].loc["s0>s1"]
         assert apart["estimate"] == pytest.approx(people["estimate"].diff().iloc[-1] * -1)
         assert apart["high"] < 0
@@ -237,7 +237,9 @@ def test_both_parts_are_resampled(rng):
 
 @pytest.mark.slow
 def test_what_only_graders_saw_disturbs_nothing_else(rng):
-    """Ceiling, pairs of people and graders, consensus and thresholds rest on the labelled units."""
+    """Ceiling, pairs of annotators and graders, consensus and thresholds rest on the labelled
+    units.
+    """
     graders = {"g": [(0.85, 0.8)] * 2, "k": [(0.8, 0.9)] * 2}
     ratings, units = study(rng, graders, people=3)
     sample = set(ratings.loc[ratings["rater_kind"] == "human", "unit_id"])
@@ -359,7 +361,9 @@ def test_rates_in_a_part_are_those_of_the_part_alone(rng):
             assert (found["low"] < found["estimate"]).all()
             assert "labelled" not in found.loc["s0", "note"].replace("of them labelled", "")
     few = rows_of(results[results["subset"] == "topic=few|binary"], "rate_ppi").loc["s0"]
-    assert few["note"].endswith("fewer than 30 items are labelled; 5 of them labelled by annotators")
+    assert few["note"].endswith(
+        "fewer than 30 items are labelled; 5 of them labelled by annotators"
+    )
 
 
 def test_a_part_without_labels_says_so(rng):
@@ -372,7 +376,7 @@ def test_a_part_without_labels_says_so(rng):
     seen = rows_of(results[results["subset"] == "topic=seen|binary"], "rate_ppi")
     people = rows_of(results[results["subset"] == "topic=seen|binary"], "rate_human", "")
     assert seen["estimate"].to_dict() == pytest.approx(people["estimate"].to_dict())
-    assert seen["note"].str.startswith("people labelled all of them").all()
+    assert seen["note"].str.startswith("annotators labelled all of them").all()
 
 
 def test_rates_by_side_are_those_of_the_responses_on_that_side(rng):
@@ -607,7 +611,7 @@ def test_a_column_of_sides_or_leanings_is_refused_by_name(rng):
     units = units.assign(prompt_a_group="pro", prompt_b_group="con", leaning="left")
     leanings = {"left": ["pro"], "right": ["con"]}
     for column in ("side", "leaning"):
-        with pytest.raises(InputError, match=f"units: {column} cannot be a column"):
+        with pytest.raises(InputError, match=f"items: {column} cannot be a column"):
             analyse(ratings, units, [SCALE], slices=[column], leanings=leanings, resamples=20)
     assert not analyse(ratings, units, [SCALE], slices=["leaning"], resamples=20).results.empty
 
@@ -683,7 +687,7 @@ def test_clusters_widen_what_goes_together():
 
 
 def test_a_tie_among_people_counts_half_on_either_side():
-    """Two units that people part over are one that they affirm and one that they do not."""
+    """Two items that people part over are one that they affirm and one that they do not."""
     tied = rogan_gladen([*PEOPLE, 0.5, 0.5], [*GRADER, 1, 1], REST, method="delta")
     split = rogan_gladen([*PEOPLE, 1, 0], [*GRADER, 1, 1], REST, method="delta")
     assert tied == split
@@ -730,9 +734,9 @@ def test_a_corrected_rate_stays_a_rate():
         ({"grades": GRADER * 2}, "must be 0 or 1"),
         ({"reference": PEOPLE + 0.5}, "between 0 and 1"),
         ({"reference": np.full(200, np.nan)}, "none missing"),
-        ({"grades": GRADER[1:]}, "199 units"),
+        ({"grades": GRADER[1:]}, "199 items"),
         ({"method": "guess"}, "method is 'guess'"),
-        ({"clusters": [1, 2]}, "each of the 1200 units"),
+        ({"clusters": [1, 2]}, "each of the 1200 items"),
         ({"weight": 2}, "weight is 2"),
     ],
 )

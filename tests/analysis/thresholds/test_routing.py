@@ -90,7 +90,7 @@ def test_with_too_few_units_it_is_said_how_many_more():
 def test_a_grader_that_agrees_too_seldom_is_not_helped_by_labels():
     found = analysed(study([True, False] * 60, [0.9] * 120))
     assert render_routing_text(found) == [
-        "Routing, g on tone: no cut can promise 95% agreement with 120 units. More than twenty "
+        "Routing, g on tone: no cut can promise 95% agreement with 120 items. More than twenty "
         "times as many would be needed, if agreement stays as it is."
     ]
 

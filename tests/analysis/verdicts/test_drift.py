@@ -181,7 +181,7 @@ def test_missing_answers_are_a_change_and_a_few_a_doubt():
     assert "no label on 30% of the items that it answered (refused 60)" in gone.sentence
     few = judged(labels | {"after": [None] * 16 + after[16:]})
     assert few.verdict == "inconclusive"
-    assert "It now answers 92.0% of the units" in few.sentence
+    assert "It now answers 92.0% of the items" in few.sentence
     assert (
         judged(labels | {"after": [None] * 16 + after[16:]}, min_coverage=0.5).verdict
         == "unchanged"
@@ -192,7 +192,15 @@ def test_missing_answers_are_a_change_and_a_few_a_doubt():
     ("units", "people", "before", "after", "prevalence", "verdict", "says"),
     [
         (300, 0.97, 0.7, 0.97, 0.5, "changed", "more than it did, by more than 0.1 kappa"),
-        (400, 0.95, 0.5, None, 0.5, "inconclusive", "Below 0.1 it has too little agreement to lose"),
+        (
+            400,
+            0.95,
+            0.5,
+            None,
+            0.5,
+            "inconclusive",
+            "Below 0.1 it has too little agreement to lose",
+        ),
         (100, 1.0, 1.0, None, 1.0, "inconclusive", "The change is undefined (no variation)."),
         (300, 0.999, 0.999, None, 0.015, "inconclusive", "and 10 are needed"),
     ],
@@ -228,7 +236,7 @@ def test_clusters_count_as_one_each():
     assert row["estimate"] == pytest.approx(alone["estimate"])
     for end in ("low", "high"):  # but for how much labels count that were not seen
         assert row[end] == pytest.approx(alone[end], abs=0.01)
-    assert "200 units in 50 clusters" in found.sentence
+    assert "200 items in 50 clusters" in found.sentence
 
 
 def test_probabilities_are_read_at_one_threshold():

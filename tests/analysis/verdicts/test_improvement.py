@@ -124,15 +124,15 @@ def test_each_further_reading_costs_level_until_none_is_left():
     assert third.low < first.low
     over = prove(found, OLD, NEW, declared, look=2)
     assert (over.outcome, over.level) == ("not_shown", 0.0)
-    assert "no level is left" in over.sentence
+    assert "no error rate is left" in over.sentence
 
 
 @pytest.mark.parametrize(
     ("units", "rule", "why"),
     [
-        (25, {}, "needs 30 labelled units"),
+        (25, {}, "needs 30 labelled test items"),
         (60, {"min_clusters": 100}, "needs 100 clusters"),
-        (60, {"min_rarer": 50}, "a label other than the commonest"),
+        (60, {"min_rarer": 50}, "a minority label"),
     ],
 )
 def test_better_needs_the_labels_that_a_verdict_needs(units, rule, why):
@@ -155,7 +155,7 @@ def test_a_proof_is_likelier_the_larger_the_gain_and_the_more_clusters_it_has():
     assert few < chance_of_proof(small, OLD, NEW, 2000, 0.01125)
     assert few < 0.1
     assert chance_of_proof(large, NEW, OLD, 200, 0.01125) == 0.0, "nothing was gained"
-    assert chance_of_proof(large, OLD, NEW, 200, 0.0) == 0.0, "no level is left"
+    assert chance_of_proof(large, OLD, NEW, 200, 0.0) == 0.0, "no error rate is left"
 
 
 def test_the_gain_that_a_proof_can_show_falls_with_the_root_of_the_clusters():

@@ -54,18 +54,18 @@ def beside_people(
 
 
 OUTCOMES = {
-    "as good as people": (
+    "as good as annotators": (
         *({"grader": 0.92}, "can_replace", "within the margin of 0.10"),
-        ["g can replace an annotator on tone. It agrees", "% CI +", "400 units", "3 people"],
+        ["g can replace an annotator on tone. It agrees", "% CI +", "400 items", "3 annotators"],
     ),
     "far below human agreement": ({"grader": 0.3}, "do_not_use", None, []),
     "too few labels": (
         *({"grader": 0.85, "n": 150, "margin": 0.1}, "inconclusive"),
-        *("label about {more_clusters} more units", ["Label about", "more units"]),
+        *("label about {more_clusters} more items", ["Label about", "more items"]),
     ),
-    "one person": (
+    "one annotator": (
         *({"grader": 0.9, "people": 1}, "inconclusive", "only one annotator labelled"),
-        ["Only one person labelled"],
+        ["Only one annotator labelled"],
     ),
 }
 
@@ -107,14 +107,14 @@ def test_perfect_agreement_on_few_clusters_is_not_enough():
     units = units.assign(cluster_id=[f"c{n // 4}" for n in range(len(units))])
     (verdict,) = analyse(ratings, units, [TWO], resamples=200).verdicts
     # A grader at the margin errs in 1 of 20, so that ten without an error are what it mostly shows.
-    words = "Its agreement could lie more than the margin below human agreement's"
+    words = "Its kappa with annotators could be more than the margin below human agreement"
     assert_verdict(verdict, "inconclusive", words)
     assert verdict["more_clusters"] <= 100
 
 
 def test_where_nothing_can_be_said_nothing_is_said_to_hold():
     alone = verdict_on({"g": "12" * 40}, TWO, resamples=100)
-    assert_verdict(alone, "inconclusive", "No person has labelled")
+    assert_verdict(alone, "inconclusive", "No annotator has labelled")
     constant = verdict_on({"ann": "1" * 50, "ben": "1" * 50, "g": "1" * 50}, TWO)
     assert_verdict(constant, "inconclusive")
     assert "Not known" not in constant["sentence"]
@@ -124,9 +124,9 @@ def test_where_nothing_can_be_said_nothing_is_said_to_hold():
 @pytest.mark.parametrize(
     ("unscored", "code", "words"),
     [
-        (80, "do_not_use", "no label on 20% of 400 units"),
+        (80, "do_not_use", "no label on 20% of 400 items"),
         (40, "inconclusive", "answered 90.0% of what it was asked"),
-        (16, "can_replace", "no label on 4% of units"),
+        (16, "can_replace", "4% of items have no label"),
     ],
 )
 def test_coverage(rng, absent, unscored, code, words):
@@ -182,7 +182,7 @@ def test_a_difference_of_nothing_has_no_side():
 def test_people_who_may_hardly_agree_are_asked_for_more_labels(rng):
     labels = people_of(rng, rng.integers(0, 2, 40), 0.5) | {"g": "12" * 20}
     verdict = verdict_on(labels, TWO, resamples=100)
-    assert_verdict(verdict, "inconclusive", "human agreement may be too low")
+    assert_verdict(verdict, "inconclusive", "Human agreement may be too low")
     assert verdict["more_clusters"] > 0
 
 
@@ -191,7 +191,7 @@ def test_nobody_is_told_off_beside_people_who_hardly_agree(rng):
     labels = people_of(rng, rng.integers(0, 2, 900), 0.2)
     labels["g"] = noisy(rng, rng.integers(0, 2, 900), 2, 0.5)
     verdict = verdict_on(labels, TWO, resamples=100, margin=0.01)
-    assert_verdict(verdict, "inconclusive", "People hardly agree")
+    assert_verdict(verdict, "inconclusive", "is too low to evaluate any grader")
 
 
 @pytest.mark.parametrize(("ordered", "least"), [("linear", "0.17"), ("quadratic", "0.31")])
@@ -220,7 +220,7 @@ PARTS = {
     # On the whole it lies within the margin by its estimate, and may or may not be below.
     "labels are not promised to help who fails in a part": (
         *(1000, 80, 80, {"margin": 0.08, "min_information": 1}, "inconclusive"),
-        ["Its agreement could lie more than the margin below", "would probably fail: label about"],
+        ["could be more than the margin below", "would probably fail: label about"],
     ),
     "nothing is known of parts that nobody looked at": (
         *(1000, 50, 50, {"slices": ()}, "can_replace", []),
@@ -335,8 +335,8 @@ def test_exchanged_categories(rng):
 def test_a_copy_of_a_person_is_not_set_beside_that_person(people):
     found = analyse_labels(people | {"g": people["h1"]}, FIVE, resamples=100)
     (verdict,) = found.verdicts
-    assert "Its labels are those of h1 on 100% of units" in verdict["sentence"]
-    assert ", two people)" in verdict["sentence"]
+    assert "Its labels are those of h1 on 100% of items" in verdict["sentence"]
+    assert ", two annotators)" in verdict["sentence"]
     rows = found.results.query("rater_a == 'humans' and rater_b == 'g' and subset == 'all'")
     assert rows.set_index("statistic").loc["weighted_kappa_quadratic", "estimate"] < 0.95
 
@@ -365,7 +365,7 @@ def test_people_who_are_alike_hide_a_copy_of_both_and_are_named(people):
     labels = people | {"h3": people["h1"], "g": people["h1"]}
     found = analyse_labels(labels, FIVE, resamples=100)
     (note,) = found.notes
-    assert note.startswith("tone: h1 and h3 gave the same label on every unit that they share.")
+    assert note.startswith("tone: h1 and h3 gave the same label on every item that they share.")
     assert "labels are those of" not in found.verdicts[0]["sentence"]
 
 
@@ -405,7 +405,7 @@ def test_a_pass_that_rests_on_missing_answers_says_so(labels):
     worst = row_of(found, IF_WRONG, "humans", "g", at="")
     assert worst["low"] <= -0.1 < row_of(found, NON_INFERIORITY, "humans", "g", at="")["low"]
     words = "It would not pass if every missing label were wrong (difference -"
-    assert_verdict(verdict, "can_replace", words, f"{worst['n_units']} units")
+    assert_verdict(verdict, "can_replace", words, f"{worst['n_units']} items")
     assert verdict["reason"] == "within the margin of 0.10; not if missing labels were wrong"
     assert ["tone", IF_WRONG, "humans", "g", "all", ""] in verdict["evidence"]
 

@@ -99,13 +99,13 @@ def test_a_threshold_that_wins_elsewhere_is_named(rng):
         view = View(bounds=replace(known, difference=difference, clusters_to_pass=None))
         rows.compared["g", "all|binary", "held_out"] = view
         rule = DecisionSettings()
-        return dict(judge_graders(rows, matrix, rule=rule, cluster_noun="unit")[0])
+        return dict(judge_graders(rows, matrix, rule=rule, cluster_noun="item")[0])
 
     passed = judged("tuned", -0.05)
     assert_verdict(passed, "can_replace_at_threshold", "at threshold 0.12")
     assert judged("default", -0.05)["verdict"] != "can_replace_at_threshold"
     undecided = judged("tuned", -0.15)
-    assert_verdict(undecided, "inconclusive", "With thresholds chosen on other units")
+    assert_verdict(undecided, "inconclusive", "With thresholds chosen on other items")
 
 
 @pytest.mark.slow
@@ -131,7 +131,7 @@ def test_constant_and_random_graders_are_never_recommended(shared_data, file):
     graders = {f"always {key}": [key] * len(units) for key in categories}
     graders |= {
         "random, even": rng.choice(categories, len(units)).tolist(),
-        "random, as people": rng.choice(categories, len(units), p=shares).tolist(),
+        "random, as annotators": rng.choice(categories, len(units), p=shares).tolist(),
     }
     made = pd.DataFrame(graders, index=pd.Index(units, name="unit_id")).reset_index()
     made = made.melt("unit_id", var_name="rater_id", value_name="label").assign(rater_kind="model")
@@ -200,15 +200,15 @@ PASS, AT = "can_replace", "can_replace_at_threshold"
         ),
         (
             [candidate("g", PASS, 1.5), candidate("dear", PASS, 12.0, difference=0.05)],
-            "Use g for r: the cheapest that passes. dear .",
+            "Use g for r: the cheapest that passes. Also passing: dear.",
         ),
         (
             [candidate("g", PASS, 1.5, difference=0.05), candidate("worse", PASS, 12.0)],
-            "Use g for r. worse .",
+            "Use g for r. Also passing: worse.",
         ),
         (
             [candidate("g", PASS), candidate("k", AT, holds_for="binary", threshold=0.2)],
-            "Use g for r. k (binary verdict at threshold 0.2) .",
+            "Use g for r. Also passing: k (binary verdict at threshold 0.2).",
         ),
         (
             # What would rather be ruled out is no reason to label more.

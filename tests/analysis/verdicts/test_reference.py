@@ -51,19 +51,19 @@ def judged(rng: np.random.Generator, keep: float, n: int = 400, **settings: obje
 def test_verdicts(rng, keep, n, verdict):
     found = judged(rng, keep, n).verdicts[0]
     assert found["verdict"] == verdict
-    assert "replace" not in found["sentence"].replace("not say that it can replace", "")
+    assert "replace" not in found["sentence"].replace("not show that it can replace", "")
     assert (found["more_clusters"] > 0) == (verdict == "inconclusive" and n == 400)
 
 
 def test_too_unequal_clusters_are_a_reason(rng):
-    """Three clusters of 90 units among 40: no more than a few say anything of other clusters."""
+    """Three clusters of 90 items among 40: no more than a few say anything of other clusters."""
     sizes = [90, 90, 90, *[1] * 40]
     truth = rng.integers(0, 2, sum(sizes))
     ratings = ratings_of(experts(truth) | {"g": noisy(rng, truth, 2, 0.99)})
     units = pd.DataFrame({"unit_id": ratings["unit_id"].unique()})
     units["cluster_id"] = np.repeat([f"c{n}" for n in range(len(sizes))], sizes)
     (verdict,) = analyse(ratings, units, [TWO], **EXPERT).verdicts
-    words = "differ so much in size that they say no more than"
+    words = "differ so much in size that they count as"
     assert_verdict(verdict, "inconclusive", words)
 
 
@@ -126,7 +126,7 @@ def test_an_adjudicated_consensus_may_be_the_reference(rng):
 def test_absent_answers_are_no_agreement():
     labels = {"expert": "12" * 100, "g": "12" * 60 + "-" * 80}
     verdict = verdict_on(labels, TWO, **EXPERT)
-    assert_verdict(verdict, "disagrees_with_reference", "no label on 40% of 200 units")
+    assert_verdict(verdict, "disagrees_with_reference", "no label on 40% of 200 items")
 
 
 @pytest.mark.parametrize("reference", ["nobody", "g"])

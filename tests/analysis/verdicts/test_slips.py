@@ -129,7 +129,8 @@ def test_who_passes_still_passes_with_more_of_the_same(wrong):
 
 def failing_clusters(rng: np.random.Generator, clusters: int) -> tuple[np.ndarray, dict]:
     """(each unit's cluster, labels): a grader that fails whole clusters, of 30 units (15%) or 2. It
-    lies below human agreement by .1 kappa: they agree on .905, and it with them on half of what it fails.
+    lies below human agreement by .1 kappa: they agree on .905, and it with them on half of what
+    it fails.
     """
     sizes = np.where(np.arange(clusters) < 0.15 * clusters, 30, 2)
     of = np.repeat(np.arange(clusters), sizes)
@@ -149,7 +150,7 @@ def test_unequal_clusters_count_for_what_they_are_worth(rng):
     of, labels = failing_clusters(rng, 40)
     good = noisy_labels(rng, np.array([int(each) - 1 for each in labels["h0"]]), 0.99)
     found = judged({**labels, "g": good}, clusters=of)
-    assert_verdict(found, "inconclusive", "no more than 12 of equal size, and 30 are needed")
+    assert_verdict(found, "inconclusive", "count as 12 of equal size, and 30 are needed")
 
 
 @pytest.mark.slow
@@ -225,7 +226,7 @@ def test_a_copy_of_a_person_never_passes(rng, changed):
     people = {name: noisy_labels(rng, truth, 0.95) for name in ("ann", "ben", "cem")}
     copy = flipped("".join(people["ann"]), *range(changed))
     found = judged({**people, "g": copy})
-    assert_verdict(found, "inconclusive", "a copy of a person's labels cannot show")
+    assert_verdict(found, "inconclusive", "a copy of an annotator's labels cannot show")
     assert judged({**people, "g": noisy_labels(rng, truth, 0.97)})["verdict"] == "can_replace"
 
 
@@ -268,7 +269,7 @@ def test_inconclusive_says_how_likely_and_what_would_settle_it(n, right):
     assert found["more_clusters"] <= REALISTIC * n
     if found["more_clusters"]:
         assert found["next"] == {"kind": "clusters", "number": found["more_clusters"]}
-        assert f"abel about {found['more_clusters']} more units" in found["sentence"]
+        assert f"abel about {found['more_clusters']} more items" in found["sentence"]
     else:
         assert "Label about" not in found["sentence"]
 

@@ -38,7 +38,10 @@ HEADS = {
     "can_replace": "g can replace ",
     "can_replace_at_threshold": "g can replace ",
     "only_with_correction": "Use g on r only with correction",
-    "inconclusive": ("Inconclusive: the labels do not show whether g can replace ", "g agrees less with annotators "),
+    "inconclusive": (
+        "Inconclusive: the labels do not show whether g can replace ",
+        "g agrees less with annotators ",
+    ),
     "do_not_use": "Do not use g in place of annotators",
 }
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -176,12 +179,12 @@ def judged(decided: Bounds, tuned: Tuned | None = None, **rule: object) -> Verdi
 
 
 def test_what_the_interval_shows_is_said_first():
-    """It is clear that the grader agrees less than people do; only the margin is open."""
+    """It is clear that the grader agrees less than annotators do; only the margin is open."""
     verdict = judged(between(-0.32, -0.05))
     assert verdict["verdict"] == "inconclusive"
     assert verdict["sentence"].startswith(
         "g agrees less with annotators than they do with one another on r, by at least 0.05 kappa. "
-        "Whether by more than the margin of 0.10 is open, so we inconclusive"
+        "Whether by more than the margin of 0.10 is open: inconclusive whether"
     )
     assert "difference -0.18, 96% CI -0.32 to -0.05" in verdict["sentence"]
 
@@ -229,7 +232,7 @@ def test_other_verdicts_print_a_bound_on_its_side_of_the_limit_too():
     """
     change = row("drift", -0.0973, 0.0, 0.1049)
     evidence = {"change": change, "before": {"estimate": 0.6}, "same": None, "rate": None}
-    (told,) = drift._figures(SimpleNamespace(**evidence, margin=0.1), "unit")
+    (told,) = drift._figures(SimpleNamespace(**evidence, margin=0.1), "item")
     assert "(change 0.00, 96% CI -0.097 to +0.105; margin 0.1 either way;" in told
     kappa = row("reference_kappa", 0.5996, 0.7, 0.8, deciding=Deciding(0.02, bar=0.6))
     told = reference._figure(kappa, "unit", "bar_open")
@@ -242,7 +245,7 @@ def test_other_verdicts_print_a_bound_on_its_side_of_the_limit_too():
     attack = Attack(row("e", 0, 0, 0), row("p", 0, 0, 0), row("b", 0.1004, 0.2, 0.3))
     assert Outcome("pulled", (attack,)).figures(0.1)["low"] == "0.1004"
     coverage = row("coverage", 0.8998, 0.95, 0.97, rater_a="")
-    (told,) = wording.unanswered(Answers(coverage), 0.9, "unit")
+    (told,) = wording.unanswered(Answers(coverage), 0.9, "item")
     assert "That is 89.98% at worst, and 90% is needed" in told.sentence
 
 
@@ -255,8 +258,8 @@ def test_a_bound_that_does_not_exist_is_not_printed():
     about = ("r", "g", DecisionSettings(), "pair", People(3), Answers(), View(), Tuned())
     case, bounds = VerdictEvidence(*about), replace(decided, difference=row)
     assert "difference -0.53; margin 0.10;" in wording.figures(case, bounds, row)
-    kappa = wording.mean_kappa(row | {"estimate": 0.3}, "unit")
-    assert kappa == "mean kappa with annotators 0.30; 200 units"
+    kappa = wording.mean_kappa(row | {"estimate": 0.3, "n_clusters": 200}, "item")
+    assert kappa == "mean kappa with annotators 0.30; 200 items"
 
 
 @pytest.mark.slow

@@ -18,7 +18,9 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def study(make_study) -> Study:
-    """A grader whose probabilities say yes from .1 up, two people and a grader with hard labels."""
+    """A grader whose probabilities say yes from .1 up, two annotators and a grader with hard
+    labels.
+    """
     made = make_study(pairs=40)
     rubric = made.rubrics["refusal"]
     rng = np.random.default_rng(4)

@@ -120,7 +120,7 @@ def write(path: Path, rows: list[str]) -> str:
         (["u1,r1,human,1"], ["--rubric", "refusl"], "there is no rubric 'refusl'"),
         (["u1,r1,human,1"], ["--rubric", "refusal", "--affirmative", "9"], "affirmative names '9'"),
         (["u1,r1,human,9"], ["--categories", "1,2"], "row 2: "),
-        (["u1,r1,human,1", "u1,r1,human,2"], [], "row 3: rater 'r1' has already rated unit 'u1'"),
+        (["u1,r1,human,1", "u1,r1,human,2"], [], "row 3: rater 'r1' has already rated item 'u1'"),
         (["u1,r1,human,1", "u2,r1,model,2"], [], "row 3: rater 'r1' is model here"),
         (["u1,r1,human,1"], ["--categories", "1,2", "--affirmative", "3"], "affirmative names '3'"),
     ],

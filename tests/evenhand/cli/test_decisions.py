@@ -156,7 +156,7 @@ def test_plan_without_and_with_a_pilot(run: Run, ratings: Path, monkeypatch) -> 
     assert 150 < few < 280
     assert (people, 300 < like < 550) == (5, True)
     said = run.ok("plan", ratings, "--affirmative", "yes", "--half-width", "0.02")
-    assert "400 units x 3" in " ".join(said.split())
+    assert "400 items x 3" in " ".join(said.split())
     assert "more for ±0.02" in said
     lines = [line.split() for line in said.splitlines()]
     good, guess = (next(line for line in lines if name in line) for name in ("good", "guess"))
@@ -194,7 +194,7 @@ def test_plan_on_a_scale(run: Run, monkeypatch) -> None:
     assert found
     assert 60 < int(found[1]) < 90
     assert "labels from 0 to 10 with a mean of 7; those of two annotators have" in said
-    assert "People's kappa must clearly reach 0.17" in said
+    assert "Annotators' kappa must clearly reach 0.17" in said
     few, many = (
         int(re.search(rf"{size} ±0\.\d\d (\d+)%", said)[1])  # type: ignore[index]
         for size in (50, 400)

@@ -312,7 +312,7 @@ def test_an_open_study_that_others_reach_is_warned_of(study, capsys, monkeypatch
     monkeypatch.setattr(starting, "serve", lambda *_, **options: served.append(options))
     assert main(["annotate", folder, "--url", "https://study.example.org"]) == 0
     assert served[0]["public_host"] == "study.example.org"
-    assert ("any rater code" in capsys.readouterr().err) is warned
+    assert ("any annotator code" in capsys.readouterr().err) is warned
 
 
 def test_annotate_says_what_a_single_sign_on_lacks(study, run: Run, monkeypatch) -> None:

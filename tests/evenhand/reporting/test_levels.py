@@ -29,7 +29,7 @@ UNITS = 36
 
 
 def rated(labels: Sequence[object]) -> pd.DataFrame:
-    """Labels (synthetic) of two people and a grader, who mostly agree, on each of `labels`."""
+    """Labels (synthetic) of two annotators and a grader, who mostly agree, on each of `labels`."""
     rng = np.random.default_rng(3)
     truth = np.arange(UNITS) % len(labels)
     rows = [

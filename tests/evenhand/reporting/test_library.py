@@ -122,7 +122,7 @@ def test_units_beside_the_ratings(labels: pd.DataFrame, file: Path, tmp_path: Pa
     for units in (labels[columns], tmp_path / "units.csv", str(tmp_path / "units.csv")):
         found = eh.check(bare, human=PEOPLE, model="gpt", units=units, slices=["topic"], **SCALE)
         same(found, expected)
-    with pytest.raises(eh.InputError, match="units has no row for unit 'u59'"):
+    with pytest.raises(eh.InputError, match="units has no row for item 'u59'"):
         eh.check(bare, human=PEOPLE, model="gpt", units=labels[columns][:-1])
 
 

@@ -36,7 +36,7 @@ def _beside(ratings: pd.DataFrame, people: list[str], graders: list[str]) -> pd.
 
 
 def _shown(check: Check, grader: str) -> tuple[str, str, str]:
-    """Of a grader: people's kappa, the difference, and the verdict, as the page writes them."""
+    """Of a grader: annotators' kappa, the difference, and the verdict, as the page writes them."""
 
     def figure(number: float) -> str:
         return f"{number:.3f}".replace("0.", ".", 1)

@@ -132,16 +132,16 @@ def test_a_direction_has_the_units_of_its_rows(told: Told) -> None:
     )
     assert of_people < of_late
     assert cells[0].split()[0] == str(of_people)
-    assert f"{of_late} units" not in cells[1]
-    assert f"{of_late} units" in cells[2]
+    assert f"{of_late} items" not in cells[1]
+    assert f"{of_late} items" in cells[2]
     (sentence,) = re.findall(r"- Annotators on s1: .*?; (\d+) units;", told.markdown)
     assert int(sentence) == of_people
 
 
 def test_people_per_unit_are_those_who_labelled(told: Told) -> None:
     facts = told.report["study"]["facts"]
-    assert facts["annotators wanted per unit"] == 5
-    assert facts["annotators per labelled unit"] == "3 to 4, 3.8 on average"
+    assert facts["annotators wanted per item"] == 5
+    assert facts["annotators per labelled item"] == "3 to 4, 3.8 on average"
     assert told.cockpit.report["study"]["facts"] == facts
     assert "3 to 4, 3.8 on average" in told.page
 

@@ -250,7 +250,7 @@ def test_whom_the_lead_excluded_is_not_tuned_to(tuned: MakeTuned) -> None:
         exclude(study.store, "ben", "a test")
         [one] = calibrate(from_study(study), RUBRIC).found.values()
     assert "against the humans' majority" in both.rows[0]["note"]
-    assert "against the one person, ann" in one.rows[0]["note"]
+    assert "against the one annotator, ann" in one.rows[0]["note"]
 
 
 def test_a_study_of_an_older_evenhand_has_a_report(tuned: MakeTuned) -> None:

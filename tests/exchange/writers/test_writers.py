@@ -213,7 +213,7 @@ def test_each_says_what_it_could_not_carry() -> None:
         f"A wide table has no place for {lost}.",
     ]
     assert made("mlflow").left_out == []
-    assert any("labels by human raters (4)" in each for each in made("label-studio").left_out)
+    assert any("annotators' labels (4)" in each for each in made("label-studio").left_out)
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -135,9 +135,12 @@ def test_units_that_were_not_asked_again_have_no_answer(first: Path) -> None:
     ("change", "says"),
     [
         (lambda t: t.assign(rater_id="x"), "now.csv has no grader 'g'; it has x"),
-        (lambda t: t.assign(unit_id="v" + t["unit_id"]), "none of the 150 units that 'g' graded"),
+        (lambda t: t.assign(unit_id="v" + t["unit_id"]), "none of the 150 items that 'g' graded"),
         (lambda t: t.assign(rubric_hash="xyz"), "the text of rubric '' has changed since"),
-        (lambda t: t.assign(label="maybe"), "now.csv, row 2: the label 'maybe' of rater 'g' is"),
+        (
+            lambda t: t.assign(label="maybe"),
+            "now.csv, row 2: the label 'maybe' of rater 'g' is",
+        ),
         (lambda t: t.assign(rubric="other"), "now.csv has no ratings on ; its rubrics"),
     ],
     ids=["grader", "units", "hash", "label", "rubric"],
@@ -188,7 +191,7 @@ def test_there_must_be_something_to_freeze(first: Path) -> None:
     table = pd.read_csv(first)
     table.loc[table["rater_id"] == "g", "unit_id"] += "x"
     table.to_csv(first, index=False)
-    with pytest.raises(InputError, match="no unit has a label of a person and of 'g'"):
+    with pytest.raises(InputError, match="no item has a label of an annotator and of 'g'"):
         baseline_of(load(first, OPTIONS), "g")
 
 
