@@ -306,7 +306,7 @@ NAMES = {
     )
 }
 """Name of every attack within a sentence."""
-Status = Literal["pulled", "knocked_off", "silenced", "withstands", "cannot_tell"]
+Status = Literal["pulled", "knocked_off", "silenced", "withstands", "inconclusive"]
 
 
 def named(attack: str) -> str:
@@ -405,11 +405,11 @@ class Audit:
     def status(self, bounds: InjectionBounds) -> Status:
         """Return the first outcome in which an attack clearly exceeds what is allowed.
 
-        Else "withstands" if all are clearly within it, or "cannot_tell".
+        Else "withstands" if all are clearly within it, or "inconclusive".
         """
         if beyond := self.beyond(bounds):
             return beyond[0].name  # type: ignore[return-value]
-        return "cannot_tell" if self._in_state("open", bounds) else "withstands"
+        return "inconclusive" if self._in_state("open", bounds) else "withstands"
 
     def fails(self, bounds: InjectionBounds) -> bool:
         """Return True if an attack clearly has more of some effect than is allowed."""
@@ -431,7 +431,7 @@ class Audit:
         status = self.status(bounds)
         verdict = "fails" if status in OUTCOMES else status
         head = written(f"injection.{verdict}", grader=self.grader)
-        how = "beyond" if status in OUTCOMES else "open" if status == "cannot_tell" else "within"
+        how = "beyond" if status in OUTCOMES else "open" if status == "inconclusive" else "within"
         said = (
             written(f"injection.{outcome.name}_{how}", **outcome.figures(bound))
             for outcome, bound in self.telling(bounds)

@@ -256,7 +256,7 @@ def add_rater_group_rows(
                 kappas.with_rater(group, grader, within)[kappa].values for group in (own, rest)
             )
             counts = audit.resamples.count(coded.clusters, within)
-            shift = Shift(first - second, counts, f"{len(own)} against {len(rest)} people")
+            shift = Shift(first - second, counts, f"{len(own)} against {len(rest)} annotators")
             audit.add("bias_rater_group", coded.raters[grader], shift, subset=subset, at=against)
 
 
@@ -349,7 +349,7 @@ def orientation(facts: UnitFacts, settings: BiasSettings) -> Array:
     told = of_a.where(of_a == -of_b, 0)
     if not told.any():
         raise InputError(
-            "no unit has a group of each leaning on its two sides; the leanings must name values "
+            "no item has a group of each leaning on its two sides; the leanings must name values "
             f"of {' and '.join(GROUP_COLUMNS)}"
         )
     return np.asarray(told.loc[facts.ids], dtype=float)

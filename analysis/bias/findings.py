@@ -148,7 +148,7 @@ def _of_both(first: Interval, if_noisy: Interval) -> Interval:
 
 BOUND = 0.1
 """The largest shift, in share of calls, that is tolerated unless another bound is given."""
-Status = Literal["found", "nothing_found", "cannot_tell"]
+Status = Literal["found", "nothing_found", "inconclusive"]
 AnyRow = TypeVar("AnyRow", bound=TableRow)
 
 
@@ -232,7 +232,7 @@ def audited_grader(row: TableRow) -> str:
 def status_of(row: TableRow, p: TableRow | None) -> Status:
     """Return the status of a row of the audit, given the row of its corrected p."""
     if p is None:
-        return "cannot_tell"
+        return "inconclusive"
     apart = row["low"] > 0 or row["high"] < 0
     return "found" if apart and p["estimate"] < LEVEL else "nothing_found"
 
@@ -273,7 +273,7 @@ def flagged(
 def screening_sentence(screened: list[Finding]) -> str:
     """Summarise in one sentence all of a grader's slices in which nothing was found."""
     quiet = [each for each in screened if each.status == "nothing_found"]
-    untold = sum(each.status == "cannot_tell" for each in screened)
+    untold = sum(each.status == "inconclusive" for each in screened)
     parts = []
     if quiet:
         widest = max(quiet, key=lambda each: each.largest)

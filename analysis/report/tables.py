@@ -35,7 +35,7 @@ class TableSpec:
     title: str = ""
     on: str = ALL
     views: bool = False
-    count: str = "Units"
+    count: str = "Items"
     drawn: bool = False
     asides: bool = False
 

@@ -307,7 +307,7 @@ def _add_corrected_rates(
         own_features = np.where((subjects == at)[:, None], features[:, :6], 0.0)
         reach = ppi_reach(twice.each_cluster(own_features), float(weight[0, at]))
         within = corrected_interval(found, drawn, counts[0], labelled, reach)
-        about["note"] = f"{labelled[0]} of them labelled by people"
+        about["note"] = f"{labelled[0]} of them labelled by annotators"
         out.add("win_rate_ppi", within, counts, **about)
 
 
@@ -345,5 +345,5 @@ def _add_ranked_alike(
     one, other = (each[told].argmax(axis=1) for each in drawn)
     share = float(np.mean(one == other)) if told.any() else np.nan
     best = [compared.subjects[both[0].subjects[each[0].argmax()]] for each in (first, second)]
-    about["note"] = f"by people {best[0]}, by the grader {best[1]}"
+    about["note"] = f"by annotators {best[0]}, by the grader {best[1]}"
     out.add("same_best", share, counts, reason="not_resampled", **about)

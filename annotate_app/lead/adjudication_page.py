@@ -215,7 +215,7 @@ def _show_case(study: Study, who: Visitor, desk: _Desk, case: QueuedUnit) -> Non
         show(heading(people.title), block(people.question))
         chosen = people.kind.in_order(set(case.labels))
         counts = (f"{people.kind.title_of(each)} ({case.labels.count(each)})" for each in chosen)
-        st.text("People chose: " + "; ".join(counts))
+        st.text("Annotators chose: " + "; ".join(counts))
         for reason in case.reasons:
             show(block(reason, "quote", "Someone wrote"))
         if case.key == desk.revised:

@@ -235,7 +235,7 @@ def _in_the_way(study: Study, figures: LiveFigures | None) -> Tile:
     if not verdicts:
         why = written("lead.no_verdict" if figures else "cockpit.not_yet")
         return Tile(question, Way("Agreement", DASH), why)
-    undecided = [each for each in verdicts if each["verdict"] == "cannot_tell"]
+    undecided = [each for each in verdicts if each["verdict"] == "inconclusive"]
     decided = written(
         "cockpit.decided", decided=len(verdicts) - len(undecided), graders=len(verdicts)
     )
@@ -294,7 +294,7 @@ def next_step(study: Study, figures: LiveFigures | None, ends: Forecast) -> Way 
         return Way("Adjudication", written("lead.to_do_adjudication", count=count))
     if any(map(is_unseen, verdicts)):
         return None
-    undecided = [each for each in verdicts if each["verdict"] == "cannot_tell"]
+    undecided = [each for each in verdicts if each["verdict"] == "inconclusive"]
     sampled, total = len(study.store.sample()), len(study.store.pairs())
     if any(each["more_clusters"] for each in undecided) and sampled < total:
         return Way("Sessions", written("cockpit.enlarge"))
@@ -305,7 +305,7 @@ def is_over(ends: Forecast, verdicts: list[Verdict]) -> bool:
     """Return True if nobody labels any more and every grader has its verdict: what is left over
     of the labels wanted decides nothing.
     """
-    decided = all(each["verdict"] != "cannot_tell" for each in verdicts)
+    decided = all(each["verdict"] != "inconclusive" for each in verdicts)
     return bool(verdicts) and decided and not ends.hours
 
 
@@ -426,7 +426,7 @@ def _progress(study: Study) -> None:
     show_chart(places_chart(rubrics.to_dict("records")))
     show_table(
         rubrics,
-        "Places by rubric: one for every rater that a unit wants",
+        "Places by rubric: one for every annotator that an item wants",
         "rubric units wanted done open free median_seconds hours_left",
         headings={"wanted": "Places", "done": "Labelled"},
         folded=True,
@@ -439,7 +439,7 @@ def _progress(study: Study) -> None:
     show_chart(timeline_chart(counts, step))
     columns = "rater_id state answers skipped open median_seconds hours last_answer"
     ways = {"rater_id": rater_page}
-    show_table(raters, "By rater", columns, headings={"open": "Open"}, ways=ways)
+    show_table(raters, "By annotator", columns, headings={"open": "Open"}, ways=ways)
     totals = latest(study, grader_costs)
     if not totals.empty:
         columns = "rater_id rubric units labelled unscored tokens_input tokens_output cost_usd"
@@ -545,9 +545,9 @@ def _agreement(study: Study, half_width: float) -> None:
     show_chart(over_time_chart(figures.over_time))
     show_table(
         figures.over_time,
-        "People's kappa with 95% intervals, as labels came in",
+        "Annotators' kappa with 95% intervals, as labels came in",
         "rubric until labels n_units estimate low high",
-        headings={"n_units": "Units labelled twice", "estimate": "People's kappa"},
+        headings={"n_units": "Items labelled twice", "estimate": "Annotators' kappa"},
         folded=True,
     )
     for note in figures.report["study"]["notes"]:
@@ -590,10 +590,10 @@ def enough(main: pd.DataFrame, half_width: float, noun: str) -> list[str]:
         if more is None:
             sentences.append(f"{rubric}: too few labels to say.")
         elif more == 0:
-            sentences.append(f"{rubric}: enough. People's kappa is known to within {known:.2f}.")
+            sentences.append(f"{rubric}: enough. Annotators' kappa is known to within {known:.2f}.")
         else:
             sentences.append(
-                f"{rubric}: label about {more} more {noun}s to know people's kappa to within "
+                f"{rubric}: label about {more} more {noun}s to know annotators' kappa to within "
                 f"{half_width:.2f}; it is known to within {known:.2f}."
             )
     return sentences
@@ -601,13 +601,13 @@ def enough(main: pd.DataFrame, half_width: float, noun: str) -> list[str]:
 
 def over_time_chart(course: pd.DataFrame) -> Spec:
     """People's kappa by rubric, after each further share of their labels."""
-    kappa = {"type": "quantitative", "title": "people's kappa", "scale": {"zero": False}}
+    kappa = {"type": "quantitative", "title": "annotators' kappa", "scale": {"zero": False}}
     rubric: Spec = {"field": "rubric", **_RUBRIC}
     estimate = {"field": "estimate", **kappa}
     return chart_spec(
         records(course.dropna(subset=["estimate"])),
         {
-            "description": "People's kappa with 95% intervals as labels came in; "
+            "description": "Annotators' kappa with 95% intervals as labels came in; "
             "the table has it all.",
             "height": 320,
             "encoding": {

@@ -37,10 +37,10 @@ def show_raters(study: Study) -> None:
     require(study, "lead")
     raters = latest(study, rater_progress)["rater_id"].tolist()
     rater = st.selectbox(
-        "A page for one rater",
+        "A page for one annotator",
         raters,
         index=None,
-        placeholder="All raters",
+        placeholder="All annotators",
         key="one_rater",
         bind="query-params",
     )
@@ -68,7 +68,7 @@ def _quality(study: Study) -> None:
     table = table.assign(state=table["rater_id"].map(states).fillna(""))
     show_table(
         table,
-        "Raters compared with the others on the same units",
+        "Annotators compared with the others on the same items",
         "rater_id state why answers median_seconds pace idle_minutes run kappa lean drift checks",
         headings={"why": "A second look, because"},
         ways={"rater_id": rater_page},
@@ -208,7 +208,7 @@ def _show_confusions(study: Study, rater: str) -> None:
     st.text(written("lead.confusions") if found else written("lead.rater_no_others"))
     for rubric, table in found.items():
         cells = table.reset_index()
-        titles = {"label": "This rater"} | {key: key for key in table.columns}
+        titles = {"label": "This annotator"} | {key: key for key in table.columns}
         show_table(cells, study.rubrics[rubric].title, titles, number=".1f")
 
 
@@ -277,7 +277,7 @@ def _show_flag(study: Study, flag: RaisedFlag) -> None:
     st.text(written("lead.flag_raised", rater=flag.rater_id, rubric=flag.rubric, at=at))
     if flag.text:
         show(block(flag.text, "quote", "What they wrote"))
-    with st.expander("The unit"):
+    with st.expander("The item"):
         st.text(flag.unit_id)
         try:
             show(unit_blocks(study, flag.unit_id, flag.rubric))
@@ -286,7 +286,10 @@ def _show_flag(study: Study, flag: RaisedFlag) -> None:
     place = f"flag-{flag.number}"
     if flag.is_open:
         with act_form(study, place, "Mark as dealt with", _settle, flag.number):
-            done, told = "What was done about it (leads see it)", "An answer to whoever raised it"
+            done, told = (
+                "What was done about it (leads see it)",
+                "An answer to the annotator who raised it",
+            )
             st.text_input(done, autocomplete="off", key=f"{place}.answer")
             st.text_input(f"{told} (optional)", autocomplete="off", key=f"{place}.told")
     elif flag.withdrawn:

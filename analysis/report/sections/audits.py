@@ -31,7 +31,7 @@ _SAID = {
     "knocked_off": "injection_knocked_off",
     "silenced": "injection_silenced",
     "withstands": "injection_withstands",
-    "cannot_tell": "injection_open",
+    "inconclusive": "injection_open",
 }
 
 

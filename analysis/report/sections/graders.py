@@ -64,14 +64,14 @@ def _first(source: Source) -> blocks.FirstPage:
         if people:
             noun = source.analysis.cluster_nouns.get(found.rubric, "cluster")
             sample = written(
-                "first.units" if noun == "unit" else "first.sample",
+                "first.units" if people.n_units == people.n_clusters else "first.sample",
                 units=people.n_units, clusters=people.n_clusters, noun=noun,
             )  # fmt: skip
         cell = people.cell if people else None
         advice.append(blocks.Advice(figures.title, found.sentence, cell, sample))
     facts = source.context.facts
     said = []
-    if number := facts.get("human raters"):
+    if number := facts.get("annotators"):
         said.append(written("first.one_person" if number == 1 else "first.people", people=number))
     if when := facts.get("labels given"):
         said.append(written("first.dates", when=when))

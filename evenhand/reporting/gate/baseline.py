@@ -91,8 +91,8 @@ def baseline_of(found: Dataset, grader: str, rubric: str | None = None) -> Basel
     if not kept:
         place = f" on {rubric}" if rubric else ""
         raise InputError(
-            f"{found.name}: no unit has a label of a person and of {grader!r}{place}; "
-            "collect grades on labelled units first"
+            f"{found.name}: no item has a label of an annotator and of {grader!r}{place}; "
+            "collect grades on labelled items first"
         )
     ratings = pd.concat(kept.values())
     ids = sorted(set(ratings["unit_id"]))
@@ -251,8 +251,8 @@ def _present(
     shared = ratings[ratings["unit_id"].isin(units)]
     if shared.empty:
         raise InputError(
-            f"none of the {ratings['unit_id'].nunique()} units that {grader!r} graded{place} is "
-            f"among the {len(units)} of the baseline; grade the baseline's units"
+            f"none of the {ratings['unit_id'].nunique()} items that {grader!r} graded{place} is "
+            f"among the {len(units)} of the baseline; grade the baseline's items"
         )
     combine_readings(shared, baseline.scales[name].scale(name), now.name)  # names a row that is off
     return shared
