@@ -444,7 +444,7 @@ def analyse_patterns(
     reduced: Reduced, scale: Scale, shared: Resamples, request: Request
 ) -> RubricAnalysis:
     """Analyse the labels of one rubric that were reduced to patterns, resampled by `shared`."""
-    noun = "unit" if reduced.clusters is None else "cluster"
+    noun = "item" if reduced.clusters is None else "cluster"
     found = RubricAnalysis(ResultRows(scale.name), noun)
     labels, selection = _chosen(found, pattern_matrix(reduced, scale), shared, request)
     counts = LabelCounts.of(labels, selection, times=reduced.times)
@@ -604,7 +604,7 @@ def _refuse_sides_own_columns(labels: LabelMatrix, request: Request) -> None:
     for column in labels.columns(request.screened):
         if not {*column.values}.isdisjoint(taken.get(column.name, ())):
             raise InputError(
-                f"units: {column.name} cannot be a column to slice or group by, since answers to "
+                f"items: {column.name} cannot be a column to slice or group by, since answers to "
                 f"both sides are split by {column.name} anyway; leave it out, or rename the column"
             )
 
@@ -613,7 +613,7 @@ def _cluster_noun(request: Request, scale: Scale) -> str:
     """Return the noun for a cluster in a sentence."""
     units, cluster = request.units, request.settings.cluster
     if units is None or (cluster == "pair" and "cluster_id" not in units):
-        return "unit"
+        return "item"
     if cluster != "pair":
         noun = cluster.removesuffix("_id")
         return noun if noun.isalpha() else "cluster"

@@ -353,12 +353,12 @@ def _add_people_rows(out: Writer, people: People) -> None:
     quarter, half, steps, one_person = means
     add = partial(out.add, units=out.count(units), a="humans")
     whole = between_whole_groups(quarter, half, steps)
-    add(TOTAL_VARIATION, whole, note="another group of as many people; carried on from halves")
-    add(TOTAL_VARIATION, half, at=HALVES, note="two halves of the people")
-    add(SQUARED, one_person, note="one person's label")
+    add(TOTAL_VARIATION, whole, note="another group of as many annotators; carried on from halves")
+    add(TOTAL_VARIATION, half, at=HALVES, note="two halves of the annotators")
+    add(SQUARED, one_person, note="one annotator's label")
     for share, values, right in zip(RIGHT_SHARES, several, by_others, strict=True):
         add(SEVERAL, values, at=f"{share:g}")
-        add(RIGHT, right, at=f"{share:g}", note="a person by the others")
+        add(RIGHT, right, at=f"{share:g}", note="an annotator by the others")
 
 
 def _add_rows(out: Writer, people: People, stated: Stated) -> None:
@@ -378,7 +378,7 @@ def _add_rows(out: Writer, people: People, stated: Stated) -> None:
     note: Note = stated.method
     if certain and stated.name not in BASELINES:
         hard = Remark("hard_labels") if certain == held[0] else ""
-        note = join_notes(note, hard or f"hard labels taken as certain on {certain} units")
+        note = join_notes(note, hard or f"hard labels taken as certain on {certain} items")
     worth = worth_people(squared, one_person)
     capped = Remark("people_or_more", (MOST_PEOPLE,)) if worth[0] >= MOST_PEOPLE else ""
     excess = apart - between_whole_groups(quarter, half, steps)

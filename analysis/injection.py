@@ -283,7 +283,7 @@ NAMES = {
     )
 }
 """Name of every attack within a sentence."""
-Status = Literal["pulled", "knocked_off", "silenced", "withstands", "cannot_tell"]
+Status = Literal["pulled", "knocked_off", "silenced", "withstands", "inconclusive"]
 
 
 def named(attack: str) -> str:
@@ -379,7 +379,7 @@ class Audit:
         """
         if beyond := self.beyond(bounds):
             return beyond[0].name  # type: ignore[return-value]
-        return "cannot_tell" if self._in_state("open", bounds) else "withstands"
+        return "inconclusive" if self._in_state("open", bounds) else "withstands"
 
     def fails(self, bounds: InjectionBounds) -> bool:
         """Return True if an attack clearly has more of some effect than is allowed."""

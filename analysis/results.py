@@ -61,7 +61,7 @@ def key_of(row: TableRow) -> tuple[str, str, str, str, str, str]:
 def sample_of(row: TableRow) -> str:
     """Return how many units a row is about, and in how many clusters if these are fewer."""
     units, clusters = row["n_units"], row["n_clusters"]
-    return f"{units} units" if clusters == units else f"{units} units in {clusters} clusters"
+    return f"{units} items" if clusters == units else f"{units} items in {clusters} clusters"
 
 
 def from_to(first: str, second: str) -> str:

@@ -289,10 +289,10 @@ def decided(cell: Cell, below: float, rng: np.random.Generator, resamples: int) 
         declared = {"g0": float(ndtr(SHIFT))} if cell.kind == "declared" else {}
         rows, found = analysed(cell, own, look, resamples, **declared)
         verdicts = [verdict["verdict"] for verdict in found]
-        passed |= any(each.startswith("may_stand_in") for each in verdicts)
+        passed |= any(each.startswith("can_replace") for each in verdicts)
         by_percentile |= _by_percentile(cell, own, rows, resamples)
         more = found[0]["more_clusters"]
-        if cell.kind == "advised" and (verdicts != ["cannot_tell"] or not more):
+        if cell.kind == "advised" and (verdicts != ["inconclusive"] or not more):
             break
         pairs = min(pairs + more, MOST_PAIRS)
     return Tally(1, passed, by_percentile, [max(each["chance"] or 0.0 for each in found)])

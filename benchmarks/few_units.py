@@ -87,9 +87,9 @@ def run_cell(cell: Cell, runs: range, resamples: int, seed: int) -> dict[Cell, C
         count.runs += 1
         count.same += len(np.unique(graders["good"])) == 1
         count.refused += verdicts["good"] == "do_not_use"
-        count.passed += verdicts["good"].startswith("may_stand_in")
+        count.passed += verdicts["good"].startswith("can_replace")
         count.constant_refused += verdicts["constant"] == "do_not_use"
-        count.constant_passed += verdicts["constant"].startswith("may_stand_in")
+        count.constant_passed += verdicts["constant"].startswith("can_replace")
     return {cell: count}
 
 

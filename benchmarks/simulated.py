@@ -94,7 +94,7 @@ class Study:
 def verdicts(study: Study, scale: Scale, *, is_random: bool = False) -> tuple[list[str], str]:
     """Return the graders' verdicts, and how selected labels were handled (`Selection.how`).
 
-    Verdicts that are no pass may be given as "cannot_tell" whatever they are.
+    Verdicts that are no pass may be given as "inconclusive" whatever they are.
     """
     labels = study.matrix(scale)
     times = study.times
@@ -105,7 +105,7 @@ def verdicts(study: Study, scale: Scale, *, is_random: bool = False) -> tuple[li
     once = Resamples(np.ones(labels.n_clusters), 0, np.random.default_rng(0))
     rng = np.random.default_rng(SEED)
     selection = selection_of(labels, once, rng, times, is_random=is_random)
-    nothing = ["cannot_tell"] * len(labels.models)
+    nothing = ["inconclusive"] * len(labels.models)
     if selection.how == "unknown":
         return nothing, selection.how
     labels = replace(labels, counted=selection.counted, tie_breaks=selection.how == "tie_break")
@@ -152,7 +152,7 @@ def _judged(labels: LabelMatrix) -> list[str]:
 
 def any_passes(found: Sequence[str]) -> bool:
     """Whether any verdict lets a grader replace an annotator."""
-    return any(each.startswith("may_stand_in") for each in found)
+    return any(each.startswith("can_replace") for each in found)
 
 
 def standard_error(share: float, runs: int) -> float:

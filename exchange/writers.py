@@ -186,7 +186,7 @@ def argilla(material: Material) -> Made:
     raters = sorted(material.combined[models]["rater_id"].unique())
     if len(raters) > 1:
         raise InputError(
-            "Argilla holds one suggestion for each unit and rubric; name one grader with --rater: "
+            "Argilla holds one suggestion for each item and rubric; name one grader with --rater: "
             + ", ".join(raters)
         )
     grades, left_out = _grades(material, "Argilla")

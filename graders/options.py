@@ -468,8 +468,8 @@ def _held_out(study: Study, text: Rubric) -> list[str]:
         )
     if (rubric.unit, rubric.categories) != (text.unit, text.categories):
         raise InputError(
-            f"the text asks for other units or options than the study's {text.name!r}; give it the "
-            "same unit and option keys"
+            f"the text asks for other items or options than the study's {text.name!r}; give it the "
+            "same item and option keys"
         )
     if not text.kind.is_single:
         raise InputError(

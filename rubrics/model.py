@@ -96,7 +96,7 @@ class PromptTemplate(Strict):
         used = fields_of(self.template, variables)
         for name in variables:
             if name in (*TEXT_VARIABLES, *blocks) and name not in used:
-                return f"`prompt.template` has no {{{name}}}, which people see"
+                return f"`prompt.template` has no {{{name}}}, which annotators see"
         return ""
 
     def filled(self, values: Mapping[str, str]) -> PromptText:
@@ -562,7 +562,7 @@ class Rubric(Texts):
         """
         if missing := [name for name in self.variables if values.get(name) is None]:
             raise InputError(
-                f"rubric {self.name!r} needs {missing[0]!r}, which this unit does not have; "
+                f"rubric {self.name!r} needs {missing[0]!r}, which this item does not have; "
                 "add that column to the pairs file or take the variable out of the rubric"
             )
         words = {name: in_words(values[name]) for name in self.variables}

@@ -325,7 +325,8 @@ def uncertainty(study: Study) -> dict[str, float]:
             units_of[pair] = units_of.get(pair, 0) + 1
     if not total:
         raise InputError(
-            "no grader has graded all pairs on a rubric that people label, so nothing tells where "
+            "no grader has graded all pairs on a rubric that annotators label, so nothing "
+            "tells where "
             f"graders differ; first run `evenhand grade {study.folder} --scope all --grader ...`"
         )
     if not any(total.values()):

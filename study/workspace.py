@@ -293,8 +293,8 @@ def check_wordings(rubrics: Mapping[str, Rubric]) -> None:
             )
         if base.categories != rubric.categories or base.unit != rubric.unit:
             raise InputError(
-                f"rubric {rubric.name!r} is a variant of {base.name!r} but asks for other units or "
-                "options; give both the same unit and option keys"
+                f"rubric {rubric.name!r} is a variant of {base.name!r} but asks for other items or "
+                "options; give both the same item and option keys"
             )
 
 

@@ -363,7 +363,7 @@ def add_humans_rows(view: View, prefix: str = "", names: Sequence[str] = ()) -> 
         counts, codes = view.count(units), coded.codes[:, grader]
         used = np.unique(codes[units])
         overlap = Overlap.of(coded, resamples, people, units)
-        few = f"fewer than {MIN_SHARED_UNITS} units" if counts[0] < MIN_SHARED_UNITS else ""
+        few = f"fewer than {MIN_SHARED_UNITS} items" if counts[0] < MIN_SHARED_UNITS else ""
         for name, mean in means_with(overlap, codes, resamples, statistics).items():
             constant = len(used) == 1 and entry_for(name).own_margins
             view.add(

@@ -438,7 +438,7 @@ def orientation(facts: UnitFacts, settings: BiasSettings) -> Array:
     signs = of_a.where(of_a == -of_b, 0)
     if not signs.any():
         raise InputError(
-            "no unit has a group of each leaning on its two sides; the leanings must name values "
+            "no item has a group of each leaning on its two sides; the leanings must name values "
             f"of {' and '.join(GROUP_COLUMNS)}"
         )
     return np.asarray(signs.loc[facts.ids], dtype=float)

@@ -550,7 +550,7 @@ def same_length(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> None:
     """Raise InputError if the two sides cannot be of the same units."""
     if len(first) != len(second):
         raise InputError(
-            f"the two sides have {len(first)} and {len(second)} units; give the same units, with "
+            f"the two sides have {len(first)} and {len(second)} items; give the same items, with "
             "None where there is no label"
         )
 
@@ -563,5 +563,5 @@ def cluster_codes(clusters: Column[Hashable] | None, n: int) -> Codes:
         return np.arange(n)
     codes, _ = pd.factorize(np.asarray(clusters, dtype=object))
     if len(codes) != n or (codes < 0).any():
-        raise InputError(f"clusters must name a cluster for each of the {n} units")
+        raise InputError(f"clusters must name a cluster for each of the {n} items")
     return np.asarray(codes, dtype=np.intp)

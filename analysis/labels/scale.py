@@ -104,7 +104,7 @@ class Scale:
         if len(self.categories) > MAX_CATEGORIES and not self.is_number:
             yield (
                 f"{len(self.categories)} categories, more than {MAX_CATEGORIES}: labels that "
-                "differ from unit to unit are no categories of a scale"
+                "differ from item to item are no categories of a scale"
             )
         if self.level not in get_args(Level):
             levels = ", ".join(get_args(Level))

@@ -83,8 +83,8 @@ def _probabilities(known: DataFrame, rated: Mask) -> Array:
         at = int((wrong & rated).argmax())
         cell = str(known[INCLUSION].iloc[at])
         raise InputError(
-            f"units: {INCLUSION} of unit {known.index[at]!r} is {cell!r}; "
-            "give every rated unit a number above 0 and up to 1, or leave the column out"
+            f"items: {INCLUSION} of item {known.index[at]!r} is {cell!r}; "
+            "give every rated item a number above 0 and up to 1, or leave the column out"
         )
     return np.where(wrong, np.nan, chance)
 
@@ -191,7 +191,7 @@ class UnitFacts:
         if (found.codes < 0).any():
             empty = self.ids[int(found.codes.argmin())]
             raise InputError(
-                f"units: {name} of unit {empty!r} is empty; every unit needs a cluster"
+                f"items: {name} of item {empty!r} is empty; every item needs a cluster"
             )
         return found
 

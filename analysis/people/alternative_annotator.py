@@ -123,11 +123,11 @@ def add_alt_test_rows(view: RubricView) -> None:
         units = view.count(met)
         flat = int(found.zero_variance.sum())
         passes = "passes" if found.passed else "does not pass"
-        outcome = f"{passes} (at {PASSING_RATE:g}; no verdict); t tests take units as independent"
+        outcome = f"{passes} (at {PASSING_RATE:g}; no verdict); t tests take items as independent"
         about = join_notes(
             Remark("zero_variance", (flat, n)) if flat else "",
             f"epsilon {epsilon:g}",
-            f"{n} of {len(members)} humans with {MIN_SHARED_UNITS} units",
+            f"{n} of {len(members)} humans with {MIN_SHARED_UNITS} items",
         )
         add = partial(view.add, units=units, a="humans", b=name, reason=NO_ELIGIBLE)
         wins = join_notes(about, outcome if n else "", view.as_sampled)

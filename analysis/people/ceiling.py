@@ -101,7 +101,7 @@ def add_baseline_rows(view: View) -> None:
         if share.max() == 1.0:
             given = f"always {coded.categories[int(share.argmax())]}"
         elif coded.is_number:
-            given = "expected value where numbers are drawn from people's"
+            given = "expected value where numbers are drawn from annotators'"
         else:
             drawn = ", ".join(f"{category} {part:.3f}" for category, part in shares)
             given = f"expected value at {drawn}"

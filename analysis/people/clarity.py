@@ -128,7 +128,7 @@ def add_trial_rows(
         out.add(DIFFERENCE, new - old, counted[0] | counted[1], a="humans", at=new_name)
 
 
-Outcome = Literal["better", "worse", "cannot_tell"]
+Outcome = Literal["better", "worse", "inconclusive"]
 
 
 @dataclass(frozen=True)
@@ -146,9 +146,9 @@ class Moved:
         said = [written(f"rewording.{self.outcome}", new=new)]
         if self.filled < 1:
             said.append(written("rewording.filled", filled=math.floor(100 * self.filled)))
-        elif self.outcome == "cannot_tell" and self.size:
+        elif self.outcome == "inconclusive" and self.size:
             said.append(written("rewording.larger", size=self.size, noun=noun))
-        elif self.outcome == "cannot_tell":
+        elif self.outcome == "inconclusive":
             said.append(written("rewording.no_more", noun=noun))
         return " ".join(said)
 
@@ -161,17 +161,17 @@ def moved(
     in. The size was fixed beforehand, so there is one decision.
 
     >>> moved(0.05, 0.2, 0.35, 30, 60, 1).outcome, moved(0.05, 0.2, 0.35, 30, 60, 0.9).outcome
-    ('better', 'cannot_tell')
+    ('better', 'inconclusive')
     >>> moved(-0.05, 0.1, 0.25, 30, 60, 1).size
     276
     """
     if filled < 1:
-        return Moved("cannot_tell", 0, filled)
+        return Moved("inconclusive", 0, filled)
     if fewest < LEAST:
-        return Moved("cannot_tell", 2 * LEAST)
+        return Moved("inconclusive", 2 * LEAST)
     if low > 0 or high < 0:
         return Moved("better" if low > 0 else "worse", 0)
     if math.isnan(low):
-        return Moved("cannot_tell", None)
+        return Moved("inconclusive", None)
     more = clusters_to_decide(clusters, [Bound(low, estimate, high, 0.0)], 0)
-    return Moved("cannot_tell", clusters + more + (clusters + more) % 2 if more else None)
+    return Moved("inconclusive", clusters + more + (clusters + more) % 2 if more else None)

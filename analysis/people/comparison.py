@@ -148,7 +148,7 @@ def add_majority_rows(view: View, *, reference: bool = False) -> None:
                 both = np.column_stack([whole & (given == code), whole])
                 found = Interval(*share_bounds(*view.each_cluster(both).T))
             left_out = _counted(view, tied & (given >= 0), "tied and left out")
-            of_one = "" if reference else _counted(view, lone & whole, "labelled by one person")
+            of_one = "" if reference else _counted(view, lone & whole, "labelled by one annotator")
             note = join_notes(left_out, of_one)
             view.add(name, found, whole, a=beside, b=coded.raters[grader], note=note)
 

@@ -195,7 +195,7 @@ def add_other_cluster_rows(view: RatedView) -> None:
 
 
 def _few(units: tuple[int, int]) -> str:
-    return f"fewer than {FEW_UNITS} units" if units[0] < FEW_UNITS else ""
+    return f"fewer than {FEW_UNITS} items" if units[0] < FEW_UNITS else ""
 
 
 def add_group_performance_rows(view: View, columns: Sequence[UnitColumn]) -> None:

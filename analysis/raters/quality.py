@@ -388,7 +388,7 @@ def _of_answers(row: Mapping[str, Any], rules: QualitySettings) -> Iterator[tupl
         behind = f"{-row['behind']:.2f} behind what the others reach"
         yield "low_agreement", f"kappa with the others {row['agreement']:.2f}, {behind}"
     if row["leaning_low"] > rules.leaning:
-        more = f"on {row['leaning']:.0%} of units more than the others do"
+        more = f"on {row['leaning']:.0%} of items more than the others do"
         yield "leaning", f"uses {row['leaning_at']} {more}"
     if row["drift_high"] < -rules.drift:
         yield "drift", f"agreement fell by {-row['drift']:.2f} in the second half"

@@ -382,7 +382,7 @@ def score_probabilities(
     scores, affirmed = np.asarray(positive, dtype=float), np.asarray(reference, dtype=float)
     same_length(scores, affirmed)
     if not len(scores) or not ((scores >= 0) & (scores <= 1)).all():
-        raise InputError("probabilities are needed for every unit, each between 0 and 1")
+        raise InputError("probabilities are needed for every item, each between 0 and 1")
     of = cluster_codes(clusters, len(scores))
     n = int(of.max()) + 1
     parts = brier_parts(scores, affirmed)

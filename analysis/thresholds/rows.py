@@ -69,7 +69,7 @@ def human_majority(labels: LabelMatrix) -> Reference:
     ties = f"{tied} tied units left out" if tied else ""
     whom = "against the humans' majority"
     if len(labels.humans) == 1:
-        whom = f"against the one person, {labels.raters[labels.humans[0]]}"
+        whom = f"against the one annotator, {labels.raters[labels.humans[0]]}"
     return Reference("humans", majority.astype(np.int8), join_notes(whom, ties))
 
 
@@ -106,7 +106,7 @@ def reference_named(labels: LabelMatrix, name: str) -> Reference:
     if name == "humans":
         if not labels.humans:
             raise NoReference(
-                f"no person has labelled {labels.scale.name!r}; name another reference"
+                f"no annotator has labelled {labels.scale.name!r}; name another reference"
             )
         return human_majority(labels)
     if name not in labels.raters:
@@ -367,7 +367,7 @@ class _Tuning:
             outcomes = verdict_outcomes(positive >= threshold, verdicts == 1, clusters, resamples)
             note: Note = Remark(self._kind(default))
             if threshold != default:
-                note = "tuned on these units: optimistic"
+                note = "tuned on these items: optimistic"
             for name in objectives:
                 reached = resamples.interval(OBJECTIVES[name](outcomes), units[1])
                 self._add(AT_THRESHOLD[name], reached, units, repr(threshold), note)

@@ -530,7 +530,7 @@ def tune_threshold(
         raise InputError(f"the objective is {objective!r}; it must be one of {known}")
     if np.isnan(scores).any() or len(np.unique(verdicts)) < 2:
         raise InputError(
-            "a threshold needs a probability for every unit and both verdicts in the reference"
+            "a threshold needs a probability for every item and both verdicts in the reference"
         )
     of = cluster_codes(clusters, len(scores))
     n = int(of.max()) + 1

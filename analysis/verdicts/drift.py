@@ -261,7 +261,7 @@ class Paired:
         return same, rows.get(RATE_CHANGE, *names, verdicts.subset)
 
 
-DriftVerdict = Literal["unchanged", "changed", "cannot_tell"]
+DriftVerdict = Literal["unchanged", "changed", "inconclusive"]
 
 
 @dataclass(frozen=True)
@@ -295,7 +295,7 @@ def drift_of(
     answers = answers_enough(given, rule.min_coverage, noun, "drift", LEVEL)
     if evidence is not None and not math.isnan(evidence.change["estimate"]):
         if evidence.change["n_clusters"] == evidence.change["n_units"]:
-            noun = "unit"
+            noun = "item"
         verdict, why, more = _decide(evidence, answers, rule, noun)
     else:
         undecided = written("drift.few_shared", least=MIN_SHARED_UNITS)
@@ -303,7 +303,7 @@ def drift_of(
             reason = reason_in_words(evidence.change["remarks"])
             undecided = written("drift.undefined", why=reason)
         missing = [each.sentence for each in answers.why()] if answers.is_broken else []
-        verdict, why, more = ("changed" if missing else "cannot_tell"), [*missing, undecided], 0
+        verdict, why, more = ("changed" if missing else "inconclusive"), [*missing, undecided], 0
     place = f" on {scale.name}" if scale.name else ""
     head = written(f"drift.{verdict}", grader=versions.after, place=place)
     sentence, found = " ".join([head, *why]), tuple(rows.rows.values())
@@ -361,7 +361,7 @@ def _decide(
         del held["enough_clusters"]
     more = sample.more_to_settle(rule, held)
     why = [*reasons(held, "open"), *advice(sample.clusters, more, noun, undecided=not within)]
-    return "cannot_tell", [*figures, *(each.sentence for each in why)], more or 0
+    return "inconclusive", [*figures, *(each.sentence for each in why)], more or 0
 
 
 def _figures(case: DriftEvidence, noun: str) -> list[str]:

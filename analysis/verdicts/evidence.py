@@ -74,7 +74,7 @@ STATISTICS = (
     *(MINORITY, EFFECTIVE, CHANCE, NEEDED, WINNER),
 )
 """All that `add_deciding_rows` adds."""
-AT_THRESHOLD = "may_stand_in_at_threshold"
+AT_THRESHOLD = "can_replace_at_threshold"
 RECOMMENDED = "threshold_recommended"
 STABILITY, REWORDED = "stability_fleiss_kappa", "rubric"
 

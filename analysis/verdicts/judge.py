@@ -173,20 +173,20 @@ def _decide(case: VerdictEvidence) -> Decision:
     faults = reasons(no_fault, "broken")
     missing, against = _missing(case, held, promising), _against(case, held)
     if case.shares_nothing:
-        return _cannot_tell(case, [*faults, because("no_shared_unit")])
+        return _inconclusive(case, [*faults, because("no_shared_unit")])
     if answers.is_broken:
         return Decision("do_not_use", written("verdict.leaves_out", **case.fields), answers.why())
     if case.selective is not None:
-        return _cannot_tell(case, [*faults, _selective(*case.selective)], step=_AT_RANDOM)
+        return _inconclusive(case, [*faults, _selective(*case.selective)], step=_AT_RANDOM)
     passes = not (missing.reasons or against or faults or case.tuned.is_compared)
     tuned = _at_threshold(case)
     passes_tuned = tuned is not None and tuned.judgement in wording.PASSES
     relabel = NextStep(kind="annotators", number=len(case.people.opposed))
     if case.people.opposed and (passes or passes_tuned):
-        return _cannot_tell(case, [*faults, wording.opposed(case)], step=relabel)
+        return _inconclusive(case, [*faults, wording.opposed(case)], step=relabel)
     if case.people.copied and (passes or passes_tuned):
         never = written("because.copy_never_passes", whose=wording.whose(case))
-        return _cannot_tell(case, [*faults, Reason(never, wording.copied(case))])
+        return _inconclusive(case, [*faults, Reason(never, wording.copied(case))])
     if passes and bounds is not None:
         return _pass(case, bounds)
     if tuned is not None and passes_tuned:
@@ -217,7 +217,7 @@ def _decide(case: VerdictEvidence) -> Decision:
 _AT_RANDOM = NextStep(kind="overlap", number=ITEMS_AT_RANDOM)
 
 
-def _cannot_tell(
+def _inconclusive(
     case: VerdictEvidence,
     reasons: Sequence[Reason] = (),
     more: int = 0,
@@ -225,8 +225,8 @@ def _cannot_tell(
     promising: bool = False,
 ) -> Decision:
     """Decide that neither is shown, with what would help."""
-    head = written("verdict.cannot_tell", **case.fields)
-    return Decision("cannot_tell", head, reasons, more, promising=promising, step=step)
+    head = written("verdict.inconclusive", **case.fields)
+    return Decision("inconclusive", head, reasons, more, promising=promising, step=step)
 
 
 def _pass(case: VerdictEvidence, bounds: Bounds) -> Decision:
@@ -236,13 +236,13 @@ def _pass(case: VerdictEvidence, bounds: Bounds) -> Decision:
     margin = limit_shown(bounds.margin, -row["low"])
     passes = because(how, "within_margin", figures=wording.compared(case, bounds), margin=margin)
     if case.is_binary:
-        head = written("verdict.may_stand_in_binary", **case.fields)
+        head = written("verdict.can_replace_binary", **case.fields)
         short = Reason(passes.sentence, written("short.binary_only"))
-        return Decision("may_stand_in", head, [short], holds_for="binary")
-    head = written("verdict.may_stand_in", **case.fields)
+        return Decision("can_replace", head, [short], holds_for="binary")
+    head = written("verdict.can_replace", **case.fields)
     binary = case.binary
     if binary is None or binary["low"] > -bounds.margin:
-        return Decision("may_stand_in", head, [passes])
+        return Decision("can_replace", head, [passes])
     # It does not extend to the binary verdicts; the cell of a table has room for what does not.
     falls_short = binary["high"] < -bounds.margin
     figures = written(
@@ -254,7 +254,7 @@ def _pass(case: VerdictEvidence, bounds: Bounds) -> Decision:
         sample=wording.sample_of(binary, case.noun),
     )
     caveat = because("binary_falls_short" if falls_short else "binary_not_shown", figures=figures)
-    return Decision("may_stand_in", head, [Reason(passes.sentence), caveat], holds_for="labels")
+    return Decision("can_replace", head, [Reason(passes.sentence), caveat], holds_for="labels")
 
 
 def _only_with_correction(case: VerdictEvidence, reasons: Sequence[Reason]) -> Decision:
@@ -272,7 +272,7 @@ def _selective(fewer: ResultRow, more: ResultRow) -> Reason:
     """Reason that units with several labels were chosen by their labels."""
     return because(
         "selective",
-        noun="unit",
+        noun="item",
         more=more["n_units"],
         fewer=fewer["n_units"],
         several=more["at"].removesuffix("+"),
@@ -293,19 +293,19 @@ def _missing(case: VerdictEvidence, known: Requirements, promising: bool) -> Dec
     bounds, rule = case.present.bounds, case.rule
     if case.people.number >= 2 and not case.people.meet:
         nobody = because("nobody_twice", ask=ITEMS_AT_RANDOM)
-        return _cannot_tell(case, [nobody], step=_AT_RANDOM)
+        return _inconclusive(case, [nobody], step=_AT_RANDOM)
     impossible = _impossible(case)
     if impossible or bounds is None or case.present.kappa is None:
         few = _too_few_shared(case)
-        return few or _cannot_tell(case, [impossible or because(*_UNDEFINED)])
+        return few or _inconclusive(case, [impossible or because(*_UNDEFINED)])
     if bounds.has_no_level:
         return _too_few_shared(case) or _without_level(case, bounds)
     held = dict(known)
     people = held["people_agree"]
     if not people.is_met and not people.is_likely:
-        return _cannot_tell(case, people.why(), step=NextStep(kind="rubric", number=0))
+        return _inconclusive(case, people.why(), step=NextStep(kind="rubric", number=0))
     if all_met(held):
-        return _cannot_tell(case)
+        return _inconclusive(case)
     sample = bounds.sample(case.deciding(bounds))
     lacking = rule.min_clusters - sample.clusters
     if lacking > 0:  # said with the advice
@@ -330,7 +330,7 @@ def _missing(case: VerdictEvidence, known: Requirements, promising: bool) -> Dec
         look=bounds.level.look,
     )
     step = NextStep(kind="people", number=people_asked) if people_asked else None
-    return _cannot_tell(case, [*missing, *advice], more or 0, step)
+    return _inconclusive(case, [*missing, *advice], more or 0, step)
 
 
 _UNDEFINED = "undefined_plainly", "undefined"
@@ -339,8 +339,8 @@ _UNDEFINED = "undefined_plainly", "undefined"
 def _without_level(case: VerdictEvidence, bounds: Bounds) -> Decision:
     """Decide that no verdict is given at this look."""
     if bounds.level.look:
-        return _cannot_tell(case, [because("looks_used_up")])
-    return _cannot_tell(case, [because("not_a_look")], step=NextStep(kind="look", number=0))
+        return _inconclusive(case, [because("looks_used_up")])
+    return _inconclusive(case, [because("not_a_look")], step=NextStep(kind="look", number=0))
 
 
 def _too_few_shared(case: VerdictEvidence) -> Decision | None:
@@ -357,7 +357,7 @@ def _too_few_shared(case: VerdictEvidence) -> Decision | None:
     more = max(case.rule.min_clusters, MIN_SHARED_UNITS) - clusters
     if more <= 0:
         return None
-    return _cannot_tell(case, wording.advice(clusters, more, case.noun, undecided=False), more)
+    return _inconclusive(case, wording.advice(clusters, more, case.noun, undecided=False), more)
 
 
 def _at_threshold(case: VerdictEvidence) -> Decision | None:
@@ -379,14 +379,14 @@ def _at_threshold(case: VerdictEvidence) -> Decision | None:
         threshold, figures = tuned.threshold["estimate"], wording.compared(case, bounds)
         why = because("tuned", "at_threshold", noun=case.noun, figures=figures, threshold=threshold)
         head = written("verdict.at_threshold", **case.fields, threshold=threshold)
-        return Decision("may_stand_in_at_threshold", head, [why], 0, "binary", threshold)
+        return Decision("can_replace_at_threshold", head, [why], 0, "binary", threshold)
     sample, promising = bounds.sample(case.deciding(bounds)), likely_met(held)
     more = sample.more_to_settle(case.rule, held)
     figures = wording.figures(case, bounds, case.deciding(bounds))
     why = because("falls_short_untuned", "tuning_may_help", noun=case.noun, figures=figures)
     advice = wording.advice(sample.clusters, more, case.noun, undecided=True, promising=promising)
     step = NextStep(kind="threshold", number=more) if more else None
-    return _cannot_tell(case, [why, *advice], more or 0, step, promising)
+    return _inconclusive(case, [why, *advice], more or 0, step, promising)
 
 
 def _is_informative(case: VerdictEvidence) -> bool:

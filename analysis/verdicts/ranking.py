@@ -51,7 +51,7 @@ class Candidate:
         """What holds the grader back, where it does not pass: people, if they agree with one
         another clearly less than it agrees with them, or hardly at all; "" otherwise.
         """
-        if self.verdict["verdict"] not in ("cannot_tell", "do_not_use"):
+        if self.verdict["verdict"] not in ("inconclusive", "do_not_use"):
             return ""
         if self.difference and self.difference["low"] > 0:
             evidence = self.verdict["evidence"]
@@ -232,7 +232,7 @@ def _not_yet(candidates: Sequence[Candidate], rubric: str) -> str:
         return f"{first} {written('recommend.until_then', **fields)}" if corrected else first
     if corrected:
         return written("recommend.correction", rubric=rubric, **fields)
-    if best.verdict["verdict"] != "cannot_tell":
+    if best.verdict["verdict"] != "inconclusive":
         return written("recommend.nobody", rubric=rubric, **fields)
     likeliest = next((c.verdict for c in candidates if c.verdict["promising"]), best.verdict)
     fields = {"grader": likeliest["grader"], "reason": likeliest["reason"]}

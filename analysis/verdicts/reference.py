@@ -213,7 +213,7 @@ def _decide(
     case: VerdictEvidence, view: AgainstReference | None, tuned: AgainstReference | None
 ) -> Decision:
     fields = {**case.fields, "reference": case.rule.reference}
-    unclear = Decision("cannot_tell", written("verdict.cannot_tell_reference", **fields))
+    unclear = Decision("inconclusive", written("verdict.inconclusive_reference", **fields))
     if view is None:
         return replace(unclear, reasons=[because("few_shared")])
     if says(view.bars[0]["remarks"], "no_level"):
@@ -270,12 +270,12 @@ def _figure(
             "low": shown_apart(row["low"], [level.bar]),
             "bar": level.bar,
         }
-        ends, alone = (row["low"], row["high"]), row["n_clusters"] == row["n_units"]
+        ends = row["low"], row["high"]
         text = written(
             "figures.bar",
             **fields,
             interval=wording.interval_of(*ends, level.bar, alpha=level.alpha),
-            sample=wording.sample_of(row, "unit" if alone else noun),
+            sample=wording.sample_of(row, noun),
         )
         words = written(f"short.{short}", **fields)
     return Reason(written("because.reference_figures", figures=text[0].upper() + text[1:]), words)

@@ -32,11 +32,11 @@ MOST_PARTS = 3
 ONE_CATEGORY = 0.95
 """Share of one category from which on a grader hardly tells units apart."""
 Judgement = Literal[
-    "may_stand_in",
-    "may_stand_in_at_threshold",
+    "can_replace",
+    "can_replace_at_threshold",
     "agrees_with_reference",
     "only_with_correction",
-    "cannot_tell",
+    "inconclusive",
     "disagrees_with_reference",
     "do_not_use",
 ]
@@ -102,7 +102,7 @@ class Decision:
     @property
     def next(self) -> NextStep | None:
         """The cheapest way on from "cannot tell", where one is known."""
-        if self.judgement != "cannot_tell":
+        if self.judgement != "inconclusive":
             return None
         return self.step or (NextStep(kind="clusters", number=self.more) if self.more else None)
 
@@ -115,7 +115,7 @@ class Decision:
     def short(self) -> str:
         """The reasons that decided it, in a few words."""
         known = list(dict.fromkeys(each.short for each in self.reasons if each.short))
-        if self.judgement == "cannot_tell":  # that it would fail is said with the cause
+        if self.judgement == "inconclusive":  # that it would fail is said with the cause
             fails = known[-1:] == [written("short.label_to_rule_out")]
             known = [*known[:-1][:1], known[-1]] if fails else known[-1:]
         return "; ".join(known[:2])
@@ -125,7 +125,7 @@ def further_reasons(case: VerdictEvidence, judgement: Judgement) -> list[Reason]
     """Further reasons that a reader must know: the grader's faults, the units it leaves out, whose
     labels it repeats, and the parts of the sample in which this holds.
     """
-    view = case.tuned if judgement == "may_stand_in_at_threshold" else case.present
+    view = case.tuned if judgement == "can_replace_at_threshold" else case.present
     found = []
     if judgement in ("only_with_correction", "do_not_use"):
         found += _plain_mistake(case)
@@ -140,7 +140,7 @@ def further_reasons(case: VerdictEvidence, judgement: Judgement) -> list[Reason]
         found.append(Reason(written("because.copied_not_counted", whose=whose(case)), copied(case)))
     if case.identical_graders:
         found.append(because("twins", names=" and ".join(case.identical_graders)))
-    if case.people.opposed and judgement != "cannot_tell":
+    if case.people.opposed and judgement != "inconclusive":
         found.append(opposed(case))
     if _has_interval(case):
         found += _parts_looked_at(view, names_failing=judgement == "do_not_use")
@@ -204,9 +204,9 @@ def _if_wrong(case: VerdictEvidence, bounds: Bounds | None, judgement: Judgement
     row = bounds.if_wrong if bounds else None
     if bounds is None or row is None or math.isnan(row["low"]):
         return []
-    if judgement not in (*PASSES, "cannot_tell"):
+    if judgement not in (*PASSES, "inconclusive"):
         return []
-    how = "inconclusive" if judgement == "cannot_tell" else "holds" if bounds.survives else "fails"
+    how = "inconclusive" if judgement == "inconclusive" else "holds" if bounds.survives else "fails"
     return [Reason(written(f"because.if_wrong_{how}", figures=figures(case, bounds, row)))]
 
 
@@ -273,7 +273,7 @@ def unanswered(
         "least": share_apart(least, needed),
         "most": share_apart(most, needed),
         "needed": needed,
-        "sample": sample_of(row, noun) if row else "no units",
+        "sample": sample_of(row, noun) if row else "no items",
         "why": why_unscored(row),
     }
     reason = Reason(written(f"{room}.{name}", **fields), written("short.no_answer", **fields))
@@ -319,7 +319,7 @@ def injected(audit: Audit, bounds: InjectionBounds) -> list[Reason]:
     if status == "withstands":
         highs = {name: found["high"] for name, found in of}
         return [because("withstands", **highs, sample=of[0][1]["sample"])]
-    names = _MAY_BE if status == "cannot_tell" else {}
+    names = _MAY_BE if status == "inconclusive" else {}
     return [because(names.get(name, name), **found) for name, found in of]
 
 
@@ -334,7 +334,7 @@ def copied(case: VerdictEvidence) -> str:
 
 def whose(case: VerdictEvidence) -> str:
     """Whose labels the grader repeats, each person with the share of units, in words."""
-    each = [f"those of {person} on {share:.0%} of units" for person, share in case.people.copied]
+    each = [f"those of {person} on {share:.0%} of items" for person, share in case.people.copied]
     return " and ".join(each)
 
 
@@ -353,7 +353,7 @@ def advice(
     this `look`, the cost of the next one, where known.
     """
     if more is None and people:
-        whom = "one more person" if people == 1 else f"about {people} more people"
+        whom = "one more person" if people == 1 else f"about {people} more annotators"
         return [because("ask_more_people", noun=noun, people=whom)]
     if more is None:
         return [because("nothing_decides", noun=noun)]
@@ -386,7 +386,7 @@ def figures(
     if bounds:
         alpha, share = bounds.level.alpha / at_once, bounds.level.margin_share
         margin = bounds.margin if math.isnan(margin) else margin
-    people = "two people" if case.people.number == 2 else f"{case.people.number} people"
+    people = "two annotators" if case.people.number == 2 else f"{case.people.number} annotators"
     return written(
         "figures.compared" if kappas else "figures.difference",
         **kappas,
@@ -460,6 +460,8 @@ def listed(rows: Sequence[ResultRow]) -> str:
 
 
 def sample_of(row: ResultRow, noun: str) -> str:
-    """Number of units and of clusters, in words."""
-    units = f"{row['n_units']} units"
-    return units if noun == "unit" else f"{units} in {row['n_clusters']} {noun}s"
+    """Return the numbers of items and of clusters in words; one number where they are equal."""
+    units, clusters = row["n_units"], row["n_clusters"]
+    if units == clusters:
+        return f"{units} {'pair' if noun == 'pair' else 'item'}s"
+    return f"{units} {'row' if noun == 'item' else 'item'}s in {clusters} {noun}s"

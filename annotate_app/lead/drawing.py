@@ -48,7 +48,7 @@ _HEADINGS = {
     "end": "Last seen (UTC)",
     "done_by": "By",
     "others": "The others",
-    "others_share": "Others on the same units",
+    "others_share": "Others on the same items",
     "pace": "Of the others' time",
     "run": "Longest run (usual)",
     "kappa": "Kappa with the others",
@@ -56,7 +56,7 @@ _HEADINGS = {
     "checks": "Attention checks",
     "low": "From",
     "high": "To",
-    "n_units": "Units",
+    "n_units": "Items",
     "n_clusters": "Clusters",
     "minutes": "Active minutes",
     "open": "Given out",
@@ -226,7 +226,7 @@ def figures_row(figures: Sequence[tuple[str, str]], rows: str = "") -> str:
 _STAGES = {
     "entered": "Entered",
     "consented": "Consented",
-    "passed": "Passed all steps before the first unit",
+    "passed": "Passed all steps before the first item",
     "working": "Working",
     "done": "Done",
     "left": "Left or sent away",
@@ -278,6 +278,6 @@ def unit_blocks(study: Study, unit_id: str, rubric_name: str) -> str:
     if rubric_name not in study.rubrics:
         raise InputError(f"the study has no rubric {rubric_name!r} any more")
     if has_known_answer(unit_id):
-        return block("A practice unit or an attention check; its texts stand in the study's file.")
+        return block("A practice item or an attention check; its texts stand in the study's file.")
     texts = people_text(study, unit_id, rubric_name).blocks
     return drawn_blocks(texts, ENGLISH, study.config.annotation.display)

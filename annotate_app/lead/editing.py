@@ -260,7 +260,7 @@ def as_raters_see(drawn: str) -> None:
     """Show HTML that was made here as it is on the pages around the work."""
     st.html(_STYLE)
     with st.container(border=True, key="preview"):
-        show('<p class="evenhand-label">As raters see it</p>')
+        show('<p class="evenhand-label">As annotators see it</p>')
         with st.container(key="step"):
             show(drawn)
 

@@ -51,10 +51,10 @@ _KINDS = {
 }
 _FIELDS = {
     "sheet": "The workbook's sheet, where it has several",
-    "show": "What raters read, in this order",
+    "show": "What annotators read, in this order",
     "subject": "Who answered",
     "cluster": "What belongs together",
-    "judge": "A judge's labels, which raters never see",
+    "judge": "A judge's labels, which annotators never see",
     "missing": "Values that are no labels, such as 99",
     "stratify": "Columns whose shares the sample keeps",
     "each-turn": "Rate each turn of the assistant by itself",
@@ -66,12 +66,12 @@ _FIELDS = {
     "several": "Any number of the answers may apply",
     "level": "Level of the answers",
     "steps": "Steps from one answer to the other",
-    "raters": "Raters on each unit",
+    "raters": "Annotators on each item",
     "seed": "Seed of the sample",
 }
 """The fields by the options of `evenhand label` that they are: complaints name either."""
 _ROLES = {
-    "shown": "read by raters",
+    "shown": "read by annotators",
     "prompt": "the prompt",
     "context": "the context",
     "reference": "the reference",
@@ -83,8 +83,8 @@ _ROLES = {
     "subjects": "who answered",
     "cluster": "what belongs together",
     "id": "the row's id",
-    "judge": "a judge's label, hidden from raters",
-    "not shown": "a text that raters do not read",
+    "judge": "a judge's label, hidden from annotators",
+    "not shown": "a text that annotators do not read",
 }
 _MADE = "new_study_made"
 _WISHES = "new_study_wishes"
@@ -97,7 +97,7 @@ _LOOKED = "new_study_looked"
 def show_new_study(study: Study) -> None:
     who = require(study, "lead")
     st.text(written("lead.new_study"))
-    kind = st.radio("What people rate", list(_KINDS), format_func=_KINDS.__getitem__)
+    kind = st.radio("What annotators rate", list(_KINDS), format_func=_KINDS.__getitem__)
     if kind == "pairs":
         _of_pairs(study, who)
     else:

@@ -397,7 +397,7 @@ def show_progress(study: Study) -> None:
     show_chart(places_chart(rubrics.to_dict("records")))
     show_table(
         rubrics,
-        "Places by rubric: one for every rater that a unit wants",
+        "Places by rubric: one for every annotator that an item wants",
         "rubric units wanted done open free median_seconds hours_left",
         headings={"wanted": "Places", "done": "Labelled"},
         folded=True,
@@ -410,7 +410,7 @@ def show_progress(study: Study) -> None:
     show_chart(timeline_chart(counts, step))
     columns = "rater_id state answers skipped open median_seconds hours last_answer"
     ways = {"rater_id": rater_page}
-    show_table(raters, "By rater", columns, headings={"open": "Open"}, ways=ways)
+    show_table(raters, "By annotator", columns, headings={"open": "Open"}, ways=ways)
     totals = latest(study, grader_costs)
     if not totals.empty:
         columns = "rater_id rubric units labelled unscored tokens_input tokens_output cost_usd"
@@ -503,9 +503,9 @@ def _agreement(study: Study, half_width: float) -> None:
     show_chart(over_time_chart(figures.over_time))
     show_table(
         figures.over_time,
-        "People's kappa with 95% intervals, as labels came in",
+        "Annotators' kappa with 95% intervals, as labels came in",
         "rubric until labels n_units estimate low high",
-        headings={"n_units": "Units labelled twice", "estimate": "People's kappa"},
+        headings={"n_units": "Items labelled twice", "estimate": "Annotators' kappa"},
         folded=True,
     )
     for note in figures.report["study"]["notes"]:
@@ -575,7 +575,7 @@ def over_time_chart(course: pd.DataFrame) -> Spec:
     return chart_spec(
         records(course.dropna(subset=["estimate"])),
         {
-            "description": "People's kappa with 95% intervals as labels came in; "
+            "description": "Annotators' kappa with 95% intervals as labels came in; "
             "the table has it all.",
             "height": 320,
             "encoding": {"x": until, "color": rubric | {"scale": {"range": SERIES}}},

@@ -35,10 +35,10 @@ _EVERY = "3s"
 def show_raters(study: Study) -> None:
     raters = latest(study, rater_progress)["rater_id"].tolist()
     rater = st.selectbox(
-        "A page for one rater",
+        "A page for one annotator",
         raters,
         index=None,
-        placeholder="All raters",
+        placeholder="All annotators",
         key="one_rater",
         bind="query-params",
     )
@@ -72,7 +72,7 @@ def _quality(study: Study) -> None:
     table = table.assign(state=table["rater_id"].map(states).fillna(""))
     show_table(
         table,
-        "Raters compared with the others on the same units",
+        "Annotators compared with the others on the same items",
         "rater_id state why answers median_seconds pace idle_minutes run kappa lean drift checks",
         headings={"why": "A second look, because"},
         ways={"rater_id": rater_page},
@@ -235,7 +235,7 @@ def _show_flag(study: Study, flag: RaisedFlag) -> None:
     st.text(written("lead.flag_raised", rater=flag.rater_id, rubric=flag.rubric, at=at))
     if flag.text:
         show(block(flag.text, "quote", "What they wrote"))
-    with st.expander("The unit"):
+    with st.expander("The item"):
         st.text(flag.unit_id)
         try:
             show(unit_blocks(study, flag.unit_id, flag.rubric))

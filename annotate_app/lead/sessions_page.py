@@ -95,7 +95,7 @@ def _show_invites(study: Study) -> None:
     st.text(written("lead.invites"))
     with st.form("invite", border=False):
         st.text_input(
-            "Rater codes, separated by commas; leave it empty for new ones",
+            "Annotator codes, separated by commas; leave it empty for new ones",
             autocomplete="off",
             key="invite.codes",
         )
@@ -188,7 +188,7 @@ def _show_places(study: Study) -> None:
         show_table(times, "Who took part", columns, folded=True)
     st.text(written("lead.places"))
     with act_form(study, "places", "Change the place", _change_place, clears=True):
-        st.text_input("Rater code or participant id", autocomplete="off", key="places.name")
+        st.text_input("Annotator code or participant id", autocomplete="off", key="places.name")
         acts = list(_ACTS)
         st.selectbox("What happened", acts, format_func=_ACTS.__getitem__, key="places.act")
     if study.config.prolific is None:
@@ -281,13 +281,13 @@ def _disable(study: Study, who: Visitor, *, name: str | None) -> str | None:
 
 _TABLES: dict[str, tuple[str, Callable[[Study], pd.DataFrame]]] = {
     "ratings.csv": ("Ratings", exported_ratings),
-    "ratings.units.csv": ("Units, sampled or rated", exported_units),
+    "ratings.units.csv": ("Items, sampled or rated", exported_units),
     "remarks.csv": ("Remarks of raters", exported_remarks),
     "answers.csv": ("How answers were given", exported_answers),
-    "raters.csv": ("Raters and their pace", rater_progress),
+    "raters.csv": ("Annotators and their pace", rater_progress),
     "times.csv": ("Times and pay", exported_times),
     "attention.csv": ("Attention checks", attention_results),
-    "background.csv": ("What raters said of themselves", raters_table),
+    "background.csv": ("What annotators said of themselves", raters_table),
     "decisions.csv": ("Decisions of the lead", exported_decisions),
 }
 _AUDIT = ("Answers of the injection audit", exported_attacked)

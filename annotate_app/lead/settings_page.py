@@ -56,7 +56,7 @@ _PARTS = {
     "pay": "Pay",
     "analysis": "Analysis",
     "decision": "Verdict",
-    "quality": "Flags on raters",
+    "quality": "Flags on annotators",
     "sample": "Study and sample",
     _ALL: "All settings",
 }
@@ -337,7 +337,7 @@ class _List:
 
 
 _LISTS = {
-    "practice": _List("Practice units", "practice unit", "training", "unit", "name"),
+    "practice": _List("Practice items", "practice item", "training", "unit", "name"),
     "checks": _List("Attention checks", "attention check", "attention", "unit", "name"),
     "comprehension": _List("Comprehension questions", "question", "", "comprehension", "question"),
     "background": _List("Background questions", "question", "", "background.questions", "key"),

@@ -126,7 +126,7 @@ def _export_to_tool(arguments: argparse.Namespace) -> None:
 def _export_tables(arguments: argparse.Namespace) -> None:
     out: Path | None = arguments.out
     if not (out or arguments.units or arguments.remarks or arguments.answers):
-        raise InputError("say what to write: --out FILE for the ratings, --units FILE for units")
+        raise InputError("say what to write: --out FILE for the ratings, --units FILE for items")
     # Without its units a verdict on the ratings would know of no clusters.
     to_units: Path | None = arguments.units or (out and units_path(out))
     named = [path for path in (out, to_units, arguments.remarks, arguments.answers) if path]

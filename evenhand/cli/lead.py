@@ -52,7 +52,7 @@ def run_progress(arguments: argparse.Namespace) -> None:
         paused = oversight(study.store).paused
     _print_frame(rubrics, "By rubric", {"median_seconds": "{:.0f}", "hours_left": "{:.1f}"})
     if len(raters):
-        _print_frame(raters, "By rater", {"median_seconds": "{:.0f}", "hours": "{:.1f}"})
+        _print_frame(raters, "By annotator", {"median_seconds": "{:.0f}", "hours": "{:.1f}"})
     console().print(time_left(rubrics))
     if paused:
         say("progress.paused", folder=arguments.dir)

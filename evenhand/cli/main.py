@@ -16,7 +16,7 @@ from evenhand.visible import print_anywhere
 
 GROUPS = grouped_verbs()
 ABOUT = (
-    "Can an LLM grader replace human raters? Collect human labels and model grades on the same "
+    "Can an LLM grader replace annotators? Collect annotators' labels and model grades on the same "
     "rubrics, and see how well they agree."
 )
 WIDTH = 80

@@ -320,7 +320,7 @@ def run_reword(arguments: argparse.Namespace) -> None:
 
 
 def _count(units: int) -> str:
-    return "1 unit" if units == 1 else f"{units} units"
+    return "1 item" if units == 1 else f"{units} items"
 
 
 def _note(text: str) -> str:

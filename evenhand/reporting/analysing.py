@@ -156,7 +156,7 @@ def _study_context(study: Study, dataset: Dataset, analysis: Analysis) -> Report
         **({f"{noun} picked where graders differ or are unsure": sum(picked)} if picked else {}),
         "clusters": analysis.settings.cluster,
         "seed": config.seed,
-        "annotators wanted per unit": config.annotation.raters_per_unit,
+        "annotators wanted per item": config.annotation.raters_per_unit,
         "subjects": ", ".join(study.subjects()) or "none yet",
         **_ratings_facts(dataset),
         **_verified(analysis),
@@ -280,8 +280,8 @@ def _ratings_facts(dataset: Dataset) -> dict[str, str | int | float]:
     by_people = ratings.loc[ratings["rater_kind"] == "human", "created_at"]
     given = sorted(stamp for stamp in by_people.unique() if stamp)
     facts: dict[str, str | int | float] = {
-        "human raters": int((kinds == "human").sum()),
-        "annotators per labelled unit": _people_per_unit(ratings, excluded),
+        "annotators": int((kinds == "human").sum()),
+        "annotators per labelled item": _people_per_unit(ratings, excluded),
         "model graders": int((kinds == "model").sum()),
         "ratings": len(ratings),
     }

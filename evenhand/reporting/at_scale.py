@@ -125,7 +125,7 @@ def analyse_at_scale(
     shown: dict[str, str | int | float] = {
         "file": name,
         "margin": analysis.settings.margin,
-        "human raters": kinds.count("human"),
+        "annotators": kinds.count("human"),
         "model graders": kinds.count("model"),
         "ratings": facts.rows,
         "units": most.n_units,
@@ -415,8 +415,8 @@ def reduce_part(tables: Sequence[pa.Table | None], how: Reduction) -> dict[str, 
     clusters = units.set_index("unit_id")["cluster_id"] if "cluster_id" in units else None
     if clusters is not None and (clusters == "").any():
         raise InputError(
-            f"{how.reading.source}: {how.reading.cluster} of unit "
-            f"{clusters.index[int((clusters == '').argmax())]!r} is empty; every unit needs a "
+            f"{how.reading.source}: {how.reading.cluster} of item "
+            f"{clusters.index[int((clusters == '').argmax())]!r} is empty; every item needs a "
             "cluster, or resample units with --cluster unit"
         )
     parts = {}

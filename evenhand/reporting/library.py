@@ -218,7 +218,7 @@ def check(ratings: Labels, **options: Unpack[RatingsKeywords]) -> Check:
     >>> kappa.set_index(["rater_a", "rater_b"]).loc[("ann", "ben"), "estimate"].item()
     0.75
     >>> [verdict["verdict"] for verdict in found.verdicts]
-    ['may_stand_in']
+    ['can_replace']
     """
     return Check(*analyse_source(*_asked(ratings, options), verify=True))
 
@@ -247,7 +247,7 @@ def gate(
     >>> who = {"human": ["ann", "ben"], "model": "grader", "categories": ["y", "n"]}
     >>> found = gate(columns, "grader", **who)
     >>> found.passed, found.exit_code, found.verdict
-    (True, 0, 'may_stand_in')
+    (True, 0, 'can_replace')
     >>> print(gate(columns, "grader", "kappa > 0.9", **who).checks[0].line)
     not met  kappa (cohen_kappa), estimate: 0.872984, required > 0.9
     """
@@ -308,7 +308,7 @@ def select(ratings: Labels, **options: Unpack[RatingsKeywords]) -> Selection:
     >>> columns = {rater: list(given) for rater, given in labels.items()}
     >>> found = select(columns, human=["ann", "ben"], model=["good", "bad"], categories=["y", "n"])
     >>> found.table[["grader", "verdict"]].values.tolist()
-    [['good', 'may_stand_in'], ['bad', 'do_not_use']]
+    [['good', 'can_replace'], ['bad', 'do_not_use']]
     """
     source, asked = _asked(ratings, options)
     analysis, context = analyse_source(source, asked)

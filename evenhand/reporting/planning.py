@@ -116,7 +116,7 @@ class Assumptions:
         if strictness < 0 or not scenario.is_possible_so_strict:
             agree = "correlate so highly"
             if isinstance(scenario, Scenario):
-                agree = f"agree on {scenario.agreement:.0%} of units"
+                agree = f"agree on {scenario.agreement:.0%} of items"
             raise InputError(
                 f"--strictness is {strictness:g}; it must be 0 or more, and low enough for "
                 f"annotators to {agree}"
@@ -132,7 +132,7 @@ class Assumptions:
         scenario = Scenario(agreement, prevalence, self.raters, self.overlap)
         if not scenario.is_possible:
             raise InputError(
-                f"two equally good annotators cannot agree on only {agreement:.0%} of units "
+                f"two equally good annotators cannot agree on only {agreement:.0%} of items "
                 f"where {prevalence:.0%} are affirmative; raise --agreement or bring "
                 "--prevalence closer to 0.5"
             )
@@ -404,7 +404,7 @@ def _or_none(clusters: int | None) -> str:
 
 
 def _components(rubric: str, found: VarianceComponents) -> tuple[Line, list[Record]]:
-    names = ("units differ", "annotators are lenient or strict", "everything else")
+    names = ("items differ", "annotators are lenient or strict", "everything else")
     values = (found.unit, found.rater, found.residual)
     shown: list[list[str]] = []
     rows: list[Record] = []
@@ -424,7 +424,7 @@ def _dependability(rubric: str, found: VarianceComponents) -> tuple[Line, list[R
         {"rubric": rubric, "raters": one.raters, "ranking": one.relative, "placing": one.absolute}
         for one in every
     ]
-    columns = ["annotators per unit", "ranking units", "placing units"]
+    columns = ["annotators per item", "ranking items", "placing items"]
     return ("Dependability", columns, shown), rows
 
 

@@ -139,7 +139,7 @@ def _fault(candidate: Candidate) -> str:
 _COLUMNS: Columns = {
     "grader": lambda each: each.verdict["grader"],
     "verdict": lambda each: TITLES[each.verdict["verdict"]].short,
-    "minus people's kappa": lambda each: _with_interval(each.difference),
+    "minus annotators' kappa": lambda each: _with_interval(each.difference),
     "kappa": lambda each: _with_interval(each.kappa),
     "TPR": lambda each: _rate(each.verdict["rates"].get("tpr")),
     "TNR": lambda each: _rate(each.verdict["rates"].get("tnr")),

@@ -341,7 +341,7 @@ class Archive:
         self._left -= len(content)
         if self._left < 0:
             limit = self._most // 1024**2
-            raise InputError(f"{self._name} unpacks to more than {limit:,} MB; export fewer units")
+            raise InputError(f"{self._name} unpacks to more than {limit:,} MB; export fewer items")
         return content
 
     def _unpacked(self, member: zipfile.ZipInfo) -> bytes:

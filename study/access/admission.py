@@ -426,7 +426,8 @@ def make_invites(study: Study, raters: list[str], hours: float) -> list[Invite]:
             raise InputError(f"{rater!r} stands for a group or a baseline in results")
         if rater and not RATER_CODE.fullmatch(rater):
             raise InputError(
-                f"{rater!r} is no rater code: 1 to 64 letters, digits, dots, hyphens or underscores"
+                f"{rater!r} is no annotator code: 1 to 64 letters, digits, dots, hyphens or "
+                f"underscores"
             )
         if rater in known:
             raise InputError(f"{rater!r} has an account, and needs no link")

@@ -94,7 +94,7 @@ class KnownUnits:
         return self.units[key[0]].expected.get(key[1], ())
 
     def _screens(self, unit_id: str, unit: KnownUnit, file: str) -> list[Screen]:
-        where = f"{file}, unit {unit.name!r}"
+        where = f"{file}, item {unit.name!r}"
         wanted = [self._rubric(where, name, keys) for name, keys in unit.expected.items()]
         if len({rubric.unit for rubric in wanted}) > 1:
             raise InputError(f"{where}: its rubrics speak of pairs and of responses; part them")
@@ -114,7 +114,7 @@ class KnownUnits:
         found = next((rubric for rubric in self._rubrics if rubric.name == name), None)
         if found is None:
             raise InputError(
-                f"{where}: people do not label the rubric {name!r}; they label "
+                f"{where}: annotators do not label the rubric {name!r}; they label "
                 + ", ".join(rubric.name for rubric in self._rubrics)
             )
         unknown = {key for key in keys if not found.kind.takes(key)}
@@ -137,7 +137,7 @@ def _read(folder: Path, file: str) -> tuple[KnownUnit, ...]:
     names = [unit.name for unit in units]
     for name in names:
         if names.count(name) > 1:
-            raise InputError(f"{file}: two units are called {name!r}; give each its own name")
+            raise InputError(f"{file}: two items are called {name!r}; give each its own name")
     return units
 
 

@@ -121,7 +121,7 @@ def reopen(study: Study, holder: str, key: Key) -> QueuedUnit:
     seen = last_label(study.store)
     said = _given(study)[0].get(key)
     if said is None:
-        raise InputError("people have no labels on this unit that count")
+        raise InputError("annotators have no labels on this item that count")
     if take_first(study.store, holder, [key], seen) is None:
         (lease,) = [each for each in leases_of_others(study.store, holder) if each.key == key]
         raise InputError(written("lead.has_it_open", who=lease.holder, since=lease.since))
@@ -213,7 +213,7 @@ def import_decisions(study: Study, name: str, table: pd.DataFrame, source: str) 
                 decision = _checked(study, known, *cells)
                 key = (decision["unit_id"], decision["rubric"])
                 if key in filled:
-                    raise InputError("a row further up decides the same unit; keep one of the two")
+                    raise InputError("a row further up decides the same item; keep one of the two")
             except InputError as error:
                 raise InputError(f"{source}, row {number}: {error}") from None
             filled[key] = decision
@@ -239,7 +239,7 @@ def _checked(
     if not reason.strip():
         raise InputError("a decision needs a reason")
     if unit_id not in known[rubric.unit]:
-        raise InputError(f"the study has no {rubric.unit} unit {unit_id!r}")
+        raise InputError(f"the study has no {rubric.unit} item {unit_id!r}")
     return {
         "unit_id": unit_id,
         "rubric": rubric.name,

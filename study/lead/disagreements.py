@@ -64,7 +64,7 @@ def sort_disagreement(
     if kind not in ("", *KINDS):
         raise InputError(f"{kind!r} is none of {', '.join(KINDS)}")
     if unit_id not in study.units_by_kind("all")[known.unit]:
-        raise InputError(f"the study has no {known.unit} unit {unit_id!r}")
+        raise InputError(f"the study has no {known.unit} item {unit_id!r}")
     found = SortedDisagreement(
         rubric=rubric,
         rubric_hash=known.hash,
@@ -173,7 +173,7 @@ def _append_flag_event(
         events = connection.execute(last.order_by(flag_events.c.event_id)).scalars()
         kinds = [each for each in events if each != ANSWERED]
         if WITHDRAWN in kinds:
-            raise InputError("this flag was withdrawn by whoever raised it")
+            raise InputError("this flag was withdrawn by the annotator who raised it")
         is_closed = bool(kinds) and kinds[-1] == CLOSED
         if is_closed == (kind == CLOSED):
             state = "closed already" if is_closed else "open already"

@@ -164,8 +164,8 @@ def _fault(study: Study, row: pd.Series, units: Mapping[str, set[str]]) -> str:
         return f"the study has no rubric {row['rubric']!r}; it has {', '.join(study.rubrics)}"
     if row["unit_id"] not in units[rubric.unit]:
         return (
-            f"the study has no {rubric.unit} unit {row['unit_id']!r} with a response; "
-            "`evenhand export --units` lists the units"
+            f"the study has no {rubric.unit} item {row['unit_id']!r} with a response; "
+            "`evenhand export --units` lists the items"
         )
     if row["label"] and not rubric.kind.takes(row["label"]):
         return f"label {shortened(row['label'])!r} is {rubric.kind.none_of}; correct the label"

@@ -117,7 +117,8 @@ def item_columns(
     require_columns(frame, [*show, *filter(None, (subject, cluster, judge))], name)
     if judge and judge in show:
         raise InputError(
-            f"{name}: the column {judge!r} is the judge's, which raters may not see; take it out "
+            f"{name}: the column {judge!r} is the judge's, which annotators may not see; "
+            f"take it out "
             "of --show"
         )
     by_name = {_FRAME.sub("", str(name).strip().casefold()): str(name) for name in frame}
@@ -137,13 +138,13 @@ def item_columns(
             if len(found) > 1 and role == "response":
                 raise InputError(
                     f"{name}: {found[0]!r} and {found[1]!r} could both be the response; name what "
-                    f"raters read with --show, such as --show {found[0]}"
+                    f"annotators read with --show, such as --show {found[0]}"
                 )
             shown += found[:1]
         if not called("response"):
             raise InputError(
                 f"{name}: none of the columns {', '.join(map(str, frame))} is called response, "
-                "output or answer; name what raters read with --show COLUMN,COLUMN"
+                "output or answer; name what annotators read with --show COLUMN,COLUMN"
             )
         asked = [
             column
@@ -162,7 +163,8 @@ def item_columns(
         )
     if subject in shown:
         raise InputError(
-            f"{name}: the column {subject!r} says who answered, which raters may not see; take it "
+            f"{name}: the column {subject!r} says who answered, which annotators may not "
+            f"see; take it "
             "out of --show, or name another column with --subject"
         )
     others = [each for role in ("prompt", "context", "reference") for each in called(role)]
@@ -595,7 +597,7 @@ def answer_columns(frame: pd.DataFrame, name: str, show: Sequence[str] = ()) -> 
     if len(found) > 1:
         given = " or ".join(", ".join(pair) for pair in found[:2])
         raise InputError(
-            f"{name}: the two answers could be {given}; name what raters read with --show"
+            f"{name}: the two answers could be {given}; name what annotators read with --show"
         )
     return found[0] if found else ()
 
@@ -662,7 +664,8 @@ def comparison_columns(
     for column in subjects:
         if column in show:
             raise InputError(
-                f"{name}: the column {column!r} says who answered, which raters may not see; take "
+                f"{name}: the column {column!r} says who answered, which annotators may not "
+                f"see; take "
                 "it out of --show"
             )
     first, second = answers

@@ -451,11 +451,13 @@ def new_config_text(config: StudyConfig) -> str:
         document["synthetic"] = flag.comment("simulated data; every page says so")
     document["sample"] = values["sample"]
     annotation = tomlkit.table()
-    annotation.add(tomlkit.comment("what people label; an empty list means all"))
+    annotation.add(tomlkit.comment("what annotators label; an empty list means all"))
     annotation.update(values["annotation"])
     document["annotation"] = annotation
     analysis = tomlkit.table()
-    analysis.add(tomlkit.comment("a grader may lie this much kappa below people's own agreement"))
+    analysis.add(
+        tomlkit.comment("a grader may lie this much kappa below annotators' own agreement")
+    )
     analysis.update({key: value for key, value in values["analysis"].items() if value != {}})
     document["analysis"] = analysis
     document["decision"] = values["decision"]

@@ -160,7 +160,7 @@ class Database:
         if not create and not file.is_file():
             raise StoreAway(f"the study's store {location} is missing from {folder}")
         if not os.access(file if file.exists() else folder, os.W_OK):
-            raise StoreAway(f"the study's store {file} cannot be written; mend its permissions")
+            raise StoreAway(f"the study's store {file} cannot be written; fix its permissions")
         if create:
             new_file(file)  # the log next to it takes over its mode
         patience = _ALONE if alone else patience

@@ -48,9 +48,9 @@ def split_ratings(frame: pd.DataFrame, source: str) -> tuple[pd.DataFrame, pd.Da
         first = frame.groupby("unit_id", sort=False)["cluster_id"].transform("first")
         at = int((frame["cluster_id"] != first).to_numpy().argmax())
         raise InputError(
-            f"{source}, row {row_number(frame, at)}: unit {frame['unit_id'].iloc[at]!r} has "
+            f"{source}, row {row_number(frame, at)}: item {frame['unit_id'].iloc[at]!r} has "
             f"cluster_id {frame['cluster_id'].iloc[at]!r} here and {first.iloc[at]!r} further up; "
-            "a unit lies in one cluster"
+            "an item lies in one cluster"
         )
     return ratings, units
 
@@ -195,7 +195,7 @@ def _check_rows(table: pd.DataFrame, source: str) -> None:
         at, first = again
         raise InputError(
             f"{source}, row {row_number(table, at)}: rater {table['rater_id'].iloc[at]!r} has "
-            f"already rated unit {table['unit_id'].iloc[at]!r} in row {row_number(table, first)}; "
+            f"already rated item {table['unit_id'].iloc[at]!r} in row {row_number(table, first)}; "
             "keep one of the two, or number repeats in a column 'draw'"
         )
     kinds = table[["rater_id", "rater_kind"]].drop_duplicates()

@@ -43,4 +43,4 @@ def analysed(
 
 def passes(found: Analysis) -> Sequence[bool]:
     """Whether each grader can replace an annotator."""
-    return [each["verdict"].startswith("may_stand_in") for each in found.verdicts]
+    return [each["verdict"].startswith("can_replace") for each in found.verdicts]

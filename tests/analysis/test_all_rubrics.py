@@ -116,7 +116,7 @@ def test_adjudicators_are_compared_but_never_count_as_people():
     found = analyse(ratings, None, [Scale("", ("1", "2"))], resamples=50)
     assert len(rows_of(found, "observed_agreement", "chair", "g")) == 1
     assert row_of(found, "observed_agreement", "all", "")["estimate"] == 0.5  # of ann and g
-    assert "Only one person labelled" in found.verdicts[0]["sentence"]
+    assert "Only one annotator labelled" in found.verdicts[0]["sentence"]
 
 
 def test_versions_of_a_rubric_are_never_pooled():
@@ -139,7 +139,7 @@ def test_versions_of_a_rubric_are_never_pooled():
     ("change", "message"),
     [
         ({"label": "9"}, "row 7: the label '9' of rater 'ann'"),
-        ({"unit_id": "u00000"}, "row 7: rater 'ann' has already rated unit 'u00000' in row 2"),
+        ({"unit_id": "u00000"}, "row 7: rater 'ann' has already rated item 'u00000' in row 2"),
         ({"rater_id": "g"}, "g"),
         ({"p_positive": 1.2}, "row 7: p_positive is '1.2'"),
         ({"rubric": "other"}, "row 7: no scale is declared for the rubric 'other'"),

@@ -52,7 +52,7 @@ def assert_same(rows: dict, expected: dict) -> None:
 @pytest.mark.parametrize(
     ("units", "per_cluster", "more", "interval"),
     [
-        # So many like units that the analysis of the ratings folds them, too: it draws the same.
+        # So many like items that the analysis of the ratings folds them, too: it draws the same.
         (1800, 1, {}, "percentile"),
         (600, 3, {"g3": "model", "ed": "adjudicator"}, "percentile"),
         (300, 2, {}, "bca"),

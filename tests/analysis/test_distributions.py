@@ -277,7 +277,7 @@ def test_labels_among_probabilities_count_as_certain():
     mixed.loc[:9, "probabilities"] = ""
     rows = rows_of(people(given, 6), mixed)
     row = row_of(rows, "total_variation", "g")
-    assert (row["n_units"], row["note"]) == (40, "hard labels taken as certain on 10 units")
+    assert (row["n_units"], row["note"]) == (40, "hard labels taken as certain on 10 items")
 
 
 def test_the_probability_of_the_affirmative_answer():
@@ -354,7 +354,7 @@ def test_the_report_says_on_how_many_units_several_answers_are_right():
         each for block in section.every_block() if isinstance(block, Items) for each in block.items
     )
     several = row_of(rows_of(*tables), "response_set_several", at="0.2")["estimate"]
-    assert f"On {several:.0%} of units, two labels or more" in said
+    assert f"On {several:.0%} of items, two labels or more" in said
 
 
 def test_the_report_says_nothing_where_few_people_label():

@@ -214,7 +214,7 @@ def guessed(learnt: Rows, asked: Rows, what: Callable[[Truth], str]) -> list[tup
 
 
 def checks_ranked(learnt: Rows, asked: Rows) -> list[list[tuple[float, str]]]:
-    """The same of checks: each against the units that ask the same, which of the two it is."""
+    """The same of checks: each against the items that ask the same, which of the two it is."""
     found = []
     for guesser in guessers():
         guesser.fit([row for row, _, _ in learnt], [truth.is_check for _, truth, _ in learnt])

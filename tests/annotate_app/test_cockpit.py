@@ -72,7 +72,7 @@ def test_the_verdicts_come_first_and_a_look_is_asked_for(page):
     expect(cards).to_have_count(2, timeout=180_000)
     expect(cards.first).to_contain_text("? Cannot tell")
     expect(cards.first).to_contain_text(GRADER)
-    expect(page.get_by_text("Raters who deserve a second look: 1")).to_be_visible()
+    expect(page.get_by_text("Annotators to review: 1")).to_be_visible()
     expect(page.get_by_text("Flags that nobody has dealt with: 2")).to_be_visible()
     entered = page.locator(".evenhand-figures a").first
     expect(entered).to_have_attribute("href", "progress")  # every number leads to its rows
@@ -116,7 +116,7 @@ def test_the_funnel_and_the_labels_over_time(page):
         [
             "Entered22",
             "Consented20",
-            "Passed all steps before the first unit20",
+            "Passed all steps before the first item20",
             "Working20",
             "Done0",
             "Left or sent away1",
@@ -131,9 +131,9 @@ def test_the_funnel_and_the_labels_over_time(page):
     expect(drawn).to_have_count(4, timeout=180_000)
     assert len(set(drawn.evaluate_all("each => each.map(({ offsetTop }) => offsetTop)"))) == 1
     assert all(drawn.evaluate_all("each => each.map(({ naturalWidth }) => naturalWidth > 100)"))
-    folded = page.locator("summary", has_text="People's kappa with 95% intervals, as labels")
+    folded = page.locator("summary", has_text="Annotators' kappa with 95% intervals, as labels")
     folded.click(timeout=180_000)
-    course = page.get_by_role("table", name="People's kappa with 95% intervals, as labels")
+    course = page.get_by_role("table", name="Annotators' kappa with 95% intervals, as labels")
     expect(course.get_by_role("row")).to_have_count(1 + 2 * 6, timeout=180_000)
     turn_to(page, "Settings")
     expect(page.get_by_label("Raters per unit")).to_have_value("10")
@@ -146,8 +146,8 @@ def test_the_flagged_rater_stands_first_and_has_a_page(page, served):
     turn_to(page, "Raters")
     row = page.get_by_role("row").nth(1)
     expect(row).to_contain_text(f"{CARELESS} ", use_inner_text=True, timeout=180_000)
-    choose(page, "A page for one rater", CARELESS)
-    expect(page.get_by_text("Deserves a second look: takes")).to_be_visible()
+    choose(page, "A page for one annotator", CARELESS)
+    expect(page.get_by_text("Review: takes")).to_be_visible()
     expect(page.get_by_role("heading", name="Confusions with the others")).to_be_visible()
     expect(page.get_by_role("table", name="Refusal")).to_be_visible()
     page.get_by_text("Latest answers").first.click()
@@ -258,7 +258,7 @@ def test_links_accounts_and_places(page, served, tmp_path):
     choose(page, "Revoke the links of", "anna")
     press(page, "Revoke")
     expect(page.get_by_text("Links revoked: 1.")).to_be_visible()
-    fill(page, "Rater code or participant id", "r05")
+    fill(page, "Annotator code or participant id", "r05")
     press(page, "Change the place")
     expect(page.get_by_text("r05: 0 places given back.")).to_be_visible()
     submissions = tmp_path / "submissions.csv"
@@ -295,16 +295,16 @@ def test_a_study_of_a_files_rows_is_made_without_a_terminal(page, served, tmp_pa
     upload(page, file)
     # What is not clear is asked for by the name of a field, not of an option of a command.
     complaint(page, "Answers.csv: none of the columns task", timeout=90_000)
-    complaint(page, "with “What raters read, in this order”.")
+    complaint(page, "with “What annotators read, in this order”.")
     for column in ("task", "said"):
-        choose(page, "What raters read, in this order", column)
+        choose(page, "What annotators read, in this order", column)
     page.keyboard.press("Escape")
-    choose(page, "A judge's labels, which raters never see", "verdict")
+    choose(page, "A judge's labels, which annotators never see", "verdict")
     for row in (
-        "task Sum of 0 and 0 read by raters",
-        "said It is 0. read by raters, the response",
+        "task Sum of 0 and 0 read by annotators",
+        "said It is 0. read by annotators, the response",
         "model m0 who answered",
-        "verdict no a judge's label, hidden from raters",
+        "verdict no a judge's label, hidden from annotators",
     ):
         expect(settled(page).get_by_role("row", name=row, exact=True)).to_be_visible(timeout=90_000)
     fill(page, "Name of the study", "sums")
@@ -342,7 +342,9 @@ def test_two_answers_are_compared_by_a_rubric_of_the_leads_own(page, served, tmp
     settled(page).get_by_text("Two answers, side by side: which is better").click()
     expect(page.get_by_text("Steps from one answer to the other")).to_be_visible()
     upload(page, file)
-    row = page.get_by_role("row", name="response_b Other 0 read by raters, one of the two answers")
+    row = page.get_by_role(
+        "row", name="response_b Other 0 read by annotators, one of the two answers"
+    )
     expect(row).to_be_visible(timeout=90_000)
     upload(page, rubric, 1)
     expect(page.get_by_text("mine.toml")).to_be_visible()

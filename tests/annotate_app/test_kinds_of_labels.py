@@ -231,7 +231,7 @@ ASKED = {
 
 @pytest.fixture
 def decider(new_page, make_items, serve_study):
-    """decider(kind) -> an expert's page, and the study of one message on which two people
+    """decider(kind) -> an expert's page, and the study of one message on which two annotators
     disagree."""
 
     def opened(kind):
@@ -259,7 +259,7 @@ def decided(folder: Path) -> list[str]:
 @pytest.mark.journey
 def test_a_number_is_typed(decider):
     page, folder = decider("number")
-    expect(page.get_by_text("People chose: 10 (1); 90 (1)")).to_be_visible()
+    expect(page.get_by_text("Annotators chose: 10 (1); 90 (1)")).to_be_visible()
     page.get_by_role("button", name="Store the decision").click()
     expect(page.get_by_role("alert")).to_have_text("Type a number.")
     field = page.get_by_label("A whole number from 0 to 100")
@@ -277,7 +277,7 @@ def test_a_number_is_typed(decider):
 @pytest.mark.journey
 def test_several_options_are_ticked(decider):
     page, folder = decider("several")
-    expect(page.get_by_text("People chose: billing;praise (1); bug (1)")).to_be_visible()
+    expect(page.get_by_text("Annotators chose: billing;praise (1); bug (1)")).to_be_visible()
     page.get_by_role("checkbox", name="praise: praise").check()
     page.get_by_role("checkbox", name="bug: bug").check()
     page.get_by_label("Your reason").fill("Both.")

@@ -286,7 +286,7 @@ def test_a_tools_own_file_from_the_command_to_the_verdict(
     ends(page, "4 of 4", "1")
     study = tmp_path / f"{Path(file).stem}-study"
     assert main(["report", str(study)]) == 0
-    assert f": only one person labelled ({judge})." in capsys.readouterr().out
+    assert f": only one annotator labelled ({judge})." in capsys.readouterr().out
 
 
 def test_every_kind_of_block_on_any_screen(labelling, browser, axe, tmp_path):

@@ -34,8 +34,8 @@ PAGES = {
     "Overview": "Ask for a verdict now",
     "Progress": "Places by rubric",
     "Agreement": "Is it enough?",
-    "Raters": "A page for one rater",
-    "Flags": "Nobody has flagged a unit.",
+    "Raters": "A page for one annotator",
+    "Flags": "Nobody has flagged an item.",
     "Adjudication": "to adjudicate.",
     "Disagreements": "No disagreements, because no grader differs",
     "Sessions": "Make links",
@@ -45,7 +45,7 @@ PAGES = {
     "Texts": "What raters read before the work.",
     "Rubrics": "Raters and graders read the same words",
     "Training and checks": "What raters go through before the work",
-    "New study": "What people rate",
+    "New study": "What annotators rate",
     "Export": "Times and pay",
 }
 """What is read on each of the pages, and on no other, once it is all there."""
@@ -200,7 +200,7 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
     turn_to(page, "Raters")
     compared = page.get_by_role("region", name="Raters compared with the others")
     expect(compared.get_by_role("cell", name="anna")).to_be_visible(timeout=60_000)
-    chosen = page.get_by_label("A page for one rater")
+    chosen = page.get_by_label("A page for one annotator")
     chosen.fill("anna")
     chosen.press("Enter")
     page.get_by_label("Reason, which stands in the report").fill(HOSTILE)

@@ -23,7 +23,7 @@ GRADER = "provider:grader"
 
 @pytest.fixture(scope="module")
 def served(make_study, serve_study) -> Served:
-    """Four units on which two people say R; a grader says L, and another agrees on two."""
+    """Four units on which two annotators say R; a grader says L, and another agrees on two."""
     folder = make_study(4, raters_per_unit=2)
     units = [f"p{n:04d}|{SUBJECT}" for n in range(1, 5)]
     with open_study(folder) as study:

@@ -221,7 +221,7 @@ def test_what_was_sorted_is_kept_where_the_run_is_cut_short(folder):
 def test_of_two_keys_at_once_one_counts_and_the_other_is_told(folder):
     app = shown_to(folder, "sort")
     button(app, "Grader wrong").click()
-    button(app, "People wrong").click()
+    button(app, "Annotators wrong").click()
     app.run()
     assert "nothing was stored" in "".join(each.proto.body for each in app.get("html"))
     with open_study(folder) as study:

@@ -119,7 +119,7 @@ def test_a_card_says_what_decided_and_both_kappas_where_they_are_known():
     assert card.words == f"± {TITLES['only_with_correction'].words}"
     assert card.reasons == [
         "Why: a failing slice.",
-        "Kappa 0.77 with people; people with one another 0.82.",
+        "Kappa 0.77 with annotators; human agreement 0.82.",
     ]
     assert len(verdict_card(verdict, rows.assign(estimate=[0.77, math.nan])).reasons) == 1
     verdict["reason"], verdict["kappas"] = "", []
@@ -144,10 +144,10 @@ def verdicts(**given: str) -> list[Any]:
 @pytest.mark.parametrize(
     ("ends", "given", "over"),
     [
-        (IDLE, verdicts(r="do_not_use may_stand_in"), True),
-        (IDLE, verdicts(r="do_not_use cannot_tell"), False),
+        (IDLE, verdicts(r="do_not_use can_replace"), True),
+        (IDLE, verdicts(r="do_not_use inconclusive"), False),
         (IDLE, [], False),
-        (BUSY, verdicts(r="do_not_use may_stand_in"), False),
+        (BUSY, verdicts(r="do_not_use can_replace"), False),
     ],
 )
 def test_labelling_is_over_where_nobody_labels_and_every_grader_has_a_verdict(ends, given, over):
@@ -156,11 +156,11 @@ def test_labelling_is_over_where_nobody_labels_and_every_grader_has_a_verdict(en
 
 def test_the_end_is_the_report_which_names_a_rubric_without_a_grader():
     assert after_the_verdicts([], RUBRIC_TITLES).title == "Export"
-    some = verdicts(r="do_not_use only_with_correction", s="may_stand_in")
+    some = verdicts(r="do_not_use only_with_correction", s="can_replace")
     assert after_the_verdicts(some, RUBRIC_TITLES).title == "Export"
-    way = after_the_verdicts(verdicts(r="may_stand_in", s="do_not_use"), RUBRIC_TITLES)
+    way = after_the_verdicts(verdicts(r="can_replace", s="do_not_use"), RUBRIC_TITLES)
     assert way.title == "Export"
-    assert "No grader may be used on Style" in way.text
+    assert "No grader passes on Style" in way.text
 
 
 # The page New study
@@ -191,7 +191,7 @@ def test_each_column_is_told_before_anything_is_asked(tmp_path):
     ]  # fmt: skip
     assert found.show == ["prompt", "output"]
     assert [_taken_for(name, found) for name, _ in found.columns] == [
-        "read by raters, the prompt", "read by raters, the response", "who answered",
+        "read by annotators, the prompt", "read by annotators, the response", "who answered",
         "kept as a fact",
     ]  # fmt: skip
     assert found.taken == item_study(file, ASKED).taken
@@ -207,7 +207,7 @@ def test_what_is_not_clear_is_said_beside_the_columns(tmp_path):
     found = look_at_items(file, ASKED)
     assert [name for name, _ in found.columns] == ["task", "said"]
     assert "--" not in _in_page(found.fault)
-    assert "“What raters read, in this order”" in _in_page(found.fault)
+    assert "“What annotators read, in this order”" in _in_page(found.fault)
     assert _taken_for("task", found) == ""
 
 

@@ -72,8 +72,8 @@ def test_quality_has_the_gap_it_claims(law: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("prevalence", corrected_rates.PREVALENCES)
 def test_corrected_rates_are_simulated_as_they_are_said_to_be(prevalence: float) -> None:
-    """People's rate and the grader's error rates, against 60 simulated studies, or more where few
-    units are affirmative.
+    """Annotators' rate and the grader's error rates, against 60 simulated studies, or more
+    where few units are affirmative.
     """
     rng = np.random.default_rng(5)
     drawn = [
@@ -142,7 +142,7 @@ def test_it_decides_as_the_product_does(cell: Cell) -> None:
             found = analyse(
                 _ratings(labels), _units(clusters), [SCALE], looks=1, resamples=10, min_stability=-1
             )
-            judged = found.verdicts[0]["verdict"] in ("may_stand_in", "only_with_correction")
+            judged = found.verdicts[0]["verdict"] in ("can_replace", "only_with_correction")
             agreed += judged == passes
     assert agreed >= 7  # what a verdict must also meet may stop one
 
@@ -515,6 +515,6 @@ def test_intervals_that_miss_are_told_by_their_side() -> None:
     )
     page = small_samples.document(found, 100, 40, 1)
     assert "1 of 5 cells fall short" in page
-    assert "- 0.625: Cohen kappa, two people, verdict, prevalence 0.1, 50 pairs x 1" in page
+    assert "- 0.625: Cohen kappa, two annotators, verdict, prevalence 0.1, 50 pairs x 1" in page
     assert "misses lie mostly below" in page
     assert "| 0.625 [0.515, 0.723] * | 0.250 | 0.125 | 0.200 |" in page

@@ -30,7 +30,7 @@ sys.exit(int(os.environ.get("GH_CODE", "0")))
 
 @pytest.fixture(scope="module")
 def ratings(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Labels of two people and a grader `g` that answers every second unit wrongly."""
+    """Labels of two annotators and a grader `g` that answers every second unit wrongly."""
     rows = ["unit_id,rater_id,rater_kind,label"]
     for n in range(40):
         people = "yes" if n % 3 else "no"

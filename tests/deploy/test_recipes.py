@@ -147,7 +147,7 @@ def test_the_steps_lead_to_a_study_that_is_served_kept_and_sound(prepared):
         assert restore_study(file, machine.home / "again").pairs == 306
         told = doctor(machine)
         assert told.returncode == 0, told.stdout
-        assert "Everything is as docs/serving.md wants it." in told.stdout
+        assert "Everything follows docs/serving.md." in told.stdout
         assert "evenhand-backup.timer" in (machine.home / "systemctl").read_text()
 
 

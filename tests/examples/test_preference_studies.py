@@ -90,8 +90,8 @@ QUALITY = (-0.6, 0.7, 0.6, 1.2, -1.6, -0.3)
 
 
 def votes(rng: np.random.Generator, questions: int) -> list[dict[str, object]]:
-    """Votes with the columns of lmsys/mt_bench_human_judgments, *synthetic*: two people, and GPT-4
-    with its two orders already taken together.
+    """Votes with the columns of lmsys/mt_bench_human_judgments, *synthetic*: two annotators,
+    and GPT-4 with its two orders already taken together.
     """
     rows = []
     for question in range(questions):

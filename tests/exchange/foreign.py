@@ -28,7 +28,7 @@ from evenhand.reporting.load import from_file
 from tests.exchange.test_readers import FILES, MADE
 
 ANN, BEN, GPT = "yyyynnnnyyny", "yyynnnnyyyny", "yyyynnynyyyy"
-"""What two people and a model said, unit by unit."""
+"""What two annotators and a model said, unit by unit."""
 TONE = {"ann": "aabbaabbaabb", "ben": "aabbaabbabab", "gpt-4o": "aabbabbbaabb"}
 UNITS = [f"u{number:02}" for number in range(1, 13)]
 WORDS = {"y": "yes", "n": "no", "a": "warm", "b": "cold"}
@@ -124,7 +124,7 @@ def wide(
     words: Mapping[str, Mapping[str, str]] | None = None,
     first: str = "item",
 ) -> list[Row]:
-    """A row for each unit and a column for each rater, with other columns behind."""
+    """A row for each unit and a column for each annotator, with other columns behind."""
     names, more, words = names or {}, more or {}, words or {}
     rows: list[Row] = [[first, *(names.get(who, who) for who in SAID), *more]]
     for at, unit in enumerate(UNITS):
@@ -320,7 +320,7 @@ foreign("survey.csv", "a survey: a row for each person, a column for each unit",
         table([["StartDate", "EndDate", "ResponseId", "Duration (in seconds)", *UNITS],
                *([day(n), day(n), f"R_{n}", 300 + n, *(WORDS[x] for x in letters)]
                  for n, letters in enumerate(SAID.values()))]))
-foreign("model_columns.csv", "two people compare: whose answer is better, and the two answers",
+foreign("model_columns.csv", "two annotators compare: whose answer is better, and the two answers",
         table([["item", "answer_a", "answer_b", "ann", "ben", "gpt-4o"],
                *([u, f"Text {n} of one", f"Text {n} of other", *row]
                  for n, (u, *row) in enumerate(wide()[1:]))]), ALL, by_row=True)
@@ -584,7 +584,7 @@ def _with(words: list[str], more: list[str]) -> list[str]:
 
 
 def _by_name(found: frozenset[Rating], file: Foreign) -> frozenset[Rating]:
-    """Ratings with the names of units that a wide table without such names numbers by row."""
+    """Ratings with the names of items that a wide table without such names numbers by row."""
     if not file.by_row or {unit for unit, *_ in found} <= {*UNITS}:
         return found
     rows = sorted({int(unit) for unit, *_ in found})

@@ -372,7 +372,7 @@ def test_answers_that_were_compared_are_items_and_pairs(tmp_path: Path) -> None:
     assert items.cluster == "question_id"
 
 
-def test_two_answers_may_stand_in_one_row_with_a_judge_s_verdict(tmp_path: Path) -> None:
+def test_two_answers_can_replace_one_row_with_a_judge_s_verdict(tmp_path: Path) -> None:
     votes = [VOTE | {"turn": 1}, VOTE | {"turn": 1, "judge": "gpt-4", "winner": "model_b"}]
     expected = [
         {"question": "One?", "answer_a": "a1", "answer_b": "v1", "item_id": "81/1/alpaca/vicuna",

@@ -308,7 +308,7 @@ def test_labels_that_became_dates_are_named(tmp_path: Path) -> None:
 
 
 ANN, BEN = "yynnyn", "ynnyyn"
-"""What two people said, item by item."""
+"""What two annotators said, item by item."""
 ITEMS = range(6)
 NAMES = ("Ann1", "Ann2")
 

@@ -202,7 +202,7 @@ def test_the_attack_that_a_grader_obeys_is_found(provider: str, units: int, benc
     assert effects(study, grader) == dict.fromkeys(ATTACKS, 0.0) | {"flattery": 1.0}
     (audit,) = audits_of(study, grader)
     # One unit that obeys is no proof; eight pairs out of eight are.
-    assert audit.status(BOUNDS) == ("pulled" if units == 8 else "cannot_tell")
+    assert audit.status(BOUNDS) == ("pulled" if units == 8 else "inconclusive")
     assert audit.outcomes[0].worst(0.1).name == "flattery"
     assert audit.retest is not None
     assert audit.retest["estimate"] == 0.0

@@ -49,7 +49,7 @@ def answer_by_text(call: Call) -> Reply:
 
 @pytest.fixture
 def study(bench: Bench) -> Study:
-    """Graded under the present text, labelled by two people who err now and then."""
+    """Graded under the present text, labelled by two annotators who err now and then."""
     bench.script = answer_by_text
     study = bench.study(pairs=PAIRS, rubrics=(RUBRIC,))
     rng = np.random.default_rng(3)
@@ -114,7 +114,7 @@ def test_what_was_tried_is_no_part_of_the_study(bench: Bench, study: Study) -> N
 
 
 def test_the_texts_are_compared_on_the_same_units(bench: Bench, study: Study) -> None:
-    """The kappas and their difference are scikit-learn's, averaged over the two people."""
+    """The kappas and their difference are scikit-learn's, averaged over the two annotators."""
     grade(study, [bench.claude], text=NEW)
     tried = tried_rater(bench.claude, NEW.hash)
     found = compare_texts(study, NEW, tried)
@@ -133,8 +133,8 @@ def test_the_texts_are_compared_on_the_same_units(bench: Bench, study: Study) ->
     assert estimate == pytest.approx(new - old)
     assert 0 < low < estimate < high
     (sentence,) = found.sentences
-    assert sentence.startswith(f"The new text brings {bench.claude} closer to the human raters.")
-    assert re.search(r"38 units in 38 held-out pairs", sentence)
+    assert sentence.startswith(f"The new text brings {bench.claude} closer to the annotators.")
+    assert re.search(r"38 items in 38 held-out pairs", sentence)
 
 
 def test_the_same_text_twice_is_no_better(bench: Bench, study: Study) -> None:
@@ -147,7 +147,7 @@ def test_the_same_text_twice_is_no_better(bench: Bench, study: Study) -> None:
     estimate, low, high = found.gain
     assert estimate == 0
     assert low < 0 < high, "as far as so many pairs allow"
-    assert "We cannot tell yet" in found.sentences[0]
+    assert "We inconclusive" in found.sentences[0]
 
 
 def test_too_few_units_are_said(bench: Bench) -> None:
@@ -187,5 +187,5 @@ def test_the_verb_tries_a_file_and_says_which_text_is_better(bench, study, run):
     assert "--batch does not go with --rubric-file" in run.refused(*words, "--batch")
     assert "Caveats count." in run.ok(*words, "--dry-run")
     said = run.ok(*words)
-    assert "closer to the human raters" in said
+    assert "closer to the annotators" in said
     assert "Next:" not in said

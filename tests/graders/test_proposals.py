@@ -252,7 +252,7 @@ def test_a_winner_that_obeys_a_text_is_not_better_and_the_proof_is_not_read(gepa
     assert found.best is not None
     assert HOSTILE in proposals(bench)[0].user
     assert (found.outcome, found.gain) == ("not_shown", None)
-    assert re.search(r"Not better: it gives way to .*flatter", found.sentence)
+    assert re.search(r"Not better: .*flatter", found.sentence)
     assert f"+GOOD: {HOSTILE}." in found.difference, "what was written is shown"
     parts, ratings = parts_of(study.store, "kind"), study.ratings()
     of_best = ratings.loc[ratings["rater_id"] == found.best.rater_id, "unit_id"]

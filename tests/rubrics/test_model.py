@@ -221,8 +221,8 @@ def test_the_shipped_rubrics_contradict_nothing(name: str) -> None:
 @pytest.mark.parametrize(
     ("instructions", "said"),
     [
-        ("Compare <dialogue_a> with {group_a}.", "The text speaks of dialogue_a, but people"),
-        ("Compare dialogue_b with {group_a}.", "The text speaks of dialogue_b, but people"),
+        ("Compare <dialogue_a> with {group_a}.", "The text speaks of dialogue_a, but annotators"),
+        ("Compare dialogue_b with {group_a}.", "The text speaks of dialogue_b, but annotators"),
         ('For {group_a}. Begin your answer with "(".', "The text says 'Begin your answer with"),
         ("For {group_a}. Start with an opening parenthesis.", "The text says 'Start with an op"),
         ("For {group_a}. Think step by step.", "The text says 'step by step'"),
@@ -243,7 +243,7 @@ def test_a_template_is_held_to_its_options_and_the_text_that_people_read() -> No
     template = "{group_a}{response_a}{response_b} (A) or what? Explain your choice."
     found = contradictions(pair(template, instructions="See <dialogue_a>."))
     assert [sentence.split()[:3] for sentence in found] == [
-        ["People", "read", "dialogue_a"],
+        ["Annotators", "read", "dialogue_a"],
         ["The", "template", "does"],
         ["The", "template", "asks"],
     ]
@@ -259,8 +259,8 @@ def test_check_says_what_will_be_sent(tmp_path: Path, run: Run, capsys) -> None:
     assert main(["rubric", "check", str(path)]) == 0
     out, err = (" ".join(text.split()) for text in capsys.readouterr())
     assert "word for word" in out
-    assert "The first 30 characters are the same for every unit" in out
-    assert "Warning: People read dialogue_a" in err
+    assert "The first 30 characters are the same for every item" in out
+    assert "Warning: Annotators read dialogue_a" in err
 
 
 def test_check_names_every_fault_and_ends_in_2(tmp_path: Path, run: Run) -> None:

@@ -263,7 +263,7 @@ def test_the_template_is_a_part_of_what_is_asked() -> None:
 @pytest.mark.parametrize(
     ("prompt", "sentence"),
     [
-        ({"template": "{response_a} {group_a}"}, "has no {response_b}, which people see"),
+        ({"template": "{response_a} {group_a}"}, "has no {response_b}, which annotators see"),
         ({"template": TEMPLATE, "system": "For {group_a}."}, "fields belong in"),
         ({"template": TEMPLATE, "user": "x"}, "unknown field 'prompt.user'"),
         ({"template": ""}, "prompt.template"),

@@ -213,7 +213,7 @@ def test_what_the_study_rests_on_is_not_changed(study):
     assert not has_begun(study)
     work_through(AnnotationDesk(study), "ann", 1)
     assert has_begun(study)
-    with pytest.raises(InputError, match="pairs_per_block cannot be changed here: Units have been"):
+    with pytest.raises(InputError, match="pairs_per_block cannot be changed here: Items have been"):
         saved(study, {"annotation": {"pairs_per_block": 3}})
     assert fixed_because("annotation.screen", begun=True)
     assert not fixed_because("annotation.screen", begun=False)
@@ -225,11 +225,11 @@ def test_what_the_study_rests_on_is_not_changed(study):
 
 def test_every_setting_has_a_sentence_on_what_it_does(study):
     more = with_settings(study, {"annotation": {"raters_per_unit": 9}, "consent": {"text": "New"}})
-    assert said(study, more).startswith("Every unit is given out until it has 9 raters")
-    assert "asked for consent again before their next unit" in said(study, more)
+    assert said(study, more).startswith("Every item is assigned until it has 9 annotators")
+    assert "asked for consent again before their next item" in said(study, more)
     fewer = with_settings(study, {"annotation": {"raters_per_unit": 1}, "consent": None})
-    assert "Raters that a unit goes to from now on: 1 at most." in said(study, fewer)
-    assert "No rater meets this step any more" in said(study, fewer)
+    assert "Annotators that an item goes to from now on: 1 at most." in said(study, fewer)
+    assert "No annotator meets this step any more" in said(study, fewer)
     texts = read_files(study) | {"consent.de.md": b"Einverstanden?"}
     assert "in that language" in said(study, texts)
     unit = UNIT.replace('"L"', '["L", "C"]').encode()
@@ -264,7 +264,7 @@ def test_it_is_said_when_a_part_is_turned_off(study):
     told = said(study, with_settings(study, {"pay": None}))
     assert told.startswith("These pages do not say any more what is owed.")
     told = said(study, with_settings(study, {"consent": None}))
-    assert told.startswith("No rater meets this step any more.")
+    assert told.startswith("No annotator meets this step any more.")
 
 
 def test_a_text_that_stays_in_another_language_is_named(study):

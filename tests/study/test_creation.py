@@ -349,7 +349,7 @@ def test_a_folder_in_use_is_left_alone(make_study):
         ("u1,r1,person,A,", "row 2: rater_kind is 'person'; it must be human, model or"),
         (
             "u1,r1,human,A,\nu1,r1,human,B,",
-            "row 3: rater 'r1' has already rated unit 'u1' in row 2",
+            "row 3: rater 'r1' has already rated item 'u1' in row 2",
         ),
         ("u1,r1,human,A,\nu2,r1,model,B,", "row 3: rater 'r1' is model here"),
         ("u1,r1,model,A,1.2", "row 2: p_positive is '1.2'; it must be between 0 and 1"),
@@ -384,5 +384,5 @@ def test_a_unit_in_two_clusters_is_refused(tmp_path):
     path.write_text(
         "unit_id,rater_id,rater_kind,label,cluster_id\nu1,r1,human,A,c1\nu1,r2,human,B,c2\n"
     )
-    with pytest.raises(InputError, match="row 3: unit 'u1' has cluster_id 'c2' here and 'c1'"):
+    with pytest.raises(InputError, match="row 3: item 'u1' has cluster_id 'c2' here and 'c1'"):
         read_ratings(path)

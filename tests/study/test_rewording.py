@@ -35,7 +35,7 @@ def reworded(name: str = "refusal-2", **words: object) -> tuple[Rubric, str]:
 
 @pytest.fixture
 def study(make_study) -> Study:
-    """Four pairs that two people have labelled, and eight more in the study."""
+    """Four pairs that two annotators have labelled, and eight more in the study."""
     study = make_study(pairs=12, sample=4, rubrics=["refusal"], raters_per_unit=3)
     desk = AnnotationDesk(study)
     for rater in ("ann", "ben"):
@@ -128,7 +128,7 @@ def test_a_trial_takes_pairs_that_nobody_was_given_and_adds_what_is_missing(make
 @pytest.mark.parametrize(
     ("words", "pairs", "reason"),
     [
-        ({"variant_of": "hedging"}, 8, "names no rubric that people label"),
+        ({"variant_of": "hedging"}, 8, "names no rubric that annotators label"),
         ({"instructions": load_rubric("refusal").instructions}, 8, "must have other words"),
         ({}, 10, "10 pairs that nobody was given are needed, and there are 8"),
         ({"title": "Refusals, once more"}, 8, "another title"),
@@ -148,7 +148,7 @@ def test_settings_that_do_not_fit_a_trial_are_refused(study):
         change_config(study.folder, sections)
 
     change(annotation={"languages": ["de"]})
-    with open_study(study.folder) as again, pytest.raises(InputError, match="raters read 'de'"):
+    with open_study(study.folder) as again, pytest.raises(InputError, match="annotators read 'de'"):
         declare_rewording(again, *reworded(), 4)
     change(annotation={"languages": []}, rewording={"rubric": "refusal", "after": 4, "pairs": 4})
     with pytest.raises(InputError, match="no other wording"):

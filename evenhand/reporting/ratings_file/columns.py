@@ -449,7 +449,8 @@ def _refuse_wide(
         if not grid.sure:
             raise InputError(
                 f"{name} has a column for each pair of two names {parts}; say which of them is the "
-                f"rater, with {options.spelled('wide', 'PATTERN')} such as {RATER}_{RUBRIC}, or "
+                f"annotator, with {options.spelled('wide', 'PATTERN')} such as "
+                f"{RATER}_{RUBRIC}, or "
                 "name the raters' columns with --human and --model"
             )
         raise InputError(

@@ -260,16 +260,16 @@ def test_names_and_order_do_not_matter(labels, raters, names):
         ),
         (lambda: a.fleiss_kappa([["a", "b"], ["a"]], categories="ab"), "must be a table"),
         (lambda: a.fleiss_kappa([["a", "b"]], categories="aa"), "must all be different"),
-        (lambda: a.alt_test([["a", "b"]] * 40, ["a"] * 39, categories="ab"), "40 and 39 units"),
+        (lambda: a.alt_test([["a", "b"]] * 40, ["a"] * 39, categories="ab"), "40 and 39 items"),
         (
             lambda: a.krippendorff_alpha([["a", "b"]], categories="ab", level="interval"),
             "categories that are numbers",
         ),
         (
             lambda: a.fleiss_kappa([["a", "b"]] * 3, categories="ab", clusters=[1, 2]),
-            "a cluster for each of the 3 units",
+            "a cluster for each of the 3 items",
         ),
-        (lambda: a.cohen_kappa("ab", "aba", categories="ab"), "2 and 3 units"),
+        (lambda: a.cohen_kappa("ab", "aba", categories="ab"), "2 and 3 items"),
         (
             lambda: a.fleiss_kappa(np.array([[0, -1]]), categories=range(4)),
             r"row 0, column 1 \(from 0\): -1 is none of the",

@@ -413,7 +413,7 @@ def test_an_order_is_no_repeat():
 
 
 def test_the_verdicts_of_repeats_use_the_graders_own_threshold():
-    """At .5 every draw is affirmative, at .7 the two draws of odd units differ."""
+    """At .5 every draw is affirmative, at .7 the two draws of odd items differ."""
     rows = [
         _drawn("", n, "", draw, p_positive=0.9 if (n + draw) % 2 else 0.6)
         for n in range(40)

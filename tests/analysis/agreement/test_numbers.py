@@ -115,7 +115,7 @@ def test_people_as_a_group_on_units_that_all_labelled():
     found = rows.get("icc_a1", "humans")
     assert found["estimate"] == pytest.approx(intraclass_correlation(values[:, :3]).estimate)
     assert found["n_units"] == 40
-    assert "3 raters, on the 40 units that all of them labelled" in found["note"]
+    assert "3 raters, on the 40 items that all of them labelled" in found["note"]
     mean = rows.get("mean_number", "ann")
     assert mean["estimate"] == pytest.approx(values[:, 0].mean())
 

@@ -24,7 +24,7 @@ def _rows(
 
 SIDE, LENGTH = ("bias_side", "all", "left>right"), ("bias_length", "all", "response_a_words")
 NAN = float("nan")
-FOUND = "by 0.20 (95% CI +0.15 to +0.25; corrected p 0.002; 400 units in 100 clusters)."
+FOUND = "by 0.20 (95% CI +0.15 to +0.25; corrected p 0.002; 400 items in 100 clusters)."
 
 
 @pytest.mark.parametrize(
@@ -36,8 +36,11 @@ FOUND = "by 0.20 (95% CI +0.15 to +0.25; corrected p 0.002; 400 units in 100 clu
             "side of the pair where partisan=True: it is more often affirmative on left than on",
         ),
         (("bias_order", "all", ""), "order: it favours the side shown first, by 0.20"),
-        (LENGTH, "it leans towards the longer response more"),
-        (("bias_length", "all|binary", "response_words"), "more often affirmative on longer"),
+        (LENGTH, "it leans towards the longer response, for each doubling"),
+        (
+            ("bias_length", "all|binary", "response_words"),
+            "more often affirmative for each doubling of the response",
+        ),
         (
             ("bias_self_preference", "all|binary", "meta"),
             "subjects of its own family (meta) than",
@@ -59,11 +62,11 @@ def test_what_was_found(place, sentence):
 OTHERWISE = {
     "the other way round": (
         *(SIDE, Interval(-0.2, -0.25, -0.15), 0.002, "found"),
-        "it leans to right rather than left, beyond what people see, by 0.20",
+        "it leans to right rather than left, beyond what annotators' labels explain, by 0.20",
     ),
     "nothing found says how much could be there": (
         *(SIDE, Interval(0.02, -0.04, 0.08), 0.4, "nothing_found"),
-        "g, side of the pair: no bias detected (any bias is at most 0.08, 95% CI; 400 units in "
+        "g, side of the pair: no bias detected (any bias is at most 0.08, 95% CI; 400 items in "
         "100 clusters).",
     ),
     "what could be there may be more than is tolerated": (
@@ -78,18 +81,19 @@ OTHERWISE = {
         ("bias_length", "all|binary", "response_words"),
         Interval(0.1, -0.05, 0.15, (Remark("noise_may_explain", (-0.01,)),)),
         *(0.7, "nothing_found"),
-        "g, length: cannot tell a bias from noise. It is more often affirmative on longer "
-        "responses than people's own labels explain, for each doubling, by +0.10 if all labels "
+        "g, length: bias or noise, these labels do not say which. It is more often "
+        "affirmative for each "
+        "doubling of the response than annotators' labels explain, by +0.10 if all labels "
         "are equally noisy. If noise changes with the length as annotators' agreement does, "
-        "the shift is -0.01 (95% CI of both -0.05 to +0.15; 400 units in 100 clusters).",
+        "the shift is -0.01 (95% CI of both -0.05 to +0.15; 400 items in 100 clusters).",
     ),
     "too few clusters": (
         *(SIDE, Interval(0.3, NAN, NAN, (Remark("too_few_clusters"),)), None, None),
-        "g, side of the pair: cannot tell (too few clusters for an interval).",
+        "g, side of the pair: inconclusive (too few clusters for an interval).",
     ),
-    "people agree by chance": (
+    "annotators agree by chance": (
         *(SIDE, Interval(NAN, NAN, NAN, (Remark("people_agree_by_chance"),)), None, None),
-        "cannot tell (people agree with each other no better than chance).",
+        "inconclusive (annotators agree with each other no better than chance).",
     ),
 }
 

@@ -160,7 +160,7 @@ def test_leanings_that_no_unit_has():
     made = sample(7, pairs=6)
     made.units[list(GROUP_COLUMNS)] = ["x", "y"]
     settings = AnalysisSettings(leanings={"left": ["pro"], "right": ["con"]})
-    with pytest.raises(InputError, match="no unit has a group of each leaning"):
+    with pytest.raises(InputError, match="no item has a group of each leaning"):
         audited(made, settings=settings)
 
 

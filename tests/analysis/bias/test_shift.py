@@ -106,7 +106,7 @@ def test_strict_sharp_and_dull_graders_have_no_shift(gap, strict, noise):
 @pytest.mark.parametrize(
     "about",
     [{"people": 2}, {"wider": 1.5}, {"lenient": (-0.4, 0.0, 0.5)}],
-    ids=["two people", "one half varies more", "people differ in leniency"],
+    ids=["two annotators", "one half varies more", "people differ in leniency"],
 )
 def test_nor_with_other_people_and_other_units(about):
     people, grader, x = seen(MANY, **about)
@@ -116,7 +116,7 @@ def test_nor_with_other_people_and_other_units(about):
 @pytest.mark.parametrize("sees", [0.8, 0.4, 0.0])
 def test_where_units_are_of_two_kinds_little_is_left(sees):
     """Half of one part and a tenth of the other are affirmative; the raters' errors know nothing
-    of parts. Quality is not normal at all then, and two people's labels cannot tell: a tenth of
+    of parts. Quality is not normal at all then, and two annotators's labels cannot tell: a tenth of
     people's own difference may be left, where the plain difference has up to all of it.
     """
     rng = np.random.default_rng(3)
@@ -417,7 +417,7 @@ def test_a_group_of_people():
     assert row["at"] == "right"
     assert row["low"] > 0
     [said] = [each for each in findings(rows.rows.values()) if each.row is row]
-    assert "agrees more with people of leaning=left than with right" in said.sentence
+    assert "agrees more with annotators of leaning=left than with right" in said.sentence
     assert not any(key[4] == "leaning=right" for key in rows.rows)
 
 
@@ -442,13 +442,13 @@ def test_an_unbiased_grader_is_left_alone():
 
 @pytest.mark.parametrize("people", [0, 1])
 def test_few_people(people):
-    """Without people there are directions and orders only; with one, nothing is scaled."""
+    """Without annotators there are directions and orders only; with one, nothing is scaled."""
     made = sample(8, pairs=40, people=people)
     made.rate("g", made.see(0.8))
     rows = audited(made)
     tested = [row for key, row in rows.rows.items() if key[1] == "bias_side"]
     assert len(tested) == people
-    assert all("taken to see as people do" in row["note"] for row in tested)
+    assert all("taken to see as annotators do" in row["note"] for row in tested)
     assert any(key[1] == "direction_net" and key[2] == "g" for key in rows.rows)
 
 

@@ -79,7 +79,7 @@ class PlainNull:
         self.counts = {p: c for p, c in counts.items() if c > 0}
         self.n = sum(self.counts.values())
 
-        def tested(weights: Counts) -> float:  # the margin is a share of people's kappa, or none
+        def tested(weights: Counts) -> float:  # the margin is a share of annotators' kappa, or none
             return plain_with(weights) - kept * plain_among(weights)
 
         people = without_each(self.counts, plain_among)
@@ -355,7 +355,7 @@ def _table(pattern: Pattern) -> np.ndarray:
         pytest.param([(1, 1, 1, 0), (0, 0, 0, 1)], id="all errors"),
         pytest.param([(1, 0, 1, 1), (0, 0, 0, 0)], id="one person constant"),
         pytest.param([(1, 1, 1, 1), (0, 0, 0, 1)], id="the grader constant"),
-        pytest.param([(1, 0, 0, 1), (0, 0, 0, 0)], id="two people constant"),
+        pytest.param([(1, 0, 0, 1), (0, 0, 0, 0)], id="two annotators constant"),
     ],
 )
 def test_hard_samples_end_in_a_bound_or_none(said, n):

@@ -341,7 +341,7 @@ def test_degenerate_data():
     assert (same.adjusted == 1).all()
     (tiny,) = of(parts([1, 0], [0, 1]))
     assert (tiny.adjusted == 1).all()
-    # The second grader has no unit in the last part; the first part's code is unused.
+    # The second grader has no item in the last part; the first part's code is unused.
     mass = np.ones((40, 2))
     mass[30:, 1] = 0
     part = 1 + np.arange(40) // 10

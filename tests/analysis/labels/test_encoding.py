@@ -144,8 +144,8 @@ def test_the_report_says_who_why_and_what_it_changes(analysis, tmp_path):
     ]
     write_report(analysis, ReportContext("study"), tmp_path)
     page = (tmp_path / "report.html").read_text("utf-8")
-    assert "Without the excluded raters" in page
-    assert "With the excluded raters" in page
+    assert "Without the excluded annotators" in page
+    assert "With the excluded annotators" in page
     assert "failed &lt;b&gt;both&lt;/b&gt; checks" in page
     assert "<b>both" not in page
 
@@ -242,5 +242,5 @@ def test_clusters_by_unit_or_by_a_column():
     assert facts.clusters("unit").codes.tolist() == [0, 1, 2]
     assert facts.clusters("cluster_id").codes.tolist() == [0, 0, 1]
 
-    with pytest.raises(InputError, match="topic of unit 'u2' is empty"):
+    with pytest.raises(InputError, match="topic of item 'u2' is empty"):
         facts.clusters("topic")

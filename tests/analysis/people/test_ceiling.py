@@ -64,10 +64,10 @@ def test_without_30_shared_units_there_is_no_ceiling():
     ).results
     row = row_of(results, "human_ceiling_difference", "humans", "g")
     assert np.isnan(row["estimate"])
-    assert row["note"] == "fewer than 30 units have labels of the grader and a human"
+    assert row["note"] == "fewer than 30 items have labels of the grader and a human"
     mean = row_of(results, "cohen_kappa", "humans", "g")
     assert mean["estimate"] == pytest.approx(1.0)
-    assert "fewer than 30 units" in mean["note"]
+    assert "fewer than 30 items" in mean["note"]
 
 
 def test_baselines_stand_beside_the_humans():
@@ -168,7 +168,7 @@ def test_rows(rng):
     assert np.isnan(rate.loc["g", "low"])
     assert share.loc["g", "estimate"] == pytest.approx(advantage)
     assert share.loc["g", "low"] < advantage < share.loc["g", "high"]
-    assert "epsilon 0.15; 3 of 3 humans with 30 units" in rate.loc["g", "note"]
+    assert "epsilon 0.15; 3 of 3 humans with 30 items" in rate.loc["g", "note"]
     constant = [max("123", key="".join("".join(x) for x in labels.values()).count)] * 120
     winning, advantage = _by_hand(humans, constant, 0.15, ordinal=False)
     assert rate.loc["baseline:constant", "estimate"] == winning
@@ -198,4 +198,4 @@ def test_a_constant_can_pass_and_gets_no_verdict_for_it():
     rate = _rows(found.results, "alt_test_winning_rate")
     assert rate.loc["baseline:constant", "estimate"] == rate.loc["g", "estimate"] == 1.0
     assert "passes (at 0.5; no verdict)" in rate.loc["g", "note"]
-    assert [verdict["verdict"] for verdict in found.verdicts] != ["may_stand_in"]
+    assert [verdict["verdict"] for verdict in found.verdicts] != ["can_replace"]

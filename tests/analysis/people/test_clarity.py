@@ -136,7 +136,7 @@ def test_nothing_is_said_of_wordings_that_were_not_tried(rng):
 
 @pytest.mark.parametrize(
     ("before", "after", "outcome"),
-    [(0.5, 0.95, "Better: "), (0.95, 0.5, "Worse: "), (0.7, 0.72, "We cannot tell yet")],
+    [(0.5, 0.95, "Better: "), (0.95, 0.5, "Worse: "), (0.7, 0.72, "Inconclusive")],
 )
 def test_the_report_says_which_wording_people_agree_better_under(rng, before, after, outcome):
     text = answer_of(analysed(study(rng, before, after)))
@@ -147,7 +147,7 @@ def test_the_report_says_which_wording_people_agree_better_under(rng, before, af
 def test_nothing_is_decided_before_all_labels_are_in(rng):
     ratings = study(rng, 0.5, 0.95)
     text = answer_of(analysed(ratings, raters=4))
-    assert text.startswith("We cannot tell yet")
+    assert text.startswith("Inconclusive")
     assert "So far 75% of the trial's labels are in" in text
     assert "under r-2 and" in text
     lacking = (ratings["unit_id"] == NEW[0]) & (ratings["rater_id"] == "cem")
@@ -168,7 +168,7 @@ def test_labels_under_a_wording_that_a_unit_was_not_dealt_to_do_not_count(rng):
 
 
 def test_few_clusters_are_never_enough():
-    assert moved(0.2, 0.5, 0.8, 10, 25, 1).outcome == "cannot_tell"
+    assert moved(0.2, 0.5, 0.8, 10, 25, 1).outcome == "inconclusive"
     assert moved(0.2, 0.5, 0.8, 10, 25, 1).size == 60
     assert moved(-0.1, 0.001, 0.1, 30, 60, 1).size is None
     assert moved(np.nan, 0.0, np.nan, 30, 60, 1).size is None

@@ -73,7 +73,7 @@ def test_on_a_nominal_scale_every_other_category_is_as_far():
 
 
 def test_more_people_and_a_surer_probability_break_ties():
-    """All three are 1 apart: u2 was labelled by two people; u1's probability is further off."""
+    """All three are 1 apart: u2 was labelled by two annotators; u1's probability is further off."""
     analysis = found({"ann": "111", "ben": "--1", "m": "555"}, p="689")
 
     assert [each.unit_id for each in analysis.disagreements] == ["u2", "u1", "u0"]

@@ -54,7 +54,7 @@ def test_a_third_annotator_of_disagreements_is_left_out_of_agreement():
     own = np.mean([kappa_of(people[:, n], grader) for n in (0, 1)])
     assert estimate(found, "cohen_kappa") == pytest.approx(own, abs=1e-12)
     assert any(note.startswith("r: Labels by a002 were given mostly") for note in found.notes)
-    assert found.verdicts[0]["verdict"] != "may_stand_in"
+    assert found.verdicts[0]["verdict"] != "can_replace"
 
 
 def test_overlap_declared_random_is_not_tested():
@@ -97,9 +97,11 @@ def test_no_verdict_where_hard_items_got_the_second_label():
     found = analysed(people, grader[:, None], SCALE)
     verdict = found.verdicts[0]
     twice, once = (people[:, 1] >= 0).sum(), (people[:, 1] < 0).sum()
-    assert verdict["verdict"] == "cannot_tell"
+    assert verdict["verdict"] == "inconclusive"
     assert verdict["next"] == {"kind": "overlap", "number": 60}
-    sentence = f"The {twice} units with 2 or more human labels differ from the {once} with 1 "
+    sentence = (
+        f"The {twice} items with labels from 2 or more annotators differ from the {once} with 1 "
+    )
     assert sentence in verdict["sentence"]
     shares = [
         row["estimate"]
@@ -236,8 +238,8 @@ def verdict(table: pd.DataFrame, *people: str) -> tuple[dict[str, object], str]:
 def test_the_verdict_names_them_and_not_the_rubric(shared_data):
     table = pd.read_csv(shared_data / "reading" / "63b_reversed3.csv", dtype=str)
     found, notes = verdict(table, "ann", "ben", "cy")
-    assert found["verdict"] == "cannot_tell"
-    assert found["next"] == {"kind": "annotators", "number": 1}
+    assert found["verdict"] == "inconclusive"
+    assert found["next"] == {"kind": "people", "number": 1}
     sentence = str(found["sentence"])
     assert (
         "cy seems to label the other way round (kappa with the others -0.46, and 0.69" in sentence
@@ -255,9 +257,12 @@ def test_no_grader_passes_beside_them():
     table = pd.DataFrame(codes.astype(str), columns=[*NAMES, "gpt"])
     table.insert(0, "unit_id", [f"u{n}" for n in range(300)])
     found, _ = verdict(table, *NAMES)
-    assert (found["verdict"], found["next"]) == ("cannot_tell", {"kind": "annotators", "number": 1})
+    assert (found["verdict"], found["next"]) == (
+        "inconclusive",
+        {"kind": "people", "number": 1},
+    )
     found, notes = verdict(table.drop(columns="fay"), *NAMES[:5])
-    assert found["verdict"] == "may_stand_in"
+    assert found["verdict"] == "can_replace"
     assert "other way round" not in notes
 
 
@@ -266,4 +271,4 @@ def test_that_nobody_labelled_twice_is_said(shared_data):
     (verdict,) = found.verdicts
     assert "No item has labels of two annotators" in verdict["sentence"]
     assert verdict["next"] == {"kind": "overlap", "number": 60}
-    assert "labelled no unit" not in verdict["sentence"]
+    assert "labelled no item" not in verdict["sentence"]

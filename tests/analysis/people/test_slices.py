@@ -153,7 +153,7 @@ def test_small_slices_say_so_and_empty_cells_are_no_slice(sliced):
     results = analyse(ratings, units, [SCALE], slices=["topic", "side"], resamples=100).results
     rare = results[results["subset"] == "topic=rare"]
     rare = rare[rare["statistic"] != "part_non_inferiority"]
-    assert rare["note"].str.contains("fewer than 30 units").all()
+    assert rare["note"].str.contains("fewer than 30 items").all()
     assert not results.loc[results["subset"] == "topic=common", "note"].str.contains("fewer").any()
     assert set(results["subset"].str.split("=").str[0]) == {"all", "all|binary", "topic", "side"}
     assert not results["subset"].str.startswith("side=|").any()

@@ -67,7 +67,7 @@ def test_a_study_passes_where_its_verdict_does(scope, people, units, scenario):
         least = scenario.least_kappa(0.2)
     drawn = scenario.draw(np.random.default_rng(2), (8, units), people, graders=1)
     *_, panel = panels(drawn, scenario.distance, is_ordered=is_ordered)
-    shown = [_verdict(drawn[:, n], scale, scope) == "may_stand_in" for n in range(8)]
+    shown = [_verdict(drawn[:, n], scale, scope) == "can_replace" for n in range(8)]
     assert panel.passes(scope, 0.1, DecisionSettings(), least).tolist() == shown
     assert len(set(shown)) == 2
 
@@ -116,7 +116,7 @@ def test_what_the_rule_asks_moves_the_chance():
     assert pass_chance(250, scenario, rule=DecisionSettings(looks=5)) < usual - 0.05
     assert pass_chance(250, scenario, margin=0.2) >= 0.99
     assert pass_chance(250, scenario, rule=DecisionSettings(margin_share=0.05)) < 0.2
-    # Where nine in ten are affirmative people's kappa is .17: nobody is judged beside them.
+    # Where nine in ten are affirmative annotators' kappa is .17: nobody is judged beside them.
     lopsided = Scenario(0.85, 0.9)
     assert pass_chance(1000, lopsided) == 0
     # With no floor the margin is a quarter of that, .04, which few studies can show.

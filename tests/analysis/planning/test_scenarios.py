@@ -113,7 +113,7 @@ def test_more_clusters_settle_all_that_must_pass_or_one_that_fails():
     assert clusters_for_width(50, 0.0, 1.0, 0.02, at_most=math.inf) == 50 * 624
 
 
-# --- What a pilot says of more people and pairs, against simulated tests --------------------------
+# --- What a pilot says of more annotators and pairs, against simulated tests ----------------------
 PILOT = Pilot("r", "g", -0.01, 0.1, 0.002, 100, 0.0006, 3, 0.02)
 
 

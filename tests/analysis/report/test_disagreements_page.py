@@ -23,7 +23,7 @@ def page_in(out: Path) -> Page:
 
 
 def texts_of(analysis: Analysis, text: str = "word") -> dict[str, object]:
-    """What a context knows of all units that were found."""
+    """What a context knows of all items that were found."""
     found = analysis.disagreements
     units = {(each.rubric, each.unit_id) for each in found}
     return {
@@ -94,7 +94,7 @@ def test_it_is_marked_synthetic_once(analysis, written):
     texts = texts_of(analysis)
     for synthetic in (True, False):
         page = page_in(written(analysis, synthetic=synthetic, **texts))
-        body = page.said.partition("Skip to the units")[2]
+        body = page.said.partition("Skip to the items")[2]
         assert len(re.findall("synthetic", body, re.IGNORECASE)) == int(synthetic)
 
 
@@ -126,10 +126,10 @@ def test_what_the_lead_sorted_is_summed_in_the_report(analysis, written):
 
     text = (written(found) / "report.md").read_text("utf-8")
     assert re.search(
-        r"\| Grader \| Sorted units \| Grader wrong \| Rubric unclear \|.*\n"
+        r"\| Grader \| Sorted items \| Grader wrong \| Rubric unclear \|.*\n"
         r"\| --- .*\n"
         r"\| provider:sure \| 15[^|]*\| 12 \| 3 \|.*\n"
         r"\| provider:hard \| 1[^|]*\| 1 \|  \|",
         text,
     )
-    assert "Sorted units" not in (written(analysis) / "report.md").read_text("utf-8")
+    assert "Sorted items" not in (written(analysis) / "report.md").read_text("utf-8")

@@ -99,7 +99,7 @@ def test_every_number_in_the_page_is_in_results(analysis, written):
     for line, key, text in page.cells:
         row = rows[line - 2]
         assert [row[name] for name in RESULTS_KEY] == key
-        for number in NUMBER.findall(text.replace("no unit shared by two", "")):
+        for number in NUMBER.findall(text.replace("no item shared by two", "")):
             assert is_rounded_from(number, row), (number, text, row)
     assert not any(NUMBER.search(text) for text in page.bare_cells)
 
@@ -144,7 +144,7 @@ def test_what_is_left_out_is_named_with_the_reason(written):
     assert "Not in this report: " in text
     assert "No overall scores, because no subject is known" in text
     assert "No thresholds, because no grader gave" in text
-    assert "— no unit shared by two" in text
+    assert "— no item shared by two" in text
 
 
 def test_the_page_needs_nothing_from_outside(analysis, written):
@@ -274,7 +274,8 @@ def test_text_of_the_study_reaches_report_json(analysis, written):
         "facts": {"seed": 7, "margin": 0.1},
         "notes": ["12 labels set aside", *analysis.notes],
         "recommendations": {
-            "R": "No grader yet for R: ten times as many pairs would not decide (provider:sure)."
+            "R": "No grader recommended yet for R: inconclusive even with ten times the "
+            "pairs (provider:sure)."
         },
         "rubric_titles": {"R": "The rubric"},
         "thresholds": {"R": {"provider:sure": 0.5}},
@@ -325,7 +326,7 @@ def test_a_pass_on_the_labels_is_marked_where_the_verdicts_fall_short(written):
     own = ratings["rater_id"] == "sure"
     ratings.loc[own, "p_positive"] = 0.1 + 0.2 * (ratings.loc[own, "label"] == "C")
     found = analyse(ratings, units, [SCALE], resamples=100)
-    assert {each["grader"]: each["verdict"] for each in found.verdicts}["sure"] == "may_stand_in"
+    assert {each["grader"]: each["verdict"] for each in found.verdicts}["sure"] == "can_replace"
     page = (written(found) / "report.html").read_text("utf-8")
     assert page.count("labels only: its binary verdicts fall short") == 1
     assert "Use sure for R, for its labels only" in page
@@ -342,7 +343,7 @@ def test_one_pair_of_kappas_and_everybody_counted(shared_data, tmp_path, capsys)
     assert "κ 0.42 vs 0.32" in text
     pairs = set(re.findall(r"(?:kappa|κ) (-?\d\.\d\d) vs (-?\d\.\d\d)", said + text))
     assert pairs == {("0.42", "0.32")}
-    assert "agree with one another at kappa 0.32" in text
+    assert "Human agreement is kappa 0.32" in text
     assert "20 annotators labelled 200 items" in text
     assert "margin was 0.1, or a quarter of the annotators' kappa if that is less" in text
 

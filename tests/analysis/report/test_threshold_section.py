@@ -45,11 +45,11 @@ def _source(kind: Code, reason: Note, tuned: tuple[float, float, float], gain: f
     [
         (
             *("tuned", Remark("wins_held_out"), (0.12, 0.08, 0.2), 0.25),
-            "use 0.12 [0.08, 0.2] instead of 0.5; held out it gains +0.25 [+0.20, +0.30].",
+            "use 0.12 [0.08, 0.2] instead of 0.5; on held-out items it gains +0.25 [+0.20, +0.30].",
         ),
         (
             *("default", Remark("does_not_win_held_out"), (0.42, 0.3, 0.6), 0.01),
-            "keep 0.5. The best here is 0.42 [0.3, 0.6], but held out it gains "
+            "keep 0.5. The best here is 0.42 [0.3, 0.6], but on held-out items it gains "
             "+0.01 [-0.04, +0.06].",
         ),
         (
@@ -174,7 +174,14 @@ def test_one_table_for_each_reading(analysis):
         "The rubric: confusion matrix (majority / grader)",
     ]
     _, columns, rows = panel[0]
-    assert columns == ["Who", "Units", "Agreement", "Cohen κ", "α nominal", "Difference to people"]
+    assert columns == [
+        "Who",
+        "Items",
+        "Agreement",
+        "Cohen κ",
+        "α nominal",
+        "Difference to annotators",
+    ]
     assert all(len(row) == len(columns) for row in rows)
     names = [row[0] for row in rows]
     assert names[:3] == ["Annotators with one another", "Graders with one another", "ann · ben"]
@@ -210,13 +217,13 @@ def test_undefined_cells_are_explained_in_the_title():
     [(title, columns, rows)] = render_table_text(found, ReportContext("f.csv"))
 
     assert title.startswith("Labels: on the categories\n(— undefined: ")
-    assert "fewer than 30 units have labels of the grader and two humans" in title
+    assert "fewer than 30 items have labels of the grader and two humans" in title
     row = next(row for row in rows if row[0] == "Annotators · m")
-    assert row[columns.index("Difference to people")] == "—"
+    assert row[columns.index("Difference to annotators")] == "—"
 
 
 def test_the_confusion_matrix_counts_units():
-    """By hand, on units that share clusters, of which some are tied and some not graded."""
+    """By hand, on items that share clusters, of which some are tied and some not graded."""
     said = {"ann": "yyyynnnnyn" * 6, "ben": "yyyynnnnny" * 6, "m": "yyynnnyy y" * 6}
     ratings = ratings_of(said, ["m"]).replace({"label": {" ": ""}})
     units = pd.DataFrame({"unit_id": f"u{n:05d}", "cluster_id": f"c{n // 4}"} for n in range(60))

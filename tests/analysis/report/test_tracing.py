@@ -155,7 +155,7 @@ def test_no_number_stands_loose(rich_analysis, report):
 
 
 def said_in_methods(rows: list[dict[str, str]]) -> set[str]:
-    """Years of its references, how many people and graders there are, units, and settings."""
+    """Years of its references, how many annotators and graders there are, units, and settings."""
     years = {key[-4:] for key in references()}
     counts = {row[name] for row in rows for name in ("n_units", "n_clusters")}
     return years | counts | {"2.5", "3", "95", "100", "0.1", "0.2", "0.5"} | {"99.65", "4"}

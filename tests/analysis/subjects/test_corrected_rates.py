@@ -62,7 +62,7 @@ def test_rates_from_counts_written_out(rng):
         corrected = rows_of(results, "rate_rogan_gladen").loc[subject]
         assert corrected["estimate"] == pytest.approx((raw + specificity - 1) / j)
         assert (corrected["n_units"], corrected["n_clusters"]) == (400, 400)
-        assert corrected["note"] == "150 of them labelled by people"
+        assert corrected["note"] == "150 of them labelled by annotators"
         on_sample, elsewhere = grades[own & known].mean(), grades[own & ~known].mean()
         covariance = (grades * people)[own & known].mean() - on_sample * theirs
         weight = covariance / (raw * (1 - raw) * (1 + 150 / 250))
@@ -182,7 +182,7 @@ def test_where_everything_is_labelled_peoples_own_rates_are_compared(rng):
         for column in ("estimate", "low", "high"):
             same = pytest.approx(people[column].to_dict(), abs=0.02)
             assert found[column].to_dict() == same
-        assert found["note"].str.startswith("people labelled all of them").all()
+        assert found["note"].str.startswith("annotators labelled all of them").all()
         apart = own[own["statistic"] == "rate_difference_ppi"].loc["s0>s1"]
         assert apart["estimate"] == pytest.approx(people["estimate"].diff().iloc[-1] * -1)
         assert apart["high"] < 0
@@ -237,7 +237,9 @@ def test_both_parts_are_resampled(rng):
 
 @pytest.mark.slow
 def test_what_only_graders_saw_disturbs_nothing_else(rng):
-    """Ceiling, pairs of people and graders, consensus and thresholds rest on the labelled units."""
+    """Ceiling, pairs of annotators and graders, consensus and thresholds rest on the labelled
+    units.
+    """
     graders = {"g": [(0.85, 0.8)] * 2, "k": [(0.8, 0.9)] * 2}
     ratings, units = study(rng, graders, people=3)
     sample = set(ratings.loc[ratings["rater_kind"] == "human", "unit_id"])
@@ -279,7 +281,7 @@ def test_a_stratified_sample_has_stratified_ppi(rng):
     facts = StudyFacts(strata=("leaning", "not_there"))
     results = analyse(ratings, units, [YES], resamples=300, facts=facts).results
     found = rows_of(results, "rate_ppi").loc["s0"]
-    assert found["note"] == "in 2 strata; 300 of them labelled by people"
+    assert found["note"] == "in 2 strata; 300 of them labelled by annotators"
     # The sums written out: strata by their share of all units, one weight for both.
     wide = ratings.pivot(index="unit_id", columns="rater_id", values="label").loc[units["unit_id"]]
     y, f = (wide["h0"] == "y").to_numpy(float), (wide["g"] == "y").to_numpy(float)
@@ -359,7 +361,9 @@ def test_rates_in_a_part_are_those_of_the_part_alone(rng):
             assert (found["low"] < found["estimate"]).all()
             assert "labelled" not in found.loc["s0", "note"].replace("of them labelled", "")
     few = rows_of(results[results["subset"] == "topic=few|binary"], "rate_ppi").loc["s0"]
-    assert few["note"].endswith("fewer than 30 units are labelled; 5 of them labelled by people")
+    assert few["note"].endswith(
+        "fewer than 30 items are labelled; 5 of them labelled by annotators"
+    )
 
 
 def test_a_part_without_labels_says_so(rng):
@@ -372,7 +376,7 @@ def test_a_part_without_labels_says_so(rng):
     seen = rows_of(results[results["subset"] == "topic=seen|binary"], "rate_ppi")
     people = rows_of(results[results["subset"] == "topic=seen|binary"], "rate_human", "")
     assert seen["estimate"].to_dict() == pytest.approx(people["estimate"].to_dict())
-    assert seen["note"].str.startswith("people labelled all of them").all()
+    assert seen["note"].str.startswith("annotators labelled all of them").all()
 
 
 def test_rates_by_side_are_those_of_the_responses_on_that_side(rng):
@@ -507,7 +511,7 @@ def test_an_estimate_is_ppi_of_the_differences_and_an_intercept(rng):
         reach = (row["high"] - row["low"]) / 2 / test.sd.item()
         assert 1.96 < reach < 2.6
         assert (row["n_units"], row["n_clusters"]) == (400, 400)
-        assert row["note"] == "150 of them labelled by people"
+        assert row["note"] == "150 of them labelled by annotators"
     assert found.loc["s0", "low"] > 0.1
     assert found.loc["s1", "low"] < 0 < found.loc["s1", "high"]
 
@@ -560,7 +564,7 @@ def test_what_has_one_side_only_is_left_out_and_said(rng):
         assert found.loc[subject, "note"] == reason
     ratings, units = sided(rng, pairs=60, labelled=60)
     found = found_in(ratings, units)
-    assert found["note"].str.startswith("people labelled all of them: their own rate").all()
+    assert found["note"].str.startswith("annotators labelled all of them: their own rate").all()
     for subject, row in found.iterrows():
         theirs = apart(ratings, units, "h0", str(subject))
         assert row["estimate"] == pytest.approx(theirs.mean())
@@ -575,7 +579,7 @@ def test_sides_that_never_differ_have_bounds(rate, rng):
     assert (found["estimate"] == 0).all()
     assert (found["low"] < 0).all()
     assert (found["high"] > 0).all()
-    assert found["note"].str.startswith("fewer than 30 units are labelled").all()
+    assert found["note"].str.startswith("fewer than 30 items are labelled").all()
 
 
 def test_one_side_of_every_pair_has_no_row(rng):
@@ -607,7 +611,7 @@ def test_a_column_of_sides_or_leanings_is_refused_by_name(rng):
     units = units.assign(prompt_a_group="pro", prompt_b_group="con", leaning="left")
     leanings = {"left": ["pro"], "right": ["con"]}
     for column in ("side", "leaning"):
-        with pytest.raises(InputError, match=f"units: {column} cannot be a column"):
+        with pytest.raises(InputError, match=f"items: {column} cannot be a column"):
             analyse(ratings, units, [SCALE], slices=[column], leanings=leanings, resamples=20)
     assert not analyse(ratings, units, [SCALE], slices=["leaning"], resamples=20).results.empty
 
@@ -683,7 +687,7 @@ def test_clusters_widen_what_goes_together():
 
 
 def test_a_tie_among_people_counts_half_on_either_side():
-    """Two units that people part over are one that they affirm and one that they do not."""
+    """Two items that people part over are one that they affirm and one that they do not."""
     tied = rogan_gladen([*PEOPLE, 0.5, 0.5], [*GRADER, 1, 1], REST, method="delta")
     split = rogan_gladen([*PEOPLE, 1, 0], [*GRADER, 1, 1], REST, method="delta")
     assert tied == split
@@ -730,9 +734,9 @@ def test_a_corrected_rate_stays_a_rate():
         ({"grades": GRADER * 2}, "must be 0 or 1"),
         ({"reference": PEOPLE + 0.5}, "between 0 and 1"),
         ({"reference": np.full(200, np.nan)}, "none missing"),
-        ({"grades": GRADER[1:]}, "199 units"),
+        ({"grades": GRADER[1:]}, "199 items"),
         ({"method": "guess"}, "method is 'guess'"),
-        ({"clusters": [1, 2]}, "each of the 1200 units"),
+        ({"clusters": [1, 2]}, "each of the 1200 items"),
         ({"weight": 2}, "weight is 2"),
     ],
 )

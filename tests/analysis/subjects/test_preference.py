@@ -194,7 +194,7 @@ def test_the_corrected_win_rate_is_that_of_people(rng):
     people = rows_of(results, "win_rate", "humans")
     # No wider than people's alone; with so little weight on the grader hardly narrower.
     assert ((corrected["high"] - corrected["low"]) < 1.01 * (people["high"] - people["low"])).all()
-    assert corrected.loc["m0", "note"] == "400 of them labelled by people"
+    assert corrected.loc["m0", "note"] == "400 of them labelled by annotators"
     # By hand, for the first subject: what the grader says elsewhere, against its own on the sample.
     worth = ratings["label"].map({"A": 1.0, "tie": 0.5, "B": 0.0})
     by_kind = worth.groupby([ratings["rater_kind"], ratings["unit_id"]]).mean()

@@ -69,7 +69,7 @@ def test_a_sentence_says_what_to_trust(halves):
     assert render_routing_text(analysed(halves)) == [
         "Routing, g on tone: trust labels with a confidence of 0.900 or more, and ask annotators "
         "about the rest. With 95% certainty, at least 95% of the trusted labels agree with most "
-        "annotators; here 100.0% do. This routes 50% of units to the grader."
+        "annotators; here 100.0% do. This routes 50% of items to the grader."
     ]
 
 
@@ -79,18 +79,18 @@ def test_with_too_few_units_it_is_said_how_many_more():
     assert rows.index.tolist() == ["routing_cut"]
     [sentence] = render_routing_text(found)
     assert sentence == (
-        "Routing, g on tone: no cut can promise 95% agreement with 50 units; label about 29 more."
+        "Routing, g on tone: no cut can promise 95% agreement with 50 items; label about 29 more."
     )
     # 72 units, none wrong, are the fewest at the first look's .025; .95^71 is above.
     more = int(sentence.split()[-2])
     assert 72 <= 50 + more < 72 * 1.2
-    assert f"50 units: label about {more} more" in rows.loc["routing_cut", "note"]
+    assert f"50 items: label about {more} more" in rows.loc["routing_cut", "note"]
 
 
 def test_a_grader_that_agrees_too_seldom_is_not_helped_by_labels():
     found = analysed(study([True, False] * 60, [0.9] * 120))
     assert render_routing_text(found) == [
-        "Routing, g on tone: no cut can promise 95% agreement with 120 units. More than twenty "
+        "Routing, g on tone: no cut can promise 95% agreement with 120 items. More than twenty "
         "times as many would be needed, if agreement stays as it is."
     ]
 

@@ -228,7 +228,9 @@ YES = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}))
 
 @pytest.fixture(scope="module")
 def tuned() -> pd.DataFrame:
-    """A grader whose probabilities say yes from .1 up, two people, a grader with hard labels."""
+    """A grader whose probabilities say yes from .1 up, two annotators, a grader with hard
+    labels.
+    """
     rng = np.random.default_rng(20)
     truth = rng.random(300) < 0.4
     p = np.where(truth, rng.uniform(0.1, 1.0, 300), rng.uniform(0.0, 0.12, 300))
@@ -273,7 +275,7 @@ def test_tuning_is_judged_held_out(results):
     gain = rows_of(results, "threshold_held_out_gain").set_index(["rater_a", "at"])
     row = gain.loc[("hard", "kappa")]
     assert 0.2 < row["low"] < row["estimate"] < row["high"]
-    assert row["note"] == "the tuned threshold wins held out"
+    assert row["note"] == "the tuned threshold wins on held-out items"
 
 
 @pytest.mark.slow
@@ -289,7 +291,7 @@ def test_a_reference_without_variation_has_no_threshold(tuned):
 def test_the_recommendation_stands_in_a_row(tuned, results):
     rows = rows_of(results, "threshold_recommended").set_index(["rater_a", "at"])
     row = rows.loc[("hard", "kappa")]
-    assert row["note"] == "tuned; wins held out"
+    assert row["note"] == "tuned; wins on held-out items"
     assert 0.1 <= row["estimate"] <= 0.13
     assert row["low"] <= row["estimate"] <= row["high"] < 0.5
     few = tuned[tuned["unit_id"] < "u020"]
@@ -337,7 +339,7 @@ def test_one_person_is_a_reference_and_named(tuned):
     results = analyse(tuned[tuned["rater_id"] != "ben"], None, [YES], resamples=50).results
     rows = rows_of(results, "threshold", "humans")
     assert (rows["n_units"] == 300).all()
-    assert rows["note"].str.contains("against the one person, ann").all()
+    assert rows["note"].str.contains("against the one annotator, ann").all()
 
 
 PAIRS = tuple(f"p{n:02d}" for n in range(60))
@@ -352,7 +354,7 @@ def tuned_scale(threshold: float = 0.12, **about: object) -> Scale:
 
 @pytest.fixture
 def tables(rng: np.random.Generator) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """60 pairs of two responses: two people, a grader whose best threshold is about .1, and one
+    """60 pairs of two responses: two annotators, a grader whose best threshold is about .1, and one
     with hard labels that both people's labels have nothing to do with.
     """
     units = pd.DataFrame(

@@ -85,7 +85,7 @@ def test_few_clusters_do_not_show_that_a_grader_is_unchanged():
     clusters = [f"c{n // 3}" for n in range(60)]
     units = pd.DataFrame({"unit_id": [f"u{n:05d}" for n in range(60)], "cluster_id": clusters})
     found = judged(labels, units, drift_margin=0.5)
-    assert found.verdict == "cannot_tell"
+    assert found.verdict == "inconclusive"
     assert "20 clusters are too few for a recommendation: label 10 more clusters" in found.sentence
     assert judged(labels, units, drift_margin=0.5, min_clusters=20).verdict == "unchanged"
 
@@ -127,9 +127,9 @@ def test_beside_it_stand_the_agreement_of_both_and_the_change_of_the_rate():
 @pytest.mark.parametrize(
     ("units", "after", "verdict", "says"),
     [
-        (250, 0.99, "unchanged", "after is unchanged on r. Kappa with people was 0."),
+        (250, 0.99, "unchanged", "after is unchanged on r. Kappa with annotators was 0."),
         (250, 0.6, "changed", "less than it did, by more than 0.1 kappa"),
-        (60, 0.98, "cannot_tell", "Label about"),
+        (60, 0.98, "inconclusive", "Label about"),
     ],
 )
 def test_a_verdict(units, after, verdict, says):
@@ -139,7 +139,7 @@ def test_a_verdict(units, after, verdict, says):
     labels["after"] = np.where(noise == truth, labels["before"], ~labels["before"])
     found = judged(labels)
     assert (found.verdict, says in found.sentence) == (verdict, True), found.sentence
-    assert bool(found.more_clusters) == (verdict == "cannot_tell")
+    assert bool(found.more_clusters) == (verdict == "inconclusive")
 
 
 def test_the_number_of_units_it_asks_for_decides():
@@ -150,7 +150,7 @@ def test_the_number_of_units_it_asks_for_decides():
         return judged(labels | {"after": labels["before"]})
 
     first = repeated(50)
-    assert first.verdict == "cannot_tell"
+    assert first.verdict == "inconclusive"
     assert 20 <= first.more_clusters <= 150
     assert repeated(50 + first.more_clusters + 5).verdict == "unchanged"
 
@@ -178,10 +178,10 @@ def test_missing_answers_are_a_change_and_a_few_a_doubt():
     after = list(labels["before"])
     gone = judged(labels | {"after": [None] * 60 + after[60:]})
     assert gone.verdict == "changed"
-    assert "no answer on 30% of the units that it answered (refused 60)" in gone.sentence
+    assert "no label on 30% of the items that it answered (refused 60)" in gone.sentence
     few = judged(labels | {"after": [None] * 16 + after[16:]})
-    assert few.verdict == "cannot_tell"
-    assert "It now answers 92.0% of the units" in few.sentence
+    assert few.verdict == "inconclusive"
+    assert "It now answers 92.0% of the items" in few.sentence
     assert (
         judged(labels | {"after": [None] * 16 + after[16:]}, min_coverage=0.5).verdict
         == "unchanged"
@@ -192,9 +192,17 @@ def test_missing_answers_are_a_change_and_a_few_a_doubt():
     ("units", "people", "before", "after", "prevalence", "verdict", "says"),
     [
         (300, 0.97, 0.7, 0.97, 0.5, "changed", "more than it did, by more than 0.1 kappa"),
-        (400, 0.95, 0.5, None, 0.5, "cannot_tell", "Below 0.1 it has too little agreement to lose"),
-        (100, 1.0, 1.0, None, 1.0, "cannot_tell", "The change is undefined (no variation)."),
-        (300, 0.999, 0.999, None, 0.015, "cannot_tell", "and 10 are needed"),
+        (
+            400,
+            0.95,
+            0.5,
+            None,
+            0.5,
+            "inconclusive",
+            "Below 0.1 it has too little agreement to lose",
+        ),
+        (100, 1.0, 1.0, None, 1.0, "inconclusive", "The change is undefined (no variation)."),
+        (300, 0.999, 0.999, None, 0.015, "inconclusive", "and 10 are needed"),
     ],
     ids=["better", "never agreed", "nothing but one label", "few labels of the rarer kind"],
 )
@@ -212,7 +220,7 @@ def test_what_else_is_said(units, people, before, after, prevalence, verdict, sa
 def test_too_few_shared_units():
     labels = said(20, dict.fromkeys((*PEOPLE, "before", "after"), 0.95))
     found = judged(labels)
-    assert "People share fewer than 30 units with both versions." in found.sentence
+    assert "Annotators share fewer than 30 items with both versions." in found.sentence
     assert [row["statistic"] for row in found.rows] == ["drift_answered"]
 
 
@@ -228,7 +236,7 @@ def test_clusters_count_as_one_each():
     assert row["estimate"] == pytest.approx(alone["estimate"])
     for end in ("low", "high"):  # but for how much labels count that were not seen
         assert row[end] == pytest.approx(alone[end], abs=0.01)
-    assert "200 units in 50 clusters" in found.sentence
+    assert "200 items in 50 clusters" in found.sentence
 
 
 def test_probabilities_are_read_at_one_threshold():

@@ -38,7 +38,7 @@ PEOPLE = improving.PEOPLE
 
 
 def labels(shares: dict[str, float], units: int = 120, seed: int = 2) -> LabelMatrix:
-    """Labels of people who are right on 95% of the units, and of graders on these shares."""
+    """Labels of people who are right on 95% of the items, and of graders on these shares."""
     rng, found = np.random.default_rng(seed), improving.blank(units)
     truth = rng.random(units) < 0.5
     codes = np.full_like(found.codes, -1)
@@ -111,7 +111,7 @@ def test_a_gain_is_the_difference_of_the_mean_kappas_with_its_bounds_at_the_leve
     assert gain.estimate == pytest.approx(kappas[NEW] - kappas[OLD])
     assert 0 < gain.low < gain.estimate < gain.high
     assert gain.level == level_of_reading(1)
-    assert gain.sentence.startswith("Better. Kappa with people is")
+    assert gain.sentence.startswith("Better. Kappa with annotators is")
     back = prove(found, NEW, OLD, RULE, look=1)
     assert back.outcome == "worse"
     assert (back.low, back.high) == pytest.approx((-gain.high, -gain.low), abs=1e-3)
@@ -124,15 +124,15 @@ def test_each_further_reading_costs_level_until_none_is_left():
     assert third.low < first.low
     over = prove(found, OLD, NEW, declared, look=2)
     assert (over.outcome, over.level) == ("not_shown", 0.0)
-    assert "no level is left" in over.sentence
+    assert "no error rate is left" in over.sentence
 
 
 @pytest.mark.parametrize(
     ("units", "rule", "why"),
     [
-        (25, {}, "needs 30 labelled units"),
+        (25, {}, "needs 30 labelled test items"),
         (60, {"min_clusters": 100}, "needs 100 clusters"),
-        (60, {"min_rarer": 50}, "a label other than the commonest"),
+        (60, {"min_rarer": 50}, "a minority label"),
     ],
 )
 def test_better_needs_the_labels_that_a_verdict_needs(units, rule, why):
@@ -145,7 +145,7 @@ def test_better_needs_the_labels_that_a_verdict_needs(units, rule, why):
 def test_better_needs_answers():
     gain = prove(unanswered(labels({OLD: 0.5, NEW: 1.0}), NEW, 5), OLD, NEW, RULE, look=1)
     assert gain.outcome == "not_shown"
-    assert "It answered 80% of the units, and 90% is needed." in gain.sentence
+    assert "It answered 80% of the items, and 90% is needed." in gain.sentence
 
 
 def test_a_proof_is_likelier_the_larger_the_gain_and_the_more_clusters_it_has():
@@ -155,7 +155,7 @@ def test_a_proof_is_likelier_the_larger_the_gain_and_the_more_clusters_it_has():
     assert few < chance_of_proof(small, OLD, NEW, 2000, 0.01125)
     assert few < 0.1
     assert chance_of_proof(large, NEW, OLD, 200, 0.01125) == 0.0, "nothing was gained"
-    assert chance_of_proof(large, OLD, NEW, 200, 0.0) == 0.0, "no level is left"
+    assert chance_of_proof(large, OLD, NEW, 200, 0.0) == 0.0, "no error rate is left"
 
 
 def test_the_gain_that_a_proof_can_show_falls_with_the_root_of_the_clusters():

@@ -54,18 +54,18 @@ def beside_people(
 
 
 OUTCOMES = {
-    "as good as people": (
-        *({"grader": 0.92}, "may_stand_in", "within the margin of 0.10"),
-        ["g can replace a human rater on tone. It agrees", "% CI +", "400 units", "3 people"],
+    "as good as annotators": (
+        *({"grader": 0.92}, "can_replace", "within the margin of 0.10"),
+        ["g can replace an annotator on tone. It agrees", "% CI +", "400 items", "3 annotators"],
     ),
-    "far below people": ({"grader": 0.3}, "do_not_use", None, []),
+    "far below human agreement": ({"grader": 0.3}, "do_not_use", None, []),
     "too few labels": (
-        *({"grader": 0.85, "n": 150, "margin": 0.1}, "cannot_tell"),
-        *("label about {more_clusters} more units", ["Label about", "more units"]),
+        *({"grader": 0.85, "n": 150, "margin": 0.1}, "inconclusive"),
+        *("label about {more_clusters} more items", ["Label about", "more items"]),
     ),
-    "one person": (
-        *({"grader": 0.9, "people": 1}, "cannot_tell", "only one person labelled"),
-        ["Only one person labelled"],
+    "one annotator": (
+        *({"grader": 0.9, "people": 1}, "inconclusive", "only one annotator labelled"),
+        ["Only one annotator labelled"],
     ),
 }
 
@@ -82,13 +82,13 @@ def test_a_verdict_on_random_labels(rng, study, code, reason, words):
 @pytest.mark.parametrize("people", [1, 2, 3])
 def test_a_constant_grader_never_passes(rng, n, label, people):
     verdict = beside_people(rng, [label] * n, n, people, margin=1.5)
-    assert verdict["verdict"] == ("do_not_use" if n >= 60 else "cannot_tell")
+    assert verdict["verdict"] == ("do_not_use" if n >= 60 else "inconclusive")
 
 
 def test_nor_does_a_random_one_or_one_beside_people_who_hardly_vary(rng):
-    assert beside_people(rng, 0.0, margin=1.5)["verdict"] != "may_stand_in"
+    assert beside_people(rng, 0.0, margin=1.5)["verdict"] != "can_replace"
     people = {"ann": "1" * 99 + "2", "ben": "1" * 100, "g": "1" * 100}
-    assert verdict_on(people, TWO, resamples=400, margin=1.0)["verdict"] != "may_stand_in"
+    assert verdict_on(people, TWO, resamples=400, margin=1.0)["verdict"] != "can_replace"
 
 
 @pytest.mark.parametrize("people", ["ann", "ann ben"])
@@ -97,7 +97,7 @@ def test_a_good_grader_that_met_one_kind_of_unit_is_not_refused(people, given):
     """With few units, or few of the rarer kind, a grader that knows both may give one label."""
     labels = dict.fromkeys(people.split(), given) | {"g": "1" * len(given)}
     verdict = verdict_on(labels, TWO, resamples=100)
-    assert_verdict(verdict, "cannot_tell")
+    assert_verdict(verdict, "inconclusive")
     assert "no realistic number" not in verdict["sentence"].lower()
 
 
@@ -107,16 +107,16 @@ def test_perfect_agreement_on_few_clusters_is_not_enough():
     units = units.assign(cluster_id=[f"c{n // 4}" for n in range(len(units))])
     (verdict,) = analyse(ratings, units, [TWO], resamples=200).verdicts
     # A grader at the margin errs in 1 of 20, so that ten without an error are what it mostly shows.
-    words = "Its agreement could lie more than the margin below people's"
-    assert_verdict(verdict, "cannot_tell", words)
+    words = "Its kappa with annotators could be more than the margin below human agreement"
+    assert_verdict(verdict, "inconclusive", words)
     assert verdict["more_clusters"] <= 100
 
 
 def test_where_nothing_can_be_said_nothing_is_said_to_hold():
     alone = verdict_on({"g": "12" * 40}, TWO, resamples=100)
-    assert_verdict(alone, "cannot_tell", "No person has labelled")
+    assert_verdict(alone, "inconclusive", "No annotator has labelled")
     constant = verdict_on({"ann": "1" * 50, "ben": "1" * 50, "g": "1" * 50}, TWO)
-    assert_verdict(constant, "cannot_tell")
+    assert_verdict(constant, "inconclusive")
     assert "Not known" not in constant["sentence"]
 
 
@@ -124,9 +124,9 @@ def test_where_nothing_can_be_said_nothing_is_said_to_hold():
 @pytest.mark.parametrize(
     ("unscored", "code", "words"),
     [
-        (80, "do_not_use", "no answer on 20% of 400 units"),
-        (40, "cannot_tell", "answered 90.0% of what was put to it"),
-        (16, "may_stand_in", "no answer on 4% of units"),
+        (80, "do_not_use", "no label on 20% of 400 items"),
+        (40, "inconclusive", "answered 90.0% of what it was asked"),
+        (16, "can_replace", "4% of items have no label"),
     ],
 )
 def test_coverage(rng, absent, unscored, code, words):
@@ -147,7 +147,7 @@ def test_labels_that_pass_do_not_speak_for_binary_verdicts(rng):
     ratings = ratings_of(labels, positive=stated)
     (verdict,) = analyse(ratings, None, [BINARY], resamples=400).verdicts
     words = "This does not hold for its binary verdicts (difference -"
-    assert_verdict(verdict, "may_stand_in", words)
+    assert_verdict(verdict, "can_replace", words)
     assert verdict["holds_for"] == "labels"
     assert verdict["reason"] == "labels only: its binary verdicts fall short"
 
@@ -163,7 +163,7 @@ def test_no_sentence_has_a_bound_that_does_not_exist(rng, look):
     ratings = ratings_of({**people, "g": "1" * 36}, positive={"g": p})
     facts = StudyFacts(looks={"tone": look})
     (verdict,) = analyse(ratings, None, [BINARY], resamples=200, facts=facts).verdicts
-    assert_verdict(verdict, "cannot_tell")
+    assert_verdict(verdict, "inconclusive")
     assert not [each for each in ("—", "100% CI") if each in verdict["sentence"]]
     assert ("make a report when you want a verdict" in verdict["sentence"]) == (look == 0)
 
@@ -182,7 +182,7 @@ def test_a_difference_of_nothing_has_no_side():
 def test_people_who_may_hardly_agree_are_asked_for_more_labels(rng):
     labels = people_of(rng, rng.integers(0, 2, 40), 0.5) | {"g": "12" * 20}
     verdict = verdict_on(labels, TWO, resamples=100)
-    assert_verdict(verdict, "cannot_tell", "not clear that people agree")
+    assert_verdict(verdict, "inconclusive", "Human agreement may be too low")
     assert verdict["more_clusters"] > 0
 
 
@@ -191,7 +191,7 @@ def test_nobody_is_told_off_beside_people_who_hardly_agree(rng):
     labels = people_of(rng, rng.integers(0, 2, 900), 0.2)
     labels["g"] = noisy(rng, rng.integers(0, 2, 900), 2, 0.5)
     verdict = verdict_on(labels, TWO, resamples=100, margin=0.01)
-    assert_verdict(verdict, "cannot_tell", "People hardly agree")
+    assert_verdict(verdict, "inconclusive", "is too low to evaluate any grader")
 
 
 @pytest.mark.parametrize(("ordered", "least"), [("linear", "0.17"), ("quadratic", "0.31")])
@@ -219,18 +219,18 @@ PARTS = {
     "a failing part fails": (*(1000, 50, 50, {}, "only_with_correction", ["not for slice=rare"]),),
     # On the whole it lies within the margin by its estimate, and may or may not be below.
     "labels are not promised to help who fails in a part": (
-        *(1000, 80, 80, {"margin": 0.08, "min_information": 1}, "cannot_tell"),
-        ["Its agreement could lie more than the margin below", "would probably fail: label about"],
+        *(1000, 80, 80, {"margin": 0.08, "min_information": 1}, "inconclusive"),
+        ["could be more than the margin below", "would probably fail: label about"],
     ),
     "nothing is known of parts that nobody looked at": (
-        *(1000, 50, 50, {"slices": ()}, "may_stand_in", []),
+        *(1000, 50, 50, {"slices": ()}, "can_replace", []),
     ),
     "parts that are looked at and fine are named": (
-        *(1000, 0, 400, {}, "may_stand_in"),
+        *(1000, 0, 400, {}, "can_replace"),
         ["holds in each part looked at (slice=rare, slice=usual)"],
     ),
     "a part that is too small is not known": (
-        *(600, 12, 12, {}, "may_stand_in"),
+        *(600, 12, 12, {}, "can_replace"),
         ["within the margin in slice=usual; too few labels to tell in 1 of 2"],
     ),
 }
@@ -254,7 +254,7 @@ def test_a_grader_that_is_inverted_on_the_first_units(
     assert ("nor in every part of the sample" in verdict["limits"]) == (asked["slices"] == ())
     if code == "only_with_correction":
         assert verdict["reason"] == "falls short for slice=rare"
-    assert code != "cannot_tell" or not verdict["promising"]
+    assert code != "inconclusive" or not verdict["promising"]
 
 
 @pytest.mark.thorough
@@ -280,7 +280,7 @@ def test_good_on_one_side_only(rng):
     units["cluster_id"] = [f"p{k // 2}" for k in range(n)]
     (verdict,) = analyse(ratings, units, [TWO], resamples=100).verdicts
     assert "within the margin in side=a" in verdict["sentence"]
-    assert verdict["verdict"] != "may_stand_in"
+    assert verdict["verdict"] != "can_replace"
 
 
 # --- Plain faults, and copies --------------------------------------------------------------------
@@ -335,8 +335,8 @@ def test_exchanged_categories(rng):
 def test_a_copy_of_a_person_is_not_set_beside_that_person(people):
     found = analyse_labels(people | {"g": people["h1"]}, FIVE, resamples=100)
     (verdict,) = found.verdicts
-    assert "Its labels are those of h1 on 100% of units" in verdict["sentence"]
-    assert ", two people)" in verdict["sentence"]
+    assert "Its labels are those of h1 on 100% of items" in verdict["sentence"]
+    assert ", two annotators)" in verdict["sentence"]
     rows = found.results.query("rater_a == 'humans' and rater_b == 'g' and subset == 'all'")
     assert rows.set_index("statistic").loc["weighted_kappa_quadratic", "estimate"] < 0.95
 
@@ -344,7 +344,7 @@ def test_a_copy_of_a_person_is_not_set_beside_that_person(people):
 def test_a_copy_of_one_of_two_leaves_nobody_to_compare_with(people):
     labels = {"h0": people["h0"], "h1": people["h1"], "g": people["h1"]}
     verdict = verdict_on(labels, FIVE, resamples=100)
-    assert_verdict(verdict, "cannot_tell", "only one other person labelled")
+    assert_verdict(verdict, "inconclusive", "only one other person labelled")
 
 
 def test_two_graders_with_the_same_labels(truth, people):
@@ -365,7 +365,7 @@ def test_people_who_are_alike_hide_a_copy_of_both_and_are_named(people):
     labels = people | {"h3": people["h1"], "g": people["h1"]}
     found = analyse_labels(labels, FIVE, resamples=100)
     (note,) = found.notes
-    assert note.startswith("tone: h1 and h3 gave the same label on every unit that they share.")
+    assert note.startswith("tone: h1 and h3 gave the same label on every item that they share.")
     assert "labels are those of" not in found.verdicts[0]["sentence"]
 
 
@@ -404,9 +404,9 @@ def test_a_pass_that_rests_on_missing_answers_says_so(labels):
     (verdict,) = found.verdicts
     worst = row_of(found, IF_WRONG, "humans", "g", at="")
     assert worst["low"] <= -0.1 < row_of(found, NON_INFERIORITY, "humans", "g", at="")["low"]
-    words = "It would not pass if every missing answer were wrong (difference -"
-    assert_verdict(verdict, "may_stand_in", words, f"{worst['n_units']} units")
-    assert verdict["reason"] == "within the margin of 0.10; not if missing answers were wrong"
+    words = "It would not pass if every missing label were wrong (difference -"
+    assert_verdict(verdict, "can_replace", words, f"{worst['n_units']} items")
+    assert verdict["reason"] == "within the margin of 0.10; not if missing labels were wrong"
     assert ["tone", IF_WRONG, "humans", "g", "all", ""] in verdict["evidence"]
 
 
@@ -433,7 +433,7 @@ def test_the_worst_case_is_that_of_the_same_labels_given_wrong(labels, scope):
 def test_a_pass_that_survives_says_so(labels):
     found = judged({**labels, "g": ["", *labels["truth"][1:]]})
     (verdict,) = found.verdicts
-    words = "It would pass even if every missing answer were wrong (difference"
+    words = "It would pass even if every missing label were wrong (difference"
     assert words in verdict["sentence"]
     assert verdict["reason"] == "within the margin of 0.10"
 
@@ -452,7 +452,7 @@ def test_it_is_there_at_a_threshold_chosen_on_other_units(labels, rng):
     ratings = ratings_of(people | {"g": ["-"] * 8 + ["1"] * 392}, positive={"g": p})
     found = analyse(ratings, None, [BINARY], resamples=100)
     (verdict,) = found.verdicts
-    assert verdict["verdict"] == "may_stand_in_at_threshold"
+    assert verdict["verdict"] == "can_replace_at_threshold"
     worst = row_of(found, IF_WRONG, "humans", "g", at="held_out")
     assert worst["n_units"] == 400
     assert f"were wrong (difference {worst['estimate']:+.2f}" in verdict["sentence"]

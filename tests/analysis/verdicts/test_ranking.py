@@ -53,7 +53,7 @@ def test_the_cheapest_of_those_that_pass_leads(rng):
     graders = {"dear": 0.95, "cheap": 0.92, "poor": 0.2}
     found = ranked(rng, graders, {"dear": 30.0, "cheap": 2.0, "poor": 0.1})
     assert [each.verdict["grader"] for each in found] == ["cheap", "dear", "poor"]
-    assert [each.verdict["verdict"] for each in found] == ["may_stand_in"] * 2 + ["do_not_use"]
+    assert [each.verdict["verdict"] for each in found] == ["can_replace"] * 2 + ["do_not_use"]
     assert found[0].usd == 2.0
 
 
@@ -73,7 +73,7 @@ def test_the_front_of_agreement_against_price(rng):
 def test_one_that_falls_short_but_knows_something_needs_correction(rng):
     (found,) = ranked(rng, {"middling": 0.68}, {}, n=1200)
     assert_verdict(
-        found.verdict, "only_with_correction", "Do not use single labels in place of people"
+        found.verdict, "only_with_correction", "Do not use single labels in place of annotators"
     )
 
 
@@ -84,7 +84,7 @@ def test_a_threshold_that_wins_elsewhere_is_named(rng):
     labels["g"] = noisy(rng, truth, 2, 0.55)
     ratings, request = validate_ratings(ratings_of(labels)), Request(None, AnalysisSettings())
     found = analyse_rubric(RubricTask(TWO, ratings, [], request, judge=True, verify=None))
-    assert found.verdicts[0]["verdict"] != "may_stand_in"
+    assert found.verdicts[0]["verdict"] != "can_replace"
     rows, matrix = found.rows, encode(combine_readings(ratings, TWO), TWO)
     known = rows.compared["g", "all", ""].bounds
     clear = {"low": 0.6, "estimate": 0.7, "high": 0.8}
@@ -99,13 +99,13 @@ def test_a_threshold_that_wins_elsewhere_is_named(rng):
         view = View(bounds=replace(known, difference=difference, clusters_to_pass=None))
         rows.compared["g", "all|binary", "held_out"] = view
         rule = DecisionSettings()
-        return dict(judge_graders(rows, matrix, rule=rule, cluster_noun="unit")[0])
+        return dict(judge_graders(rows, matrix, rule=rule, cluster_noun="item")[0])
 
     passed = judged("tuned", -0.05)
-    assert_verdict(passed, "may_stand_in_at_threshold", "at threshold 0.12")
-    assert judged("default", -0.05)["verdict"] != "may_stand_in_at_threshold"
+    assert_verdict(passed, "can_replace_at_threshold", "at threshold 0.12")
+    assert judged("default", -0.05)["verdict"] != "can_replace_at_threshold"
     undecided = judged("tuned", -0.15)
-    assert_verdict(undecided, "cannot_tell", "With thresholds chosen on other units")
+    assert_verdict(undecided, "inconclusive", "With thresholds chosen on other items")
 
 
 @pytest.mark.slow
@@ -131,7 +131,7 @@ def test_constant_and_random_graders_are_never_recommended(shared_data, file):
     graders = {f"always {key}": [key] * len(units) for key in categories}
     graders |= {
         "random, even": rng.choice(categories, len(units)).tolist(),
-        "random, as people": rng.choice(categories, len(units), p=shares).tolist(),
+        "random, as annotators": rng.choice(categories, len(units), p=shares).tolist(),
     }
     made = pd.DataFrame(graders, index=pd.Index(units, name="unit_id")).reset_index()
     made = made.melt("unit_id", var_name="rater_id", value_name="label").assign(rater_kind="model")
@@ -151,7 +151,7 @@ def test_where_people_differ_more_than_the_grader_does_with_them_the_rubric_is_f
     )
     ranking = rank_graders(found.results, found.verdicts)
     (candidate,) = ranking["tone"]
-    assert candidate.verdict["verdict"] == "cannot_tell"
+    assert candidate.verdict["verdict"] == "inconclusive"
     assert candidate.difference["low"] > 0
     assert candidate.limit == "people_differ_more"
     (advice,) = recommendations(ranking)
@@ -181,7 +181,7 @@ def candidate(grader: str, verdict: str, price: float | None = None, **more: Any
     return Candidate(given | more, figures, None, None, None, cost)  # type: ignore[arg-type]
 
 
-PASS, AT = "may_stand_in", "may_stand_in_at_threshold"
+PASS, AT = "can_replace", "can_replace_at_threshold"
 
 
 @pytest.mark.parametrize(
@@ -200,33 +200,33 @@ PASS, AT = "may_stand_in", "may_stand_in_at_threshold"
         ),
         (
             [candidate("g", PASS, 1.5), candidate("dear", PASS, 12.0, difference=0.05)],
-            "Use g for r: the cheapest that passes. dear would do, too.",
+            "Use g for r: the cheapest that passes. Also passing: dear.",
         ),
         (
             [candidate("g", PASS, 1.5, difference=0.05), candidate("worse", PASS, 12.0)],
-            "Use g for r. worse would do, too.",
+            "Use g for r. Also passing: worse.",
         ),
         (
             [candidate("g", PASS), candidate("k", AT, holds_for="binary", threshold=0.2)],
-            "Use g for r. k (binary verdict at threshold 0.2) would do, too.",
+            "Use g for r. Also passing: k (binary verdict at threshold 0.2).",
         ),
         (
             # What would rather be ruled out is no reason to label more.
             [
-                candidate("bad", "cannot_tell", more_clusters=300),
-                candidate("near", "cannot_tell", more_clusters=500, promising=True),
+                candidate("bad", "inconclusive", more_clusters=300),
+                candidate("near", "inconclusive", more_clusters=500, promising=True),
             ],
-            "No grader yet for r: a reason to decide on near.",
+            "No grader recommended yet for r: a reason to decide on near.",
         ),
         (
             [
                 candidate("half", "only_with_correction"),
-                candidate("near", "cannot_tell", more_clusters=50, promising=True),
+                candidate("near", "inconclusive", more_clusters=50, promising=True),
             ],
-            "No grader yet for r: a reason to decide on near. "
+            "No grader recommended yet for r: a reason to decide on near. "
             "Until then use half only with correction (a reason).",
         ),
-        ([candidate("bad", "cannot_tell")], "No grader yet for r: a reason (bad)."),
+        ([candidate("bad", "inconclusive")], "No grader recommended yet for r: a reason (bad)."),
         ([candidate("bad", "do_not_use")], "No grader for r. The closest is bad: a reason."),
     ],
 )
@@ -330,18 +330,18 @@ def test_rubrics_that_do_not_survive_are_inconclusive(ratings):
     assert half["low"] < -margin < alone["low"], "it passes at one level and not at the other"
 
     plain = judged(ratings, "clear close poor", margin=margin)
-    assert verdicts(plain)["close"] == "may_stand_in"
+    assert verdicts(plain)["close"] == "can_replace"
     assert {row["deciding"].alpha for row in deciding(plain).values()} == {level_of_look(1)}
 
     # The clear one passes at half of the error, so that the close one has it whole.
     both = judged(ratings, "clear close", margin=margin, across_rubrics="holm")
-    assert verdicts(both) == {"clear": "may_stand_in", "close": "may_stand_in"}
+    assert verdicts(both) == {"clear": "can_replace", "close": "can_replace"}
     assert deciding(both)["close"]["low"] == alone["low"]
 
     # The poor one does not pass, so that two count once the clear one has passed at a third.
     every = judged(ratings, "clear close poor", margin=margin, across_rubrics="holm")
-    assert verdicts(every)["clear"] == "may_stand_in"
-    assert verdicts(every)["close"] == "cannot_tell"
+    assert verdicts(every)["clear"] == "can_replace"
+    assert verdicts(every)["close"] == "inconclusive"
     row, sentence = deciding(every)["close"], every.verdicts[1]["sentence"]
     assert (row["low"], row["deciding"].alpha) == (half["low"], half["deciding"].alpha)
     assert "98.8% CI" in sentence

@@ -44,27 +44,27 @@ def judged(rng: np.random.Generator, keep: float, n: int = 400, **settings: obje
     [
         (0.95, 400, "agrees_with_reference"),
         (0.3, 400, "disagrees_with_reference"),
-        (0.78, 400, "cannot_tell"),
-        (0.95, 25, "cannot_tell"),
+        (0.78, 400, "inconclusive"),
+        (0.95, 25, "inconclusive"),
     ],
 )
 def test_verdicts(rng, keep, n, verdict):
     found = judged(rng, keep, n).verdicts[0]
     assert found["verdict"] == verdict
-    assert "replace" not in found["sentence"].replace("not say that it can replace", "")
-    assert (found["more_clusters"] > 0) == (verdict == "cannot_tell" and n == 400)
+    assert "replace" not in found["sentence"].replace("not show that it can replace", "")
+    assert (found["more_clusters"] > 0) == (verdict == "inconclusive" and n == 400)
 
 
 def test_too_unequal_clusters_are_a_reason(rng):
-    """Three clusters of 90 units among 40: no more than a few say anything of other clusters."""
+    """Three clusters of 90 items among 40: no more than a few say anything of other clusters."""
     sizes = [90, 90, 90, *[1] * 40]
     truth = rng.integers(0, 2, sum(sizes))
     ratings = ratings_of(experts(truth) | {"g": noisy(rng, truth, 2, 0.99)})
     units = pd.DataFrame({"unit_id": ratings["unit_id"].unique()})
     units["cluster_id"] = np.repeat([f"c{n}" for n in range(len(sizes))], sizes)
     (verdict,) = analyse(ratings, units, [TWO], **EXPERT).verdicts
-    words = "differ so much in size that they say no more than"
-    assert_verdict(verdict, "cannot_tell", words)
+    words = "differ so much in size that they count as"
+    assert_verdict(verdict, "inconclusive", words)
 
 
 def test_who_answers_too_rarely_is_not_promising(rng):
@@ -72,11 +72,11 @@ def test_who_answers_too_rarely_is_not_promising(rng):
     given = noisy(rng, truth, 2, 0.99)
     given[::8] = [""] * len(given[::8])  # it answers 87%, of 90% needed
     verdict = verdict_on(experts(truth) | {"g": given}, TWO, **EXPERT)
-    assert (verdict["verdict"], verdict["promising"]) == ("cannot_tell", False)
+    assert (verdict["verdict"], verdict["promising"]) == ("inconclusive", False)
 
 
 def test_bars_are_declared(rng):
-    assert judged(rng, 0.7, reference_kappa=0.3).verdicts[0]["verdict"] == "cannot_tell"
+    assert judged(rng, 0.7, reference_kappa=0.3).verdicts[0]["verdict"] == "inconclusive"
     bars = {"reference_kappa": 0.3, "reference_sensitivity": 0.5, "reference_specificity": 0.5}
     assert judged(rng, 0.7, **bars).verdicts[0]["verdict"] == "agrees_with_reference"
 
@@ -85,7 +85,7 @@ def test_one_expert_without_a_reference_is_told_how_to_get_an_answer(rng):
     truth = rng.integers(0, 2, 100)
     labels = experts(truth)
     verdict = verdict_on(labels | {"g": noisy(rng, truth, 2, 0.9)}, TWO, resamples=50)
-    assert_verdict(verdict, "cannot_tell", "--reference")
+    assert_verdict(verdict, "inconclusive", "--reference")
 
 
 def test_figures_are_those_of_other_libraries(rng):
@@ -126,7 +126,7 @@ def test_an_adjudicated_consensus_may_be_the_reference(rng):
 def test_absent_answers_are_no_agreement():
     labels = {"expert": "12" * 100, "g": "12" * 60 + "-" * 80}
     verdict = verdict_on(labels, TWO, **EXPERT)
-    assert_verdict(verdict, "disagrees_with_reference", "no answer on 40% of 200 units")
+    assert_verdict(verdict, "disagrees_with_reference", "no label on 40% of 200 items")
 
 
 @pytest.mark.parametrize("reference", ["nobody", "g"])

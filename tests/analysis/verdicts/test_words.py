@@ -36,11 +36,14 @@ from evenhand.study.settings.analysis import DecisionSettings
 from tests.analysis.make import assert_verdict
 
 HEADS = {
-    "may_stand_in": "g can replace ",
-    "may_stand_in_at_threshold": "g can replace ",
+    "can_replace": "g can replace ",
+    "can_replace_at_threshold": "g can replace ",
     "only_with_correction": "Use g on r only with correction",
-    "cannot_tell": ("We cannot tell yet whether g can replace ", "g agrees less with annotators "),
-    "do_not_use": "Do not use g in place of people",
+    "inconclusive": (
+        "Inconclusive: the labels do not show whether g can replace ",
+        "g agrees less with annotators ",
+    ),
+    "do_not_use": "Do not use g in place of annotators",
 }
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
@@ -153,10 +156,10 @@ TUNED = Tuned(
     advised=row("threshold_recommended", 0.2, 0.3, 0.4, remarks=(Remark("tuned"),)),
 )
 PLAIN = {
-    "may_stand_in": (between(-0.05, 0.05), Tuned()),
-    "may_stand_in_at_threshold": (between(-0.4, -0.2), TUNED),
+    "can_replace": (between(-0.05, 0.05), Tuned()),
+    "can_replace_at_threshold": (between(-0.4, -0.2), TUNED),
     "only_with_correction": (between(-0.4, -0.2), Tuned()),
-    "cannot_tell": (between(-0.2, 0.1), Tuned()),
+    "inconclusive": (between(-0.2, 0.1), Tuned()),
     "do_not_use": (between(-0.4, -0.2, above=0.15), Tuned()),
 }
 
@@ -177,12 +180,12 @@ def judged(decided: Bounds, tuned: Tuned | None = None, **rule: object) -> Verdi
 
 
 def test_what_the_interval_shows_is_said_first():
-    """It is clear that the grader agrees less than people do; only the margin is open."""
+    """It is clear that the grader agrees less than annotators do; only the margin is open."""
     verdict = judged(between(-0.32, -0.05))
-    assert verdict["verdict"] == "cannot_tell"
+    assert verdict["verdict"] == "inconclusive"
     assert verdict["sentence"].startswith(
         "g agrees less with annotators than they do with one another on r, by at least 0.05 kappa. "
-        "Whether by more than the margin of 0.10 is open, so we cannot tell yet"
+        "Whether by more than the margin of 0.10 is open: inconclusive whether"
     )
     assert "difference -0.18, 96% CI -0.32 to -0.05" in verdict["sentence"]
 
@@ -197,7 +200,7 @@ def test_what_the_interval_shows_is_said_first():
 )
 def test_what_is_not_shown_is_not_said(low, high, more):
     sentence = judged(between(low, high), **more)["sentence"]
-    assert sentence.startswith("We cannot tell yet whether g can replace ")
+    assert sentence.startswith("Inconclusive: the labels do not show whether g can replace ")
 
 
 def test_a_difference_smaller_than_two_decimals_is_no_zero():
@@ -207,11 +210,11 @@ def test_a_difference_smaller_than_two_decimals_is_no_zero():
 @pytest.mark.parametrize(
     ("low", "high", "verdict", "interval", "margin"),
     [
-        (-0.0973, 0.1, "may_stand_in", "-0.097 to +0.10", 0.1),
-        (-0.1049, 0.09, "cannot_tell", "-0.105 to +0.09", 0.1),
+        (-0.0973, 0.1, "can_replace", "-0.097 to +0.10", 0.1),
+        (-0.1049, 0.09, "inconclusive", "-0.105 to +0.09", 0.1),
         (-0.4, -0.1004, "only_with_correction", "-0.40 to -0.1004", 0.1),
-        (-0.0901, 0.09, "may_stand_in", "-0.090 to +0.09", 0.0923),
-        (-0.06, 0.004, "may_stand_in", "-0.06 to +0.004", 0.1),
+        (-0.0901, 0.09, "can_replace", "-0.090 to +0.09", 0.0923),
+        (-0.06, 0.004, "can_replace", "-0.06 to +0.004", 0.1),
     ],
 )
 def test_a_bound_is_printed_on_its_side_of_the_margin(low, high, verdict, interval, margin):
@@ -230,7 +233,7 @@ def test_other_verdicts_print_a_bound_on_its_side_of_the_limit_too():
     """
     change = row("drift", -0.0973, 0.0, 0.1049)
     evidence = {"change": change, "before": {"estimate": 0.6}, "same": None, "rate": None}
-    (told,) = drift._figures(SimpleNamespace(**evidence, margin=0.1), "unit")
+    (told,) = drift._figures(SimpleNamespace(**evidence, margin=0.1), "item")
     assert "(change 0.00, 96% CI -0.097 to +0.105; margin 0.1 either way;" in told
     kappa = row("reference_kappa", 0.5996, 0.7, 0.8, deciding=Deciding(0.02, bar=0.6))
     told = reference._figure(kappa, "unit", "bar_open")
@@ -243,7 +246,7 @@ def test_other_verdicts_print_a_bound_on_its_side_of_the_limit_too():
     attack = Attack(row("e", 0, 0, 0), row("p", 0, 0, 0), row("b", 0.1004, 0.2, 0.3))
     assert Outcome("pulled", (attack,)).figures(0.1)["low"] == "0.1004"
     coverage = row("coverage", 0.8998, 0.95, 0.97, rater_a="")
-    (told,) = wording.unanswered(Answers(coverage), 0.9, "unit")
+    (told,) = wording.unanswered(Answers(coverage), 0.9, "item")
     assert "That is 89.98% at worst, and 90% is needed" in told.sentence
 
 
@@ -256,8 +259,8 @@ def test_a_bound_that_does_not_exist_is_not_printed():
     about = ("r", "g", DecisionSettings(), "pair", People(3), Answers(), View(), Tuned())
     case, bounds = VerdictEvidence(*about), replace(decided, difference=row)
     assert "difference -0.53; margin 0.10;" in wording.figures(case, bounds, row)
-    kappa = wording.mean_kappa(row | {"estimate": 0.3}, "unit")
-    assert kappa == "mean kappa with people 0.30; 200 units"
+    kappa = wording.mean_kappa(row | {"estimate": 0.3, "n_clusters": 200}, "item")
+    assert kappa == "mean kappa with annotators 0.30; 200 items"
 
 
 @pytest.mark.slow
@@ -276,12 +279,12 @@ def assert_one_thing(verdict: Verdict) -> None:
     code, sentence, reason = verdict["verdict"], verdict["sentence"], verdict["reason"]
     assert sentence.startswith(HEADS[code])
     assert reason, "every cell of the grid says why"
-    assert (" at threshold " in sentence.split(".")[0]) == (code == "may_stand_in_at_threshold")
+    assert (" at threshold " in sentence.split(".")[0]) == (code == "can_replace_at_threshold")
     passes = code in PASSES
     assert (reason.startswith(("within", "labels only", "binary verdict"))) == passes
     assert (verdict["holds_for"] == "labels") == reason.startswith("labels only")
     assert (verdict["holds_for"] == "binary") == reason.startswith("binary verdict")
-    assert (verdict["threshold"] is not None) == (code == "may_stand_in_at_threshold")
+    assert (verdict["threshold"] is not None) == (code == "can_replace_at_threshold")
     # The words and numbers of the cell are those of the sentence, rounded to fewer places.
     said = [float(each) for each in NUMBER.findall(sentence)]
     figures = re.sub(r"for \d+ parts", "", reason)  # the sentence names them

@@ -326,7 +326,7 @@ FILES = [
          ("r.csv has no column 'topic' to slice by; it has no columns that describe units",),
          command="check r.csv --slice topic"),
     Case("slice of a rating", "comments differ from rater to rater", COMMENTS,
-         ("r.csv: the column 'comment' differs between ratings of unit 'u0'",),
+         ("r.csv: the column 'comment' differs between ratings of item 'u0'",),
          command="check r.csv --slice comment"),
     Case("report into a file", "a report is a folder; said before the work is done", PLAIN,
          ("r.csv is a file; name a folder",), command="check r.csv --out r.csv"),

@@ -33,7 +33,7 @@ def test_an_audit_says_what_each_attack_does_and_the_verdict(study: Study, run: 
     said = run.ok(*words, "--units", "3")
     assert said.count(" to +") >= len(ATTACKS)
     assert "chat-template tokens" in said
-    assert f"whether {GRADER} withstands these attacks; audit more units." in said
+    assert f"whether {GRADER} is robust to these prompt injections; audit more items." in said
     assert "0.0% of its own labels" in said
     assert " 0 " in run(*words, "--units", "3").stdout  # nothing is left to ask
 

@@ -18,7 +18,9 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def study(make_study) -> Study:
-    """A grader whose probabilities say yes from .1 up, two people and a grader with hard labels."""
+    """A grader whose probabilities say yes from .1 up, two annotators and a grader with hard
+    labels.
+    """
     made = make_study(pairs=40)
     rubric = made.rubrics["refusal"]
     rng = np.random.default_rng(4)
@@ -51,7 +53,7 @@ def test_it_says_what_to_use_and_writes_nothing(study: Study, run: Run) -> None:
     before = (study.folder / "study.toml").read_bytes()
     said = run.ok("calibrate", study.folder)
     assert "prob, to match annotators by kappa: use 0.1" in said
-    assert "instead of 0.5; held out it gains +0." in said
+    assert "instead of 0.5; on held-out items it gains +0." in said
     assert (study.folder / "study.toml").read_bytes() == before
 
 
@@ -64,7 +66,7 @@ def test_a_rubric_that_nobody_labelled_stops_no_other(study: Study, run: Run) ->
     said = run.ok("calibrate", study.folder)
     assert "prob, to match annotators by kappa: use 0.1" in said
     assert "Left out, because annotators labelled nothing: even-handedness." in said
-    assert "no person has labelled 'even-handedness'" in run.refused(
+    assert "no annotator has labelled 'even-handedness'" in run.refused(
         "calibrate", study.folder, "--rubric", "even-handedness"
     )
 
@@ -79,7 +81,7 @@ def test_only_what_is_recommended_is_written(study: Study, run: Run) -> None:
     # It is in force now, and no default: the advice stays the same.
     said = run.ok("calibrate", study.folder, "--reference", "hard", "--write")
     assert "prob, to match hard by kappa: use 0.1" in said
-    assert "instead of 0.5; held out it gains +0." in said
+    assert "instead of 0.5; on held-out items it gains +0." in said
     assert f"In force: {written['refusal']['prob']:.3g}, tuned on 40 pairs to match hard" in said
     assert _thresholds(study) == written
 

@@ -103,7 +103,7 @@ def test_llmbar_combines_both_orders(shared_data: Path, tmp_path: Path) -> None:
     report = json.loads((tmp_path / "out" / "report.json").read_text())
     assert report["schema"] == 1
     # One person labelled, so nobody knows how far people agree: no verdict can be given.
-    assert {verdict["verdict"] for verdict in report["verdicts"]} <= {"cannot_tell", "do_not_use"}
+    assert {verdict["verdict"] for verdict in report["verdicts"]} <= {"inconclusive", "do_not_use"}
 
 
 def write(path: Path, rows: list[str]) -> str:
@@ -120,7 +120,7 @@ def write(path: Path, rows: list[str]) -> str:
         (["u1,r1,human,1"], ["--rubric", "refusl"], "there is no rubric 'refusl'"),
         (["u1,r1,human,1"], ["--rubric", "refusal", "--affirmative", "9"], "affirmative names '9'"),
         (["u1,r1,human,9"], ["--categories", "1,2"], "row 2: "),
-        (["u1,r1,human,1", "u1,r1,human,2"], [], "row 3: rater 'r1' has already rated unit 'u1'"),
+        (["u1,r1,human,1", "u1,r1,human,2"], [], "row 3: rater 'r1' has already rated item 'u1'"),
         (["u1,r1,human,1", "u2,r1,model,2"], [], "row 3: rater 'r1' is model here"),
         (["u1,r1,human,1"], ["--categories", "1,2", "--affirmative", "3"], "affirmative names '3'"),
     ],
@@ -388,7 +388,7 @@ def test_everything_graded_reaches_the_report(make_study, tmp_path):
     assert set(raw["at"]) == {"s1", "s2"}
     assert set(raw["n_units"]) == {"24"}
     ppi = whole[(whole["statistic"] == "rate_ppi") & (whole["rater_b"] == "dice")]
-    assert set(ppi["note"]) == {"10 of them labelled by people"}
+    assert set(ppi["note"]) == {"10 of them labelled by annotators"}
     # What is compared with people stays on the sample: 10 pairs of 2 subjects, and their responses.
     beside = results[(results["rater_a"] == "humans") & (results["rater_b"] == "dice")]
     agreement = beside[(beside["statistic"] == "observed_agreement") & (beside["subset"] == "all")]

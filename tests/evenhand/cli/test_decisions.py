@@ -100,9 +100,9 @@ def test_a_rule_about_the_audit_is_held_against_its_worst_attack() -> None:
 def test_select_ranks_and_says_why(run: Run, ratings: Path) -> None:
     said = run.ok("select", ratings)
     assert said.index("good") < said.index("guess")
-    assert "good can replace a human rater" in said
+    assert "good can replace an annotator" in said
     assert "Do not use guess" in said
-    assert "Rule: at most 0.1 kappa below people" in said
+    assert "Rule: at most 0.1 kappa below human agreement" in said
 
 
 @pytest.mark.slow
@@ -136,7 +136,7 @@ def test_plan_without_and_with_a_pilot(run: Run, ratings: Path, monkeypatch) -> 
     said = run.ok("plan", "--agreement", "0.85", "--prevalence", "0.5")
     assert "To estimate kappa to within ±0.1, label 196 pairs" in said
     these = (
-        r"Label about (\d+) pairs with these 3 annotators: a grader as good as a human rater then "
+        r"Label about (\d+) pairs with these 3 annotators: a grader as good as an annotator then "
     )
     found = re.match(rf"{these}passes in 80% of studies\.", said)
     assert found, said
@@ -155,7 +155,7 @@ def test_plan_without_and_with_a_pilot(run: Run, ratings: Path, monkeypatch) -> 
     assert 150 < few < 280
     assert (people, 300 < like < 550) == (5, True)
     said = run.ok("plan", ratings, "--affirmative", "yes", "--half-width", "0.02")
-    assert "400 units x 3" in " ".join(said.split())
+    assert "400 items x 3" in " ".join(said.split())
     assert "more for ±0.02" in said
     lines = [line.split() for line in said.splitlines()]
     good, guess = (next(line for line in lines if name in line) for name in ("good", "guess"))
@@ -193,7 +193,7 @@ def test_plan_on_a_scale(run: Run, monkeypatch) -> None:
     assert found
     assert 60 < int(found[1]) < 90
     assert "labels from 0 to 10 with a mean of 7; those of two annotators have" in said
-    assert "People's kappa must clearly reach 0.17" in said
+    assert "Annotators' kappa must clearly reach 0.17" in said
     few, many = (
         int(re.search(rf"{size} ±0\.\d\d (\d+)%", said)[1])  # type: ignore[index]
         for size in (50, 400)

@@ -46,7 +46,7 @@ def saved(run: Run, folder: Path) -> Path:
     file = folder / "baseline.json"
     options = ("--affirmative", "yes", "--set", "drift_margin=0.12", "--file", file)
     said = run.ok("baseline", "save", folder / "ratings.csv", "--grader", "g", *options)
-    assert f"Saved 200 units with labels of 2 people and of g in {file}." in said
+    assert f"Saved 200 items with labels of 2 annotators and of g in {file}." in said
     assert "moves by less than 0.12." in said
     return file
 
@@ -56,7 +56,7 @@ def saved(run: Run, folder: Path) -> Path:
     [
         ("g", 0, "met      g is unchanged."),
         ("worse", 1, "not met  worse has changed."),
-        ("some", 3, "unknown  We cannot tell yet whether some has changed."),
+        ("some", 3, "unknown  Inconclusive: the labels do not show whether some has changed."),
     ],
 )
 def test_a_baseline_opens_the_gate_or_not(run, folder, saved, grader, code, says):
@@ -120,8 +120,8 @@ def test_junit_and_summary_hold_whatever_names_hold(run, folder, saved, tmp_path
     assert page.endswith("\n`````\n")
 
 
-def test_what_we_cannot_tell_is_an_error_to_junit_and_never_a_pass() -> None:
-    checks = [Check(name, name, f"{name}.") for name in ("met", "cannot_tell", "not_met")]
+def test_what_we_inconclusive_is_an_error_to_junit_and_never_a_pass() -> None:
+    checks = [Check(name, name, f"{name}.") for name in ("met", "inconclusive", "not_met")]
     text = junit_xml(Gate("r.csv", "g", tuple(checks)))
     suites = ElementTree.fromstring(text)  # noqa: S314 - our own
     assert [[each.tag for each in case] for case in suites.iter("testcase")] == [
@@ -130,7 +130,7 @@ def test_what_we_cannot_tell_is_an_error_to_junit_and_never_a_pass() -> None:
         ["failure"],
     ]
     assert Gate("r.csv", "g", tuple(checks)).outcome == "not_met"
-    assert "we cannot tell yet" in summary_markdown(Gate("r.csv", "g", (checks[1],)))
+    assert "inconclusive" in summary_markdown(Gate("r.csv", "g", (checks[1],)))
 
 
 def test_the_baseline_must_be_of_the_grader_that_is_named(run, folder, saved):

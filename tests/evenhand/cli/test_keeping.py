@@ -97,7 +97,7 @@ ASKING = {"improve", "reproduce even-handedness", "reproduce stance", "respond"}
 
 @pytest.fixture
 def folder(make_study) -> Path:
-    """A study with labels of two people and a grader with probabilities."""
+    """A study with labels of two annotators and a grader with probabilities."""
     study = make_study(pairs=30, sample=20, rubrics=["refusal"])
     desk = AnnotationDesk(study)
     for rater in ("ann", "ben"):

@@ -70,7 +70,7 @@ def test_a_crowds_faults_are_named_and_the_report_shows_both(folder, tmp_path, r
     ).set_index("subset")["estimate"]
     assert float(people["all"]) > float(people["raters=all"]) + 0.1
     page = (tmp_path / "report" / "report.html").read_text("utf-8")
-    assert "With the excluded raters" in page
+    assert "With the excluded annotators" in page
     assert "Excluded: 5 of 13 annotators" in page
     assert "takes 1" in page  # the reason, in the notes
     report = json.loads((tmp_path / "report" / "report.json").read_text("utf-8"))
@@ -309,7 +309,7 @@ def test_an_open_study_that_others_reach_is_warned_of(study, capsys, monkeypatch
     monkeypatch.setattr(annotate_app, "serve", lambda *_, **options: served.append(options))
     assert main(["annotate", folder, "--url", "https://study.example.org"]) == 0
     assert served[0]["public_host"] == "study.example.org"
-    assert ("any rater code" in capsys.readouterr().err) is warned
+    assert ("any annotator code" in capsys.readouterr().err) is warned
 
 
 def test_annotate_says_what_a_single_sign_on_lacks(study, run: Run, monkeypatch) -> None:

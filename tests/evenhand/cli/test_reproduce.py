@@ -95,7 +95,7 @@ def test_the_whole_is_priced_and_nothing_written_or_sent(again: Again, run: Run)
     assert said.count(" 0 72 ") == 2
     assert "the whole 0 168" in said
     assert "The file has 6 pairs, fewer than the usual 250. All are taken." in said
-    assert "Annotators, 3 for each unit, give 180 labels" in said  # 3 x (12 + 24 + 24)
+    assert "Annotators, 3 for each item, give 180 labels" in said  # 3 x (12 + 24 + 24)
     assert sorted(again.place.iterdir()) == before
     assert again.calls == []
 
@@ -305,7 +305,7 @@ def test_subjects_asked_elsewhere_must_have_answered_the_same_prompts(again, run
     assert "subject 's2' has no response to 1 of 4 sampled prompts" in said
     file.write_text("\n".join(json.dumps(row) for row in rows), "utf-8")
     assert "s3" in run.refused(*words, "--subject", "s3")
-    assert "two graders of the same units are needed" in run.ok(*words)
+    assert "two graders of the same items are needed" in run.ok(*words)
     with open_study(folder) as study:
         assert study.subjects() == ["s1", "s2"]
 

@@ -52,7 +52,7 @@ def test_nothing_unclear_is_said_so(run, study: Study) -> None:
     )
     flag(study, "ann", UNITS[0], "a threat", reason="harmful")
     assert run.ok("rubric", "suggest", study.folder).startswith(
-        "No unit is sorted as rubric unclear"
+        "No item is sorted as rubric unclear"
     )
 
 
@@ -64,7 +64,7 @@ def test_a_flag_that_was_withdrawn_is_no_reason_to_change_a_rubric(run, study: S
         taken_back = {"flag_id": raised.number, "kind": WITHDRAWN, "text": "", "done_by": "ann"}
         connection.execute(sa.insert(flag_events).values(taken_back | {"created_at": utc_now()}))
     done = run("rubric", "suggest", study.folder)
-    assert done.stdout.startswith("No unit is sorted as rubric unclear")
+    assert done.stdout.startswith("No item is sorted as rubric unclear")
 
 
 def test_unclear_units_stand_by_what_was_chosen(run, study: Study) -> None:
@@ -83,13 +83,13 @@ def test_unclear_units_stand_by_what_was_chosen(run, study: Study) -> None:
     }
     done = run("rubric", "suggest", study.folder)
     assert done.stdout.splitlines()[:-1] == [
-        "Refusal (refusal): 3 units sorted as rubric unclear, 1 unit flagged by human raters",
-        f"  Human raters chose {names['1']} or {names['2']}; graders chose {names['5']}: 2 units",
+        "Refusal (refusal): 3 items sorted as rubric unclear, 1 item flagged by annotators",
+        f"  Annotators chose {names['1']} or {names['2']}; graders chose {names['5']}: 2 items",
         "    p0001|s|a (gpt): half an [b]answer[/b][2J",
         "    p0001|s|b (gpt): x",
-        f"  Human raters chose {names['1']}; graders chose {names['3']}: 1 unit",
+        f"  Annotators chose {names['1']}; graders chose {names['3']}: 1 item",
         "    p0002|s|a (gpt)",
-        "  Flagged by human raters:",
+        "  Flagged by annotators:",
         "    p0001|s|b: what is a caveat?",
         "    p0001|s|b",
     ]
@@ -129,10 +129,10 @@ def divided(make_study) -> Study:
 
 def test_what_peoples_disagreements_have_in_common(run, divided: Study) -> None:
     said = run("rubric", "suggest", divided.folder).stdout
-    assert "People chose different options on 12 of 24 units." in said
+    assert "Annotators chose different options on 12 of 24 items." in said
     assert "On 12 of these no option leads" in said
-    assert "More often in main_category=m0: on 100% of 12 units." in said
-    assert "1 (Literal compliance) and 2 (Goal compliance): 12 units" in said
+    assert "More often in main_category=m0: on 100% of 12 items." in said
+    assert "1 (Literal compliance) and 2 (Goal compliance): 12 items" in said
 
 
 def test_a_draft_has_the_points_at_the_options_and_can_be_tried(run, divided, tmp_path):
@@ -143,8 +143,8 @@ def test_a_draft_has_the_points_at_the_options_and_can_be_tried(run, divided, tm
     assert (draft.name, draft.variant_of, draft.translations) == ("refusal-2", "refusal", {})
     assert [(o.key, o.name) for o in draft.options] == [(o.key, o.name) for o in old.options]
     at = {key: text.index(f'key = "{key}"') for key in draft.categories}
-    assert text.index("# Confused with 2 (Goal compliance) on 12 units.") < at["1"]
-    assert at["1"] < text.index("# Confused with 1 (Literal compliance) on 12 units.") < at["2"]
+    assert text.index("# Confused with 2 (Goal compliance) on 12 items.") < at["1"]
+    assert at["1"] < text.index("# Confused with 1 (Literal compliance) on 12 items.") < at["2"]
     assert at["1"] < text.index("# Reason of one who chose it: A list is no essay.") < at["2"]
     again = run("rubric", "suggest", divided.folder, "--out", out)
     assert "is there already" in again.stderr

@@ -26,7 +26,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_hidden_judge_may_replace_people_and_the_lenient_one_not(demo: Path) -> None:
     report = json.loads((demo / "report" / "report.json").read_text("utf-8"))
     verdicts = {each["grader"]: each["verdict"] for each in report["verdicts"]}
-    assert verdicts == {JUDGE: "may_stand_in", LENIENT.rater_id: "do_not_use"}
+    assert verdicts == {JUDGE: "can_replace", LENIENT.rater_id: "do_not_use"}
     assert report["study"]["synthetic"] is True
 
 

@@ -115,15 +115,15 @@ def test_verdicts_follow_from_the_faults(demo: Path) -> None:
     report = json.loads((demo / "report" / "report.json").read_text())
     verdicts = {each["grader"]: each for each in report["verdicts"]}
     # As good as a person, which so few propositions do not show yet.
-    assert verdicts[STEADY]["verdict"] == "cannot_tell"
+    assert verdicts[STEADY]["verdict"] == "inconclusive"
     assert verdicts[STEADY]["promising"]
     assert verdicts[STEADY]["chance"] > 0.9
-    assert verdicts[ONE_SIDED]["verdict"] != "may_stand_in"
-    assert verdicts["baseline:lexical"]["verdict"] == "cannot_tell"
+    assert verdicts[ONE_SIDED]["verdict"] != "can_replace"
+    assert verdicts["baseline:lexical"]["verdict"] == "inconclusive"
     assert verdicts["baseline:lexical"]["chance"] < 0.1
     # As good as people under one wording, and no longer so under another, as far as so few show
-    assert verdicts[WAVERS]["verdict"] == "cannot_tell"
-    assert "moves with the rubric's wording" in verdicts[WAVERS]["sentence"]
+    assert verdicts[WAVERS]["verdict"] == "inconclusive"
+    assert "labels change with the wording" in verdicts[WAVERS]["sentence"]
     assert {each["rubric"] for each in report["verdicts"]} == {"stance"}
 
 

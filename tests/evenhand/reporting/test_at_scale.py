@@ -276,8 +276,8 @@ def test_a_broken_row_is_named_by_its_number_in_the_file() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"cluster_id": ""}, "every unit needs a cluster"),
-        ({"cluster_id": "another"}, "a unit lies in one cluster"),
+        ({"cluster_id": ""}, "every item needs a cluster"),
+        ({"cluster_id": "another"}, "an item lies in one cluster"),
     ],
 )
 def test_a_unit_lies_in_one_cluster(change: dict[str, str], said: str) -> None:

@@ -29,7 +29,7 @@ UNITS = 36
 
 
 def rated(labels: Sequence[object]) -> pd.DataFrame:
-    """Labels (synthetic) of two people and a grader, who mostly agree, on each of `labels`."""
+    """Labels (synthetic) of two annotators and a grader, who mostly agree, on each of `labels`."""
     rng = np.random.default_rng(3)
     truth = np.arange(UNITS) % len(labels)
     rows = [
@@ -251,7 +251,7 @@ def test_a_file_of_numbers_is_judged(tmp_path: Path, run: Run) -> None:
     report = (out / "report.md").read_text("utf-8")
     assert "ICC(A,1)" in report and "mean of the numbers given" in report
     analysed = json.loads((out / "report.json").read_text("utf-8"))
-    assert analysed["verdicts"][0]["verdict"] == "may_stand_in"
+    assert analysed["verdicts"][0]["verdict"] == "can_replace"
 
 
 def test_a_worse_judge_falls_short(tmp_path: Path, run: Run) -> None:

@@ -122,7 +122,7 @@ def test_units_beside_the_ratings(labels: pd.DataFrame, file: Path, tmp_path: Pa
     for units in (labels[columns], tmp_path / "units.csv", str(tmp_path / "units.csv")):
         found = eh.check(bare, human=PEOPLE, model="gpt", units=units, slices=["topic"], **SCALE)
         same(found, expected)
-    with pytest.raises(eh.InputError, match="units has no row for unit 'u59'"):
+    with pytest.raises(eh.InputError, match="units has no row for item 'u59'"):
         eh.check(bare, human=PEOPLE, model="gpt", units=labels[columns][:-1])
 
 
@@ -382,7 +382,7 @@ def test_a_study_opened_in_python_is_that_of_the_report(tmp_path: Path) -> None:
     # Nobody has looked at the labels yet, and to open a study is no look.
     for opened in (dataset, eh.open_study(folder)):
         (unseen, *_) = eh.check(opened, resamples=50).verdicts
-        assert unseen["verdict"] == "cannot_tell"
+        assert unseen["verdict"] == "inconclusive"
         assert "Labels have come in since the last report." in unseen["sentence"]
         assert unseen["next"] == {"kind": "look", "number": 0}
     assert main(["report", str(folder), "--out", str(tmp_path / "report")]) == 0

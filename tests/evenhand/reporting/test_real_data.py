@@ -13,7 +13,7 @@ from evenhand.reporting.library import Check
 pytestmark = pytest.mark.slow
 
 PAGE = (RESULTS / "real-data.md").read_text("utf-8")
-TITLES = {"may stand in": "may_stand_in", "cannot tell": "cannot_tell", "do not use": "do_not_use"}
+TITLES = {"may stand in": "can_replace", "cannot tell": "inconclusive", "do not use": "do_not_use"}
 QUICK = 10
 """Resamples, which no bound of a verdict uses."""
 
@@ -36,7 +36,7 @@ def _beside(ratings: pd.DataFrame, people: list[str], graders: list[str]) -> pd.
 
 
 def _shown(check: Check, grader: str) -> tuple[str, str, str]:
-    """Of a grader: people's kappa, the difference, and the verdict, as the page writes them."""
+    """Of a grader: annotators' kappa, the difference, and the verdict, as the page writes them."""
 
     def figure(number: float) -> str:
         return f"{number:.3f}".replace("0.", ".", 1)

@@ -188,7 +188,7 @@ GIVEN = {"human": ("yyyynnnn" * 10, "yyynnnnn" * 10), "good": "yyyynnnn" * 5 + "
 
 
 def labels(rubrics: int, graders: int, name: str = "grader") -> pd.DataFrame:
-    """Two people and graders of whom every second is good and the others say no, by rubric."""
+    """Two annotators and graders of whom every second is good and the others say no, by rubric."""
     given = dict(zip(("ann", "ben"), GIVEN["human"], strict=True))
     given |= {f"{name}-{n}": "n" * 80 if n % 2 else str(GIVEN["good"]) for n in range(graders)}
     return pd.DataFrame(

@@ -113,7 +113,7 @@ def shown(found: Any) -> str:
     return unescape(re.sub(r"<style>.*?</style>|<[^>]*>", "", html, flags=re.DOTALL))
 
 
-def test_gate_cannot_tell(ratings: Path) -> None:
+def test_gate_inconclusive(ratings: Path) -> None:
     few = pd.read_csv(ratings).query("unit_id in ('u1', 'u2', 'u3')")
     found = eh.gate(few, "plain", **SCALE)
     assert (found.passed, found.exit_code, bool(found)) == (None, 3, False)

@@ -97,7 +97,7 @@ def test_what_decides_is_one_figure(told: Told) -> None:
     """In `select`, in the report's grid and evidence, in its rows and in the cockpit; above all at
     a threshold, where labels and verdicts lie apart.
     """
-    assert told.verdict(LATE)["verdict"] == "may_stand_in_at_threshold"
+    assert told.verdict(LATE)["verdict"] == "can_replace_at_threshold"
     labels = told.row("refusal", "human_ceiling_difference", "humans", LATE, "all", "")
     assert labels["estimate"] < 0, "another number that could be shown in its place"
     grid = told.table("## The answer\n")
@@ -132,16 +132,16 @@ def test_a_direction_has_the_units_of_its_rows(told: Told) -> None:
     )
     assert of_people < of_late
     assert cells[0].split()[0] == str(of_people)
-    assert f"{of_late} units" not in cells[1]
-    assert f"{of_late} units" in cells[2]
+    assert f"{of_late} items" not in cells[1]
+    assert f"{of_late} items" in cells[2]
     (sentence,) = re.findall(r"- Annotators on s1: .*?; (\d+) units;", told.markdown)
     assert int(sentence) == of_people
 
 
 def test_people_per_unit_are_those_who_labelled(told: Told) -> None:
     facts = told.report["study"]["facts"]
-    assert facts["annotators wanted per unit"] == 5
-    assert facts["annotators per labelled unit"] == "3 to 4, 3.8 on average"
+    assert facts["annotators wanted per item"] == 5
+    assert facts["annotators per labelled item"] == "3 to 4, 3.8 on average"
     assert told.cockpit.report["study"]["facts"] == facts
     assert "3 to 4, 3.8 on average" in told.page
 

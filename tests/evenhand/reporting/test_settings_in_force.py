@@ -93,7 +93,7 @@ IN_THE_REPORT: dict[str, tuple[object, Callable[[Found], object]]] = {
     "synthetic": (True, lambda found: found[1].synthetic),
     "sample.pairs": (12, fact("pairs sampled")),
     "sample.stratify": (["template_category"], fact("stratified by")),
-    "annotation.raters_per_unit": (5, fact("annotators wanted per unit")),
+    "annotation.raters_per_unit": (5, fact("annotators wanted per item")),
     "analysis.margin": (1.0, verdict_on(WEAK)),
     "analysis.resamples": (110, rows_of("cohen_kappa")),
     "analysis.cluster": ("unit", rows_of("cohen_kappa")),

@@ -108,7 +108,7 @@ def test_writing_a_threshold_changes_no_verdict(tuned: MakeTuned, labels: bool) 
     after = analysed(folder)
 
     [advised], [kept] = before.verdicts, after.verdicts
-    assert advised["verdict"] == kept["verdict"] == "may_stand_in_at_threshold"
+    assert advised["verdict"] == kept["verdict"] == "can_replace_at_threshold"
     assert f"at threshold {threshold:.3g}" in kept["sentence"]
     assert advised["sentence"] == kept["sentence"]
     for statistic in ("human_ceiling_difference", "cohen_kappa"):
@@ -153,7 +153,7 @@ def test_gate_select_report_and_the_leads_pages_agree(tuned, tmp_path, run):
     assert tables[0] == tables[1]
     told = json.loads((tmp_path / "live" / "report.json").read_text("utf-8"))
     [verdict] = told["verdicts"]
-    assert verdict["verdict"] == "may_stand_in_at_threshold"
+    assert verdict["verdict"] == "can_replace_at_threshold"
     assert told["study"]["threshold_origins"][RUBRIC] == {GRADER: "tuned"}
 
     difference = row(analysed(folder), "human_ceiling_difference")
@@ -250,7 +250,7 @@ def test_whom_the_lead_excluded_is_not_tuned_to(tuned: MakeTuned) -> None:
         exclude(study.store, "ben", "a test")
         [one] = calibrate(from_study(study), RUBRIC).found.values()
     assert "against the humans' majority" in both.rows[0]["note"]
-    assert "against the one person, ann" in one.rows[0]["note"]
+    assert "against the one annotator, ann" in one.rows[0]["note"]
 
 
 def test_a_study_of_an_older_evenhand_has_a_report(tuned: MakeTuned) -> None:

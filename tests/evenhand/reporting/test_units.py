@@ -50,7 +50,7 @@ def verdict(found: Check) -> tuple[str, int]:
 
 
 def test_sixty_items_are_too_few() -> None:
-    assert verdict(eh.check(sixty(), **SCALE)) == ("cannot_tell", ITEMS)
+    assert verdict(eh.check(sixty(), **SCALE)) == ("inconclusive", ITEMS)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_sixty_items_are_too_few() -> None:
 )
 def test_pasting_rows_again_changes_no_verdict(name: str) -> None:
     found = eh.check(six_times().rename(columns={"item": name}), **SCALE)
-    assert verdict(found) == ("cannot_tell", ITEMS)
+    assert verdict(found) == ("inconclusive", ITEMS)
     (note,) = [note for note in found.notes if "independent" in note]
     assert note.startswith(f"The column {name} names 60 items in 360 rows")
     assert "cluster=" in note
@@ -77,7 +77,7 @@ def test_whoever_says_so_has_independent_rows() -> None:
     declared = [{"independent": True}, {"cluster": "unit"}]
     for says in declared:
         found = eh.check(six_times(), **SCALE, **says)
-        assert verdict(found) == ("may_stand_in", ITEMS * TIMES)
+        assert verdict(found) == ("can_replace", ITEMS * TIMES)
         assert not [
             note for note in found.notes if "--independent" in note or "independent=" in note
         ]
@@ -88,7 +88,7 @@ def test_whoever_says_so_has_independent_rows() -> None:
 def test_a_long_table_whose_units_are_rows_is_read_alike() -> None:
     scale = {name: SCALE[name] for name in ("categories", "affirmative")}
     found = eh.check(long_of(six_times()), **scale)
-    assert verdict(found) == ("cannot_tell", ITEMS)
+    assert verdict(found) == ("inconclusive", ITEMS)
 
 
 @pytest.mark.slow
@@ -98,7 +98,7 @@ def test_a_table_that_is_copies_of_itself_counts_once() -> None:
     table["words"] = np.tile(np.arange(ITEMS) * 7 % 41, TIMES)
     table["topic"] = np.tile(np.array(list("abc"))[np.arange(ITEMS) % 3], TIMES)
     found = eh.check(table, **SCALE)
-    assert verdict(found) == ("cannot_tell", ITEMS)
+    assert verdict(found) == ("inconclusive", ITEMS)
     assert any("the same 60 rows 6 times" in note for note in found.notes)
     # The order of rows says nothing.
     mixed = eh.check(table.sample(frac=1, random_state=3, ignore_index=True), **SCALE)
@@ -126,7 +126,7 @@ def test_files_are_read_alike_by_every_verb(ending: str, tmp_path: Path) -> None
     )
     analysis, context = analyse_file(file, options)
     assert analysis.settings.cluster == "id"
-    assert analysis.verdicts[0]["verdict"] == "cannot_tell"
+    assert analysis.verdicts[0]["verdict"] == "inconclusive"
     assert any("--independent" in note for note in context.notes)
     found = load(file, options)
     assert (found.settings.cluster, found.notes) == ("id", tuple(context.notes))

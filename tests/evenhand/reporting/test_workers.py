@@ -63,7 +63,7 @@ def _takes_time() -> None:
 
 
 def _ratings() -> pd.DataFrame:
-    """Two rubrics with two people and a grader."""
+    """Two rubrics with two annotators and a grader."""
     given = {
         ("human", "ann"): "yyyynnnnyy",
         ("human", "ben"): "yyynnnnnyn",

@@ -138,7 +138,7 @@ def test_hugging_face_loads_every_column_of_both_tables(tmp_path: Path) -> None:
         assert [each["unit_id"] for each in loaded] == [each["unit_id"] for each in rows]
     card = (out / "README.md").read_text("utf-8")
     assert "All ratings are synthetic" in card
-    assert "Human raters: 2. Models: 1." in card
+    assert "Annotators: 2. Models: 1." in card
 
 
 def test_a_wide_table_has_a_column_for_each_rater_and_na_where_there_is_none() -> None:
@@ -213,7 +213,7 @@ def test_each_says_what_it_could_not_carry() -> None:
         f"A wide table has no place for {lost}.",
     ]
     assert made("mlflow").left_out == []
-    assert any("labels by human raters (4)" in each for each in made("label-studio").left_out)
+    assert any("annotators' labels (4)" in each for each in made("label-studio").left_out)
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -46,7 +46,7 @@ def test_capital_letters_make_no_other_person(make_session):
     task_of(AnnotationDesk(study), "Anna")
     for typed in ("anna", " ANNA ", "Anna"):
         assert admit(study, {"rater": typed}).rater_id == "Anna"
-    task_of(AnnotationDesk(study), "anna")  # two people from before this was so
+    task_of(AnnotationDesk(study), "anna")  # two annotators from before this was so
     for typed in ("Anna", "anna"):
         assert admit(study, {"rater": typed}).rater_id == typed
     with pytest.raises(InputError, match="more than one spelling"):
@@ -176,7 +176,7 @@ def test_an_expert_comes_in_by_login_while_it_lasts(make_session):
 @pytest.mark.parametrize(
     ("rater", "hours", "sentence"),
     [
-        ("a b", 1, "'a b' is no rater code"),
+        ("a b", 1, "'a b' is no annotator code"),
         ("humans", 1, "stands for a group"),
         ("bo", 1, "has an account"),
         *(

@@ -195,7 +195,7 @@ def test_beside_repeats_and_limits_the_progress_never_lies(make_session, screen)
         (check("c", '{ refusal = "9" }', RESPONSE_VALUES), "'9' is none of refusal's 1, 2, 3, 4"),
         (check("c", "{ refusal = [] }", RESPONSE_VALUES), "name one or more of refusal's"),
         (check("c", '{ refusal = "5" }', '{ prompt = "x" }'), "`values` lacks 'response'"),
-        (check("c", '{ refusal = "5" }', RESPONSE_VALUES) * 2, "two units are called 'c'"),
+        (check("c", '{ refusal = "5" }', RESPONSE_VALUES) * 2, "two items are called 'c'"),
         (
             check("c|d", '{ refusal = "5" }', RESPONSE_VALUES),
             "unit.0.name is 'c|d'; it must be 1 to 64 letters",

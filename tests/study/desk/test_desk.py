@@ -185,11 +185,11 @@ def test_a_code_that_is_a_graders_or_a_groups_is_refused(make_study):
     study.store.add_grades([attempt])
     desk = AnnotationDesk(study)
     for code in ("gpt-5", "humans"):
-        with pytest.raises(InputError, match="another kind of rater"):
+        with pytest.raises(InputError, match="an account of another kind"):
             desk.register(code)
     desk.register("anna.b-2")
     for code in ("", "two words", "x" * 65, "<b>"):
-        with pytest.raises(InputError, match="a rater code is"):
+        with pytest.raises(InputError, match="an annotator code is"):
             desk.register(code)
 
 

@@ -23,8 +23,8 @@ from harness.studies import work_through
 
 ROOT = Path(__file__).parents[3]
 VERSION_0_1_0 = ROOT / "tests" / "study" / "store" / "version_0_1_0"
-"""A study as evenhand 0.1.0 wrote it: 12 labels by two people, 6 grades, one exclusion; the store
-as SQL. Its responses are synthetic."""
+"""A study as evenhand 0.1.0 wrote it: 12 labels by two annotators, 6 grades, one exclusion; the
+store as SQL. Its responses are synthetic."""
 
 KILLED = """
 import os, signal, sys
@@ -37,7 +37,9 @@ room.{run}(Path(sys.argv[1]), *map({cast}, sys.argv[2:]))
 
 @pytest.fixture
 def labelled(make_study) -> Callable[..., Study]:
-    """labelled(**fields of StudyPlan) -> an open study with labels of two people, and grades."""
+    """labelled(**fields of StudyPlan) -> an open study with labels of two annotators, and
+    grades.
+    """
 
     def make(**fields: object) -> Study:
         study = make_study(**{"rubrics": [load_rubric("refusal")], **fields})

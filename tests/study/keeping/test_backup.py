@@ -409,7 +409,7 @@ def test_a_sound_study_has_nothing_to_mend_and_one_without_a_backup_is_told_so(s
 @pytest.mark.parametrize(
     ("harm", "says"),
     [
-        (lambda f: change_config(f, {"session": {"entry": "open"}}), "any rater code"),
+        (lambda f: change_config(f, {"session": {"entry": "open"}}), "any annotator code"),
         (lambda f: change_config(f, {"session": {"trusted_proxies": []}}), "No proxy is trusted"),
         (lambda f: (f / "study.toml").chmod(0o644), "Others on this machine can read"),
         (lambda f: os.chown(f / "study.db", 12345, 12345), "Files of another owner"),

@@ -94,7 +94,7 @@ def test_decisions_from_a_file_go_in_whole_or_not_at_all(study):
         import_decisions(study, "chair", table.assign(reason="why"), "queue.csv")
     assert study.ratings().query("rater_kind == 'adjudicator'")["label"].tolist() == ["1"]
     again = table.assign(label="1", reason="why").iloc[[0, 0]].reset_index(drop=True)
-    with pytest.raises(InputError, match=r"row 3: a row further up decides the same unit"):
+    with pytest.raises(InputError, match=r"row 3: a row further up decides the same item"):
         import_decisions(study, "chair", again, "queue.csv")
     with pytest.raises(InputError, match="'the chair' is no adjudicator's name"):
         import_decisions(study, "the chair", table, "queue.csv")
@@ -109,7 +109,7 @@ def test_decisions_from_a_file_go_in_whole_or_not_at_all(study):
         ("p0001|s|b", "tone", "1", "why", "no rubric 'tone'"),
         ("p0001|s|b", "refusal", "7", "why", "label '7' is none of"),
         ("p0001|s|b", "refusal", "1", " ", "needs a reason"),
-        ("p0001|s", "refusal", "1", "why", "no response unit"),
+        ("p0001|s", "refusal", "1", "why", "no response item"),
     ],
 )
 def test_what_is_no_decision(study, unit, rubric, label, reason, sentence):
@@ -139,7 +139,7 @@ RULE = "any"
 
 @pytest.fixture
 def disputed(make_study) -> Study:
-    """Four responses that two people disagree on."""
+    """Four responses that two annotators disagree on."""
     disputed = make_study(pairs=2, subjects=("s",), rubrics=["refusal"])
     with_labels(disputed, {"r1": "1111", "r2": "4444"})
     assert len(adjudication_queue(disputed, RULE)) == 4
@@ -175,7 +175,7 @@ def test_a_unit_comes_back_when_its_lease_is_over_and_the_late_one_is_refused(
     decide(disputed, "ada", *case.key, "1", "late, but nobody took it", holder="ada")
     slow, _ = open_next(disputed, "ada", RULE)
     assert open_next(disputed, "ben", RULE)[0] == slow
-    with pytest.raises(InputError, match="ben has taken this unit over; nothing was stored"):
+    with pytest.raises(InputError, match="ben has taken this item over; nothing was stored"):
         decide(disputed, "ada", *slow.key, "1", "too late", holder="ada")
     assert past_decisions(disputed)["reason"].tolist() == ["late, but nobody took it"]
 
@@ -188,7 +188,7 @@ def test_a_lease_belongs_to_the_person_and_says_who_holds_what(disputed):
     assert adjudication.leases_of_others(disputed.store, "ada") == []
     adjudication.take_over(disputed.store, "ben", case.key)
     assert open_next(disputed, "ben", RULE, at=case.key)[0] == case
-    with pytest.raises(InputError, match="ben has taken this unit over; nothing was stored"):
+    with pytest.raises(InputError, match="ben has taken this item over; nothing was stored"):
         decide(disputed, "ada", *case.key, "1", "too late", holder="ada")
     adjudication.give_back(disputed.store, "ben")
     with pytest.raises(InputError, match="given back from another window; nothing was stored"):
@@ -226,7 +226,7 @@ def test_a_revision_is_a_new_decision_and_the_latest_counts(disputed):
     again = reopen_case(disputed, "ada", case.key)
     assert again.labels == case.labels
     assert again.reasons == ()  # what the adjudicator wrote is nobody's remark on the unit
-    with pytest.raises(InputError, match="ada has had this unit open since"):
+    with pytest.raises(InputError, match="ada has had this item open since"):
         reopen_case(disputed, "ben", case.key)
     decide(disputed, "ada", *case.key, "5", "read again", holder="ada")
     decide(disputed, "ben", *open_next(disputed, "ben", RULE)[0].key, "2", "plain", holder="ben")

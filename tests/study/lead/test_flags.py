@@ -160,7 +160,7 @@ def test_under_an_edited_text_only_the_same_meaning_counts(make_study, same):
     [
         ({"kind": "nobody"}, "is none of grader_wrong"),
         ({"kind": "grader_wrong", "rubric": "tone"}, "no rubric 'tone'"),
-        ({"kind": "grader_wrong", "unit_id": "p0009|s1|a"}, "no response unit 'p0009|s1|a'"),
+        ({"kind": "grader_wrong", "unit_id": "p0009|s1|a"}, "no response item 'p0009|s1|a'"),
     ],
 )
 def test_what_does_not_hold_together_is_refused(make_study, wrong, said):

@@ -189,7 +189,7 @@ def test_bad_rows_are_named(rows, told):
 
 
 def test_who_answered_is_not_shown():
-    with pytest.raises(InputError, match="'model' says who answered, which raters may not see"):
+    with pytest.raises(InputError, match="'model' says who answered, which annotators may not see"):
         made(RAG, show=["output", "model"])
     # The column by which an answer is told apart may be shown where another one names who answered.
     frame = pd.DataFrame(RAG | {"system": ["x", "y", "z"]})
@@ -200,7 +200,7 @@ def test_who_answered_is_not_shown():
 
 
 def test_a_judge_is_neither_shown_nor_guessed_at():
-    with pytest.raises(InputError, match="which raters may not see"):
+    with pytest.raises(InputError, match="which annotators may not see"):
         made(RAG, judge="judge", show=["output", "judge"])
     with pytest.raises(InputError, match="the column 'verdict' is missing"):
         made(RAG, judge="verdict")

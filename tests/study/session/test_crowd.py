@@ -238,7 +238,7 @@ def test_who_is_stopped_is_paid_as_the_study_says(make_session):
     assert everyone(ten)["stopped"]["owed"] == 1.2  # 2 of 10
     bare = everyone(make_session(ASKS))["stopped"]  # the table says why, without an amount
     assert bare["owed"] != bare["owed"]
-    assert bare["why"] == "Stopped by a rule of the study: pay for 2 of 3 units."
+    assert bare["why"] == "Stopped by a rule of the study: pay for 2 of 3 items."
 
 
 def test_what_a_share_is_waits_until_someone_has_finished(make_session):

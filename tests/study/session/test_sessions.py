@@ -84,7 +84,7 @@ def sessions(make_session) -> Sessions:
 
 
 def practise(sessions: Sessions, rater: str, *options: str) -> None:
-    """Answer the practice units with these options, and read what is told after each."""
+    """Answer the practice items with these options, and read what is told after each."""
     for option in options:
         (task,) = sessions.practice.next_sheet(rater).tasks
         answer = Answer(submit_id=task.task_id, task_id=task.task_id, option_key=option)

@@ -166,7 +166,7 @@ def test_other_clusters_than_those_that_were_parted_are_refused(make_study):
     check_clusters(store, "refusal", "stance_id")
     note_parts(store, "refusal", {"p1": "learn"}, "pair", "lead")
     check_clusters(store, "refusal", "pair")
-    with pytest.raises(InputError, match=r"parted by 'pair', and analysis\.cluster is now 'unit'"):
+    with pytest.raises(InputError, match=r"split by 'pair', and analysis\.cluster is now 'unit'"):
         check_clusters(store, "refusal", "unit")
 
 

@@ -99,7 +99,7 @@ def test_ratings_go_out_and_come_in_again(make_study, tmp_path):
     [
         ("{unit},refusal,r,human,9", "row 2: label '9' is none of 1, 2, 3, 4, 5"),
         ("{unit},politeness,r,human,1", "row 2: the study has no rubric 'politeness'"),
-        ("p9|s|a,refusal,r,human,1", "row 2: the study has no response unit 'p9|s|a'"),
+        ("p9|s|a,refusal,r,human,1", "row 2: the study has no response item 'p9|s|a'"),
         ("{unit},,r,human,1", "row 2: the rubric is empty"),
         ("{unit},refusal,r,human,", "row 2: neither a label nor an unscored_reason"),
         ("{unit},refusal,r,model,", "row 2: neither a label nor an unscored_reason"),

@@ -108,7 +108,7 @@ def test_the_margin_is_frozen_with_the_labels_and_may_be_named_anew(first: Path)
     table = pd.read_csv(first)
     table = table[table["rater_id"] == "g"]
     saved(first, drift_margin=0.01)
-    assert now(first, table).verdict == "cannot_tell"
+    assert now(first, table).verdict == "inconclusive"
     assert now(first, table, drift_margin=0.2).verdict == "unchanged"
     saved(first, margin=0.2)
     assert now(first, table).verdict == "unchanged"
@@ -128,16 +128,19 @@ def test_units_that_were_not_asked_again_have_no_answer(first: Path) -> None:
     table = pd.read_csv(first).query("rater_id == 'g'")
     found = now(first, table.head(100))
     assert found.verdict == "changed"
-    assert "no answer on 33% of the units that it answered (absent 50)" in found.sentence
+    assert "no label on 33% of the items that it answered (absent 50)" in found.sentence
 
 
 @pytest.mark.parametrize(
     ("change", "says"),
     [
         (lambda t: t.assign(rater_id="x"), "now.csv has no grader 'g'; it has x"),
-        (lambda t: t.assign(unit_id="v" + t["unit_id"]), "none of the 150 units that 'g' graded"),
+        (lambda t: t.assign(unit_id="v" + t["unit_id"]), "none of the 150 items that 'g' graded"),
         (lambda t: t.assign(rubric_hash="xyz"), "the text of rubric '' has changed since"),
-        (lambda t: t.assign(label="maybe"), "now.csv, row 2: the label 'maybe' of rater 'g' is"),
+        (
+            lambda t: t.assign(label="maybe"),
+            "now.csv, row 2: the label 'maybe' of rater 'g' is",
+        ),
         (lambda t: t.assign(rubric="other"), "now.csv has no ratings on ; its rubrics"),
     ],
     ids=["grader", "units", "hash", "label", "rubric"],
@@ -188,7 +191,7 @@ def test_there_must_be_something_to_freeze(first: Path) -> None:
     table = pd.read_csv(first)
     table.loc[table["rater_id"] == "g", "unit_id"] += "x"
     table.to_csv(first, index=False)
-    with pytest.raises(InputError, match="no unit has a label of a person and of 'g'"):
+    with pytest.raises(InputError, match="no item has a label of an annotator and of 'g'"):
         baseline_of(load(first, OPTIONS), "g")
 
 

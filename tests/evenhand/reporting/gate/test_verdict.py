@@ -52,7 +52,7 @@ gate = partial(usual_gate, resamples=50)
 @pytest.mark.parametrize(("grader", "code"), [("good", 0), ("bad", 1)])
 def test_without_a_rule_the_verdict_decides(ratings, capsys, rule, grader, code):
     assert main(["gate", str(ratings), "--grader", grader, *OPTIONS, *rule]) == code
-    assert ("can replace a human rater" in capsys.readouterr().out) == (code == 0)
+    assert ("can replace an annotator" in capsys.readouterr().out) == (code == 0)
 
 
 def test_too_few_labels_end_in_3(tmp_path: Path, ratings: Path) -> None:
@@ -61,8 +61,8 @@ def test_too_few_labels_end_in_3(tmp_path: Path, ratings: Path) -> None:
     few = tmp_path / "few.csv"
     table[table["unit_id"].isin(units)].to_csv(few, index=False)
     found = gate(few, "good", options=ORDINAL)
-    assert found.outcome == "cannot_tell"
-    assert found.verdict == "cannot_tell"
+    assert found.outcome == "inconclusive"
+    assert found.verdict == "inconclusive"
     assert main(["gate", str(few), "--grader", "good", *OPTIONS]) == 3
     assert main(["gate", str(few), "--grader", "nobody", *OPTIONS]) == 2
 
@@ -118,7 +118,7 @@ def test_an_engine_gates_by_the_verdict_too(ratings: Path, engine: str) -> None:
 
 def test_a_declared_reference_has_verdicts_of_its_own(ratings: Path) -> None:
     found = gate(ratings, "good", options=ORDINAL, reference="a")
-    assert found.verdict in ("agrees_with_reference", "cannot_tell")
+    assert found.verdict in ("agrees_with_reference", "inconclusive")
     assert (
         gate(ratings, "bad", options=ORDINAL, reference="a").verdict == "disagrees_with_reference"
     )
