@@ -14,8 +14,7 @@ from functools import partial
 
 import numpy as np
 
-from evenhand.analysis.agreement.overlap import KappaMeans
-from evenhand.analysis.agreement.pairs import deciding_kappa
+from evenhand.analysis.agreement.pairs import KappaMeans, deciding_kappa
 from evenhand.analysis.bias.findings import FEW_CLUSTERS, AuditRows
 from evenhand.analysis.bias.shift import (
     BesidePeople,

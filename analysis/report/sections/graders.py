@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.people.comparison import MAJORITY, REFERENCE
-from evenhand.analysis.raters.pace import PRICE
+from evenhand.analysis.raters import PRICE
 from evenhand.analysis.report import blocks, charts
 from evenhand.analysis.report.blocks import Cell, Chart, Part, Row, Table
 from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure, Key, defined, grouped

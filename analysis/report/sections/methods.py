@@ -4,7 +4,7 @@ paste into a paper.
 
 from __future__ import annotations
 
-from evenhand.analysis.raters.pace import COST
+from evenhand.analysis.raters import COST
 from evenhand.analysis.report import blocks
 from evenhand.analysis.report.paper import paragraphs
 from evenhand.analysis.report.source import Source

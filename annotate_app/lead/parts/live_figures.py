@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 import streamlit as st
 
-from evenhand.analysis.raters.quality import QUALITY_COLUMNS
+from evenhand.analysis.raters import QUALITY_COLUMNS
 from evenhand.annotate_app.drawn import show_complaint
 from evenhand.errors import InputError, StoreAway
 from evenhand.lazy import pd
@@ -149,7 +149,7 @@ class LiveFigures:
 
     @cached_property
     def over_time(self) -> pd.DataFrame:
-        """People's agreement as their labels came in (`analysis.raters.pace`)."""
+        """People's agreement as their labels came in (`analysis.raters`)."""
         return pd.read_csv(
             self.folder / OVER_TIME_FILE, dtype={"rubric": str}, keep_default_na=False,
             na_values={name: [""] for name in ("estimate", "low", "high")},
