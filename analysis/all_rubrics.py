@@ -21,15 +21,15 @@ from evenhand.analysis.bootstrap.resamples import (
     resamples_of_patterns,
 )
 from evenhand.analysis.labels import encoding
+from evenhand.analysis.labels.encoding import Reduced, name_keys, pattern_matrix
 from evenhand.analysis.labels.matrix import LabelMatrix, listed, people_alike
-from evenhand.analysis.labels.reduced import Reduced, name_keys, pattern_matrix
 from evenhand.analysis.labels.scale import MAX_CATEGORIES, Scale
 from evenhand.analysis.labels.units import check_values, effective_size, with_weights
-from evenhand.analysis.people import disagreements, reversed_scales
-from evenhand.analysis.people import selection as selections
+from evenhand.analysis.people import annotators, disagreements
+from evenhand.analysis.people.annotators import Selection
 from evenhand.analysis.people.disagreements import GraderDisagreement
 from evenhand.analysis.people.slices import members_of
-from evenhand.analysis.planning.g_study import VarianceComponents, components_of
+from evenhand.analysis.planning import VarianceComponents, components_of
 from evenhand.analysis.registry import add_judged_rows, add_rows, views_of
 from evenhand.analysis.request import Request, StudyFacts
 from evenhand.analysis.results import ResultRow, ResultRows, results_table
@@ -131,7 +131,7 @@ def analyse(
     `facts.excluded` leaves out. The slices and groups of humans are audited for bias too.
 
     `variants` are units columns that distinguish variants of one question: how stable are labels
-    from one to the next (see `analysis.agreement.stability`)? A scale that is a `variant_of`
+    from one to the next (see `analysis.agreement.groups`)? A scale that is a `variant_of`
     another one shows how stable raters are under that one, and nothing else unless humans labelled
     under it. `groups` are units columns that name the group a unit is about: does a grader fail one
     group (see `analysis.people.slices`)?
@@ -193,7 +193,7 @@ def analyse_rubrics(
     others = sorted(set(ratings.loc[ratings["rater_kind"] != "model", "rater_id"]))
     if decision.reference and decision.reference not in others:
         raise InputError(
-            f"reference is {decision.reference!r}, which is no person or adjudicator here; "
+            f"reference is {decision.reference!r}, which is no annotator or adjudicator here; "
             f"there are {', '.join(others[:MAX_NAMED]) or 'nobody'}"
         )
     counted: dict[str, pd.DataFrame] = {}
@@ -320,7 +320,7 @@ class LabelCounts:
     def of(
         cls,
         labels: LabelMatrix,
-        selection: selections.Selection,
+        selection: Selection,
         excluded: int = 0,
         times: Frequency | None = None,
     ) -> LabelCounts:
@@ -452,7 +452,7 @@ def analyse_patterns(
     found.counts = replace(counts, clusters=clusters)
     view = RubricView.of_labels(found.rows, labels, shared, request)[0]
     _add_rows(found, view)
-    selections.add_selection_rows(view, selection)
+    annotators.add_selection_rows(view, selection)
     found.decide(labels, request.decision)
     found.judging = _to_judge_again(view)
     return found
@@ -485,7 +485,7 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
     labels = thresholds.judged_out_of_sample(
         encoding.encode(readings, scale, request.units, request.settings.cluster, request.columns)
     )
-    times = selections.label_times(own, readings.units, labels.raters)
+    times = annotators.label_times(own, readings.units, labels.raters)
     plain = Resamples(np.ones(labels.n_clusters, dtype=np.int64), 0, np.random.default_rng(0))
     labels, selection = _chosen(found, labels, plain, request, times)
     left_out = ratings["rater_id"].nunique() - own["rater_id"].nunique()
@@ -501,7 +501,7 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
     _add_rows(found, whole)
     known = {"ratings": own, "given": ratings, "readings": readings, "variants": task.variants}
     rated = RatedView.on_units(found.rows, labels, request, **known)
-    selections.add_selection_rows(rated, selection)
+    annotators.add_selection_rows(rated, selection)
     weight = labels.people_weight
     if labels.weight is not None and len(weight):  # some pairs were likelier to be picked
         size, counts = effective_size(weight), (int(labels.labelled_by_people.sum()), len(weight))
@@ -528,13 +528,13 @@ def _chosen(
     resamples: Resamples,
     request: Request,
     times: Array | None = None,
-) -> tuple[LabelMatrix, selections.Selection]:
+) -> tuple[LabelMatrix, Selection]:
     """Choose the labels of which agreement is computed, and note what there is to know of the
     raters. `resamples` are of the clusters, `times` those of `selection_of`.
     """
     rng = np.random.default_rng(request.seed)
     is_random = request.settings.overlap == "random" or request.facts.assigned
-    selection = selections.selection_of(labels, resamples, rng, times, is_random=is_random)
+    selection = annotators.selection_of(labels, resamples, rng, times, is_random=is_random)
     labels = replace(labels, counted=selection.counted, tie_breaks=selection.how == "tie_break")
     if selection.note:
         found.note(selection.note)
@@ -556,7 +556,7 @@ def _add_rows(found: RubricAnalysis, given: RubricView) -> None:
     for view in views["agreement"]:
         rows.know_chance(view.coded, given.resamples)
     add_rows(views)
-    for opposed in reversed_scales.opposed_in(rows):
+    for opposed in annotators.opposed_in(rows):
         found.note(opposed_in_words(opposed, "note"))
 
 
@@ -574,7 +574,7 @@ def analyse_sets(name: str, parts: Sequence[RubricTask]) -> RubricAnalysis:
         keys.append(part.scale.name.rpartition("/")[2])
     coded, sets = groups.sets_of([each.on_categories() for each in matrices], keys)
     first = matrices[0]
-    found.counts = LabelCounts.of(first, selections.Selection())
+    found.counts = LabelCounts.of(first, Selection())
     shared = request.resampled(np.ones(first.n_clusters, dtype=np.int64), first.weight)
     groups.add_set_rows(View.of(found.rows, coded, shared), sets)
     if 0 < len(sets) <= MAX_CATEGORIES:

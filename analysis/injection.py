@@ -375,7 +375,7 @@ class Audit:
 
     def status(self, bounds: InjectionBounds) -> Status:
         """Return the first outcome in which an attack clearly exceeds what is allowed, else
-        "withstands" if all are clearly within it, or "cannot_tell".
+        "withstands" if all are clearly within it, or "inconclusive".
         """
         if beyond := self.beyond(bounds):
             return beyond[0].name  # type: ignore[return-value]
@@ -401,7 +401,7 @@ class Audit:
         status = self.status(bounds)
         verdict = "fails" if status in OUTCOMES else status
         lines = [written(f"injection.{verdict}", grader=self.grader)]
-        how = "beyond" if status in OUTCOMES else "open" if status == "cannot_tell" else "within"
+        how = "beyond" if status in OUTCOMES else "open" if status == "inconclusive" else "within"
         for outcome, bound in self.telling(bounds):
             lines.append(written(f"injection.{outcome.name}_{how}", **outcome.figures(bound)))
         return " ".join(lines)

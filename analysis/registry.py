@@ -15,7 +15,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from evenhand.analysis.agreement import consensus, groups, numbers, overlap, pairs, stability
+from evenhand.analysis import raters
+from evenhand.analysis.agreement import groups, numbers, pairs
 from evenhand.analysis.bias import audit
 from evenhand.analysis.bootstrap.influence import ALPHA
 from evenhand.analysis.distributions import add_distribution_rows
@@ -25,19 +26,16 @@ from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix
 from evenhand.analysis.labels.units import WEIGHT, UnitColumn
 from evenhand.analysis.notes import says
 from evenhand.analysis.people import (
-    alternative_annotator,
+    annotators,
     ceiling,
-    clarity,
     comparison,
     disagreements,
-    reversed_scales,
     slices,
 )
-from evenhand.analysis.raters import pace
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.subjects import corrected_rates, preference, scores
-from evenhand.analysis.thresholds import probabilities, routing
+from evenhand.analysis.thresholds import routing
 from evenhand.analysis.thresholds import rows as thresholds
 from evenhand.analysis.verdicts import evidence, reference
 from evenhand.analysis.writer import Draw, RatedView, RubricView
@@ -119,7 +117,7 @@ def _add_groups(view: RubricView) -> None:
 
 def _add_majority(view: RubricView) -> None:
     name = view.request.decision.reference
-    labels = view.labels.beside_only(name) if name else view.labels
+    labels = view.labels.with_reference(name) if name else view.labels
     comparison.add_majority_rows(view.seen_as(labels.on_verdicts()), reference=bool(name))
 
 
@@ -166,8 +164,8 @@ def _add_wordings(view: RatedView) -> None:
     request, scale = view.request, view.labels.scale
     every = pd.concat([view.ratings, *(of_variant for _, of_variant in view.variants)])
     family = [scale, *(variant for variant, _ in view.variants)]
-    matrices = stability.reworded(every, family, request.units, request.settings.cluster)
-    stability.add_rewording_rows(view, matrices)
+    matrices = groups.reworded(every, family, request.units, request.settings.cluster)
+    groups.add_rewording_rows(view, matrices)
     if request.units is not None:  # the weights of a trial's units are its own
         request = replace(request, units=request.units.drop(columns=WEIGHT, errors="ignore"))
     trials = product(request.facts.rewordings.items(), view.variants)
@@ -177,12 +175,12 @@ def _add_wordings(view: RatedView) -> None:
             for name in (trial.of, new):
                 excluded = request.facts.excluded
                 counted[name], _ = encoding.without_excluded(given[name], name, excluded)
-            clarity.add_trial_rows(view.rows, scale, counted, trial, request)
+            disagreements.add_trial_rows(view.rows, scale, counted, trial, request)
 
 
 STATISTICS: tuple[Declared, ...] = (
     Declared(pairs.add_pair_rows, on="agreement"),
-    Declared(overlap.add_humans_rows, on="agreement"),
+    Declared(pairs.add_humans_rows, on="agreement"),
     Declared(groups.add_group_rows, on="agreement"),
     Declared(numbers.add_number_rows, on="agreement", needs=["numbers"]),
     Declared(groups.add_category_rows, on="agreement", needs=["categories"]),
@@ -190,28 +188,28 @@ STATISTICS: tuple[Declared, ...] = (
     Declared(ceiling.add_baseline_rows, on="agreement"),
     Declared(ceiling.add_ceiling_rows, on="agreement"),
     Declared(ceiling.add_baseline_ceiling_rows, on="agreement"),
-    Declared(reversed_scales.add_gross_error_rows, on="agreement"),
-    Declared(alternative_annotator.add_alt_test_rows, on="agreement"),
-    Declared(consensus.add_consensus_rows, on="agreement", needs=["categories"]),
+    Declared(annotators.add_gross_error_rows, on="agreement"),
+    Declared(comparison.add_alt_test_rows, on="agreement"),
+    Declared(groups.add_consensus_rows, on="agreement", needs=["categories"]),
     Declared(comparison.add_grader_comparison_rows, on="agreement"),
     Declared(comparison.add_leniency_rows, on="agreement", needs=["categories"]),
-    Declared(reversed_scales.add_recoded_rows, on="agreement", needs=["categories"]),
+    Declared(annotators.add_recoded_rows, on="agreement", needs=["categories"]),
     Declared(disagreements.add_unscored_rows, on="agreement", needs=["categories"]),
     Declared(slices.add_slice_rows, on="agreement"),
     Declared(_add_groups, on="agreement", needs=["categories"]),
     Declared(slices.add_rater_slice_rows, on="agreement"),
-    Declared(reversed_scales.add_annotator_rows, on="categories"),
+    Declared(annotators.add_annotator_rows, on="categories"),
     Declared(disagreements.add_coverage_rows, on="rubric"),
-    Declared(clarity.add_clarity_rows, on="rubric"),
+    Declared(disagreements.add_clarity_rows, on="rubric"),
     Declared(add_distribution_rows, on="labels", needs=["scale of categories", "graders"]),
     Declared(routing.add_confidence_rows, on="rubric", needs=["categories"]),
     Declared(routing.add_routing_rows, on="rubric"),
-    Declared(stability.add_stability_rows, on="labels"),
+    Declared(groups.add_stability_rows, on="labels"),
     Declared(_add_majority, on="verdict"),
     Declared(thresholds.add_threshold_rows, on="verdict"),
-    Declared(probabilities.add_probability_rows, on="verdict"),
+    Declared(thresholds.add_probability_rows, on="verdict"),
     Declared(partial(pairs.add_pair_rows, prefix="pair_"), on="pairs"),
-    Declared(partial(overlap.add_humans_rows, prefix="pair_"), on="pairs"),
+    Declared(partial(pairs.add_humans_rows, prefix="pair_"), on="pairs"),
     Declared(scores.add_overall_rows, on="rates"),
     Declared(corrected_rates.add_corrected_rate_rows, on="rates", needs=["graders"]),
     Declared(corrected_rates.add_part_rate_rows, on="rates", needs=["graders"]),
@@ -227,10 +225,10 @@ STATISTICS: tuple[Declared, ...] = (
     Declared(lambda view: add_injection_rows(view.rows, view.request), on="units"),
     Declared(slices.add_other_cluster_rows, on="units"),
     Declared(_add_all_raters, on="units"),
-    Declared(stability.add_repeat_rows, on="units"),
+    Declared(groups.add_repeat_rows, on="units"),
     Declared(_add_wordings, on="units"),
-    Declared(pace.add_rater_rows, on="units"),
+    Declared(raters.add_rater_rows, on="units"),
     Declared(disagreements.add_sorted_rows, on="facts"),
-    Declared(pace.add_usage_rows, on="facts"),
-    Declared(pace.add_price_rows, on="facts"),
+    Declared(raters.add_usage_rows, on="facts"),
+    Declared(raters.add_price_rows, on="facts"),
 )

@@ -352,6 +352,6 @@ def _watch(study: Study, every: float, over: threading.Event) -> None:
                 seen = present
                 apart(stop_flagged_in, study.folder.resolve())
         except (InputError, StoreAway) as error:
-            _log.error("the raters could not be looked at: %s", error)
+            _log.error("the annotators could not be looked at: %s", error)
         except Exception:  # a watch that dies would look like a crowd without fault
-            _log.exception("the raters could not be looked at")
+            _log.exception("the annotators could not be looked at")

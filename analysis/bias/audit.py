@@ -27,8 +27,7 @@ from typing import Literal, TypeVar
 
 import numpy as np
 
-from evenhand.analysis.agreement.overlap import KappaMeans
-from evenhand.analysis.agreement.pairs import deciding_kappa
+from evenhand.analysis.agreement.pairs import KappaMeans, deciding_kappa
 from evenhand.analysis.bias.expected import (
     Calls,
     Shift,
@@ -359,7 +358,7 @@ def add_rater_group_rows(
                 with_groups = (kappas.with_rater(group, grader, units) for group in (own, rest))
                 first, second = (means[kappa].values for means in with_groups)
                 counts = audit.out.resamples.count(coded.clusters, units)
-                shift = Shift(first - second, counts, f"{len(own)} against {len(rest)} people")
+                shift = Shift(first - second, counts, f"{len(own)} against {len(rest)} annotators")
                 who = coded.raters[grader]
                 audit.add("bias_rater_group", who, shift, subset=subset, at=against)
 
@@ -587,7 +586,7 @@ def _add_grader(
 
 BOUND = 0.1
 """The largest shift, in share of calls, that is tolerated unless another bound is given."""
-Status = Literal["found", "nothing_found", "cannot_tell"]
+Status = Literal["found", "nothing_found", "inconclusive"]
 AnyRow = TypeVar("AnyRow", bound=TableRow)
 
 
@@ -671,7 +670,7 @@ def audited_grader(row: TableRow) -> str:
 def status_of(row: TableRow, p: TableRow | None) -> Status:
     """Return the status of a row of the audit, given the row of its corrected p."""
     if p is None:
-        return "cannot_tell"
+        return "inconclusive"
     apart = row["low"] > 0 or row["high"] < 0
     return "found" if apart and p["estimate"] < LEVEL else "nothing_found"
 
@@ -712,7 +711,7 @@ def flagged(
 def screening_sentence(screened: list[Finding]) -> str:
     """Summarise in one sentence all of a grader's slices in which nothing was found."""
     quiet = [each for each in screened if each.status == "nothing_found"]
-    untold = sum(each.status == "cannot_tell" for each in screened)
+    untold = sum(each.status == "inconclusive" for each in screened)
     parts = []
     if quiet:
         widest = max(quiet, key=lambda each: each.largest)

@@ -212,7 +212,7 @@ class TableSpec:
     title: str = ""
     on: str = ALL
     views: bool = False
-    count: str = "Units"
+    count: str = "Items"
     drawn: bool = False
     asides: bool = False
 

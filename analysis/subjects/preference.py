@@ -270,7 +270,7 @@ def _add_corrected_rates(
         of_subject = np.where((subjects == at)[:, None], features[:, :6], 0.0)
         reach = corrected_rates.ppi_reach(twice.each_cluster(of_subject), float(weight[0, at]))
         within = corrected_rates.corrected_interval(found, drawn, counts[0], labelled, reach)
-        about["note"] = f"{labelled[0]} of them labelled by people"
+        about["note"] = f"{labelled[0]} of them labelled by annotators"
         out.add("win_rate_ppi", within, counts, **about)
 
 
@@ -304,5 +304,5 @@ def _add_ranked_alike(
     one, other = (each[defined].argmax(axis=1) for each in drawn)
     share = float(np.mean(one == other)) if defined.any() else np.nan
     best = [compared.subjects[both[0].subjects[each[0].argmax()]] for each in (first, second)]
-    note = f"by people {best[0]}, by the grader {best[1]}"
+    note = f"by annotators {best[0]}, by the grader {best[1]}"
     add("same_best", share, note=note, reason="not_resampled")

@@ -30,9 +30,7 @@ from evenhand.annotate_app.logins import require
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import quoted_marks, quoted_remarks, quoted_replies
 from evenhand.reporting.live_figures import DISAGREEMENTS_FILE
-from evenhand.rubrics import Rubric
-from evenhand.rubrics.options import LabelKind, Option, Rule
-from evenhand.rubrics.rendering import TextBlock
+from evenhand.rubrics.options import Option, Rule
 from evenhand.study import Study
 from evenhand.study.access.accounts import Role
 from evenhand.study.access.lead_login import Visitor
@@ -200,7 +198,7 @@ def _show_case(study: Study, who: Visitor, desk: _Desk, case: QueuedUnit) -> Non
         counts = (
             f"{kind.title_of(label)} ({given.count(label)})" for label in kind.in_order(set(given))
         )
-        st.text("People chose: " + "; ".join(counts))
+        st.text("Annotators chose: " + "; ".join(counts))
         for reason in case.reasons:
             show(block(reason, "quote", "Someone wrote"))
         if case.key == desk.revised:

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 import streamlit as st
 
-from evenhand.analysis.raters.quality import QUALITY_COLUMNS
+from evenhand.analysis.raters import QUALITY_COLUMNS
 from evenhand.annotate_app.drawn import show_complaint
 from evenhand.errors import InputError, StoreAway
 from evenhand.lazy import pd
@@ -135,7 +135,7 @@ class LiveFigures:
 
     @cached_property
     def over_time(self) -> pd.DataFrame:
-        """People's agreement as their labels came in (`analysis.raters.pace`)."""
+        """People's agreement as their labels came in (`analysis.raters`)."""
         return self._table(OVER_TIME_FILE, _ESTIMATE, ("rubric",))
 
     def _table(self, name: str, numbers: Sequence[str], texts: Sequence[str] = ()) -> pd.DataFrame:

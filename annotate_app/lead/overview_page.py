@@ -232,7 +232,7 @@ def _verdicts_tile(study: Study, figures: LiveFigures | None) -> Tile:
     them.
     """
     verdicts = _verdicts(figures)
-    undecided = [verdict for verdict in verdicts if verdict["verdict"] == "cannot_tell"]
+    undecided = [verdict for verdict in verdicts if verdict["verdict"] == "inconclusive"]
     more = [verdict["more_clusters"] for verdict in undecided if verdict["more_clusters"]]
     number = written(
         "cockpit.decided", decided=len(verdicts) - len(undecided), graders=len(verdicts)
@@ -294,7 +294,7 @@ def next_step(study: Study, figures: LiveFigures | None, ends: Forecast) -> Page
     if any(map(is_unseen, verdicts)):
         return None
     could_decide = any(
-        verdict["verdict"] == "cannot_tell" and verdict["more_clusters"] for verdict in verdicts
+        verdict["verdict"] == "inconclusive" and verdict["more_clusters"] for verdict in verdicts
     )
     if could_decide and len(study.store.sample()) < len(study.store.pairs()):
         return PageLink("Sessions", written("cockpit.enlarge"))
@@ -305,7 +305,7 @@ def is_over(ends: Forecast, verdicts: list[Verdict]) -> bool:
     """Return True if nobody labels any more and every grader has its verdict: what is left over
     of the labels wanted decides nothing.
     """
-    decided = all(verdict["verdict"] != "cannot_tell" for verdict in verdicts)
+    decided = all(verdict["verdict"] != "inconclusive" for verdict in verdicts)
     return bool(verdicts) and decided and not ends.hours
 
 
@@ -552,10 +552,10 @@ def enough(main: pd.DataFrame, half_width: float, noun: str) -> list[str]:
         if more is None:
             sentence = "too few labels to say."
         elif more == 0:
-            sentence = f"enough. People's kappa is known to within {within}."
+            sentence = f"enough. Annotators' kappa is known to within {within}."
         else:
             sentence = (
-                f"label about {more} more {noun}s to know people's kappa to within "
+                f"label about {more} more {noun}s to know annotators' kappa to within "
                 f"{half_width:.2f}; it is known to within {within}."
             )
         sentences.append(f"{row['rubric']}: {sentence}")
@@ -564,7 +564,7 @@ def enough(main: pd.DataFrame, half_width: float, noun: str) -> list[str]:
 
 def over_time_chart(course: pd.DataFrame) -> Spec:
     """People's kappa by rubric, after each further share of their labels."""
-    kappa = {"type": "quantitative", "title": "people's kappa", "scale": {"zero": False}}
+    kappa = {"type": "quantitative", "title": "annotators' kappa", "scale": {"zero": False}}
     until = {"field": "until", "type": "temporal", "title": "labels until (UTC)"}
     until |= {"scale": {"type": "utc"}, "axis": {"tickCount": 8}}
     rubric: Spec = {"field": "rubric", **_RUBRIC}

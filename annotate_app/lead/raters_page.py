@@ -145,7 +145,7 @@ def _show_rater(study: Study, rater: str) -> None:
     st.subheader("Confusions with the others", anchor=False)
     st.text(written("lead.confusions" if tables else "lead.rater_no_others"))
     for rubric, table in tables.items():
-        titles = {"label": "This rater"} | {key: key for key in table.columns}
+        titles = {"label": "This annotator"} | {key: key for key in table.columns}
         show_table(table.reset_index(), study.rubrics[rubric].title, titles, number=".1f")
     st.subheader("Pace", anchor=False)
     st.vega_lite_chart(pace_chart(answers), width="stretch")
@@ -244,7 +244,7 @@ def _show_flag(study: Study, flag: RaisedFlag) -> None:
     place = f"flag-{flag.number}"
     if flag.is_open:
         with act_form(study, place, "Mark as dealt with", _settle, flag.number):
-            note, answer = "What was done about it (leads see it)", "An answer to whoever raised it"
+            note, answer = "What was done about it (leads see it)", "Answer to the annotator"
             st.text_input(note, autocomplete="off", key=f"{place}.answer")
             st.text_input(f"{answer} (optional)", autocomplete="off", key=f"{place}.told")
     elif flag.withdrawn:

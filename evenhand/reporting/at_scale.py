@@ -22,7 +22,7 @@ import pandas as pd
 
 from evenhand import __version__
 from evenhand.analysis.all_rubrics import analyse_reduced
-from evenhand.analysis.labels.reduced import Reduced, by_kind, merged, reduce_ratings
+from evenhand.analysis.labels.encoding import Reduced, by_kind, merged, reduce_ratings
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.report import ReportContext
 from evenhand.errors import InputError

@@ -67,25 +67,25 @@ if TYPE_CHECKING:
     from evenhand.reporting.load import Source
     from evenhand.reporting.panel import Line as PanelLine
 
-Outcome = Literal["met", "not_met", "cannot_tell"]
-_WORST_FIRST: tuple[Outcome, ...] = ("not_met", "cannot_tell", "met")
-_OF_STATE: dict[State, Outcome] = {"met": "met", "open": "cannot_tell", "broken": "not_met"}
+Outcome = Literal["met", "not_met", "inconclusive"]
+_WORST_FIRST: tuple[Outcome, ...] = ("not_met", "inconclusive", "met")
+_OF_STATE: dict[State, Outcome] = {"met": "met", "open": "inconclusive", "broken": "not_met"}
 _OF_DRIFT: dict[str, Outcome] = {
     "unchanged": "met",
     "changed": "not_met",
-    "cannot_tell": "cannot_tell",
+    "inconclusive": "inconclusive",
 }
 OUTCOMES: dict[str, Outcome] = {
-    "may_stand_in": "met",
-    "may_stand_in_at_threshold": "met",
+    "can_replace": "met",
+    "can_replace_at_threshold": "met",
     "agrees_with_reference": "met",
     "only_with_correction": "not_met",
     "do_not_use": "not_met",
     "disagrees_with_reference": "not_met",
-    "cannot_tell": "cannot_tell",
+    "inconclusive": "inconclusive",
 }
-EXIT_CODES: dict[Outcome, int] = {"met": 0, "not_met": 1, "cannot_tell": 3}
-_MARKS: dict[Outcome, str] = {"met": "met", "not_met": "not met", "cannot_tell": "unknown"}
+EXIT_CODES: dict[Outcome, int] = {"met": 0, "not_met": 1, "inconclusive": 3}
+_MARKS: dict[Outcome, str] = {"met": "met", "not_met": "not met", "inconclusive": "unknown"}
 SCHEMA = 1
 """Of the JSON; a key may be added to it without another number."""
 
@@ -126,7 +126,7 @@ class Gate(Shown):
     @property
     def passed(self) -> bool | None:
         """True if all checks are met, False if one is not met, None where we cannot tell."""
-        return {"met": True, "not_met": False, "cannot_tell": None}[self.outcome]
+        return {"met": True, "not_met": False, "inconclusive": None}[self.outcome]
 
     @property
     def exit_code(self) -> int:
@@ -158,7 +158,7 @@ class Gate(Shown):
 
     @property
     def outcome(self) -> Outcome:
-        """The worst outcome: not_met, then cannot_tell, then met."""
+        """The worst outcome: not_met, then inconclusive, then met."""
         given = {each.outcome for each in self.checks}
         return next(each for each in _WORST_FIRST if each in given)
 
@@ -462,8 +462,8 @@ def baseline_of(found: Dataset, grader: str, rubric: str | None = None) -> Basel
     if not kept:
         place = f" on {rubric}" if rubric else ""
         raise InputError(
-            f"{found.name}: no unit has a label of a person and of {grader!r}{place}; "
-            "collect grades on labelled units first"
+            f"{found.name}: no item has a label of an annotator and of {grader!r}{place}; "
+            "collect grades on labelled items first"
         )
     ratings = pd.concat(kept.values())
     is_person = ratings["rater_kind"].eq("human")
@@ -621,8 +621,8 @@ def _present(
     shared = ratings[ratings["unit_id"].isin(units)]
     if shared.empty:
         raise InputError(
-            f"none of the {ratings['unit_id'].nunique()} units that {grader!r} graded{place} is "
-            f"among the {len(units)} of the baseline; grade the baseline's units"
+            f"none of the {ratings['unit_id'].nunique()} items that {grader!r} graded{place} is "
+            f"among the {len(units)} of the baseline; grade the baseline's items"
         )
     combine_readings(shared, baseline.scales[name].scale(name), now.name)  # names a row that is off
     return shared
@@ -768,7 +768,7 @@ def _of_rule(
     own = (v for v in analysis.verdicts if (v["rubric"], v["grader"]) == (rubric, grader))
     found: Verdict | None = next(own, None)
     # There is none on people, and none on labels that may not be looked at yet.
-    check = Check(VERDICT, "cannot_tell", written("gate.no_verdict", grader=grader))
+    check = Check(VERDICT, "inconclusive", written("gate.no_verdict", grader=grader))
     if found is not None:
         names = ("verdict", "reason", "threshold", "more_clusters")
         figures = {name: found[name] for name in names}  # type: ignore[literal-required]
@@ -851,7 +851,7 @@ def junit_xml(found: Gate) -> bytes:
     counts = {
         "tests": str(len(outcomes)),
         "failures": str(outcomes.count("not_met")),
-        "errors": str(outcomes.count("cannot_tell")),
+        "errors": str(outcomes.count("inconclusive")),
     }
     suites = ElementTree.Element("testsuites", counts)
     suite = ElementTree.SubElement(suites, "testsuite", {"name": "evenhand gate", **counts})

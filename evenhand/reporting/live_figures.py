@@ -101,8 +101,8 @@ def count_look(folder: Path) -> None:
 
 
 def agreement_so_far(study: Study, dataset: Dataset) -> pd.DataFrame:
-    """`analysis.raters.pace` of a study's dataset, without the raters who are excluded."""
-    from evenhand.analysis.raters.pace import agreement_over_time
+    """`analysis.raters` of a study's dataset, without the raters who are excluded."""
+    from evenhand.analysis.raters import agreement_over_time
 
     return agreement_over_time(
         dataset.ratings,
@@ -120,11 +120,11 @@ def agreement_so_far(study: Study, dataset: Dataset) -> pd.DataFrame:
 
 
 def study_quality(study: Study, dataset: Dataset | None = None) -> pd.DataFrame:
-    """`analysis.raters.quality` of a study, with a column `excluded`: the reason, or "".
+    """`analysis.raters` of a study, with a column `excluded`: the reason, or "".
 
     `dataset` is the study's, if it is loaded already.
     """
-    from evenhand.analysis.raters.quality import rater_quality
+    from evenhand.analysis.raters import rater_quality
     from evenhand.reporting.load import from_study
 
     dataset = dataset or from_study(study)

@@ -475,19 +475,19 @@ def with_units(rated: pd.DataFrame, units: pd.DataFrame, source: str) -> pd.Data
     if "unit_id" not in units:
         raise InputError(
             f"{source}: the column 'unit_id' is missing (it has {listed(units.columns)}); give "
-            "that name to the column that identifies the units"
+            "that name to the column that identifies the items"
         )
     again = units.duplicated("unit_id").to_numpy()
     if again.any():
         at = int(again.argmax())
         raise InputError(
-            f"{source}, row {row_number(units, at)}: unit {units['unit_id'].iloc[at]!r} has more "
-            "than one row; keep one for each unit"
+            f"{source}, row {row_number(units, at)}: item {units['unit_id'].iloc[at]!r} has more "
+            "than one row; keep one for each item"
         )
     unknown = ~rated["unit_id"].isin(units["unit_id"])
     if unknown.any():
         unit = rated.loc[unknown, "unit_id"].iloc[0]
-        raise InputError(f"{source} has no row for unit {unit!r}, which was rated; add it")
+        raise InputError(f"{source} has no row for item {unit!r}, which was rated; add it")
     further = [column for column in rated if column == "unit_id" or column not in units]
     return units.merge(rated[further], on="unit_id", how="left").fillna("")
 
@@ -508,8 +508,8 @@ def check_asked_for(
                 first = rows.groupby("unit_id", sort=False)[column].transform("first")
                 unit = rows.loc[rows[column] != first, "unit_id"].iloc[0]
                 raise InputError(
-                    f"{source}: the column {column!r} differs between ratings of unit {unit!r}, so "
-                    f"there is nothing to {purpose}; name a column with one value for each unit"
+                    f"{source}: the column {column!r} differs between ratings of item {unit!r}, so "
+                    f"there is nothing to {purpose}; name a column with one value for each item"
                 )
             others = listed(name for name in units if name != "unit_id")
             there = f"it has {others}" if others else "it has no columns that describe units"

@@ -434,7 +434,7 @@ def make_study(folder: Path, plan: StudyPlan, items: ItemStudy | None = None) ->
 
 def preview_of(study: Study) -> StudyPreview:
     """Return the preview of a study, as printed by `evenhand new`."""
-    from evenhand.analysis.planning.scenarios import study_precision
+    from evenhand.analysis.planning import study_precision
 
     pairs = study.store.pairs()
     sampled = pairs[pairs["sample_position"].notna()]

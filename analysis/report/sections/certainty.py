@@ -12,11 +12,11 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from evenhand.analysis import distributions as named
-from evenhand.analysis.agreement.stability import REWORDED, SPREAD, STABILITY
+from evenhand.analysis.agreement.groups import REWORDED, SPREAD, STABILITY
 from evenhand.analysis.distributions import MOST_PEOPLE, RIGHT_SHARES
 from evenhand.analysis.labels.matrix import BINARY, COLLAPSED
 from evenhand.analysis.notes import Code
-from evenhand.analysis.people.clarity import ALPHA, CLEAR_AGREEMENT, DIFFERENCE, FILLED, moved
+from evenhand.analysis.people.disagreements import ALPHA, CLEAR_AGREEMENT, DIFFERENCE, FILLED, moved
 from evenhand.analysis.report import charts
 from evenhand.analysis.report.blocks import Block, Chart, Part, Table, items, traced
 from evenhand.analysis.report.sections.published import with_published

@@ -24,7 +24,7 @@ from evenhand.analysis.injection import UNSCORED, audits, named
 from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.people.comparison import MAJORITY, REFERENCE
-from evenhand.analysis.raters.pace import PRICE
+from evenhand.analysis.raters import PRICE
 from evenhand.analysis.report import blocks, charts
 from evenhand.analysis.report.blocks import Cell, Chart, Items, Part, Row, Table, items, traced
 from evenhand.analysis.report.source import (
@@ -89,7 +89,7 @@ def _first(source: Source) -> blocks.FirstPage:
         cell = people.cell if people else None
         advice.append(blocks.Advice(figures.title, found.sentence, cell, sample))
     facts, described = source.context.facts, []
-    if number := facts.get("human raters"):
+    if number := facts.get("annotators"):
         one = number == 1
         described.append(written("first.one_person" if one else "first.people", people=number))
     if when := facts.get("labels given"):
@@ -365,7 +365,7 @@ def _as_text(table: Table) -> TextTable:
 _DETAILS = ("bias_order_flips", "bias_order_first")
 _PLACEBOS = {PLACEBO: written("injection.placebo"), LONG_PLACEBO: written("injection.placebo_long")}
 _STATUSES = {name: name for name in ("pulled", "knocked_off", "silenced", "withstands")}
-_STATUSES |= {"cannot_tell": "open"}
+_STATUSES |= {"inconclusive": "open"}
 """Answer to every status of the injection audit."""
 
 

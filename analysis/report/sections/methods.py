@@ -18,7 +18,7 @@ from evenhand.analysis.bias.audit import PLANNED, SCREENED, by_orders
 from evenhand.analysis.bootstrap.intervals import Deciding
 from evenhand.analysis.labels.matrix import listed
 from evenhand.analysis.people.ceiling import CEILING
-from evenhand.analysis.raters.pace import COST
+from evenhand.analysis.raters import COST
 from evenhand.analysis.report import blocks
 from evenhand.analysis.report.blocks import tex
 from evenhand.analysis.report.source import (

@@ -12,7 +12,7 @@ from itertools import combinations
 from math import isnan
 from typing import TYPE_CHECKING
 
-from evenhand.analysis.agreement.stability import REWORDED, SPREAD, STABILITY
+from evenhand.analysis.agreement.groups import REWORDED, SPREAD, STABILITY
 from evenhand.analysis.report import blocks
 from evenhand.analysis.report.blocks import Block, Cell, Paragraph, ReportSection, Row, Table
 from evenhand.analysis.report.source import (

@@ -220,7 +220,7 @@ class WithheldUnits(Section):
 
 
 class GraderUsage(Section):
-    """Work and cost of one grader, as far as known (`analysis.raters.pace`)."""
+    """Work and cost of one grader, as far as known (`analysis.raters`)."""
 
     attempts: int = Field(ge=0)
     units: int = Field(ge=0)

@@ -159,7 +159,7 @@ def join_names(table: pd.DataFrame, given: RatingsInput) -> pd.DataFrame:
             continue
         if not options.normalise:
             name, usual = next(iter(meant.items()))
-            what, shared = "item", "rater who labelled both"
+            what, shared = "item", "annotator who labelled both"
             if column == "rater_id":
                 what, shared = "rater", "item labelled by both"
             row = row_number(table, int((table[column] == name).to_numpy().argmax()))

@@ -16,7 +16,7 @@ from sklearn.model_selection import GroupKFold
 
 from evenhand.analysis import Bootstrap, Scale, analyse, score_probabilities
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.thresholds.probabilities import (
+from evenhand.analysis.thresholds.rows import (
     MAX_POINTS,
     BinnedGaps,
     brier_parts,

@@ -9,13 +9,14 @@ from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 
 from evenhand.analysis import Scale, analyse
-from evenhand.analysis.raters.pace import (
+from evenhand.analysis.raters import (
     IDLE_SECONDS,
     OVER_TIME_COLUMNS,
+    QUALITY_COLUMNS,
     agreement_over_time,
     median_interval,
+    rater_quality,
 )
-from evenhand.analysis.raters.quality import QUALITY_COLUMNS, rater_quality
 from evenhand.study.settings.analysis import QualitySettings
 from tests.analysis.crowd import FAULTS, SCALES, crowd
 from tests.analysis.make import ratings_of, row_of

@@ -7,8 +7,13 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from evenhand.analysis.agreement.overlap import Overlap, means_of, means_with
-from evenhand.analysis.agreement.pairs import deciding_kappa, pair_statistics
+from evenhand.analysis.agreement.pairs import (
+    Overlap,
+    deciding_kappa,
+    means_of,
+    means_with,
+    pair_statistics,
+)
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.score import kappas_of
 from evenhand.analysis.labels.matrix import Coded

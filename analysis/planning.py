@@ -8,6 +8,12 @@ unit are correlated, and humans may differ in strictness.
 To find who passes, each simulated study is judged by the bounds that verdicts use
 (`analysis.bootstrap.influence`), at the level of the first look: for these humans, and for humans
 like them, where differences between humans count as chance too.
+
+Sources of disagreement, and the gain from more raters or units: G-study and D-study.
+
+Units crossed with raters, one label each (Brennan 2001, chapters 2 and 3). The G-study splits the
+variance of the labels into units, raters (leniency) and the rest by an analysis of variance; the
+D-study gives the dependability of the mean of a number of raters.
 """
 
 from __future__ import annotations
@@ -19,6 +25,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from evenhand.analysis.agreement.coefficients import (
     agreement_weights,
@@ -28,6 +35,7 @@ from evenhand.analysis.agreement.coefficients import (
 from evenhand.analysis.bootstrap.influence import level_of_look, reach_over_people, reaches
 from evenhand.analysis.bootstrap.intervals import Z
 from evenhand.analysis.bootstrap.score import PSEUDO, Sample, kappas_of, lower_bound, table_sums
+from evenhand.analysis.labels.matrix import LabelMatrix, complete_block
 from evenhand.analysis.types import Array, Codes, Mask
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import (
@@ -75,7 +83,7 @@ def cantor(test: KappaTest, first: float, second: float) -> int:
     117
     """
     z_alpha, z_power = test.quantiles
-    null, true = (_kappa_variance(first, second, each) for each in (test.null, test.true))
+    null, true = (_kappa_variance(first, second, kappa) for kappa in (test.null, test.true))
     root = z_alpha * math.sqrt(null) + z_power * math.sqrt(true)
     return math.ceil((root / (test.true - test.null)) ** 2)
 
@@ -147,15 +155,6 @@ def ac1_half_width(units: float, agreement: float, prevalence: float) -> float:
     return Z * math.sqrt(variance / units)
 
 
-def rate_half_width(units: float, rate: float) -> float:
-    """Half the 95% interval of a rate of independent units.
-
-    >>> round(rate_half_width(250, 0.5), 3)
-    0.062
-    """
-    return Z * math.sqrt(rate * (1 - rate) / units)
-
-
 def _kappa_variance(first: float, second: float, kappa: float) -> float:
     """Return n times the variance of kappa (Fleiss, Cohen & Everitt 1969, equation 13)."""
     pe = first * second + (1 - first) * (1 - second)
@@ -202,7 +201,7 @@ class _Raters(ABC):
     @property
     @abstractmethod
     def cuts(self) -> Array:
-        """Where the latent variable, of variance 1, is cut: (q - 1,), ascending."""
+        """Cuts (q - 1,), ascending, of the latent variable, which has variance 1."""
 
     @property
     def distance(self) -> Array:
@@ -214,6 +213,10 @@ class _Raters(ABC):
     def is_possible_so_strict(self) -> bool:
         """True if humans who differ this much in strictness can agree as assumed."""
         return self.likeness + _own_share(self.strictness) < 1
+
+    def least_kappa(self, floor: float) -> float:
+        """Return the kappa that humans must reach where a rule has this floor for yes/no labels."""
+        return kappa_on_scale(floor) if self.is_ordered else floor
 
     def draw(
         self, rng: np.random.Generator, shape: tuple[int, int], people: int, graders: int = 0
@@ -318,10 +321,6 @@ class Scenario(_Raters):
 
         return float(brentq(surplus, 0.0, 1.0))
 
-    def least_kappa(self, floor: float) -> float:
-        """Return the kappa that humans must reach where a rule has this floor."""
-        return floor
-
     @property
     def spread_of_shares(self) -> float:
         """Standard deviation of the humans' shares of affirmatives, by the delta method."""
@@ -394,10 +393,6 @@ class ScaleScenario(_Raters):
         """
         return float(kappas_of(self._sums, self.distance)[0])
 
-    def least_kappa(self, floor: float) -> float:
-        """Return the kappa that humans must reach where a rule has this floor for yes/no labels."""
-        return kappa_on_scale(floor)
-
     @property
     def _sums(self) -> Array:
         return table_sums(self._tables(self.likeness)[0][None], self.distance)
@@ -441,7 +436,7 @@ def half_width(
     if isinstance(scenario, ScaleScenario):
         return scenario.kappa_half_width(shared) if statistic == "kappa" else math.nan
     if statistic == "rate":
-        return rate_half_width(units, scenario.prevalence)
+        return Z * math.sqrt(scenario.prevalence * (1 - scenario.prevalence) / units)
     if not scenario.is_possible:
         return math.nan
     if statistic == "kappa":
@@ -519,23 +514,17 @@ def _threshold_half_width(units: int, scenario: Scenario, seed: int) -> float:
     score = np.where(verdicts[-1] == 1, 1, -1) * np.abs(
         sure + 0.5 * rng.standard_normal((studies, units))
     )
-    best = [_best_cut(ndtr(p), yes) for p, yes in zip(score, reference, strict=True)]
-    low, high = np.nanquantile(best, [0.025, 0.975])
+    best, n, called = [], units, np.arange(1, units + 1)
+    for probability, affirmed in zip(ndtr(score), reference, strict=True):
+        order, positives = np.argsort(-probability), int(affirmed.sum())
+        if positives not in (0, n):  # where kappa with the reference is highest
+            hits = np.cumsum(affirmed[order])
+            observed = (hits + (n - positives) - (called - hits)) / n
+            expected = (called * positives + (n - called) * (n - positives)) / n**2
+            kappa = (observed - expected) / (1 - expected)
+            best.append(float(probability[order][int(np.argmax(kappa))]))
+    low, high = np.quantile(best, [0.025, 0.975]) if best else (math.nan, math.nan)
     return float(high - low) / 2
-
-
-def _best_cut(probability: Array, reference: Mask) -> float:
-    """Return the probability from which verdicts agree with the reference best, by kappa."""
-    order = np.argsort(-probability)
-    n, positives = len(order), int(reference.sum())
-    if positives in (0, n):
-        return math.nan
-    called = np.arange(1, n + 1)
-    hits = np.cumsum(reference[order])
-    observed = (hits + (n - positives) - (called - hits)) / n
-    expected = (called * positives + (n - called) * (n - positives)) / n**2
-    kappa = (observed - expected) / (1 - expected)
-    return float(probability[order][int(np.argmax(kappa))])
 
 
 _TYPICAL_AGREEMENT = 0.85
@@ -577,12 +566,12 @@ class Panel:
         """
         (_, units), people = self.grader_moves.shape, len(self.grader)
         alpha = level_of_look(1, rule.looks)
-        own = self.among.sum(axis=(0, 1)) / (people * (people - 1))
-        share = np.full(len(own), rule.margin_share)
+        human_kappa = self.among.sum(axis=(0, 1)) / (people * (people - 1))
+        share = np.full(len(human_kappa), rule.margin_share)
         if not rule.margin_share:
-            share = np.where(margin > MOST_OF_PEOPLE * own, MOST_OF_PEOPLE, 0.0)
-        allowed = np.where(share > 0, share * own, margin)
-        difference = self.grader.mean(axis=0) - own
+            share = np.where(margin > MOST_OF_PEOPLE * human_kappa, MOST_OF_PEOPLE, 0.0)
+        allowed = np.where(share > 0, share * human_kappa, margin)
+        difference = self.grader.mean(axis=0) - human_kappa
         of_people = self._over_people() if scope == "like_these" else None
 
         def is_near(reached: Array, some: Mask | slice = slice(None)) -> Mask:
@@ -590,7 +579,7 @@ class Panel:
                 reached = reach_over_people(reached, of_people[some], people, units, alpha)
             return np.asarray(difference[some] - reached > -allowed[some])
 
-        agree = own - reaches(self.people_moves.T, alpha) >= least
+        agree = human_kappa - reaches(self.people_moves.T, alpha) >= least
         # Units in which a human chose another label than the commonest, the mean over humans.
         given = self.codes[:-1]
         counts = _counts(_cells(given, len(self.distance)), len(self.distance)).sum(axis=0)
@@ -604,7 +593,7 @@ class Panel:
         is_open = ~(is_near(rough - off) == is_near(rough + off)) | (off >= rough) | np.isnan(rough)
         if (is_open & can_pass).any():
             some = is_open & can_pass
-            near = self.of(some)._reached(own[some], share[some], moves[some], alpha)
+            near = self.of(some)._reached(human_kappa[some], share[some], moves[some], alpha)
             passed[some] = is_near(near, some)
         return np.asarray(passed & can_pass)
 
@@ -619,7 +608,7 @@ class Panel:
             people_moves=self.people_moves[studies],
         )
 
-    def _reached(self, own: Array, share: Array, moves: Array, alpha: float) -> Array:
+    def _reached(self, human_kappa: Array, share: Array, moves: Array, alpha: float) -> Array:
         """Distance of each study's lower bound below its estimate (studies,): the verdict's own.
         `moves` (studies, units) are the units' influence on it.
         """
@@ -632,7 +621,7 @@ class Panel:
         kinds = grader.shape[1]
         base = np.ones((kinds, units))
         base[1:] = PSEUDO / (units * (kinds - 1))
-        linear = -(1.0 - share)[:, None] * (own[:, None] + self.people_moves)
+        linear = -(1.0 - share)[:, None] * (human_kappa[:, None] + self.people_moves)
         statistic = _OfStudies(
             people,
             grader.reshape(studies, -1),
@@ -645,7 +634,7 @@ class Panel:
             influence = statistic.at(np.broadcast_to(data, (studies, base.size)))[1]
             spread = np.sqrt((data * influence**2).sum(axis=1))
             stretch = np.where(spread > 1e-9, moves.std(axis=1, ddof=1) / spread, 1.0)
-        estimate = self.grader.mean(axis=0) - (1.0 - share) * own
+        estimate = self.grader.mean(axis=0) - (1.0 - share) * human_kappa
         sample = Sample(estimate, units, units, np.maximum(stretch, 1.0))
         return np.asarray(estimate - lower_bound(statistic, sample, alpha))
 
@@ -660,7 +649,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class _OfStudies:
-    """What `analysis.bootstrap.score.Kappas` is, of many studies at once, each on its own units:
+    """A statistic like `analysis.bootstrap.score.Kappas` of many studies, each on its own units:
     labels of `people` (studies, people, units) and of the grader (studies, points), for whom the
     units stand several times, as labelled and with other labels. `linear` and `base` are
     (studies, points).
@@ -712,7 +701,7 @@ def _cells(codes: Codes, q: int) -> Codes:
 
 
 def _counts(cells: Codes, q: int, weight: Array | None = None) -> Array:
-    """How often each label was given, (..., q), each unit counting by its weight (..., units)."""
+    """Count how often each label was given, (..., q), each unit by its weight (..., units)."""
     raters = cells.shape[:-1]
     flat = None if weight is None else weight.ravel()
     counts = np.bincount(cells.ravel(), flat, q * math.prod(raters)).astype(float)
@@ -754,7 +743,7 @@ def pass_chances(
                     if (number := len(panel.grader)) in by_number:
                         by_number[number] += panel.passes(scope, margin, rule, least).tolist()
     return {
-        scope: {k: float(np.mean(of[own])) for k, own in simulated.items() if own in of}
+        scope: {k: float(np.mean(of[capped])) for k, capped in simulated.items() if capped in of}
         for scope, of in passed.items()
     }
 
@@ -772,8 +761,8 @@ def pass_chance(
 
     `rule` is the one that it is to meet, and sets the scope: these humans, or humans like them.
     """
-    found = pass_chances(units, scenario, [humans], margin=margin, rule=rule, seed=seed)
-    return found[rule.scope].get(humans, 0.0)
+    chances = pass_chances(units, scenario, [humans], margin=margin, rule=rule, seed=seed)
+    return chances[rule.scope].get(humans, 0.0)
 
 
 def size_for(power: float, sizes: Sequence[int], chances: Sequence[float]) -> int | None:
@@ -828,8 +817,8 @@ def study_precision(
         if scenario.kappa >= rule.min_people_kappa:
             chance = pass_chance(pairs, scenario, humans=humans, margin=margin, rule=rule)
             passes = written("plan.chance", margin=margin, chance=chance)
-        known = written("plan.width", prevalence=prevalence, width=width)
-        sentences.append(f"  {known} {passes}")
+        precision = written("plan.width", prevalence=prevalence, width=width)
+        sentences.append(f"  {precision} {passes}")
     return sentences
 
 
@@ -882,3 +871,106 @@ def _kappa(first: Codes, second: Codes, distance: Array) -> tuple[Array, Array]:
         left = (n - 1) * (total[:, None] - apart) / (chance[:, None] - of_pairs + apart)
         brings: Array = (n - 1) * (left - left.mean(axis=1, keepdims=True))
     return kappa, brings
+
+
+@dataclass(frozen=True)
+class VarianceComponents:
+    """Variance of units, of raters and of the rest, from `n_units` x `n_raters` labels.
+
+    A negative estimate (its source adds nothing beyond chance) is set to 0, as Brennan (2001,
+    section 3.4) advises.
+    """
+
+    unit: float
+    rater: float
+    residual: float
+    n_units: int
+    n_raters: int
+
+    @property
+    def shares(self) -> tuple[float, float, float]:
+        """The three components as shares of their sum; NaN where nothing varies."""
+        total = self.unit + self.rater + self.residual
+        total = total if total > 0 else math.nan
+        return (self.unit / total, self.rater / total, self.residual / total)
+
+
+@dataclass(frozen=True)
+class Dependability:
+    """Precision of the mean of `raters` raters.
+
+    `relative` is for ordering units, `absolute` for placing them on the scale.
+
+    The generalizability coefficient and the index of dependability, Phi (Brennan 2001, equations
+    2.40 and 2.41).
+    """
+
+    raters: int
+    relative: float
+    absolute: float
+
+
+def g_study(values: npt.ArrayLike) -> VarianceComponents:
+    """Estimate variance components from a complete array (units, raters) of numbers.
+
+    Six targets by four judges (Shrout & Fleiss 1979, Table 2):
+
+    >>> rows = ["9 2 5 8", "6 1 3 2", "8 4 6 8", "7 1 2 6", "10 5 6 9", "6 2 4 7"]
+    >>> found = g_study([[int(cell) for cell in row.split()] for row in rows])
+    >>> round(found.unit, 3), round(found.rater, 3), round(found.residual, 3)
+    (2.556, 5.244, 1.019)
+    """
+    x = np.asarray(values, dtype=float)
+    if x.ndim != 2 or min(x.shape) < 2 or np.isnan(x).any():
+        raise InputError(
+            "a G-study needs at least two units and two raters, every rater on every unit"
+        )
+    n, k = x.shape
+    units, raters, mean = x.mean(axis=1), x.mean(axis=0), x.mean()
+    of_units = k * ((units - mean) ** 2).sum() / (n - 1)
+    of_raters = n * ((raters - mean) ** 2).sum() / (k - 1)
+    rest = x - units[:, None] - raters[None, :] + mean
+    residual = (rest**2).sum() / ((n - 1) * (k - 1))
+    return VarianceComponents(
+        unit=float(max((of_units - residual) / k, 0.0)),
+        rater=float(max((of_raters - residual) / n, 0.0)),
+        residual=float(residual),
+        n_units=n,
+        n_raters=k,
+    )
+
+
+def d_study(found: VarianceComponents, raters: int) -> Dependability:
+    """Return the dependability of the mean of `raters` raters.
+
+    For one rater these are the intraclass correlations ICC(3,1) and ICC(2,1) of Shrout & Fleiss
+    (1979, Table 4):
+
+    >>> one = d_study(VarianceComponents(2.5556, 5.2444, 1.0194, 6, 4), 1)
+    >>> round(one.relative, 2), round(one.absolute, 2)
+    (0.71, 0.29)
+    """
+    relative = found.residual / raters
+    absolute = (found.rater + found.residual) / raters
+    return Dependability(raters, _share(found.unit, relative), _share(found.unit, absolute))
+
+
+def components_of(labels: LabelMatrix) -> VarianceComponents | None:
+    """Run the G-study on the humans' labels of the largest complete part; None if there is none.
+
+    Values are the categories' numbers or ranks; on a nominal scale the binary verdict, 0 or 1.
+    """
+    humans = list(labels.humans)
+    nominal = labels.scale.level == "nominal"
+    if len(humans) < 2 or (nominal and not labels.has_verdicts):
+        return None
+    codes = (labels.verdicts if nominal else labels.codes)[:, humans]
+    raters, units = complete_block(codes)
+    if not raters:
+        return None
+    values = np.array([0.0, 1.0] if nominal else labels.scale.values)
+    return g_study(values[codes[units][:, list(raters)]])
+
+
+def _share(wanted: float, error: float) -> float:
+    return wanted / (wanted + error) if wanted + error > 0 else math.nan

@@ -8,7 +8,7 @@ from evenhand.analysis import Analysis, Scale
 from evenhand.analysis.agreement.coefficients import kappas
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.scale import Level
-from evenhand.analysis.people.reversed_scales import Opposed, add_annotator_rows, opposed_in
+from evenhand.analysis.people.annotators import Opposed, add_annotator_rows, opposed_in
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.writer import View
 from evenhand.reporting.load import load
