@@ -387,7 +387,7 @@ def _add_rows(out: Writer, people: People, stated: Stated) -> None:
     unclear: Code = "no_variation" if held[0] else "no_pairable_units"
     add(WORTH, worth, units=held, note=join_notes(note, capped), reason=unclear)
     tied = out.count(labelled & ~untied)[0]
-    ties = f"{tied} tied units left out" if tied else ""
+    ties = f"{tied} tied items left out" if tied else ""
     add(FORCED, forced, units=out.count(untied), note=ties)
     for share, values in zip(RIGHT_SHARES, right, strict=True):
         add(RIGHT, values, units=out.count(labelled), at=f"{share:g}")

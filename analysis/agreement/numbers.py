@@ -267,7 +267,7 @@ def add_number_rows(view: View) -> None:
     sums = view.sums(held, x.sum(axis=1) ** 2, (x**2).sum(axis=1), x)
     squares = MeanSquares.of(sums[:, 0], sums[:, 3:], sums[:, 1], sums[:, 2])
     note = join_notes(
-        f"{len(raters)} raters, on the {view.count(held)[0]} units that all of them labelled",
+        f"{len(raters)} raters, on the {view.count(held)[0]} items that all of them labelled",
         "" if len(raters) == len(humans) else "of " + ", ".join(coded.raters[at] for at in raters),
     )
     for statistic, values in (("icc_a1", squares.agreement), ("icc_c1", squares.consistency)):

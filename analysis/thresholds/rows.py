@@ -84,7 +84,7 @@ def human_majority(labels: LabelMatrix) -> Reference:
     positive, negative = ((verdicts == value).sum(axis=1) for value in (1, 0))
     majority = np.where(positive > negative, 1, np.where(negative > positive, 0, -1))
     tied = int(((positive == negative) & (positive > 0)).sum())
-    ties = f"{tied} tied units left out" if tied else ""
+    ties = f"{tied} tied items left out" if tied else ""
     whom = "against the humans' majority"
     if len(labels.humans) == 1:
         whom = f"against the one annotator, {labels.raters[labels.humans[0]]}"
