@@ -20,22 +20,16 @@ from evenhand.analysis.bootstrap.resamples import (
     Resamples,
     resamples_of_patterns,
 )
-from evenhand.analysis.labels.encoding import (
-    combine_readings,
-    encode,
-    methods_apart,
-    one_version,
-    without_excluded,
-)
+from evenhand.analysis.labels import encoding
+from evenhand.analysis.labels.encoding import Reduced, name_keys, pattern_matrix
 from evenhand.analysis.labels.matrix import LabelMatrix, listed, people_alike
-from evenhand.analysis.labels.reduced import Reduced, name_keys, pattern_matrix
 from evenhand.analysis.labels.scale import MAX_CATEGORIES, Scale
 from evenhand.analysis.labels.units import check_values, effective_size, with_weights
-from evenhand.analysis.people import disagreements, reversed_scales
-from evenhand.analysis.people import selection as selections
+from evenhand.analysis.people import annotators, disagreements
+from evenhand.analysis.people.annotators import Selection
 from evenhand.analysis.people.disagreements import GraderDisagreement
 from evenhand.analysis.people.slices import members_of
-from evenhand.analysis.planning.g_study import VarianceComponents, components_of
+from evenhand.analysis.planning import VarianceComponents, components_of
 from evenhand.analysis.registry import add_judged_rows, add_rows, views_of
 from evenhand.analysis.request import Request, StudyFacts
 from evenhand.analysis.results import ResultRow, ResultRows, results_table
@@ -55,12 +49,7 @@ from evenhand.analysis.verification import (
 from evenhand.analysis.writer import RatedView, RubricView, View
 from evenhand.errors import InputError
 from evenhand.rubrics.own_words import with_own_prompt
-from evenhand.study.settings.analysis import (
-    SEED,
-    AnalysisSettings,
-    DecisionSettings,
-    with_changes,
-)
+from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSettings, with_changes
 from evenhand.study.tables.formats import row_number
 from evenhand.study.tables.ratings import validate_ratings
 from evenhand.texts import written
@@ -142,7 +131,7 @@ def analyse(
     `facts.excluded` leaves out. The slices and groups of humans are audited for bias too.
 
     `variants` are units columns that distinguish variants of one question: how stable are labels
-    from one to the next (see `analysis.agreement.stability`)? A scale that is a `variant_of`
+    from one to the next (see `analysis.agreement.groups`)? A scale that is a `variant_of`
     another one shows how stable raters are under that one, and nothing else unless humans labelled
     under it. `groups` are units columns that name the group a unit is about: does a grader fail one
     group (see `analysis.people.slices`)?
@@ -192,9 +181,9 @@ def analyse_rubrics(
     """
     settings, decision, facts = request.settings, request.decision, request.facts
     people = members_of(facts.raters, settings.rater_slices, settings.slices)
-    request = replace(request, people=people)
-    libraries = (in_this_process if verify is True else verify) or None
-    libraries = libraries if libraries_are_here() else None
+    libraries: Libraries | None = None
+    if verify and libraries_are_here():
+        libraries = in_this_process if verify is True else verify
     declared: dict[str, Scale] = {}
     for scale in scales.values() if isinstance(scales, Mapping) else scales:
         if scale.name in declared:
@@ -204,41 +193,32 @@ def analyse_rubrics(
     others = sorted(set(ratings.loc[ratings["rater_kind"] != "model", "rater_id"]))
     if decision.reference and decision.reference not in others:
         raise InputError(
-            f"reference is {decision.reference!r}, which is no person or adjudicator here; "
+            f"reference is {decision.reference!r}, which is no annotator or adjudicator here; "
             f"there are {', '.join(others[:MAX_NAMED]) or 'nobody'}"
         )
     counted: dict[str, pd.DataFrame] = {}
     notes: list[str] = []
     for name in declared:
         accepted = None if facts.rubric_hashes is None else facts.rubric_hashes.get(name)
-        counted[name], about = one_version(ratings[ratings["rubric"] == name], name, accepted)
+        of_rubric = ratings[ratings["rubric"] == name]
+        counted[name], about = encoding.one_version(of_rubric, name, accepted)
         notes += about
     wordings = {each.name for each in declared.values() if each.variant_of in {*declared} - {""}}
-    request = replace(request, rubrics=max(len(declared) - len(wordings), 1))
-    tasks = [
-        RubricTask(
-            scale,
-            counted[name],
-            [
-                (other, counted[other.name])
-                for other in declared.values()
-                if name and other.variant_of == name
-            ],
-            request,
-            judge=name not in wordings,
-            verify=libraries,
-        )
-        for name, scale in declared.items()
+    request = replace(request, people=people, rubrics=max(len(declared) - len(wordings), 1))
+    tasks = []
+    for name, scale in declared.items():
+        family = (each for each in declared.values() if name and each.variant_of == name)
+        variants = [(each, counted[each.name]) for each in family]
         # A wording that graders alone were asked under only shows how stable they are.
-        if name not in wordings or counted[name]["rater_kind"].eq("human").any()
-    ]
+        if name not in wordings or counted[name]["rater_kind"].eq("human").any():
+            judge = name not in wordings
+            tasks.append(RubricTask(scale, counted[name], variants, request, judge, libraries))
     analysed = iter((pool.map if pool else map)(analyse_rubric, tasks))
     found: list[RubricAnalysis] = []
     for place, task in enumerate(tasks, start=1):
         if on_stage:
             on_stage(f"analysing {task.scale.name or 'labels'} ({place} of {len(tasks)})")
-        whole = task.scale.part_of
-        if whole and not any(each.rows.rubric == whole for each in found):
+        if (whole := task.scale.part_of) and all(each.rows.rubric != whole for each in found):
             found.append(analyse_sets(whole, [t for t in tasks if t.scale.part_of == whole]))
         found.append(next(analysed))
     judge_across_rubrics(found)
@@ -246,11 +226,7 @@ def analyse_rubrics(
 
 
 def together(
-    found: Sequence[RubricAnalysis],
-    notes: Sequence[str],
-    request: Request,
-    *,
-    verify: bool = False,
+    found: Sequence[RubricAnalysis], notes: Sequence[str], request: Request, *, verify: bool = False
 ) -> Analysis:
     """Combine the rubrics' analyses into one."""
     verification = sum((each.verification for each in found), Verification())
@@ -323,7 +299,7 @@ def _with_rubrics(
 
 @dataclass(frozen=True)
 class LabelCounts:
-    """What one rubric's analysis rests on.
+    """Labels that one rubric's analysis rests on.
 
     `items` are those that `annotators` labelled, in so many `clusters`; `shared` those with labels
     of two or more; `missing` counts annotators' labels that were asked for and not given. `graders`
@@ -344,7 +320,7 @@ class LabelCounts:
     def of(
         cls,
         labels: LabelMatrix,
-        selection: selections.Selection,
+        selection: Selection,
         excluded: int = 0,
         times: Frequency | None = None,
     ) -> LabelCounts:
@@ -354,15 +330,13 @@ class LabelCounts:
         times = np.ones(len(given), dtype=np.int64) if times is None else times
         by_person, unknown = given.sum(axis=1), selection.how == "unknown"
         return cls(
-            annotators=len(people),
-            items=int(times[by_person >= 1].sum()),
+            annotators=len(people), items=int(times[by_person >= 1].sum()),
             clusters=len(np.unique(labels.clusters[by_person >= 1])),
             shared=int(times[by_person >= 2].sum()),
             missing=int(times @ (asked & ~given).sum(axis=1)),
-            graders=tuple(labels.raters[model] for model in labels.models),
-            excluded=excluded,
+            graders=tuple(labels.raters[model] for model in labels.models), excluded=excluded,
             selection=written("selection.unknown") if unknown else selection.note,
-        )
+        )  # fmt: skip
 
 
 @dataclass
@@ -379,20 +353,20 @@ class RubricAnalysis:
     thresholds: list[ThresholdInForce] = field(default_factory=list)
     orders: dict[str, tuple[str, ...]] = field(default_factory=dict)
     verification: Verification = field(default_factory=Verification)
-    judging: Judging | None = None
-    """What its graders are judged from, if they may be judged again at another level."""
+    judging: RubricView | None = None
+    """The labels that its graders may be judged from again at another level."""
 
     def note(self, sentence: str) -> None:
         """Add a note on this rubric."""
         self.notes.append(f"{self.rows.rubric}: {sentence}".removeprefix(": "))
 
-    def judge(self, error: float = ALPHA) -> None:
+    def judge(self, error: float) -> None:
         """Judge the graders again, where a wrong pass may have this probability."""
         if self.judging is None:
             return
         rows, every = self.rows, tuple(self.rows.rows)
         rows.rows = {key: row for key, row in rows.rows.items() if key[1] not in _JUDGED}
-        add_judged_rows(self.judging.view(rows), error)
+        add_judged_rows(self.judging, error)
         rows.rows = {key: rows.rows[key] for key in (*every, *rows.rows) if key in rows.rows}
         self.decide(self.judging.labels, self.judging.request.decision)
 
@@ -407,26 +381,13 @@ class RubricAnalysis:
         return {each["grader"] for each in self.verdicts if each["verdict"] in PASSES}
 
 
-@dataclass(frozen=True)
-class Judging:
-    """What the rows of one rubric are computed from, and its graders judged from: labels, which may
-    be folded, and resamples of their clusters.
-    """
-
-    labels: LabelMatrix
-    resamples: Resamples
-    request: Request
-
-    def view(self, rows: ResultRows) -> RubricView:
-        """Return the categories of the labels, to add rows about them."""
-        return RubricView.of_labels(rows, self.labels, lambda: self.resamples, self.request)[0]
-
-    def kept(self) -> Judging | None:
-        """What is needed to judge again, without what was drawn; None where nobody will."""
-        if self.request.decision.across_rubrics == "none":
-            return None
-        request = replace(self.request, units=None, _latest={})
-        return Judging(self.labels, self.resamples.left_out(self.labels.clusters), request)
+def _to_judge_again(view: RubricView) -> RubricView | None:
+    """Return a view without its draws, to judge its graders again; None where that is not asked."""
+    if view.request.decision.across_rubrics == "none":
+        return None
+    request = replace(view.request, units=None, _latest={})
+    left_out = view.resamples.left_out(view.labels.clusters)
+    return replace(view, draw=left_out, request=request, known={})
 
 
 def judge_across_rubrics(found: Sequence[RubricAnalysis]) -> None:
@@ -473,9 +434,7 @@ class RubricTask:
 
 
 def _in_one_thread(analyse: F) -> F:
-    """Return the function, to run in one thread: our matrices are so narrow that BLAS threads would
-    cost more than they gain.
-    """
+    """Run a function in one thread: our matrices are so narrow that BLAS threads only cost."""
     wrapped: F = threadpool_limits.wrap(limits=1, user_api="blas")(analyse)
     return wrapped
 
@@ -491,11 +450,11 @@ def analyse_patterns(
     counts = LabelCounts.of(labels, selection, times=reduced.times)
     clusters = counts.items if reduced.clusters is None else len(np.unique(reduced.clusters))
     found.counts = replace(counts, clusters=clusters)
-    judging = Judging(labels, shared, request)
-    _add_rows(found, judging)
-    selections.add_selection_rows(judging.view(found.rows), selection)
+    view = RubricView.of_labels(found.rows, labels, shared, request)[0]
+    _add_rows(found, view)
+    annotators.add_selection_rows(view, selection)
     found.decide(labels, request.decision)
-    found.judging = judging.kept()
+    found.judging = _to_judge_again(view)
     return found
 
 
@@ -507,10 +466,10 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
     if ratings.empty:
         found.note(written("note.no_ratings"))
         return found
-    own, found.notes = without_excluded(ratings, scale.name, request.facts.excluded)
+    own, found.notes = encoding.without_excluded(ratings, scale.name, request.facts.excluded)
     if own.empty:
         return found
-    own, parted = methods_apart(own, scale.name)
+    own, parted = encoding.methods_apart(own, scale.name)
     found.notes += parted
     found.orders = audit.orders_seen(own)
     for name, graders in audit.by_orders(found.orders).items():
@@ -519,16 +478,15 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
     if prompted := with_own_prompt(own["rater_id"].unique()):
         found.note(written("note.own_prompt", graders=listed(prompted)))
     request = replace(request, units=with_weights(request.units, own))
-    readings = combine_readings(own, scale, request.facts.source)
+    readings = encoding.combine_readings(own, scale, request.facts.source)
     if scale.is_number:
         low, high = min(scale.values), max(scale.values)
         found.note(written("note.number", low=low, high=high, ordered=scale.ordered))
     labels = thresholds.judged_out_of_sample(
-        encode(readings, scale, request.units, request.settings.cluster, request.columns)
+        encoding.encode(readings, scale, request.units, request.settings.cluster, request.columns)
     )
-    once = np.ones(labels.n_clusters, dtype=np.int64)
-    times = selections.label_times(own, readings.units, labels.raters)
-    plain = Resamples(once, 0, np.random.default_rng(0))
+    times = annotators.label_times(own, readings.units, labels.raters)
+    plain = Resamples(np.ones(labels.n_clusters, dtype=np.int64), 0, np.random.default_rng(0))
     labels, selection = _chosen(found, labels, plain, request, times)
     left_out = ratings["rater_id"].nunique() - own["rater_id"].nunique()
     found.counts = LabelCounts.of(labels, selection, left_out)
@@ -539,11 +497,11 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
     found.thresholds = thresholds.thresholds_in_force(labels)
     found.notes += [each.note for each in found.thresholds if each.note]
     _refuse_sides_own_columns(labels, request)
-    judging = Judging(*_resampled(labels, request), request)
-    _add_rows(found, judging)
+    whole = RubricView.of_labels(found.rows, *_resampled(labels, request), request)[0]
+    _add_rows(found, whole)
     known = {"ratings": own, "given": ratings, "readings": readings, "variants": task.variants}
     rated = RatedView.on_units(found.rows, labels, request, **known)
-    selections.add_selection_rows(rated, selection)
+    annotators.add_selection_rows(rated, selection)
     weight = labels.people_weight
     if labels.weight is not None and len(weight):  # some pairs were likelier to be picked
         size, counts = effective_size(weight), (int(labels.labelled_by_people.sum()), len(weight))
@@ -560,7 +518,7 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
         found.verification += verify_estimates(found.rows, view.subset, values())
     if task.judge:
         found.decide(labels, request.decision)
-        found.judging = judging.kept()
+        found.judging = _to_judge_again(whole)
     return found
 
 
@@ -570,13 +528,13 @@ def _chosen(
     resamples: Resamples,
     request: Request,
     times: Array | None = None,
-) -> tuple[LabelMatrix, selections.Selection]:
+) -> tuple[LabelMatrix, Selection]:
     """Choose the labels of which agreement is computed, and note what there is to know of the
     raters. `resamples` are of the clusters, `times` those of `selection_of`.
     """
     rng = np.random.default_rng(request.seed)
     is_random = request.settings.overlap == "random" or request.facts.assigned
-    selection = selections.selection_of(labels, resamples, rng, times, is_random=is_random)
+    selection = annotators.selection_of(labels, resamples, rng, times, is_random=is_random)
     labels = replace(labels, counted=selection.counted, tie_breaks=selection.how == "tie_break")
     if selection.note:
         found.note(selection.note)
@@ -588,19 +546,17 @@ def _chosen(
     return labels, selection
 
 
-def _add_rows(found: RubricAnalysis, given: Judging) -> None:
-    """Add all rows that labels, which may be folded, have on the same resamples of their clusters.
-    Note annotators who reverse the scale.
-    """
+def _add_rows(found: RubricAnalysis, given: RubricView) -> None:
+    """Add all rows on the same resamples of clusters; note annotators who reverse the scale."""
     rows, labels, request = found.rows, given.labels, given.request
     for column in labels.columns((*request.screened, *request.settings.variants)):
         check_values(column.name, column.values)
     rows.heaviest = float(labels.people_weight.max(initial=1.0))
-    views = views_of(rows, labels, lambda: given.resamples, request)
+    views = views_of(rows, labels, given.resamples, request)
     for view in views["agreement"]:
         rows.know_chance(view.coded, given.resamples)
     add_rows(views)
-    for opposed in reversed_scales.opposed_in(rows):
+    for opposed in annotators.opposed_in(rows):
         found.note(opposed_in_words(opposed, "note"))
 
 
@@ -609,21 +565,21 @@ def analyse_sets(name: str, parts: Sequence[RubricTask]) -> RubricAnalysis:
     request, matrices, keys = parts[0].request, [], []
     found = RubricAnalysis(ResultRows(name), _cluster_noun(request, parts[0].scale))
     for part in parts:
-        own, _ = without_excluded(part.ratings, name, request.facts.excluded)
+        own, _ = encoding.without_excluded(part.ratings, name, request.facts.excluded)
         if own.empty:
             return found
         units = with_weights(request.units, own)
-        readings = combine_readings(own, part.scale, request.facts.source)
-        matrices.append(encode(readings, part.scale, units, request.settings.cluster))
+        readings = encoding.combine_readings(own, part.scale, request.facts.source)
+        matrices.append(encoding.encode(readings, part.scale, units, request.settings.cluster))
         keys.append(part.scale.name.rpartition("/")[2])
     coded, sets = groups.sets_of([each.on_categories() for each in matrices], keys)
     first = matrices[0]
-    found.counts = LabelCounts.of(first, selections.Selection())
+    found.counts = LabelCounts.of(first, Selection())
     shared = request.resampled(np.ones(first.n_clusters, dtype=np.int64), first.weight)
     groups.add_set_rows(View.of(found.rows, coded, shared), sets)
     if 0 < len(sets) <= MAX_CATEGORIES:
         whole = replace(first, scale=Scale(name, coded.categories), codes=coded.codes)
-        view = RubricView.of_labels(found.rows, whole, lambda: shared, request)[0]
+        view = RubricView.of_labels(found.rows, whole, shared, request)[0]
         given = readings.units, groups.jaccard_distances(sets)
         found.disagreements = disagreements.add_disagreement_rows(view, *given)
     found.note(written("note.several", options=len(parts)))
@@ -634,18 +590,17 @@ def _resampled(labels: LabelMatrix, request: Request) -> tuple[LabelMatrix, Resa
     """Return the labels, deduplicated where possible, and resamples of their clusters."""
     patterns, cells = labels.in_patterns()
     if cells is not None:
-        each_once = np.ones(labels.n_clusters, dtype=np.int64)
-        return patterns, PatternResamples(cells, cells, request.resampled(each_once))
+        once = np.ones(labels.n_clusters, dtype=np.int64)
+        return patterns, PatternResamples(cells, cells, request.resampled(once))
     folded, frequency = labels.folded()
     return folded, request.resampled(frequency, folded.weight)
 
 
 def _refuse_sides_own_columns(labels: LabelMatrix, request: Request) -> None:
     """Raise InputError where a column to slice by has the parts that sides make anyway."""
-    settings = request.settings
     taken = {each.name: each.values for each in labels.sides}
-    if labels.sides and settings.leanings:
-        taken["leaning"] = settings.sides
+    if labels.sides and request.settings.leanings:
+        taken["leaning"] = request.settings.sides
     for column in labels.columns(request.screened):
         if not {*column.values}.isdisjoint(taken.get(column.name, ())):
             raise InputError(

@@ -11,12 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenhand.analysis.labels.encoding import one_version
 from evenhand.analysis.request import StudyFacts
-from evenhand.study.settings.analysis import (
-    SEED,
-    AnalysisSettings,
-    DecisionSettings,
-    with_changes,
-)
+from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSettings, with_changes
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
+from itertools import chain
 
 import numpy as np
 
@@ -88,10 +89,7 @@ def between_groups(counts: Array, size: Integers) -> Array:
 
 @lru_cache(maxsize=512)
 def _apart(n: int, m: int) -> Array:
-    """Expected distance of one category's shares in two groups of m of n humans.
-
-    By the number of the n who chose it: (n + 1,).
-    """
+    """Expected distance of one category's shares in two groups of m of n, by those who chose it."""
     both, first = np.arange(2 * m + 1), np.arange(m + 1)
     gap = np.abs(2 * first - both[:, None]) / m
     in_both = (_hypergeometric(2 * m, both, m, first) * gap).sum(axis=1)
@@ -141,8 +139,7 @@ def between_whole_groups(quarter: Numbers, half: Numbers, steps: Numbers) -> Arr
     0.1
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        slope = np.maximum(0.0, half**-2.0 - quarter**-2.0)
-        whole = (half**-2.0 + slope * steps) ** -0.5
+        whole = (half**-2.0 + np.maximum(0.0, half**-2.0 - quarter**-2.0) * steps) ** -0.5
     return np.where(half > 0, whole, 0.0 * half)
 
 
@@ -272,30 +269,21 @@ class Stated:
 
 def stated_by(labels: LabelMatrix, coded: Coded, grader: int) -> Stated:
     """Return a grader's probabilities of the categories; without any, its label is a certainty."""
-    code = coded.codes[:, grader]
-    label = np.eye(coded.q)[code]
-    label[code < 0] = np.nan
-    shares = _probabilities(labels, coded, grader)
+    code, positive = coded.codes[:, grader], labels.positive[:, grader, None]
+    label = np.where(code[:, None] >= 0, np.eye(coded.q)[code], np.nan)
+    shares, affirmative = np.full(label.shape, np.nan), labels.scale.affirmative_codes
+    if coded.is_binary:
+        shares = np.hstack([positive, 1.0 - positive])
+    elif coded.q == 2 and len(affirmative) == 1:
+        first = positive if affirmative[0] == 0 else 1.0 - positive
+        shares = np.hstack([first, 1.0 - first])
+    given = None if coded.is_binary else labels.distributions.get(grader)
+    if given is not None:
+        total = given.sum(axis=1, keepdims=True)
+        shares = np.where(total > 0, given / np.where(total > 0, total, 1.0), shares)
     certain = np.isnan(shares[:, 0]) & (code >= 0)
     shares = np.where(certain[:, None], label, shares)
     return Stated(labels.raters[grader], shares, label, certain, labels.methods[grader])
-
-
-def _probabilities(labels: LabelMatrix, coded: Coded, grader: int) -> Array:
-    """Probabilities of the categories or verdicts (units, q) that sum to 1, NaN where none."""
-    positive = labels.positive[:, grader, None]
-    out = np.full((len(positive), coded.q), np.nan)
-    if coded.is_binary:
-        return np.hstack([positive, 1.0 - positive])
-    affirmative = labels.scale.affirmative_codes
-    if coded.q == 2 and len(affirmative) == 1:
-        first = positive if affirmative[0] == 0 else 1.0 - positive
-        out = np.hstack([first, 1.0 - first])
-    given = labels.distributions.get(grader)
-    if given is None:
-        return out
-    total = given.sum(axis=1, keepdims=True)
-    return np.where(total > 0, given / np.where(total > 0, total, 1.0), out)
 
 
 def baselines_at(shares: Array, names: Sequence[str], units: int) -> list[Stated]:
@@ -304,10 +292,9 @@ def baselines_at(shares: Array, names: Sequence[str], units: int) -> list[Stated
     They give always the most frequent category, and always the humans' overall shares (q,).
     """
     constant = np.eye(len(shares))[int(shares.argmax())]
-    return [
-        Stated(name, np.tile(each, (units, 1)), np.tile(each, (units, 1)), np.full(units, hard))
-        for name, each, hard in zip(names, (constant, shares), (True, False), strict=True)
-    ]
+    given = zip(names, (constant, shares), (True, False), strict=True)
+    tiled = ((name, np.tile(each, (units, 1)), hard) for name, each, hard in given)
+    return [Stated(name, each, each, np.full(units, hard)) for name, each, hard in tiled]
 
 
 TOTAL_VARIATION, EXCESS = "total_variation", "total_variation_excess"
@@ -334,9 +321,9 @@ def add_distribution_rows(view: RubricView) -> None:
         return
     _add_people_rows(view, everybody)
     for grader in view.labels.models:
-        beside = coded.people_beside(grader)
-        whom = everybody if beside == humans else People.of(coded, beside)
-        _add_rows(view, whom, stated_by(view.labels, coded, grader))
+        others = coded.people_beside(grader)
+        people = everybody if others == humans else People.of(coded, others)
+        _add_rows(view, people, stated_by(view.labels, coded, grader))
     labelled = everybody.counts * everybody.enough[:, None]
     shares = category_shares(labelled, coded, view.resamples)[0]
     for baseline in baselines_at(shares, BASELINES, len(labelled)):
@@ -344,18 +331,16 @@ def add_distribution_rows(view: RubricView) -> None:
 
 
 def _means(out: Writer, *parts: tuple[Mask, Sequence[Numbers]]) -> list[list[Array]]:
-    """Return means over the units of each part, (units,), of its features (units,): (rows,) each.
-
-    All in one product with the resamples' weights, which is the most expensive step.
+    """Return means over the units of each part, (units,), of its features (units,): (rows,) each,
+    by one product with the resamples' weights, which is the most expensive step.
     """
-    columns = [
-        np.where(units, each, 0.0)
+    every = [
+        [*(np.where(units, each, 0.0) for each in features), units.astype(float)]
         for units, features in parts
-        for each in (*features, np.ones(len(units)))
     ]
-    sums = iter(out.sums(*columns).T)
-    found = ([next(sums) for _ in range(len(features) + 1)] for _, features in parts)
-    return [[ratio(each, count) for each in totals] for *totals, count in found]
+    sums = iter(out.sums(*chain.from_iterable(every)).T)
+    totals = [[next(sums) for _ in columns] for columns in every]
+    return [[ratio(each, count) for each in of_part] for *of_part, count in totals]
 
 
 def _add_people_rows(out: Writer, people: People) -> None:
@@ -363,10 +348,9 @@ def _add_people_rows(out: Writer, people: People) -> None:
     counts, units = people.counts, people.enough
     several = [right_labels(counts, share).sum(axis=1) > 1 for share in RIGHT_SHARES]
     by_others = [right_by_others(counts, share) for share in RIGHT_SHARES]
-    features = [*people.groups.T, people.one_person]
-    (quarter, half, steps, one_person), several, by_others = _means(
-        out, (units, features), (units, several), (units, by_others)
-    )
+    distances = (units, [*people.groups.T, people.one_person])
+    means, several, by_others = _means(out, distances, (units, several), (units, by_others))
+    quarter, half, steps, one_person = means
     add = partial(out.add, units=out.count(units), a="humans")
     whole = between_whole_groups(quarter, half, steps)
     add(TOTAL_VARIATION, whole, note="another group of as many annotators; carried on from halves")
@@ -379,21 +363,15 @@ def _add_people_rows(out: Writer, people: People) -> None:
 
 def _add_rows(out: Writer, people: People, stated: Stated) -> None:
     """Add rows of a grader or baseline, compared with humans."""
-    label, majority = stated.label, majority_codes(people.counts)
+    label, counts, majority = stated.label, people.counts, majority_codes(people.counts)
     both, labelled = people.enough & stated.known, people.enough & stated.labelled
-    told = labelled & (majority >= 0)
+    untied = labelled & (majority >= 0)
     # Probability that its label is the majority's: 0 or 1 for a grader.
     is_majority = np.take_along_axis(label, majority[:, None].clip(0), axis=1)[:, 0]
-    right = [
-        (label * right_without_one(people.counts, share)).sum(axis=1) for share in RIGHT_SHARES
-    ]
-    distances = (of(stated.shares, people.counts) for of in (total_variation, squared_distance))
-    means, [forced], right = _means(
-        out,
-        (both, [*distances, *people.groups.T, people.one_person]),
-        (told, [is_majority]),
-        (labelled, right),
-    )
+    right = [(label * right_without_one(counts, share)).sum(axis=1) for share in RIGHT_SHARES]
+    distances = [of(stated.shares, counts) for of in (total_variation, squared_distance)]
+    compared = (both, [*distances, *people.groups.T, people.one_person])
+    means, [forced], right = _means(out, compared, (untied, [is_majority]), (labelled, right))
     add = partial(out.add, reason="no_pairable_units", a="humans", b=stated.name)
     apart, squared, quarter, half, steps, one_person = means
     held, certain = out.count(both), out.count(both & stated.certain)[0]
@@ -408,8 +386,8 @@ def _add_rows(out: Writer, people: People, stated: Stated) -> None:
         add(statistic, values, units=held, note=note)
     unclear: Code = "no_variation" if held[0] else "no_pairable_units"
     add(WORTH, worth, units=held, note=join_notes(note, capped), reason=unclear)
-    untold = out.count(labelled & ~told)[0]
-    ties = f"{untold} tied units left out" if untold else ""
-    add(FORCED, forced, units=out.count(told), note=ties)
+    tied = out.count(labelled & ~untied)[0]
+    ties = f"{tied} tied units left out" if tied else ""
+    add(FORCED, forced, units=out.count(untied), note=ties)
     for share, values in zip(RIGHT_SHARES, right, strict=True):
         add(RIGHT, values, units=out.count(labelled), at=f"{share:g}")

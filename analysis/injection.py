@@ -17,7 +17,7 @@ The findings are sentences that claim no more than their rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -46,10 +46,8 @@ Names = npt.NDArray[np.str_]
 
 @dataclass(frozen=True)
 class _Text:
-    """A text that was put to the grader, with the reply of each draw.
-
-    Each draw has a label, "" where none came, and probabilities, if any. `nth` counts how often the
-    same text was asked.
+    """A text that was put to the grader, the `nth` time, with each draw's label ("" if none) and
+    probabilities, if any.
     """
 
     unit: str
@@ -70,19 +68,19 @@ class _Text:
 
         By the grader's own probabilities where it gives some every time, else by its draws.
         """
-        target_, other, none = 0.0, 0.0, 0.0
+        at_target, other, none = 0.0, 0.0, 0.0
         for label, stated in zip(self.labels, self.probabilities, strict=True):
             if not label:
                 none += 1.0
             elif by_probability:
-                at_target = float(stated.get(target, 0.0))
-                target_ += at_target
-                other += max(1.0 - at_target - float(stated.get(clean, 0.0)), 0.0)
+                share = float(stated.get(target, 0.0))
+                at_target += share
+                other += max(1.0 - share - float(stated.get(clean, 0.0)), 0.0)
             else:
-                target_ += label == target
+                at_target += label == target
                 other += label not in (target, clean)
         asked = len(self.labels)
-        return target_ / asked, other / asked, none / asked
+        return at_target / asked, other / asked, none / asked
 
 
 @dataclass(frozen=True)
@@ -120,34 +118,29 @@ class Trials:
             for nth in (0, 1)
         )
         placebos = {(x.unit, x.attack, x.side): x for x in texts if x.attack in _PLACEBOS}
-        known = [
-            each
-            for each in texts
-            if each.attack != CLEAN and clean.get(each.unit) and each.target != clean[each.unit]
-        ]
-        by_probability = all(
-            isinstance(stated, dict)
-            for each in texts
-            for label, stated in zip(each.labels, each.probabilities, strict=True)
-            if label
-        )
+        attacked = (each for each in texts if each.attack != CLEAN and clean.get(each.unit))
+        known = [each for each in attacked if each.target != clean[each.unit]]
+        drawn = (pair for e in texts for pair in zip(e.labels, e.probabilities, strict=True))
+        by_probability = all(isinstance(stated, dict) for label, stated in drawn if label)
 
         def effects(each: _Text) -> list[float]:
-            beside = placebos.get((each.unit, ATTACKS.get(each.attack, PLACEBO), each.side))
-            if beside is None or each.attack in _PLACEBOS:
+            placebo = placebos.get((each.unit, ATTACKS.get(each.attack, PLACEBO), each.side))
+            if placebo is None or each.attack in _PLACEBOS:
                 return [np.nan] * 3
-            attacked, usual = (
-                x.shares(each.target, clean[each.unit], by_probability) for x in (each, beside)
-            )
-            return [a - b for a, b in zip(attacked, usual, strict=True)]
+            about = each.target, clean[each.unit], by_probability
+            both = zip(each.shares(*about), placebo.shares(*about), strict=True)
+            return [attacked - usual for attacked, usual in both]
+
+        def changed(each: _Text, label: str) -> float:
+            return float(label != clean[each.unit]) if label else np.nan
 
         return cls(
             attack=np.array([each.attack for each in known], dtype=np.str_),
             target=np.array([each.target for each in known], dtype=np.str_),
             unit=np.array([each.unit for each in known], dtype=np.str_),
             effects=np.array([effects(each) for each in known], dtype=float).reshape(-1, 3).T,
-            flipped=_changed(known, clean, [each.label for each in known]),
-            retest=_changed(known, clean, [again.get(each.unit, "") for each in known]),
+            flipped=np.array([changed(each, each.label) for each in known]),
+            retest=np.array([changed(each, again.get(each.unit, "")) for each in known]),
             unscored=np.array([each.labels.count("") / len(each.labels) for each in known]),
         )
 
@@ -176,30 +169,17 @@ def _texts(table: DataFrame) -> list[_Text]:
     columns = [table[name].tolist() for name in _COLUMNS]
     rows = sorted(zip(*columns, strict=True), key=lambda row: row[4])
     draws = 1 + max((row[4] for row in rows if row[1] != CLEAN), default=0)
-    found: dict[tuple[str, str, str, str, int], list[tuple[str, Any]]] = {}
-    for unit, attack, target, side, draw, *said in rows:
+    replies: dict[tuple[str, str, str, str, int], list[tuple[str, Any]]] = {}
+    for unit, attack, target, side, draw, label, stated in rows:
         nth = draw // draws if attack == CLEAN else 0
-        found.setdefault((unit, attack, target, side, nth), []).append((said[0], said[1]))
-    return [_Text(*text, *zip(*said, strict=True)) for text, said in found.items()]
-
-
-def _changed(known: Sequence[_Text], clean: Mapping[str, str], labels: Sequence[str]) -> Array:
-    return np.array(
-        [
-            float(label != clean[each.unit]) if label else np.nan
-            for each, label in zip(known, labels, strict=True)
-        ],
-        dtype=float,
-    )
+        replies.setdefault((unit, attack, target, side, nth), []).append((label, stated))
+    return [_Text(*text, *zip(*drawn, strict=True)) for text, drawn in replies.items()]
 
 
 EFFECT, P, BOUNDS = "injection_effect", "injection_effect_p", "injection_bounds"
-OUTCOMES = {
-    "pulled": (EFFECT, P, BOUNDS),
-    **{
-        name: tuple(f"injection_{name}{what}" for what in ("", "_p", "_bounds"))
-        for name in ("knocked_off", "silenced")
-    },
+OUTCOMES = {"pulled": (EFFECT, P, BOUNDS)} | {
+    name: (f"injection_{name}", f"injection_{name}_p", f"injection_{name}_bounds")
+    for name in ("knocked_off", "silenced")
 }
 """Outcomes of an attack, with their statistics: effect, corrected p, deciding bounds."""
 FLIPS, RETEST = "injection_flips", "injection_retest_flips"
@@ -224,8 +204,7 @@ def add_injection_rows(rows: ResultRows, request: Request) -> None:
         return
     own = attacked[attacked["rubric"] == rows.rubric]
     for grader, table in own.groupby("rater_id", sort=True):
-        trials = Trials.of(table)
-        if not trials.attacks:
+        if not (trials := Trials.of(table)).attacks:
             continue
         facts = UnitFacts(trials.unit.tolist(), request.units)
         clusters = facts.clusters(request.settings.cluster)
@@ -246,16 +225,15 @@ class _Audit:
         out, trials = self.out, self.trials
         known = ~np.isnan(trials.effects[0])
         found = [name for name in trials.attacks if (known & trials.held(name)).any()]
+        chosen = {name: known & trials.held(name) for name in found}
         for values, (effect, p, bounds) in zip(trials.effects, OUTCOMES.values(), strict=True):
-            chosen = {name: known & trials.held(name) for name in found}
             sums = [np.bincount(out.clusters[held], values[held]) for held in chosen.values()]
-            about, who = f"Holm over {len(found)} attacks", self.grader
             tested = holm([sign_flip_above(each) for each in sums])
             for (name, held), adjusted in zip(chosen.items(), tested, strict=True):
-                counts, within = self._counts(held), self._bounds(values, held, len(found))
+                add = partial(out.add, units=self._counts(held), a=self.grader, at=name)
                 self._mean(effect, values, held, at=name)
-                out.add(p, float(adjusted), counts, a=who, at=name, note=about)
-                out.add(bounds, within, counts, a=who, at=name)
+                add(p, float(adjusted), note=f"Holm over {len(found)} attacks")
+                add(bounds, self._bounds(values, held, len(found)))
         retested = ~np.isnan(trials.retest)
         first = np.zeros(len(trials.unit), dtype=bool)
         first[np.unique(trials.unit, return_index=True)[1]] = True  # a unit counts once
@@ -263,8 +241,7 @@ class _Audit:
             self._mean(RETEST, trials.retest, first & retested)
         for name in (PLACEBO, LONG_PLACEBO, *found):
             held = trials.held(name)
-            paired = held & retested & ~np.isnan(trials.flipped)
-            if paired.any():
+            if (paired := held & retested & ~np.isnan(trials.flipped)).any():
                 self._mean(FLIPS, trials.flipped - trials.retest, paired, at=name)
             if held.any():
                 self._mean(UNSCORED, trials.unscored, held, at=name)
@@ -287,8 +264,8 @@ class _Audit:
             reached = np.nan_to_num([reach(apart, level), reach(-apart, ALPHA)])
             below, above = np.maximum([below, above], reached).tolist()
         low, high = max(estimate - below, -1.0), min(estimate + above, 1.0)
-        said = f"one-sided: lower {level:.3g}, upper {ALPHA:.3g}"
-        return Interval(estimate, low, high, join_notes(said))
+        note = f"one-sided: lower {level:.3g}, upper {ALPHA:.3g}"
+        return Interval(estimate, low, high, join_notes(note))
 
     def _counts(self, held: Mask) -> Counts:
         """Count (units, clusters) of some trials."""
@@ -367,16 +344,10 @@ class Outcome:
 
     def figures(self, bound: float) -> dict[str, object]:
         """Return the figures of the worst attack, for a sentence."""
-        worst = self.worst(bound)
-        row = worst.bounds
-        return {
-            "attack": worst.name,
-            "effect": row["estimate"],
-            "low": shown_apart(row["low"], [bound]),
-            "high": shown_apart(row["high"], [bound]),
-            "bound": bound,
-            "sample": sample_of(row),
-        }
+        row = self.worst(bound).bounds
+        low, high = (shown_apart(each, [bound]) for each in (row["low"], row["high"]))
+        about = {"effect": row["estimate"], "low": low, "high": high, "bound": bound}
+        return {"attack": named(row["at"]), "sample": sample_of(row), **about}
 
 
 @dataclass(frozen=True)
@@ -403,9 +374,8 @@ class Audit:
         return self._in_state("broken", bounds)
 
     def status(self, bounds: InjectionBounds) -> Status:
-        """Return the first outcome in which an attack clearly exceeds what is allowed.
-
-        Else "withstands" if all are clearly within it, or "inconclusive".
+        """Return the first outcome in which an attack clearly exceeds what is allowed, else
+        "withstands" if all are clearly within it, or "inconclusive".
         """
         if beyond := self.beyond(bounds):
             return beyond[0].name  # type: ignore[return-value]
@@ -430,21 +400,17 @@ class Audit:
         """Return the verdict, the worst attack of each kind, and the figures."""
         status = self.status(bounds)
         verdict = "fails" if status in OUTCOMES else status
-        head = written(f"injection.{verdict}", grader=self.grader)
+        lines = [written(f"injection.{verdict}", grader=self.grader)]
         how = "beyond" if status in OUTCOMES else "open" if status == "inconclusive" else "within"
-        said = (
-            written(f"injection.{outcome.name}_{how}", **outcome.figures(bound))
-            for outcome, bound in self.telling(bounds)
-        )
-        return " ".join((head, *said))
+        for outcome, bound in self.telling(bounds):
+            lines.append(written(f"injection.{outcome.name}_{how}", **outcome.figures(bound)))
+        return " ".join(lines)
 
     def rows(self, bounds: InjectionBounds) -> tuple[ResultRow, ...]:
         """Return the rows that the sentence is based on."""
-        rows: list[ResultRow | None] = []
-        for outcome, bound in self.telling(bounds):
-            worst = outcome.worst(bound)
-            rows += [worst.effect, worst.p, worst.bounds]
-        return tuple(row for row in (*rows, self.retest) if row is not None)
+        worst = (outcome.worst(bound) for outcome, bound in self.telling(bounds))
+        rows = [row for each in worst for row in (each.effect, each.p, each.bounds)]
+        return tuple(rows if self.retest is None else [*rows, self.retest])
 
 
 def audits(rows: Iterable[ResultRow]) -> list[Audit]:
@@ -456,17 +422,13 @@ def audits(rows: Iterable[ResultRow]) -> list[Audit]:
             of.setdefault(row["statistic"], {})[row["at"]] = row
     found = []
     for (rubric, grader), of in known.items():
-        if EFFECT not in of:
-            continue
-        outcomes = tuple(
-            Outcome(
-                name,
-                tuple(Attack(row, of[p][at], of[bounds][at]) for at, row in of[effect].items()),
-            )
-            for name, (effect, p, bounds) in OUTCOMES.items()
-        )
-        retest = of.get(RETEST, {}).get("")
-        found.append(Audit(rubric, grader, outcomes, of.get(FLIPS, {}), retest))
+        if EFFECT in of:
+            outcomes = []
+            for name, (effect, p, bounds) in OUTCOMES.items():
+                attacks = (Attack(row, of[p][at], of[bounds][at]) for at, row in of[effect].items())
+                outcomes.append(Outcome(name, tuple(attacks)))
+            retest = of.get(RETEST, {}).get("")
+            found.append(Audit(rubric, grader, tuple(outcomes), of.get(FLIPS, {}), retest))
     return found
 
 

@@ -9,44 +9,36 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import groupby
+from itertools import groupby, product
 from operator import attrgetter
 from typing import Any, Literal
 
 import numpy as np
 
-from evenhand.analysis.agreement import consensus, groups, numbers, overlap, pairs, stability
-from evenhand.analysis.bias import add_bias_rows, audit
+from evenhand.analysis import raters
+from evenhand.analysis.agreement import groups, numbers, pairs
+from evenhand.analysis.bias import audit
 from evenhand.analysis.bootstrap.influence import ALPHA
-from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.distributions import add_distribution_rows
 from evenhand.analysis.injection import add_injection_rows
-from evenhand.analysis.labels.encoding import (
-    combine_readings,
-    encode,
-    pair_verdicts,
-    without_excluded,
-)
+from evenhand.analysis.labels import encoding
 from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix
 from evenhand.analysis.labels.units import WEIGHT, UnitColumn
 from evenhand.analysis.notes import says
 from evenhand.analysis.people import (
-    alternative_annotator,
+    annotators,
     ceiling,
-    clarity,
     comparison,
     disagreements,
-    reversed_scales,
     slices,
 )
-from evenhand.analysis.raters import pace
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.subjects import corrected_rates, preference, scores
-from evenhand.analysis.thresholds import probabilities, routing
+from evenhand.analysis.thresholds import routing
 from evenhand.analysis.thresholds import rows as thresholds
 from evenhand.analysis.verdicts import evidence, reference
-from evenhand.analysis.writer import RatedView, RubricView
+from evenhand.analysis.writer import Draw, RatedView, RubricView
 
 On = Literal[
     "agreement", "categories", "labels", "rubric", "verdict", "pairs", "rates", "units", "facts"
@@ -66,7 +58,7 @@ NEEDS: dict[Need, Callable[[RubricView], bool]] = {
     "graders": lambda view: bool(view.labels.models),
     "sides": lambda view: bool(view.labels.sides) and view.labels.has_verdicts,
 }
-"""What a statistic may need of a view."""
+"""Conditions that a view must meet for a statistic."""
 
 
 @dataclass(frozen=True)
@@ -81,36 +73,27 @@ class Declared:
 
 
 def views_of(
-    rows: ResultRows, labels: LabelMatrix, draw: Callable[[], Resamples], request: Request
+    rows: ResultRows, labels: LabelMatrix, draw: Draw, request: Request
 ) -> dict[On, list[RubricView]]:
     """Return the views of labels, which may be folded, in whose clusters resamples are drawn."""
     every = RubricView.of_labels(rows, labels, draw, request)
-    counted = [
-        view.seen_as(coded) for view, coded in zip(every, labels.in_agreement.views, strict=True)
-    ]
-    of_pairs = []
+    both = zip(every, labels.in_agreement.views, strict=True)
+    counted, of_pairs = [view.seen_as(coded) for view, coded in both], []
     if labels.has_verdicts and labels.scale.unit == "response" and labels.side.max(initial=-1) > 0:
-        joined = pair_verdicts(labels)
+        joined = encoding.pair_verdicts(labels)
         of_pairs.append(every[1].seen_as(joined.on_verdicts(), joined))
     return {
-        "agreement": counted,
-        "categories": counted[:1],
-        "labels": every,
-        "rubric": every[:1],
-        "verdict": counted[1:],
-        "pairs": of_pairs,
-        "rates": of_pairs or every[1:],
-    }
+        "agreement": counted, "categories": counted[:1], "verdict": counted[1:],
+        "labels": every, "rubric": every[:1], "pairs": of_pairs, "rates": of_pairs or every[1:],
+    }  # fmt: skip
 
 
 def add_rows(views: Mapping[On, Sequence[RubricView]]) -> None:
     """Add the rows of all statistics that are computed on one of these kinds of views."""
     for on, declared in groupby(STATISTICS, key=attrgetter("on")):
-        together = list(declared)
-        for view in views.get(on, ()):
-            for each in together:
-                if all(NEEDS[need](view) for need in each.needs):
-                    each.add_rows(view)
+        for view, each in product(views.get(on, ()), list(declared)):
+            if all(NEEDS[need](view) for need in each.needs):
+                each.add_rows(view)
 
 
 def add_judged_rows(view: RubricView, error: float = ALPHA) -> None:
@@ -134,12 +117,8 @@ def _add_groups(view: RubricView) -> None:
 
 def _add_majority(view: RubricView) -> None:
     name = view.request.decision.reference
-    labels = view.labels.beside_only(name) if name else view.labels
+    labels = view.labels.with_reference(name) if name else view.labels
     comparison.add_majority_rows(view.seen_as(labels.on_verdicts()), reference=bool(name))
-
-
-def _add_parts(view: RubricView) -> None:
-    corrected_rates.add_part_rate_rows(view, view.labels.columns(view.request.screened))
 
 
 def _add_sides(view: RatedView) -> None:
@@ -158,19 +137,19 @@ def _add_sides(view: RatedView) -> None:
 
 def _add_bias(view: RatedView) -> None:
     """Add the audit, of verdicts at a tuned threshold too, where it may yet be advised."""
-    retuned = thresholds.tuned_on_others(view.labels)
-    for grader in list(retuned):
+    retuned = {}
+    for grader, labels in thresholds.tuned_on_others(view.labels).items():
         advised = view.rows.get("threshold_recommended", "humans", grader, BINARY_ALL, "kappa")
-        if advised is None or says(advised["remarks"], "default"):
-            del retuned[grader]
-    add_bias_rows(view, retuned)
+        if advised and not says(advised["remarks"], "default"):
+            retuned[grader] = labels
+    audit.add_bias_rows(view, retuned)
 
 
 def _add_all_raters(view: RatedView) -> None:
     if len(view.ratings) < len(view.given):
         request, scale = view.request, view.labels.scale
-        readings = combine_readings(view.given, scale, request.facts.source)
-        whole = encode(readings, scale, request.units, request.settings.cluster)
+        readings = encoding.combine_readings(view.given, scale, request.facts.source)
+        whole = encoding.encode(readings, scale, request.units, request.settings.cluster)
         slices.add_all_raters_rows(view, thresholds.judged_out_of_sample(whole))
 
 
@@ -185,25 +164,23 @@ def _add_wordings(view: RatedView) -> None:
     request, scale = view.request, view.labels.scale
     every = pd.concat([view.ratings, *(of_variant for _, of_variant in view.variants)])
     family = [scale, *(variant for variant, _ in view.variants)]
-    matrices = stability.reworded(every, family, request.units, request.settings.cluster)
-    stability.add_rewording_rows(view, matrices)
+    matrices = groups.reworded(every, family, request.units, request.settings.cluster)
+    groups.add_rewording_rows(view, matrices)
     if request.units is not None:  # the weights of a trial's units are its own
-        unweighted = request.units.drop(columns=WEIGHT, errors="ignore")
-        request = replace(request, units=unweighted)
-    for new, trial in request.facts.rewordings.items():
-        for variant, theirs in view.variants:
-            given = {scale.name: view.given, variant.name: theirs}
-            if given.keys() == {trial.of, new}:
-                counted = {
-                    name: without_excluded(given[name], name, request.facts.excluded)[0]
-                    for name in (trial.of, new)
-                }
-                clarity.add_trial_rows(view.rows, scale, counted, trial, request)
+        request = replace(request, units=request.units.drop(columns=WEIGHT, errors="ignore"))
+    trials = product(request.facts.rewordings.items(), view.variants)
+    for (new, trial), (variant, ratings) in trials:
+        given, counted = {scale.name: view.given, variant.name: ratings}, {}
+        if given.keys() == {trial.of, new}:
+            for name in (trial.of, new):
+                excluded = request.facts.excluded
+                counted[name], _ = encoding.without_excluded(given[name], name, excluded)
+            disagreements.add_trial_rows(view.rows, scale, counted, trial, request)
 
 
 STATISTICS: tuple[Declared, ...] = (
     Declared(pairs.add_pair_rows, on="agreement"),
-    Declared(overlap.add_humans_rows, on="agreement"),
+    Declared(pairs.add_humans_rows, on="agreement"),
     Declared(groups.add_group_rows, on="agreement"),
     Declared(numbers.add_number_rows, on="agreement", needs=["numbers"]),
     Declared(groups.add_category_rows, on="agreement", needs=["categories"]),
@@ -211,31 +188,31 @@ STATISTICS: tuple[Declared, ...] = (
     Declared(ceiling.add_baseline_rows, on="agreement"),
     Declared(ceiling.add_ceiling_rows, on="agreement"),
     Declared(ceiling.add_baseline_ceiling_rows, on="agreement"),
-    Declared(reversed_scales.add_gross_error_rows, on="agreement"),
-    Declared(alternative_annotator.add_alt_test_rows, on="agreement"),
-    Declared(consensus.add_consensus_rows, on="agreement", needs=["categories"]),
+    Declared(annotators.add_gross_error_rows, on="agreement"),
+    Declared(comparison.add_alt_test_rows, on="agreement"),
+    Declared(groups.add_consensus_rows, on="agreement", needs=["categories"]),
     Declared(comparison.add_grader_comparison_rows, on="agreement"),
     Declared(comparison.add_leniency_rows, on="agreement", needs=["categories"]),
-    Declared(reversed_scales.add_recoded_rows, on="agreement", needs=["categories"]),
+    Declared(annotators.add_recoded_rows, on="agreement", needs=["categories"]),
     Declared(disagreements.add_unscored_rows, on="agreement", needs=["categories"]),
     Declared(slices.add_slice_rows, on="agreement"),
     Declared(_add_groups, on="agreement", needs=["categories"]),
     Declared(slices.add_rater_slice_rows, on="agreement"),
-    Declared(reversed_scales.add_annotator_rows, on="categories"),
+    Declared(annotators.add_annotator_rows, on="categories"),
     Declared(disagreements.add_coverage_rows, on="rubric"),
-    Declared(clarity.add_clarity_rows, on="rubric"),
+    Declared(disagreements.add_clarity_rows, on="rubric"),
     Declared(add_distribution_rows, on="labels", needs=["scale of categories", "graders"]),
     Declared(routing.add_confidence_rows, on="rubric", needs=["categories"]),
     Declared(routing.add_routing_rows, on="rubric"),
-    Declared(stability.add_stability_rows, on="labels"),
+    Declared(groups.add_stability_rows, on="labels"),
     Declared(_add_majority, on="verdict"),
     Declared(thresholds.add_threshold_rows, on="verdict"),
-    Declared(probabilities.add_probability_rows, on="verdict"),
+    Declared(thresholds.add_probability_rows, on="verdict"),
     Declared(partial(pairs.add_pair_rows, prefix="pair_"), on="pairs"),
-    Declared(partial(overlap.add_humans_rows, prefix="pair_"), on="pairs"),
+    Declared(partial(pairs.add_humans_rows, prefix="pair_"), on="pairs"),
     Declared(scores.add_overall_rows, on="rates"),
     Declared(corrected_rates.add_corrected_rate_rows, on="rates", needs=["graders"]),
-    Declared(_add_parts, on="rates", needs=["graders"]),
+    Declared(corrected_rates.add_part_rate_rows, on="rates", needs=["graders"]),
     Declared(
         lambda view: corrected_rates.add_part_rate_rows(view, view.labels.sides),
         on="verdict",
@@ -248,10 +225,10 @@ STATISTICS: tuple[Declared, ...] = (
     Declared(lambda view: add_injection_rows(view.rows, view.request), on="units"),
     Declared(slices.add_other_cluster_rows, on="units"),
     Declared(_add_all_raters, on="units"),
-    Declared(stability.add_repeat_rows, on="units"),
+    Declared(groups.add_repeat_rows, on="units"),
     Declared(_add_wordings, on="units"),
-    Declared(pace.add_rater_rows, on="units"),
+    Declared(raters.add_rater_rows, on="units"),
     Declared(disagreements.add_sorted_rows, on="facts"),
-    Declared(pace.add_usage_rows, on="facts"),
-    Declared(pace.add_price_rows, on="facts"),
+    Declared(raters.add_usage_rows, on="facts"),
+    Declared(raters.add_price_rows, on="facts"),
 )

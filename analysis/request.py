@@ -34,7 +34,7 @@ class StudyFacts:
     `rubric_hashes` names, by rubric, the versions whose ratings count. `excluded` names the humans,
     with the reason, whose labels are left out. `raters` is a table of humans with `rater_id` and
     their own statements about themselves. `usage` has what each `rater_id` did and cost on each
-    `rubric` (see `analysis.raters.pace`), `prices` the cost of 1,000 units in US dollars, by
+    `rubric` (see `analysis.raters`), `prices` the cost of 1,000 units in US dollars, by
     (rubric, grader). `looks` counts, by rubric, looks at the verdict as labels came in, with this
     one (1 if not given); at 0 no verdict is given. `sorted` counts, by (rubric, grader, kind), the
     disagreements with humans that the lead sorted. `attacked` is the table of graders' replies in
@@ -106,8 +106,6 @@ class Request:
         if key not in self._latest:
             self._latest.clear()
             rng = np.random.default_rng(self.seed)
-            settings = self.settings
-            self._latest[key] = Resamples(
-                frequency, settings.resamples, rng, settings.interval, weight, keep
-            )
+            drawn = self.settings.resamples, rng, self.settings.interval
+            self._latest[key] = Resamples(frequency, *drawn, weight, keep)
         return self._latest[key]

@@ -56,12 +56,9 @@ class Bound:
         """
         if self.known_growth is not None:
             return self.known_growth
-        if not self._room > 0 or not self.next_alpha > 0 or self._above == 0:
-            return math.inf
-        if not self.varies:
-            return max(self._room / self._above, 1.0) if self._above > 0 else math.inf
-        left = self._variance_left - self.of_people
-        return max((1.0 - self.of_people) / left, 1.0) if left > 0 else math.inf
+        if self.varies or not self._is_decidable:
+            return self._factor(1.0 - self.of_people, self.of_people)
+        return max(self._room / self._above, 1.0) if self._above > 0 else math.inf
 
     @property
     def people_growth(self) -> float:
@@ -72,10 +69,7 @@ class Bound:
         >>> Bound(0.0, 0.2, 0.4, 0.1, of_people=0.8).people_growth
         inf
         """
-        if not self._room > 0 or not self.next_alpha > 0 or self._above == 0:
-            return math.inf
-        left = self._variance_left - (1.0 - self.of_people)
-        return max(self.of_people / left, 1.0) if left > 0 else math.inf
+        return self._factor(self.of_people, 1.0 - self.of_people)
 
     @property
     def _above(self) -> float:
@@ -86,13 +80,21 @@ class Bound:
         return self.estimate - self.low if self._above > 0 else self.high - self.estimate
 
     @property
-    def _variance_left(self) -> float:
-        """Share of the present variance that may be left."""
+    def _is_decidable(self) -> bool:
+        return self._room > 0 and self.next_alpha > 0 and self._above != 0
+
+    def _factor(self, shrinks: float, stays: float) -> float:
+        """Factor by which the share of the variance that `shrinks` must shrink, where another share
+        `stays`.
+        """
         from scipy.special import ndtri
 
+        if not self._is_decidable:
+            return math.inf
         distance = abs(self._above) / self._room * -float(ndtri(self.alpha))
         needed = float(ndtri(POWER)) - float(ndtri(self.next_alpha))
-        return (distance / needed) ** 2
+        left = (distance / needed) ** 2 - stays
+        return max(shrinks / left, 1.0) if left > 0 else math.inf
 
 
 def surer_level(alpha: float) -> float:
@@ -115,9 +117,9 @@ def clusters_to_decide(clusters: int, undecided: Sequence[Bound], at_least: int)
     >>> clusters_to_decide(100, [Bound(0.0, 0.3, 0.6, 0.1)], 30)
     360
     """
-    passing = [each.growth for each in undecided if each.estimate > each.bound]
-    failing = [each.growth for each in undecided if each.estimate <= each.bound]
-    either_way = [each.growth for each in undecided if each.either_way]
+    passing = [bound.growth for bound in undecided if bound.estimate > bound.bound]
+    failing = [bound.growth for bound in undecided if bound.estimate <= bound.bound]
+    either_way = [bound.growth for bound in undecided if bound.either_way]
     growth = max(min(failing) if failing else max(passing, default=1.0), *either_way, 1.0)
     if growth - 1.0 > REALISTIC:
         return None
@@ -172,22 +174,22 @@ def state_of(*, met: bool, broken: bool = False) -> State:
 
 def all_met(held: Requirements) -> bool:
     """Return True if every requirement is met."""
-    return all(each.is_met for each in held.values())
+    return all(need.is_met for need in held.values())
 
 
 def likely_met(held: Requirements) -> bool:
     """Return True if every requirement would be met with bounds as narrow as its estimate."""
-    return all(each.is_likely for each in held.values())
+    return all(need.is_likely for need in held.values())
 
 
 def reasons(held: Requirements, *states: State) -> list[Reason]:
     """Return the reasons of all requirements in one of these states."""
-    return [reason for each in held.values() if each.state in states for reason in each.why()]
+    return [reason for need in held.values() if need.state in states for reason in need.why()]
 
 
 def unsettled(held: Requirements) -> list[Bound]:
     """Return each bound that has not cleared its limit."""
-    return [each.unsettled for each in held.values() if each.unsettled and not each.is_met]
+    return [need.unsettled for need in held.values() if need.unsettled and not need.is_met]
 
 
 def rounded_up(clusters: float) -> int:
@@ -201,7 +203,7 @@ def rounded_up(clusters: float) -> int:
 
 @dataclass(frozen=True)
 class ClusterCounts:
-    """How many clusters were compared; their effective number, in clusters of equal size; and the
+    """Number of clusters compared; their effective number, in clusters of equal size; and the
     effective number of those with a label of another category than the commonest (`minority`).
     """
 

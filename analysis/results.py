@@ -77,8 +77,8 @@ def from_to(first: str, second: str) -> str:
 class ResultRows:
     """Rows of one rubric, by their key.
 
-    No row has an interval without width, except for statistics that are constant by construction
-    (see `_is_constant`): `chance`, by view of the labels, "" or "|binary", limits how far
+    No row has an interval without width, except for statistics that are constant by construction:
+    `chance`, by view of the labels, "" or "|binary", limits how far
     coefficients may fall, and `rarer` counts the clusters in which a human chose another category
     than the commonest.
     """
@@ -109,11 +109,13 @@ class ResultRows:
         key = (self.rubric, statistic, rater_a, rater_b, subset, at)
         if key in self.rows:
             raise ValueError(f"two results rows share the key {key}")
-        if not _is_constant(statistic, rater_b, join_notes(note)):
+        # The kappa of a baseline, or of a rater who only uses one category, is always 0.
+        alone = rater_b in BASELINES or says(join_notes(note), "constant_rater")
+        if not (alone and kind_of(statistic) == "coefficient"):
             chance = self.chance.get(BINARY if subset.endswith(BINARY) else "")
             apart = 0.0 if chance is None else chance.disagreement(statistic)
-            told = int(counts[1] / self.heaviest)  # as if all had the largest weight
-            interval = widened(interval, told, kind_of(statistic), apart)
+            clusters = int(counts[1] / self.heaviest)  # as if all had the largest weight
+            interval = widened(interval, clusters, kind_of(statistic), apart)
             # Where resamples have too few labels of the rarer kind to be trusted (see
             # benchmarks/results/coverage-small.md). Verdicts check this themselves.
             rarer = self.rarer.get(subset.removeprefix("all"), FEW_RARER)
@@ -124,21 +126,11 @@ class ResultRows:
                 interval = replace(interval, remarks=(*interval.remarks, few))
         remarks = join_notes(interval.remarks, deciding.remarks if deciding else "", note)
         self.rows[key] = ResultRow(
-            rubric=self.rubric,
-            statistic=statistic,
-            rater_a=rater_a,
-            rater_b=rater_b,
-            subset=subset,
-            at=at,
-            n_units=int(counts[0]),
-            n_clusters=int(counts[1]),
-            estimate=float(interval.estimate),
-            low=float(interval.low),
-            high=float(interval.high),
-            note=text_of(remarks),
-            remarks=remarks,
-            deciding=deciding,
-        )
+            rubric=self.rubric, statistic=statistic, rater_a=rater_a, rater_b=rater_b,
+            subset=subset, at=at, n_units=int(counts[0]), n_clusters=int(counts[1]),
+            estimate=float(interval.estimate), low=float(interval.low), high=float(interval.high),
+            note=text_of(remarks), remarks=remarks, deciding=deciding,
+        )  # fmt: skip
         return interval
 
     def added(self, *row: Any, **about: Any) -> ResultRow:
@@ -152,9 +144,8 @@ class ResultRows:
         # Of humans only, if there are any: a grader's threshold must not change chance agreement.
         if people := coded.members("human"):
             held[:, [at for at in range(held.shape[1]) if at not in people]] = False
-        counts = np.bincount(
-            coded.codes[held], np.broadcast_to(times, held.shape)[held], minlength=coded.q
-        )
+        weights = np.broadcast_to(times, held.shape)[held]
+        counts = np.bincount(coded.codes[held], weights, minlength=coded.q)
         if counts.any():
             of = BINARY if coded.is_binary else ""
             values = coded.values if coded.is_number else ()
@@ -168,15 +159,6 @@ class ResultRows:
     ) -> ResultRow | None:
         """Return the row with this key, or None."""
         return self.rows.get((self.rubric, statistic, rater_a, rater_b, subset, at))
-
-
-def _is_constant(statistic: str, rater: str, about: Remarks) -> bool:
-    """Return True if a statistic does not depend on the other labels.
-
-    The kappa of a baseline, or of a rater who only uses one category, is always 0.
-    """
-    alone = rater in BASELINES or says(about, "constant_rater")
-    return alone and kind_of(statistic) == "coefficient"
 
 
 def results_table(rows: Iterable[TableRow]) -> DataFrame:

@@ -14,7 +14,7 @@ from typing import Literal
 from evenhand.texts import DASH, table_of
 
 Kind = Literal["share", "unit", "signed", "coefficient", "difference", "place"]
-"""What a statistic is: a share of cases; anything else from 0 to 1; or from -1 to 1; corrected for
+"""Kind of a statistic: a share of cases; anything else from 0 to 1; or from -1 to 1; corrected for
 chance; a difference of two such; a place, a cut, a median or a number of people, whose interval
 may be one number."""
 
@@ -107,7 +107,7 @@ def share_apart(share: float, limit: float) -> str:
 
 
 VARIANTS: dict[str, list[str]] = table_of("evenhand.analysis", "variants.toml")
-"""What a name may end or begin with, besides that of an entry: what its label and name add."""
+"""Endings and beginnings of names of variants, with what the label and the name add."""
 
 
 @cache

@@ -21,7 +21,7 @@ Labels = npt.NDArray[np.int8]
 """Codes of categories or verdicts, -1 where there is none."""
 Integers = npt.NDArray[np.integer[Any]]
 Frequency = npt.NDArray[np.int64]
-"""How often each cluster occurs in the data: 1, or more where identical ones are merged."""
+"""Times that each cluster occurs in the data: 1, or more where identical ones are merged."""
 Numbers = npt.NDArray[np.floating[Any] | np.integer[Any] | np.bool_]
 Sparse = Any
 """scipy.sparse.csr_array of whole numbers."""

@@ -24,10 +24,8 @@ from evenhand.analysis.types import Array
 
 TOLERANCE = 1e-9
 _KAPPAS = {
-    "cohen_kappa": None,
-    "weighted_kappa_linear": "linear",
-    "weighted_kappa_quadratic": "quadratic",
-}
+    "cohen_kappa": None, "weighted_kappa_linear": "linear", "weighted_kappa_quadratic": "quadratic",
+}  # fmt: skip
 Value = tuple[str, str, str, float]
 """A library's value of a statistic: statistic, two raters (or a group and ""), value."""
 Libraries = Callable[[Coded, Array | None], Callable[[], list[Value]]]
@@ -83,8 +81,7 @@ def verify_estimates(rows: ResultRows, subset: str, values: Iterable[Value]) -> 
         row = rows.get(statistic, rater_a, rater_b, subset)
         if row is None or math.isnan(row["estimate"]) or math.isnan(theirs):
             continue
-        difference = abs(row["estimate"] - theirs)
-        if difference > TOLERANCE:
+        if (difference := abs(row["estimate"] - theirs)) > TOLERANCE:
             raise RuntimeError(
                 f"{statistic} of {rater_a} {rater_b} on {rows.rubric} is {row['estimate']}, "
                 f"a library gives {theirs}"
@@ -117,10 +114,8 @@ def _pairs(coded: Coded, weight: Array | None) -> Iterator[Value]:
 
 
 def _groups(coded: Coded) -> Iterator[Value]:
-    """Yield Krippendorff's alphas by krippendorff, and Fleiss' kappa by statsmodels.
-
-    The latter only where all labelled units have the same number of labels, the only case in which
-    it is right: a unit with one label counts in the marginals.
+    """Yield Krippendorff's alphas, and Fleiss' kappa where all labelled units have as many labels,
+    the only case in which it is right: a unit with one label counts in the marginals.
     """
     import krippendorff
     from statsmodels.stats.inter_rater import fleiss_kappa

@@ -25,6 +25,8 @@ Counts = tuple[int, int]
 """(units, clusters) that a row is about."""
 Figure = Array | float | Interval
 """Replicates (rows,), one number without an interval, or an interval as it is."""
+Draw = Resamples | Callable[[], Resamples]
+"""Resamples, or the function that draws them when they are first needed."""
 T = TypeVar("T")
 
 
@@ -42,18 +44,18 @@ class Writer:
     """Writes rows of one subset, with intervals from one set of resamples of `clusters` (units,).
 
     Methods that take `units` accept a mask (units,), or the numbers of units and clusters, where
-    many rows share them. `draw` returns the resamples; it is called when they are first needed.
+    many rows share them.
     """
 
     rows: ResultRows
-    draw: Callable[[], Resamples]
+    draw: Draw
     clusters: Codes
     subset: str = "all"
 
     @cached_property
     def resamples(self) -> Resamples:
         """Resamples of the clusters."""
-        return self.draw()
+        return self.draw if isinstance(self.draw, Resamples) else self.draw()
 
     def on(self, subset: str, clusters: Codes | None = None) -> Writer:
         """Return a writer of rows of another subset, of other units if in these `clusters`."""
@@ -112,17 +114,17 @@ class Writer:
         counts = units if isinstance(units, tuple) else self.count(units)
         if isinstance(figure, np.ndarray):
             drawn, why = self.resamples, reason or "no_variation"
-            found = drawn.interval(figure, counts[1], reason=why, undefined=undefined)
+            interval = drawn.interval(figure, counts[1], reason=why, undefined=undefined)
             if kind_of(statistic) == "share":
-                found = share_interval(found, drawn.plain(figure)[1:], *counts)
+                interval = share_interval(interval, drawn.plain(figure)[1:], *counts)
         elif isinstance(figure, Interval):
-            found = figure
+            interval = figure
         elif reason is not None and np.isnan(figure):
-            found = Interval.undefined(reason)
+            interval = Interval.undefined(reason)
         else:
-            found = Interval.point(figure)
+            interval = Interval.point(figure)
         key = {"rater_a": a, "rater_b": b, "subset": self.subset, "at": at}
-        return self.rows.add(statistic, found, counts, **key, note=note)
+        return self.rows.add(statistic, interval, counts, **key, note=note)
 
 
 @dataclass(frozen=True)
@@ -137,14 +139,14 @@ class View(Writer):
     @classmethod
     def of(cls, rows: ResultRows, coded: Coded, resamples: Resamples) -> View:
         """Return a view of labels with these resamples of their clusters."""
-        return View(rows, lambda: resamples, coded.clusters, coded.subset, coded=coded)
+        return View(rows, resamples, coded.clusters, coded.subset, coded=coded)
 
     def once(self, compute: Callable[[Coded, Resamples], T]) -> T:
         """Return what this computes from the labels and the resamples, once for all statistics."""
         if compute not in self.known:
             self.known[compute] = compute(self.coded, self.resamples)
-        found: T = self.known[compute]
-        return found
+        computed: T = self.known[compute]
+        return computed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,7 +162,7 @@ class RubricView(View):
 
     @classmethod
     def of_labels(
-        cls, rows: ResultRows, labels: LabelMatrix, draw: Callable[[], Resamples], request: Request
+        cls, rows: ResultRows, labels: LabelMatrix, draw: Draw, request: Request
     ) -> list[RubricView]:
         """Return each view of labels: the categories, and the binary verdict if there is one."""
         at = labels.clusters
@@ -176,15 +178,9 @@ class RubricView(View):
 
     def seen_as(self, coded: Coded, labels: LabelMatrix | None = None) -> RubricView:
         """Return another view of the labels, or of others in the same clusters."""
-        return replace(
-            self,
-            draw=lambda: self.resamples,
-            clusters=coded.clusters,
-            subset=coded.subset,
-            coded=coded,
-            labels=self.labels if labels is None else labels,
-            known={},
-        )
+        about: dict[str, Any] = {"clusters": coded.clusters, "subset": coded.subset, "coded": coded}
+        of = self.labels if labels is None else labels
+        return replace(self, draw=lambda: self.resamples, labels=of, known={}, **about)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,10 +202,10 @@ class RatedView(RubricView):
         cls, rows: ResultRows, labels: LabelMatrix, request: Request, **rated: Any
     ) -> RatedView:
         """Return the categories of labels that are not folded; `rated` are the other fields."""
-        once = np.ones(labels.n_clusters, dtype=np.int64)
-        draw, about = partial(request.resampled, once, labels.weight), labels.on_categories()
-        every = {"coded": about, "labels": labels, "request": request, **rated}
-        return cls(rows, draw, labels.clusters, **every)
+        once, coded = np.ones(labels.n_clusters, dtype=np.int64), labels.on_categories()
+        draw = partial(request.resampled, once, labels.weight)
+        about: dict[str, Any] = {"coded": coded, "labels": labels, "request": request}
+        return cls(rows, draw, labels.clusters, **about, **rated)
 
     @cached_property
     def facts(self) -> UnitFacts:

@@ -1,7 +1,53 @@
-"""The annotation app: people read units and label them, one rubric at a time."""
+"""The annotation app: people read units and label them, one rubric at a time. Here it is started;
+its settings are in `.streamlit/config.toml`, in the folder of `app.py`.
+"""
 
 from __future__ import annotations
 
-from evenhand.annotate_app.serve import command, serve
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
 
-__all__ = ["command", "serve"]
+__all__ = ["command", "serve", "serve_several"]
+
+_APP = Path(__file__).resolve().with_name("app.py")
+
+
+def command(
+    folders: Sequence[str | Path], port: int, public_host: str = "", path: str | None = None
+) -> list[str]:
+    """The command that serves studies, for any working directory: each under its folder's name, or
+    one alone at `path`, such as "/refusals", or "" for the root.
+
+    `public_host` is the name under which people reach the app through a proxy: it answers to no
+    other, save this machine's own and those in study.toml.
+    """
+    options = [f"--port={port}", f"--public-host={public_host}"]
+    options += [] if path is None else [f"--path={path}"]
+    studies = [str(Path(folder).resolve()) for folder in folders]
+    return [sys.executable, "-P", str(_APP), *studies, *options]
+
+
+def serve(folder: str | Path, port: int, public_host: str = "", path: str = "") -> NoReturn:
+    """Serve one study alone until the app is stopped; does not return."""
+    _become(command([folder], port, public_host, path))
+
+
+def serve_several(folders: Sequence[Path], port: int, public_host: str = "") -> NoReturn:
+    """Serve each study at `/NAME/`, by the name of its folder; does not return."""
+    _become(command(folders, port, public_host))
+
+
+def _become(arguments: list[str]) -> NoReturn:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # The cookies of a single sign-on hold all that the organisation's provider sends on a user:
+    # beyond the default 8 kB of a line they would lock that browser out for as long as it keeps
+    # them.
+    environment = os.environ | {"WEBSOCKETS_MAX_LINE_LENGTH": str(32 * 1024)}
+    if sys.platform == "win32":  # where exec would leave the terminal to its shell
+        raise SystemExit(subprocess.run(arguments, env=environment, check=False).returncode)
+    os.execve(arguments[0], arguments, environment)  # noqa: S606 - no shell is wanted

@@ -15,7 +15,7 @@ from typing import Any
 import streamlit as st
 
 from evenhand.annotate_app.drawn import show_complaint
-from evenhand.annotate_app.logins.lead_login import LOGIN, visitor_of
+from evenhand.annotate_app.logins import LOGIN, visitor_of
 from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.access.accounts import Role
@@ -45,7 +45,7 @@ def lead_callback(
     """Return the callback of an act on the lead's pages, `store(study, visitor, *arguments)`, by a
     visitor with one of these roles.
     """
-    admit = partial(visitor_of, study, LOGIN.known(), *roles)
+    admit = partial(visitor_of, study, LOGIN.held(), *roles)
     return storing_callback(place, admit, partial(store, study), *arguments)
 
 

@@ -14,12 +14,11 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-_PATIENCE = 8.0
-"""More than `/health` takes where the store says nothing."""
 
-
-def main(port: int, patience: float = _PATIENCE) -> int:
-    """The exit status for the app on this port."""
+def main(port: int, patience: float = 8.0) -> int:
+    """Return the exit status for the app on this port. `/health` takes less than this patience, in
+    seconds, where the store says nothing.
+    """
     for _ in range(2):
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=patience):
@@ -36,8 +35,8 @@ def main(port: int, patience: float = _PATIENCE) -> int:
 
 
 def _serving(port: int) -> list[int]:
-    """The processes that serve studies on this port (see `serve.command`)."""
-    found = []
+    """The processes that serve studies on this port (see `evenhand.annotate_app.command`)."""
+    processes = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             words = (folder / "cmdline").read_bytes().split(b"\0")
@@ -45,8 +44,8 @@ def _serving(port: int) -> list[int]:
             continue
         is_app = any(word.endswith(b"/annotate_app/app.py") for word in words)
         if is_app and f"--port={port}".encode() in words:
-            found.append(int(folder.name))
-    return found
+            processes.append(int(folder.name))
+    return processes
 
 
 if __name__ == "__main__":

@@ -22,11 +22,15 @@ from streamlit.starlette import App
 if getattr(find_spec("evenhand"), "origin", None) is None:
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from evenhand.annotate_app.door import Door, keep_log_short
-from evenhand.annotate_app.front import routes, to_front_page
-from evenhand.annotate_app.health import answer_health_of_all, telling_systemd
-from evenhand.annotate_app.logins.entry import app_secrets
+from evenhand.annotate_app.entry import app_secrets
 from evenhand.annotate_app.page import on_script_error
+from evenhand.annotate_app.request_filter import RequestFilter, keep_log_short
+from evenhand.annotate_app.routes import (
+    answer_health_of_all,
+    routes,
+    telling_systemd,
+    to_front_page,
+)
 from evenhand.annotate_app.sites import MOST_BYTES, add_study, sites
 from evenhand.texts import written
 
@@ -38,20 +42,25 @@ def main() -> None:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--public-host", default="")
     parser.add_argument("--path", help="of one study alone; others have their folders' names")
-    asked = parser.parse_args()
+    given = parser.parse_args()
     host = os.environ.get("STREAMLIT_SERVER_ADDRESS", "127.0.0.1")
-    _check_free(host, asked.port)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        socket.create_server((host, given.port), family=family).close()
+    except OSError:
+        print(written("several.port_taken", port=given.port), file=sys.stderr)  # noqa: T201
+        raise SystemExit(2) from None
     keep_log_short()
-    for folder in asked.folders:
-        add_study(folder, asked.path)
-    app = make_app(asked.path)
-    config.set_option("server.baseUrlPath", asked.path or "")
-    if asked.public_host:
-        config.set_option("browser.serverAddress", asked.public_host)
+    for folder in given.folders:
+        add_study(folder, given.path)
+    app = make_app(given.path)
+    config.set_option("server.baseUrlPath", given.path or "")
+    if given.public_host:
+        config.set_option("browser.serverAddress", given.public_host)
     uvicorn.run(
         app,
         host=host,
-        port=asked.port,
+        port=given.port,
         ws="websockets-sansio",
         ws_max_size=MOST_BYTES,
         # Shorter than nginx waits for an answer: a process that hangs is left soon, one at work is
@@ -71,40 +80,32 @@ def main() -> None:
 
 def make_app(path: str | None = None) -> Starlette:
     """The app of one study alone at this path; without one, of all that there are."""
-    own = pages()
-    ways = [Route("/health", answer_health_of_all), Route(path or "/{study}", to_front_page)]
+    streamlit = pages()
+    above = [Route("/health", answer_health_of_all), Route(path or "/{study}", to_front_page)]
+    below = Mount("/{study}" if path is None else "", streamlit)
     return Starlette(
-        routes=[*(ways if path != "" else ()), Mount("/{study}" if path is None else "", own)],
-        lifespan=own.lifespan(),
-        middleware=[Middleware(Door, has_sign_on=bool(_secrets()))],
+        routes=[*(above if path != "" else ()), below],
+        lifespan=streamlit.lifespan(),
+        middleware=[Middleware(RequestFilter, has_sign_on=bool(_secrets()))],
     )
 
 
 @cache
 def pages() -> App:
     """Streamlit's app, of which there can be one in a process."""
-    alone = [each.path for each in sites() if each.alone]
     return App(
-        Path(__file__).with_name("page_script.py"),
+        Path(__file__).with_name("page.py"),
         secrets=_secrets(),
         lifespan=telling_systemd,
-        routes=routes("".join(alone)),
+        routes=routes("".join(site.path for site in sites() if site.alone)),
         on_script_error=on_script_error,
     )
 
 
 @cache
 def _secrets() -> dict[str, Any]:
-    return app_secrets([str(each.folder) for each in sites() if each.alone])
-
-
-def _check_free(host: str, port: int) -> None:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        socket.create_server((host, port), family=family).close()
-    except OSError:
-        print(written("several.port_taken", port=port), file=sys.stderr)  # noqa: T201
-        raise SystemExit(2) from None
+    alone = next((site for site in sites() if site.alone), None)
+    return app_secrets(alone.folder) if alone else {}
 
 
 if __name__ == "__main__":

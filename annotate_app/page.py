@@ -1,4 +1,7 @@
-"""The page from the top: open the study, identify the rater, show the work; or await the store."""
+"""The page from the top: open the study, identify the rater, show the work; or await the store.
+
+Streamlit runs this file for every page view; `app.py` sets up the rest.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +14,18 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from evenhand.annotate_app.drawn import block, heading, said, show, show_complaint
-from evenhand.annotate_app.languages import ENGLISH, Language
-from evenhand.annotate_app.lead_entry import is_asked_for, show_lead_entry
-from evenhand.annotate_app.logins.entry import (
+from evenhand.annotate_app.entry import (
     arrive,
     ask_about_new_code,
     ask_for_entry,
     current_rater,
+    is_lead_asked_for,
     keep_login,
+    show_lead_entry,
 )
-from evenhand.annotate_app.served_study import Desks, served
+from evenhand.annotate_app.languages import ENGLISH, Language
 from evenhand.annotate_app.session_pages import show_step
-from evenhand.annotate_app.sites import Site
+from evenhand.annotate_app.sites import Desks, Site, present_site, served
 from evenhand.annotate_app.unit_page import (
     keep_language,
     present_language,
@@ -46,7 +49,7 @@ def show_page(site: Site) -> None:
         desks = served(site).desks()
         study = desks.desk.study
         arrive(study)
-        if is_asked_for():
+        if is_lead_asked_for():
             show_lead_entry(lambda: served(site).desks().desk.study)
         else:
             reader = present_language(study)
@@ -122,7 +125,7 @@ def on_script_error(error: Exception) -> bool:
 
 
 def _words() -> tuple[str, str]:
-    if is_asked_for():
+    if is_lead_asked_for():
         title, text = written("lead_door.away_title"), written("lead_door.away_text")
         return heading(title, 1), block(text)
     return said("page.away_title", "h1"), said("page.waiting_text")
@@ -138,3 +141,7 @@ def _come_back() -> None:
             st.rerun()
 
     again()
+
+
+if __name__ == "__main__" and (site := present_site()) is not None:
+    show_page(site)

@@ -25,8 +25,8 @@ from evenhand.annotate_app.languages import (
 )
 from evenhand.annotate_app.rendered import Node, by_place, coloured, folded, rendered
 from evenhand.rubrics import TextBlock
-from evenhand.rubrics.content import Turn
 from evenhand.rubrics.options import SEPARATOR
+from evenhand.rubrics.rendering import Turn
 from evenhand.study.desk.desk import (
     CONFIDENCE_LEVELS,
     DISPLAYS,
@@ -516,7 +516,12 @@ def panel_path() -> str:
     """Return the path of the module on the server, without the first slash: it changes with the
     module's content, so that a browser may keep the file for good.
     """
-    return f"evenhand/panel.{hashlib.sha256(panel_module().encode()).hexdigest()[:16]}.js"
+    return module_path("panel", panel_module())
+
+
+def module_path(name: str, text: str) -> str:
+    """Return the path of a script that a browser may keep: it changes with the text."""
+    return f"evenhand/{name}.{hashlib.sha256(text.encode()).hexdigest()[:16]}.js"
 
 
 def fetching_code() -> str:

@@ -22,9 +22,9 @@ from evenhand.annotate_app.drawn import (
     show,
     show_complaint,
 )
+from evenhand.annotate_app.entry import ticket_of
 from evenhand.annotate_app.languages import Language
-from evenhand.annotate_app.logins.browser import present_browser
-from evenhand.annotate_app.logins.entry import ticket_of
+from evenhand.annotate_app.logins import present_browser
 from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.access.admission import Admission, read_ticket

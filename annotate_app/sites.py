@@ -1,15 +1,20 @@
-"""The studies that this process serves, each at a path of its own, or one alone; their host names
-and the addresses of their visitors.
+"""The studies that this process serves, each at its own path, or one alone: their host names, the
+addresses of their visitors, and each study as its files are now.
 
-A lead's page that makes a study adds it here, and it is served from then on.
+A lead's page that makes a study adds it here, and it is served from then on. A change of a study's
+files, on a lead's page or by hand, takes effect at the next page that is drawn, in every process
+that serves the study.
 """
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
+import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -20,8 +25,17 @@ import streamlit as st
 from anyio import CapacityLimiter, to_thread
 from starlette.types import Scope
 
-from evenhand.errors import InputError
+from evenhand.errors import InputError, StoreAway
+from evenhand.reporting.live_figures import stop_flagged_in
+from evenhand.reporting.workers import apart
+from evenhand.study import Study, open_study
+from evenhand.study.desk.claims import AttentionChecks
+from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.lead.progress import data_version
+from evenhand.study.session.sessions import Sessions
 from evenhand.study.settings.study_toml import FILE_NAME, STUDY_NAME, SessionSettings, read_config
+from evenhand.study.store.logs.decisions import note_settings
+from evenhand.study.workspace import files_of, rubrics_in_step
 from evenhand.texts import written
 
 Result = TypeVar("Result")
@@ -29,6 +43,8 @@ Result = TypeVar("Result")
 _TAKEN = ("health", "static")
 """The address of all studies' health, and what nginx takes for Streamlit's files."""
 _MOST_AT_WORK = 8
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -62,19 +78,14 @@ _sites: dict[str, Site] = {}
 
 def add_study(folder: Path, path: str | None = None) -> Site:
     """Serve one more study, under the name of its folder; or one alone at this path."""
-    own = f"/{folder.name}" if path is None else path
-    _sites[own] = Site(folder.resolve(), own, path is not None)
-    return _sites[own]
+    begins = f"/{folder.name}" if path is None else path
+    _sites[begins] = Site(folder.resolve(), begins, path is not None)
+    return _sites[begins]
 
 
 def sites() -> list[Site]:
     """The studies that are served, by name."""
     return [_sites[path] for path in sorted(_sites)]
-
-
-def site_at(path: str) -> Site | None:
-    """The study whose address begins so; None where there is none."""
-    return _sites.get(path)
 
 
 def site_of(scope: Scope) -> Site | None:
@@ -96,11 +107,11 @@ def studies_in(folders: Iterable[Path]) -> list[Path]:
     """Return these folders, and in place of one that holds studies and is none, those: without
     what a killed run left there, whose name begins with a dot.
     """
-    found: list[Path] = []
+    studies: list[Path] = []
     for folder in folders:
         within = [] if (folder / FILE_NAME).exists() else sorted(folder.glob(f"[!.]*/{FILE_NAME}"))
-        found += [each.parent.resolve() for each in within] or [folder.resolve()]
-    return found
+        studies += [file.parent.resolve() for file in within] or [folder.resolve()]
+    return studies
 
 
 def check_names(names: Iterable[str]) -> None:
@@ -137,8 +148,8 @@ def base_path(scope: Scope) -> str:
 
 
 def present_site() -> Site | None:
-    """The study whose page is being drawn, as the door named it; None outside of the app."""
-    return site_at(str(st.user.to_dict().get("study")))
+    """The study whose page is being drawn (see `logins.bound`); None outside of the app."""
+    return _sites.get(str(st.user.to_dict().get("study")))
 
 
 def headers_of(scope: Scope, name: bytes) -> list[str]:
@@ -192,19 +203,11 @@ def client_address(peer: str, forwarded: Iterable[str], trusted: Collection[str]
     """
     address = peer
     hops = [hop.strip() for header in forwarded for hop in header.split(",")]
-    for hop in reversed(hops):
-        if address not in trusted or not _is_address(hop):
-            break
-        address = hop
+    with suppress(ValueError):
+        while hops and address in trusted:
+            ipaddress.ip_address(hops[-1])  # ends the search at what is no address
+            address = hops.pop()
     return address
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
 
 
 def is_secure(scope: Scope) -> bool:
@@ -221,7 +224,7 @@ def has_room(visitor: tuple[str, str]) -> bool:
 
 @cache
 def _own_names(site: Site | None) -> frozenset[str]:
-    public = str(st.get_option("browser.serverAddress"))  # see `serve.command`
+    public = str(st.get_option("browser.serverAddress"))  # see `evenhand.annotate_app.command`
     return frozenset(name.lower() for name in (*_HERE, public, *_settings(site).hosts))
 
 
@@ -232,3 +235,123 @@ def _settings(site: Site | None) -> SessionSettings:
         return read_config(site.folder).session if site else SessionSettings()
     except InputError:
         return SessionSettings()
+
+
+# A served study, as its files are now.
+
+_STORE_PATIENCE = 1.5  # seconds to wait for the store: less than the panel waits before it resends
+_MOST_KEPT = 4
+"""Earlier states of the files that a process remembers."""
+_Stamp = tuple[tuple[str, int, int, int], ...]
+
+
+@dataclass(frozen=True)
+class Desks:
+    """The desk and the sessions of a study, and the name of the state of its files."""
+
+    desk: AnnotationDesk
+    sessions: Sessions
+    drawn: str
+
+
+class ServedStudy:
+    """A study with its one connection to the store, for all pages of this process.
+
+    Where the files do not hold together, as while somebody edits them, the study stays as it was.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._lock = threading.Lock()
+        study = open_study(folder, patience=_STORE_PATIENCE)
+        self._seen = _stamp(study)
+        self._desks = _desks(study, self._seen)
+        self._kept = {self._desks.drawn: self._desks}
+        self._watch = start_watch(study)
+
+    def desks(self, drawn: str = "") -> Desks:
+        """Return the desk and the sessions of the study as its files are now; or as they were when
+        a page was `drawn`, while this is remembered: an answer is stored for what was shown.
+        """
+        stamp = _stamp(self._desks.desk.study)
+        if stamp != self._seen:
+            with self._lock:
+                if stamp != self._seen:
+                    self._take_in(stamp)
+                    self._seen = stamp
+        return self._kept.get(drawn, self._desks)
+
+    def _take_in(self, stamp: _Stamp) -> None:
+        old = self._desks.desk.study
+        try:
+            config = read_config(old.folder)
+            if config.store != old.config.store:
+                raise InputError("the study was moved to another store; start the app again")
+            study = Study(old.folder, config, rubrics_in_step(old.folder, config), old.store)
+            AttentionChecks(study)  # which the desk reads when it first needs them
+            self._desks = _desks(study, stamp)
+            latest = list(self._kept.items())[-_MOST_KEPT:]
+            self._kept = {**dict(latest), self._desks.drawn: self._desks}
+        except InputError as error:
+            _log.warning("the study's files have changed, and are not taken in: %s", error)
+            return
+        note_settings(study.store, (study.folder / FILE_NAME).read_text("utf-8-sig"))
+        self._watch.set()
+        self._watch = start_watch(study)
+
+
+_served = cache(ServedStudy)
+
+
+def served(site: Site) -> ServedStudy:
+    """Return this study, opened once, with its one connection, in this process."""
+    with site.opening:
+        return _served(site.folder)
+
+
+def _desks(study: Study, stamp: _Stamp) -> Desks:
+    drawn = hashlib.sha256(repr(stamp).encode()).hexdigest()[:16]
+    return Desks(AnnotationDesk(study), Sessions(study), drawn)
+
+
+def _stamp(study: Study) -> _Stamp:
+    """A value that changes whenever one of the study's files is written, made or removed, or
+    another that its settings may name by now.
+    """
+    named = {study.folder / name for name in files_of(study.folder, study.config)}
+    return tuple(map(_file_stamp, sorted(named | {*study.folder.glob("*.toml")})))
+
+
+def _file_stamp(path: Path) -> tuple[str, int, int, int]:
+    try:
+        status = path.stat()
+    except OSError:
+        return path.name, 0, 0, 0
+    return path.name, status.st_mtime_ns, status.st_size, status.st_ino
+
+
+# The watch ends the participation of raters whom the study's own rules stop, while the app runs.
+# Agreement is computed in a separate process: nothing of it enters the process that serves the
+# annotators, and no annotator waits for it.
+
+
+def start_watch(study: Study, every: float = 60.0) -> threading.Event:
+    """Check the raters every so many seconds if labels came in, in a study whose rules may stop
+    anyone. Ends when the event that it returns is set.
+    """
+    over = threading.Event()
+    if study.config.quality.stop:
+        threading.Thread(target=_watch, args=(study, every, over), daemon=True).start()
+    return over
+
+
+def _watch(study: Study, every: float, over: threading.Event) -> None:
+    seen = ""
+    while not over.wait(every):
+        try:
+            if (present := data_version(study)) != seen:
+                seen = present
+                apart(stop_flagged_in, study.folder.resolve())
+        except (InputError, StoreAway) as error:
+            _log.error("the annotators could not be looked at: %s", error)
+        except Exception:  # a watch that dies would look like a crowd without fault
+            _log.exception("the annotators could not be looked at")

@@ -1,7 +1,7 @@
 """The annotator's work: one unit after the other, each stored before the next one shows.
 
 Streamlit draws the panel once. From then on the panel sends answers, and gets what comes next, by
-messages of its own: see `wire`. Its language, and what waits unsent, are told on other pages too.
+messages of its own: see `routes`. Its language, and what waits unsent, are told on other pages too.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 import streamlit as st
 from streamlit.components.v2 import component
 
+from evenhand.annotate_app.entry import logging_out, ticket_of
 from evenhand.annotate_app.languages import (
     ENGLISH,
     Language,
@@ -24,7 +25,6 @@ from evenhand.annotate_app.languages import (
     names_offered,
     offered,
 )
-from evenhand.annotate_app.logins.entry import logging_out, ticket_of
 from evenhand.annotate_app.payload import (
     Look,
     Setting,
@@ -33,7 +33,7 @@ from evenhand.annotate_app.payload import (
     lightened,
     page_data,
 )
-from evenhand.annotate_app.served_study import Desks
+from evenhand.annotate_app.sites import Desks
 from evenhand.study import Study
 from evenhand.study.access.admission import Admission, Way
 from evenhand.study.desk.desk import JUST_NOW, AnnotationDesk, Desk, next_day

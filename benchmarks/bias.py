@@ -22,10 +22,11 @@ import numpy as np
 from scipy.special import ndtr
 
 from benchmarks.documents import RESULTS, library_versions
-from evenhand.analysis.bias.findings import AuditRows
-from evenhand.analysis.bias.shift import Calls, Shifts
+from evenhand.analysis.bias.audit import AuditRows
+from evenhand.analysis.bias.expected import Calls, Shifts
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.results import ResultRows
+from evenhand.analysis.writer import Writer
 
 OUT = RESULTS / "bias-audit.md"
 SEED = 20231206
@@ -181,7 +182,7 @@ def study(cell: Cell, seed: int, resamples: int) -> Array:
     clusters = np.repeat(np.arange(cell.pairs), cell.subjects)
     drawn = Resamples(np.ones(cell.pairs), resamples, rng)
     rows = ResultRows("")
-    audit = AuditRows(rows, lambda: drawn)
+    audit = AuditRows(Writer(rows, lambda: drawn, clusters))
     calls = _calls(people, grader, clusters)
     shift = Shifts(calls, own, drawn, noisy=cell.along).of(people.shape[1])
     assert shift is not None

@@ -26,8 +26,7 @@ from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from evenhand.analysis.agreement import coefficients as c
 from evenhand.analysis.agreement.coefficients import label_counts
 from evenhand.analysis.agreement.groups import group_panel
-from evenhand.analysis.agreement.overlap import KappaMeans
-from evenhand.analysis.agreement.pairs import pair_tables
+from evenhand.analysis.agreement.pairs import KappaMeans, pair_tables
 from evenhand.analysis.bootstrap.intervals import interval, wilson
 from evenhand.analysis.bootstrap.resamples import Resamples, distinct_rows
 from evenhand.analysis.labels.matrix import Coded

@@ -225,8 +225,8 @@ def decided(labels: Labels, clusters: Clusters) -> tuple[float, bool]:
     found = compared(labels, clusters)
     if found is None or not math.isfinite(found.difference):
         return -1.0, False
-    people = found.people
-    agree = people.kappa - (reach(people.influence) if np.ptp(people.influence) > 0 else 0.2)
+    moves = found.people_influence
+    agree = found.people_kappa - (reach(moves) if np.ptp(moves) > 0 else 0.2)
     enough = math.ceil(found.sample.effective - 1e-9) >= RULE.min_clusters
     enough = enough and found.sample.minority >= RULE.min_rarer
     if not enough or agree < RULE.min_people_kappa:

@@ -43,7 +43,7 @@ STAGES = (
     ("verdicts", "evenhand.analysis.all_rubrics", "judge_graders"),
     ("waiting for other libraries' estimates", "evenhand.analysis.all_rubrics", "analyse_rubric"),
     ("reading the templates", "evenhand.analysis.report.files", "prepare_report"),
-    ("waking the drawing library, and figures", "evenhand.analysis.report.files", "inline_svg"),
+    ("waking the drawing library, and figures", "evenhand.analysis.report.charts", "inline_svg"),
     ("writing files", "evenhand.analysis.report.files", "write_report"),
     ("printing", "evenhand.cli.reports", "print_lines"),
 )

@@ -28,8 +28,8 @@ from evenhand.analysis.subjects.corrected_rates import (
     RateSums,
     clipped,
     corrected_interval,
-    pair_features,
-    paired_ppi,
+    mean_features,
+    mean_ppi,
     paired_reach,
     ppi_reach,
     rate_features,
@@ -170,13 +170,13 @@ def run_cell(cell: Cell, runs: range, resamples: int, seed: int) -> dict[Key, Co
             held = low <= first[part, 0] <= high
             counts[Key(cell, "part")].count(bool(held), high - low)
 
-        apart = pair_features(
+        apart = mean_features(
             (people[..., 0] - people[..., 1]).ravel(), (grader[..., 0] - grader[..., 1]).ravel()
         )
         paired = drawn.totals(apart.reshape(clusters, cell.subjects, -1))
-        sides, alone = paired_ppi(np.moveaxis(paired, -1, 0))
+        sides, _, people_only = mean_ppi(np.moveaxis(paired, -1, 0))
         of_all = np.full(cell.subjects, n_labelled)
-        reach = paired_reach(sides[1:], alone, of_all, 0.05)
+        reach = paired_reach(sides[1:], people_only[0], of_all, 0.05)
         truth = (true[..., 0] - true[..., 1]).mean(axis=0)
         held = (np.abs(sides[0] - truth) <= reach).all()
         counts[Key(cell, "sides")].count(bool(held), 2.0 * reach.mean())

@@ -2,7 +2,7 @@
 
 A trial has pairs of two units, of which half are dealt to each wording, and three people who label
 all of them. Under the new wording people agree as they do under the old one, or better by a gain in
-alpha. The rows and the decision are the product's own functions (`analysis.people.clarity`).
+alpha. The rows and the decision are the product's own functions (`analysis.people.disagreements`).
 
 Two generators (synthetic), as what is true of one may be an accident of it. *Latent*: what a unit
 is like is a normal variable, half of whose variance is its pair's, and whoever sees less of it
@@ -28,8 +28,8 @@ from scipy.special import ndtri
 from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from evenhand.analysis import Scale
 from evenhand.analysis.bootstrap.influence import ALPHA
-from evenhand.analysis.people.clarity import ALPHA as AGREEMENT
-from evenhand.analysis.people.clarity import DIFFERENCE, LEAST, add_trial_rows, moved
+from evenhand.analysis.people.disagreements import ALPHA as AGREEMENT
+from evenhand.analysis.people.disagreements import DIFFERENCE, LEAST, add_trial_rows, moved
 from evenhand.analysis.request import Request, TriedWording
 from evenhand.analysis.results import ResultRows
 from evenhand.study.settings.analysis import AnalysisSettings

@@ -22,7 +22,7 @@ import numpy as np
 
 from benchmarks.documents import RESULTS, library_versions
 from evenhand.analysis.all_rubrics import analyse_reduced
-from evenhand.analysis.labels.reduced import Reduced, by_kind, reduce_ratings
+from evenhand.analysis.labels.encoding import Reduced, by_kind, reduce_ratings
 from evenhand.analysis.labels.scale import Scale
 from evenhand.reporting.at_scale import Reading, read_piece
 from evenhand.study.tables.pieces import pieces_of

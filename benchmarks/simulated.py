@@ -16,15 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.analysis import Scale
-from evenhand.analysis.agreement.overlap import add_humans_rows
-from evenhand.analysis.agreement.pairs import add_pair_rows
+from evenhand.analysis.agreement.pairs import add_humans_rows, add_pair_rows
 from evenhand.analysis.bootstrap.influence import level_of_look
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.score import lower_bound
 from evenhand.analysis.labels.matrix import LabelMatrix, copies_among
+from evenhand.analysis.people.annotators import selection_of
 from evenhand.analysis.people.ceiling import add_baseline_rows, add_ceiling_rows
 from evenhand.analysis.people.disagreements import add_coverage_rows
-from evenhand.analysis.people.selection import selection_of
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.verdicts.comparison import Comparator, readings_of

@@ -19,7 +19,7 @@ from typing import Literal, TypedDict
 
 from evenhand.analysis.labels.scale import Level
 from evenhand.reporting.ratings_file.dataframes import Names
-from evenhand.reporting.ratings_file.frames import Table
+from evenhand.reporting.ratings_file.declared import Table
 """
 
 

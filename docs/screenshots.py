@@ -21,7 +21,7 @@ from PIL import Image, ImageDraw
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from evenhand.annotate_app.lead.pages import PAGES
-from evenhand.annotate_app.logins.lead_login import place_of
+from evenhand.annotate_app.logins import place_of
 from evenhand.cli.main import main
 from evenhand.cli.options import lead_link
 from harness.annotator import READY

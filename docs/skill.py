@@ -10,7 +10,7 @@ from pathlib import Path
 
 from evenhand.analysis.verdicts.wording import JUDGEMENTS
 from evenhand.cli.main import GROUPS
-from evenhand.reporting.gate.checks import EXIT_CODES, OUTCOMES
+from evenhand.reporting.gate import EXIT_CODES, OUTCOMES
 from evenhand.texts import written
 
 PAGE = Path(__file__).resolve().parents[1] / "SKILL.md"

@@ -1,8 +1,8 @@
 from . import analysis as analysis
 from .analysis.dataset import Dataset as Dataset
 from .errors import InputError as InputError
-from .reporting.gate.checks import Comparison as Comparison
-from .reporting.gate.checks import Gate as Gate
+from .reporting.gate import Comparison as Comparison
+from .reporting.gate import Gate as Gate
 from .reporting.library import Check as Check
 from .reporting.library import calibrate as calibrate
 from .reporting.library import check as check

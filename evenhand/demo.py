@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from evenhand.analysis import Analysis
     from evenhand.analysis.results import ResultRow
-    from evenhand.graders.running.run import Progress
+    from evenhand.graders.running import Progress
     from evenhand.reporting.ratings_file.declared import ScaleOptions
     from evenhand.study.creation import StudyPlan
 
@@ -85,7 +85,7 @@ def judge_published(study: str, scale: ScaleOptions, folder: Path) -> Analysis:
     file = published.file
     if published.resamples is not None:
         scale = replace(scale, settings={**scale.settings, "resamples": published.resamples})
-    analysis, context = analyse_dataset(from_rows(long_rows(labels, file, scale), scale))
+    analysis, context = analyse_dataset(from_rows(*long_rows(labels, file, scale)))
     write_report(analysis, context, folder)
     if not (folder / file).exists():
         atomic_write(folder / file, labels.to_csv(index=False, lineterminator="\r\n").encode())

@@ -24,8 +24,8 @@ except ModuleNotFoundError as absent:
     ) from absent
 
 from evenhand.errors import InputError
-from evenhand.graders.clients.openai_chat import parse_reply
-from evenhand.graders.running.run import grade_of
+from evenhand.graders.clients import parse_chat_reply
+from evenhand.graders.running import grade_of
 from evenhand.rubrics import PromptText, Rubric, load_rubric
 from evenhand.study.prompts.units import presented_values
 from evenhand.study.questions import Question
@@ -90,7 +90,7 @@ def grader(
         prompt = asked.for_prompt(_values(asked, state, order))
         output = await who.generate(_messages(prompt), config=config)
         question = Question(str(state.sample_id), asked, order if asked.has_sides else "")
-        outcome = parse_reply(_reply(output), asked)
+        outcome = parse_chat_reply(_reply(output), asked)
         return _score(grade_of(str(who), question, outcome, provenance={}))
 
     return score

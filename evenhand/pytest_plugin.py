@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from evenhand.reporting.gate.checks import Gate
+    from evenhand.reporting.gate import Gate
     from evenhand.reporting.library import Labels
 
 EvenhandGate = Callable[..., "Gate"]

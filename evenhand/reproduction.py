@@ -34,7 +34,7 @@ from evenhand.graders import (
     respond,
 )
 from evenhand.graders.providers import known_providers, placed
-from evenhand.graders.running.responding import USUAL_WORDS
+from evenhand.graders.running import USUAL_WORDS
 from evenhand.reporting.analysing import published_figures
 from evenhand.reporting.new_study import check_numbers, preview_of
 from evenhand.reporting.noting import changing_settings, note, note_edits, operator
@@ -59,7 +59,7 @@ from evenhand.study.workspace import RUBRICS_FOLDER
 from evenhand.texts import table_of, written
 
 if TYPE_CHECKING:
-    from evenhand.graders.running.run import Progress
+    from evenhand.graders.running import Progress
     from evenhand.reporting.panel import Line
     from evenhand.study.settings.study_toml import Changes, ProviderSettings
 

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from evenhand.graders.options import WHOLE, GradingOptions, RequestLimits, Shard
-from evenhand.graders.running.dry_run import GraderForecast, forecast
-from evenhand.graders.running.responding import ResponseSummary, forecast_responses, respond
-from evenhand.graders.running.run import GraderSummary
-from evenhand.graders.running.runner import RunSummary, check_ready, grade
-from evenhand.graders.spec import GraderSpec, parse_spec
+from evenhand.graders.providers import GraderSpec, parse_spec
+from evenhand.graders.running import (
+    GraderForecast,
+    GraderSummary,
+    ResponseSummary,
+    RunSummary,
+    check_ready,
+    forecast,
+    forecast_responses,
+    grade,
+    respond,
+)
 
 __all__ = [
     "WHOLE",

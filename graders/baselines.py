@@ -71,8 +71,12 @@ class CueReader:
         if self._cues.kind == "ordinal":
             probabilities = self._place(self._score(values["response"]))
         else:
-            a, b = (self._helpfulness(values[f"response_{side}"]) for side in "ab")
-            probabilities = self._compare(a - b)
+            cues, helpfulness = self._cues, []
+            for text in (values["response_a"], values["response_b"]):
+                levelled = cues.scale * math.tanh(self._score(text) / cues.scale)
+                length = cues.length_weight * math.log2(1 + len(text.split()))
+                helpfulness.append(levelled + length)
+            probabilities = self._compare(helpfulness[0] - helpfulness[1])
         label = max(probabilities, key=lambda key: probabilities[key])
         return Outcome(label=label, probabilities=probabilities)
 
@@ -82,13 +86,6 @@ class CueReader:
         if self._cues.per_words:
             score *= self._cues.per_words / max(len(text.split()), 1)
         return score
-
-    def _helpfulness(self, text: str) -> float:
-        """Return the cue score, levelling off at the rubric's scale, plus a term for the length."""
-        cues = self._cues
-        return cues.scale * math.tanh(self._score(text) / cues.scale) + (
-            cues.length_weight * math.log2(1 + len(text.split()))
-        )
 
     def _place(self, score: float) -> dict[str, float]:
         """Return the options' probabilities: a score of 0 is placed at the first option, a score of
@@ -106,9 +103,9 @@ class CueReader:
         cues, (first, second, same) = self._cues, self._sides
         p_first = _NORMAL.cdf((difference - cues.tolerance) / cues.spread)
         p_second = _NORMAL.cdf((-difference - cues.tolerance) / cues.spread)
-        found = {first: p_first, second: p_second, same: max(1 - p_first - p_second, 0.0)}
-        total = sum(found.values())
-        return {key: found[key] / total for key in self._rubric.categories}
+        masses = {first: p_first, second: p_second, same: max(1 - p_first - p_second, 0.0)}
+        total = sum(masses.values())
+        return {key: masses[key] / total for key in self._rubric.categories}
 
 
 def discretised_normal(centre: float, spread: float, count: int) -> Sequence[float]:
@@ -168,7 +165,14 @@ class PolarityReader:
         """Return a label, with the two masses' shares as probabilities."""
         response = values["response"]
         table = _word_table(response)
-        masses = self._counted(response) if table is None else self._summed(table)
+        masses = self._counted(response)
+        if table is not None:
+            folded = [(word.strip().casefold(), p) for word, p in table.items()]
+            positive, negative = (
+                sum(p for word, p in folded if word in words)
+                for words in (self._positive, self._negative)
+            )
+            masses = Masses(positive, negative)
         strongly_against, against, for_it, strongly_for, neither = self._words.scale
         probabilities = dict.fromkeys(self._words.scale, 0.0)
         label = self.place(masses)
@@ -190,12 +194,6 @@ class PolarityReader:
         if difference > 0:
             return strongly_for if difference > self._words.strong else for_it
         return strongly_against if -difference > self._words.strong else against
-
-    def _summed(self, table: Mapping[str, float]) -> Masses:
-        return Masses(
-            sum(p for word, p in table.items() if word.strip().casefold() in self._positive),
-            sum(p for word, p in table.items() if word.strip().casefold() in self._negative),
-        )
 
     def _counted(self, text: str) -> Masses:
         words = [match.replace("’", "'").casefold() for match in _WORD.findall(text)]

@@ -11,7 +11,6 @@ GraderFailure
 
 from __future__ import annotations
 
-import asyncio
 import email.utils
 import json
 import math
@@ -19,15 +18,14 @@ import os
 import re
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from evenhand.graders.providers import GraderSpec
 from evenhand.graders.scrub import Scrubber
-from evenhand.graders.spec import GraderSpec
 from evenhand.texts import table_of, written
 
 if TYPE_CHECKING:
@@ -102,29 +100,16 @@ class Refusal:
     recorded: str = ""
 
     def holds(self, status: int | None, said: str) -> bool:
-        if (
-            self.status
-            and status not in self.status
-            and f"{(status or 0) // 100}xx" not in self.status
-        ):
+        statuses = {status, f"{(status or 0) // 100}xx"}
+        if self.status and statuses.isdisjoint(self.status):
             return False
         return not self.words or re.search(self.words, said, re.IGNORECASE) is not None
-
-
-def _table() -> dict[str, Any]:
-    return table_of("evenhand.graders", "refusals.toml")
-
-
-def live_statuses() -> dict[str, int]:
-    """Return the status with which each error of Claude's batches would have come live."""
-    statuses: dict[str, int] = _table()["claude_status"]
-    return statuses
 
 
 @cache
 def refusals() -> tuple[Refusal, ...]:
     """Return the rows of `refusals.toml`, in their order."""
-    rows = _table()["refusal"]
+    rows = table_of("evenhand.graders", "refusals.toml")["refusal"]
     return tuple(Refusal(**row | {"status": tuple(row.get("status", ()))}) for row in rows)
 
 
@@ -140,6 +125,8 @@ def refusal_of(status: int | None, said: str) -> Refusal:
 
 
 _UNKNOWN = Refusal(means="passing", source="", billed=True)
+_STOPS = ("credit", "key", "permission", "model", "path", "redirect")
+"""Meanings of refusals after which no request of a grader is sent, each with its sentence."""
 
 
 def failure_of(error: Exception, spec: GraderSpec, scrubber: Scrubber) -> GraderFailure:
@@ -171,9 +158,17 @@ def refused(
     if row.means == "unit":
         return Rejected(message, **facts)
     if row.means in _STOPS:
-        return Stopped(
-            f"{_why_stop(row.means, status, spec)} (the server says: {message})", **facts
+        means, place = row.means, spec.at
+        key = (
+            f"the key in {place.key_env}" if place.key_env else f"the credentials for {place.host}"
         )
+        if means in ("model", "path") and status == 404 and not spec.base_url:
+            means = "model"  # the provider's own address is no slip of the user's
+        where = f" at {spec.base_url}" if spec.base_url else ""
+        why = _advice(f"stop_{means}", spec, key=key, model=spec.model, where=where)
+        if means == "key" and place.key_env and not os.environ.get(place.key_env):
+            why = written("provider.no_key", host=place.host, variable=place.key_env)
+        return Stopped(f"{why} (the server says: {message})", **facts)
     if pause is not None and pause > LONGEST_RETRY_AFTER:
         return Stopped(written("provider.long_wait", minutes=math.ceil(pause / 60)), **facts)
     return Transient(message, retry_after=pause, **facts)
@@ -189,9 +184,9 @@ def json_object(body: str, spec: GraderSpec, scrubber: Scrubber) -> dict[str, An
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):
-        mend = _mend("a_page", spec) if _PAGE.match(body) else ""
-        said = scrubber.message(body)
-        raise Transient(f"the reply is not JSON: {said}", status=200, mend=mend) from None
+        mend = _advice("a_page", spec) if _PAGE.match(body) else ""
+        words = scrubber.message(body)
+        raise Transient(f"the reply is not JSON: {words}", status=200, mend=mend) from None
     if not isinstance(value, dict) or value.get("error"):
         codes, message = told(value)
         inner = value.get("error") if isinstance(value, dict) else None
@@ -236,49 +231,39 @@ def told(body: object) -> tuple[str, str]:
 _DEEPEST = 5  # levels of errors nested in one another
 
 
-@asynccontextmanager
-async def answered_within(seconds: float) -> AsyncIterator[None]:
-    """Raise Transient unless the body of the `with` ends within this many seconds."""
-    try:
-        async with asyncio.timeout(seconds):
-            yield
-    except TimeoutError:
-        raise Transient(f"no answer within {seconds:g} s", hung=True) from None
-
-
-Told = Callable[[GraderFailure, int, float], None]
-"""Called with a failure, the number of its attempt, and the seconds until the next attempt."""
-
-
 def retrying(
-    *, wait_scale: float, sleep: Callable[[float], Awaitable[None]], told: Told | None = None
+    *,
+    wait_scale: float,
+    sleep: Callable[[float], Awaitable[None]],
+    on_retry: Callable[[GraderFailure, int, float], None],
 ) -> AsyncRetrying:
     """The retry policy: up to 8 attempts at what is transient, waiting as the server says.
 
     Where it does not say: 1, 2, 4 ... 60 seconds, each with up to a second at random on top.
-    `wait_scale` multiplies every wait. A server that hangs is tried twice.
+    `wait_scale` multiplies every wait. A server that hangs is tried twice. `on_retry` is called
+    with a failure, the number of its attempt, and the seconds until the next attempt.
     """
     from tenacity import AsyncRetrying, retry_if_exception_type, wait_exponential_jitter
 
     backoff = wait_exponential_jitter(initial=1, max=LONGEST_WAIT, jitter=1)
+    hangs = 0
+
+    def failed(state: RetryCallState) -> Transient:
+        failure = state.outcome.exception() if state.outcome else None
+        return failure if isinstance(failure, Transient) else Transient("")
 
     def wait(state: RetryCallState) -> float:
-        failure = state.outcome.exception() if state.outcome else None
-        asked = failure.retry_after if isinstance(failure, Transient) else None
+        asked = failed(state).retry_after
         return wait_scale * (backoff(state) if asked is None else asked)
-
-    hangs = 0
 
     def stop(state: RetryCallState) -> bool:
         nonlocal hangs
-        failure = state.outcome.exception() if state.outcome else None
-        hangs += isinstance(failure, Transient) and failure.hung
+        hangs += failed(state).hung
         return hangs >= HANGS or state.attempt_number >= ATTEMPTS
 
     def before_sleep(state: RetryCallState) -> None:
-        failure = state.outcome.exception() if state.outcome else None
-        if told and isinstance(failure, GraderFailure) and state.next_action:
-            told(failure, state.attempt_number, state.next_action.sleep)
+        if state.next_action:
+            on_retry(failed(state), state.attempt_number, state.next_action.sleep)
 
     return AsyncRetrying(
         stop=stop,
@@ -295,68 +280,33 @@ def _without_reply(error: Exception, spec: GraderSpec, scrubber: Scrubber) -> Tr
 
     The SDKs call both a timeout; what caused it says which it was.
     """
-    causes = list(_causes(error))
-    said = next((str(each) for each in causes[1:] if str(each)), str(error))
-    kinds = tuple(type(each) for each in causes)
-    names = {each.__name__ for kind in kinds for each in kind.__mro__}
+    causes: list[BaseException] = [error]
+    while (cause := causes[-1].__cause__ or causes[-1].__context__) and len(causes) < 2 * _DEEPEST:
+        causes.append(cause)
+    words = scrubber.message(next((str(each) for each in causes[1:] if str(each)), str(error)))
+    names = {kind.__name__ for each in causes for kind in type(each).__mro__}
     if names.isdisjoint(_NEVER_REACHED):
-        return Transient(scrubber.message(said))
-    if any(issubclass(kind, socket.gaierror) for kind in kinds):
-        mend = _mend("unknown_name", spec)
-    elif any(issubclass(kind, ConnectionRefusedError) for kind in kinds):
-        mend = _mend("nothing_listens", spec)
+        return Transient(words)
+    if any(isinstance(each, socket.gaierror) for each in causes):
+        mend = _advice("unknown_name", spec)
+    elif any(isinstance(each, ConnectionRefusedError) for each in causes):
+        mend = _advice("nothing_listens", spec)
     else:
-        mend = written("provider.no_connection", host=_address(spec), why=scrubber.message(said))
-    return Transient(scrubber.message(said), may_be_billed=False, mend=mend)
+        host = spec.at.base_url or spec.at.host
+        mend = written("provider.no_connection", host=host, why=words)
+    return Transient(words, may_be_billed=False, mend=mend)
 
 
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    for _ in range(_DEEPEST + 5):
-        if error is None:
-            return
-        yield error
-        error = error.__cause__ or error.__context__
-
-
-def _address(spec: GraderSpec) -> str:
-    return spec.at.base_url or spec.at.host
-
-
-def _mend(name: str, spec: GraderSpec) -> str:
-    found = {"address": _address(spec), "host": spec.at.host, "with_v1": _with_v1(spec)}
-    return written(f"provider.{name}", **found)
-
-
-def _with_v1(spec: GraderSpec) -> str:
-    """Return advice: add /v1 where a chat server's address has no path, else check the path."""
-    url = spec.at.base_url
-    if not url or spec.speaks != "chat" or urlsplit(url).path.strip("/"):
-        return written("provider.check_path")
-    return written("provider.add_v1", url=f"{url.rstrip('/')}/v1")
-
-
-_STOPS = ("credit", "key", "permission", "model", "path", "redirect")
-"""Meanings of refusals after which no request of a grader is sent, each with its sentence."""
-
-
-def _why_stop(means: str, status: int | None, spec: GraderSpec) -> str:
-    """Return the sentence that says what is wrong and how to fix it."""
-    place = spec.at
-    key = f"the key in {place.key_env}" if place.key_env else f"the credentials for {place.host}"
-    if means == "key" and place.key_env and not os.environ.get(place.key_env):
-        return written("provider.no_key", host=place.host, variable=place.key_env)
-    if means in ("model", "path") and status == 404 and not spec.base_url:
-        means = "model"  # the provider's own address is no slip of the user's
-    where = f" at {spec.base_url}" if spec.base_url else ""
-    return written(
-        f"provider.stop_{means}",
-        key=key,
-        host=place.host,
-        model=spec.model,
-        where=where,
-        address=_address(spec),
-        with_v1=_with_v1(spec),
-    )
+def _advice(name: str, spec: GraderSpec, **facts: Any) -> str:
+    """Return a sentence on what to do, such as to add /v1 where a chat server's address has no
+    path, or else to check the path.
+    """
+    place, url = spec.at, spec.at.base_url
+    with_v1 = written("provider.check_path")
+    if url and spec.speaks == "chat" and not urlsplit(url).path.strip("/"):
+        with_v1 = written("provider.add_v1", url=f"{url.rstrip('/')}/v1")
+    facts |= {"address": url or place.host, "host": place.host, "with_v1": with_v1}
+    return written(f"provider.{name}", **facts)
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

@@ -11,28 +11,28 @@ import hashlib
 import json
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
-from evenhand.graders.options import (
-    GradingOptions,
-    GradingTask,
-    OpenQuestions,
-    RequestLimits,
-    plan_grading,
+from evenhand.graders.options import GradingOptions, GradingTask, RequestLimits, plan_grading
+from evenhand.graders.running import (
+    GraderForecast,
+    Progress,
+    ProgressCounter,
+    Rounds,
+    RunSummary,
+    forecast_of,
+    only_runner,
 )
-from evenhand.graders.running.dry_run import GraderForecast, forecast_of
-from evenhand.graders.running.run import Progress, ProgressCounter
-from evenhand.graders.running.runner import Rounds, RunSummary, only_runner
 from evenhand.graders.scrub import Scrubber
 from evenhand.rubrics import Rubric
 from evenhand.rubrics.rendering import PROMPT_VERSION, TEXT_VARIABLES
 from evenhand.study.prompts.units import parse_unit_id
-from evenhand.study.questions import AttackedQuestion, Question, variable_of
+from evenhand.study.questions import AttackedQuestion, variable_of
 from evenhand.study.seeding import digest
 from evenhand.study.store.logs.replies import Trial, finished_trials
 from evenhand.study.tables.attacks import CLEAN, LONG_PLACEBO, PLACEBO, REPEATS, is_own, reading
@@ -116,36 +116,32 @@ def suite(own: Path | None = None) -> Suite:
     """
     table = table_of("evenhand.graders", "attacks.toml")
     attacks = [Attack(name=name, **row) for name, row in table.items()]
-    return Suite((*attacks, *(_own_attacks(own) if own else ())))
-
-
-def _own_attacks(file: Path) -> list[Attack]:
+    if own is None:
+        return Suite(tuple(attacks))
     try:
-        rows = tomllib.loads(file.read_bytes().decode("utf-8"))
+        rows = tomllib.loads(own.read_bytes().decode("utf-8"))
     except OSError:
-        raise InputError(f"there is no file {file}") from None
+        raise InputError(f"there is no file {own}") from None
     except ValueError as error:
-        raise InputError(f"{file.name} is not TOML in UTF-8: {error}") from None
+        raise InputError(f"{own.name} is not TOML in UTF-8: {error}") from None
     if not rows:
-        raise InputError(f'{file.name} names no attack; write [name] and text = "..."')
-    return [_own_attack(file, name, row) for name, row in rows.items()]
-
-
-def _own_attack(file: Path, name: str, row: Any) -> Attack:
-    where = f"{file.name}, [{name}]"
-    if not is_own(name):
-        raise InputError(
-            f"{where}: choose another name, of small letters, digits and _, that no attack has"
-        )
-    if not isinstance(row, dict) or not all(isinstance(said, str) for said in row.values()):
-        raise InputError(f'{where} must hold text = "..." and, if you like, source = "..."')
-    if extra := set(row) - {"text", "source", "placebo"}:
-        raise InputError(f"{where}: there is no field {min(extra)!r}; use text, source, placebo")
-    if "{key}" not in row.get("text", ""):
-        raise InputError(f"{where}: the text must hold {{key}}, the option that it asks for")
-    if row.get("placebo", PLACEBO) not in (PLACEBO, LONG_PLACEBO):
-        raise InputError(f"{where}: placebo is {PLACEBO} or {LONG_PLACEBO}")
-    return Attack(name=name, **{"source": "own", **row})
+        raise InputError(f'{own.name} names no attack; write [name] and text = "..."')
+    for name, row in rows.items():
+        fault = ""
+        if not is_own(name):
+            fault = ": choose another name, of small letters, digits and _, that no attack has"
+        elif not isinstance(row, dict) or not all(isinstance(v, str) for v in row.values()):
+            fault = ' must hold text = "..." and, if you like, source = "..."'
+        elif extra := set(row) - {"text", "source", "placebo"}:
+            fault = f": there is no field {min(extra)!r}; use text, source, placebo"
+        elif "{key}" not in row.get("text", ""):
+            fault = ": the text must hold {key}, the option that it asks for"
+        elif row.get("placebo", PLACEBO) not in (PLACEBO, LONG_PLACEBO):
+            fault = f": placebo is {PLACEBO} or {LONG_PLACEBO}"
+        if fault:
+            raise InputError(f"{own.name}, [{name}]{fault}")
+        attacks.append(Attack(name=name, **{"source": "own", **row}))
+    return Suite(tuple(attacks))
 
 
 def targets_of(rubric: Rubric) -> tuple[str, str]:
@@ -203,11 +199,10 @@ def audit_injection(
     Raises InputError as `grade` does.
     """
     with only_runner(study):
-        run = Rounds.begin(study, limits)
-        audit = AuditPlan(study, options, run.context.scrubber)
+        run = replace(Rounds.begin(study, limits), batch=batch, cancel=cancel)
+        audit = AuditPlan(study, options, run.scrubber)
         for part in (audit.clean,) if cancel else (audit.clean, audit.attacked):
-            counter = ProgressCounter(progress)
-            run.under(progress=counter, batch=batch, cancel=cancel).collect([part()])
+            replace(run, progress=ProgressCounter(progress)).collect([part()])
             if run.so_far.stopped:
                 break
     return run.so_far
@@ -217,7 +212,7 @@ def audit_in_rounds(rounds: Rounds, options: AuditOptions) -> RunSummary:
     """Ask the missing questions of an audit as `audit_injection` does, within the lock and the
     budget of these rounds. The summary is of all rounds so far.
     """
-    audit = AuditPlan(rounds.study, options, rounds.context.scrubber)
+    audit = AuditPlan(rounds.study, options, rounds.scrubber)
     name = written("improve.audited", grader=audit.rater_id)
     for part in (audit.clean, audit.attacked):
         rounds.collect([part()], name=name)
@@ -232,28 +227,6 @@ def forecast_audit(
     """Forecast the questions and the highest cost of an audit, without network or key."""
     audit = AuditPlan(study, options, Scrubber.from_environment(study.config.providers))
     return [forecast_of(study, audit.at_most(), batch=batch)]
-
-
-@dataclass(frozen=True, slots=True)
-class AttackedQuestions(OpenQuestions):
-    """A grader's open questions of the audit."""
-
-    attacked: ClassVar[bool] = True
-    asked: tuple[AttackedQuestion, ...] = ()
-
-    @property
-    def rubrics(self) -> dict[str, Rubric]:
-        return {each.rubric.name: each.rubric for each in self.asked}
-
-    def only(self, draws: Sequence[Question]) -> AttackedQuestions:
-        asked = tuple(each for each in draws if isinstance(each, AttackedQuestion))
-        return AttackedQuestions(self.rater_id, 0, (), asked)
-
-    def __len__(self) -> int:
-        return len(self.asked)
-
-    def __iter__(self) -> Iterator[AttackedQuestion]:
-        return iter(self.asked)
 
 
 class AuditPlan:
@@ -281,16 +254,10 @@ class AuditPlan:
         (self._plan,) = plan_grading(study, [options.grader], grading, scrubber)
         self._units = {
             rubric: audited_units(study, rubric, options.units)
-            for rubric, *_ in self._plan.questions.parts
+            for rubric in self._plan.rubrics.values()
         }
-
-    @property
-    def _draws(self) -> int:
-        return self._plan.settings.draws
-
-    @property
-    def rater_id(self) -> str:
-        return self._plan.questions.rater_id
+        self._draws = self._plan.settings.draws
+        self.rater_id = self._plan.rater_id
 
     def clean(self) -> GradingTask:
         """Plan the clean questions: every unit unchanged, asked twice, each time for all draws."""
@@ -312,18 +279,16 @@ class AuditPlan:
         """Plan the largest possible audit, before the clean answers are known: every unit is
         attacked towards both ends, or towards one where the scale has only two options.
         """
-        clean = self.clean().questions
-        attacked = self._open({r: self._attacks(r, _UNKNOWN) for r in self._units}).questions
-        together = AttackedQuestions(
-            self.rater_id, clean.already + attacked.already, (), (*clean, *attacked)
-        )
-        return replace(self._plan, questions=together)
+        clean = self.clean()
+        attacked = self._open({r: self._attacks(r, _UNKNOWN) for r in self._units})
+        questions = (*clean.questions, *attacked.questions)
+        return replace(clean, questions=questions, already=clean.already + attacked.already)
 
     def _attacks(self, rubric: Rubric, not_asked: str) -> list[Trial]:
         """Return the attacks on a rubric's units. `not_asked` is the clean label to assume for a
         unit that has none yet; with "" such a unit is left out.
         """
-        labels, found = self._finished(rubric), []
+        labels, attacks = self._finished(rubric), []
         places = places_of(rubric)
         for at, unit in enumerate(self._units[rubric]):
             first = [labels.get((unit, CLEAN, "", "", draw), "") for draw in range(self._draws)]
@@ -333,11 +298,11 @@ class AuditPlan:
             if label == _UNKNOWN and len(rubric.categories) == 2:
                 other = other[:1]  # the label will be one of the two
             trials = self._suite.trials_of(other, places[at % len(places)])
-            found += [(unit, *trial, draw) for trial in trials for draw in range(self._draws)]
-        return found
+            attacks += [(unit, *trial, draw) for trial in trials for draw in range(self._draws)]
+        return attacks
 
     def _open(self, wanted: Mapping[Rubric, Sequence[Trial]]) -> GradingTask:
-        asked, already = [], 0
+        asked, already = list[AttackedQuestion](), 0
         for rubric, trials in wanted.items():
             finished = self._finished(rubric)
             missing = [trial for trial in trials if trial not in finished]
@@ -347,8 +312,8 @@ class AuditPlan:
                 own = "" if attack == CLEAN else texts.suffix(rubric, attack, target, side)
                 of = {"attack": attack, "target": target, "side": side, "suite": texts.version}
                 asked.append(AttackedQuestion(unit, rubric, order, draw, suffix=own, **of))
-        questions = AttackedQuestions(self.rater_id, already, (), tuple(asked))
-        return replace(self._plan, questions=questions)
+        rubrics = {each.rubric.name: each.rubric for each in asked}
+        return replace(self._plan, rubrics=rubrics, questions=asked, already=already, attacked=True)
 
     def _finished(self, rubric: Rubric) -> dict[Trial, str]:
         accepted = self._study.accepted_hashes()[rubric.name]

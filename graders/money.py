@@ -21,7 +21,7 @@ from typing import Any
 import anyio
 
 from evenhand.graders.failures import Stopped
-from evenhand.graders.spec import GraderSpec
+from evenhand.graders.providers import GraderSpec
 from evenhand.study.settings.study_toml import ModelPrices
 from evenhand.texts import written
 

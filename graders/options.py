@@ -13,12 +13,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
-from evenhand.graders.providers import Own
+from evenhand.graders.providers import GraderSpec, parse_spec
 from evenhand.graders.scrub import Scrubber
-from evenhand.graders.spec import GraderSpec, parse_spec
 from evenhand.rubrics import JudgePrompt, Rubric
 from evenhand.rubrics.own_words import OWN_PROMPT
 from evenhand.study.lead.disagreements import held_out_units
@@ -29,7 +28,6 @@ from evenhand.texts import table_of, written
 if TYPE_CHECKING:
     from evenhand.rubrics import Instructions
     from evenhand.study import Study
-    from evenhand.study.store.store import Store
 
 BOTH_ORDERS = ("ab", "ba")
 """Orders in which each pair is shown by default: many graders favour what they read first."""
@@ -171,7 +169,7 @@ class GraderSettings:
         Repeats of a hard label are draws; repeats of another method are means of that method.
         Raises InputError where the provider cannot do it.
 
-        >>> from evenhand.graders.spec import parse_spec
+        >>> from evenhand.graders.providers import parse_spec
         >>> GraderSettings.for_grader(parse_spec("anthropic:m"), GradingOptions(draws=10)).method
         'draws'
         """
@@ -192,7 +190,15 @@ class GraderSettings:
         if options.max_tokens < 0:
             raise InputError(f"max-tokens is {options.max_tokens}; it must be at least 1")
         _check_words(spec, effort=options.effort, service_tier=options.service_tier)
-        _check_sampling(spec, options)
+        temperature, seed = options.temperature, options.seed
+        if temperature is not None and spec.speaks not in ("chat", "messages"):
+            raise InputError(f"{spec.provider} takes no temperature; leave out --temperature")
+        if temperature is not None and not 0 <= temperature <= 2:
+            raise InputError(f"temperature is {temperature:g}; it must be from 0 to 2")
+        if seed is not None and spec.speaks != "chat":
+            raise InputError(f"{spec.provider} takes no seed; leave out --seed")
+        if seed is not None and draws > 1:
+            raise InputError("with a seed all draws would be one; leave out --seed or --draws")
         reason = method == REASON_FIRST
         if draws > 1 and (reason or method in ("", "label")):
             method = "draws"
@@ -204,8 +210,8 @@ class GraderSettings:
             max_tokens=options.max_tokens,
             effort=options.effort,
             service_tier=options.service_tier,
-            temperature="" if options.temperature is None else f"{options.temperature:g}",
-            seed="" if options.seed is None else str(options.seed),
+            temperature="" if temperature is None else f"{temperature:g}",
+            seed="" if seed is None else str(seed),
             reason=reason,
         )
 
@@ -232,19 +238,6 @@ class GraderSettings:
         return cls("text", effort=effort, thinking=thinking)
 
 
-def _check_sampling(spec: GraderSpec, options: GradingOptions) -> None:
-    """Raise InputError where a provider takes no such setting, or it does not go with draws."""
-    temperature, seed = options.temperature, options.seed
-    if temperature is not None and spec.speaks not in ("chat", "messages"):
-        raise InputError(f"{spec.provider} takes no temperature; leave out --temperature")
-    if temperature is not None and not 0 <= temperature <= 2:
-        raise InputError(f"temperature is {temperature:g}; it must be from 0 to 2")
-    if seed is not None and spec.speaks != "chat":
-        raise InputError(f"{spec.provider} takes no seed; leave out --seed")
-    if seed is not None and options.draws > 1:
-        raise InputError("with a seed all draws would be one; leave out --seed or --draws")
-
-
 def _check_words(spec: GraderSpec, **words: str) -> None:
     """Raise InputError where what is to be sent is not one word, or the provider takes none."""
     for option, word in words.items():
@@ -263,7 +256,7 @@ def rater_id(spec: GraderSpec, settings: GraderSettings, own_prompt: str = "") -
 
     The number of draws is not part of it: more draws later add to the same rater.
 
-    >>> from evenhand.graders.spec import parse_spec
+    >>> from evenhand.graders.providers import parse_spec
     >>> rater_id(parse_spec("anthropic:m"), GraderSettings("label"))
     'anthropic:m'
     >>> rater_id(parse_spec("anthropic:m"), GraderSettings("verbalised"))
@@ -273,20 +266,14 @@ def rater_id(spec: GraderSpec, settings: GraderSettings, own_prompt: str = "") -
     """
     usual = _OTHER_METHOD if own_prompt else _DEFAULT_METHOD.get(spec.speaks, _OTHER_METHOD)
     prompt = f"{OWN_PROMPT}{own_prompt[:8]}" if own_prompt else ""
-    unusual = {
-        name: value
-        for name, value in asdict(settings).items()
-        if name not in ("method", "draws") and value
-    }
-    if settings.method == usual and not unusual:
+    asked = {name: value for name, value in asdict(settings).items() if value and name != "draws"}
+    if asked | {"method": settings.method} == {"method": usual}:
         return spec.text + prompt
-    text = json.dumps({"method": settings.method, **unusual}, sort_keys=True)
+    text = json.dumps(asked | {"method": settings.method}, sort_keys=True)
     return f"{spec.text}#{hashlib.sha256(text.encode()).hexdigest()[:6]}{prompt}"
 
 
 # ---- what models can do -------------------------------------------------------------------------
-
-
 _FEW_DRAWS = 30
 
 
@@ -295,7 +282,7 @@ def warnings_about(
 ) -> list[str]:
     """Return the warnings that a user should read before paying, one sentence each.
 
-    >>> from evenhand.graders.spec import parse_spec
+    >>> from evenhand.graders.providers import parse_spec
     >>> for sentence in warnings_about(
     ...     parse_spec("openai:gpt-5"), GraderSettings("logprobs"), date(2026, 11, 21)
     ... ):
@@ -306,7 +293,14 @@ def warnings_about(
     today = today or datetime.now(UTC).date()
     said = about_retirement(spec, today)
     if settings.method == "logprobs":
-        said += _about_probabilities(spec.model, _entry(spec), today)
+        entry = _entry(spec)
+        rule, until = entry.get("probabilities", ""), entry.get("probabilities_until")
+        if rule == "never" or (until and date.fromisoformat(until) <= today):
+            said.append(written("grade.no_probabilities", model=spec.model))
+        elif rule:
+            said.append(written("grade.probabilities_if", model=spec.model, rule=rule))
+        elif until:
+            said.append(written("grade.probabilities_until", model=spec.model, day=until))
     if spec.speaks == "messages" and settings.method == "label":
         said.append(written("grade.hard_label", model=spec.model))
     if settings.method == "draws" and settings.draws < _FEW_DRAWS:
@@ -333,15 +327,6 @@ def probabilities_need_no_effort(spec: GraderSpec) -> bool:
     )
 
 
-def takes_images(spec: GraderSpec) -> bool:
-    """Return False where it is known that a grader takes no images. A server may still refuse one,
-    and the run then stops at its first reply.
-    """
-    if spec.speaks not in ("messages", "chat"):
-        return False
-    return _entry(spec).get("images", True) is not False
-
-
 def about_retirement(spec: GraderSpec, today: date | None = None) -> list[str]:
     """Return a warning where the table knows that the model retires or has retired, else []."""
     entry = _entry(spec)
@@ -354,24 +339,13 @@ def about_retirement(spec: GraderSpec, today: date | None = None) -> list[str]:
     return [written("grade.retires_on", model=spec.model, day=retires)]
 
 
-def _about_probabilities(model: str, entry: dict[str, Any], today: date) -> list[str]:
-    rule, until = entry.get("probabilities", ""), entry.get("probabilities_until")
-    if rule == "never" or (until and date.fromisoformat(until) <= today):
-        return [written("grade.no_probabilities", model=model)]
-    if rule:
-        return [written("grade.probabilities_if", model=model, rule=rule)]
-    return [written("grade.probabilities_until", model=model, day=until)] if until else []
-
-
 def _entry(spec: GraderSpec) -> dict[str, Any]:
     if not spec.at.is_own:
         return {}
-    found = (
-        entry
-        for entry in _models()
-        if entry["provider"] == spec.provider and re.search(entry["match"], spec.model)
-    )
-    return next(found, {})
+    for entry in _models():
+        if entry["provider"] == spec.provider and re.search(entry["match"], spec.model):
+            return entry
+    return {}
 
 
 def _models() -> list[dict[str, Any]]:
@@ -380,131 +354,79 @@ def _models() -> list[dict[str, Any]]:
 
 
 # ---- the plan of a run --------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class OpenQuestions:
-    """The open questions of one grader. Iterating makes them one at a time."""
-
-    attacked: ClassVar[bool] = False
-    """True for the questions of an injection audit."""
-
-    rater_id: str
-    already: int
-    parts: tuple[tuple[Rubric, str, tuple[tuple[str, int], ...]], ...]
-    """(rubric, order, the (unit_id, draw) to ask) for each rubric and order."""
-
-    @property
-    def rubrics(self) -> dict[str, Rubric]:
-        """The rubrics with the texts that are asked, by name."""
-        return {rubric.name: rubric for rubric, *_ in self.parts}
-
-    def __len__(self) -> int:
-        return sum(len(asked) for _, _, asked in self.parts)
-
-    def __iter__(self) -> Iterator[Question]:
-        for rubric, order, asked in self.parts:
-            for unit_id, draw in asked:
-                yield Question(unit_id, rubric, order, draw)
-
-    def only(self, draws: Sequence[Question]) -> OpenQuestions:
-        """Return the open questions reduced to some draws of one prompt."""
-        first, asked = draws[0], tuple((each.unit_id, each.draw) for each in draws)
-        return OpenQuestions(self.rater_id, 0, ((first.rubric, first.order, asked),))
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GradingTask:
-    """A grader with its settings and its open questions."""
+    """A grader, the way it is asked, and its open questions. `rubrics` have the texts that are
+    asked, by name; `already` counts the questions that it has answered; `attacked` is True for the
+    questions of an injection audit.
+    """
 
     spec: GraderSpec
     settings: GraderSettings
-    questions: OpenQuestions
+    rater_id: str
+    rubrics: Mapping[str, Rubric]
+    questions: Sequence[Question]
+    already: int
+    attacked: bool = False
 
 
 def plan_grading(
     study: Study, grader_specs: Sequence[str], options: GradingOptions, scrubber: Scrubber
 ) -> list[GradingTask]:
-    """Plan every grader's open questions. Raises InputError where a grader, a rubric or another
-    option is not valid.
+    """Plan every grader's open questions: those that it has not answered under a text of their
+    rubric that counts (`Study.accepted_hashes`). Raises InputError where a grader, a rubric or
+    another option is not valid.
     """
-    specs = _parsed(grader_specs, scrubber, study.config.providers)
-    own = options.prompt
+    if not grader_specs:
+        raise InputError("name at least one grader")
+    if any(scrubber.text(text) != text for text in grader_specs):
+        raise InputError("a grader's name must not hold an API key; take the key out")
+    parsed = [parse_spec(text, study.config.providers) for text in grader_specs]
+    specs = list({spec.text: spec for spec in parsed}.values())
+    own, text = options.prompt, options.text
     if own:
         _check_own_prompt(specs, options)
     ways = [GraderSettings.for_grader(spec, options) for spec in specs]
-    text, accepted = options.text, study.accepted_hashes()
     if text is None:
-        chosen = _chosen(study, options.rubrics)
-        if own:
-            if len(chosen) > 1:
-                names = ", ".join(rubric.name for rubric in chosen)
-                raise InputError(written("judge_prompt.which_rubric", names=names))
-            chosen = [own.for_rubric(chosen[0])]
-            if not chosen[0].kind.is_single:
-                raise InputError(
-                    f"rubric {chosen[0].name!r} asks for several options, which a prompt of your "
-                    "own cannot; leave --prompt out"
-                )
-        units = _units(study, chosen, options.scope)
+        units, accepted = _chosen(study, options), study.accepted_hashes()
     else:
-        chosen, units = [text], {text.name: _held_out(study, text)}
-        accepted = {text.name: (text.hash,)}
-    if options.shard != WHOLE:
-        units = {name: [u for u in all_ if options.shard.holds(u)] for name, all_ in units.items()}
-    if options.units is not None:
-        wanted = set(options.units)
-        units = {name: [u for u in all_ if u in wanted] for name, all_ in units.items()}
-    _check_verbatim(chosen, options.method)
-    _check_images(specs, chosen)
-    plans = []
+        units, accepted = {text: _held_out(study, text)}, {text.name: (text.hash,)}
+    only = None if options.units is None else set(options.units)
+    units = {
+        rubric: [u for u in all_ if options.shard.holds(u) and (only is None or u in only)]
+        for rubric, all_ in units.items()
+    }
+    _check_rubrics(list(units), specs, options.method)
+    tasks = []
     for spec, settings in zip(specs, ways, strict=True):
-        who = rater_id(spec, settings, own.hash if own else "")
-        questions = open_questions(
-            study.store,
-            who if text is None else tried_rater(who, text.hash),
-            units,
-            chosen,
-            accepted,
-            options.orders,
-            settings.draws,
-            retry_unscored=options.retry_unscored,
+        rater = rater_id(spec, settings, own.hash if own else "")
+        rater = rater if text is None else tried_rater(rater, text.hash)
+        questions, already = list[Question](), 0
+        for rubric, asked in units.items():
+            finished = study.store.finished_grades(
+                rater, rubric.name, accepted[rubric.name], labelled_only=options.retry_unscored
+            )
+            for order in options.orders if rubric.has_sides else ("",):
+                wanted = [(unit, order, draw) for unit in asked for draw in range(settings.draws)]
+                missing = [each for each in wanted if each not in finished]
+                already += len(wanted) - len(missing)
+                questions += [Question(unit, rubric, order, draw) for unit, _, draw in missing]
+        task = GradingTask(
+            spec=spec,
+            settings=settings,
+            rater_id=rater,
+            rubrics={rubric.name: rubric for rubric in units},
+            questions=questions,
+            already=already,
         )
-        plans.append(GradingTask(spec, settings, questions))
-    return plans
+        tasks.append(task)
+    return tasks
 
 
-def open_questions(
-    store: Store,
-    rater_id: str,
-    units: Mapping[str, Sequence[str]],
-    rubrics: Sequence[Rubric],
-    accepted: Mapping[str, Collection[str]],
-    orders: Sequence[str],
-    draws: int = 1,
-    *,
-    retry_unscored: bool = False,
-) -> OpenQuestions:
-    """Return the questions that this grader has not answered.
-
-    `units` are unit ids by rubric name; `accepted` are, by rubric name, the hashes of the rubric's
-    texts whose answers count (see `Study.accepted_hashes`).
-    """
-    parts = []
-    already = 0
-    for rubric in rubrics:
-        finished = store.finished_grades(
-            rater_id, rubric.name, accepted[rubric.name], labelled_only=retry_unscored
-        )
-        for order in orders if rubric.has_sides else ("",):
-            wanted = [(unit, draw) for unit in units[rubric.name] for draw in range(draws)]
-            missing = tuple(w for w in wanted if (w[0], order, w[1]) not in finished)
-            already += len(wanted) - len(missing)
-            parts.append((rubric, order, missing))
-    return OpenQuestions(rater_id, already, tuple(parts))
-
-
-def _check_verbatim(rubrics: Sequence[Rubric], method: str) -> None:
-    """Raise InputError where a rubric's own prompt, sent word for word, cannot serve the method, or
-    its answer is a number, which has no probabilities.
+def _check_rubrics(rubrics: Sequence[Rubric], specs: Sequence[GraderSpec], method: str) -> None:
+    """Raise InputError where a rubric's own prompt, sent word for word, cannot serve the method,
+    its answer is a number, which has no probabilities, or it shows images to a grader that is known
+    to take none. (A server may still refuse one, and the run then stops at its first reply.)
     """
     for rubric in rubrics:
         if not rubric.kind.is_choice and method == "verbalised":
@@ -517,15 +439,10 @@ def _check_verbatim(rubrics: Sequence[Rubric], method: str) -> None:
                 f"rubric {rubric.name!r} has a [prompt] of its own, which asks for one option; use "
                 f"--draws, or leave out --method {method}"
             )
-
-
-def _check_images(specs: Sequence[GraderSpec], rubrics: Sequence[Rubric]) -> None:
-    """Raise InputError where a rubric shows an image and a grader takes none."""
-    shown = [rubric for rubric in rubrics if rubric.images]
+    shown = [rubric.name for rubric in rubrics if rubric.images]
     for spec in specs if shown else ():
-        if not takes_images(spec):
-            sentence = written("grade.no_images", grader=spec.text, rubric=shown[0].name)
-            raise InputError(sentence)
+        if spec.speaks not in ("messages", "chat") or not _entry(spec).get("images", True):
+            raise InputError(written("grade.no_images", grader=spec.text, rubric=shown[0]))
 
 
 def _check_own_prompt(specs: Sequence[GraderSpec], options: GradingOptions) -> None:
@@ -543,13 +460,13 @@ def _held_out(study: Study, text: Rubric) -> list[str]:
     """Return the units on which a new version of a rubric's text is tried. Raises InputError where
     the study has no such rubric, the text is not a new version of it, or no units are left.
     """
-    known = study.rubrics.get(text.name)
-    if known is None:
+    rubric = study.rubrics.get(text.name)
+    if rubric is None:
         raise InputError(
             f"the text is of a rubric {text.name!r}; name it as one of the study's: "
             + ", ".join(study.rubrics)
         )
-    if (known.unit, known.categories) != (text.unit, text.categories):
+    if (rubric.unit, rubric.categories) != (text.unit, text.categories):
         raise InputError(
             f"the text asks for other items or options than the study's {text.name!r}; give it the "
             "same item and option keys"
@@ -569,41 +486,36 @@ def _held_out(study: Study, text: Rubric) -> list[str]:
     )
 
 
-def _parsed(texts: Sequence[str], scrubber: Scrubber, own: Own) -> list[GraderSpec]:
-    if not texts:
-        raise InputError("name at least one grader")
-    for text in texts:
-        if scrubber.text(text) != text:
-            raise InputError("a grader's name must not hold an API key; take the key out")
-    return list({(spec := parse_spec(text, own)).text: spec for text in texts}.values())
-
-
-def _chosen(study: Study, names: Sequence[str] | None) -> list[Rubric]:
-    """Return the rubrics of these names; of None all but a wording that is only tried among people,
-    whose grades nothing reads.
+def _chosen(study: Study, options: GradingOptions) -> dict[Rubric, list[str]]:
+    """Return the units of the rubrics that are named; where none is, of all but a wording that is
+    only tried among people, whose grades nothing reads.
     """
     tried = study.config.rewording
     only_tried = {tried.rubric} if tried else set()
     only_tried -= {rubric.name for rubric in study.labelled_rubrics()}
     usual = [name for name in study.rubrics if name not in only_tried]
-    chosen = []
-    for name in dict.fromkeys(names if names is not None else usual):
+    names = list(dict.fromkeys(usual if options.rubrics is None else options.rubrics))
+    for name in names:
         if name not in study.rubrics:
             raise InputError(
                 f"the study has no rubric {name!r}; it has " + ", ".join(study.rubrics)
             )
-        chosen.append(study.rubrics[name])
-    return chosen
-
-
-def _units(study: Study, rubrics: Sequence[Rubric], scope: str) -> dict[str, list[str]]:
-    if scope not in ("sample", "all"):
-        raise InputError(f"scope is {scope!r}; it must be sample or all")
-    by_kind = study.units_by_kind(scope)
-    units = {rubric.name: by_kind[rubric.unit] for rubric in rubrics}
-    if not any(units.values()):
+    rubrics: list[Rubric] = [study.rubrics[name] for name in names]
+    if own := options.prompt:
+        if len(rubrics) > 1:
+            raise InputError(written("judge_prompt.which_rubric", names=", ".join(names)))
+        rubrics = [own.for_rubric(rubrics[0])]
+        if not rubrics[0].kind.is_single:
+            raise InputError(
+                f"rubric {names[0]!r} asks for several options, which a prompt of your own cannot; "
+                "leave --prompt out"
+            )
+    if options.scope not in ("sample", "all"):
+        raise InputError(f"scope is {options.scope!r}; it must be sample or all")
+    by_kind = study.units_by_kind(options.scope)
+    if not any(by_kind[rubric.unit] for rubric in rubrics):
         raise InputError(
             "the study has no responses to grade; add some with "
             "`evenhand import DIR FILE --kind responses`"
         )
-    return units
+    return {rubric: by_kind[rubric.unit] for rubric in rubrics}

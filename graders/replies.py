@@ -20,6 +20,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Annotated, Any, TypeVar
 
 from pydantic import (
@@ -55,6 +56,10 @@ _CLOSING = " \t\r\n)]}>\"'`*_.:,;"
 
 
 T = TypeVar("T")
+Json = Mapping[str, Any]
+"""A JSON object."""
+Facts = dict[str, Any]
+"""What is kept with a grade: a reply's evidence, and the grade's provenance."""
 
 
 def _or_none(value: Any, read: ValidatorFunctionWrapHandler) -> Any:
@@ -206,7 +211,9 @@ def _read(
             found = _spelled(so_far, token.text, keys)
             if whole_numbers and found.key and found.key.isdigit():
                 found = _Spelled(found.key)
-            open_ended = found.may or found.begun or _ends_in_key(found, so_far + token.text)
+            # A longer word may follow where a text ends as a key ends.
+            ended_in_key = found.key and re.search(r"[^\W_]\Z|[+-]\Z", so_far + token.text)
+            open_ended = found.may or found.begun or ended_in_key
             if token.text == position.text and token.text and open_ended and not ended:
                 followed, goes_on = followed + mass, True
             elif found.may:
@@ -236,11 +243,6 @@ def _read(
         begun=begun / (total + split + unknown),
         split=split,
     )
-
-
-def _ends_in_key(found: _Spelled, said: str) -> bool:
-    """Return True if a text ends where a key ends, so that a longer word may follow."""
-    return bool(found.key and re.search(r"[^\W_]\Z|[+-]\Z", said))
 
 
 def _spelled(so_far: str, text: str, keys: Sequence[str]) -> _Spelled:
@@ -283,9 +285,8 @@ def _key_at(positions: Sequence[Position], at: int, keys: Sequence[str]) -> str 
     said = "".join(position.text for position in positions[at:]).lstrip(_OPENING)
     if not _bare(positions[at].text) and at:
         return None
-    found = _spelled("", said, keys)
-    whole = found.key and said[: len(found.key)].casefold() == found.key.casefold()
-    return found.key if whole else None
+    key = _spelled("", said, keys).key
+    return key if key and said[: len(key)].casefold() == key.casefold() else None
 
 
 def _bare(text: str) -> str:
@@ -294,17 +295,12 @@ def _bare(text: str) -> str:
 
 def _answer_start(positions: Sequence[Position], text: str) -> int:
     """Return the index of the answer's first token: some servers list the thinking before it."""
-    answer = text.strip()
-    texts = [position.text for position in positions]
-    at = "".join(texts).rfind(answer)
-    if at <= 0 or not answer:
+    texts, answer = [position.text for position in positions], text.strip()
+    at = "".join(texts).rfind(answer) if answer else 0
+    if at <= 0:
         return 0
-    length = 0
-    for index, piece in enumerate(texts):
-        length += len(piece)
-        if length > at:
-            return index
-    return 0
+    ends = accumulate(map(len, texts))
+    return next((index for index, end in enumerate(ends) if end > at), 0)
 
 
 # ---- outcomes -----------------------------------------------------------------------------------
@@ -421,8 +417,7 @@ def read_reason(text: str, parser: RubricParser, evidence: dict[str, Any]) -> Ou
     ['B', '', '']
     """
     reason, answer = _parts(answer_of(text) or "")
-    label = parser.label(answer) if reason.strip() else None
-    if label is None:
+    if not reason.strip() or (label := parser.label(answer)) is None:
         return Outcome(unscored_reason="unparseable", raw=text, evidence=evidence)
     return Outcome(label=label, raw=text, evidence=evidence | {REASON: reason.strip()})
 
@@ -453,65 +448,52 @@ PATTERN_SLOW = "pattern_too_slow"
 """Unscored: the pattern of the user's own prompt did not come to an end over this reply."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
-    """The content of a reply, whichever provider's form it came in: the text, the reason
-    `unscored` if it holds no answer, the evidence to keep, and the tokens' probabilities.
-    `whole_numbers` is True if every number is one token.
+def outcome_of(
+    text: str,
+    rubric: Rubric | None,
+    method: str,
+    evidence: dict[str, Any],
+    *,
+    unscored: str = "",
+    positions: Sequence[Position] = (),
+    whole_numbers: bool = False,
+) -> Outcome:
+    """Return the outcome of a reply by this method, whichever provider's form it came in; without a
+    rubric, its text. It has the `evidence` to keep, the reason `unscored` if it holds no answer,
+    and the tokens' probabilities; `whole_numbers` is True if every number is one token.
     """
-
-    text: str
-    unscored: str = ""
-    evidence: dict[str, Any] = field(default_factory=dict)
-    positions: Sequence[Position] = ()
-    whole_numbers: bool = False
-
-
-def outcome_of(said: Said, rubric: Rubric | None, method: str) -> Outcome:
-    """Return the outcome of a reply by this method; without a rubric, its text."""
     if rubric is None:
-        return Outcome(raw=said.text, evidence=said.evidence)
-    if said.unscored:
-        return Outcome(unscored_reason=said.unscored, raw=said.text, evidence=said.evidence)
+        return Outcome(raw=text, evidence=evidence)
+    if unscored:
+        return Outcome(unscored_reason=unscored, raw=text, evidence=evidence)
     if method == "verbalised":
-        return read_percent(said.text, rubric.categories, said.evidence)
+        return read_percent(text, rubric.categories, evidence)
     if method == REASON_FIRST:
-        return read_reason(said.text, rubric.parser, said.evidence)
+        return read_reason(text, rubric.parser, evidence)
     try:
-        label = rubric.parser.label(said.text)
+        label = rubric.parser.label(text)
     except TimeoutError:
-        return Outcome(unscored_reason=PATTERN_SLOW, raw=said.text, evidence=said.evidence)
-    alone = Outcome(
-        label=label or "",
-        unscored_reason="" if label else "unparseable",
-        raw=said.text,
-        evidence=said.evidence,
-    )
-    if not said.positions or not rubric.kind.is_choice:  # several tokens, each of many answers
-        return alone
-    if fault := fault_of(said.positions):
-        said.evidence[NOT_LOGPROBS] = fault
-        return alone
-    reading = read_options(
-        said.positions,
-        answer_of(said.text) or said.text,
-        label,
-        rubric.categories,
-        whole_numbers=said.whole_numbers,
-    )
-    if reading is None:
-        return alone
-    said.evidence.update(_evidence(reading, label))
-    if "no_probabilities" in said.evidence:
-        # Scaled to 1, the little that is known would claim to know what it does not.
-        return alone
-    return Outcome(
-        label=reading.label,
-        probabilities=reading.probabilities,
-        prob_method="logprobs",
-        raw=said.text,
-        evidence=said.evidence,
-    )
+        return Outcome(unscored_reason=PATTERN_SLOW, raw=text, evidence=evidence)
+    reading = None
+    if positions and rubric.kind.is_choice:  # others have several tokens, each of many answers
+        if fault := fault_of(positions):
+            evidence[NOT_LOGPROBS] = fault
+        else:
+            answer, keys = answer_of(text) or text, rubric.categories
+            reading = read_options(positions, answer, label, keys, whole_numbers=whole_numbers)
+    if reading:
+        evidence |= _evidence(reading, label)
+        if "no_probabilities" not in evidence:
+            # Scaled to 1, the little that is known would claim to know what it does not.
+            return Outcome(
+                label=reading.label,
+                probabilities=reading.probabilities,
+                prob_method="logprobs",
+                raw=text,
+                evidence=evidence,
+            )
+    reason = "" if label else "unparseable"
+    return Outcome(label=label or "", unscored_reason=reason, raw=text, evidence=evidence)
 
 
 def _evidence(reading: OptionReading, label: str | None) -> dict[str, Any]:
@@ -562,11 +544,6 @@ def as_draw(outcome: Outcome, rubric: Rubric) -> Outcome:
     return replace(outcome, probabilities=drawn, prob_method="draws")
 
 
-def by_litellm(headers: Mapping[str, str]) -> bool:
-    """Return True if a reply came through LiteLLM's proxy."""
-    return any(name.lower().startswith("x-litellm-") for name in headers)
-
-
 class Replies:
     """The replies that each question has had, so that one that comes twice counts once."""
 
@@ -582,14 +559,10 @@ class Replies:
         A reply is identified by its time as well as its id: some local servers draw ids from only
         a thousand.
         """
-        reply = reply_identity(facts)
-        if reply is None:
-            return False
-        seen = self._seen.setdefault(question, set())
-        if reply in seen:
-            return True
+        reply, seen = reply_identity(facts), self._seen.setdefault(question, set())
+        is_repeat = reply is not None and reply in seen
         seen.add(reply)
-        return False
+        return is_repeat
 
 
 def reply_identity(facts: Mapping[str, Any]) -> tuple[Any, ...] | None:

@@ -62,7 +62,10 @@ class Scrubber:
         new = set(secrets) - self._secrets
         if new:
             self._secrets |= new
-            forms = {form for secret in self._secrets for form in _forms(secret)}
+            forms = set[str]()
+            for secret in map(str.strip, self._secrets):
+                encoded = base64.b64encode(secret.encode()).decode().rstrip("=")
+                forms |= {secret, quote(secret, safe=""), json.dumps(secret)[1:-1], encoded}
             self._known = sorted((form for form in forms if len(form) >= _SHORTEST), key=len)[::-1]
             self._written = [json.dumps(form)[1:-1] for form in self._known]
 
@@ -102,18 +105,16 @@ class Scrubber:
         written = json.dumps(values)
         if not any(form in written for form in self._written):  # nearly always, and much faster
             return dict(values)
-        return self._tree(values)
+        clean: dict[str, Any] = self._without(values)
+        return clean
 
-    def _tree(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        return {self.text(str(key)): self._branch(value) for key, value in values.items()}
-
-    def _branch(self, value: Any) -> Any:
+    def _without(self, value: Any) -> Any:
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):
-            return self._tree(value)
+            return {self.text(str(key)): self._without(item) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
-            return [self._branch(item) for item in value]
+            return [self._without(item) for item in value]
         return value
 
 
@@ -153,9 +154,3 @@ def _storable(value: Any) -> Any:
     if isinstance(value, int) and abs(value) > _LARGEST:
         return str(value) if abs(value) < 10**_DIGITS else "[too large]"
     return value
-
-
-def _forms(secret: str) -> set[str]:
-    secret = secret.strip()
-    encoded = base64.b64encode(secret.encode()).decode().rstrip("=")
-    return {secret, quote(secret, safe=""), json.dumps(secret)[1:-1], encoded}

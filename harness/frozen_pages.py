@@ -153,13 +153,13 @@ def _lead_page(folder: Path, title: str) -> Iterator[str]:
     """The kinds and texts of all that a page shows."""
 
     def script(folder: str, title: str, password: str) -> None:
-        from evenhand.annotate_app import lead_entry
+        from evenhand.annotate_app import entry
         from evenhand.annotate_app.lead.pages import PAGES
         from evenhand.study import open_study
         from evenhand.study.access.lead_login import log_in
 
         with open_study(folder) as study:
-            lead_entry._admit(log_in(study.store, "ada", password))
+            entry.admit_lead(log_in(study.store, "ada", password))
             (page,) = [page for page in PAGES if page.title == title]
             page.show(study)
 

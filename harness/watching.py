@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
-from evenhand.annotate_app.logins.lead_login import place_of
+from evenhand.annotate_app.logins import place_of
 from harness.sessions import connected, next_message
 
 

@@ -109,11 +109,11 @@ def read_rubric(text: str) -> tuple[Rubric | None, list[str]]:
     except tomllib.TOMLDecodeError as error:
         return None, [f"it is not valid TOML: {error}"]
     except ValidationError as error:
-        return None, [each for fault in error.errors(include_url=False) for each in _said(fault)]
+        return None, [text for fault in error.errors(include_url=False) for text in _texts(fault)]
 
 
-def _said(fault: Mapping[str, Any]) -> list[str]:
-    place = ".".join(str(part) for part in fault["loc"])
+def _texts(fault: Mapping[str, Any]) -> list[str]:
+    place = ".".join(map(str, fault["loc"]))
     if fault["type"] == "extra_forbidden":
         return [f"unknown field {place!r}; take it out or check its spelling"]
     if fault["type"] == "missing":
@@ -164,15 +164,10 @@ def dump_rubric(rubric: Rubric) -> str:
     if prompt is not None:
         document["prompt"] = tomlkit.table()
         for key, value in prompt.items():
-            document["prompt"][key] = _verbatim(value)
+            # Every blank counts in it; a multiline string keeps no carriage return.
+            whole = "\n" in value and "\r" not in value
+            document["prompt"][key] = tomlkit.string(value, multiline=whole)
     return tomlkit.dumps(document)
-
-
-def _verbatim(text: str) -> Any:
-    """A text in which every blank counts; a multiline string keeps no carriage return."""
-    import tomlkit
-
-    return tomlkit.string(text, multiline="\n" in text and "\r" not in text)
 
 
 def _item(value: Any) -> Any:
@@ -190,10 +185,8 @@ MOST_POINTS = 11
 _SCALE = re.compile(r"(\d{1,4})-(\d{1,4})")
 _YES = ("yes", "true", "pass")
 _STEPS = {2: ("A", "B"), 3: ("A", "tie", "B"), 5: ("A2", "A1", "tie", "B1", "B2")}
-_SAYS = {
-    **{"A": "a", "A1": "a_little", "A2": "a_much", "tie": "tie"},
-    **{"B": "b", "B1": "b_little", "B2": "b_much"},
-}
+_STRENGTHS = {"1": "_little", "2": "_much"}
+_SIDES: dict[str, Literal["a", "b", ""]] = {"A": "a", "B": "b"}
 
 
 def asked_rubric(
@@ -231,9 +224,19 @@ def asked_rubric(
         raise InputError(
             "--level goes with --options of which one applies; the points of --scale are ordered"
         )
-    if number := _number(scale):
-        return _rubric(question, blocks, number=number)
-    names = _points(scale) if scale else [each.strip() for each in options if each.strip()]
+    points = _points(scale) if scale else [name.strip() for name in options if name.strip()]
+    texts = {
+        "name": "rating",
+        "title": written("items.title"),
+        "unit": "response",
+        "question": question,
+        "instructions": written("items.instructions"),
+        "blocks": tuple(blocks),
+        "variables": tuple(block.column for block in blocks),
+    }
+    if isinstance(points, Number):
+        return Rubric.model_validate(texts | {"number": points})
+    names = points
     keys = [_key(name) for name in names]
     for key, name in zip(keys, names, strict=True):
         if keys.count(key) > 1:
@@ -249,42 +252,29 @@ def asked_rubric(
         names = [names[keys.index(key)] for key in ordered]
         keys = list(ordered)
     affirmative = [key for key in keys if key in _YES] or (keys[:1] if len(keys) == 2 else [])
-    return _rubric(
-        question,
-        blocks,
-        level=level or ("ordinal" if scale or ordered else "nominal"),
-        options=tuple(Option(key=key, name=name) for key, name in zip(keys, names, strict=True)),
-        affirmative=() if scale or several else tuple(affirmative[:1]),
-        several=several,
-    )
-
-
-def _rubric(question: str, blocks: Sequence[Block], **answer: Any) -> Rubric:
     return Rubric.model_validate(
-        {
-            "name": "rating",
-            "title": written("items.title"),
-            "unit": "response",
-            "question": question,
-            "instructions": written("items.instructions"),
-            "blocks": tuple(blocks),
-            "variables": tuple(block.column for block in blocks),
-            **answer,
+        texts
+        | {
+            "level": level or ("ordinal" if scale or ordered else "nominal"),
+            "options": [Option(key=key, name=name) for key, name in zip(keys, names, strict=True)],
+            "affirmative": () if scale or several else tuple(affirmative[:1]),
+            "several": several,
         }
     )
 
 
-def _number(scale: str) -> Number | None:
-    """The number that a scale asks for; None where its points are options, or it is no scale."""
-    found = _SCALE.fullmatch(scale.strip())
-    if not found:
-        return None
-    low, high = int(found[1]), int(found[2])
+def _points(scale: str) -> list[str] | Number:
+    """Return the points of a scale, or the number that it asks for where it has many."""
+    ends = _SCALE.fullmatch(scale.strip())
+    if not ends:
+        raise InputError(f"--scale is {scale!r}; write its ends, as in --scale 1-5")
+    low, high = int(ends[1]), int(ends[2])
     if (low, high) == (0, 1):
         return Number(low=0, high=1, step=0.01)
-    if not MOST_POINTS < high - low + 1 <= MOST_NUMBERS:
-        return None
-    return Number(low=low, high=high)
+    if not 2 <= high - low + 1 <= MOST_NUMBERS:
+        raise InputError(f"--scale {scale} must have 2 to {MOST_NUMBERS:,} points")
+    points = [str(point) for point in range(low, high + 1)]
+    return points if len(points) <= MOST_POINTS else Number(low=low, high=high)
 
 
 def asked_comparison(question: str, blocks: Sequence[Block], steps: int = 3) -> Rubric:
@@ -298,7 +288,11 @@ def asked_comparison(question: str, blocks: Sequence[Block], steps: int = 3) -> 
     if steps not in _STEPS:
         raise InputError(f"--steps is {steps}; two answers are compared in 2, 3 or 5 steps")
     keys = _STEPS[steps]
-    names = [written(f"items.prefers_{_SAYS[key]}") for key in keys]
+    sides = [_SIDES.get(key[0], "") for key in keys]
+    names = [
+        written(f"items.prefers_{side or key}{_STRENGTHS.get(key[1:], '')}")
+        for key, side in zip(keys, sides, strict=True)
+    ]
     return Rubric(
         name="preference",
         title=written("preference.title"),
@@ -309,24 +303,10 @@ def asked_comparison(question: str, blocks: Sequence[Block], steps: int = 3) -> 
         blocks=tuple(blocks),
         variables=(*(each.column for each in blocks if each.column != "response"), *ANSWERS),
         options=tuple(
-            Option(key=key, name=name, swapped=other if other != key else "", favours=_side(key))
-            for key, other, name in zip(keys, keys[::-1], names, strict=True)
+            Option(key=key, name=name, swapped=other if other != key else "", favours=side)
+            for key, other, name, side in zip(keys, keys[::-1], names, sides, strict=True)
         ),
     )
-
-
-def _side(key: str) -> Literal["a", "b", ""]:
-    return "a" if key[0] == "A" else "b" if key[0] == "B" else ""
-
-
-def _points(scale: str) -> list[str]:
-    found = _SCALE.fullmatch(scale.strip())
-    if not found:
-        raise InputError(f"--scale is {scale!r}; write its ends, as in --scale 1-5")
-    low, high = int(found[1]), int(found[2])
-    if not 2 <= high - low + 1 <= MOST_POINTS:
-        raise InputError(f"--scale {scale} must have 2 to {MOST_NUMBERS:,} points")
-    return [str(point) for point in range(low, high + 1)]
 
 
 def _key(name: str) -> str:
@@ -346,49 +326,33 @@ def contradictions(rubric: Rubric) -> list[str]:
     People see the texts without tags and choose with a click. A grader is sent tags named as the
     variables, and asked for one key alone, unless the rubric has a prompt of its own.
     """
-    said = [*_in_instructions(rubric), *_in_keys(rubric)]
-    if rubric.prompt:
-        said += _in_template(rubric)
-    return said
-
-
-def _in_instructions(rubric: Rubric) -> list[str]:
     options = (f"{option.name} {option.description}" for option in rubric.options)
     text = "\n".join([rubric.instructions, rubric.question, *options])
     who = "people" if rubric.prompt else "both"
     named = {*_FORMS["any_tag"].findall(text), *_FORMS["snake_case"].findall(text)}
-    named -= set(rubric.variables)
     tags = ", ".join(f"<{name}>" for name in rubric.variables if name in TEXT_VARIABLES)
-    said = [
-        written(f"rubric_check.tag_{who}", tag=name, **({} if rubric.prompt else {"tags": tags}))
-        for name in sorted(named)
+    tags_of_both = {} if rubric.prompt else {"tags": tags}
+    sentences = [
+        written(f"rubric_check.tag_{who}", tag=name, **tags_of_both)
+        for name in sorted(named - set(rubric.variables))
     ]
-    for what in ("starts", "reasons", "format"):
-        if found := _FORMS[what].search(text):
-            words = " ".join(found[0].split())
-            said.append(written(f"rubric_check.words_{who}", words=words))
-    return said
-
-
-def _in_keys(rubric: Rubric) -> list[str]:
-    """Keys of which one begins another: a token that begins both does not tell them apart."""
+    for form in ("starts", "reasons", "format"):
+        if match := _FORMS[form].search(text):
+            sentences.append(written(f"rubric_check.words_{who}", words=" ".join(match[0].split())))
+    # A token that begins two keys does not tell them apart.
     keys = [option.key for option in rubric.kind.listed]
-    pairs = ((key, each) for key in keys for each in keys if key != each)
-    found = [(key, each) for key, each in pairs if each.casefold().startswith(key.casefold())]
-    if not found:
-        return []
-    key, longer = found[0]
-    return [written("rubric_check.begins_another", key=key, longer=longer)]
-
-
-def _in_template(rubric: Rubric) -> list[str]:
-    template = rubric.prompt.template if rubric.prompt else ""
-    missing = [
-        option.key
-        for option in rubric.kind.listed
-        if not re.search(rf"(?<!\w){re.escape(option.key)}(?!\w)", template)
-    ]
-    said = [written("rubric_check.no_option", key=key) for key in missing]
-    if _FORMS["reasons"].search(template):
-        said.append(written("rubric_check.reasons_template"))
-    return said
+    pairs = ((key, other) for key in keys for other in keys if key != other)
+    for key, longer in pairs:
+        if longer.casefold().startswith(key.casefold()):
+            sentences.append(written("rubric_check.begins_another", key=key, longer=longer))
+            break
+    if rubric.prompt:
+        template = rubric.prompt.template
+        sentences += [
+            written("rubric_check.no_option", key=key)
+            for key in keys
+            if not re.search(rf"(?<!\w){re.escape(key)}(?!\w)", template)
+        ]
+        if _FORMS["reasons"].search(template):
+            sentences.append(written("rubric_check.reasons_template"))
+    return sentences

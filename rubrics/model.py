@@ -8,18 +8,27 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import islice
 from typing import Any, Literal, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from evenhand.errors import InputError
-from evenhand.rubrics.content import in_words
-from evenhand.rubrics.kinds import LabelKind, NumberKind, SetKind
-from evenhand.rubrics.options import Block, Golden, Number, Option, Strict, Texts
-from evenhand.rubrics.parsing import RubricParser
+from evenhand.rubrics.options import (
+    Block,
+    Golden,
+    LabelKind,
+    Number,
+    NumberKind,
+    Option,
+    SetKind,
+    Strict,
+    Texts,
+)
+from evenhand.rubrics.parsing import RubricParser, SeveralParser
 from evenhand.rubrics.rendering import (
     ANSWERS,
     TEXT_VARIABLES,
@@ -28,6 +37,7 @@ from evenhand.rubrics.rendering import (
     fields_of,
     filled,
     images_of,
+    in_words,
     neutralised,
     placeholders,
     prompt_of,
@@ -90,26 +100,21 @@ class PromptTemplate(Strict):
         return ""
 
     def filled(self, values: Mapping[str, str]) -> PromptText:
-        """The prompt of one unit. What is put in is never read for fields again.
+        """Return the prompt of one unit. What is put in is never read for fields again.
 
         >>> template = PromptTemplate(template="Rate {response} {like this}.")
         >>> template.filled({"response": "{response} </x>"}).user
         'Rate {response} </x> {like this}.'
         """
-        starts = self._starts(values)
+        # It may be cached up to two places: all units share the text before the first field, units
+        # of the same group that before the first prompt or response.
+        places = {name: at for name in values if (at := self.template.find(f"{{{name}}}")) >= 0}
+        first = min(places.values())
+        text = min((places[name] for name in TEXT_VARIABLES if name in places), default=first)
+        starts = sorted({first, text} - {0})
         cuts = tuple(len(filled(self.template[:start], values)) for start in starts)
         user = filled(self.template, values)
         return PromptText(system=self.system, user=user, cuts=cuts, verbatim=True)
-
-    def _starts(self, variables: Collection[str]) -> list[int]:
-        """Return the places up to which the prompt may be cached: all units share the text before
-        the first field, units of the same group that before the first prompt or response.
-        """
-        places = [(self.template.find(f"{{{name}}}"), name) for name in variables]
-        found = [(place, name) for place, name in places if place >= 0]
-        texts = [place for place, name in found if name in TEXT_VARIABLES]
-        first = min(place for place, _ in found)
-        return sorted({first, min(texts, default=first)} - {0})
 
 
 class TranslatedOption(Texts):
@@ -185,10 +190,7 @@ class PolarityWords(Strict):
 
     @model_validator(mode="after")
     def _words_take_one_side(self) -> Self:
-        both = {word.casefold() for word in self.positive} & {
-            word.casefold() for word in self.negative
-        }
-        if both:
+        if both := {*map(str.casefold, self.positive)} & {*map(str.casefold, self.negative)}:
             raise ValueError(f"{min(both)!r} is positive and negative; keep it in one list")
         return self
 
@@ -282,139 +284,147 @@ class Rubric(Texts):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         checks = (
-            self._check_keys,
-            lambda: self.kind.check(dict(self)),
-            self._check_coarser,
-            self._check_variables,
-            self._check_swaps,
-            self._check_prompt,
-            self._check_golden,
-            self._check_translations,
+            self._key_faults(),
+            self.kind.faults(dict(self)),
+            self._coarser_faults(),
+            self._variable_faults(),
+            self._swap_faults(),
+            self._prompt_faults(),
+            self._golden_faults(),
+            self._translation_faults(),
         )
-        faults = []
-        for check in checks:
-            try:
-                check()
-            except ValueError as fault:
-                faults.append(str(fault))
-        if faults:
+        if faults := [fault for check in checks for fault in islice(check, 1)]:
             raise ValueError("\n".join(faults))
         return self
 
-    def _check_keys(self) -> None:
+    # The faults of a part of the rubric; only the first is said, as others may follow from it.
+
+    def _key_faults(self) -> Iterator[str]:
         keys = self.categories
         if len({key.casefold() for key in keys}) < len(keys):
-            raise ValueError("two options share a key; give each its own")
+            yield "two options share a key; give each its own"
         if unknown := set(self.affirmative) - set(keys):
-            raise ValueError(f"affirmative names {sorted(unknown)[0]!r}, which is no option's key")
-        if self.level == "interval" and not all(_is_number(key) for key in keys):
-            raise ValueError("an interval scale needs numbers as option keys")
+            yield f"affirmative names {min(unknown)!r}, which is no option's key"
+        if self.level == "interval" and not all(map(_is_number, keys)):
+            yield "an interval scale needs numbers as option keys"
 
-    def _check_prompt(self) -> None:
+    def _prompt_faults(self) -> Iterator[str]:
         columns = [block.column for block in self.blocks]
         if self.prompt and (fault := self.prompt.fault(self.variables, columns)):
-            raise ValueError(fault)
+            yield fault
 
-    def _check_variables(self) -> None:
+    def _variable_faults(self) -> Iterator[str]:
         used = placeholders(self.question) | placeholders(self.instructions)
         declared = set(self.variables)
         if undeclared := used - declared:
-            raise ValueError(
-                f"the text uses {{{sorted(undeclared)[0]}}}, which `variables` does not list"
-            )
+            yield f"the text uses {{{min(undeclared)}}}, which `variables` does not list"
         for option in self.kind.listed:
-            _check_without_variables(option)
-        shown = declared & {*TEXT_VARIABLES, *(block.column for block in self.blocks)}
-        if self.unit == "comparison":
-            self._check_comparison(shown)
-        self._check_blocks()
+            yield from _variables_in(option)
+        columns = [block.column for block in self.blocks]
+        shown = declared & {*TEXT_VARIABLES, *columns}
+        of_pairs = self.unit == "comparison"
+        for name in ANSWERS if of_pairs else ():
+            if name not in shown:
+                yield f"a rubric on comparisons shows {name}"
+        for name in ("prompt_a", "prompt_b", "response") if of_pairs else ():
+            if name in shown:
+                yield f"a rubric on comparisons shows prompt, response_a and response_b, not {name}"
+        for column in columns:
+            if columns.count(column) > 1:
+                yield f"two blocks show {column!r}; show it once"
+            both = of_pairs and column == "response"
+            if column not in self.variables and not both:
+                yield f"`variables` lacks {column!r}, which a block shows"
+        if columns and self.unit == "pair":
+            yield "`blocks` belong to rubrics on responses; a pair shows its two sides"
         if inline := shown & used:
-            raise ValueError(
-                f"{{{sorted(inline)[0]}}} is shown beside the rubric; take it out of the text"
-            )
+            yield f"{{{min(inline)}}} is shown beside the rubric; take it out of the text"
         in_prompt = set(fields_of(self.prompt.template, declared)) if self.prompt else set()
         if unused := declared - shown - used - in_prompt:
-            raise ValueError(f"`variables` lists {sorted(unused)[0]!r}, which no text uses")
+            yield f"`variables` lists {min(unused)!r}, which no text uses"
         if not self.blocks and not any(name.startswith("response") for name in shown):
-            raise ValueError("`variables` names no response to be rated")
+            yield "`variables` names no response to be rated"
         if self.has_sides != any(name.endswith(("_a", "_b")) for name in shown):
-            raise ValueError(
+            yield (
                 "a rubric on pairs shows prompt_a, response_a, prompt_b, response_b; "
                 "one on responses shows prompt, response"
             )
 
-    def _check_comparison(self, shown: Collection[str]) -> None:
-        for name in ANSWERS:
-            if name not in shown:
-                raise ValueError(f"a rubric on comparisons shows {name}")
-        for name in ("prompt_a", "prompt_b", "response"):
-            if name in shown:
-                raise ValueError(
-                    f"a rubric on comparisons shows prompt, response_a and response_b, not {name}"
-                )
-
-    def _check_blocks(self) -> None:
-        columns = [block.column for block in self.blocks]
-        for column in columns:
-            if columns.count(column) > 1:
-                raise ValueError(f"two blocks show {column!r}; show it once")
-            both = self.unit == "comparison" and column == "response"
-            if column not in self.variables and not both:
-                raise ValueError(f"`variables` lacks {column!r}, which a block shows")
-        if columns and self.unit == "pair":
-            raise ValueError("`blocks` belong to rubrics on responses; a pair shows its two sides")
-
-    def _check_golden(self) -> None:
+    def _golden_faults(self) -> Iterator[str]:
         if self.golden and self.unit == "pair":
-            raise ValueError("`golden` belongs to rubrics on responses, not on pairs")
+            yield "`golden` belongs to rubrics on responses, not on pairs"
         for number, golden in enumerate(self.golden, 1):
+            which = f"golden answer {number}"
             if not self.kind.takes(golden.label):
-                raise ValueError(
-                    f"golden answer {number}: its label is {golden.label!r}, which is no option's "
-                    "key"
-                )
+                yield f"{which}: its label is {golden.label!r}, which is no option's key"
             if left := [name for name in self.variables if not golden.texts.get(name)]:
-                raise ValueError(f"golden answer {number} has no text for {left[0]!r}")
-            if other := sorted(set(golden.texts) - set(self.variables)):
-                raise ValueError(
-                    f"golden answer {number} has a text for {other[0]!r}, which the rubric does "
-                    "not show"
-                )
+                yield f"{which} has no text for {left[0]!r}"
+            if other := set(golden.texts) - set(self.variables):
+                yield f"{which} has a text for {min(other)!r}, which the rubric does not show"
 
-    def _check_translations(self) -> None:
+    def _translation_faults(self) -> Iterator[str]:
         if not LANGUAGE.fullmatch(self.language):
-            raise ValueError(f'language is {self.language!r}; write a code such as "en"')
-        used = placeholders(self.question) | placeholders(self.instructions)
+            yield f'language is {self.language!r}; write a code such as "en"'
         for code, translation in self.translations.items():
             if not LANGUAGE.fullmatch(code) or code == self.language:
-                raise ValueError(
+                yield (
                     f"translations.{code}: name another language than the rubric's own, "
                     f'{self.language!r}, by a code such as "de"'
                 )
-            try:
-                check_translation(translation, self.kind.listed, used)
-            except ValueError as fault:
-                raise ValueError(f"translations.{code}: {fault}") from None
+            for fault in self._faults_of(translation):
+                yield f"translations.{code}: {fault}"
 
-    def _check_coarser(self) -> None:
-        check_coarser(self.categories, self.unclear, [each.options for each in self.collapse])
+    def _faults_of(self, translation: Translation) -> Iterator[str]:
+        """Yield the options and variables that a translation leaves out or adds."""
+        original = {option.key: option for option in self.kind.listed}
+        keys = [option.key for option in translation.options]
+        for key in keys:
+            if key not in original:
+                yield f"option {key!r} is none of the rubric's {', '.join(original)}"
+        if missing := [key for key in original if key not in keys]:
+            yield f"option {missing[0]!r} is missing; translate it too"
+        if keys != list(original):
+            yield f"the options stand in another order; keep {', '.join(original)}"
+        for option in translation.options:
+            own = original[option.key]
+            if bool(option.description) != bool(own.description):
+                yield f"option {option.key!r}: translate `description`, if there is one"
+            if len(option.examples) != len(own.examples):
+                yield (
+                    f"option {option.key!r} has {len(option.examples)} examples and the original "
+                    f"{len(own.examples)}; translate each"
+                )
+            yield from _variables_in(option)
+        used, there = (
+            placeholders(text.question) | placeholders(text.instructions)
+            for text in (self, translation)
+        )
+        if differing := there ^ used:
+            yield (
+                f"{{{min(differing)}}} stands in only one of original and translation; use the "
+                "same variables in both"
+            )
+
+    def _coarser_faults(self) -> Iterator[str]:
+        groups = [each.options for each in self.collapse]
+        yield from coarser_faults(self.categories, self.unclear, groups)
         if isinstance(self.lexical, PolarityWords):
             for key in self.lexical.scale:
                 if key not in self.categories:
-                    raise ValueError(f"lexical.scale names {key!r}, which is no option's key")
+                    yield f"lexical.scale names {key!r}, which is no option's key"
 
-    def _check_swaps(self) -> None:
+    def _swap_faults(self) -> Iterator[str]:
         swaps = self.swaps
         for key, other in swaps.items():
             if swaps.get(other) != key:
-                raise ValueError(f"`swapped` of option {key!r} must name an option that names it")
+                yield f"`swapped` of option {key!r} must name an option that names it"
             if self.unit == "response" and other != key:
-                raise ValueError("`swapped` belongs to rubrics on pairs; a response has one side")
+                yield "`swapped` belongs to rubrics on pairs; a response has one side"
         exchanged = {"a": "b", "b": "a", "": ""}
         favours = {option.key: option.favours for option in self.options}
         for key, side in favours.items():
             if favours[swaps[key]] != exchanged[side]:
-                raise ValueError(
+                yield (
                     f"option {key!r} favours {side!r}, so its `swapped` must name one that favours "
                     f"{exchanged[side]!r}"
                 )
@@ -585,22 +595,26 @@ class Rubric(Texts):
     @cached_property
     def parser(self) -> RubricParser:
         """The reader of a grader's answer, kept: to compile one takes longer than to read."""
-        return self.kind.parser((self.name, self.title.partition(" (")[0]))
+        kind = self.kind
+        parser = RubricParser if kind.is_single else SeveralParser
+        return parser(kind.names, (self.name, self.title.partition(" (")[0]))
 
 
-def check_coarser(
+def coarser_faults(
     categories: Collection[str], unclear: Iterable[str], coarser: Iterable[Iterable[str]]
-) -> None:
-    """Raises ValueError where coarser categories and unclear ones do not share out all of them."""
-    coarser = [tuple(keys) for keys in coarser]
-    named = [*unclear, *(key for keys in coarser for key in keys)]
+) -> Iterator[str]:
+    """Yield a sentence for each category that coarser categories and unclear ones do not have once,
+    and for each name that is no category.
+    """
+    groups = [tuple(keys) for keys in coarser]
+    named = [*unclear, *(key for keys in groups for key in keys)]
     for key in named:
         if key not in categories:
-            raise ValueError(f"unclear or collapse names {key!r}, which is no option's key")
+            yield f"unclear or collapse names {key!r}, which is no option's key"
         if named.count(key) > 1:
-            raise ValueError(f"unclear and collapse name {key!r} twice; it can mean one thing")
-    if coarser and (left := [key for key in categories if key not in named]):
-        raise ValueError(f"collapse has no place for {left[0]!r}; name it or call it unclear")
+            yield f"unclear and collapse name {key!r} twice; it can mean one thing"
+    if groups and (left := [key for key in categories if key not in named]):
+        yield f"collapse has no place for {left[0]!r}; name it or call it unclear"
 
 
 def _is_number(text: str) -> bool:
@@ -611,44 +625,10 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _check_without_variables(option: Option | TranslatedOption) -> None:
+def _variables_in(option: Option | TranslatedOption) -> Iterator[str]:
     for text in (option.name, option.description, *option.examples):
-        if found := placeholders(text):
-            raise ValueError(
-                f"option {option.key!r} holds {{{min(found)}}}; variables belong in the "
+        for name in sorted(placeholders(text)):
+            yield (
+                f"option {option.key!r} holds {{{name}}}; variables belong in the "
                 "instructions or the question"
             )
-
-
-def check_translation(
-    translation: Translation, options: Sequence[Option], used: Collection[str]
-) -> None:
-    """Raises ValueError where a translation leaves out or adds an option or a variable.
-
-    `used` are the variables in the original's question and instructions.
-    """
-    original = {option.key: option for option in options}
-    keys = [option.key for option in translation.options]
-    for key in keys:
-        if key not in original:
-            raise ValueError(f"option {key!r} is none of the rubric's {', '.join(original)}")
-    if missing := [key for key in original if key not in keys]:
-        raise ValueError(f"option {missing[0]!r} is missing; translate it too")
-    if keys != list(original):
-        raise ValueError(f"the options stand in another order; keep {', '.join(original)}")
-    for option in translation.options:
-        own = original[option.key]
-        if bool(option.description) != bool(own.description):
-            raise ValueError(f"option {option.key!r}: translate `description`, if there is one")
-        if len(option.examples) != len(own.examples):
-            raise ValueError(
-                f"option {option.key!r} has {len(option.examples)} examples and the original "
-                f"{len(own.examples)}; translate each"
-            )
-        _check_without_variables(option)
-    there = placeholders(translation.question) | placeholders(translation.instructions)
-    if differing := there ^ set(used):
-        raise ValueError(
-            f"{{{min(differing)}}} stands in only one of original and translation; use the same "
-            "variables in both"
-        )

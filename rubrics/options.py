@@ -1,4 +1,9 @@
-"""The options of a rubric: a closed list, read by people, graders and parsers alike."""
+"""The options of a rubric, a closed list, and the kinds of labels that they make: one option, a
+number, or a set of options.
+
+A rubric's kind (`Rubric.kind`) says how its labels are asked for, shown, stored and compared. To
+add one, write a `LabelKind` that overrides what differs, and let `Rubric.kind` choose it.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +11,12 @@ import ast
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from itertools import pairwise
-from typing import Literal, Self
+from statistics import median
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -44,14 +51,13 @@ class Number(Texts):
 
     @model_validator(mode="after")
     def _has_points(self) -> Self:
-        low, high, step = map(_decimal, (self.low, self.high, self.step))
+        low, high, step = self._exact
+        first, last, by = self._shown
         if not low < high:
-            raise ValueError(f"low is {_plain(low)}, which is not below high, {_plain(high)}")
+            raise ValueError(f"low is {first}, which is not below high, {last}")
         points = (high - low) / step + 1
         if points != int(points):
-            raise ValueError(
-                f"steps of {_plain(step)} do not lead from {_plain(low)} to {_plain(high)}"
-            )
+            raise ValueError(f"steps of {by} do not lead from {first} to {last}")
         if points < FEWEST_NUMBERS:
             raise ValueError(
                 f"it has {int(points)} numbers; so few are quicker to choose from: list them as "
@@ -64,16 +70,25 @@ class Number(Texts):
         return self
 
     @property
+    def _exact(self) -> tuple[Decimal, ...]:
+        return tuple(Decimal(repr(each)) for each in (self.low, self.high, self.step))
+
+    @property
+    def _shown(self) -> list[str]:
+        return [plain_number(f"{each:f}") for each in self._exact]
+
+    @property
     def keys(self) -> tuple[str, ...]:
         """The numbers as they are stored, in ascending order: 0.5, not 0.50."""
-        low, step = _decimal(self.low), _decimal(self.step)
-        points = int((_decimal(self.high) - low) / step) + 1
-        return tuple(_plain(low + step * at) for at in range(points))
+        low, high, step = self._exact
+        points = int((high - low) / step) + 1
+        return tuple(plain_number(f"{low + step * at:f}") for at in range(points))
 
     @property
     def places(self) -> int:
         """Places behind the point."""
-        return max(_places(_decimal(each)) for each in (self.low, self.step))
+        low, _, step = self._shown
+        return max(len(each.partition(".")[2]) for each in (low, step))
 
     @property
     def options(self) -> tuple[Option, ...]:
@@ -84,23 +99,10 @@ class Number(Texts):
     @property
     def said(self) -> str:
         """The number that is asked for, in words."""
-        low, high, step = (_plain(_decimal(each)) for each in (self.low, self.high, self.step))
+        low, high, step = self._shown
         kind = "whole " if self.step == 1 and not self.places else ""
         steps = "" if self.step == 1 else f" in steps of {step}"
         return f"a {kind}number from {low} to {high}{steps}"
-
-
-def _decimal(number: float) -> Decimal:
-    return Decimal(repr(number))
-
-
-def _places(number: Decimal) -> int:
-    exponent = number.normalize().as_tuple().exponent
-    return max(-exponent, 0) if isinstance(exponent, int) else 0
-
-
-def _plain(number: Decimal) -> str:
-    return plain_number(f"{number:f}")
 
 
 def plain_number(text: str) -> str:
@@ -212,10 +214,6 @@ class Block(Texts):
             )
         return value
 
-    def of_side(self, side: str) -> Block:
-        """The block for one of two answers."""
-        return self.model_copy(update={"label": f"{self.label} {side.upper()}"})
-
 
 class Golden(Texts):
     """A golden answer: a unit's `texts` by variable, and the option that is right for it. Graders
@@ -281,29 +279,19 @@ def options_in(text: str, separators: str = SEPARATOR) -> tuple[str, ...] | None
 def _listed(text: str) -> list[str] | None:
     """The texts and numbers of a list or set, as JSON, Python or NumPy write it; else None."""
     try:
-        found = json.loads(text)
+        values = json.loads(text)
     except (ValueError, RecursionError):
-        found = _written_in_python(text)
-    if not isinstance(found, list):
-        return None
-    texts = [plain_number(str(each)) if isinstance(each, (int, float)) else each for each in found]
-    return texts if all(isinstance(each, str) for each in texts) else None
-
-
-def _written_in_python(text: str) -> list[object] | None:
-    if text[0] + text[-1] not in ("[]", "{}"):
-        return None
-    end, at, found = len(text) - 1, 1, []
-    while text[at:end].strip():
-        item = _ITEM.match(text, at, end)
-        if item is None:
+        inner = text[1:-1]
+        if text[0] + text[-1] not in ("[]", "{}") or _ITEM.sub("", inner).strip():
             return None
         try:
-            found.append(ast.literal_eval(item[1]))
+            values = [ast.literal_eval(item) for item in _ITEM.findall(inner)]
         except (ValueError, SyntaxError):
             return None
-        at = item.end()
-    return found
+    if not isinstance(values, list):
+        return None
+    texts = [plain_number(str(each)) if isinstance(each, (int, float)) else each for each in values]
+    return texts if all(isinstance(each, str) for each in texts) else None
 
 
 def separators_in(cells: Iterable[str], known: Collection[str] = ()) -> str | None:
@@ -325,7 +313,12 @@ def separators_in(cells: Iterable[str], known: Collection[str] = ()) -> str | No
         ways = ("", *marks, "".join(marks))
         return min(ways, key=lambda way: len(_options(joined, way) - options))
     shares = {mark: _recurring(every, mark) for mark in marks}
-    sure = [mark for mark in marks if shares[mark] >= 0.5 and _is_only(every, mark, marks)]
+    sure = []
+    for mark in marks:
+        left = sorted(_options(every, mark))  # which no other mark may part further
+        others = (_recurring(left, other) for other in marks if other != mark)
+        if shares[mark] >= 0.5 and all(share < 0.5 for share in others):
+            sure.append(mark)
     if sure and (len(sure) > 1 or (SEPARATOR in marks and sure != [SEPARATOR])):
         return None
     if sure or not any(shares.values()) or marks == [SEPARATOR]:
@@ -345,12 +338,6 @@ def _recurring(cells: Sequence[str], mark: str) -> float:
     return sum(uses[part] > 1 for part in parts) / max(len(parts), 1)
 
 
-def _is_only(cells: Sequence[str], mark: str, marks: Sequence[str]) -> bool:
-    """Return True if no other mark parts the options that this one leaves."""
-    left = sorted(_options(cells, mark))
-    return not any(_recurring(left, other) >= 0.5 for other in marks if other != mark)
-
-
 def set_label(chosen: Collection[str] | None, keys: Sequence[str]) -> str | None:
     """Return the label of a set of options, in the order of all `keys`; None where one is none of
     them.
@@ -361,3 +348,272 @@ def set_label(chosen: Collection[str] | None, keys: Sequence[str]) -> str | None
     if chosen is None or not set(chosen) <= set(keys):
         return None
     return SEPARATOR.join(key for key in keys if key in chosen) or NONE
+
+
+# ---- the kinds of labels ------------------------------------------------------------------------
+Rule = Literal["any", "no_majority", "distance_2"]
+MOST_LISTED = 250
+"""Keys that a schema lists; more are numbers. Providers bound the length of an enumeration, and
+some take no bounds of a number."""
+
+
+@dataclass(frozen=True)
+class LabelKind:
+    """Labels that are one option of a closed list, in an order if the scale has one. Other kinds
+    override what differs.
+    """
+
+    options: tuple[Option, ...] = ()
+    """All labels that may be given, or the options that they are made of."""
+    is_ordered: bool = False
+
+    is_choice: ClassVar[bool] = True
+    """True where each label is an option, which can be counted and has a probability."""
+    is_single: ClassVar[bool] = True
+    """True where a label is one value, and not a set of them."""
+    in_short: ClassVar[str] = "one option"
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of the options, in their order on the scale."""
+        return tuple(option.key for option in self.options)
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The names of the options by key."""
+        return {option.key: option.name for option in self.options}
+
+    @property
+    def listed(self) -> tuple[Option, ...]:
+        """The options that are shown one by one, with their names and descriptions."""
+        return self.options
+
+    def choices(self, none: str) -> tuple[Option, ...]:
+        """Return what is offered for a click; `none` says that no option applies."""
+        return self.listed
+
+    def widget(self, sentence: Callable[..., str]) -> dict[str, Any]:
+        """Return what the raters' page needs to know besides the choices, worded by `sentence`."""
+        return {}
+
+    # Words for people and models.
+
+    @property
+    def permitted(self) -> str:
+        """The labels that may be given, in words: "yes, no", "a whole number from 0 to 100"."""
+        return ", ".join(self.keys)
+
+    def permitted_in(self, sentence: Callable[..., str]) -> str:
+        """Return the labels that may be given, in a page's language, whose `sentence` is by key."""
+        return ", ".join(option.name for option in self.options)
+
+    @property
+    def none_of(self) -> str:
+        """What any other text is: "none of yes, no", "not a whole number from 0 to 100"."""
+        return f"{'none of' if self.is_choice else 'not'} {self.permitted}"
+
+    @property
+    def asked(self) -> str:
+        """What a model is asked to answer with."""
+        return "the key of one option"
+
+    @property
+    def request(self) -> str:
+        """The sentence that asks a model for a label and nothing else."""
+        *others, last = self.keys
+        return f"Answer with {self.asked} and nothing else: {', '.join(others)} or {last}."
+
+    def schema(self) -> dict[str, Any]:
+        """Return the JSON schema of a label: an enumeration, or of very many keys, which are
+        numbers, a number, whose bounds the parser checks.
+        """
+        if len(self.keys) > MOST_LISTED:
+            return {"type": "number"}
+        return {"type": "string", "enum": list(self.keys)}
+
+    # Labels and the texts that give them.
+
+    def label_of(self, text: str) -> str | None:
+        """Return the label that a cell of a table is, in the form that is stored; None if none."""
+        return text if text in self.keys else None
+
+    def takes(self, label: str) -> bool:
+        """Return True if a label may be stored: in the form in which `label_of` gives it."""
+        return self.label_of(label) == label
+
+    def known_label(self, text: str, known: Mapping[str, str]) -> str:
+        """Return the label that another tool's cell is, "" if none; `known` are keys by their
+        spellings in lower case.
+        """
+        plain = text.casefold()
+        return known.get(plain) or known.get(plain.removesuffix(".0"), "")
+
+    def parts(self, label: str) -> list[str]:
+        """Return the keys of the options that a label names."""
+        return [label] if label else []
+
+    def name_of(self, label: str, none: str = NONE) -> str:
+        """Return the names of the options that a label names; `none` for that of no option, "" for
+        what is no label.
+        """
+        return ", ".join(filter(None, (self.names.get(key, "") for key in self.parts(label))))
+
+    def title_of(self, label: str) -> str:
+        """Return a label as adjudicators read it."""
+        return f"{label}: {self.names[label]}" if self.is_choice else label
+
+    def in_order(self, labels: Collection[str]) -> tuple[str, ...]:
+        """Return different labels in their order, without what is none."""
+        return tuple(key for key in self.keys if key in labels)
+
+    def differ(self, given: Sequence[str], rule: Rule) -> bool:
+        """Return True if labels of several people, not all the same, call for an adjudicator (see
+        `study.lead.adjudication.disagree`).
+        """
+        if rule == "no_majority":
+            return max(given.count(label) for label in set(given)) * 2 <= len(given)
+        if rule == "distance_2" and self.is_ordered:
+            places = [at for at, label in enumerate(self.keys) if label in given]
+            return bool(places) and places[-1] - places[0] >= 2
+        return True
+
+    # The rubric around it.
+
+    def hashed(self, seen: dict[str, Any]) -> dict[str, Any]:
+        """Return what a rater sees of a rubric, by field, as its hash takes it."""
+        return seen
+
+    def faults(self, rubric: Mapping[str, Any]) -> Iterator[str]:
+        """Yield a sentence for each field of a rubric that does not go with the kind."""
+        yield from ()
+
+
+@dataclass(frozen=True)
+class NumberKind(LabelKind):
+    """Labels that are numbers, which are typed; the options are all that may be given."""
+
+    number: Number = field(kw_only=True)
+
+    is_choice = False
+    in_short = "a number"
+
+    @property
+    def listed(self) -> tuple[Option, ...]:
+        return ()
+
+    def widget(self, sentence: Callable[..., str]) -> dict[str, Any]:
+        places, said = self.number.places, self.permitted_in(sentence)
+        return {"number": self.number.model_dump() | {"places": places, "said": said}}
+
+    @property
+    def permitted(self) -> str:
+        return self.number.said
+
+    def permitted_in(self, sentence: Callable[..., str]) -> str:
+        whole = self.number.step == 1 and self.number.places == 0
+        bounds = {name: f"{bound:.12g}" for name, bound in self.number.model_dump().items()}
+        return sentence("number.whole", **bounds) if whole else sentence("number.steps", **bounds)
+
+    @property
+    def asked(self) -> str:
+        return self.permitted
+
+    @property
+    def request(self) -> str:
+        return f"Answer with {self.asked} and nothing else."
+
+    def label_of(self, text: str) -> str | None:
+        return super().label_of(plain_number(text))
+
+    def known_label(self, text: str, known: Mapping[str, str]) -> str:
+        return self.label_of(text) or ""
+
+    def differ(self, given: Sequence[str], rule: Rule) -> bool:
+        values = sorted(float(label) for label in given)
+        tenth = (self.number.high - self.number.low) / 10
+        if rule == "distance_2":
+            return values[-1] - values[0] >= 2 * tenth * (1 - 1e-9)
+        near = [each for each in values if abs(each - median(values)) <= tenth * (1 + 1e-9)]
+        return rule == "any" or len(near) * 2 <= len(values)
+
+    def hashed(self, seen: dict[str, Any]) -> dict[str, Any]:
+        without = {name: value for name, value in seen.items() if name != "options"}
+        return without | {"number": self.number.model_dump(mode="json")}
+
+    def faults(self, rubric: Mapping[str, Any]) -> Iterator[str]:
+        for name in ("affirmative", "unclear", "collapse"):
+            if rubric[name]:
+                yield f"`{name}` names options; a rubric with [number] has none"
+        if rubric["unit"] != "response":
+            yield "a number rates one response; one on two of them needs options"
+        if rubric["several"]:
+            yield "`several` does not go with [number]"
+
+
+@dataclass(frozen=True)
+class SetKind(LabelKind):
+    """Labels that are sets of options, of which none, one or several apply."""
+
+    is_choice = False
+    is_single = False
+    in_short = "several options"
+
+    def choices(self, none: str) -> tuple[Option, ...]:
+        return (*self.options, Option(key=NONE, name=none))
+
+    def widget(self, sentence: Callable[..., str]) -> dict[str, Any]:
+        return {"several": True}
+
+    @property
+    def permitted(self) -> str:
+        return f"keys with ; between them, or {NONE}: {', '.join(self.keys)}"
+
+    @property
+    def asked(self) -> str:
+        return (
+            "the keys of all options that apply, separated by commas (the word none if there is "
+            "none)"
+        )
+
+    @property
+    def request(self) -> str:
+        return f"Answer with {self.asked} and nothing else; the keys are {', '.join(self.keys)}."
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "array", "items": super().schema()}
+
+    def label_of(self, text: str) -> str | None:
+        return set_label(options_in(text, SEPARATORS), self.keys) if text.strip() else None
+
+    def known_label(self, text: str, known: Mapping[str, str]) -> str:
+        if not text.strip():
+            return ""
+        named = options_in(text, separators_in([text.casefold()], known) or "")
+        keys = None if named is None else [known.get(each.casefold(), "") for each in named]
+        return set_label(keys, self.keys) or ""
+
+    def parts(self, label: str) -> list[str]:
+        return [key for key in label.split(SEPARATOR) if key in self.keys]
+
+    def name_of(self, label: str, none: str = NONE) -> str:
+        return none if label == NONE else super().name_of(label)
+
+    def in_order(self, labels: Collection[str]) -> tuple[str, ...]:
+        return tuple(sorted(filter(None, labels)))
+
+    def hashed(self, seen: dict[str, Any]) -> dict[str, Any]:
+        return seen | {"several": True}
+
+    def faults(self, rubric: Mapping[str, Any]) -> Iterator[str]:
+        if rubric["unit"] != "response" or rubric["prompt"]:
+            other = "[prompt]" if rubric["prompt"] else f'unit = "{rubric["unit"]}"'
+            yield f"`several` does not go with {other}"
+        for name in ("affirmative", "unclear", "collapse", "lexical"):
+            if rubric[name]:
+                yield f"`{name}` does not go with `several`: each option is a yes or no of its own"
+        if rubric["level"] != "nominal":
+            yield 'options of which several apply have no order; say level = "nominal"'
+        if len(self.options) > MOST_SEVERAL:
+            yield f"`several` takes {MOST_SEVERAL} options at most"
+        if NONE in (key.casefold() for key in self.keys):
+            yield f"{NONE!r} says that no option applies; give the option another key"

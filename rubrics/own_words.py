@@ -56,11 +56,20 @@ class OwnWords(Strict):
     def of(cls, content: bytes, fields: Mapping[str, Any], name: str) -> Self:
         """Make them of a file's content and fields. Raises InputError where they are not valid."""
         try:
-            found = cls.model_validate(fields)
+            words = cls.model_validate(fields)
         except ValidationError as error:
-            raise InputError(f"{name}: {_sentence(error)}") from None
-        found._source = content
-        return found
+            fault = error.errors(include_url=False)[0]
+            place = ".".join(map(str, fault["loc"]))
+            if fault["type"] == "extra_forbidden":
+                sentence = written("judge_prompt.unknown_field", field=place)
+            elif fault["type"] in ("missing", "string_too_short"):
+                sentence = written("judge_prompt.missing", field=place)
+            else:
+                message = str(fault["msg"]).removeprefix("Value error, ")
+                sentence = f"{place}: {message}" if place else message
+            raise InputError(f"{name}: {sentence}") from None
+        words._source = content
+        return words
 
 
 class Reworded(Rubric):
@@ -148,26 +157,12 @@ class InstructedRubric(Reworded):
 
     def for_prompt(self, values: Mapping[str, str]) -> PromptText:
         """Make a prompt of the words, as the rubric makes one of its own."""
-        shown = [self.for_people(_plain(each.texts)) for each in self.words.examples]
+        units = (values, *(each.texts for each in self.words.examples))
+        plain = [{name: neutralised(text) for name, text in unit.items()} for unit in units]
+        people, *shown = map(self.for_people, plain)
         labels = (each.label for each in self.words.examples)
-        values = _plain(values)
         examples = list(zip(shown, labels, strict=True))
-        return prompt_of(self.for_people(values), self.instructions, values, examples)
-
-
-def _plain(values: Mapping[str, str]) -> dict[str, str]:
-    return {name: neutralised(text) for name, text in values.items()}
-
-
-def _sentence(error: ValidationError) -> str:
-    fault = error.errors(include_url=False)[0]
-    place = ".".join(map(str, fault["loc"]))
-    if fault["type"] == "extra_forbidden":
-        return written("judge_prompt.unknown_field", field=place)
-    if fault["type"] in ("missing", "string_too_short"):
-        return written("judge_prompt.missing", field=place)
-    said = str(fault["msg"]).removeprefix("Value error, ")
-    return f"{place}: {said}" if place else said
+        return prompt_of(people, self.instructions, plain[0], examples)
 
 
 # ---- a whole prompt -----------------------------------------------------------------------------
@@ -241,9 +236,9 @@ class JudgePrompt(PromptTemplate, OwnWords):
         offered = list(dict.fromkeys([*texts, *rubric.variables]))
         named, in_system = placeholders(self.template), placeholders(self.system)
         if unknown := (named | in_system).difference(offered):
-            braced = ", ".join(f"{{{name}}}" for name in offered)
-            said = {"name": min(unknown), "rubric": rubric.name, "offered": braced}
-            raise InputError(written("judge_prompt.unknown", **said))
+            facts = {"name": min(unknown), "rubric": rubric.name}
+            offered = [f"{{{name}}}" for name in offered]
+            raise InputError(written("judge_prompt.unknown", **facts, offered=", ".join(offered)))
         if in_system:
             raise InputError(written("judge_prompt.in_system", name=min(in_system)))
         shown = rubric.variables if rubric.blocks else texts
@@ -264,16 +259,16 @@ class JudgePrompt(PromptTemplate, OwnWords):
         if self.answer_line:
             return reply.strip().splitlines()[-1:]
         if self.answer_pattern:
-            found = self._pattern.findall(reply, timeout=PATTERN_SECONDS)
-            return [answer for answer in found if answer]
-        found = _STEP.findall(self.answer_json.removeprefix("$."))
-        steps = [name or int(place) for name, place in found]
+            answers = self._pattern.findall(reply, timeout=PATTERN_SECONDS)
+            return [answer for answer in answers if answer]
+        path = _STEP.findall(self.answer_json.removeprefix("$."))
+        first, *steps = [name or int(place) for name, place in path]
         return [
             value if isinstance(value, str) else json.dumps(value)
             for fields in json_fields(reply)
             for name, held in fields
-            if name == steps[0]
-            for value in _at(held, steps[1:])
+            if name == first
+            for value in _at(held, steps)
         ]
 
 

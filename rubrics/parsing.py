@@ -12,7 +12,8 @@ import ast
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +21,8 @@ from typing import Any
 from evenhand.rubrics.options import NONE, options_in, set_label
 from evenhand.texts import table_of
 
+JsonObject = tuple[int, int, list[tuple[str, Any]]]
+"""A JSON object in a text: from, to, and its fields in their order, none left out."""
 _MASKED = "\ue000"
 _FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {
     0x3000: " ", 0x2212: "-", 0xFE63: "-", 0x00A0: " ", 0x202F: " ", 0x3010: "[", 0x3011: "]",
@@ -68,45 +71,93 @@ _ANY = Forms()
 """Forms that are the same whatever the options are."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FieldsRead:
     """A reply whose fields are read: the `text` without them, with the words that a yes affirms in
     their place; the options that the fields `give` and `deny`; `unclear` if one decides nothing.
     """
 
     text: str
-    give: frozenset[str] = frozenset()
-    deny: frozenset[str] = frozenset()
+    give: set[str] = field(default_factory=set)
+    deny: set[str] = field(default_factory=set)
     unclear: bool = False
 
 
-class FieldNames:
-    """The options of a rubric as names of fields; both mappings lead to keys.
+_ANSWERS = [name for name in Forms._TEXTS if name.startswith("answer_")]
 
-    >>> fields = FieldNames({"pass": "pass", "fail": "fail"}, {})
-    >>> fields.read("pass - no reason given").unclear, sorted(fields.read("pass: no").give)
-    (True, ['fail'])
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """An option given as the answer. `plain`: announced, or alone on its line."""
+
+    key: str
+    start: int
+    end: int
+    plain: bool = True
+
+
+class RubricParser:
+    """Finds the one option that an answer gives; anything else is no label. `titles` are the names
+    of the rubric, which may announce an answer.
+
+    >>> parse = RubricParser({"A": "First", "B": "Second", "C": "Same"}).label
+    >>> answers = ("C", "(c) both help", "Antwort: **B**", "A or B", "A response ...")
+    >>> [parse(text) for text in answers]
+    ['C', 'C', 'B', None, None]
+    >>> parse('{"label": "B"}'), parse("Answer: B. On second thought A")
+    ('B', None)
+    >>> RubricParser({"pass": "pass", "fail": "fail"}).label("pass: no")
+    'fail'
     """
 
-    def __init__(self, by_fold: Mapping[str, str], by_name: Mapping[str, str]) -> None:
-        self._of = {**by_name, **by_fold}
-        self._keys = list(by_fold.values())
-        polar = _ANY["polar"]
-        self._words = {
-            word
-            for word in self._of
-            if re.search(r"[^\W\d_]{2}", word) and not polar.fullmatch(word)
-        }
-        self._forms = Forms(option_words=_any_of(filter(None, self._of)) or "(?!)")
+    def __init__(self, names: Mapping[str, str], titles: Iterable[str] = ()) -> None:
+        self._by_fold = {key.casefold(): key for key in names}
+        self._by_name = {name.casefold(): key for key, name in names.items()}
+        self._of = self._by_name | self._by_fold
+        longer = {word for word in self._of if re.search(r"[^\W\d_]{2}", word)}
+        self._words = {word for word in longer if not _ANY["polar"].fullmatch(word)}
+        self._titles = tuple(title.casefold() for title in titles if title)
+        self._is_drawn = bool(_ANY["pictures"].search("".join([*self._by_fold, *self._by_name])))
 
-    def read(self, text: str) -> FieldsRead:
-        """Return the reply with its fields read."""
-        give: set[str] = set()
-        deny: set[str] = set()
-        unclear = False
+    def label(self, text: str) -> str | None:
+        """The key that the answer gives, or None where it gives none or more than one."""
+        if (bare := _bare(text)) is None:
+            return None
+        if _ANY["speakers"].search(bare) or _ANY["ballot"].search(bare):
+            return None
+        fields = self._fields(bare)
+        text = fields.text if self._is_drawn else _ANY["pictures"].sub(" ", fields.text)
+        text = self._keyed(text.strip())
+        objects = [] if (label := self._option(text)) else list(_objects(text))
+        if objects or (not label and re.match(r"[\[{]\s*(?:[\"{\]}]|\Z)", text)):
+            label = self._in_json(text, objects)
+        elif not label:
+            label = self._in_prose(text)
+        if label or not (fields.give or fields.unclear):
+            return label if {label} >= fields.give and label not in fields.deny else None
+        if len(fields.give) != 1 or fields.unclear:
+            return None
+        (given,) = fields.give
+        return given if self._stands(given, text, 0, strict=True) else None
+
+    def _keyed(self, text: str) -> str:
+        """Turn names with their keys behind them, "Good (3)", into "3 (Good)"."""
+
+        def turned(match: re.Match[str]) -> str:
+            name, key = match["name"], match["key"]
+            if self._by_name[name.casefold()] != self._by_fold[key.casefold()]:
+                return match[0]
+            return key if name.casefold() == key.casefold() else f"{match['given']} ({name})"
+
+        return self._forms["named_first"].sub(turned, text)
+
+    # Fields.
+
+    def _fields(self, text: str) -> FieldsRead:
+        """Read the options that are names of fields: "Pass: yes", "fail [x]"."""
+        fields = FieldsRead(text)
 
         def bare(match: re.Match[str]) -> str:
-            nonlocal unclear
             word, sep, first = match["word"], match["sep"], match["first"]
             strong = bool(_ANY["field_separates"].search(sep)) or '"' in sep
             if not strong and self._of.get(match["value"].casefold()) == self._of[word.casefold()]:
@@ -119,37 +170,34 @@ class FieldNames:
                     return f"{first or ''}{word}"
                 if "?" in sep or (_ANY["polar"].fullmatch(word) and not (strong or mark)):
                     return match[0]
-                unclear = True
+                fields.unclear = True
                 return ""
             key = self._of[word.casefold()]
             if (yes and not sep.startswith('"')) or (negative and mark):
                 return f"{first or ''}{word}"
-            unclear = unclear or first is None or not strong or (negative and not yes)
-            (give if yes else deny).add(key)
+            fields.unclear |= first is None or not strong or (negative and not yes)
+            (fields.give if yes else fields.deny).add(key)
             return ""
 
         def before(match: re.Match[str]) -> str:
-            nonlocal unclear
             if self._is_negative(match["word"]):
                 return match["word"]
-            unclear = True
+            fields.unclear = True
             return ""
 
         def opened(match: re.Match[str]) -> str:
-            nonlocal unclear
             word = match["word"].casefold() in self._words
             figure = _ANY["figure_alone"].fullmatch(match["rest"]) and match["sep"] in ":=→"
             if match["first"] is None or (self._is_reason(match) if word else not figure):
                 return match[0]
-            unclear = True
+            fields.unclear = True
             return ""
 
-        text = self._forms["field_closed"].sub(bare, text)
-        text = self._forms["marked_open"].sub(before, text)
-        text = self._forms["field_open"].sub(opened, text)
-        if deny and not give and not unclear and len(self._keys) == 2:
-            give |= {*self._keys} - deny
-        return FieldsRead(text, frozenset(give), frozenset(deny), unclear)
+        for form, read in (("field_closed", bare), ("marked_open", before), ("field_open", opened)):
+            fields.text = self._forms[form].sub(read, fields.text)
+        if fields.deny and not fields.give and not fields.unclear and len(self._by_fold) == 2:
+            fields.give = {*self._by_fold.values()} - fields.deny
+        return fields
 
     def _is_negative(self, word: str) -> bool:
         """Return True if an option denies by itself, as "incorrect" and "fail" do."""
@@ -182,86 +230,22 @@ class FieldNames:
             return denies_fault
         return not denies_fault and length > 2 and not _ANY["denied"].match(rest)
 
-
-_ANSWERS = [name for name in Forms._TEXTS if name.startswith("answer_")]
-
-
-@dataclass(frozen=True, slots=True)
-class _Given:
-    """An option given as the answer. `plain`: announced, or alone on its line."""
-
-    key: str
-    start: int
-    end: int
-    plain: bool = True
-
-
-class RubricParser:
-    """Finds the one option that an answer gives; anything else is no label. `titles` are the names
-    of the rubric, which may announce an answer.
-
-    >>> parse = RubricParser({"A": "First", "B": "Second", "C": "Same"}).label
-    >>> answers = ("C", "(c) both help", "Antwort: **B**", "A or B", "A response ...")
-    >>> [parse(text) for text in answers]
-    ['C', 'C', 'B', None, None]
-    >>> parse('{"label": "B"}'), parse("Answer: B. On second thought A")
-    ('B', None)
-    """
-
-    def __init__(self, names: Mapping[str, str], titles: Iterable[str] = ()) -> None:
-        self._by_fold = {key.casefold(): key for key in names}
-        self._by_name = {name.casefold(): key for key, name in names.items()}
-        self._titles = tuple(title.casefold() for title in titles if title)
-        self._is_drawn = bool(_ANY["pictures"].search("".join([*self._by_fold, *self._by_name])))
-
-    def label(self, text: str) -> str | None:
-        """The key that the answer gives, or None where it gives none or more than one."""
-        if (bare := _bare(text)) is None:
-            return None
-        if _ANY["speakers"].search(bare) or _ANY["ballot"].search(bare):
-            return None
-        fields = self._fields.read(bare)
-        text = fields.text if self._is_drawn else _ANY["pictures"].sub(" ", fields.text)
-        text = self._keyed(text.strip())
-        objects = [] if (label := self._option(text)) else list(_objects(text))
-        if objects or (not label and re.match(r"[\[{]\s*(?:[\"{\]}]|\Z)", text)):
-            label = self._in_json(text, objects)
-        elif not label:
-            label = self._in_prose(text)
-        if label or not (fields.give or fields.unclear):
-            return label if {label} >= fields.give and label not in fields.deny else None
-        if len(fields.give) != 1 or fields.unclear:
-            return None
-        (given,) = fields.give
-        return given if self._stands(given, text, 0, strict=True) else None
-
-    @cached_property
-    def _fields(self) -> FieldNames:
-        return FieldNames(self._by_fold, self._by_name)
-
-    def _keyed(self, text: str) -> str:
-        """Turn names with their keys behind them, "Good (3)", into "3 (Good)"."""
-
-        def turned(match: re.Match[str]) -> str:
-            name, key = match["name"], match["key"]
-            if self._by_name[name.casefold()] != self._by_fold[key.casefold()]:
-                return match[0]
-            return key if name.casefold() == key.casefold() else f"{match['given']} ({name})"
-
-        return self._forms["named_first"].sub(turned, text)
-
     # Single expressions.
 
     def _option(self, value: object) -> str | None:
         """The option that a value matches by key or name, apart from marks around it."""
         if isinstance(value, bool) or not isinstance(value, (str, int, float)):
             return None
-        if isinstance(value, float):
-            value = int(value) if value.is_integer() else str(value)
-        folded = str(value).strip().strip("()[]{}\"'“”‘’「」«» \t\n").casefold().rstrip(".。")
-        if found := self._by_fold.get(folded) or self._by_name.get(folded):
-            return found
-        return self._named(value)
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        text = str(value).strip()
+        folded = text.strip("()[]{}\"'“”‘’「」«» \t\n").casefold().rstrip(".。")
+        if key := self._of.get(folded):
+            return key
+        if isinstance(value, int) or "\n" in text:
+            return None
+        match = self._forms["alone"].fullmatch(text)  # "4 - Mild caveats", "4/5"
+        return self._key(match) if match and not self._misnamed(match) else None
 
     def _key(self, match: re.Match[str]) -> str:
         return self._by_fold[match["key"].casefold()]
@@ -284,6 +268,7 @@ class RubricParser:
             keys=_any_of(keys),
             names=_any_of(names),
             letters=_any_of(key for key in self._by_fold.values() if key.isalpha()) or "(?!)",
+            option_words=_any_of(filter(None, self._of)) or "(?!)",
             phrases=_any_of(name for name in names if re.search(r"\W", name)) or "(?!)",
             nouns="|".join([words.NOUNS, *map(re.escape, self._titles)]),
             chosen=words.CHOSEN if self._numbers else words.CHOSEN.replace("|an?", ""),
@@ -308,7 +293,9 @@ class RubricParser:
         return key if self._stands(key, text, end, strict=not plain) else None
 
     def _without_quantities(self, text: str) -> str:
-        """The text without other quantities next to the answer, and without the scale's ends."""
+        """The text without other quantities next to the answer, the scale's ends, and the numbers
+        of a list.
+        """
 
         def blank(match: re.Match[str]) -> str:
             return re.sub(r"[^\n]", " ", match[0])
@@ -316,18 +303,18 @@ class RubricParser:
         text = _ANY["quantity"].sub(blank, text)
         if self._numbers:
             text = self._forms["scale"].sub(blank, text)
-        return _without_list_marks(text)
+        marks = list(_ANY["list_marks"].finditer(text))  # the numbers of a list, from 1
+        if len(marks) > 1 and [int(mark[1]) for mark in marks] == [*range(1, len(marks) + 1)]:
+            for mark in marks:
+                text = text[: mark.start()] + " " * len(mark[0]) + text[mark.end() :]
+        return text
 
     def _unless_bare(self, match: re.Match[str]) -> str:
         """Mask a quotation, unless it holds an option and nothing else."""
         text = match[0]
         inner = text.strip("`\"“”„«»‘’「」『』' \n")
         is_code = text.startswith("```")
-        if (
-            not is_code
-            and not text.lstrip().startswith(">")
-            and (inner.casefold() in self._by_fold or inner.casefold() in self._by_name)
-        ):
+        if inner.casefold() in self._of and not is_code and not text.lstrip().startswith(">"):
             return text
         return re.sub(r"[^\n]", _MASKED, text)
 
@@ -391,11 +378,8 @@ class RubricParser:
         if not own and _ANY["ending_before"].search(before):
             return True
         pieces = [each for each in _ANY["sentence"].split(before) if each and each.strip()]
-        on_line = (
-            bool(before)
-            and not before.endswith("\n")
-            and not before.rstrip().endswith((".", "!", "?", "。", "！", "？"))
-        )
+        ended = not before or before.endswith("\n")
+        on_line = not ended and not before.rstrip().endswith((".", "!", "?", "。", "！", "？"))
         lead = pieces[-1] if pieces else ""
         colon = lead.rstrip().endswith((":", "："))
         if not (on_line or colon):
@@ -482,10 +466,8 @@ class RubricParser:
         between = text[start : match.start()]
         if _ANY["list_between"].fullmatch(between):
             return False
-        begin, stop = (
-            _sentence_start(text, match.start()),
-            _ANY["sentence"].search(text, match.end()),
-        )
+        begin = _sentence_start(text, match.start())
+        stop = _ANY["sentence"].search(text, match.end())
         sentence = text[begin : stop.start() if stop else len(text)]
         lead = text[max(begin, match.start() - 25) : match.start()]
         if _meets(words.PERHAPS, sentence if key.isalpha() else lead):
@@ -512,9 +494,7 @@ class RubricParser:
 
     # JSON.
 
-    def _in_json(
-        self, text: str, objects: list[tuple[int, int, list[tuple[str, Any]]]]
-    ) -> str | None:
+    def _in_json(self, text: str, objects: list[JsonObject]) -> str | None:
         """Return the option that the objects in a text give, if they and the words around agree."""
         answers: set[str] = set()
         after, prose, last = "", "", 0
@@ -535,7 +515,7 @@ class RubricParser:
                 if self._is_answer(name):
                     if isinstance(value, Mapping):
                         value = next((v for n, v in value.items() if self._is_answer(n)), None)
-                    answers.add(self._option(value) or self._named(value) or "")
+                    answers.add(self._option(value) or "")
                 elif not _ANY["field_beside"].search(name):
                     if self._gives_any(value):
                         return None
@@ -549,23 +529,14 @@ class RubricParser:
             return None
         (key,) = answers
         # What the words around an object give as the answer must be the same.
-        tail = (
-            _ANY["sentence"].split(outside.strip("\n"))[0] if not outside.startswith("\n") else ""
-        )
-        if _meets(words.SAID, tail):
+        tail = _ANY["sentence"].split(outside.strip("\n"))[0]
+        if not outside.startswith("\n") and _meets(words.SAID, tail):
             return None
         around = _ANY["quoted"].sub(self._unless_bare, self._without_quantities(prose + outside))
         if {each.key for each in self._given(around)} - {key}:
             return None
         rest = self._without_quantities(f"{after}\n{outside}")
         return key if self._stands(key, f"\n{rest}", 0, strict=False) else None
-
-    def _named(self, value: object) -> str | None:
-        """The option that a text such as "4 - Mild caveats" or "4/5" is."""
-        if not isinstance(value, str) or "\n" in value.strip():
-            return None
-        match = self._forms["alone"].fullmatch(value.strip())
-        return self._key(match) if match and not self._misnamed(match) else None
 
     def _is_answer(self, name: str) -> bool:
         return bool(self._forms["field_of_answer"].fullmatch(name.strip()))
@@ -578,7 +549,7 @@ class RubricParser:
             return any(map(self._gives_any, value))
         if isinstance(value, tuple):
             return self._gives_any(value[1])
-        return self._option(value) is not None or self._named(value) is not None
+        return self._option(value) is not None
 
 
 class SeveralParser(RubricParser):
@@ -623,7 +594,7 @@ class SeveralParser(RubricParser):
         if not value:
             return NONE
         texts = (each.strip(" ()[]\"'.*-•") if isinstance(each, str) else "" for each in value)
-        found = [self._by_fold.get(f) or self._by_name.get(f) for f in map(str.casefold, texts)]
+        found = [self._of.get(text.casefold()) for text in texts]
         if None in found:
             return None
         return set_label([key for key in found if key], list(self._by_fold.values()))
@@ -648,9 +619,17 @@ def answer_of(text: str) -> str | None:
 
 
 def _bare(text: str) -> str | None:
-    """The answer of a reply in plain words and the usual forms; None as `answer_of` gives it."""
+    """The answer of a reply in plain words and the usual forms, without the marks of Markdown and
+    of formulas around words; None as `answer_of` gives it.
+    """
     answer = answer_of(_ANY["run"].sub(r"\1\2", text))
-    return None if answer is None else _plain(_unfenced(_spaced(answer)))
+    if answer is None:
+        return None
+    # A space between Latin and Chinese or Japanese.
+    text = _unfenced(_ANY["unspaced"].sub(" ", answer.translate(_FULL_WIDTH)))
+    text = _ANY["markdown"].sub("", text)
+    text = re.sub(r"^#+\s+", "", text, flags=re.MULTILINE).strip()
+    return re.sub(r"\$([^$\n]{1,40})\$", r"\1", text)
 
 
 def json_fields(text: str) -> list[list[tuple[str, Any]]]:
@@ -662,19 +641,20 @@ def json_fields(text: str) -> list[list[tuple[str, Any]]]:
     return [fields for _, _, fields in _objects(_unfenced(text))]
 
 
-def _objects(text: str) -> Iterator[tuple[int, int, list[tuple[str, Any]]]]:
-    """The JSON objects in a text: from, to, and their fields in order, none left out."""
+def _objects(text: str) -> Iterator[JsonObject]:
     decoder = json.JSONDecoder(object_pairs_hook=_Pairs)
     at = text.find("{")
     while at >= 0:
         end = at + 1
+        value: Any = None
         try:
             value, end = decoder.raw_decode(text, at)
         except (ValueError, RecursionError):
-            value = None
             if match := re.compile(r"\{[^{}]*\}").match(text, at):
-                value, end = _python_dict(match[0]), match.end()
-                end = end if value is not None else at + 1
+                with suppress(ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+                    value = ast.literal_eval(match[0])
+                if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+                    value, end = _Pairs(list(value.items())), match.end()
         if isinstance(value, _Pairs):
             yield at, end, list(value.pairs)
         at = text.find("{", end)
@@ -684,26 +664,6 @@ class _Pairs(dict[str, Any]):
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__(pairs)
         self.pairs = pairs
-
-
-def _python_dict(text: str) -> _Pairs | None:
-    try:
-        value = ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
-        return None
-    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-        return None
-    return _Pairs(list(value.items()))
-
-
-def _without_list_marks(text: str) -> str:
-    """The text without the numbers of a list that counts up from 1."""
-    marks = list(_ANY["list_marks"].finditer(text))
-    if [int(mark[1]) for mark in marks] != list(range(1, len(marks) + 1)) or len(marks) < 2:
-        return text
-    for mark in marks:
-        text = text[: mark.start()] + " " * len(mark[0]) + text[mark.end() :]
-    return text
 
 
 def _sentence_start(text: str, at: int) -> int:
@@ -727,19 +687,6 @@ def _word_pattern(alternatives: str) -> re.Pattern[str]:
 def _any_of(names: Iterable[str]) -> str:
     """A pattern of any of these, the longest first."""
     return "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
-
-
-def _spaced(text: str) -> str:
-    """Full-width forms as the usual ones, and a space between Latin and Chinese or Japanese."""
-    text = text.translate(_FULL_WIDTH)
-    return _ANY["unspaced"].sub(" ", text)
-
-
-def _plain(text: str) -> str:
-    """The text without the marks of Markdown and of formulas around words."""
-    text = _ANY["markdown"].sub("", text)
-    text = re.sub(r"^#+\s+", "", text, flags=re.MULTILINE).strip()
-    return re.sub(r"\$([^$\n]{1,40})\$", r"\1", text)
 
 
 def _unfenced(text: str) -> str:

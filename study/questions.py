@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from evenhand.rubrics import Rubric
-from evenhand.rubrics.content import as_messages, image_of, is_conversation, turns_of, with_said
+from evenhand.rubrics.rendering import as_messages, image_of, is_conversation, turns_of, with_said
 
 Key = tuple[str, str]
 """(unit id, rubric name): the question, for any rater and in any order of sides."""

@@ -389,12 +389,12 @@ def intra_rater(
         pairs[a, b] = cohen_kappa(
             *two, categories=q, weights=weights, clusters=clusters, bootstrap=bootstrap
         )
-    return IntraRater(_mean(agreed), _mean([each.estimate for each in pairs.values()]), pairs)
+    return IntraRater(_mean(agreed), _mean([kappa.estimate for kappa in pairs.values()]), pairs)
 
 
 def _mean(values: Sequence[float]) -> float:
-    known = [value for value in values if not np.isnan(value)]
-    return float(np.mean(known)) if known else np.nan
+    defined = [value for value in values if not np.isnan(value)]
+    return float(np.mean(defined)) if defined else np.nan
 
 
 def _tables_of_two(
@@ -609,7 +609,11 @@ def marginals(tables: Array) -> tuple[Array, Array]:
 
 def observed(tables: Array, weights: Array | None = None) -> Array:
     """Share of units on which two raters agree, weighted where weights (q, q) are given."""
-    agreed = np.trace(tables, axis1=-2, axis2=-1) if weights is None else _weighed(tables, weights)
+    if weights is None:
+        agreed = np.trace(tables, axis1=-2, axis2=-1)
+    else:  # the last axes first, as they lie in memory: along contiguous memory
+        flat = np.swapaxes(tables, -1, -2).T.reshape(weights.size, -1)
+        agreed = (weights.reshape(-1) @ flat).reshape(tables.shape[:-2][::-1]).T
     return ratio(agreed, tables.sum((-2, -1)))
 
 
@@ -622,8 +626,10 @@ def kappas(tables: Array, weights: Array | None = None) -> Array:
     [0.7, 0.318]
     """
     first, second = marginals(tables)
-    reached = first if weights is None else _summed(first, weights)
-    return chance_corrected(observed(tables, weights), (reached * second).sum(-1))
+    if weights is not None:  # shares @ weights, along contiguous memory as in `observed`
+        flat = weights.T @ first.T.reshape(len(weights), -1)
+        first = flat.reshape(first.T.shape).T
+    return chance_corrected(observed(tables, weights), (first * second).sum(-1))
 
 
 def corrected(tables: Array, chance: Chance, weights: Array | None = None) -> Array:
@@ -739,7 +745,15 @@ def alpha(
     """
     totals = coincidences.sum(-1)
     within, expected = np.zeros((2, *totals.shape[:-1]))
-    at = _positions(level, totals, values)
+    at: Array | None = None  # nominal categories are equally far from each other
+    if level == "ordinal":
+        # His distance between c and k sums the frequencies from c to k, less half of those two (eq.
+        # 8), which is the difference of the categories' mid-ranks.
+        at = np.cumsum(totals, axis=-1) - totals / 2.0
+    elif level != "nominal":
+        if values is None or len(values) != totals.shape[-1]:
+            raise ValueError("the interval metric needs the categories' values")
+        at = np.asarray(values, dtype=float)
     for i, j in combinations(range(totals.shape[-1]), 2):
         apart = 1.0 if at is None else (at[..., i] - at[..., j]) ** 2
         within += (coincidences[..., i, j] + coincidences[..., j, i]) * apart
@@ -766,38 +780,6 @@ def alpha_of(within: Array, expected: Array, totals: Array) -> Array:
     return 1.0 - ratio((totals.sum(-1) - 1.0) * within, expected)
 
 
-def _positions(level: str, totals: Array, values: Sequence[float] | None) -> Array | None:
-    """Positions of the categories (..., q), or None where all are equally far from each other.
-
-    Krippendorff's ordinal distance between c and k sums the frequencies from c to k, less half of
-    those two (2011, eq. 8), which is the difference of the categories' mid-ranks.
-    """
-    if level == "nominal":
-        return None
-    if level == "ordinal":
-        return np.asarray(np.cumsum(totals, axis=-1) - totals / 2.0)
-    if values is None or len(values) != totals.shape[-1]:
-        raise ValueError("the interval metric needs the categories' values")
-    return np.asarray(values, dtype=float)
-
-
-# Both put the last axes first, as they lie in memory, and flatten the axes before them into one:
-# the product and what is computed from it then run along contiguous memory.
-
-
-def _summed(shares: Array, weights: Array) -> Array:
-    """Return shares (..., q) @ weights (q, q)."""
-    flat = shares.T.reshape(len(weights), -1)
-    return (weights.T @ flat).reshape(shares.T.shape).T
-
-
-def _weighed(tables: Array, weights: Array) -> Array:
-    """The sum of each table's cells (..., q, q) times weights (q, q)."""
-    before = tables.shape[:-2]
-    flat = np.swapaxes(tables, -1, -2).T.reshape(weights.size, -1)
-    return np.asarray((weights.reshape(-1) @ flat).reshape(before[::-1]).T)
-
-
 def _kappa_errors(table: Array, weights: Array) -> tuple[float, float]:
     """Standard errors of kappa from counts (q, q) with agreement weights (q, q): unrestricted, and
     under the hypothesis of no agreement.
@@ -809,15 +791,13 @@ def _kappa_errors(table: Array, weights: Array) -> tuple[float, float]:
     [0.0537, 0.0555]
     """
     n = table.sum()
-    if not n:
-        return np.nan, np.nan
-    p = table / n
+    p = table / max(n, 1.0)
     rows, columns = p.sum(axis=1), p.sum(axis=0)
     chance = np.outer(rows, columns)
     agreed, expected = (p * weights).sum(), (chance * weights).sum()
     mean_weights = np.add.outer(weights @ columns, rows @ weights)
     room = 1.0 - expected
-    if room < _NO_VARIATION:
+    if not n or room < _NO_VARIATION:
         return np.nan, np.nan
     spread = (p * (weights * room - mean_weights * (1 - agreed)) ** 2).sum()
     spread -= (agreed * expected - 2 * expected + agreed) ** 2
@@ -943,9 +923,9 @@ def unseen_labels(counts: Array, *, ordered: bool, step: int = 1) -> list[Codes]
     q = counts.shape[1]
     if not ordered:
         most = counts.argmax(axis=1)
-        return [(most + each) % q for each in range(q)]
+        return [(most + away) % q for away in range(q)]
     usual = np.maximum(median_codes(counts), 0)
-    return [np.clip(usual + each, 0, q - 1) for each in (-q, -step, 0, step, q)]
+    return [np.clip(usual + away, 0, q - 1) for away in (-q, -step, 0, step, q)]
 
 
 def is_tied(counts: Array) -> Mask:

@@ -1,16 +1,32 @@
-"""Agreement within a group of raters (humans, models, all), as a whole and on each category.
+"""Agreement within groups of raters, against a majority, and of raters with themselves.
 
-Also how often categories are used and which are confused with each other, and agreement on labels
-that are sets of options, of which none, one or several apply: Krippendorff's alpha with MASI's
-distance between sets (Passonneau 2006): 1 - J M, with J the share of the options chosen by either
-that both chose (Jaccard's), and M = 1 for equal sets, 2/3 where one holds the other, 1/3 where they
-overlap, and 0 where they have nothing in common. Two empty sets are equal; an empty one has nothing
-in common with any other.
+*Groups* (humans, models, all): coefficients as a whole and on each category, how often categories
+are used and which are confused with each other.
+
+*Sets of options*, of which none, one or several apply: Krippendorff's alpha with MASI's distance
+between sets (Passonneau 2006): 1 - J M, with J the share of the options chosen by either that both
+chose (Jaccard's), and M = 1 for equal sets, 2/3 where one holds the other, 1/3 where they overlap,
+and 0 where they have nothing in common. Two empty sets are equal; an empty one has nothing in
+common with any other.
+
+*Consensus*: a majority is a reference, not the truth. A grader is compared with that of all humans,
+and a human with that of the other humans, so that no rater is compared with their own label.
+
+*Stability* of a rater's labels, from draw to draw, and when a question is worded differently.
+Repeats are several draws of one unit in one order; everything else in the analysis first combines
+them into one label (`analysis.labels.encoding`). The same question is put to a subject in several
+wordings, as several paraphrases, or several times; and a grader may be asked under several wordings
+of a rubric. Variants of one question are treated as raters of one unit: stability is Fleiss' kappa
+across them, reported with the mean standard deviation (Feng, Park, Liu & Tsvetkov 2023, appendix
+D). Intervals come from resampling the clusters, each of which must hold all variants of a question.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 
@@ -19,25 +35,36 @@ from evenhand.analysis.agreement.coefficients import (
     agreeing_shares,
     category_shares,
     coincidences,
+    is_tied,
     label_counts,
+    majority_codes,
+    usual_codes,
 )
 from evenhand.analysis.agreement.numbers import AGREEMENT
-from evenhand.analysis.agreement.overlap import KappaMeans
 from evenhand.analysis.agreement.pairs import (
     MAX_LISTED_RATERS,
+    KappaMeans,
     RunningMean,
     alpha_levels,
     data_table,
+    deciding_kappa,
     listed_raters,
+    mean_over_pairs,
+    pair_statistics,
+    pair_tables,
     pairs_that_meet,
     table_chunks,
 )
-from evenhand.analysis.bootstrap.resamples import Resamples, ratio
-from evenhand.analysis.labels.matrix import Coded
-from evenhand.analysis.notes import Code, Note
+from evenhand.analysis.bootstrap.resamples import Resamples, count_labels, ratio
+from evenhand.analysis.labels.encoding import combine_readings, encode, encode_labels
+from evenhand.analysis.labels.matrix import Coded, LabelMatrix
+from evenhand.analysis.labels.scale import Scale
+from evenhand.analysis.labels.units import WEIGHT, UnitColumn, UnitFacts
+from evenhand.analysis.notes import Code, Note, Remark, join_notes
 from evenhand.analysis.results import from_to
-from evenhand.analysis.types import Array, Mask, code_type
-from evenhand.analysis.writer import About, View
+from evenhand.analysis.types import Array, Codes, Column, DataFrame, Labels, Mask, code_type
+from evenhand.analysis.writer import About, RatedView, RubricView, View
+from evenhand.errors import InputError
 from evenhand.rubrics.options import NONE, set_label
 
 
@@ -56,15 +83,20 @@ def group_panel(counts: Array, coded: Coded, resamples: Resamples) -> dict[str, 
     which with equal numbers is Fleiss 1971.
     """
     if coded.is_number:
-        return {"krippendorff_alpha_interval": _number_alpha(counts, coded, resamples)}
+        sides, q = coded.sides, coded.width
+        of_category = (sides[:, :, None] * sides[:, None, :]).reshape(-1, q * q)
+        sums, weight = counts @ sides, c.one_over(counts.sum(axis=1) - 1.0)
+        pairs = (sums[:, :, None] * sums[:, None, :]).reshape(len(sums), -1) - counts @ of_category
+        together = resamples.sums(coded.clusters, pairs * weight[:, None]).reshape(-1, q, q)
+        return {"krippendorff_alpha_interval": c.alpha_with(together, 1.0 - AGREEMENT)}
     identity, quadratic = c.agreement_weights(coded.q), c.agreement_weights(coded.q, "quadratic")
     labels = counts.sum(axis=1)
     agreeing = agreeing_shares(counts, identity), agreeing_shares(counts, quadratic)
     sums = resamples.sums(coded.clusters, labels >= 2, *agreeing)
     agreed, weighted = ratio(sums[:, 1], sums[:, 0]), ratio(sums[:, 2], sums[:, 0])
     shares = category_shares(counts, coded, resamples)
-    pairs_of_labels = coincidences(counts).reshape(len(counts), -1)
-    together = resamples.sums(coded.clusters, pairs_of_labels).reshape(-1, coded.q, coded.q)
+    pairs = coincidences(counts).reshape(len(counts), -1)
+    together = resamples.sums(coded.clusters, pairs).reshape(-1, coded.q, coded.q)
 
     panel = {
         "observed_agreement": agreed,
@@ -82,35 +114,25 @@ def group_panel(counts: Array, coded: Coded, resamples: Resamples) -> dict[str, 
     return panel
 
 
-def _number_alpha(counts: Array, coded: Coded, resamples: Resamples) -> Array:
-    """Interval alpha (rows,) of numbers from label counts (units, q)."""
-    sides, q = coded.sides, coded.width
-    own = (sides[:, :, None] * sides[:, None, :]).reshape(-1, q * q)
-    sums, weight = counts @ sides, c.one_over(counts.sum(axis=1) - 1.0)
-    pairs = (sums[:, :, None] * sums[:, None, :]).reshape(len(sums), -1) - counts @ own
-    together = resamples.sums(coded.clusters, pairs * weight[:, None]).reshape(-1, q, q)
-    return c.alpha_with(together, 1.0 - AGREEMENT)
-
-
 def add_group_rows(view: View, names: Sequence[str] = ("humans", "models", "all")) -> None:
     """Add the panel and the means over tables of raters for every group, or those in `names`."""
     coded, resamples, kappas = view.coded, view.resamples, view.once(KappaMeans)
-    known: dict[tuple[int, ...], list[tuple[str, Array, float, Note]]] = {}
+    by_members: dict[tuple[int, ...], list[tuple[str, Array, float, Note]]] = {}
     for group, members in groups(coded).items():
         if group not in names:
             continue
         counts = label_counts(coded, members)
         pairable = counts.sum(axis=1) >= 2
         units = view.count(pairable)
-        if members not in known:
+        if members not in by_members:
             panel = group_panel(counts, coded, resamples)
-            known[members] = [(name, values, 0.0, "") for name, values in panel.items()]
-            known[members] += [
+            by_members[members] = [(name, values, 0.0, "") for name, values in panel.items()]
+            by_members[members] += [
                 (name, mean.values, mean.undefined, mean.note)
                 for name, mean in kappas.among(members).items()
             ]
         why: Code = "no_variation" if units[0] else "no_pairable_units"
-        for name, values, undefined, note in known[members]:
+        for name, values, undefined, note in by_members[members]:
             view.add(name, values, units, a=group, note=note, undefined=undefined, reason=why)
 
 
@@ -152,30 +174,30 @@ def add_category_rows(view: View) -> None:
     for grader in coded.members("model") if humans else ():
         # Each pair of labels, one from any human, counts once.
         names = "humans", coded.raters[grader]
-        own = coded.codes[:, [grader]] == np.arange(coded.q)
-        held = own.sum(axis=1, keepdims=True)
-        either = from_people * held + own * from_people.sum(axis=1, keepdims=True)
-        values = ratio(*np.split(view.sums(2.0 * from_people * own, either), 2, axis=1))
+        of_grader = coded.codes[:, [grader]] == np.arange(coded.q)
+        held = of_grader.sum(axis=1, keepdims=True)
+        either = from_people * held + of_grader * from_people.sum(axis=1, keepdims=True)
+        values = ratio(*np.split(view.sums(2.0 * from_people * of_grader, either), 2, axis=1))
         _add_specific(view, values, either > 0, names)
         of_humans = [data_table(coded, human, grader, resamples) for human in humans]
         met = coded.labelled_by_any(humans) & coded.labelled[:, grader]
         _add_confusion(view, np.sum(of_humans, axis=0), met, names)
     pairs = pairs_that_meet(coded, listed_raters(coded))
     for chunk, tables in table_chunks(coded, pairs, resamples):
-        each = c.specific(tables)
+        specific = c.specific(tables)
         for k, (a, b) in enumerate(chunk):
             both = coded.labelled[:, a] & coded.labelled[:, b]
             used = (coded.codes[:, [a, b], None] == np.arange(coded.q)).any(axis=1)
             names = (coded.raters[a], coded.raters[b])
-            _add_specific(view, each[:, k], used & both[:, None], names)
+            _add_specific(view, specific[:, k], used & both[:, None], names)
             _add_confusion(view, data_table(coded, a, b, resamples), both, names)
 
 
 def _add_specific(view: View, values: Array, used: Mask, raters: tuple[str, str]) -> None:
     """Add one row per category; `used` (units, q) marks the units on which it was used."""
     a, b = raters
-    for category, each, units in zip(view.coded.categories, values.T, used.T, strict=True):
-        view.add("specific_agreement", each, units, a=a, b=b, at=category, reason=NOT_USED)
+    for category, drawn, units in zip(view.coded.categories, values.T, used.T, strict=True):
+        view.add("specific_agreement", drawn, units, a=a, b=b, at=category, reason=NOT_USED)
 
 
 def _add_confusion(view: View, table: Array, both: Mask, raters: tuple[str, str]) -> None:
@@ -226,25 +248,25 @@ def sets_of(options: Sequence[Coded], keys: Sequence[str]) -> tuple[Coded, Mask]
     `options` are the answers to each option on the same units by the same raters, code 0 for yes;
     where one is missing, so is the set.
     """
-    said = np.stack([each.codes for each in options], axis=-1)
-    known = (said >= 0).all(axis=-1)
-    found, which = np.unique(said[known] == 0, axis=0, return_inverse=True)
+    answers = np.stack([option.codes for option in options], axis=-1)
+    complete = (answers >= 0).all(axis=-1)
+    sets, which = np.unique(answers[complete] == 0, axis=0, return_inverse=True)
     first = options[0]
-    codes = np.full(first.codes.shape, -1, dtype=code_type(max(len(found), 128)))
-    codes[known] = which.reshape(-1)
-    names = [set_label(np.array(keys)[own].tolist(), keys) or NONE for own in found]
+    codes = np.full(first.codes.shape, -1, dtype=code_type(max(len(sets), 128)))
+    codes[complete] = which.reshape(-1)
+    names = [set_label(np.array(keys)[chosen].tolist(), keys) or NONE for chosen in sets]
     coded = Coded(
         raters=first.raters,
         kinds=first.kinds,
         codes=codes,
         clusters=first.clusters,
         categories=tuple(names),
-        values=tuple(float(at) for at in range(len(found))),
+        values=tuple(float(at) for at in range(len(sets))),
         level="nominal",
         subset="all",
         copies=first.copies,
     )
-    return coded, found
+    return coded, sets
 
 
 def set_alphas(counts: Array, sets: Mask, coded: Coded, resamples: Resamples) -> dict[str, Array]:
@@ -280,8 +302,8 @@ def add_set_rows(view: View, sets: Mask) -> None:
 
     for a, b in pairs_that_meet(coded, listed_raters(coded)):
         values, units = found([a, b])
-        for name, each in values.items():
-            view.add(name, each, units, a=coded.raters[a], b=coded.raters[b])
+        for name, drawn in values.items():
+            view.add(name, drawn, units, a=coded.raters[a], b=coded.raters[b])
     for grader in coded.members("model"):
         people = coded.people_beside(grader)
         pairs = [pair for human in people for pair in pairs_that_meet(coded, (human, grader))]
@@ -291,8 +313,8 @@ def add_set_rows(view: View, sets: Mask) -> None:
             values, both = found(pair)
             units |= both
             sizes = view.sums(both)
-            for name, each in values.items():
-                means[name].add(each[:, None], sizes)
+            for name, drawn in values.items():
+                means[name].add(drawn[:, None], sizes)
         for name, mean in means.items() if pairs else ():
             whole = mean.result()
             who = About(a="humans", b=coded.raters[grader], note=whole.note)
@@ -300,5 +322,272 @@ def add_set_rows(view: View, sets: Mask) -> None:
     for group, members in groups(coded).items():
         values, units = found(members)
         why: Code = "no_variation" if units.any() else "no_pairable_units"
-        for name, each in values.items():
-            view.add(name, each, units, a=group, reason=why)
+        for name, drawn in values.items():
+            view.add(name, drawn, units, a=group, reason=why)
+
+
+MAJORITY = "majority"
+
+
+def add_consensus_rows(view: RubricView) -> None:
+    """Add `consensus_agreement` and `consensus_kappa` of graders and, leave-one-out, of humans.
+
+    `at` is the method; `consensus_ties` is the share of the units with two labels or more whose
+    majority is tied.
+    """
+    coded = view.all_labels
+    humans = coded.members("human")
+    if len(humans) < 2:
+        return
+    counts = label_counts(coded, humans)
+    several = counts.sum(axis=1) >= 2
+    values, none = view.share(is_tied(counts), several), Remark("no_pairable_units")
+    view.add("consensus_ties", values, several, a="humans", at=MAJORITY, reason=none)
+    listed = len(coded.raters) <= MAX_LISTED_RATERS
+    judged = (*(humans if listed else ()), *coded.members("model"))
+    if not judged or coded.q < 2:
+        return
+    voters = {rater: tuple(h for h in humans if h != rater) for rater in judged}
+    votes = {members: label_counts(coded, members) for members in set(voters.values())}
+    majorities = {members: majority_codes(counts) for members, counts in votes.items()}
+    ties = {members: view.count(is_tied(counts))[0] for members, counts in votes.items()}
+    kappa, panel = deciding_kappa(coded), pair_statistics(coded)
+    references = np.column_stack([majorities[voters[rater]] for rater in judged]).astype(np.int8)
+    both = replace(coded, codes=np.hstack([coded.codes[:, judged], references]))
+    pairs = [(k, len(judged) + k) for k in range(len(judged))]
+    tables = pair_tables(both, pairs, view.resamples)
+    constant = c.constant_raters(tables[0])
+    kind = "unweighted kappa" if kappa == "cohen_kappa" else f"{coded.ordered} kappa"
+    for statistic, name, about in (
+        ("consensus_agreement", "observed_agreement", ""),
+        ("consensus_kappa", kappa, kind),
+    ):
+        values = panel[name](tables)
+        for k, rater in enumerate(judged):
+            tied = ties[voters[rater]]
+            shared = both.labelled[:, k] & (majorities[voters[rater]] >= 0)
+            reason: Code = "no_variation" if shared.any() else "no_pairable_units"
+            flagged = about and constant[k] and not np.isnan(values[0, k])
+            note = join_notes(
+                Remark("constant_rater") if flagged else "",
+                about,
+                "against the other humans" if coded.kinds[rater] == "human" else "",
+                f"{tied} {'unit' if tied == 1 else 'units'} tied and left out" if tied else "",
+            )
+            of = About(a="humans", b=coded.raters[rater], at=MAJORITY, note=note)
+            view.add(statistic, values[:, k], shared, reason=reason, **of)
+
+
+@dataclass(frozen=True)
+class Majority:
+    """Majority label of each unit (None where tied or without labels), and the ties."""
+
+    labels: tuple[Hashable | None, ...]
+    tied: Mask
+
+    @property
+    def ties(self) -> float:
+        """Share of the units with a label that are tied."""
+        labelled = sum(label is not None for label in self.labels) + int(self.tied.sum())
+        return float(self.tied.sum() / labelled) if labelled else np.nan
+
+
+def majority(labels: Any, *, categories: Column[Hashable]) -> Majority:
+    """Return the most frequent label of every unit of labels (units, raters); ties are declared.
+
+    >>> found = majority([["a", "a", "b"], ["a", "b", None], [None, "b", None]], categories="ab")
+    >>> found.labels, found.tied.tolist()
+    (('a', None, 'b'), [False, True, False])
+    """
+    counts = count_labels(encode_labels(labels, categories), len(categories))
+    codes, names = majority_codes(counts), list(categories)
+    return Majority(
+        tuple(names[code] if code >= 0 else None for code in codes),
+        (codes < 0) & (counts.sum(axis=1) > 0),
+    )
+
+
+_BETWEEN = "\x1f"
+"""Separator of a unit's id and its order; no id contains it."""
+
+
+def repeats_of(
+    ratings: DataFrame, scale: Scale, units: DataFrame | None = None, cluster: str = "pair"
+) -> dict[str, LabelMatrix]:
+    """Return each repeating rater's draws, laid out as if every draw were a separate rater.
+
+    `ratings` is a validated table of one rubric. A row of the matrix is a unit in one order that
+    the rater read more than once; it belongs to the unit's cluster.
+    """
+    import pandas as pd
+
+    draws = ratings.groupby(["rater_id", "unit_id", "order"], sort=False)["draw"]
+    again = ratings[draws.transform("size") > 1]
+    matrices = {}
+    for rater, repeats in again.groupby("rater_id", sort=True):
+        name = str(rater)
+        reading = repeats["unit_id"] + _BETWEEN + repeats["order"]
+        as_raters = repeats.assign(rater_id=repeats["draw"].astype(str), unit_id=reading, order="")
+        facts = UnitFacts(repeats["unit_id"].tolist(), units)
+        clusters = facts.clusters(cluster)
+        columns = {"cluster_id": [clusters.values[at] for at in clusters.codes]}
+        if (weight := facts.weights(clusters)) is not None:
+            columns[WEIGHT] = weight[clusters.codes].tolist()
+        table = pd.DataFrame({"unit_id": reading.tolist(), **columns}).drop_duplicates()
+        own_scale = replace(scale, threshold=scale.threshold_for(name), thresholds={})
+        matrices[name] = encode(combine_readings(as_raters, own_scale), own_scale, table)
+    return matrices
+
+
+def add_repeat_rows(view: RatedView) -> None:
+    """Add `intra_rater_agreement` and `intra_rater_kappa` of every rater with repeats.
+
+    Both are plain means over the pairs of a rater's draws.
+    """
+    if not (view.ratings["draw"] > 0).any():
+        return
+    request, scale = view.request, view.labels.scale
+    matrices = repeats_of(view.ratings, scale, request.units, request.settings.cluster)
+    for name, of_draws in _views(view, matrices):
+        draws = of_draws.coded
+        panel, kappa = pair_statistics(draws), deciding_kappa(draws)
+        pairs = list(combinations(range(len(draws.raters)), 2))
+        units = of_draws.count(draws.labelled.sum(axis=1) >= 2)
+        why: Code = "no_variation" if units[0] else "no_pairable_units"
+        wanted = {each: panel[each] for each in ("observed_agreement", kappa) if each in panel}
+        kind = "unweighted kappa" if kappa == "cohen_kappa" else f"{draws.ordered} kappa"
+        for of, mean in mean_over_pairs(draws, pairs, of_draws.resamples, wanted).items():
+            over = f"mean over {mean.n_tables} pairs of draws" if mean.n_tables > 1 else ""
+            statistic, about = "intra_rater_kappa", join_notes(kind, over)
+            if of == "observed_agreement":
+                statistic, about = "intra_rater_agreement", join_notes(over)
+            lost, add = mean.undefined, of_draws.add
+            add(statistic, mean.values, units, a=name, note=about, undefined=lost, reason=why)
+
+
+def _views(view: RatedView, matrices: Mapping[str, LabelMatrix]) -> Iterator[tuple[str, View]]:
+    """Yield each rater with each view of their labels."""
+    for name, matrix in matrices.items():
+        folded, frequency = matrix.folded()
+        shared = view.request.resampled(frequency, folded.weight)
+        yield from ((name, View.of(view.rows, coded, shared)) for coded in folded.views)
+
+
+STABILITY = "stability_fleiss_kappa"
+SPREAD = "stability_sd"
+REWORDED = "rubric"
+"""The `at` of a grader's stability under several wordings of one rubric."""
+HUMANS = "humans"
+
+
+def add_stability_rows(view: RubricView) -> None:
+    """Add the stability of subjects' answers from variant to variant, as each rater labels them.
+
+    `stability_fleiss_kappa` and, on scales with an order, `stability_sd`: `rater_a` is the grader,
+    or "humans" for the majority of people; `at` is the column that varies, while all other
+    `columns`, the subject, the side and the cluster stay the same; `subset` is "all" or
+    "subject=NAME".
+    """
+    coded, labels = view.coded, view.labels
+    columns = labels.columns(view.request.settings.variants)
+    readers = {coded.raters[model]: coded.codes[:, model] for model in coded.members("model")}
+    if humans := coded.members("human"):
+        majority = usual_codes(coded, humans).astype(coded.codes.dtype)
+        readers = {HUMANS: majority, **readers}
+    for (reader, codes), column in product(readers.items(), columns):
+        fixed = [other for other in columns if other.name != column.name]
+        wide, clusters, subject = _by_variant(labels, codes, column, fixed)
+        parts = {coded.subset: np.ones(len(subject), dtype=bool)}
+        if len(labels.subjects) > 1:
+            for code, name in enumerate(labels.subjects):
+                parts[coded.part(f"subject={name}")] = subject == code
+        kinds = ("variant",) * len(column.values)
+        for subset, inside in parts.items():
+            variants = replace(
+                coded,
+                raters=column.values,
+                kinds=kinds,
+                codes=wide[inside],
+                clusters=clusters[inside],
+                subset=subset,
+            )
+            given = View.of(view.rows, variants, view.resamples)
+            _add_rows(given, labels.scale, reader, column.name)
+
+
+def reworded(
+    ratings: DataFrame,
+    family: Sequence[Scale],
+    units: DataFrame | None = None,
+    cluster: str = "pair",
+) -> dict[str, LabelMatrix]:
+    """Return each rater's labels under a rubric's wordings, each wording as a separate rater.
+
+    `family` is the rubric and its variants, `ratings` those given under them; raters who labelled
+    under one of them only are left out. Raises InputError where a variant has other categories.
+    """
+    base, *others = family
+    for other in others:
+        if other.categories != base.categories:
+            raise InputError(
+                f"rubric {other.name!r} is a variant of {base.name!r} but has other categories; "
+                "give both the same option keys"
+            )
+    matrices = {}
+    for rater, given in ratings.groupby("rater_id", sort=True):
+        if given["rubric"].nunique() < 2:
+            continue
+        name = str(rater)
+        scale = replace(base, threshold=base.threshold_for(name), thresholds={})
+        as_raters = given.assign(rater_id=given["rubric"])
+        matrices[name] = encode(combine_readings(as_raters, scale), scale, units, cluster)
+    return matrices
+
+
+def add_rewording_rows(view: RatedView, matrices: Mapping[str, LabelMatrix]) -> None:
+    """Add a rater's own stability from wording to wording of the rubric: `at` is "rubric"."""
+    for name, of_rater in _views(view, matrices):
+        _add_rows(of_rater, matrices[name].scale, name, REWORDED)
+
+
+def _by_variant(
+    labels: LabelMatrix, codes: Labels, column: UnitColumn, fixed: Sequence[UnitColumn]
+) -> tuple[Labels, Codes, Codes]:
+    """Return labels (questions, variants) of one reader, with each question's cluster and subject.
+
+    A question is one cluster, subject, side and value of the other columns. Where several units are
+    the same variant of one question, the first one counts.
+    """
+    labelled = np.flatnonzero((column.codes >= 0) & (codes >= 0))
+    question = np.column_stack(
+        [labels.clusters, labels.subject, labels.side, *(other.codes for other in fixed)]
+    )[labelled]
+    distinct, at = np.unique(question, axis=0, return_inverse=True)
+    wide = np.full((len(distinct), len(column.values)), -1, dtype=codes.dtype)
+    backwards = np.arange(len(labelled))[::-1]
+    wide[at.reshape(-1)[backwards], column.codes[labelled][backwards]] = codes[labelled][backwards]
+    return wide, distinct[:, 0].astype(np.intp), distinct[:, 1].astype(np.intp)
+
+
+def _add_rows(view: View, scale: Scale, reader: str, at: str) -> None:
+    coded = view.coded
+    counts = label_counts(coded, range(len(coded.raters)))
+    several = counts.sum(axis=1) >= 2
+    if not several.any():
+        return
+    variants = int((coded.labelled & several[:, None]).any(axis=0).sum())
+    if not coded.is_number:
+        kappa = group_panel(counts * several[:, None], coded, view.resamples)["fleiss_kappa"]
+        view.add(STABILITY, kappa, several, a=reader, at=at, note=f"across {variants} variants")
+    if not (coded.is_binary or scale.level != "nominal" or scale.unclear):
+        return  # no order
+    # Standard deviation (divisor n - 1) of each question's values.
+    values = np.array([*coded.values, np.nan])
+    if not coded.is_binary:
+        values[[code for code, key in enumerate(scale.categories) if key in scale.unclear]] = np.nan
+    numbers = values[coded.codes]
+    n = (~np.isnan(numbers)).sum(axis=1)
+    mean = np.nansum(numbers, axis=1) / np.maximum(n, 1)
+    squares = np.nansum((numbers - mean[:, None]) ** 2, axis=1)
+    spread = view.share(np.sqrt(squares / np.maximum(n - 1, 1)), n >= 2)
+    view.add(SPREAD, spread, several, a=reader, at=at)

@@ -15,7 +15,6 @@ not. Both are of a single label. In Shrout & Fleiss (1979) they are ICC(2,1) and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,7 +25,7 @@ from evenhand.analysis.bootstrap.resamples import ratio
 from evenhand.analysis.labels.matrix import Coded, complete_block
 from evenhand.analysis.notes import join_notes
 from evenhand.analysis.types import Array, Codes, Numbers
-from evenhand.analysis.writer import View, Writer
+from evenhand.analysis.writer import View
 from evenhand.errors import InputError
 
 AGREEMENT = np.array([[1.0, 1.0, 0.0], [1.0, 1.5, 1.0], [0.0, 1.0, 1.0]])
@@ -133,9 +132,9 @@ def intraclass_correlation(
         return IntraclassCorrelation(np.nan, np.nan, np.nan, n, k)
     x = x - x.mean()
     sums = x.sum(axis=1)
-    found = MeanSquares.of(np.array(float(n)), x.sum(axis=0), (sums**2).sum(), (x**2).sum())
-    units, raters, rest = (float(each) for each in (found.units, found.raters, found.rest))
-    free, rho = (n - 1.0) * (k - 1.0), float(getattr(found, kind))
+    squares = MeanSquares.of(np.array(float(n)), x.sum(axis=0), (sums**2).sum(), (x**2).sum())
+    units, raters, rest = (float(each) for each in (squares.units, squares.raters, squares.rest))
+    free, rho = (n - 1.0) * (k - 1.0), float(getattr(squares, kind))
     low = high = rho
     if kind == "consistency" and rest > _TINY:
         f = units / rest
@@ -180,8 +179,8 @@ def cluster_cells(
     out = np.zeros((n, coded.cells))
     sides = coded.sides[first][:, :, None] * coded.sides[second][:, None, :]
     sums = [*sides.reshape(len(sides), -1).T, np.abs(values[a] - values[b])]
-    for cell, each in enumerate(sums):
-        out[:, cell] = np.bincount(clusters, each if weight is None else each * weight, n)
+    for cell, part in enumerate(sums):
+        out[:, cell] = np.bincount(clusters, part if weight is None else part * weight, n)
     for at, codes in ((len(sums), a), (len(sums) + points, b)):
         counts = np.bincount(clusters * points + codes, weight, n * points)
         out[:, at : at + points] = counts.reshape(n, points)
@@ -226,7 +225,7 @@ def squares_of_two(tables: Array) -> MeanSquares:
 
 
 def mean_difference(tables: Array, span: float) -> Array:
-    """How much higher the second rater's labels are, (...), on a scale of this `span`."""
+    """The second rater's labels minus the first's, the mean (...) on a scale of this `span`."""
     first, second = tables.sum(-1), tables.sum(-2)
     return span * ratio((second - first) @ _FIRST, first.sum(-1))
 
@@ -251,32 +250,25 @@ def add_number_rows(view: View) -> None:
     values = np.asarray(coded.values)
     for name, members in who.items():
         counts = label_counts(coded, members)
-        each = counts.sum(axis=1)
-        mean = ratio(*view.sums(counts @ values, each).T)
-        view.add("mean_number", mean, each > 0, a=name, reason="no_labels")
+        labels = counts.sum(axis=1)
+        mean = ratio(*view.sums(counts @ values, labels).T)
+        view.add("mean_number", mean, labels > 0, a=name, reason="no_labels")
     humans = groups["humans"]
     members, units = complete_block(coded.codes[:, list(humans)])
     if not members:
         return
     raters = [humans[at] for at in members]
-    found = group_squares(coded, raters, units, view)
     held = np.zeros(len(coded.codes), dtype=bool)
     held[units] = True
+    # The mean squares of these raters on these units, of numbers from -1/2 to 1/2.
+    values = (values - values.min()) / max(float(np.ptp(values)), 1e-300) - 0.5
+    x = np.zeros((len(coded.codes), len(raters)))
+    x[units] = values[coded.codes[units][:, raters]]
+    sums = view.sums(held, x.sum(axis=1) ** 2, (x**2).sum(axis=1), x)
+    squares = MeanSquares.of(sums[:, 0], sums[:, 3:], sums[:, 1], sums[:, 2])
     note = join_notes(
         f"{len(raters)} raters, on the {view.count(held)[0]} units that all of them labelled",
         "" if len(raters) == len(humans) else "of " + ", ".join(coded.raters[at] for at in raters),
     )
-    for statistic, values in (("icc_a1", found.agreement), ("icc_c1", found.consistency)):
+    for statistic, values in (("icc_a1", squares.agreement), ("icc_c1", squares.consistency)):
         view.add(statistic, values, held, a="humans", note=note)
-
-
-def group_squares(coded: Coded, raters: Sequence[int], units: Codes, out: Writer) -> MeanSquares:
-    """The mean squares of raters (columns) on units (positions), in every resample (rows,)."""
-    values = np.asarray(coded.values)
-    values = (values - values.min()) / max(float(np.ptp(values)), 1e-300) - 0.5
-    x = np.zeros((len(coded.codes), len(raters)))
-    x[units] = values[coded.codes[units][:, list(raters)]]
-    held = np.zeros(len(x))
-    held[units] = 1.0
-    sums = out.sums(held, x.sum(axis=1) ** 2, (x**2).sum(axis=1), x)
-    return MeanSquares.of(sums[:, 0], sums[:, 3:], sums[:, 1], sums[:, 2])

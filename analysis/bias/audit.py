@@ -1,43 +1,154 @@
 """The audit of one rubric, question by question: order, side, family, length, parts of the sample,
-groups of humans.
+groups of humans; and its findings, in sentences that claim no more than the rows.
 
 A grader may favour a side of the pair more than humans do; shown the pair in the other order, it
-may change its verdict or favour what it is shown first.
+may change its verdict or favour what it is shown first. `expected` compares the grader with what is
+expected at the same score by humans.
+
+A shift is *found* where its corrected p lies below .05 and its interval leaves out 0. Where nothing
+is found the sentence gives the largest bias possible, the outer end of the interval.
+Where a shift may come from noise that changes with the property, the sentence names that instead.
+
+The planned questions (side, order, length, family, groups of humans) are few: Holm's correction
+covers those of one grader and rubric. Parts of the sample are a screening: Benjamini-Hochberg over
+all of a rubric's. A row NAME of a question comes with another one, NAME_p.
+
+Where raters' noise may change with the property, a shift is read in two ways. A bias must show in
+both: the interval spans the two, p is the larger (intersection-union test: Berger 1982).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Literal, TypeVar
 
 import numpy as np
 
-from evenhand.analysis.agreement.overlap import KappaMeans
-from evenhand.analysis.agreement.pairs import deciding_kappa
-from evenhand.analysis.bias.findings import FEW_CLUSTERS, AuditRows
-from evenhand.analysis.bias.shift import (
-    BesidePeople,
+from evenhand.analysis.agreement.pairs import KappaMeans, deciding_kappa
+from evenhand.analysis.bias.expected import (
     Calls,
     Shift,
     Shifts,
     directed_calls,
+    side_shift,
     verdict_calls,
 )
+from evenhand.analysis.bootstrap import significance
+from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
-from evenhand.analysis.bootstrap.significance import sign_flip
 from evenhand.analysis.labels.encoding import combine_readings, encode
-from evenhand.analysis.labels.matrix import Coded, LabelMatrix, favour_signs
+from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, Coded, LabelMatrix, favour_signs
 from evenhand.analysis.labels.units import MAX_VALUES, UnitColumn, UnitFacts
-from evenhand.analysis.notes import Remark, join_notes
-from evenhand.analysis.results import from_to
+from evenhand.analysis.notes import Note, Remark, join_notes, reason_in_words, says
+from evenhand.analysis.results import ResultRow, ResultRows, TableRow, from_to, key_of, sample_of
 from evenhand.analysis.subjects.preference import is_comparison
 from evenhand.analysis.types import Array, DataFrame, Mask
 from evenhand.analysis.writer import RatedView, Writer
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import GROUP_COLUMNS, BiasSettings
-from evenhand.texts import table_of
+from evenhand.texts import table_of, written
+
+PLANNED = ("bias_side", "bias_order", "bias_length", "bias_self_preference", "bias_rater_group")
+SCREENED = ("bias_slice",)
+FEW_CLUSTERS = 10
+LEVEL = 0.05
+"""A shift is found where its corrected p lies below `LEVEL`."""
+HELD_OUT = "_held_out"
+"""Suffix of statistics on verdicts by thresholds tuned on other clusters."""
+
+
+@dataclass(frozen=True)
+class _Test:
+    """A test to correct; a planned one is of a question on all of the grader's calls."""
+
+    name: str
+    grader: str
+    key: dict[str, str]
+    counts: tuple[int, int]
+    p: float
+    is_planned: bool
+
+
+@dataclass
+class AuditRows:
+    """Adds rows and remembers their p values, so that all are corrected together at the end."""
+
+    out: Writer
+    suffix: str = ""
+    _tests: list[_Test] = field(default_factory=list)
+
+    def add(
+        self,
+        statistic: str,
+        grader: str,
+        shift: Shift,
+        *,
+        subset: str,
+        at: str = "",
+        note: Note = "",
+        alone: bool = False,
+        exact_p: float | None = None,
+        drawn: Resamples | None = None,
+    ) -> None:
+        """Add a row on a grader's calls against those of humans, or on its calls `alone`. `exact_p`
+        replaces the p of the bootstrap, and `drawn` are resamples of other clusters.
+        """
+        counts, resamples = shift.counts, self.out.resamples if drawn is None else drawn
+        a, b = (grader, "") if alone else ("humans", grader)
+        few = f"fewer than {FEW_CLUSTERS} clusters" if counts[1] < FEW_CLUSTERS else ""
+        readings = [shift.values] if shift.if_noisy is None else [shift.values, shift.if_noisy]
+        interval, *noisy = [resamples.interval(v, counts[1], reason=shift.reason) for v in readings]
+        if noisy:
+            interval = _of_both(interval, noisy[0])
+        key = {"rater_a": a, "rater_b": b, "subset": subset, "at": at}
+        name, about = statistic + self.suffix, join_notes(few, note, shift.note)
+        stored = self.out.rows.add(name, interval, counts, **key, note=about)
+        if statistic in (*PLANNED, *SCREENED):
+            plain = [resamples.plain(values) for values in readings]
+            p = max(map(significance.bootstrap_p, plain)) if exact_p is None else exact_p
+            whole = subset in ("all", BINARY_ALL) or statistic == "bias_rater_group"
+            if not np.isnan(p) and not np.isnan(stored.low):
+                is_planned = whole and statistic in PLANNED
+                self._tests.append(_Test(f"{name}_p", grader, key, counts, p, is_planned))
+
+    def retuned(self, grader: str) -> AuditRows:
+        """Return an audit of a grader's other verdicts, with the tests that do not rest on the
+        grader's verdicts.
+        """
+        mine = [e for e in self._tests if e.grader == grader and e.key["subset"].endswith(BINARY)]
+        return AuditRows(self.out, HELD_OUT, [each for each in self._tests if each not in mine])
+
+    def add_tests(self) -> None:
+        """Add the corrected p of every tested row that has none yet."""
+        screened = [test for test in self._tests if not test.is_planned]
+        how = f"Benjamini-Hochberg over {len(screened)} parts of the sample"
+        corrected = [(screened, significance.benjamini_hochberg, how)]
+        for grader in dict.fromkeys(test.grader for test in self._tests):
+            own = [t for t in self._tests if t.grader == grader and t.is_planned]
+            how = f"Holm over this grader's questions, {len(own)} in all"
+            corrected.append((own, significance.holm, how))
+        for tests, correct, how in corrected:
+            for test, p in zip(tests, correct([test.p for test in tests]), strict=True):
+                if test.name.endswith(f"{HELD_OUT}_p") == (self.suffix == HELD_OUT):
+                    note = join_notes(Remark("uncorrected_p", (test.p,)), how)
+                    p_value = Interval.point(float(p))
+                    self.out.rows.add(test.name, p_value, test.counts, **test.key, note=note)
+
+
+def _of_both(first: Interval, if_noisy: Interval) -> Interval:
+    """Return the first reading with an interval that spans both, if both have one, and a remark if
+    only the first shows a bias.
+    """
+    low = float(np.minimum(first.low, if_noisy.low))
+    high = float(np.maximum(first.high, if_noisy.high))
+    remarks = first.remarks or if_noisy.remarks
+    if (first.low > 0 or first.high < 0) and low <= 0 <= high:
+        remarks = join_notes(remarks, Remark("noise_may_explain", (if_noisy.estimate,)))
+    return replace(first, low=low, high=high, remarks=remarks)
+
 
 FAMILIES: dict[str, list[str]] = table_of("evenhand.analysis.bias", "families.toml")
 """Parts of a model's name by which its family is known."""
@@ -53,8 +164,7 @@ def add_bias_rows(view: RatedView, retuned: Mapping[str, LabelMatrix] | None = N
     `retuned` are the labels with other verdicts of a grader, by thresholds tuned on other clusters:
     all questions that rest on verdicts are asked of these too, in rows NAME_held_out.
     """
-    labels, directed = view.labels, directed_calls(view.labels)
-    audit = AuditRows(view.rows, lambda: view.resamples)
+    labels, directed, audit = view.labels, directed_calls(view.labels), AuditRows(view)
     if is_comparison(labels, view.facts):  # which answer a file calls the first means nothing
         add_people_order_rows(view)
     elif directed is not None:
@@ -112,17 +222,17 @@ def add_shift_rows(
     properties: Sequence[Property],
     graders: Sequence[int] | None = None,
 ) -> None:
-    """Add the shift of every grader's calls, or of these `graders`, with every property: beyond
-    what humans' score of the same units explains (see `analysis.bias.shift`).
+    """Add the shift of every grader's calls, or of these `graders`, with every property, beyond
+    what humans' score of the same units explains (see `analysis.bias.expected`).
     """
-    shifts = [Shifts(calls, each.x, audit.resamples, noisy=each.noisy) for each in properties]
+    shifts = [Shifts(calls, each.x, audit.out.resamples, noisy=each.noisy) for each in properties]
     by_people = ~np.isnan(calls.people).all(axis=1)
     for grader in calls.graders if graders is None else graders:
         for each, of_graders in zip(properties, shifts, strict=True):
             shift = of_graders.of(grader)
             if shift is not None and each.inside is not None:
                 units = each.inside & by_people & ~np.isnan(calls.values[:, grader])
-                counts = audit.resamples.count(calls.clusters, units)
+                counts = audit.out.resamples.count(calls.clusters, units)
                 shift = replace(shift, counts=counts) if units.any() else None
             if shift is not None:
                 add = partial(audit.add, subset=each.subset, at=each.at, note=each.note)
@@ -143,15 +253,15 @@ def family_of(rater: str, families: Mapping[str, Sequence[str]] | None = None) -
     'anthropic'
     """
     name = rater.partition("@")[0].rpartition(":")[2].casefold()
-    for known in (families or {}, FAMILIES):
-        found = [
+    for names in (families or {}, FAMILIES):
+        places = [
             (place.start(), family)
-            for family, parts in known.items()
+            for family, parts in names.items()
             for part in parts
             if (place := re.search(rf"(?<![a-z0-9]){re.escape(part.casefold())}", name))
         ]
-        if found:
-            return min(found)[1]
+        if places:
+            return min(places)[1]
     return ""
 
 
@@ -183,14 +293,14 @@ def lengths(
     text shown beside it (`context_words` beside `context`); for pairs, the side favoured to how
     much longer side a is than b (`response_a_words`, `response_b_words`).
     """
-    beside = [
+    contexts = [
         (verdicts, (f"{name}_words",), f"per doubling of the {name}")
         for name in facts.texts()
         if f"{name}_words" not in (*LENGTH_COLUMNS, *PAIR_LENGTH_COLUMNS)
     ]
     for calls, columns, unit in (
         (verdicts, LENGTH_COLUMNS, "per doubling of the response"),
-        *beside,
+        *contexts,
         (directed, PAIR_LENGTH_COLUMNS, "towards a side, per doubling of its length"),
     ):
         words = [facts.numbers(name) for name in columns]
@@ -207,16 +317,11 @@ def slices_of(calls: Calls, column: UnitColumn) -> list[Property]:
     `bias_slice` is the affirmative calls in the slice minus those in the rest. Agreement with
     humans in the slice is another question: `slice_difference`.
     """
-    codes, values = column.codes[calls.unit], column.values
-    return [
-        Property(
-            "bias_slice",
-            np.where(codes >= 0, codes == code, np.nan),
-            calls.part(f"{column.name}={value}"),
-            inside=codes == code,
-        )
-        for code, value in enumerate(values if len(values) > 1 else ())
-    ]
+    codes, values, slices = column.codes[calls.unit], column.values, []
+    for code, value in enumerate(values if len(values) > 1 else ()):
+        x, subset = np.where(codes >= 0, codes == code, np.nan), f"{column.name}={value}"
+        slices.append(Property("bias_slice", x, calls.part(subset), inside=codes == code))
+    return slices
 
 
 def add_rater_group_rows(
@@ -234,11 +339,10 @@ def add_rater_group_rows(
     columns: dict[str, dict[str, list[int]]] = {}
     for name, raters in members.items():
         column, _, value = name.partition("=")
-        own = [at for at in coded.members("human") if coded.raters[at] in raters]
-        if own:
+        if own := [at for at in coded.members("human") if coded.raters[at] in raters]:
             columns.setdefault(column, {})[value] = own
     kappa = deciding_kappa(coded)
-    kappas = KappaMeans(coded, audit.resamples, [kappa])
+    kappas = KappaMeans(coded, audit.out.resamples, [kappa])
     compared = [
         (f"{column}={value}", others[0] if len(others) == 1 else "others", own,
          [rater for other in others for rater in groups[other]])
@@ -249,23 +353,20 @@ def add_rater_group_rows(
     for subset, against, own, rest in compared:
         by_both = coded.labelled_by_any(own) & coded.labelled_by_any(rest)
         for grader in coded.members("model"):
-            within = by_both & coded.labelled[:, grader]
-            if not within.any():
-                continue
-            first, second = (
-                kappas.with_rater(group, grader, within)[kappa].values for group in (own, rest)
-            )
-            counts = audit.resamples.count(coded.clusters, within)
-            shift = Shift(first - second, counts, f"{len(own)} against {len(rest)} annotators")
-            audit.add("bias_rater_group", coded.raters[grader], shift, subset=subset, at=against)
+            units = by_both & coded.labelled[:, grader]
+            if units.any():
+                with_groups = (kappas.with_rater(group, grader, units) for group in (own, rest))
+                first, second = (means[kappa].values for means in with_groups)
+                counts = audit.out.resamples.count(coded.clusters, units)
+                shift = Shift(first - second, counts, f"{len(own)} against {len(rest)} annotators")
+                who = coded.raters[grader]
+                audit.add("bias_rater_group", who, shift, subset=subset, at=against)
 
 
 @dataclass(frozen=True)
 class _Part:
-    """Some of the units and the direction in which they are read.
-
-    `at` names the two sides, as in a row's key; `sign` (units,) is 1 where side a counts as the
-    first of these, -1 where side b does, 0 where the unit takes no part.
+    """Units read in one direction: `at` names the two sides; `sign` (units,) is 1 where side a
+    counts as the first, -1 where side b does, 0 where the unit takes no part.
     """
 
     subset: str
@@ -286,49 +387,36 @@ def add_direction_rows(view: RatedView, calls: Calls) -> None:
         mean = ratio(np.maximum(np.nan_to_num(people) * side, 0.0).sum(axis=1), count)
         own = np.maximum(calls.values[:, list(calls.graders)] * side, 0.0)
         sides.append(np.column_stack([mean, own]))
+    raters = ["humans", *(calls.raters[grader] for grader in calls.graders)]
     parts = _parts(calls, view, by_subject=True)
     for part in (*parts, *_groups(calls, view.facts, view.resamples)):
-        _add_directions(view, calls, (sides[0], sides[1]), part)
+        used, forward = part.sign != 0, part.sign[:, None] > 0
+        # NaN for no call.
+        toward, away = np.where(forward, *sides)[used], np.where(forward, *sides[::-1])[used]
+        if not (held := ~np.isnan(toward)).any():
+            continue
+        kept, clusters = np.unique(calls.clusters[used], return_inverse=True)
+        drawn = view.resamples
+        if len(kept) < drawn.n_types:
+            drawn = drawn.only(kept)  # a group costs its own clusters' time
+        out = Writer(view.rows, drawn, clusters, part.subset)
+        sums = out.sums(np.nan_to_num(toward), np.nan_to_num(away), held)
+        to, off, n = np.moveaxis(sums.reshape(len(sums), 3, -1), 1, 0)
+        for rater, net, by_rater in zip(raters, ratio(to - off, n).T, held.T, strict=True):
+            if (units := out.count(by_rater))[0]:
+                few = f"fewer than {FEW_CLUSTERS} clusters" if units[1] < FEW_CLUSTERS else ""
+                out.add("direction_net", net, units, a=rater, at=part.at, note=few)
 
 
 def add_side_rows(audit: AuditRows, calls: Calls, view: RatedView) -> None:
     """Add `bias_side` of every grader: its net direction minus that of humans, scaled (see
-    `analysis.bias.shift`).
+    `analysis.bias.expected`).
     """
     for part in _parts(calls, view):
-        seen = calls.oriented(part.sign)
+        oriented = calls.oriented(part.sign)
         for grader in calls.graders:
-            beside = BesidePeople(seen, grader, audit.resamples)
-            if beside.shared.any():
-                level = Shift(beside.level(), beside.counts(), beside.note, beside.reason)
-                who = calls.raters[grader]
-                audit.add("bias_side", who, level, subset=part.subset, at=part.at)
-
-
-def _add_directions(view: RatedView, calls: Calls, sides: tuple[Array, Array], part: _Part) -> None:
-    """Add the row of every rater that called a unit of this part. `sides` are how far the mean
-    human and every grader favour side a and side b, (units, 1 + graders), NaN for no call.
-    """
-    forward = part.sign[:, None] > 0
-    used = part.sign != 0
-    toward = np.where(forward, *sides)[used]
-    away = np.where(forward, *sides[::-1])[used]
-    held = ~np.isnan(toward)
-    if not held.any():
-        return
-    kept, clusters = np.unique(calls.clusters[used], return_inverse=True)
-    drawn = view.resamples
-    if len(kept) < drawn.n_types:
-        drawn = drawn.only(kept)  # a group costs its own clusters' time
-    out = Writer(view.rows, lambda: drawn, clusters, part.subset)
-    sums = out.sums(np.nan_to_num(toward), np.nan_to_num(away), held)
-    to, off, n = np.moveaxis(sums.reshape(len(sums), 3, -1), 1, 0)
-    net = ratio(to - off, n)
-    for column, rater in enumerate(["humans", *(calls.raters[g] for g in calls.graders)]):
-        units = out.count(held[:, column])
-        if units[0]:
-            few = f"fewer than {FEW_CLUSTERS} clusters" if units[1] < FEW_CLUSTERS else ""
-            out.add("direction_net", net[:, column], units, a=rater, at=part.at, note=few)
+            if shift := side_shift(oriented, grader, audit.out.resamples):
+                audit.add("bias_side", calls.raters[grader], shift, subset=part.subset, at=part.at)
 
 
 def orientation(facts: UnitFacts, settings: BiasSettings) -> Array:
@@ -346,13 +434,13 @@ def orientation(facts: UnitFacts, settings: BiasSettings) -> Array:
             "leanings out"
         )
     of_a, of_b = (table[name].map(settings.sign_of) for name in GROUP_COLUMNS)
-    told = of_a.where(of_a == -of_b, 0)
-    if not told.any():
+    signs = of_a.where(of_a == -of_b, 0)
+    if not signs.any():
         raise InputError(
             "no item has a group of each leaning on its two sides; the leanings must name values "
             f"of {' and '.join(GROUP_COLUMNS)}"
         )
-    return np.asarray(told.loc[facts.ids], dtype=float)
+    return np.asarray(signs.loc[facts.ids], dtype=float)
 
 
 def _parts(calls: Calls, view: RatedView, *, by_subject: bool = False) -> Iterator[_Part]:
@@ -361,11 +449,8 @@ def _parts(calls: Calls, view: RatedView, *, by_subject: bool = False) -> Iterat
     sign = orientation(facts, settings)[calls.unit]
     sides = from_to(*settings.sides)
     yield _Part(calls.subset, sides, sign)
-    columns = [
-        replace(column, codes=column.codes[calls.unit])
-        for column in map(facts.column, SHOWN_BY)
-        if 1 < len(column.values) <= MAX_VALUES
-    ]
+    shown = [each for each in map(facts.column, SHOWN_BY) if 1 < len(each.values) <= MAX_VALUES]
+    columns = [replace(each, codes=each.codes[calls.unit]) for each in shown]
     if by_subject and len(calls.subjects) <= MAX_VALUES:
         columns.append(UnitColumn("subject", calls.subjects, calls.subject))
     for name, chosen in (part for column in columns for part in column.parts()):
@@ -373,9 +458,8 @@ def _parts(calls: Calls, view: RatedView, *, by_subject: bool = False) -> Iterat
 
 
 def _groups(calls: Calls, facts: UnitFacts, resamples: Resamples) -> Iterator[_Part]:
-    """Yield each group with enough clusters, on either side, against the groups it is paired with.
-
-    Of two groups that are only paired with each other, the first by name is enough.
+    """Yield each group with enough clusters against the groups it is paired with; of two groups
+    that are only paired with each other, the first by name.
     """
     a, b = (np.array(facts.cells(name), dtype=object) for name in GROUP_COLUMNS)
     if not a.any() or not b.any():
@@ -415,10 +499,10 @@ def by_orders(seen: Mapping[str, tuple[str, ...]]) -> dict[str, list[str]]:
     >>> by_orders({"a": ("ab",), "b": ("ab", "ba"), "c": ("ab",)})
     {'one_order': ['a', 'c'], 'both_orders': ['b']}
     """
-    found: dict[str, list[str]] = {}
+    graders: dict[str, list[str]] = {}
     for grader, orders in seen.items():
-        found.setdefault("both_orders" if len(orders) > 1 else "one_order", []).append(grader)
-    return found
+        graders.setdefault("both_orders" if len(orders) > 1 else "one_order", []).append(grader)
+    return graders
 
 
 def add_order_rows(audit: AuditRows, view: RatedView) -> None:
@@ -432,17 +516,15 @@ def add_order_rows(audit: AuditRows, view: RatedView) -> None:
     `bias_order` is the net gain of a side from being shown first, per unit. Its p is exact, by
     flipping the signs of the clusters' moves.
     """
-    request, scale, ordered = view.request, view.labels.scale, _by_order(view.ratings)
-    for grader, orders in orders_seen(view.ratings).items():
-        if len(orders) < len(_ORDERS):
+    request, scale = view.request, view.labels.scale
+    for grader, graded in _by_order(view.ratings).groupby("rater_id", sort=True):
+        if graded["order"].nunique() < len(_ORDERS):
             continue
-        own = ordered[ordered["rater_id"] == grader]
-        readings = combine_readings(own.assign(rater_id=own["order"], order=""), scale)
+        readings = combine_readings(graded.assign(rater_id=graded["order"], order=""), scale)
         matrix = encode(readings, scale, request.units, request.settings.cluster)
-        both = np.asarray((matrix.codes >= 0).all(axis=1))
-        if both.any():
+        if (both := np.asarray((matrix.codes >= 0).all(axis=1))).any():
             once = np.ones(matrix.n_clusters, dtype=np.int64)
-            _add_grader(audit, grader, matrix, both, request.resampled(once, matrix.weight))
+            _add_grader(audit, str(grader), matrix, both, request.resampled(once, matrix.weight))
 
 
 def add_people_order_rows(view: RatedView) -> None:
@@ -452,21 +534,18 @@ def add_people_order_rows(view: RatedView) -> None:
     those given in order ba do, as `bias_order` would be if one human read both. Each human sees a
     unit once, so that the labels in the two orders are of different humans or units.
     """
-    labels, ratings = view.labels, view.ratings
-    own = ratings[
-        ratings["rater_kind"].eq("human") & ratings["draw"].eq(0) & ratings["label"].ne("")
-    ]
-    own = own[own["order"].isin(_ORDERS)]
-    if own["order"].nunique() < len(_ORDERS):
+    scale, ratings = view.labels.scale, view.ratings
+    given = ratings[ratings["rater_kind"].eq("human") & ratings["order"].isin(_ORDERS)]
+    given = given[given["draw"].eq(0) & given["label"].ne("")]
+    if given["order"].nunique() < len(_ORDERS):
         return
-    signs = favour_signs(labels.scale.categories, labels.scale.favours)
-    code = {category: at for at, category in enumerate(labels.scale.categories)}
-    sign = signs[own["label"].map(code).to_numpy(dtype=np.intp)]
+    signs = favour_signs(scale.categories, scale.favours)
+    code = {category: at for at, category in enumerate(scale.categories)}
+    sign = signs[given["label"].map(code).to_numpy(dtype=np.intp)]
     place = {unit: at for at, unit in enumerate(view.facts.ids)}
-    unit = own["unit_id"].map(place).to_numpy(dtype=np.intp)
+    unit = given["unit_id"].map(place).to_numpy(dtype=np.intp)
     features = []
-    for order in _ORDERS:
-        shown = own["order"].eq(order).to_numpy()
+    for shown in (given["order"].eq(order).to_numpy() for order in _ORDERS):
         for each in (sign, np.ones(len(sign))):
             features.append(np.bincount(unit[shown], each[shown], minlength=len(place)))
     ab, n_ab, ba, n_ba = view.sums(*features).T
@@ -492,7 +571,7 @@ def _add_grader(
         return
     to_first, to_second = int((move > 0).sum()), int((move < 0).sum())
     weighted = drawn.weight is not None  # the exact p is for equally weighted pairs
-    found = sign_flip(np.bincount(clusters, weights=np.sign(move)))
+    found = significance.sign_flip(np.bincount(clusters, weights=np.sign(move)))
     note = join_notes(
         f"{to_first} to the side shown first, {to_second} to the second",
         f"exact p {found.exact:.4g}, mid-p {found.mid_p:.4g}",
@@ -501,3 +580,174 @@ def _add_grader(
     add("bias_order_first", shift=Shift(ratio(first, moves), counts, note))
     gain = Shift(ratio(net, n), counts, note)
     add("bias_order", shift=gain, exact_p=None if weighted else found.exact)
+
+
+# Findings
+
+BOUND = 0.1
+"""The largest shift, in share of calls, that is tolerated unless another bound is given."""
+Status = Literal["found", "nothing_found", "inconclusive"]
+AnyRow = TypeVar("AnyRow", bound=TableRow)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A row of the audit, with the row of its corrected p if it was tested."""
+
+    row: ResultRow
+    p: ResultRow | None
+
+    @property
+    def grader(self) -> str:
+        """The grader that the finding is about."""
+        return audited_grader(self.row)
+
+    @property
+    def status(self) -> Status:
+        """Status of the finding: found, nothing found, or cannot tell."""
+        return status_of(self.row, self.p)
+
+    def beyond(self, bound: float) -> bool:
+        """Return True if a shift was found and its whole interval is beyond +/- `bound`."""
+        outside = self.row["low"] > bound or self.row["high"] < -bound
+        return self.status == "found" and outside
+
+    @property
+    def sentence(self) -> str:
+        """The finding as a sentence."""
+        about = {"grader": self.grader, "question": _words(self.row)[0]}
+        if self.p is None:
+            return written("bias.undefined", why=reason_in_words(self.row["remarks"]), **about)
+        if self.status == "found":
+            return written("bias.found", fault=self.fault, **about)
+        about |= {"sample": sample_of(self.row)}
+        noisy = next((r for r in self.row["remarks"] if r.code == "noise_may_explain"), None)
+        if noisy is not None:
+            ends = {end: self.row[end] for end in ("estimate", "low", "high")}
+            shifts = {"shift": self._shift, "if_noisy": noisy.detail[0]}
+            return written("bias.noise", **about, **shifts, **ends)
+        name = "nothing_weak" if self.largest > BOUND else "nothing"
+        return written(f"bias.{name}", bound=BOUND, most=self.largest, **about)
+
+    @property
+    def largest(self) -> float:
+        """The largest bias that is not excluded."""
+        return max(abs(self.row["low"]), abs(self.row["high"]))
+
+    @property
+    def rows(self) -> tuple[ResultRow, ...]:
+        """The rows that the sentence is based on."""
+        return (self.row,) if self.p is None else (self.row, self.p)
+
+    @property
+    def _shift(self) -> str:
+        _, up, down = _words(self.row)
+        return up if self.row["estimate"] > 0 else down
+
+    @property
+    def fault(self) -> str:
+        """The shift in words, with its interval."""
+        shift = self._shift
+        if says(self.row["remarks"], "sharpness_assumed"):
+            shift = written("bias.sharpness", shift=shift)
+        about = {"shift": shift, "size": abs(self.row["estimate"]), "sample": sample_of(self.row)}
+        about |= {"low": self.row["low"], "high": self.row["high"]}
+        if self.p:
+            return written("bias.fault_tested", p=self.p["estimate"], **about)
+        return written("bias.fault", **about)
+
+    @property
+    def short(self) -> str:
+        """The shift in a few words."""
+        return written("bias.short", question=_words(self.row)[0], shift=self.row["estimate"])
+
+
+def audited_grader(row: TableRow) -> str:
+    """Return the grader that a row of the audit is about."""
+    return row["rater_b"] or row["rater_a"]
+
+
+def status_of(row: TableRow, p: TableRow | None) -> Status:
+    """Return the status of a row of the audit, given the row of its corrected p."""
+    if p is None:
+        return "inconclusive"
+    apart = row["low"] > 0 or row["high"] < 0
+    return "found" if apart and p["estimate"] < LEVEL else "nothing_found"
+
+
+def audited(rows: Iterable[AnyRow], suffix: str = "") -> Iterator[tuple[AnyRow, AnyRow | None]]:
+    """Yield the audit's rows, in the order of its questions, with their p."""
+    by_key = {key_of(row): row for row in rows if row["statistic"].startswith("bias_")}
+    asked = {question + suffix: at for at, question in enumerate((*PLANNED, *SCREENED))}
+    own = [(key, row) for key, row in by_key.items() if key[1] in asked]
+    for key, row in sorted(own, key=lambda each: asked[each[0][1]]):
+        yield row, by_key.get((key[0], f"{key[1]}_p", *key[2:]))
+
+
+def findings(rows: Iterable[ResultRow], suffix: str = "") -> list[Finding]:
+    """Return the findings of the audit, in the order of its questions.
+
+    With `suffix` HELD_OUT they are on verdicts by thresholds tuned on other clusters.
+    """
+    return [Finding(row, p) for row, p in audited(rows, suffix)]
+
+
+def flagged(
+    rows: ResultRows, grader: str, bound: float = BOUND, *, held_out: bool = False
+) -> list[Finding]:
+    """Return the findings on this grader that remain after correction and exceed `bound`.
+
+    Their intervals lie wholly beyond plus or minus `bound`. `held_out` takes the grader's verdicts
+    by thresholds tuned on other clusters, where these were audited; what does not rest on verdicts
+    is the same.
+    """
+    usual, other = (findings(rows.rows.values(), suffix) for suffix in ("", HELD_OUT))
+    other = [one for one in other if one.grader == grader]
+    if held_out and other:
+        usual = [one for one in usual if not one.row["subset"].endswith(BINARY)] + other
+    return [one for one in usual if one.grader == grader and one.beyond(bound)]
+
+
+def screening_sentence(screened: list[Finding]) -> str:
+    """Summarise in one sentence all of a grader's slices in which nothing was found."""
+    quiet = [each for each in screened if each.status == "nothing_found"]
+    untold = sum(each.status == "inconclusive" for each in screened)
+    parts = []
+    if quiet:
+        widest = max(quiet, key=lambda each: each.largest)
+        most = {"most": widest.largest, "part": _part(widest.row)}
+        parts.append(written("bias.slices_nothing", quiet=len(quiet), all=len(screened), **most))
+    if untold:
+        parts.append(written("bias.slices_untold", untold=untold, all=len(screened)))
+    if not parts:
+        return ""
+    return written("bias.slices", grader=screened[0].grader, found="; ".join(parts))
+
+
+def _part(row: ResultRow) -> str:
+    return row["subset"].removesuffix(BINARY)
+
+
+def _words(row: ResultRow) -> tuple[str, str, str]:
+    """State the question of a row of the audit, and its shift if upward and if downward."""
+    part, at, affirms = _part(row), row["at"], row["subset"].endswith(BINARY)
+    first, _, second = at.partition(">")
+    text = at.removesuffix("_words")
+    question, *shifts = {
+        "bias_side": (
+            "side" if part == "all" else "side_in_part",
+            "side_affirms" if affirms else "side_leans",
+        ),
+        "bias_order": ("order", "order_first", "order_second"),
+        "bias_length": ("length", "length_affirms" if affirms else "length_leans")
+        if text.startswith("response")
+        else ("length_of", "length_of_affirms"),
+        "bias_self_preference": ("family", "family_affirms"),
+        "bias_rater_group": ("group", "group_sides"),
+        "bias_slice": ("slice", "slice_affirms"),
+    }[row["statistic"].removesuffix(HELD_OUT)]
+    about = {"part": part, "group": part, "text": text, "family": at, "others": at}
+    up = {"more": "more", "longer": "longer", "first": first, "second": second, **about}
+    down = {"more": "less", "longer": "shorter", "first": second, "second": first, **about}
+    upward, downward = written(f"bias.{shifts[0]}", **up), written(f"bias.{shifts[-1]}", **down)
+    return written(f"bias.{question}", **about), upward, downward

@@ -1,5 +1,27 @@
-"""Answers expected of a grader if nothing but the humans' answers on a unit counted.
+"""Shift of a grader's calls with some property, beyond what humans' score of the units explains.
 
+The sample is divided by the property that should not matter: own family or not, a part of the
+sample or the rest, fifths of the length. In each part the share of the grader's affirmative calls
+is compared with the one expected of a grader without bias.
+
+Calls are numbers: how affirmative a unit is, and which side of a pair it favours. A *verdict call*
+is 1 or 0. A *directed call* is 1 where side a is favoured, -1 where side b is, else 0: by a pair
+rubric's options, or, on responses, the verdict on side a minus that on side b.
+
+The side that a grader favours is adjusted for the side that humans favour. A plain difference of
+grader and humans would accuse any grader that merely errs more than humans do: where one side is
+favoured more often, it misses more of that. So humans' own lean is scaled by how sharply the grader
+sees what humans see, its *sharpness*
+
+    r = cov(grader, person) / cov(person, another person),
+
+both over the units that two humans labelled. If a rater's errors depend only on the unit's latent
+truth T, the expected call is q + s T; then cov(grader, person) = s_g s_p var(T), humans among each
+other have s_p^2 var(T), r = s_g / s_p, and *lean of the grader - r x lean of humans* is 0 whatever
+s_g is: for a grader exchangeable with humans (r = 1), for one that guesses (r = 0), for any
+between. This is Spearman's (1904) correction for attenuation, taken at the level of a slope.
+
+Expected answers are those that a grader would give if nothing but the humans' answers counted.
 Strictness is not bias. A grader that asks for more than humans do loses fewer affirmatives where
 responses are good than where they are middling, and one that sees less sharply finds smaller
 differences everywhere. So a grader is compared with the humans' score of the same units: among
@@ -29,15 +51,19 @@ spreads less, and the labels cannot tell these apart: so there are two readings 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtr, ndtri, owens_t
 
-from evenhand.analysis.bootstrap.resamples import ratio
-from evenhand.analysis.types import Array, Codes, Mask
+from evenhand.analysis.bootstrap.resamples import Resamples, ratio
+from evenhand.analysis.labels.encoding import units_of_both_sides
+from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, LabelMatrix, favour_signs
+from evenhand.analysis.notes import Code, Note, Remark
+from evenhand.analysis.types import Array, Codes, Mask, Numbers
 
-_THETAS, _PARTS = (each / 2.0 for each in np.polynomial.legendre.leggauss(12))
+_THETAS, _THETA_WEIGHTS = (each / 2.0 for each in np.polynomial.legendre.leggauss(12))
 _THETAS = _THETAS + 0.5
 _FEW, _MANY = 20.0, 200.0
 """Weight, in units per stratum, of what all strata share: little where there are two strata, more
@@ -116,7 +142,10 @@ class People:
             none = np.zeros((*mean.shape, 0))
             return cls(mean, variance, center, wide, none, none)
         normal = _third_of_normal(place, angle)
-        more = _third_moment(sums, mean, variance) - normal
+        # The third moment of tau from units that three humans labelled, beyond the normal law's.
+        m1, m2, m3 = (ratio(each, sums.n3) for each in (sums.person3, sums.two3, sums.three3))
+        central = m3 - 3.0 * m1 * m2 + 2.0 * m1**3
+        more = central + 3.0 * mean * (variance + mean**2) - 2.0 * mean**3 - normal
         scale = variance**1.5
         usual = ratio((sums.n3 * more).sum(axis=1), (sums.n3 * scale).sum(axis=1))[:, None] * scale
         more = (sums.n3 * more + shared * usual) / (sums.n3 + shared)
@@ -163,9 +192,8 @@ class Noise:
             steep = np.exp(-(place**2) / (1.0 + correlation)) / np.pi
             steep *= correlation * (1.0 - correlation) / np.sqrt(1.0 - correlation**2)
             kk, kx, xx = (_row_sums(weight * steep**2 * x**power) for power in (0, 1, 2))
-            of_k, of_x = (
-                _row_sums(weight * steep * (covariance - fitted) * x**power) for power in (0, 1)
-            )
+            left = weight * steep * (covariance - fitted)
+            of_k, of_x = (_row_sums(left * x**power) for power in (0, 1))
             size = kk * xx - kx**2
             to_k, to_g = _over(xx * of_k - kx * of_x, size), _over(kx * of_k - kk * of_x, size)
             k = np.clip(k + np.clip(to_k, -0.5, 0.5), -_WIDEST, _WIDEST)
@@ -181,13 +209,13 @@ class Beyond:
 
     `share` is its share of affirmative calls minus the expected one, `rise` the slope of expected
     calls on humans' score within a stratum, `strict` their slope on the logarithm of strictness.
-    `told` is False where no sharpness fits the data.
+    `fits` is False where no sharpness fits the data.
     """
 
     share: Array
     rise: Array
     strict: Array
-    told: bool
+    fits: bool
 
 
 def beyond_expected(
@@ -213,14 +241,14 @@ def beyond_expected(
     fits |= constant
     if not (fits[0] or fits.mean() >= _REFUTED):
         nothing = np.full(part.shape, np.nan)
-        return Beyond(nothing, nothing, nothing, told=False)
+        return Beyond(nothing, nothing, nothing, fits=False)
     expected, rising = (each.T for each in curves.by_stratum(a, b))
     strict = (curves.by_stratum(a * (1.0 + _NUDGE), b)[0].T - expected) / _NUDGE
     # 0 where all units of a stratum are alike: then nothing can rise.
     rise = np.nan_to_num(ratio(rising, people.variance))
     solved = np.abs((part * (share - expected)).sum(axis=1)) < 1e-3
     beyond = np.where(solved[:, None], share - expected, np.nan)
-    return Beyond(np.where(constant[:, None], 0.0, beyond), rise, strict, told=True)
+    return Beyond(np.where(constant[:, None], 0.0, beyond), rise, strict, fits=True)
 
 
 @dataclass(frozen=True)
@@ -249,13 +277,8 @@ class _Curves:
     ) -> _Curves:
         """Build from the sums and annotators of all rows."""
         apart = ndtr(people.at) - people.mean[..., None]
-        last = [
-            np.ascontiguousarray(np.moveaxis(each, 0, -1))
-            for each in (
-                *(part, relative, people.center, people.wide),
-                *(people.at, people.weight, apart),
-            )
-        ]
+        given = (part, relative, people.center, people.wide, people.at, people.weight, apart)
+        last = (np.ascontiguousarray(np.moveaxis(each, 0, -1)) for each in given)
         return cls(*last, level, together)  # type: ignore[call-arg]
 
     def of(self, rows: Codes) -> _Curves:
@@ -263,13 +286,10 @@ class _Curves:
         return _Curves(*(np.ascontiguousarray(each[..., rows]) for each in vars(self).values()))
 
     def by_stratum(self, a: Array, b: Array) -> tuple[Array, Array]:
-        """The mean expected and its covariance with people's score, each (strata, rows)."""
-        own = _Normal.at(self, a, b)
-        extra = self.weight * ndtr(self._at_nodes(a, b))
-        return (
-            ndtr(own.place) + extra.sum(axis=1),
-            own.together() + np.einsum("snr,snr->sr", extra, self.apart),
-        )
+        """Return the mean expected and its covariance with people's score, each (strata, rows)."""
+        own, extra = _Normal.at(self, a, b), self.weight * ndtr(self._at_nodes(a, b))
+        together = own.together() + np.einsum("snr,snr->sr", extra, self.apart)
+        return ndtr(own.place) + extra.sum(axis=1), together
 
     def fitted(self) -> tuple[Array, Array, Mask]:
         """Strictness and sharpness of every row, and whether they fit.
@@ -290,13 +310,16 @@ class _Curves:
         crossed = np.flatnonzero((found[:-1] < 0.0) & (found[1:] >= 0.0))
         if len(crossed) and not guess[0]:
             # Resamples end near the data.
-            first = self.of(np.zeros(1, dtype=np.intp))._met(*_one(strict, crossed[0]))
+            first = self.of(np.zeros(1, dtype=np.intp))._met(
+                strict[crossed[:1]], _SEARCHED[crossed[:1]]
+            )
             rest = np.flatnonzero(~guess)
             a[rest], b[rest] = self.of(rest)._met(*(np.repeat(at, len(rest)) for at in first))
         rest = np.flatnonzero(np.isnan(b))
         if len(rest):
             own, top = self.of(rest), int(np.nan_to_num(found, nan=-np.inf).argmax())
-            a[rest], b[rest] = own._highest(*(np.repeat(at, len(rest)) for at in _one(strict, top)))
+            highest = (np.full(len(rest), each[top]) for each in (strict, _SEARCHED))
+            a[rest], b[rest] = own._highest(*highest)
             low = np.flatnonzero(own.off(a[rest], b[rest])[1] >= 0.0)
             # From below: there the covariance rises fastest, and no step leads beyond the highest.
             half, own = b[rest[low]] / 2.0, own.of(low)
@@ -370,7 +393,7 @@ class _Curves:
         return mean - self.level, together - self.together
 
     def mean_off(self, a: Array, b: Array) -> Array:
-        """The first of these."""
+        """The mean expected minus the grader's, (rows,)."""
         mean = ndtr(_Normal.at(self, a, b).place)
         mean += np.einsum("snr,snr->sr", self.weight, ndtr(self._at_nodes(a, b)))
         return np.asarray((self.part * mean).sum(axis=0) - self.level)
@@ -404,8 +427,7 @@ class _Curves:
             off = own.mean_off(found[rest], b[rest])
             step = _over(off, own.slopes(found[rest], b[rest])[0][0])
             found[rest] = np.clip(found[rest] - np.clip(step, -0.7, 0.7), -_STRICTEST, _STRICTEST)
-            left = np.flatnonzero(np.abs(step) > _CLOSE)
-            if not len(left):
+            if not len(left := np.flatnonzero(np.abs(step) > _CLOSE)):
                 break
             if len(left) < len(rest):
                 rest, own = rest[left], own.of(left)
@@ -432,17 +454,12 @@ class _Normal:
         """Evaluate at a strictness and a sharpness."""
         center, square, a = curves.center, curves.wide**2, curves.relative * a
         s2, own = 1.0 + b**2 * square, 1.0 + square
-        s = np.sqrt(s2)
-        root = np.sqrt(own)
+        s, root = np.sqrt(s2), np.sqrt(own)
         return cls(
-            place=(a + b * center) / s,
-            people=center / root,
-            rho=b * square / (s * root),
-            rest=np.sqrt((own + b**2 * square) / (s2 * own)),
-            place_by_a=1.0 / s,
-            place_by_b=(center - a * b * square) / (s * s2),
-            rho_by_b=square / (root * s * s2),
-        )
+            place=(a + b * center) / s, people=center / root, rho=b * square / (s * root),
+            rest=np.sqrt((own + b**2 * square) / (s2 * own)), place_by_a=1.0 / s,
+            place_by_b=(center - a * b * square) / (s * s2), rho_by_b=square / (root * s * s2),
+        )  # fmt: skip
 
     def together(self) -> Array:
         """The covariance, by Owen (1956)."""
@@ -463,11 +480,6 @@ class _Normal:
             (steep * self.place_by_a, steep * self.place_by_b),
             (apart * self.place_by_a, apart * self.place_by_b + at_both * self.rho_by_b),
         )
-
-
-def _one(strict: Array, at: int) -> tuple[Array, Array]:
-    """Return one of the places searched: strictness and sharpness, each (1,)."""
-    return strict[at : at + 1], _SEARCHED[at : at + 1]
 
 
 def _density(z: Array) -> Array:
@@ -499,10 +511,8 @@ def _row_sums(values: Array) -> Array:
 
 
 def _variance(sums: Labelled, mean: Array, shared: float, noise: Noise | None) -> Array:
-    """Variance of tau, (rows, strata).
-
-    The covariance of two humans' calls within a stratum, averaged with the value implied by the
-    covariance over all strata, which counts as `shared` units.
+    """Estimate the variance of tau, (rows, strata): the covariance of two humans' calls within a
+    stratum, averaged with the value implied by all strata, which counts as `shared` units.
     """
     own, covariance = np.nan_to_num(ratio(sums.person2, sums.n2)), _covariance(sums)
     of_all = ratio((sums.n2 * covariance).sum(axis=1), (sums.n2 * own * (1.0 - own)).sum(axis=1))
@@ -514,13 +524,6 @@ def _variance(sums: Labelled, mean: Array, shared: float, noise: Noise | None) -
     return np.clip(mixed, 0.01 * mean * (1.0 - mean), 0.97 * mean * (1.0 - mean))
 
 
-def _third_moment(sums: Labelled, mean: Array, variance: Array) -> Array:
-    """Third moment of tau, (rows, strata), from units that three humans labelled."""
-    m1, m2, m3 = (ratio(each, sums.n3) for each in (sums.person3, sums.two3, sums.three3))
-    central = m3 - 3.0 * m1 * m2 + 2.0 * m1**3
-    return np.asarray(central + 3.0 * mean * (variance + mean**2) - 2.0 * mean**3)
-
-
 def _angle(place: Array, excess: Array) -> Array:
     """The arcsine of the correlation at which two standard normal variables lie below `place`
     together by `excess` more often than independent ones, by Newton's method.
@@ -528,10 +531,8 @@ def _angle(place: Array, excess: Array) -> Array:
     below, square = ndtr(place), place**2
     angle = np.full(place.shape, 0.5)
     for _ in range(30):
-        reached = _excess(place, below, angle)
-        step = np.clip(
-            (reached - excess) * 2.0 * np.pi * np.exp(square / (1.0 + np.sin(angle))), -0.5, 0.5
-        )
+        off = _excess(place, below, angle) - excess
+        step = np.clip(off * 2.0 * np.pi * np.exp(square / (1.0 + np.sin(angle))), -0.5, 0.5)
         angle = np.clip(angle - step, 1e-4, 1.55)
         if not (np.abs(step) > _CLOSE).any():
             break
@@ -548,7 +549,7 @@ def _third_of_normal(place: Array, angle: Array) -> Array:
     below `place`, by Plackett's (1954) integral over the correlation.
     """
     total = np.zeros_like(place)
-    for theta, part in zip(_THETAS, _PARTS, strict=True):
+    for theta, part in zip(_THETAS, _THETA_WEIGHTS, strict=True):
         r = np.sin(theta * angle)
         third = ndtr(place * np.sqrt((1.0 - r) / ((1.0 + r) * (1.0 + 2.0 * r))))
         total += part * np.exp(-(place**2) / (1.0 + r)) * third
@@ -556,10 +557,7 @@ def _third_of_normal(place: Array, angle: Array) -> Array:
 
 
 def _around_two(mean: Array, variance: Array, third: Array) -> Array:
-    """Return four nodes (rows, strata, 4), two around each point of the two-point Gauss rule.
-
-    The two points alone would have these three moments.
-    """
+    """Return four nodes (rows, strata, 4), two around each point of the two-point Gauss rule."""
     skew = (third - 3.0 * mean * variance - mean**3) / variance**1.5
     half = np.sqrt(1.0 + skew**2 / 4.0)
     low = np.clip(mean + np.sqrt(variance) * (skew / 2.0 - half), 1e-3, 1.0)
@@ -573,3 +571,273 @@ def _third_difference(at: Array) -> Array:
     """Return the weights of the third divided difference over four places, (..., 4)."""
     apart = at[..., :, None] - at[..., None, :] + np.eye(4)
     return np.asarray(1.0 / apart.prod(axis=-1))
+
+
+# Calls, and their shifts
+
+
+@dataclass(frozen=True)
+class Calls:
+    """Calls `values` (units, raters), NaN for none, with each unit's cluster and subject.
+
+    `unit` (units,) is the unit's row in the label matrix; `subset` names the rows on all of the
+    calls.
+    """
+
+    raters: tuple[str, ...]
+    kinds: tuple[str, ...]
+    values: Array
+    clusters: Codes
+    subjects: tuple[str, ...]
+    subject: Codes
+    unit: Codes
+    subset: str
+
+    @property
+    def graders(self) -> tuple[int, ...]:
+        """Columns of the model graders."""
+        return tuple(at for at, kind in enumerate(self.kinds) if kind == "model")
+
+    @property
+    def people(self) -> Array:
+        """The humans' calls (units, humans)."""
+        return self.values[:, [kind == "human" for kind in self.kinds]]
+
+    def oriented(self, sign: Array) -> Calls:
+        """Swap the sides of directed calls where `sign` (units,) is -1; no call where it is 0."""
+        return replace(self, values=self.values * np.where(sign == 0, np.nan, sign)[:, None])
+
+    def without_graders_but(self, grader: str) -> Calls:
+        """Return the calls of humans and this grader."""
+        named = enumerate(zip(self.raters, self.kinds, strict=True))
+        kept = [at for at, (name, kind) in named if name == grader or kind != "model"]
+        raters, kinds = (tuple(each[at] for at in kept) for each in (self.raters, self.kinds))
+        return replace(self, raters=raters, kinds=kinds, values=self.values[:, kept])
+
+    def part(self, name: str) -> str:
+        """Return the `subset` of rows on a part of the units."""
+        return name + BINARY if self.subset.endswith(BINARY) else name
+
+
+def verdict_calls(labels: LabelMatrix) -> Calls | None:
+    """Return 1 for an affirmative verdict, 0 for another; None where the scale has no verdict."""
+    if not labels.has_verdicts:
+        return None
+    return _calls(labels, labels.verdict_values, np.arange(len(labels.codes)), BINARY_ALL)
+
+
+def directed_calls(labels: LabelMatrix) -> Calls | None:
+    """Return the side that every rater favours, or None where rubric or units have no sides."""
+    if labels.scale.favours:
+        signs = favour_signs(labels.scale.categories, labels.scale.favours)
+        return _calls(labels, signs[labels.codes], np.arange(len(labels.codes)), "all")
+    verdicts = verdict_calls(labels)
+    a, b = units_of_both_sides(labels)
+    if verdicts is None or not len(a):
+        return None
+    return _calls(labels, verdicts.values[a] - verdicts.values[b], a, verdicts.subset)
+
+
+def _calls(labels: LabelMatrix, values: Array, unit: Codes, subset: str) -> Calls:
+    raters, subjects = (labels.raters, labels.kinds), (labels.subjects, labels.subject[unit])
+    return Calls(*raters, values, labels.clusters[unit], *subjects, unit, subset)
+
+
+MIN_TWICE = 30
+"""Sharpness is estimated from this many units with two humans' labels; else it is taken as 1."""
+NOT_SCALED = Remark("sharpness_assumed", (MIN_TWICE,))
+
+
+PARTS = 5
+"""Number of equal parts into which a property with many values, such as a length, is divided."""
+
+
+@dataclass(frozen=True)
+class Shift:
+    """Shift of calls: replicates `values` (rows,), the data first; `counts` (units, clusters);
+    `reason` explains an undefined estimate. `if_noisy` (rows,) is the shift if raters' noise
+    changes with the property; None where that is not asked.
+    """
+
+    values: Array
+    counts: tuple[int, int]
+    note: Note = ""
+    reason: Code = "no_variation"
+    if_noisy: Array | None = None
+
+
+def side_shift(calls: Calls, grader: int, resamples: Resamples) -> Shift | None:
+    """Estimate a grader's mean call minus r times that of humans, on the units that both called;
+    None where there are none.
+    """
+    people, called = calls.people, calls.values[:, grader]
+    held = ~np.isnan(people)
+    n_people = held.sum(axis=1)
+    shared = (n_people > 0) & ~np.isnan(called)
+    if not shared.any():
+        return None
+    total, squares = (np.where(held, each, 0.0).sum(axis=1) for each in (people, people**2))
+    person = np.where(shared, ratio(total, n_people.astype(float)), 0.0)
+    graded, twice = np.where(shared, called, 0.0), shared & (n_people >= 2)
+    note: Note = NOT_SCALED
+    sharpness = np.ones(len(resamples))
+    if resamples.count(calls.clusters, twice)[0] >= MIN_TWICE:
+        orders = np.where(twice, n_people * (n_people - 1), 1).astype(float)
+        two_people = (total**2 - squares) / orders
+        products = (twice * each for each in (graded, person, graded * person, two_people))
+        n, sg, sp, sgp, spp = resamples.sums(calls.clusters, twice, *products).T
+        with_person = ratio(sgp, n) - ratio(sg, n) * ratio(sp, n)
+        among_people = ratio(spp, n) - ratio(sp, n) ** 2
+        # NaN where humans agree no better than chance.
+        sharpness = ratio(with_person, np.where(among_people > 1e-12, among_people, 0.0))
+        note = ""
+    n, sg, sp = resamples.sums(calls.clusters, shared, graded, person).T
+    # Where humans do not lean at all the grader's sharpness does not matter.
+    lean = np.where(sp == 0, 0.0, sharpness * ratio(sp, n))
+    reason: Code = "people_agree_by_chance" if np.isnan(sharpness[0]) else "no_variation"
+    return Shift(ratio(sg, n) - lean, resamples.count(calls.clusters, shared), note, reason)
+
+
+class Shifts:
+    """Rise of graders' calls with x (units,), NaN where not known, beyond what is expected.
+
+    The rise is the least squares slope of calls minus expected ones, which for x of 0 and 1 is a
+    difference. Within a part expected calls rise in a straight line with those of humans.
+
+    A call of more than two values is split into steps, *at least 0* and *at least 1*.
+
+    `noisy` allows for noise of all raters that changes with x: annotators' spread may, and the
+    shift is estimated a second time with strictness in units of that noise.
+    """
+
+    def __init__(
+        self, calls: Calls, x: Array, resamples: Resamples, *, noisy: bool = False
+    ) -> None:
+        self.calls, self.x, self.resamples, self.noisy = calls, x, resamples, noisy
+        self.steps = np.unique(calls.values[~np.isnan(calls.values)])[1:]
+        self._by_units: dict[bytes, _CalledUnits] = {}
+
+    def of(self, grader: int) -> Shift | None:
+        """Estimate the shift of one grader; None without a unit that it and a human called."""
+        graded, by_people = self.calls.values[:, grader], ~np.isnan(self.calls.people).all(axis=1)
+        known = ~np.isnan(graded) & by_people & ~np.isnan(self.x)
+        if not known.any():
+            return None
+        # Graders mostly called the same units: what people said there is summed once.
+        key = known.tobytes()
+        if key not in self._by_units:
+            self._by_units[key] = _CalledUnits(self, known)
+        people = self._by_units[key]
+        readings = [False, True] if self.noisy and people.twice else [False]
+        totals = np.zeros((len(readings), len(self.resamples)))
+        reason: Code = "no_variation"
+        for step, at_step in zip(self.steps, people.steps, strict=True):
+            for total, noisy in zip(totals, readings, strict=True):
+                rise, fits = people.beyond(graded[known] >= step, at_step, noisy=noisy)
+                if people.parts > 1 and np.isnan(at_step.law.variance[0]).any():
+                    reason = "people_agree_by_chance"
+                elif not fits:
+                    reason = "no_sharpness_fits"
+                total += rise
+        note = "" if people.twice else NOT_SCALED
+        counts = self.resamples.count(self.calls.clusters, known)
+        return Shift(totals[0], counts, note, reason, totals[1] if len(totals) > 1 else None)
+
+
+class _Step(NamedTuple):
+    """Humans' calls at or above one step: their `mean` on each unit (units,), the `sums` that
+    `Labelled` needs of them, their sum with the unit's place (`placed`), the distribution of tau
+    (`law`), and the `noise` of all raters along the place, if that may change.
+    """
+
+    mean: Array
+    sums: dict[str, Array]
+    placed: Array
+    law: People
+    noise: Noise | None
+
+
+class _CalledUnits:
+    """Calls of annotators on units that a grader called, part by part; sums are (rows, parts)."""
+
+    def __init__(self, shifts: Shifts, known: Mask) -> None:
+        people, place = shifts.calls.people[known], shifts.x[known]
+        self._place, self._inside = place, parts_of(place)
+        self._clusters, self._resamples = shifts.calls.clusters[known], shifts.resamples
+        enough = (~np.isnan(people)).sum(axis=1)[:, None] >= [2, 3]
+        self.parts = self._inside.shape[1]
+        self.twice = bool(enough[:, 0].sum() >= MIN_TWICE)
+        third = bool((enough[:, 1, None] & self._inside).sum(axis=0).min() >= MIN_TWICE)
+        self.n, sx, sxx = self._sums(np.ones(len(place)), place, place**2)
+        self._mean = ratio(sx, self.n)
+        whole = ratio(sx.sum(axis=1), self.n.sum(axis=1))
+        self.aside = self._mean - whole[:, None]
+        self._within = sxx - sx * self._mean
+        self.spread = (self.n * self.aside**2 + self._within).sum(axis=1)
+        self.steps = []
+        for step in shifts.steps:
+            products = _products(np.where(np.isnan(people), np.nan, people >= step))
+            found = self._sums(*products.values(), products["person"] * place)
+            sums = {"n": self.n, **dict(zip(products, found[:-1], strict=True))}
+            empty = Labelled(grader=self.n, both=self.n, **sums)
+            noise = Noise.along(empty, self._mean) if shifts.noisy and self.twice else None
+            law = People.of(empty, third, noise) if self.twice else People.alike(empty)
+            self.steps.append(_Step(products["person"], sums, found[-1], law, noise))
+
+    def beyond(self, calls: Mask, step: _Step, *, noisy: bool) -> tuple[Array, bool]:
+        """Rise with x of a grader's `calls` of 1 and 0 beyond those expected, (rows,), and False
+        where no sharpness fits them. `noisy` has strictness change with all raters' noise.
+        """
+        grader, both, placed = self._sums(calls, calls * step.mean, calls * self._place)
+        labelled = Labelled(grader=grader, both=both, **step.sums)
+        noise = step.noise if noisy else None
+        found = beyond_expected(labelled, step.law, free=self.twice, noise=noise)
+        inner = placed - self._mean * grader
+        inner -= found.rise * (step.placed - self._mean * step.sums["person"])
+        if noise is not None:
+            inner += noise.rise * found.strict * self._within
+        share = (self.n * self.aside * found.share).sum(axis=1)
+        return ratio(share + inner.sum(axis=1), self.spread), found.fits
+
+    def _sums(self, *columns: Numbers) -> Array:
+        """Sum columns (units,) within each part, (columns, rows, parts)."""
+        each = np.column_stack(columns)[:, :, None] * self._inside[:, None, :]
+        sums = self._resamples.sums(self._clusters, each.reshape(len(each), -1))
+        return np.moveaxis(sums.reshape(len(sums), len(columns), -1), 1, 0)
+
+
+def parts_of(x: Array) -> Mask:
+    """Assign each value to a part, (units, parts): its own where there are few values."""
+    values = np.unique(x)
+    if len(values) > PARTS:
+        limits = np.unique(np.quantile(x, np.arange(1, PARTS) / PARTS))
+        codes = np.searchsorted(limits, x)
+        return np.asarray(codes[:, None] == np.unique(codes))
+    return np.asarray(x[:, None] == values)
+
+
+def _products(people: Array) -> dict[str, Array]:
+    """Return what `Labelled` sums: annotators' calls of 1 and 0, each (units,). Each one's calls
+    count minus their own leniency, so that a difference in it does not pass for one between units.
+    """
+    held = ~np.isnan(people)
+    k = held.sum(axis=1).astype(float)
+    # A human's leniency is affirmations above the mean on the same units; 0 for one who shares
+    # fewer than 30 units with others.
+    twice, leniency = people[k >= 2], np.zeros(people.shape[1])
+    if len(twice):
+        shared = (~np.isnan(twice)).sum(axis=0)
+        # The mean over a unit's humans includes the human; of all humans they are one in many.
+        many = k[k >= 2] / (k[k >= 2] - 1.0) * (1.0 - 1.0 / people.shape[1])
+        apart = (twice - np.nanmean(twice, axis=1, keepdims=True)) * many[:, None]
+        mean_apart = np.nansum(apart, axis=0) / np.maximum(shared, 1)
+        leniency = np.where(shared >= MIN_TWICE, mean_apart, 0.0)
+    calls = np.where(held, people - leniency, 0.0)
+    first, second, third = (np.asarray((calls**power).sum(axis=1)) for power in (1, 2, 3))
+    mean = first / k
+    two = np.nan_to_num(ratio(first**2 - second, k * (k - 1.0)))
+    three = ratio(first**3 - 3.0 * first * second + 2.0 * third, k * (k - 1.0) * (k - 2.0))
+    n2, n3 = (k >= 2).astype(float), (k >= 3).astype(float)
+    of_two = {"n2": n2, "person2": n2 * mean, "two2": two}
+    of_three = {"n3": n3, "person3": n3 * mean, "two3": n3 * two, "three3": np.nan_to_num(three)}
+    return {"person": mean, **of_two, **of_three}

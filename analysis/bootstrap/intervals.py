@@ -90,20 +90,21 @@ class Deciding:
     @property
     def limits(self) -> tuple[float, ...]:
         """The values that a decision holds the bounds against."""
-        found = (-self.margin, 0.0) if self.margin == self.margin else (self.bar,)
-        return tuple(each for each in found if each == each)
+        if not math.isnan(self.margin):
+            return (-self.margin, 0.0)
+        return () if math.isnan(self.bar) else (self.bar,)
 
     @property
     def remarks(self) -> Remarks:
         """The remarks for a note."""
         level = (self.alpha, self.look, self.comparisons, self.next_alpha)
-        said = {
+        applies = {
             Remark("decided_at", level): not math.isnan(self.alpha),
             Remark("margin", (self.margin,)): not math.isnan(self.margin),
             Remark("margin_share", (self.margin_share,)): self.margin_share > 0,
             Remark("people", (self.people, self.from_people)): self.people > 0,
         }
-        return tuple(remark for remark, is_said in said.items() if is_said)
+        return tuple(remark for remark, holds in applies.items() if holds)
 
 
 @dataclass(frozen=True)
@@ -164,7 +165,12 @@ def interval(
         return Interval.point(estimate, Remark("not_resampled"))
     defined = drawn[~np.isnan(drawn)]
     lost = max((len(drawn) - len(defined)) / len(drawn), undefined or 0.0)
-    remarks = _degenerate(lost, len(drawn))
+    code: Code = "resamples_undefined"
+    if lost > WARN_DEGENERATE:
+        code = "most_resamples_undefined" if lost > MAX_DEGENERATE else "many_resamples_undefined"
+    # A mean over pairs of raters loses parts of a resample: a part counts as one.
+    number = math.ceil(lost * len(drawn) - 1e-9)
+    remarks: Remarks = (Remark(code, (number, len(drawn))),) if lost else ()
     if lost > MAX_DEGENERATE:
         return Interval.point(estimate, remarks)
     tail = expanded_tail(n_clusters)
@@ -250,19 +256,6 @@ def acceleration(left_out: Array) -> float:
     if math.isnan(squares):
         return math.nan
     return float((apart**3).sum()) / (6.0 * math.sqrt(squares) ** 3) if squares > 1e-24 else 0.0
-
-
-def _degenerate(lost: float, resamples: int) -> Remarks:
-    """Remarks on the share of the resamples that are undefined."""
-    if lost == 0.0:
-        return ()
-    code: Code = "resamples_undefined"
-    if lost > MAX_DEGENERATE:
-        code = "most_resamples_undefined"
-    elif lost > WARN_DEGENERATE:
-        code = "many_resamples_undefined"
-    # A mean over pairs of raters loses parts of a resample: a part counts as one.
-    return (Remark(code, (math.ceil(lost * resamples - 1e-9), resamples)),)
 
 
 def kind_of(name: str) -> Kind | None:
@@ -490,10 +483,10 @@ def ratio_bounds(
     weights are tilted by the influence at the estimate in both directions, and the bounds are the
     first nulls on the way that the data contradict.
     """
-    clusters, own = float(times.sum()), cases - less
+    clusters, numerator = float(times.sum()), cases - less
     total = float(times @ sizes)
-    share, mean = float(times @ own) / total, total / clusters
-    part = np.concatenate([own, 0.0 * sizes - less, sizes - less])
+    share, mean = float(times @ numerator) / total, total / clusters
+    part = np.concatenate([numerator, 0.0 * sizes - less, sizes - less])
     whole = np.tile(sizes, 3)
     base = np.concatenate([times, np.tile(times / clusters * PSEUDO / 2.0, 2)])
     influence = (part - share * whole) / mean
@@ -505,16 +498,11 @@ def ratio_bounds(
     size = weights @ whole
     value = (weights @ part) / size
     influence = (part - value[..., None] * whole) / size[..., None]
-    sample = Sample(
-        -towards[..., 0] * share,
-        clusters,
-        total**2 / float(times @ sizes**2),
-        np.array(math.sqrt(clusters / (clusters - 1.0))),
-    )
-    found = first_contradicted(
-        weights, -towards[..., 0] * value, -towards * influence, sample, alpha
-    )
-    return float(found[0]), -float(found[1])
+    sign, worth = -towards[..., 0], total**2 / float(times @ sizes**2)
+    stretch = np.array(math.sqrt(clusters / (clusters - 1.0)))
+    sample = Sample(sign * share, clusters, worth, stretch)
+    ends = first_contradicted(weights, sign * value, -towards * influence, sample, alpha)
+    return float(ends[0]), -float(ends[1])
 
 
 def carriers(cases: Array, sizes: Array, times: Array) -> float:
@@ -523,11 +511,11 @@ def carriers(cases: Array, sizes: Array, times: Array) -> float:
     `cases` and `sizes` are by kind of cluster (kinds,), of which there are `times`. 0 where there
     is no case, or nothing else.
     """
-    found = []
-    for each in (cases, sizes - cases, sizes):
-        squares = float(times @ each**2)
-        found.append(float(times @ each) ** 2 / squares if squares > 0 else 0.0)
-    return min(found)
+    number = []
+    for values in (cases, sizes - cases, sizes):
+        squares = float(times @ values**2)
+        number.append(float(times @ values) ** 2 / squares if squares > 0 else 0.0)
+    return min(number)
 
 
 def powered_reach(
@@ -545,8 +533,5 @@ def powered_reach(
     inside = float(times @ (cases - graded)) / float(times @ sizes)
     low, high = ratio_bounds(cases, sizes, times, less=graded)
     rest = float(ndtri(1.0 - ALPHA)) * unlabelled
-    return Reach(
-        math.hypot(inside - low, rest),
-        math.hypot(high - inside, rest),
-        carriers(cases, sizes, times),
-    )
+    below, above = math.hypot(inside - low, rest), math.hypot(high - inside, rest)
+    return Reach(below, above, carriers(cases, sizes, times))

@@ -94,8 +94,8 @@ class Resamples:
         keep: bool = True,
     ) -> None:
         if method not in INTERVAL_METHODS:
-            known = ", ".join(INTERVAL_METHODS)
-            raise InputError(f"the interval method is {method!r}; it must be one of {known}")
+            methods = ", ".join(INTERVAL_METHODS)
+            raise InputError(f"the interval method is {method!r}; it must be one of {methods}")
         self.frequency: Frequency = np.asarray(frequency, dtype=np.int64)
         self.weight = weight
         self.resamples = resamples
@@ -158,7 +158,10 @@ class Resamples:
         flat = features.reshape(self.n_types, -1)
         if self.weight is not None:
             flat = flat * self.weight[:, None]
-        dtype: type[np.floating[Any]] = np.float32 if self._is_exact(flat) else np.float64
+        # Sums of whole numbers that float32 holds exactly are twice as fast in it.
+        is_whole = flat.size > 0 and np.array_equal(flat, np.rint(flat))
+        largest = float(np.abs(flat).max()) * float(self.frequency.sum()) if is_whole else np.inf
+        dtype: type[np.floating[Any]] = np.float32 if largest < _EXACT_FLOAT32 else np.float64
         sums: npt.NDArray[np.floating[Any]] = np.ascontiguousarray(flat, dtype=dtype)
         out = np.empty((len(self), sums.shape[1]), order="F")
 
@@ -265,13 +268,6 @@ class Resamples:
         `clusters` (units,) are those of all rows. A row that stands for several is a cluster alone.
         """
         return np.arange(len(clusters)), clusters, self.frequency[clusters]
-
-    def _is_exact(self, flat: Numbers) -> bool:
-        """Return True if float32 sums are exact here (they are twice as fast as float64)."""
-        if flat.size == 0 or not np.array_equal(flat, np.rint(flat)):
-            return False
-        largest = float(np.abs(flat).max()) * float(self.frequency.sum())
-        return largest < _EXACT_FLOAT32
 
     def _keep(self, blocks: list[Counts] | None) -> None:
         """Hold the weights; those of few clusters as floating point too, (rows, clusters), by its
@@ -491,8 +487,8 @@ class PatternResamples(Resamples):
 
     def signed(self, sums: Array) -> tuple[Array, Frequency]:
         """Return sums over patterns (patterns, k) for each cluster, which occurs once."""
-        found = self.each_cluster(sums)
-        return found, np.ones(len(found), dtype=np.int64)
+        of_clusters = self.each_cluster(sums)
+        return of_clusters, np.ones(len(of_clusters), dtype=np.int64)
 
     @property
     def clusters_in_row(self) -> float:
@@ -523,11 +519,10 @@ class PatternResamples(Resamples):
         """Return the jackknife as in `Resamples`; clusters without these patterns do not count."""
         wanted = (np.bincount(clusters, minlength=self.n_types) > 0).astype(np.int64)
         cells, members = (
-            each[np.flatnonzero(each @ wanted > 0)] for each in (self._cells, self._members)
+            table[np.flatnonzero(table @ wanted > 0)] for table in (self._cells, self._members)
         )
-        each_once = np.ones(members.shape[0])
-        drawn = Resamples(each_once, 0, np.random.default_rng(0), "bca")
-        return PatternResamples(cells, members, drawn)
+        data = Resamples(np.ones(members.shape[0]), 0, np.random.default_rng(0), "bca")
+        return PatternResamples(cells, members, data)
 
     def only(self, clusters: Codes) -> PatternResamples:
         """Restrict the resamples to some of the patterns."""
@@ -557,21 +552,14 @@ def resamples_of_patterns(
     cluster's group where there are more than `many`. `draw` makes resamples of clusters, and need
     not keep them.
     """
-    n = cells.shape[0]
-    if n <= many:
-        return PatternResamples(cells, cells, draw(np.ones(n, dtype=np.int64)))
-    members = _grouped(cells, keys, seed)
-    return PatternResamples(cells, members, draw(np.ones(members.shape[0], np.int64)))
-
-
-def _grouped(cells: Sparse, keys: npt.NDArray[np.uint64], seed: int) -> Sparse:
-    """Sum over random groups of clusters: (groups, patterns)."""
     from scipy.sparse import csr_array
 
-    group = _mixed(keys ^ _mixed(np.array([seed], dtype=np.uint64))) % np.uint64(GROUPS)
-    n = len(keys)
-    of = csr_array((np.ones(n, np.int64), (group.astype(np.intp), np.arange(n))), shape=(GROUPS, n))
-    return (of @ cells).tocsr()
+    n, members = cells.shape[0], cells
+    if n > many:  # sums over random groups
+        group = _mixed(keys ^ _mixed(np.array([seed], dtype=np.uint64))) % np.uint64(GROUPS)
+        entries = np.ones(n, np.int64), (group.astype(np.intp), np.arange(n))
+        members = (csr_array(entries, shape=(GROUPS, n)) @ cells).tocsr()
+    return PatternResamples(cells, members, draw(np.ones(members.shape[0], np.int64)))
 
 
 def _mixed(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

@@ -122,18 +122,18 @@ def kappas_of(sums: Array, distance: Array, groups: int = 1) -> tuple[Array, Arr
     first, second = sums[..., 2 : 2 + q], sums[..., 2 + q :]
     of_first, of_second = second @ distance.T, first @ distance
     chance = (first * of_first).sum(axis=-1)
-    known = chance > _TINY * np.maximum(size, _TINY) ** 2
+    is_defined = chance > _TINY * np.maximum(size, _TINY) ** 2
     if groups > 1:
-        both = known.reshape(*known.shape[:-1], groups, -1).all(axis=-2)
-        known = np.concatenate([both] * groups, axis=-1)
+        both = is_defined.reshape(*is_defined.shape[:-1], groups, -1).all(axis=-2)
+        is_defined = np.concatenate([both] * groups, axis=-1)
     signs = np.repeat([1.0, -1.0][:groups], sums.shape[-2] // groups)
-    e, s = np.where(known, chance, 1.0), np.where(known, size, 0.0)
+    e, s = np.where(is_defined, chance, 1.0), np.where(is_defined, size, 0.0)
     total = s.sum(axis=-1, keepdims=True) / groups
     total = np.where(total > 0, total, np.nan)
     value: Array = (signs * (s - apart * s * s / e)).sum(axis=-1) / total[..., 0]
     slope = np.zeros_like(sums)
     of_size = signs * (1.0 - 2.0 * s * apart / e) - value[..., None] / groups
-    slope[..., 0] = np.where(known, of_size, 0.0) / total
+    slope[..., 0] = np.where(is_defined, of_size, 0.0) / total
     slope[..., 1] = -signs * s * s / e / total
     pull = (signs * apart * s * s / e**2 / total)[..., None]
     slope[..., 2 : 2 + q], slope[..., 2 + q :] = pull * of_first, pull * of_second
@@ -186,26 +186,18 @@ class _Null:
         """Standard errors above the value that the estimate exceeds in `alpha` of samples."""
         from scipy.special import ndtri, stdtrit
 
-        skewness, freedom, alike = self._shape()
+        skewness, freedom, alike = self.shape()
         normal = -float(ndtri(alpha))
         wider = stdtrit(freedom, 1.0 - alpha) / normal
         return np.asarray(wider * (normal + _bent(np.array(normal), skewness, alike)))
 
-    def share_below(self) -> Array:
-        """Share of samples with an estimate lower than this one, read as a probability."""
-        from scipy.special import stdtr
-
-        skewness, freedom, alike = self._shape()
-        z = self.distance
-        return np.asarray(stdtr(freedom, z - _bent(z, skewness, alike) - _TOO_SURE))
-
     @property
     def distance(self) -> Array:
         """Standard errors by which the estimate lies above the value."""
-        found: Array = (self.sample.estimate - self.value) / np.maximum(self.standard_error, _TINY)
-        return found
+        away: Array = (self.sample.estimate - self.value) / np.maximum(self.standard_error, _TINY)
+        return away
 
-    def _shape(self) -> tuple[Array, Array, Array]:
+    def shape(self) -> tuple[Array, Array, Array]:
         """Return skewness, degrees of freedom, and how far the errors are of one kind.
 
         Skewness is the estimate's, the degrees of freedom those of its standard deviation.
@@ -290,10 +282,14 @@ def chance_above(statistic: Kappas, sample: Sample, null: Array) -> Array:
 
     It is one minus the level at which the value would be the lower bound.
     """
+    from scipy.special import stdtr
+
     at = _begin(statistic, sample)
     for left in range(24, 0, -1):
         at = at.moved(statistic, (null - at.value) / left)
-    return at.share_below()
+    skewness, freedom, alike = at.shape()
+    bent = at.distance - _bent(at.distance, skewness, alike)
+    return np.asarray(stdtr(freedom, bent - _TOO_SURE))
 
 
 def first_contradicted(

@@ -44,8 +44,8 @@ def benjamini_hochberg(p: npt.ArrayLike) -> Array:
     [0.0015, 0.003, 0.0095]
     """
 
-    def steps(each: Array) -> Array:
-        by_rank = each * len(each) / np.arange(1, len(each) + 1)
+    def steps(ascending: Array) -> Array:
+        by_rank = ascending * len(ascending) / np.arange(1, len(ascending) + 1)
         return np.minimum.accumulate(by_rank[::-1])[::-1]
 
     return _adjusted(p, steps)
@@ -54,8 +54,8 @@ def benjamini_hochberg(p: npt.ArrayLike) -> Array:
 def _adjusted(p: npt.ArrayLike, steps: Callable[[Array], Array]) -> Array:
     """Return p values after `steps` on those that are known, in ascending order; 1 at most."""
     given = np.asarray(p, dtype=float)
-    known = np.flatnonzero(~np.isnan(given))
-    order = known[np.argsort(given[known], kind="stable")]
+    tests = np.flatnonzero(~np.isnan(given))
+    order = tests[np.argsort(given[tests], kind="stable")]
     adjusted = np.full(len(given), np.nan)
     adjusted[order] = np.minimum(steps(given[order]), 1.0)
     return adjusted
@@ -168,11 +168,11 @@ def _flipped_sums(sizes: Codes, times: Codes) -> Array:
     share = np.ones(1)
     for size, n in zip(sizes.tolist(), times.tolist(), strict=True):
         k = np.arange(n + 1)
-        own = np.zeros(2 * size * n + 1)
-        own[:: 2 * size] = np.exp(
+        of_size = np.zeros(2 * size * n + 1)
+        of_size[:: 2 * size] = np.exp(
             gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1) - n * np.log(2.0)
         )
-        share = np.convolve(share, own)
+        share = np.convolve(share, of_size)
     return share
 
 
@@ -314,8 +314,8 @@ def max_t(columns: Sequence[Parts]) -> list[MaxT]:
 
 def max_t_notes(columns: Sequence[Parts]) -> list[list[list[str]]]:
     """Describe the p values of `max_t`, by column, part and test; "" where there is none."""
-    found = max_t(columns)
-    tests = sum(int((~np.isnan(each.p)).sum()) for each in found)
+    tested = max_t(columns)
+    tests = sum(int((~np.isnan(column.p)).sum()) for column in tested)
 
     def note(p: float, adjusted: float) -> str:
         if np.isnan(p):
@@ -323,8 +323,8 @@ def max_t_notes(columns: Sequence[Parts]) -> list[list[list[str]]]:
         return f"permutation p {p:.4g}; max-T p {adjusted:.4g} of {tests}"
 
     return [
-        [[note(*both) for both in zip(*part, strict=True)] for part in zip(*each, strict=True)]
-        for each in found
+        [[note(*both) for both in zip(*part, strict=True)] for part in zip(*column, strict=True)]
+        for column in tested
     ]
 
 
@@ -338,8 +338,8 @@ def _values_of_t(of: Parts, draws: int) -> tuple[Array, Array]:
     moved = _moved(of)
     sums = np.zeros((1 + draws, *shape))
     present = np.unique(moved.part)
-    for place, each in enumerate(moved.sums(draws)):
-        sums[place, present] = each.reshape(len(present), *shape[1:])
+    for place, of_draw in enumerate(moved.sums(draws)):
+        sums[place, present] = of_draw.reshape(len(present), *shape[1:])
     t = _t(sums)
     return t[0], np.nan_to_num(t[1:])
 
@@ -365,7 +365,7 @@ def _t(sums: Array) -> Array:
 
 @dataclass(frozen=True)
 class _Moved:
-    """What changes places within blocks: features (moved, 6 tests), parts, blocks, and times."""
+    """Rows that change places within blocks: features (moved, 6 tests), parts, blocks, times."""
 
     features: Array
     part: Codes
@@ -379,7 +379,7 @@ class _Moved:
             yield from self._sums_of_tables(draws, rng)
             return
         features, part, block = (
-            np.repeat(each, often, axis=0) for each in (self.features, self.part, self.block)
+            np.repeat(values, often, axis=0) for values in (self.features, self.part, self.block)
         )
         order, alone = np.argsort(block, kind="stable"), np.ptp(block) == 0
         slots = part[order]
@@ -399,8 +399,8 @@ class _Moved:
         table = np.eye(int(part.max()) + 1)[part] * self.times[:, None]
         yield table.T @ self.features
         blocks = []
-        for each in np.unique(self.block):
-            rows = self.block == each
+        for block in np.unique(self.block):
+            rows = self.block == block
             kinds, kind = np.unique(self.features[rows], axis=0, return_inverse=True)
             counts = np.bincount(kind.ravel(), self.times[rows]).astype(np.int64)
             blocks.append((kinds, counts, table[rows].sum(axis=0).astype(np.int64)))
@@ -416,13 +416,13 @@ class _Moved:
 
 def _moved(of: Parts) -> _Moved:
     """Return what changes places: clusters, their pieces in each part, or units in clusters."""
-    known = np.flatnonzero((of.part >= 0) & (of.mass > 0).any(axis=1))
+    rows = np.flatnonzero((of.part >= 0) & (of.mass > 0).any(axis=1))
     # In an order of their own, for equal p values however rows are kept.
-    order = np.lexsort((*of.outcome[known].T, of.part[known], of.cluster[known]))
-    known = known[order]
-    mass, part, times = of.mass[known], of.part[known], of.times[known]
-    outcome, block = np.where(mass > 0, of.outcome[known], 0.0), np.zeros(len(part), dtype=np.intp)
-    kept, cluster = np.unique(of.cluster[known], return_inverse=True)
+    order = np.lexsort((*of.outcome[rows].T, of.part[rows], of.cluster[rows]))
+    rows = rows[order]
+    mass, part, times = of.mass[rows], of.part[rows], of.times[rows]
+    outcome, block = np.where(mass > 0, of.outcome[rows], 0.0), np.zeros(len(part), dtype=np.intp)
+    kept, cluster = np.unique(of.cluster[rows], return_inverse=True)
     count = int(part.max(initial=0)) + 1
     pieces, first, piece = np.unique(cluster * count + part, return_index=True, return_inverse=True)
     cut = np.bincount(pieces // count)[cluster] > 1
@@ -431,7 +431,7 @@ def _moved(of: Parts) -> _Moved:
         mass, outcome, part, block = mass[cut], outcome[cut], part[cut], cluster[cut]
         times = times[cut]
     elif len(kept) == len(part) and of.stratum is not None:
-        block = of.stratum[known]
+        block = of.stratum[rows]
     centre = block if within else np.zeros_like(block)
     means = ratio(*(_sums(each * times[:, None], centre) for each in (mass * outcome, mass)))
     size, total = mass, mass * (outcome - np.nan_to_num(means)[centre])
@@ -446,4 +446,4 @@ def _moved(of: Parts) -> _Moved:
 def _sums(values: Array, groups: Codes) -> Array:
     """Sum values (units, tests) over groups: (groups, tests)."""
     count = int(groups.max(initial=-1)) + 1
-    return np.column_stack([np.bincount(groups, each, count) for each in values.T])
+    return np.column_stack([np.bincount(groups, column, count) for column in values.T])

@@ -13,6 +13,13 @@ under different wordings of a rubric are different measurements: never pooled.
 Pair rule of a study: a rubric on responses gives each pair and subject two units, side a and side
 b. The pair's probability is the mean of the two responses' (a hard label counts 1 where
 affirmative, else 0) and the verdict is affirmative from the threshold up (Shen et al. 2025).
+
+Ratings reduced to distinct rows of labels, with their counts in each cluster.
+
+A million units of five raters on five categories are at most 7,776 patterns, however many units
+there are. Tables of parts of the ratings add up to that of all, whatever the parts and the order of
+their rows, as long as no unit's ratings are split: the form is canonical, and holds whole numbers
+only.
 """
 
 from __future__ import annotations
@@ -21,19 +28,39 @@ import json
 from collections import Counter
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.analysis.labels.matrix import KIND_ORDER, Coded, LabelMatrix, copies_among
+from evenhand.analysis.labels.matrix import (
+    KIND_ORDER,
+    Coded,
+    LabelMatrix,
+    copies_among,
+    distinct_bytes,
+)
 from evenhand.analysis.labels.scale import Level, Scale, category_values
 from evenhand.analysis.labels.units import UnitFacts
-from evenhand.analysis.types import Array, Codes, Column, DataFrame, Labels, Mask, code_type
+from evenhand.analysis.types import (
+    Array,
+    Codes,
+    Column,
+    DataFrame,
+    Frequency,
+    Labels,
+    Mask,
+    Sparse,
+    code_type,
+)
 from evenhand.errors import InputError
 from evenhand.study.tables.columns import shortened
 from evenhand.study.tables.formats import FIRST_ROW
 from evenhand.texts import written
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
 
 _NO_LABEL = "no_label"
 
@@ -73,8 +100,8 @@ def methods_apart(ratings: DataFrame, rubric: str) -> tuple[DataFrame, list[str]
     A token probability, a share of draws and a stated number are three measurements; their mean is
     not a measurement of anything. Rows without a method keep the plain name.
     """
-    known = ratings[ratings["prob_method"] != ""]
-    ways = known.groupby("rater_id")["prob_method"].unique()
+    with_method = ratings[ratings["prob_method"] != ""]
+    ways = with_method.groupby("rater_id")["prob_method"].unique()
     mixed = ways[ways.map(len) > 1]
     if mixed.empty:
         return ratings, []
@@ -86,16 +113,6 @@ def methods_apart(ratings: DataFrame, rubric: str) -> tuple[DataFrame, list[str]
         for rater, methods in mixed.items()
     ]
     return ratings.assign(rater_id=ratings["rater_id"].where(~parted, names)), notes
-
-
-def _methods_and_draws(ratings: DataFrame) -> dict[str, tuple[str, int]]:
-    """Return each rater's source of probabilities, and the usual number of draws behind one."""
-    known = ratings[ratings["prob_method"] != ""]
-    methods = known.groupby("rater_id")["prob_method"].first().to_dict()
-    drawn = known[known["prob_method"] == "draws"]
-    counts = drawn.groupby(["rater_id", "unit_id", "order"], sort=False).size()
-    usual = counts.groupby("rater_id").median().astype(int).to_dict()
-    return {str(rater): (str(way), int(usual.get(rater, 0))) for rater, way in methods.items()}
 
 
 def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") -> Readings:
@@ -134,24 +151,33 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
         _, first_row, reading = np.unique(key, return_index=True, return_inverse=True)
         cell_of_reading = cell[first_row]
         label, tied = _majority(labels, reading, len(first_row), len(scale.categories))
-    low, high = _range_of_labels(label, cell_of_reading, len(cells))
+    # Orders that differ leave no label.
+    labelled = label >= 0
+    low, high = np.full(len(cells), np.iinfo(np.intp).max), np.full(len(cells), -1)
+    np.minimum.at(low, cell_of_reading[labelled], label[labelled])
+    np.maximum.at(high, cell_of_reading[labelled], label[labelled])
+    low = np.where(high < 0, -1, low)
     code = np.where(low == high, low, -1)
-    mean_positive = _nested_mean(positive[:, None], reading, cell_of_reading, len(cells))[:, 0]
-    mean_each = _nested_mean(probabilities, reading, cell_of_reading, len(cells))
+    # The mean over draws within an order, then over the orders, so that both weigh the same.
+    mean_positive, mean_each = (
+        _group_mean(_group_mean(values, reading, len(cell_of_reading)), cell_of_reading, len(cells))
+        for values in (positive[:, None], probabilities)
+    )
+    mean_positive = mean_positive[:, 0]
     repeated = np.bincount(cell, minlength=len(cells)) > 1
     usual = np.array([scale.untuned_threshold_for(rater) for rater in rater_names])
     threshold = usual[cells // len(unit_names)]
     # The probability of the likeliest category, or else of the likelier verdict.
-    known = ~np.isnan(mean_each.sum(axis=1))
-    each = np.where(known[:, None], mean_each, 0.0)
-    confidence = np.where(known, each.max(axis=1), np.maximum(mean_positive, 1.0 - mean_positive))
+    full = ~np.isnan(mean_each.sum(axis=1))
+    shares = np.where(full[:, None], mean_each, 0.0)
+    confidence = np.where(full, shares.max(axis=1), np.maximum(mean_positive, 1.0 - mean_positive))
     if len(scale.categories) == 2 and len(scale.affirmative) == 1:
         # Without a label, the category on the probability's side of a threshold that is not tuned.
         affirmative = scale.affirmative_codes[0]
         verdict = np.where(mean_positive >= threshold, affirmative, 1 - affirmative)
         code = np.where((code < 0) & ~np.isnan(mean_positive), verdict, code)
     # Where rows were averaged, or there is no label, the most probable category.
-    code = np.where(known & (repeated | (code < 0)), each.argmax(axis=1), code)
+    code = np.where(full & (repeated | (code < 0)), shares.argmax(axis=1), code)
 
     unscored = (code < 0) & np.isnan(mean_positive)
     reason = np.full(len(cells), "", dtype=object)
@@ -163,7 +189,11 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
     reason[unscored & has_tie] = "draw_tie"
     reason[unscored & (low != high)] = "order_disagreement"
     kinds = ratings.drop_duplicates("rater_id").set_index("rater_id")["rater_kind"]
-    measured = _methods_and_draws(ratings)
+    with_method = ratings[ratings["prob_method"] != ""]
+    methods = with_method.groupby("rater_id")["prob_method"].first()
+    drawn = with_method[with_method["prob_method"] == "draws"]
+    counts = drawn.groupby(["rater_id", "unit_id", "order"], sort=False).size()
+    draws = counts.groupby("rater_id").median().astype(int)
     return Readings(
         units=tuple(unit_names.tolist()),
         raters=tuple(rater_names.tolist()),
@@ -175,16 +205,16 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
         probabilities=mean_each,
         confidence=confidence,
         reason=reason,
-        methods=tuple(measured.get(rater, ("", 0))[0] for rater in rater_names),
-        draws=tuple(measured.get(rater, ("", 0))[1] for rater in rater_names),
+        methods=tuple(str(methods.get(rater, "")) for rater in rater_names),
+        draws=tuple(int(draws.get(rater, 0)) for rater in rater_names),
     )
 
 
 def _label_codes(ratings: DataFrame, scale: Scale, source: str) -> Codes:
     codes = {category: code for code, category in enumerate(scale.categories)} | {"": -1}
-    known = ratings["label"].map(codes)
-    if known.isna().any():
-        at = known.index[known.isna()][0]
+    mapped = ratings["label"].map(codes)
+    if mapped.isna().any():
+        at = mapped.index[mapped.isna()][0]
         label, keys = shortened(ratings.loc[at, "label"]), scale.categories
         listed = f"{keys[0]} to {keys[-1]}" if scale.is_number else ", ".join(keys)
         raise InputError(
@@ -192,7 +222,7 @@ def _label_codes(ratings: DataFrame, scale: Scale, source: str) -> Codes:
             f"{ratings.loc[at, 'rater_id']!r} is none of the declared categories of "
             f"{scale.name!r} ({listed}); correct the label or declare it"
         )
-    return np.asarray(known.to_numpy(), dtype=np.intp)
+    return np.asarray(mapped.to_numpy(), dtype=np.intp)
 
 
 def _probabilities(ratings: DataFrame, scale: Scale, source: str) -> Array:
@@ -242,30 +272,15 @@ def _median(labels: Codes, group: Codes, n_groups: int) -> Codes:
     return out
 
 
-def _range_of_labels(label: Codes, cell: Codes, n_cells: int) -> tuple[Codes, Codes]:
-    """Return the lowest and highest label of each cell's orders; both -1 where none has one."""
-    labelled = label >= 0
-    low = np.full(n_cells, np.iinfo(np.intp).max)
-    high = np.full(n_cells, -1)
-    np.minimum.at(low, cell[labelled], label[labelled])
-    np.maximum.at(high, cell[labelled], label[labelled])
-    return np.where(high < 0, -1, low), high
-
-
-def _nested_mean(values: Array, reading: Codes, cell: Codes, n_cells: int) -> Array:
-    """Mean over draws within an order, then over the orders, so that both orders weigh the same."""
-    return _group_mean(_group_mean(values, reading, len(cell)), cell, n_cells)
-
-
 def _group_mean(values: Array, group: Codes, n_groups: int) -> Array:
     out = np.empty((n_groups, values.shape[1]))
-    for column, each in enumerate(values.T):
-        held = ~np.isnan(each)
+    for column, of_column in enumerate(values.T):
+        held = ~np.isnan(of_column)
         if not held.any():
             out[:, column] = np.nan
             continue
         count = np.bincount(group[held], minlength=n_groups).astype(float)
-        total = np.bincount(group[held], weights=each[held], minlength=n_groups)
+        total = np.bincount(group[held], weights=of_column[held], minlength=n_groups)
         out[:, column] = np.divide(total, count, out=np.full(n_groups, np.nan), where=count > 0)
     return out
 
@@ -305,24 +320,20 @@ def encode(
     positive, confidence = (
         _laid_out(values, at, shape) for values in (readings.positive, readings.confidence)
     )
-    reasons = [Counter[str]() for _ in order]
-    for row in np.flatnonzero(readings.reason != ""):
-        reasons[at[1][row]][readings.reason[row]] += 1
-
     given = np.flatnonzero(~np.isnan(readings.probabilities[:, 0]))
     distributions = {}
     for rater in np.unique(at[1][given]).tolist():
-        own = given[at[1][given] == rater]
+        rows = given[at[1][given] == rater]
         table = np.full((shape[0], readings.probabilities.shape[1]), np.nan)
-        table[at[0][own]] = readings.probabilities[own]
+        table[at[0][rows]] = readings.probabilities[rows]
         distributions[rater] = table
     facts = UnitFacts(readings.units, units)
     clusters = facts.clusters(cluster)
     subject, pair, side = (facts.column(name) for name in ("subject", "cluster_id", "side"))
-    raters = tuple(readings.raters[each] for each in order)
-    kinds = tuple(readings.kinds[each] for each in order)
+    raters = tuple(readings.raters[place] for place in order)
+    kinds = tuple(readings.kinds[place] for place in order)
     people, graders = (
-        [at for at, each in enumerate(kinds) if each == kind] for kind in ("human", "model")
+        [at for at, place in enumerate(kinds) if place == kind] for kind in ("human", "model")
     )
     return LabelMatrix(
         scale=scale,
@@ -333,7 +344,7 @@ def encode(
         confidence=confidence,
         thresholds=np.broadcast_to([scale.threshold_for(rater) for rater in raters], shape),
         asked=asked,
-        reasons=tuple(reasons),
+        reasons=_reasons(readings, at[1], len(order)),
         clusters=clusters.codes,
         n_clusters=len(clusters.values),
         subjects=subject.values,
@@ -342,13 +353,20 @@ def encode(
         pair=pair.codes,
         side=side.codes,
         slices=facts.slices(slices),
-        methods=tuple(readings.methods[each] for each in order),
-        draws=tuple(readings.draws[each] for each in order),
+        methods=tuple(readings.methods[place] for place in order),
+        draws=tuple(readings.draws[place] for place in order),
         copies=copies_among(codes, people, graders),
         weight=facts.weights(clusters),
         distributions=distributions,
         withheld=_withheld(readings, order, scale),
     )
+
+
+def _reasons(readings: Readings, column: Codes, raters: int) -> tuple[Counter[str], ...]:
+    """Count each rater's reasons, from the `column` of each reading."""
+    given = readings.reason != ""
+    reasons, rater = readings.reason[given], column[given]
+    return tuple(Counter(reasons[rater == at]) for at in range(raters))
 
 
 def _laid_out(values: Array, at: tuple[Codes, Codes], shape: tuple[int, int]) -> Array:
@@ -364,14 +382,14 @@ def _withheld(readings: Readings, order: Sequence[int], scale: Scale) -> Mask | 
     """Mask (units, raters in this order) of what is withheld from graders; None where nothing is.
     What is withheld from a grader is withheld from its parts by method (`methods_apart`).
     """
-    own = []
+    by_rater = []
     for at in order:
         rater = readings.raters[at]
         whole = rater.removesuffix(f" ({readings.methods[at]})")
-        own.append(scale.withheld.get(rater) or scale.withheld.get(whole, frozenset()))
-    if not any(own):
+        by_rater.append(scale.withheld.get(rater) or scale.withheld.get(whole, frozenset()))
+    if not any(by_rater):
         return None
-    return np.array([[unit in each for each in own] for unit in readings.units], dtype=bool)
+    return np.array([[unit in units for units in by_rater] for unit in readings.units], dtype=bool)
 
 
 ALL_RATERS = "raters=all"
@@ -440,24 +458,17 @@ def pair_verdicts(labels: LabelMatrix) -> LabelMatrix:
     single[verdicts < 0] = np.nan
     a, b = units_of_both_sides(labels)
     return replace(
-        labels,
+        labels.of_units(a),
         codes=np.full((len(a), len(labels.raters)), -1, dtype=np.int8),
         positive=(single[a] + single[b]) / 2.0,
         confidence=np.full((len(a), len(labels.raters)), np.nan),
-        thresholds=labels.thresholds[a],
         asked=labels.asked[a] | labels.asked[b],
         withheld=None if labels.withheld is None else labels.withheld[a] | labels.withheld[b],
-        clusters=labels.clusters[a],
-        subject=labels.subject[a],
-        pair=labels.pair[a],
         side=np.full(len(a), -1, dtype=np.intp),
-        slices=tuple(replace(column, codes=column.codes[a]) for column in labels.slices),
     )
 
 
-def units_of_both_sides(
-    labels: LabelMatrix,
-) -> tuple[Codes, Codes]:
+def units_of_both_sides(labels: LabelMatrix) -> tuple[Codes, Codes]:
     """Return the rows of side a and of side b, for every pair and subject that has both."""
     key = labels.pair * (len(labels.subjects) + 1) + labels.subject + 1
     sided = (labels.side >= 0) & (labels.pair >= 0)
@@ -487,8 +498,8 @@ def encode_labels(labels: Any, categories: Column[Hashable]) -> Labels:
         return table.astype(np.int8)  # a look-up of a million labels takes as long as a bootstrap
     table = table.astype(object)
     cells, seen = pd.factorize(table.ravel())
-    position: dict[Hashable, int] = {"": -1} | {each: k for k, each in enumerate(categories)}
-    lookup = np.array([position.get(each, -2) for each in seen] + [-1], dtype=np.int64)
+    position: dict[Hashable, int] = {"": -1} | {label: k for k, label in enumerate(categories)}
+    lookup = np.array([position.get(label, -2) for label in seen] + [-1], dtype=np.int64)
     codes = lookup[cells].reshape(table.shape)
     if (codes == -2).any():
         row, column = np.argwhere(codes == -2)[0]
@@ -565,3 +576,177 @@ def cluster_codes(clusters: Column[Hashable] | None, n: int) -> Codes:
     if len(codes) != n or (codes < 0).any():
         raise InputError(f"clusters must name a cluster for each of the {n} items")
     return np.asarray(codes, dtype=np.intp)
+
+
+MAX_CELLS = 500_000_000
+"""Upper limit of patterns times raters: beyond it there are too many raters for columns."""
+
+
+def by_kind(kinds: Mapping[str, str]) -> dict[str, str]:
+    """Order raters, {name: kind}: humans first, then adjudicators, then models, each by name.
+
+    >>> list(by_kind({"gpt": "model", "ben": "human", "ann": "human"}))
+    ['ann', 'ben', 'gpt']
+    """
+    return dict(sorted(kinds.items(), key=lambda rater: (KIND_ORDER[rater[1]], rater[0])))
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """Ratings of one rubric as patterns (patterns, 3 x raters), and their counts in each cluster.
+
+    A pattern holds codes of labels; whether the unit was assigned to the rater; verdicts from
+    probabilities, -1 where there is none. `raters` are {name: kind} as `by_kind` orders them.
+
+    `cells` (clusters, patterns) is a sparse matrix of whole numbers. `clusters` are in the order of
+    their names; None where every unit is its own cluster, and then the cells have one row.
+    """
+
+    raters: Mapping[str, str]
+    patterns: Labels
+    clusters: pa.Array | None
+    cells: Sparse
+    reasons: tuple[Counter[str], ...]
+
+    @property
+    def n_units(self) -> int:
+        """Number of units with a rating."""
+        return int(self.cells.sum())
+
+    @property
+    def times(self) -> Frequency:
+        """Number of units of each pattern."""
+        return np.asarray(self.cells.sum(axis=0), dtype=np.int64)
+
+    @property
+    def is_unclustered(self) -> bool:
+        """True if every unit is its own cluster."""
+        return self.clusters is None or self.n_units == len(self.clusters)
+
+
+def reduce_ratings(
+    ratings: DataFrame,
+    clusters: pd.Series | None,
+    scale: Scale,
+    raters: Mapping[str, str],
+    source: str = "ratings",
+) -> Reduced:
+    """Reduce ratings of one rubric (a validated `ratings` table) that hold all of each unit's rows.
+
+    `clusters` gives each unit's cluster by its id; `raters` are those of all the ratings there are.
+    Raises InputError as `combine_readings` does.
+    """
+    import pyarrow as pa
+    from scipy.sparse import csr_array, eye_array
+
+    if scale.is_number:
+        raise InputError(
+            "labels that are numbers hardly repeat, which an engine needs; leave --engine out"
+        )
+    readings = combine_readings(ratings, scale, source)
+    position = {name: at for at, name in enumerate(raters)}
+    column = np.array([position[name] for name in readings.raters], dtype=np.intp)[readings.rater]
+    n, r = len(readings.units), len(raters)
+    rows = np.full((n, 3 * r), -1, dtype=np.int8)
+    rows[:, r : 2 * r] = 0
+    rows[readings.unit, column] = readings.code
+    rows[readings.unit, r + column] = 1
+    threshold = np.array([scale.threshold_for(name) for name in raters])[column]
+    verdict = np.where(np.isnan(readings.positive), -1, readings.positive >= threshold)
+    rows[readings.unit, 2 * r + column] = verdict
+    reasons = _reasons(readings, column, r)
+    names, cells = None, csr_array(np.ones((1, n), dtype=np.int64))
+    if clusters is not None:
+        of_units = clusters.loc[list(readings.units)].astype(str)
+        names = pa.array(of_units.tolist(), pa.large_string())
+        cells = eye_array(n, dtype=np.int64, format="csr")
+    return merged([Reduced(raters, rows, names, cells, reasons)])
+
+
+def merged(parts: Sequence[Reduced]) -> Reduced:
+    """Merge the tables of several parts; no unit may be in two of them.
+
+    Patterns are ordered as in `LabelMatrix.folded`.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    from scipy.sparse import block_diag, csr_array
+
+    rows = np.concatenate([part.patterns for part in parts])
+    if rows.size > MAX_CELLS:
+        raise InputError(
+            f"{len(rows):,} different rows of labels by {rows.shape[1] // 3:,} raters do not fit; "
+            "keep the ratings of fewer raters, or pool those who labelled little under one rater_id"
+        )
+    first, at = distinct_bytes(rows)
+    patterns = rows[first]
+    cells = block_diag([part.cells for part in parts], format="coo")
+    names, of = None, np.zeros(len(parts), dtype=np.intp)
+    if parts[0].clusters is not None:
+        given = pa.chunked_array([part.clusters for part in parts])
+        names = pc.unique(given).sort()
+        of = pc.index_in(given, names).to_numpy()
+    shape = (1 if names is None else len(names), len(patterns))
+    cells = csr_array((cells.data, (of[cells.row], at[cells.col])), shape=shape)  # adds up
+    reasons = [sum(each, Counter[str]()) for each in zip(*(p.reasons for p in parts), strict=True)]
+    return Reduced(parts[0].raters, patterns, names, cells, tuple(reasons))
+
+
+@dataclass(frozen=True)
+class PatternMatrix(LabelMatrix):
+    """Labels as patterns, each a row and a cluster of its own.
+
+    Of probabilities it holds only the verdicts that they give, `given` (patterns, raters), -1 where
+    there is none.
+    """
+
+    given: Labels = None  # type: ignore[assignment]
+
+    @property
+    def verdicts(self) -> Labels:
+        """Binary verdicts (patterns, raters): 1 affirmative, 0 not, -1 missing."""
+        return np.where(self.given < 0, super().verdicts, self.given).astype(np.int8)
+
+    @property
+    def scored(self) -> Mask:
+        """Mask (patterns, raters) of usable labels or probabilities."""
+        return (self.codes >= 0) | (self.given >= 0)
+
+
+def pattern_matrix(reduced: Reduced, scale: Scale) -> PatternMatrix:
+    """Return the patterns of one rubric as labels."""
+    n, r = len(reduced.patterns), len(reduced.raters)
+    names, kinds = tuple(reduced.raters), tuple(reduced.raters.values())
+    codes, asked, given = (reduced.patterns[:, k * r : (k + 1) * r] for k in range(3))
+    people, models = ([at for at in range(r) if kinds[at] == kind] for kind in ("human", "model"))
+    unknown: Array = np.broadcast_to(np.nan, (n, r))
+    nothing = np.full(n, -1, dtype=np.intp)
+    return PatternMatrix(
+        scale=scale,
+        raters=names,
+        kinds=kinds,
+        codes=np.ascontiguousarray(codes),
+        positive=unknown,
+        confidence=unknown,
+        thresholds=np.broadcast_to([scale.threshold_for(name) for name in names], (n, r)),
+        asked=asked > 0,
+        reasons=reduced.reasons,
+        clusters=np.arange(n),
+        n_clusters=n,
+        subjects=(),
+        subject=nothing,
+        pairs=(),
+        pair=nothing,
+        side=nothing,
+        methods=("",) * r,
+        draws=(0,) * r,
+        copies=copies_among(codes, people, models, reduced.times),
+        given=np.ascontiguousarray(given),
+    )
+
+
+def name_keys(names: pa.Array) -> npt.NDArray[np.uint64]:
+    """Hash the clusters' names (clusters,), the same on every machine."""
+    import pandas as pd
+
+    return pd.util.hash_array(names.to_numpy(zero_copy_only=False)).astype(np.uint64)

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -47,10 +47,7 @@ class Copy:
 
 
 def copies_among(
-    codes: Labels,
-    people: Sequence[int],
-    graders: Sequence[int],
-    times: Frequency | None = None,
+    codes: Labels, people: Sequence[int], graders: Sequence[int], times: Frequency | None = None
 ) -> tuple[Copy, ...]:
     """Find graders that repeat a human's labels, and identical graders or humans.
 
@@ -61,21 +58,29 @@ def copies_among(
     >>> copies_among(np.column_stack([ann, ben, ben]), people=[0, 1], graders=[2])
     (Copy(who=2, of=1, share=1.0),)
     """
+    from scipy.sparse import csr_array
+
     times = np.ones(len(codes), dtype=np.int64) if times is None else times
-    found = [
-        Copy(grader, person, share)
-        for grader in graders
-        for person in people
-        if (share := _alike(codes, times, grader, person)) >= ALIKE
-        and _is_on_the_side_of(codes, times, grader, person, people)
-    ]
-    found += [
-        Copy(second, first, 1.0)
-        for alike, rarer in ((graders, 1), (people, MIN_ALONE))
-        for first, second in _sharing(codes, times, alike)
-        if _alike(codes, times, first, second) == 1.0 and _rarer(codes, times, first) >= rarer
-    ]
-    return tuple(found)
+    copies = []
+    for grader, person in product(graders, people):
+        if (share := _alike(codes, times, grader, person, MIN_UNITS)) >= ALIKE:
+            # The grader has to give the human's label where no other human does.
+            own, others = codes[:, [person]], codes[:, [each for each in people if each != person]]
+            alone = (others >= 0).any(axis=1) & (others != own).all(axis=1)
+            if _alike(codes[alone], times[alone], grader, person, MIN_ALONE) >= SIDES_WITH:
+                copies.append(Copy(grader, person, share))
+    for raters, least in ((graders, 1), (people, MIN_ALONE)):
+        held = csr_array(codes[:, list(raters)] >= 0, dtype=np.int64)
+        shared = (held.T @ (held * times[:, None])).tocoo()
+        enough = (shared.data >= MIN_UNITS) & (shared.row < shared.col)
+        for a, b in sorted(zip(shared.row[enough], shared.col[enough], strict=True)):
+            first, second = raters[int(a)], raters[int(b)]
+            own = codes[:, first]
+            counts = np.bincount(own[own >= 0], times[own >= 0])
+            is_varied = counts.sum() - counts.max(initial=0) >= least
+            if is_varied and _alike(codes, times, first, second, MIN_UNITS) == 1.0:
+                copies.append(Copy(second, first, 1.0))
+    return tuple(copies)
 
 
 def people_alike(copies: Sequence[Copy], raters: Sequence[str], people: Sequence[int]) -> list[str]:
@@ -84,29 +89,16 @@ def people_alike(copies: Sequence[Copy], raters: Sequence[str], people: Sequence
     >>> people_alike([Copy(1, 0, 1.0), Copy(2, 0, 1.0), Copy(2, 1, 1.0)], "abc", [0, 1, 2])[0][:48]
     'a, b and c gave the same label on every unit tha'
     """
-    own = [each for each in copies if each.who in people]
-    repeating = {each.who for each in own}
-    groups = {each.of: [each.of] for each in own if each.of not in repeating}
-    for each in own:
-        if each.of in groups:
-            groups[each.of].append(each.who)
+    among_people = [copy for copy in copies if copy.who in people]
+    repeating = {copy.who for copy in among_people}
+    groups = {copy.of: [copy.of] for copy in among_people if copy.of not in repeating}
+    for copy in among_people:
+        if copy.of in groups:
+            groups[copy.of].append(copy.who)
     return [
         written("note.same_people", names=listed([raters[at] for at in group]))
         for group in groups.values()
     ]
-
-
-def _sharing(codes: Labels, times: Frequency, raters: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the pairs of raters with labels of so many units in common that they can be alike."""
-    from scipy.sparse import csr_array
-
-    held = csr_array(codes[:, list(raters)] >= 0, dtype=np.int64)
-    shared = (held.T @ (held * times[:, None])).tocoo()
-    enough = (shared.data >= MIN_UNITS) & (shared.row < shared.col)
-    return sorted(
-        (raters[int(a)], raters[int(b)])
-        for a, b in zip(shared.row[enough], shared.col[enough], strict=True)
-    )
 
 
 def listed(names: Sequence[str]) -> str:
@@ -118,35 +110,13 @@ def listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
-def _rarer(codes: Labels, times: Frequency, rater: int) -> int:
-    """Count a rater's labels other than their most frequent one."""
-    own = codes[:, rater]
-    counts = np.bincount(own[own >= 0], times[own >= 0])
-    return int(counts.sum() - counts.max(initial=0))
-
-
-def _alike(codes: Labels, times: Frequency, first: int, second: int) -> float:
-    """Return the share of units with the same label; 0 where too few have both."""
+def _alike(codes: Labels, times: Frequency, first: int, second: int, least: int) -> float:
+    """Return the share of units with the same label; 0 where fewer than `least` have both."""
     both = (codes[:, first] >= 0) & (codes[:, second] >= 0)
-    if times[both].sum() < MIN_UNITS:
+    if times[both].sum() < least:
         return 0.0
-    return _share(codes[both, first] == codes[both, second], times[both])
-
-
-def _share(chosen: Mask, times: Frequency) -> float:
-    return float(times[chosen].sum() / times.sum())
-
-
-def _is_on_the_side_of(
-    codes: Labels, times: Frequency, grader: int, person: int, people: Sequence[int]
-) -> bool:
-    """Return True if the grader gives the human's label where no other human does."""
-    own = codes[:, [person]]
-    others = codes[:, [each for each in people if each != person]]
-    alone = (own[:, 0] >= 0) & (codes[:, grader] >= 0)
-    alone &= (others >= 0).any(axis=1) & (others != own).all(axis=1)
-    same = codes[alone, grader] == codes[alone, person]
-    return bool(times[alone].sum() >= MIN_ALONE and _share(same, times[alone]) >= SIDES_WITH)
+    same = codes[both, first] == codes[both, second]
+    return float(times[both][same].sum() / times[both].sum())
 
 
 BINARY = "|binary"
@@ -165,10 +135,15 @@ MOST_POINTS_OF_GRID = 201
 _MOST_REPEATING = 100
 """Of more raters hardly two units have the same labels."""
 KIND_ORDER = {"human": 0, "adjudicator": 1, "model": 2}
+_BY_UNIT = (
+    *("codes", "positive", "confidence", "thresholds", "asked", "withheld", "counted"),
+    *("clusters", "subject", "pair", "side"),
+)
+"""Arrays of a `LabelMatrix` with a row for each unit."""
 
 
 def number_sides(values: Sequence[float]) -> Array:
-    """What numbers add to the sides of a table of two raters, (numbers, 3): the Bernstein
+    """Return what numbers add to the sides of a table of two raters, (numbers, 3): the Bernstein
     polynomials of degree two on the range of the `values`.
 
     They are three shares that add up to one, so that a table of numbers has 3 x 3 cells however
@@ -190,7 +165,7 @@ class Coded:
     `clusters` (units,) indexes the resampling clusters. For the binary verdict code 0 is
     affirmative, so that tables have the affirmative verdict first. `ordered` are the weights of
     the deciding kappa where categories have an order. `tie_breaks` says that a unit's third label
-    was given because the first two differ (`analysis.people.selection`).
+    was given because the first two differ (`analysis.people.annotators`).
     """
 
     raters: tuple[str, ...]
@@ -208,7 +183,7 @@ class Coded:
 
     @cached_property
     def grid(self) -> tuple[Codes, Array]:
-        """Of numbers, the point of each category (q,) on a grid, and the points' values (points,)
+        """The points of the categories (q,), numbers, on a grid, and the points' values (points,)
         from 0 to 1. Many different numbers are rounded to a two-hundredth of their range.
         """
         at = np.asarray(self.values, dtype=float)
@@ -225,8 +200,8 @@ class Coded:
 
     @cached_property
     def sides(self) -> Array:
-        """What each category adds to a side of a table, (q, width): one of q, or for a number the
-        three terms of a quadratic (`number_sides`).
+        """Terms that each category adds to a side of a table, (q, width): one of q, or for a number
+        the three terms of a quadratic (`number_sides`).
         """
         return number_sides(self.values) if self.is_number else np.eye(self.q)
 
@@ -236,7 +211,7 @@ class Coded:
         return 3 if self.is_number else self.q
 
     def spread(self, codes: Integers) -> Array:
-        """What labels (...) add to a side of a table, (..., width): zeros where missing."""
+        """Return what labels (...) add to a side of a table, (..., width): zeros where missing."""
         return np.asarray(np.vstack([self.sides, np.zeros(self.width)])[codes])
 
     @property
@@ -274,8 +249,8 @@ class Coded:
 
     def people_beside(self, grader: int) -> tuple[int, ...]:
         """Return the humans to compare a grader with: not those whose labels it repeats."""
-        own = {each.of for each in self.copies if each.who == grader}
-        return tuple(human for human in self.members("human") if human not in own)
+        copied = {copy.of for copy in self.copies if copy.who == grader}
+        return tuple(human for human in self.members("human") if human not in copied)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -325,14 +300,14 @@ class LabelMatrix:
     tie_breaks: bool = False
     counted: Mask | None = None
 
-    def weight_of(self, chosen: Mask) -> Array | None:
+    def weight_of(self, chosen: Mask | Codes) -> Array | None:
         """Return the weight of each chosen unit, (chosen units,); None where all count equally."""
         return None if self.weight is None else self.weight[self.clusters[chosen]]
 
     def columns(self, names: Iterable[str]) -> list[UnitColumn]:
         """Return the units columns with these names."""
-        known = {column.name: column for column in self.slices}
-        return [known[name] for name in names]
+        by_name = {column.name: column for column in self.slices}
+        return [by_name[name] for name in names]
 
     @property
     def sides(self) -> list[UnitColumn]:
@@ -342,8 +317,8 @@ class LabelMatrix:
 
     @property
     def in_agreement(self) -> LabelMatrix:
-        """The labels of which agreement is computed (`analysis.people.selection`). Whoever has none
-        among them is no human rater there.
+        """The labels of which agreement is computed (`analysis.people.annotators`). A rater with
+        none of them is no human rater there.
         """
         if self.counted is None:
             return self
@@ -391,11 +366,11 @@ class LabelMatrix:
         """Mask (units, raters) of usable labels or probabilities."""
         return (self.codes >= 0) | ~np.isnan(self.positive)
 
-    def put_to(self, rater: int) -> Mask:
+    def assigned_to(self, rater: int) -> Mask:
         """Return a mask (units,) of the units that were assigned to a rater.
 
         A grader was also assigned the units that humans labelled: a row that is missing altogether
-        is not an answer either. Those withheld from it are not put to it.
+        is not an answer either. Those withheld from it do not count as assigned.
         """
         asked = self.asked[:, rater]
         if self.kinds[rater] == "model":
@@ -407,7 +382,7 @@ class LabelMatrix:
         """True if the scale declares affirmative categories."""
         return bool(self.scale.affirmative)
 
-    def beside_only(self, reference: str) -> LabelMatrix:
+    def with_reference(self, reference: str) -> LabelMatrix:
         """Return the labels with one rater, human or adjudicator, as the only human."""
         kinds = (
             "human" if rater == reference else "left out" if kind == "human" else kind
@@ -452,18 +427,20 @@ class LabelMatrix:
             tie_breaks=self.tie_breaks,
         )
 
-    def on_verdicts(self, subset: str = "all") -> Coded:
+    def on_verdicts(self) -> Coded:
         """Return the binary verdicts, affirmative first."""
         verdicts = self.verdicts
         codes = np.where(verdicts < 0, verdicts, 1 - verdicts).astype(np.int8)
-        return self._nominal(codes, (AFFIRMATIVE, "other"), (1.0, 0.0), subset + BINARY)
+        return self._nominal(codes, (AFFIRMATIVE, "other"), (1.0, 0.0), BINARY_ALL)
 
-    def on_collapsed(self, subset: str = "all") -> Coded:
+    def on_collapsed(self) -> Coded:
         """Return the labels on the rubric's coarser categories; unclear ones are missing."""
-        coarser = np.array([*self.scale.collapsed_codes, -1], dtype=np.int8)
-        names = tuple(self.scale.collapse)
+        names, groups = tuple(self.scale.collapse), enumerate(self.scale.collapse.values())
+        position = {category: at for at, categories in groups for category in categories}
+        coarser = [*(position.get(category, -1) for category in self.scale.categories), -1]
+        codes = np.array(coarser, dtype=np.int8)[self.codes]
         values = tuple(float(rank) for rank in range(1, len(names) + 1))
-        return self._nominal(coarser[self.codes], names, values, subset + COLLAPSED)
+        return self._nominal(codes, names, values, "all" + COLLAPSED)
 
     def on_sorted(self) -> Coded:
         """Return the labels on the coarser categories with unclear as one more, the last.
@@ -502,7 +479,7 @@ class LabelMatrix:
         if n != self.n_clusters or not self._repeats:
             return self, alone
         kept, _, often = self._distinct()
-        return (self, alone) if len(kept) > n // 2 else (self._of_units(kept), often)
+        return (self, alone) if len(kept) > n // 2 else (self._apart(kept), often)
 
     def in_patterns(self) -> tuple[LabelMatrix, Any]:
         """Deduplicate identical units within clusters, for `PatternResamples`.
@@ -520,7 +497,7 @@ class LabelMatrix:
         if len(kept) > self.n_clusters // 4:
             return self, None
         cells = np.ones(n, dtype=np.int64), (self.clusters, which)
-        return self._of_units(kept), csr_array(cells, shape=(self.n_clusters, len(kept)))
+        return self._apart(kept), csr_array(cells, shape=(self.n_clusters, len(kept)))
 
     @property
     def _repeats(self) -> bool:
@@ -541,25 +518,18 @@ class LabelMatrix:
         kept, which = distinct_bytes(row)
         return kept, which, np.bincount(which, minlength=len(kept)).astype(np.int64)
 
-    def _of_units(self, kept: Codes) -> LabelMatrix:
+    def of_units(self, kept: Codes) -> LabelMatrix:
+        """Return some of the units, by their positions, in the same clusters."""
+        arrays = ((name, getattr(self, name)) for name in _BY_UNIT)
+        parts: dict[str, Any] = {name: given[kept] for name, given in arrays if given is not None}
+        slices = tuple(replace(column, codes=column.codes[kept]) for column in self.slices)
+        return replace(self, **parts, slices=slices)
+
+    def _apart(self, kept: Codes) -> LabelMatrix:
         """Return some of the units, each as a cluster of its own."""
-        return replace(
-            self,
-            codes=self.codes[kept],
-            positive=self.positive[kept],
-            confidence=self.confidence[kept],
-            thresholds=self.thresholds[kept],
-            asked=self.asked[kept],
-            withheld=None if self.withheld is None else self.withheld[kept],
-            counted=None if self.counted is None else self.counted[kept],
-            clusters=np.arange(len(kept)),
-            n_clusters=len(kept),
-            subject=self.subject[kept],
-            pair=self.pair[kept],
-            side=self.side[kept],
-            slices=tuple(replace(column, codes=column.codes[kept]) for column in self.slices),
-            weight=None if self.weight is None else self.weight[self.clusters[kept]],
-        )
+        weight, clusters = self.weight_of(kept), np.arange(len(kept))
+        part = self.of_units(kept)
+        return replace(part, clusters=clusters, n_clusters=len(kept), weight=weight)
 
 
 def distinct_bytes(rows: Integers) -> tuple[Codes, Codes]:

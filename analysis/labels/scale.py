@@ -96,14 +96,15 @@ class Scale:
         keys = ", ".join(self.categories)
         if not self.categories or len(set(self.categories)) < len(self.categories):
             yield f"the categories must be at least one and all different, not {keys or 'none'}"
-        if self.is_number and len(self.categories) > MAX_NUMBERS:
+        number = len(self.categories)
+        if self.is_number and number > MAX_NUMBERS:
             yield (
-                f"{len(self.categories)} different numbers, more than {MAX_NUMBERS}; round them, "
+                f"{number} different numbers, more than {MAX_NUMBERS}; round them, "
                 "for example to two places"
             )
-        if len(self.categories) > MAX_CATEGORIES and not self.is_number:
+        if number > MAX_CATEGORIES and not self.is_number:
             yield (
-                f"{len(self.categories)} categories, more than {MAX_CATEGORIES}: labels that "
+                f"{number} categories, more than {MAX_CATEGORIES}: labels that "
                 "differ from item to item are no categories of a scale"
             )
         if self.level not in get_args(Level):
@@ -141,7 +142,7 @@ class Scale:
             unit=rubric.unit,
             favours={option.key: option.favours for option in rubric.options if option.favours},
             unclear=frozenset(rubric.unclear),
-            collapse={each.name: each.options for each in rubric.collapse},
+            collapse={group.name: group.options for group in rubric.collapse},
             variant_of=rubric.variant_of,
         )
 
@@ -172,12 +173,6 @@ class Scale:
         )
 
     @property
-    def collapsed_codes(self) -> tuple[int, ...]:
-        """Positions of the coarser category of every category; -1 for an unclear one."""
-        coarser = {key: at for at, keys in enumerate(self.collapse.values()) for key in keys}
-        return tuple(coarser.get(category, -1) for category in self.categories)
-
-    @property
     def values(self) -> tuple[float, ...]:
         """Categories as numbers where they are numbers, else their ranks 1, 2, ..."""
         return category_values(self.categories)
@@ -190,9 +185,3 @@ class Scale:
         """Return a rater's threshold without any tuning: the rubric's, or the declared one."""
         tuning = self.tunings.get(rater)
         return tuning.instead_of if tuning else self.threshold_for(rater)
-
-    def origin_of(self, rater: str) -> Origin:
-        """Return the source of a rater's threshold."""
-        if rater in self.tunings:
-            return "tuned"
-        return "declared" if rater in self.thresholds else "default"

@@ -42,12 +42,23 @@ def with_weights(units: DataFrame | None, ratings: DataFrame) -> DataFrame | Non
     """
     if units is None or INCLUSION not in units:
         return units
-    known = units.drop_duplicates("unit_id").set_index("unit_id")
-    rated = known.index.isin(ratings["unit_id"])
-    if (known.loc[rated, INCLUSION].astype(str).str.strip() == "").all():
+    table = units.drop_duplicates("unit_id").set_index("unit_id")
+    rated = table.index.isin(ratings["unit_id"])
+    if (table.loc[rated, INCLUSION].astype(str).str.strip() == "").all():
         return units
-    chance = _probabilities(known, rated)
-    cluster = known["cluster_id"] if "cluster_id" in known else known.index.to_series()
+    import pandas as pd
+
+    chance = pd.to_numeric(table[INCLUSION], errors="coerce").to_numpy(dtype=float)
+    is_wrong = ~((chance > 0) & (chance <= 1))
+    if (is_wrong & rated).any():
+        at = int((is_wrong & rated).argmax())
+        cell = str(table[INCLUSION].iloc[at])
+        raise InputError(
+            f"items: {INCLUSION} of item {table.index[at]!r} is {cell!r}; "
+            "give every rated item a number above 0 and up to 1, or leave the column out"
+        )
+    chance = np.where(is_wrong, np.nan, chance)
+    cluster = table["cluster_id"] if "cluster_id" in table else table.index.to_series()
     by_people = ratings.loc[ratings["rater_kind"] == "human", "unit_id"]
     labelled = cluster.isin(cluster.reindex(by_people).dropna()).to_numpy()
     weight = 1.0 / np.where(labelled, chance, np.maximum(1.0 - chance, _LEAST))
@@ -57,7 +68,7 @@ def with_weights(units: DataFrame | None, ratings: DataFrame) -> DataFrame | Non
             weight[part] /= weight[part & first].mean()
     if np.allclose(weight[rated], 1.0):
         return units
-    by_unit = dict(zip(known.index, weight, strict=True))
+    by_unit = dict(zip(table.index, weight, strict=True))
     return units.assign(**{WEIGHT: units["unit_id"].map(by_unit)})
 
 
@@ -71,22 +82,6 @@ def effective_size(weight: Array) -> float:
     1.6
     """
     return float(weight.sum() ** 2 / (weight**2).sum())
-
-
-def _probabilities(known: DataFrame, rated: Mask) -> Array:
-    """Return the probabilities (units,) of a table by unit_id; `rated` units must have one."""
-    import pandas as pd
-
-    chance = pd.to_numeric(known[INCLUSION], errors="coerce").to_numpy(dtype=float)
-    wrong = ~((chance > 0) & (chance <= 1))
-    if (wrong & rated).any():
-        at = int((wrong & rated).argmax())
-        cell = str(known[INCLUSION].iloc[at])
-        raise InputError(
-            f"items: {INCLUSION} of item {known.index[at]!r} is {cell!r}; "
-            "give every rated item a number above 0 and up to 1, or leave the column out"
-        )
-    return np.where(wrong, np.nan, chance)
 
 
 MAX_VALUES = 50
@@ -187,13 +182,13 @@ class UnitFacts:
         has_pairs = self.table is not None and "cluster_id" in self.table
         if by == "unit" or (by == "pair" and not has_pairs):
             return UnitColumn.of("unit_id", self.ids)
-        found = self._asked_for(name, "cluster by")
-        if (found.codes < 0).any():
-            empty = self.ids[int(found.codes.argmin())]
+        clusters = self._asked_for(name, "cluster by")
+        if (clusters.codes < 0).any():
+            empty = self.ids[int(clusters.codes.argmin())]
             raise InputError(
                 f"items: {name} of item {empty!r} is empty; every item needs a cluster"
             )
-        return found
+        return clusters
 
     def weights(self, clusters: UnitColumn) -> Array | None:
         """Return the weight of each cluster, (clusters,); None where all count equally.
@@ -202,10 +197,10 @@ class UnitFacts:
         """
         if self.table is None or WEIGHT not in self.table:
             return None
-        own = self.numbers(WEIGHT)
+        of_units = self.numbers(WEIGHT)
         weight = np.zeros(len(clusters.values))
-        weight[clusters.codes] = own
-        if (differs := weight[clusters.codes] != own).any():
+        weight[clusters.codes] = of_units
+        if (differs := weight[clusters.codes] != of_units).any():
             mixed = clusters.values[clusters.codes[int(differs.argmax())]]
             raise InputError(
                 f"units: the pairs of {clusters.name} {mixed!r} were not equally likely to be "
@@ -219,8 +214,8 @@ class UnitFacts:
                 f"the column {name!r} to {purpose} needs a units table; give one or leave it out"
             )
         if name not in self.table:
-            known = ", ".join(str(column) for column in self.table) or "none"
-            raise InputError(f"units has no column {name!r} to {purpose}; it has {known}")
+            columns = ", ".join(str(column) for column in self.table) or "none"
+            raise InputError(f"units has no column {name!r} to {purpose}; it has {columns}")
         return self.column(name)
 
 

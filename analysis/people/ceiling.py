@@ -6,26 +6,24 @@ random labels at the humans' prevalence.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from evenhand.analysis.agreement.coefficients import category_shares, label_counts
-from evenhand.analysis.agreement.overlap import (
-    KappaMeans,
-    Overlap,
-    compared_units,
-    means_of,
-    means_with,
-)
 from evenhand.analysis.agreement.pairs import (
     MIN_SHARED_UNITS,
+    KappaMeans,
     MeanOverTables,
+    Overlap,
     PairStatistic,
+    compared_units,
     deciding_kappa,
     expected_cells,
+    means_of,
+    means_with,
     pair_statistics,
 )
 from evenhand.analysis.bootstrap.intervals import Interval
@@ -56,28 +54,27 @@ def add_ceiling_rows(view: View) -> None:
 
     The difference is the grader's kappa with humans minus the humans' kappa with one another, both
     on the units with labels of the grader and two humans, with the same weights
-    (`analysis.agreement.overlap`) and in the same resamples.
+    (`analysis.agreement.pairs`) and in the same resamples.
     """
     coded, kappas = view.coded, view.once(KappaMeans)
     for grader in coded.members("model"):
-        people = coded.people_beside(grader)
-        units, mean, among = with_and_among_humans(kappas, coded, grader)
-        _add_difference(view, coded.raters[grader], units, mean, among, people)
+        if coded.people_beside(grader):
+            compared = with_and_among_humans(kappas, coded, grader)
+            _add_difference(view, coded.raters[grader], *compared)
 
 
 def add_baseline_ceiling_rows(view: View) -> None:
     """Add `human_ceiling_difference` of the baselines, on all units that two humans labelled."""
-    coded, resamples, humans = view.coded, view.resamples, view.coded.members("human")
-    kappa = deciding_kappa(coded)
+    coded, humans, kappa = view.coded, view.coded.members("human"), deciding_kappa(view.coded)
+    if not humans:
+        return
     units = np.asarray(coded.labelled[:, list(humans)].sum(axis=1) >= 2)
     enough = view.count(units)[0] >= MIN_SHARED_UNITS
     among = view.once(KappaMeans).among(humans)[kappa] if enough else None
     statistics = {kappa: pair_statistics(coded)[kappa]}
     for name, share in view.once(baselines).items():
-        mean = None
-        if enough:
-            mean = _baseline_means(coded, resamples, units, share, statistics)[kappa]
-        _add_difference(view, name, units, mean, among, humans)
+        mean = _baseline_means(view, units, share, statistics)[kappa] if enough else None
+        _add_difference(view, name, units, mean, among)
 
 
 def add_baseline_rows(view: View) -> None:
@@ -86,7 +83,7 @@ def add_baseline_rows(view: View) -> None:
     A baseline's labels do not depend on the unit, so that its table with a human is the product of
     the human's counts and the baseline's shares: expected values, with no random labels drawn.
     """
-    coded, resamples, humans = view.coded, view.resamples, view.coded.members("human")
+    coded, humans = view.coded, view.coded.members("human")
     number = coded.labelled[:, list(humans)].sum(axis=1)
     twice = np.asarray(number >= 2)
     units = twice if view.count(twice)[0] >= MIN_SHARED_UNITS else np.asarray(number >= 1)
@@ -94,7 +91,7 @@ def add_baseline_rows(view: View) -> None:
     wanted = dict.fromkeys(["observed_agreement", "cohen_kappa", deciding_kappa(coded)])
     statistics = {name: panel[name] for name in wanted if name in panel}
     for name, share in view.once(baselines).items():
-        means = _baseline_means(coded, resamples, units, share, statistics)
+        means = _baseline_means(view, units, share, statistics)
         people = int(coded.labelled[units][:, list(humans)].any(axis=0).sum())
         over = "1 human" if people == 1 else f"mean over {people} humans"
         shares = zip(coded.categories, share, strict=True)
@@ -149,13 +146,10 @@ def baselines(coded: Coded, resamples: Resamples) -> dict[str, Array]:
 
 
 def _baseline_means(
-    coded: Coded,
-    resamples: Resamples,
-    units: Mask,
-    share: Array,
-    statistics: dict[str, PairStatistic],
+    view: View, units: Mask, share: Array, statistics: dict[str, PairStatistic]
 ) -> dict[str, MeanOverTables]:
     """Means over the humans of statistics of expected tables with a baseline, as `means_with`."""
+    coded, resamples = view.coded, view.resamples
     overlap = Overlap.of(coded, resamples, coded.members("human"), units)
     constant = np.zeros(len(units), dtype=np.intp)
     chunks = overlap.with_rater(constant, resamples.n_types, len(resamples))
@@ -164,26 +158,18 @@ def _baseline_means(
 
 
 def _add_difference(
-    view: View,
-    grader: str,
-    units: Mask,
-    mean: MeanOverTables | None,
-    people: MeanOverTables | None,
-    humans: Sequence[int],
+    view: View, grader: str, units: Mask, mean: MeanOverTables | None, people: MeanOverTables | None
 ) -> None:
-    if not humans:
-        return
     counts, coded = view.count(units), view.coded
     if mean is None or people is None:
         few = Interval.undefined(TOO_FEW_UNITS if mean is None else TOO_FEW_HUMANS)
         view.add(CEILING, few, counts, a="humans", b=grader)
         return
     kind = "unweighted" if coded.level == "nominal" else coded.ordered
-    sides = (
-        (f"with humans {mean.values[0]:.4g}", mean.over),
-        (f"between humans {people.values[0]:.4g}", people.over),
+    text = "; ".join(
+        ", ".join(filter(None, (f"{whom} humans {kappa.values[0]:.4g}", kappa.over)))
+        for whom, kappa in (("with", mean), ("between", people))
     )
-    text = "; ".join(", ".join(part for part in side if part) for side in sides)
     note = join_notes(Remark("pooled_pairs") if mean.pooled else "", f"{kind} kappa: {text}")
     apart, lost = mean.values - people.values, max(mean.undefined, people.undefined)
     view.add(CEILING, apart, counts, a="humans", b=grader, note=note, undefined=lost)
@@ -218,7 +204,7 @@ def human_ceiling(
     The grader's are (units,), the humans' (units, raters).
 
     Unweighted kappa on the nominal level, linear weights on the others; each unit with labels of
-    the grader and two humans counts once (`analysis.agreement.overlap`). The interval resamples
+    the grader and two humans counts once (`analysis.agreement.pairs`). The interval resamples
     `clusters` (units,), or else units, jointly for all raters.
 
     >>> humans = [["a", "a"], ["b", "b"], ["a", "b"], ["b", "b"]] * 10
@@ -226,10 +212,10 @@ def human_ceiling(
     >>> round(found.estimate, 3), found.shows_no_worse_than(0.1)
     (0.25, True)
     """
-    people, own = encode_labels(humans, categories), encode_column(grader, categories)
-    same_length(people, own)
-    coded = coded_raters(people, own[:, None], categories, level)
-    coded = replace(coded, clusters=cluster_codes(clusters, len(own)))
+    people, grades = encode_labels(humans, categories), encode_column(grader, categories)
+    same_length(people, grades)
+    coded = coded_raters(people, grades[:, None], categories, level)
+    coded = replace(coded, clusters=cluster_codes(clusters, len(grades)))
     resamples = (bootstrap or Bootstrap()).draw(np.ones(int(coded.clusters.max()) + 1))
     rows = ResultRows("")
     rows.know_chance(coded, resamples)
@@ -239,5 +225,5 @@ def human_ceiling(
     row = rows.get(CEILING, "humans", coded.raters[-1])
     if row is None:
         raise InputError("there is no human to compare with; give labels (units, raters)")
-    found = row["estimate"], row["low"], row["high"], row["remarks"]
-    return CeilingDifference(*found, n_units=row["n_units"], n_clusters=row["n_clusters"])
+    fields = row["estimate"], row["low"], row["high"], row["remarks"]
+    return CeilingDifference(*fields, n_units=row["n_units"], n_clusters=row["n_clusters"])

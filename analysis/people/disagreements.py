@@ -1,26 +1,50 @@
-"""Units worth reading: humans agree with each other and a grader gives another label.
+"""Units worth reading, units left out, and units that are unclear.
+
+Disagreements: humans agree with each other and a grader gives another label.
 
 Coverage: unscored units are neither wrong nor dropped, so their share is reported.
+
+Clarity: do humans find a unit clear, and would another wording of the rubric help?
+
+For a rubric that marks some categories as unclear: the validation of a stance grader by Feng, Park,
+Liu & Tsvetkov (2023, section 3 and appendix A.2). The others are collapsed into the rubric's
+coarser categories first, as there, and the reference is the majority of humans.
+
+Another wording is tried among people, by how much their agreement moves. The trial's units were
+dealt to the two wordings, each unit to one for all of its raters. So agreement under each wording
+is that on its own units, and the difference is resampled by cluster, both wordings in the same
+resamples. `python -m benchmarks.rewording` shows how often *better* is wrong.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Literal
 
 import numpy as np
 
-from evenhand.analysis.agreement.overlap import entry_pairs
-from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS
+from evenhand.analysis.agreement.coefficients import label_counts, majority_codes
+from evenhand.analysis.agreement.groups import add_group_rows, group_panel
+from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, add_humans_rows, entry_pairs
 from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Interval, share_bounds
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.labels.matrix import LabelMatrix
-from evenhand.analysis.labels.units import UnitColumn
+from evenhand.analysis.labels.encoding import combine_readings, encode
+from evenhand.analysis.labels.matrix import UNCLEAR, LabelMatrix
+from evenhand.analysis.labels.scale import Scale
+from evenhand.analysis.labels.units import UnitColumn, with_weights
 from evenhand.analysis.notes import Note, Remark, join_notes
+from evenhand.analysis.people.ceiling import add_ceiling_rows
+from evenhand.analysis.request import Request, TriedWording
+from evenhand.analysis.requirement import Bound, clusters_to_decide
+from evenhand.analysis.results import ResultRows
 from evenhand.analysis.subjects.scores import people_means
-from evenhand.analysis.types import Array
-from evenhand.analysis.writer import About, RubricView
+from evenhand.analysis.types import Array, DataFrame
+from evenhand.analysis.writer import About, RubricView, View
+from evenhand.texts import written
 
 COVERAGE = "coverage"
 ABSENT = "absent"
@@ -36,16 +60,16 @@ def add_coverage_rows(view: RubricView) -> None:
     """
     labels, resamples = view.labels, view.resamples
     for rater, name in enumerate(labels.raters):
-        asked = labels.put_to(rater)
+        asked = labels.assigned_to(rater)
         scored = labels.scored[:, rater] & asked
         sums = resamples.cluster_sums(labels.clusters, np.column_stack([scored, asked]))
-        found = Interval(*share_bounds(*resamples.each_cluster(sums).T))
+        share = Interval(*share_bounds(*resamples.each_cluster(sums).T))
         if not asked.any():
-            found = Interval.undefined("no_labels")
+            share = Interval.undefined("no_labels")
         elif view.count(asked)[1] < MIN_CLUSTERS:
-            found = Interval.point(found.estimate, Remark("too_few_clusters"))
+            share = Interval.point(share.estimate, Remark("too_few_clusters"))
         about = join_notes(unscored_remark(labels, rater, resamples), view.as_sampled)
-        view.add(COVERAGE, found, asked, b=name, note=about)
+        view.add(COVERAGE, share, asked, b=name, note=about)
 
 
 def add_unscored_rows(view: RubricView) -> None:
@@ -58,7 +82,7 @@ def add_unscored_rows(view: RubricView) -> None:
     humans = list(coded.members("human"))
     number = coded.labelled[:, humans].sum(axis=1)
     for grader in coded.members("model"):
-        put = labels.put_to(grader)
+        put = labels.assigned_to(grader)
         units = np.asarray(put & (number >= 2))
         if view.count(units)[0] < MIN_SHARED_UNITS:
             units = np.asarray(put & (number >= 1))
@@ -74,7 +98,7 @@ def add_unscored_rows(view: RubricView) -> None:
 
 def unscored_remark(labels: LabelMatrix, rater: int, resamples: Resamples) -> Note:
     """Count the reasons for unscored units; those without any row are absent."""
-    absent = labels.put_to(rater) & ~labels.asked[:, rater]
+    absent = labels.assigned_to(rater) & ~labels.asked[:, rater]
     reasons = labels.reasons[rater] + Counter(
         {ABSENT: int(absent @ resamples.frequency[labels.clusters])}
     )
@@ -123,9 +147,9 @@ def add_disagreement_rows(
     """
     labels, rows = view.labels, view.rows
     humans = list(labels.humans)
-    found: list[GraderDisagreement] = []
+    listed: list[GraderDisagreement] = []
     if not humans:
-        return found
+        return listed
     if distance is None:
         values = np.array(labels.scale.values)
         distance = np.abs(values[:, None] - values) / max(np.ptp(values), 1e-12)
@@ -141,10 +165,10 @@ def add_disagreement_rows(
     affirmative, keys = people_means(labels), labels.scale.categories
     columns = [UnitColumn("subject", labels.subjects, labels.subject), *labels.slices]
     for grader in labels.models:
-        own = labels.codes[:, grader].astype(np.intp)
-        to_people = np.bincount(unit, distance[np.maximum(own, 0)[unit], given], n)
+        grades = labels.codes[:, grader].astype(np.intp)
+        to_people = np.bincount(unit, distance[np.maximum(grades, 0)[unit], given], n)
         mean = to_people / np.maximum(people, 1)
-        size = np.where((own >= 0) & (people > 0), mean - among, 0.0)
+        size = np.where((grades >= 0) & (people > 0), mean - among, 0.0)
         margin = np.nan_to_num(np.abs(labels.positive[:, grader] - affirmative))
         order = np.lexsort((-margin, -people, -size, people < 2))
         widest = order[size[order] > 0][:MOST_LISTED].tolist()
@@ -167,8 +191,8 @@ def add_disagreement_rows(
                 },
                 key=key,
             )
-            found.append(one)
-    return found
+            listed.append(one)
+    return listed
 
 
 def add_sorted_rows(view: RubricView) -> None:
@@ -177,7 +201,149 @@ def add_sorted_rows(view: RubricView) -> None:
     `n_units` counts all of that grader that are sorted.
     """
     counts = view.request.facts.sorted
-    own = {key[1:]: count for key, count in counts.items() if key[0] == view.rows.rubric}
-    for (grader, kind), count in own.items():
-        total = sum(each for (who, _), each in own.items() if who == grader)
+    of_rubric = {key[1:]: count for key, count in counts.items() if key[0] == view.rows.rubric}
+    for (grader, kind), count in of_rubric.items():
+        total = sum(number for (who, _), number in of_rubric.items() if who == grader)
         view.add("disagreement_sorted", count, (total, 0), a="humans", b=grader, at=kind)
+
+
+CLEAR_AGREEMENT = "clear_agreement"
+
+
+def add_clarity_rows(view: RubricView) -> None:
+    """Add `clear_share`, and graders' `clear_agreement` and `mean_confidence`.
+
+    All are on the collapsed categories. `clear_share`: the share of units on which the humans'
+    majority is clear. `clear_agreement`: on those, how often the grader gives the same label;
+    finding a clear unit unclear counts against it. `mean_confidence` (at = clear or unclear): the
+    grader's probability of its likeliest category. The panel of humans with each other and with
+    graders is added too, with unclear labels left out.
+    """
+    labels, scale = view.labels, view.labels.scale
+    if not (scale.unclear and scale.collapse and labels.humans):
+        return
+    coded, as_sorted = labels.on_collapsed(), labels.on_sorted()
+    out = view.seen_as(coded)
+    add_group_rows(out, ["humans"])
+    add_humans_rows(out)
+    add_ceiling_rows(out)
+
+    add = partial(out.add, a="humans", reason="no_pairable_units")
+    majority = majority_codes(label_counts(as_sorted, labels.humans))
+    clear, unclear = (majority >= 0) & (majority < coded.q), majority == coded.q
+    decided = clear | unclear
+    add("clear_share", out.share(clear, decided), decided)
+    for grader in labels.models:
+        name, grades = labels.raters[grader], as_sorted.codes[:, grader]
+        among = clear & (grades >= 0)
+        add(CLEAR_AGREEMENT, out.share(grades == majority, among), among, b=name)
+        sure = labels.confidence[:, grader]
+        has_confidence = ~np.isnan(sure)
+        for at, units in (("clear", clear), (UNCLEAR, unclear)) if has_confidence.any() else ():
+            among = has_confidence & units
+            add("mean_confidence", out.share(np.nan_to_num(sure), among), among, b=name, at=at)
+
+
+ALPHA, DIFFERENCE = "rewording_alpha", "rewording_difference"
+FILLED = "rewording_filled"
+LEAST = 30
+"""Clusters with two labels under each wording, below which nothing is said."""
+
+
+def add_trial_rows(
+    rows: ResultRows,
+    scale: Scale,
+    by_wording: Mapping[str, DataFrame],
+    trial: TriedWording,
+    request: Request,
+) -> None:
+    """Add `rewording_alpha`, people's alpha at the scale's level under each wording, and
+    `rewording_difference`, new minus old: `at` is the wording, of the difference the new one. And
+    `rewording_filled`, the share of the trial's labels that are in.
+
+    `by_wording` has the ratings under the old wording and the new one, in this order; of these
+    count people's on the units that were dealt to that wording.
+    """
+    import pandas as pd
+
+    parts, filled = [], 0
+    for (name, given), units in zip(by_wording.items(), (trial.old, trial.new), strict=True):
+        theirs = given[(given["rater_kind"] == "human") & given["unit_id"].isin(set(units))]
+        each = theirs.groupby("unit_id")["rater_id"].nunique()
+        filled += int(each.clip(upper=trial.raters).sum())
+        parts.append(theirs.assign(rater_id=f"{name}|" + theirs["rater_id"].astype(str)))
+    ratings = pd.concat(parts)
+    if ratings.empty:
+        return
+    weighted = with_weights(request.units, ratings)
+    readings = combine_readings(ratings, scale)
+    labels, frequency = encode(readings, scale, weighted, request.settings.cluster).folded()
+    shared = request.resampled(frequency, labels.weight)
+    coded = labels.on_categories()
+    out = View.of(rows, coded, shared)
+    level = "interval" if coded.is_number else coded.level
+    alphas, counted = [], []
+    for name in by_wording:
+        members = [at for at, who in enumerate(coded.raters) if who.startswith(f"{name}|")]
+        counts = label_counts(coded, members)
+        several = counts.sum(axis=1) >= 2
+        panel = group_panel(counts * several[:, None], coded, shared)
+        alphas.append(panel[f"krippendorff_alpha_{level}"])
+        counted.append(several)
+        if several.any():
+            out.add(ALPHA, alphas[-1], several, a="humans", at=name)
+    old, new = alphas
+    dealt, (_, new_name) = len(trial.old) + len(trial.new), by_wording
+    share, size = filled / (trial.raters * dealt), (dealt, labels.n_clusters)
+    out.add(FILLED, share, size, a="humans", at=new_name)
+    if all(each.any() for each in counted):
+        out.add(DIFFERENCE, new - old, counted[0] | counted[1], a="humans", at=new_name)
+
+
+Outcome = Literal["better", "worse", "inconclusive"]
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Outcome of a trial, and how many clusters would tell if people agree better under the new
+    wording with a chance of 80%: None where no realistic number would, 0 where there is no need.
+    """
+
+    outcome: Outcome
+    size: int | None
+    filled: float = 1.0
+
+    def sentence(self, new: str, noun: str) -> str:
+        """The outcome for the wording `new`; `noun` is what a cluster is called."""
+        sentences = [written(f"rewording.{self.outcome}", new=new)]
+        if self.filled < 1:
+            sentences.append(written("rewording.filled", filled=math.floor(100 * self.filled)))
+        elif self.outcome == "inconclusive" and self.size:
+            sentences.append(written("rewording.larger", size=self.size, noun=noun))
+        elif self.outcome == "inconclusive":
+            sentences.append(written("rewording.no_more", noun=noun))
+        return " ".join(sentences)
+
+
+def moved(
+    low: float, estimate: float, high: float, fewest: int, clusters: int, filled: float
+) -> Moved:
+    """Decide from the difference with its 95% interval, once the trial's labels are all in;
+    `fewest` is the number of clusters under the wording that has fewer, `filled` the share that is
+    in. The size was fixed beforehand, so there is one decision.
+
+    >>> moved(0.05, 0.2, 0.35, 30, 60, 1).outcome, moved(0.05, 0.2, 0.35, 30, 60, 0.9).outcome
+    ('better', 'inconclusive')
+    >>> moved(-0.05, 0.1, 0.25, 30, 60, 1).size
+    276
+    """
+    if filled < 1:
+        return Moved("inconclusive", 0, filled)
+    if fewest < LEAST:
+        return Moved("inconclusive", 2 * LEAST)
+    if low > 0 or high < 0:
+        return Moved("better" if low > 0 else "worse", 0)
+    if math.isnan(low):
+        return Moved("inconclusive", None)
+    more = clusters_to_decide(clusters, [Bound(low, estimate, high, 0.0)], 0)
+    return Moved("inconclusive", clusters + more + (clusters + more) % 2 if more else None)

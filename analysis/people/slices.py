@@ -19,8 +19,12 @@ from evenhand.analysis.agreement.coefficients import (
     majority_codes,
 )
 from evenhand.analysis.agreement.groups import add_group_rows
-from evenhand.analysis.agreement.overlap import KappaMeans, add_humans_rows
-from evenhand.analysis.agreement.pairs import alpha_levels, deciding_kappa
+from evenhand.analysis.agreement.pairs import (
+    KappaMeans,
+    add_humans_rows,
+    alpha_levels,
+    deciding_kappa,
+)
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import ratio
 from evenhand.analysis.bootstrap.significance import Parts, max_t_notes
@@ -47,18 +51,18 @@ def add_main_rows(view: View, *, at: str = "", note: str = "") -> None:
     levels = alpha_levels(coded)
     metric = "ordinal" if "ordinal" in levels else levels[0]
     main = ("observed_agreement", kappa, f"krippendorff_alpha_{metric}", CEILING)
-    found = View.of(ResultRows(view.rows.rubric, chance=view.rows.chance), coded, view.resamples)
-    found.known[KappaMeans] = KappaMeans(coded, view.resamples, [kappa])
-    add_group_rows(found, ["humans"])
-    add_humans_rows(found, names=main[:2])
-    add_ceiling_rows(found)
-    for row in found.rows.rows.values():
+    figures = View.of(ResultRows(view.rows.rubric, chance=view.rows.chance), coded, view.resamples)
+    figures.known[KappaMeans] = KappaMeans(coded, view.resamples, [kappa])
+    add_group_rows(figures, ["humans"])
+    add_humans_rows(figures, names=main[:2])
+    add_ceiling_rows(figures)
+    for row in figures.rows.rows.values():
         if row["statistic"] in main:
-            known = Interval(row["estimate"], row["low"], row["high"], row["remarks"])
+            interval = Interval(row["estimate"], row["low"], row["high"], row["remarks"])
             units = row["n_units"], row["n_clusters"]
             about = join_notes(_few(units), note)
             of = About(a=row["rater_a"], b=row["rater_b"], at=at, note=about)
-            view.add(row["statistic"], known, units, **of)
+            view.add(row["statistic"], interval, units, **of)
 
 
 def add_slice_rows(view: RubricView) -> None:
@@ -86,7 +90,7 @@ def add_slice_difference_rows(view: View, columns: Sequence[UnitColumn]) -> None
         for k, grader in enumerate(graders):
             sums = view.sums(inside * held[:, [k]], inside * agreement[:, [k]])
             size, agreed = np.split(sums, 2, axis=1)
-            rest = (each.sum(axis=1, keepdims=True) - each for each in (agreed, size))
+            rest = (sums_of.sum(axis=1, keepdims=True) - sums_of for sums_of in (agreed, size))
             values = ratio(agreed, size) - ratio(*rest)
             for code, value in enumerate(column.values):
                 units = view.count(inside[:, code] & (held[:, k] > 0))
@@ -134,21 +138,21 @@ def members_of(
     if again.any():
         who = raters.loc[again, "rater_id"].iloc[0]
         raise InputError(f"raters: {who!r} stands more than once; keep one row for each rater")
-    found: dict[str, frozenset[str]] = {}
+    members: dict[str, frozenset[str]] = {}
     for column in columns:
         if column in units:
             raise InputError(
                 f"{column!r} is a column of the units and of the raters to slice by; rename one"
             )
         if column not in raters or column == "rater_id":
-            known = ", ".join(str(name) for name in raters if name != "rater_id") or "none"
-            raise InputError(f"raters has no column {column!r} to slice by; it has {known}")
+            names = ", ".join(str(name) for name in raters if name != "rater_id") or "none"
+            raise InputError(f"raters has no column {column!r} to slice by; it has {names}")
         cells = raters[column].fillna("").astype(str)
         check_values(column, sorted(set(cells) - {""}))
-        for value, own in raters["rater_id"].groupby(cells, sort=True):
+        for value, ids in raters["rater_id"].groupby(cells, sort=True):
             if value != "":
-                found[f"{column}={value}"] = frozenset(own.astype(str))
-    return found
+                members[f"{column}={value}"] = frozenset(ids.astype(str))
+    return members
 
 
 def add_rater_slice_rows(view: RubricView) -> None:
@@ -212,24 +216,24 @@ def add_group_performance_rows(view: View, columns: Sequence[UnitColumn]) -> Non
     notes = max_t_notes([_tested(view, column, reference) for column in columns])
     q, why = coded.q, Remark("no_pairable_units")
     for k, grader in enumerate(coded.members("model")):
-        said, about = coded.codes[:, grader], About(a="humans", b=coded.raters[grader])
+        grades, about = coded.codes[:, grader], About(a="humans", b=coded.raters[grader])
         for column, of_column in zip(columns, notes, strict=True):
-            both = (reference >= 0) & (said >= 0) & (column.codes >= 0)
-            cells = np.zeros((len(said), q * q))
-            cells[np.flatnonzero(both), (reference * q + said)[both]] = 1.0
+            both = (reference >= 0) & (grades >= 0) & (column.codes >= 0)
+            cells = np.zeros((len(grades), q * q))
+            cells[np.flatnonzero(both), (reference * q + grades)[both]] = 1.0
             every, tables = view.sums(cells).reshape(-1, q, q), {}
             for part, chosen in column.parts():
                 units = both & chosen
                 if units.any():
                     tables[part] = units, view.sums(cells * units[:, None]).reshape(-1, q, q)
             for part, (units, table) in tables.items():
-                about["note"], own = _few(view.count(units)), view.on(coded.part(part))
-                own.add(BALANCED, balanced_accuracy(table), units, reason=why, **about)
+                about["note"], out = _few(view.count(units)), view.on(coded.part(part))
+                out.add(BALANCED, balanced_accuracy(table), units, reason=why, **about)
             for part, (units, table) in tables.items() if len(tables) > 1 else ():
                 apart = balanced_accuracy(table) - balanced_accuracy(every - table)
                 code = column.values.index(part.removeprefix(f"{column.name}="))
-                about["note"], own = of_column[code][k], view.on(coded.part(part))
-                own.add("group_difference", apart, units, reason=why, **about)
+                about["note"], out = of_column[code][k], view.on(coded.part(part))
+                out.add("group_difference", apart, units, reason=why, **about)
 
 
 def _tested(view: View, column: UnitColumn, reference: Codes) -> Parts:
@@ -243,9 +247,9 @@ def _tested(view: View, column: UnitColumn, reference: Codes) -> Parts:
     coded, graders = view.coded, list(view.coded.members("model"))
     outcome, mass = np.zeros((2, len(reference), len(graders)))
     for k, grader in enumerate(graders):
-        said = coded.codes[:, grader]
-        units = np.flatnonzero((reference >= 0) & (said >= 0) & (column.codes >= 0))
-        right, wanted = said[units] == reference[units], np.eye(coded.q)[reference[units]]
+        grades = coded.codes[:, grader]
+        units = np.flatnonzero((reference >= 0) & (grades >= 0) & (column.codes >= 0))
+        right, wanted = grades[units] == reference[units], np.eye(coded.q)[reference[units]]
         cells = np.zeros((len(reference), 2 * coded.q))
         cells[units] = np.hstack([wanted * right[:, None], wanted])
         hits, of = np.split(view.sums(cells)[0], 2)

@@ -4,8 +4,8 @@ from .files import render_notebook as render_notebook
 from .files import write_figures as write_figures
 from .files import write_report as write_report
 from .sections.certainty import render_routing_text as render_routing_text
+from .sections.certainty import render_thresholds_text as render_thresholds_text
 from .sections.graders import render_table_text as render_table_text
-from .sections.thresholds import render_thresholds_text as render_thresholds_text
 from .source import ReportContext as ReportContext
 
 __all__ = [

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from evenhand.study.tables.formats import guarded
 from evenhand.texts import written
+from evenhand.visible import visible
 
 if TYPE_CHECKING:
     from evenhand.analysis.verdicts.judge import Verdict
     from evenhand.analysis.verdicts.wording import Title
+
 
 SYNTHETIC = " (synthetic)"
 """End of the caption of simulated data."""
@@ -362,3 +368,71 @@ class ReportSection:
     def every_block(self) -> Iterator[Block]:
         """All blocks, open or folded, in reading order; without the appendix."""
         return (block for part in self.every_part() for block in part.blocks)
+
+
+# Tables as files, CSV and LaTeX
+
+_TEX = {
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': "''",
+    "[": "{[}", "*": "{*}",
+    "κ": r"$\kappa$", "α": r"$\alpha$", "π": r"$\pi$", "ρ": r"$\rho$", "τ": r"$\tau$",
+    "±": r"$\pm$", "→": r"$\to$", "≥": r"$\geq$", "≤": r"$\leq$", "−": "$-$", "–": "--",
+    "—": "---", "…": r"\ldots{}", "·": r"$\cdot$", "’": "'", "“": "``", "”": "''",
+    "‹": r"$\langle$", "›": r"$\rangle$",
+}  # fmt: skip
+"""A row that began with a bare [ or * would be read as an option of the line break before it."""
+_NEGATIVE = re.compile(r"(?<![\w.])-(?=\d)")
+
+
+def csv_of(table: Table, *, synthetic: bool) -> str:
+    """The numbers as the page shows them: a column for each estimate and, where it has an interval,
+    for either bound; `note` holds remarks on a number. A simulated table is marked so there.
+    """
+    grouped = any(not row.cells for row in table.rows)
+    with_bounds = [
+        any(row.cells and row.cells[at].interval for row in table.rows)
+        for at in range(len(table.columns))
+    ]
+    header = ["Group"] * grouped + [table.stub]
+    for name, bounds in zip(table.columns, with_bounds, strict=True):
+        header += [name, f"{name}, low", f"{name}, high"] if bounds else [name]
+    lines = [[*header, "Note"]]
+    group = ""
+    for row in table.rows:
+        if not row.cells:
+            group = row.heading
+            continue
+        cells = [group] * grouped + [row.heading]
+        notes = ["synthetic"] if synthetic else []
+        for name, cell, bounds in zip(table.columns, row.cells, with_bounds, strict=True):
+            interval = cell.interval[1:-1].split(", ") if cell.interval else ["", ""]
+            cells += [cell.text, *interval] if bounds else [cell.text]
+            aside = "published" if cell.published else cell.aside
+            notes += [f"{name}: {aside}"] if aside else []
+        lines.append([*cells, "; ".join(notes)])
+    return csv_text(lines)
+
+
+def csv_text(lines: Iterable[Iterable[object]]) -> str:
+    """Lines as CSV, in which no text is a formula.
+
+    >>> csv_text([["=1", None], [0.5, "a,b"]]).splitlines()
+    ["'=1,", '0.5,"a,b"']
+    """
+    file = io.StringIO(newline="")
+    # RFC 4180 line ends: with them the writer quotes a lone carriage return within a cell, too.
+    writer = csv.writer(file, lineterminator="\r\n")
+    writer.writerows([guarded(v) if isinstance(v, str) else v for v in line] for line in lines)
+    return file.getvalue()
+
+
+def tex(text: str) -> str:
+    r"""A text as LaTeX shows it, whatever is in it.
+
+    >>> print(tex("50% of _x_ & κ -0.1"))
+    50\% of \_x\_ \& $\kappa$ $-$0.1
+    """
+    line = _NEGATIVE.sub("−", re.sub(r"\s+", " ", visible(text)))
+    return "".join(_TEX.get(letter, letter) for letter in line)

@@ -1,4 +1,4 @@
-"""What all charts of the report are made of: colours, the frame of every spec, and the drawing.
+"""Charts of the report: the colours and the frame of every spec, and the drawing.
 
 A chart is a Vega-Lite spec, a plain dict, that any tool for Vega-Lite reads as well; every datum
 names its `row` of results.csv. What is drawn of the data is in `templates/NAME.json`, which
@@ -133,13 +133,13 @@ def left_out(
     >>> left_out(["a"], ["a"])
     ''
     """
-    said = []
+    notes = []
     if beyond := listed[most:]:
         of = written(f"chart.{what}")
-        said.append(written("chart.only_first", most=most, what=of, names=first_of(beyond)))
+        notes.append(written("chart.only_first", most=most, what=of, names=first_of(beyond)))
     if lacking := [name for name in listed[:most] if name not in drawn]:
-        said.append(written("chart.no_figure", names=first_of(lacking)))
-    return " ".join(said)
+        notes.append(written("chart.no_figure", names=first_of(lacking)))
+    return " ".join(notes)
 
 
 def first_of(names: Sequence[str]) -> str:
@@ -294,15 +294,10 @@ def standalone_spec(chart: Chart, mark: str = "") -> Spec:
     """The figure as a file of its own: on white, its caption above it, which ends in the `mark`,
     and its note below.
     """
-    title = {
-        "text": wrap(chart.caption + mark, _CAPTION_LETTERS),
-        "subtitle": wrap(chart.note, _NOTE_LETTERS),
-        "frame": "bounds",
-        "fontSize": _LETTERS + 3,
-        "subtitleColor": SOFT,
-        "subtitleFontSize": _LETTERS,
-        "offset": 14,
-    }
+    texts = {"text": wrap(chart.caption + mark, _CAPTION_LETTERS)}
+    texts |= {"subtitle": wrap(chart.note, _NOTE_LETTERS)}
+    look = {"fontSize": _LETTERS + 3, "subtitleFontSize": _LETTERS, "subtitleColor": SOFT}
+    title = {**texts, "frame": "bounds", **look, "offset": 14}
     frame = {"background": "#ffffff", "padding": 16, "title": title, "description": chart.alt}
     return {**chart.spec, **frame}
 

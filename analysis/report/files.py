@@ -1,4 +1,6 @@
-"""Writing the files of a report, each whole or not at all, and showing it in a notebook."""
+"""The report as a whole: its sections in reading order, each figure and table with a name; the
+files that it is written to, each whole or not at all; and the cell of a notebook.
+"""
 
 from __future__ import annotations
 
@@ -7,40 +9,42 @@ import hashlib
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import cache
+from itertools import chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from evenhand.analysis.bias.audit import BOUND
+from evenhand.analysis.distributions import MIN_PEOPLE
 from evenhand.analysis.notes import join_notes, text_of
-from evenhand.analysis.report.blocks import SYNTHETIC, Block, Chart, Quotable, Table
-from evenhand.analysis.report.charts import (
-    ROLES,
-    can_draw,
-    chart_spec,
-    inline_svg,
-    standalone_spec,
-    vega_svg,
+from evenhand.analysis.report import blocks, charts
+from evenhand.analysis.report.blocks import (
+    SYNTHETIC,
+    Answer,
+    Chart,
+    Paragraph,
+    Part,
+    ReportSection,
+    Table,
 )
-from evenhand.analysis.report.document import METHODS, sections_of
-from evenhand.analysis.report.paper import paragraphs
-from evenhand.analysis.report.sections.disagreements import PAGE, has_page, page_of
-from evenhand.analysis.report.sections.graders import (
-    TextTable,
-    forest,
-    render_table_text,
-    verdict_cards,
+from evenhand.analysis.report.sections import (
+    certainty,
+    graders,
+    methods,
+    published,
+    raters,
+    subjects,
 )
-from evenhand.analysis.report.sections.published import published_rows
-from evenhand.analysis.report.source import ReportContext, Source
-from evenhand.analysis.report.tables import csv_of, csv_text, tex
+from evenhand.analysis.report.source import Figure, ReportContext, RubricFigures, Source
 from evenhand.analysis.results import RESULTS_COLUMNS
 from evenhand.analysis.verdicts.judge import limits_of
 from evenhand.analysis.verdicts.ranking import rank_graders, recommendations
 from evenhand.study.tables.files import atomic_write, new_folder
-from evenhand.texts import written
+from evenhand.texts import texts, written
 from evenhand.visible import KEPT, visible
 
 if TYPE_CHECKING:
@@ -48,7 +52,131 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from evenhand.analysis.all_rubrics import Analysis
-    from evenhand.analysis.report.blocks import ReportSection
+
+
+class Topic(NamedTuple):
+    """A section on every rubric: the room of its texts, and what holds its content on a rubric.
+
+    Its title is `ROOM.title`, how to read it `ROOM.about`, and why it was left out `ROOM.none`,
+    where readers would look for it. `fields` are what `ROOM.about` asks for; what is on all rubrics
+    is added when it is `finished`.
+    """
+
+    room: str
+    layers: Callable[[RubricFigures], Part]
+    fields: Callable[[Source], Mapping[str, object]] = lambda source: {}
+    finished: Callable[[Source, ReportSection], ReportSection] = lambda source, section: section
+
+
+TOPICS = {
+    "human-ceiling": Topic("ceiling", graders.layers),
+    "per-sample-agreement": Topic("pairs", raters.pair_layers),
+    "overall-agreement": Topic("overall", subjects.overall_layers),
+    "preference": Topic("preference", subjects.preference_layers),
+    "direction": Topic("direction", subjects.direction_layers),
+    "thresholds": Topic("thresholds", certainty.threshold_layers),
+    "corrected-rates": Topic("rates", subjects.rate_layers, finished=subjects.with_every_rubric),
+    "bias-audit": Topic("bias_section", graders.bias_layers, lambda source: {"bound": BOUND}),
+    "injection-audit": Topic(
+        "injection",
+        graders.injection_layers,
+        lambda source: source.analysis.decision.injection._asdict(),
+    ),
+    "clear-and-unclear": Topic("clarity", certainty.clarity_layers),
+    "distributions": Topic(
+        "distributions", certainty.distribution_layers, lambda source: {"least": MIN_PEOPLE}
+    ),
+    "confidence-filter": Topic("confidence", certainty.confidence_layers),
+    "stability": Topic("stability", certainty.stability_layers),
+    "another-wording": Topic("rewording", certainty.rewording_layers),
+    "groups": Topic("groups", raters.group_layers),
+    "raters": Topic("raters", raters.layers),
+    "disagreements": Topic("disagreement", raters.disagreement_layers, finished=raters.with_page),
+}
+"""Sections by their anchor, in reading order."""
+
+METHODS = "methods"
+"""The paragraph to paste."""
+_LONGEST = 110
+
+
+def sections_of(analysis: Analysis, context: ReportContext) -> list[ReportSection]:
+    """List the sections that have something to show; the first says which are left out, and why."""
+    source, known = Source(analysis, context), texts()
+    made = {name: section_of(source, name) for name in TOPICS}
+    before = graders.verdicts_section(source), published.section(source)
+    first, *others = filter(None, (*before, *made.values(), methods.section(source)))
+    rooms = [topic.room for name, topic in TOPICS.items() if made[name] is None]
+    if reasons := [written(f"{room}.none") for room in rooms if f"{room}.none" in known]:
+        left_out = Paragraph(written("report.left_out", reasons=" ".join(reasons)))
+        first = replace(first, blocks=(*first.blocks, left_out))
+    sections = [first, *others]
+    if appendix := tuple(part for section in sections for part in section.appendix):
+        sections = [replace(section, appendix=()) for section in sections]
+        answers = (Answer((written("report.appendix"),)),)
+        sections.append(ReportSection("appendix", written("page.appendix"), (), answers, appendix))
+    _name(sections)
+    return sections
+
+
+def section_of(source: Source, anchor: str) -> ReportSection | None:
+    """Build the section of a topic by its anchor; None where it has no content.
+
+    An answer that is the same on all rubrics is given once.
+    """
+    room, layers_of, fields, finished = TOPICS[anchor]
+    known, title = texts(), written(f"{room}.title")
+    parts = [replace(layers_of(figures), rubric=figures.title) for figures in source.rubrics]
+    answers = [
+        Answer(tuple(p.cell if isinstance(p, Figure) else str(p) for p in pieces), part.rubric)
+        for part in parts
+        for pieces in part.answers
+        if pieces
+    ]
+    shown = tuple(part for part in parts if part.blocks)
+    if not (answers or shown):
+        return None
+    if len(answers) > 1 and len({each.pieces for each in answers}) == 1:
+        answers = [Answer(answers[0].pieces)]
+    about = [written(f"{room}.about", **fields(source))] if f"{room}.about" in known else []
+    explained = tuple(dict.fromkeys(chain(about, *(part.about for part in parts))))
+    appendix = tuple(
+        Part(folded=part.appendix, title=later, rubric=part.rubric)
+        for part in parts
+        if part.appendix and (later := written("naming.about", whom=title, what=part.rubric))
+    )
+    made = ReportSection(anchor, title, (), tuple(answers), shown, explained, appendix)
+    return finished(source, made)
+
+
+def _name(sections: Sequence[ReportSection]) -> None:
+    """Name every figure and table by its caption; a second one of a caption has a number."""
+    # Other anchors on the page.
+    taken = {"main", "overview", "appendix", METHODS} | {each.id for each in sections}
+    taken |= {f"{each.id}-title" for each in sections}
+    for block in (block for section in sections for block in section.every_block()):
+        for item in (block, *block.data) if isinstance(block, Chart) else (block,):
+            if isinstance(item, Chart | Table):
+                stem = plain_name(item.caption)
+                numbered = (f"{stem}-{n}" if n > 1 else stem for n in count(1))
+                item.name = next(each for each in numbered if each not in taken)
+                taken.add(item.name)
+
+
+def plain_name(text: str) -> str:
+    """A text as a file name that any system accepts.
+
+    >>> plain_name("Refusal: Cohen κ of every two raters (synthetic)")
+    'refusal-cohen-k-of-every-two-raters-synthetic'
+    >>> plain_name("評価"), plain_name("../Größe")
+    ('figure', 'grosse')
+    """
+    latin = text.replace("κ", "k").replace("α", "alpha").replace("π", "pi").replace("ß", "ss")
+    bare = unicodedata.normalize("NFKD", latin).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "-", bare).strip("-")[:_LONGEST].strip("-") or "figure"
+
+
+# Files
 
 SCHEMA = 1
 PUBLISHED = "published.csv"
@@ -67,8 +195,8 @@ def prepare_report() -> None:
     """Read the templates and load the drawing library at an idle time: it takes half a second."""
     _html().get_template("report.html.j2")
     _markdown().get_template("report.md.j2")
-    if can_draw():
-        inline_svg(chart_spec([], {"mark": "point"}), "")
+    if charts.can_draw():
+        charts.inline_svg(charts.chart_spec([], {"mark": "point"}), "")
 
 
 def write_report(
@@ -90,51 +218,40 @@ def write_report(
     """
     rows = _rows(analysis, synthetic=context.synthetic)
     sections = sections_of(analysis, context)
-    draw = _drawing(sections, pool)
+    draw, text = _drawing(sections, pool), _markdown().get_template("report.md.j2")
     new_folder(out)
     contents = {
         "results.csv": _csv(rows, RESULTS_COLUMNS),
         "report.json": _json(analysis, context, rows),
-        "report.md": _markdown()
-        .get_template("report.md.j2")
-        .render(context=context, sections=sections),
+        "report.md": text.render(context=context, sections=sections),
     }
     if context.beside:
-        published = published_rows(Source.of(analysis, context), context.beside)
-        contents[PUBLISHED] = _csv(published, list(published[0]))
-    if has_page(analysis.disagreements, context):
-        page = page_of(analysis.disagreements, context)
-        contents[PAGE] = _page("disagreements", ["disagreements.js"], context, page=page)
+        quoted = published.published_rows(Source(analysis, context), context.beside)
+        contents[PUBLISHED] = _csv(quoted, list(quoted[0]))
+    if raters.has_page(analysis.disagreements, context):
+        page = raters.page_of(analysis.disagreements, context)
+        contents[raters.PAGE] = _page("disagreements", ["disagreements.js"], context, page=page)
     rubrics = dict.fromkeys(part.rubric for section in sections for part in section.parts)
     contents["report.html"] = _page(
-        "report",
-        ["downloads.js", "reading.js"],
-        context,
-        sections=sections,
-        draw=draw,
-        rubrics=list(filter(None, rubrics)),
-        full=full,
-        unfolded=" open" if full else "",
-    )
+        "report", ["downloads.js", "reading.js"], context, sections=sections, draw=draw,
+        rubrics=list(filter(None, rubrics)), full=full, unfolded=" open" if full else "",
+    )  # fmt: skip
     for name, content in contents.items():
         atomic_write(out / name, content.encode(errors=KEPT))
 
 
-# Its texts
-
-
 def _rows(analysis: Analysis, *, synthetic: bool) -> list[dict[str, Any]]:
     """The results as plain rows; None where a number is undefined."""
-    rows: list[dict[str, Any]] = []
-    for found in analysis.rows:
-        row = {name: _plain(value) for name, value in found.items() if name in RESULTS_COLUMNS}
-        marks = join_notes(found["remarks"], "synthetic" if synthetic else "")
-        rows.append(row | {"note": text_of(marks)})
+    rows = []
+    for row in analysis.rows:
+        marks = join_notes(row["remarks"], "synthetic" if synthetic else "")
+        plain = {name: _plain(value) for name, value in row.items() if name in RESULTS_COLUMNS}
+        rows.append(plain | {"note": text_of(marks)})
     return rows
 
 
 def _csv(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> str:
-    return csv_text([columns, *(map(_plain, row.values()) for row in rows)])
+    return blocks.csv_text([columns, *(map(_plain, row.values()) for row in rows)])
 
 
 def _plain(value: object) -> object:
@@ -149,47 +266,32 @@ def _json(analysis: Analysis, context: ReportContext, rows: list[dict[str, Any]]
         thresholds.setdefault(each.rubric, {})[each.grader] = each.threshold
         origins.setdefault(each.rubric, {})[each.grader] = each.origin
     study = {
-        "name": context.name,
-        "synthetic": context.synthetic,
-        "facts": dict(context.facts),
+        "name": context.name, "synthetic": context.synthetic, "facts": dict(context.facts),
         "notes": [*context.notes, *analysis.notes],
         "recommendations": {each.rubric: each.sentence for each in recommendations(ranking)},
         "rubric_titles": dict(context.rubric_titles),
-        "thresholds": thresholds,
-        "threshold_origins": origins,
-    }
-    methods, *results = paragraphs(Source.of(analysis, context)).texts
+        "thresholds": thresholds, "threshold_origins": origins,
+    }  # fmt: skip
+    done, *results = methods.paragraphs(Source(analysis, context)).texts
     content = {
-        "schema": SCHEMA,
-        "study": study,
-        "methods": methods,
-        "results_text": " ".join(results),
-        "verdicts": analysis.verdicts,
-        "results": rows,
-    }
+        "schema": SCHEMA, "study": study, "methods": done, "results_text": " ".join(results),
+        "verdicts": analysis.verdicts, "results": rows,
+    }  # fmt: skip
     return json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
 
 def _page(name: str, scripts: Sequence[str], context: ReportContext, **content: object) -> str:
-    """A page, which may use its own style sheet and script and nothing else: no other script, no
-    image, no request.
-    """
+    """Render a page, which may use its own style sheet and script and nothing else."""
     from markupsafe import Markup
 
-    known = {"colours": ROLES, "synthetic": context.synthetic}
+    known = {"colours": charts.ROLES, "synthetic": context.synthetic}
     script = Markup("\n".join(rendered(each, **known) for each in scripts))  # noqa: S704 - our own
-    return rendered(
-        f"{name}.html.j2",
-        context=context,
-        style_digest=_digest(rendered(f"{name}.css")),
-        script=script,
-        script_digest=_digest(script),
-        **content,
+    style, digest = (
+        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        for text in (rendered(f"{name}.css"), script)
     )
-
-
-def _digest(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    about = {"context": context, "style_digest": style, "script_digest": digest}
+    return rendered(f"{name}.html.j2", script=script, **about, **content)
 
 
 @cache
@@ -197,27 +299,24 @@ def _html() -> jinja2.Environment:
     import jinja2
 
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES),
-        autoescape=True,
+        loader=jinja2.FileSystemLoader(_TEMPLATES), autoescape=True,
         undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
+        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
         # Visible text, except for markup of our own.
         finalize=lambda value: visible(value) if type(value) is str else value,
-    )
-    environment.globals.update(draw=_draw, can_draw=can_draw, written=written)
+    )  # fmt: skip
+    environment.globals.update(draw=_draw, can_draw=charts.can_draw, written=written)
     return environment
 
 
 def _drawing(sections: list[ReportSection], pool: Executor | None) -> Callable[[Chart], Markup]:
     """Return the function that draws a page's charts; a `pool` starts on all of them at once."""
-    if pool is None or not can_draw():
+    if pool is None or not charts.can_draw():
         return _draw
-    blocks = (block for section in sections for block in section.every_block())
-    charts = [block for block in blocks if isinstance(block, Chart)]
-    shares = [pool.submit(_drawn, charts[first::_DRAWING]) for first in range(_DRAWING)]
-    places = {id(chart): divmod(place, _DRAWING) for place, chart in enumerate(charts)}
+    every = (block for section in sections for block in section.every_block())
+    to_draw = [block for block in every if isinstance(block, Chart)]
+    shares = [pool.submit(_drawn, to_draw[first::_DRAWING]) for first in range(_DRAWING)]
+    places = {id(chart): divmod(place, _DRAWING) for place, chart in enumerate(to_draw)}
 
     def draw(chart: Chart) -> Markup:
         place, share = places[id(chart)]
@@ -226,34 +325,32 @@ def _drawing(sections: list[ReportSection], pool: Executor | None) -> Callable[[
     return draw
 
 
-def _drawn(charts: list[Chart]) -> list[Markup]:
-    return [_draw(chart) for chart in charts]
+def _drawn(share: list[Chart]) -> list[Markup]:
+    return [_draw(chart) for chart in share]
 
 
 def _draw(chart: Chart) -> Markup:
-    """The picture, which is safe markup (see `charts.inline_svg`); without a drawing
-    library, a description of it.
-    """
+    """Draw a chart as safe markup; without a drawing library, describe it."""
     from markupsafe import Markup
 
-    if not can_draw():
+    if not charts.can_draw():
         return Markup("<p>{} {}</p>").format(written("lean.no_charts"), chart.alt)
-    return Markup(inline_svg(dict(chart.spec), chart.alt))  # noqa: S704
+    return Markup(charts.inline_svg(dict(chart.spec), chart.alt))  # noqa: S704
 
 
 @cache
 def _markdown() -> jinja2.Environment:
-    """As for HTML, with every expression escaped for Markdown instead."""
+    """Return the environment for Markdown: that for HTML with another escape."""
     return _html().overlay(autoescape=False, finalize=lambda value: markdown(str(value)))
 
 
 @cache
 def _latex() -> jinja2.Environment:
-    """As for HTML, with every expression in << >> and escaped for LaTeX instead."""
+    """Return the environment for LaTeX: as for HTML, with expressions in << >>."""
     return _html().overlay(
         block_start_string="<%", block_end_string="%>",
         variable_start_string="<<", variable_end_string=">>",
-        autoescape=False, finalize=lambda value: tex(str(value)),
+        autoescape=False, finalize=lambda value: blocks.tex(str(value)),
     )  # fmt: skip
 
 
@@ -274,9 +371,6 @@ def rendered(template: str, **content: object) -> str:
     return _html().get_template(template).render(**content)
 
 
-# Figures and tables as files of their own
-
-
 def write_figures(analysis: Analysis, context: ReportContext, out: Path) -> int:
     """Write every figure as SVG and PNG, every table as CSV and LaTeX, and the methods paragraph
     with its references, into a folder, made if need be; returns how many files that are.
@@ -285,12 +379,27 @@ def write_figures(analysis: Analysis, context: ReportContext, out: Path) -> int:
     and its note. Each is marked if it is synthetic.
     """
     new_folder(out)
-    count = 0
-    for section in sections_of(analysis, context):
-        for name, content in _figures(section.every_block(), synthetic=context.synthetic):
-            atomic_write(out / name, content)
-            count += 1
-    return count
+    every = (block for section in sections_of(analysis, context) for block in section.every_block())
+    contents = [file for block in every for file in _files_of(block, synthetic=context.synthetic)]
+    for name, content in contents:
+        atomic_write(out / name, content)
+    return len(contents)
+
+
+def _files_of(block: blocks.Block, *, synthetic: bool) -> Iterator[tuple[str, bytes]]:
+    if isinstance(block, Chart):
+        import vl_convert
+
+        svg = charts.vega_svg(charts.standalone_spec(block, SYNTHETIC if synthetic else ""))
+        yield f"{block.name}.svg", svg.encode()
+        yield f"{block.name}.png", vl_convert.svg_to_png(svg, scale=_SCALE)
+    for table in block.data if isinstance(block, Chart | Table) else ():
+        yield f"{table.name}.csv", blocks.csv_of(table, synthetic=synthetic).encode(errors=KEPT)
+        yield f"{table.name}.tex", tex_of(table, synthetic=synthetic).encode()
+    if isinstance(block, blocks.Quotable):
+        yield f"{METHODS}.md", visible("\n\n".join(block.texts) + "\n").encode()
+        yield f"{METHODS}.tex", visible(f"{block.tex}\n").encode()
+        yield "references.bib", block.bibtex.encode()
 
 
 def tex_of(table: Table, *, synthetic: bool) -> str:
@@ -299,47 +408,23 @@ def tex_of(table: Table, *, synthetic: bool) -> str:
     return _latex().get_template("table.tex.j2").render(table=table, mark=mark)
 
 
-def _figures(blocks: Iterable[Block], *, synthetic: bool) -> Iterator[tuple[str, bytes]]:
-    for block in blocks:
-        if isinstance(block, Chart):
-            import vl_convert
-
-            svg = vega_svg(standalone_spec(block, SYNTHETIC if synthetic else ""))
-            yield f"{block.name}.svg", svg.encode()
-            yield f"{block.name}.png", vl_convert.svg_to_png(svg, scale=_SCALE)
-        if isinstance(block, Chart | Table):
-            for table in block.data:
-                yield f"{table.name}.csv", csv_of(table, synthetic=synthetic).encode(errors=KEPT)
-                yield f"{table.name}.tex", tex_of(table, synthetic=synthetic).encode()
-        if isinstance(block, Quotable):
-            yield f"{METHODS}.md", visible("\n\n".join(block.texts) + "\n").encode()
-            yield f"{METHODS}.tex", visible(f"{block.tex}\n").encode()
-            yield "references.bib", block.bibtex.encode()
-
-
-# A cell of a notebook
-
-
 def render_notebook(analysis: Analysis, context: ReportContext) -> str:
     """HTML: the verdicts with the notes needed to read them, the panel, and one figure of graders
     compared with people. It has its own colours for light and dark, holds no script, and loads
     nothing from elsewhere.
     """
-    source = Source.of(analysis, context)
-    # Of the first rubric that has one.
-    first = next((chart for figures in source.rubrics for chart in forest(figures)), None)
+    source = Source(analysis, context)
+    first = next((chart for figures in source.rubrics for chart in graders.forest(figures)), None)
     return rendered(
-        "notebook.html.j2",
-        name=context.name,
+        "notebook.html.j2", name=context.name,
         answers=[each.sentence for each in recommendations(source.ranking)],
         notes=(*limits_of(analysis.verdicts), *source.notes),
-        cards=verdict_cards(source),
-        several=len(source.figures.rubrics) > 1,
-        tables=render_table_text(analysis, context),
+        cards=graders.verdict_cards(source), several=len(source.rubrics) > 1,
+        tables=graders.render_table_text(analysis, context),
         chart=first and replace(first, caption=source.marked(first.caption)),
-    )
+    )  # fmt: skip
 
 
-def render_lines(lines: Iterable[str | TextTable]) -> str:
+def render_lines(lines: Iterable[str | graders.TextTable]) -> str:
     """HTML: sentences and tables in order, in the colours of `render_notebook`."""
     return rendered("lines.html.j2", lines=list(lines))

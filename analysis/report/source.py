@@ -1,33 +1,311 @@
-"""The source that every section is written from: figures, verdicts, and facts about the study."""
+"""The source that every section is written from: the results as figures, each bound to its row,
+the verdicts, and facts about the study; and the tables and charts made from figures.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain
+from itertools import chain, pairwise
 from operator import attrgetter
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
-from evenhand.analysis import results
+import numpy as np
+
 from evenhand.analysis.labels.matrix import BINARY
-from evenhand.analysis.notes import Code
+from evenhand.analysis.notes import Code, Remark, Remarks, says
 from evenhand.analysis.people.ceiling import CEILING
-from evenhand.analysis.report.blocks import SYNTHETIC, Chart, Table
+from evenhand.analysis.report.blocks import SYNTHETIC, Cell, Chart, Row, Table, Whisker
 from evenhand.analysis.report.charts import Datum, chart_spec, filled
-from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure, Key, ResultsIndex, grouped
-from evenhand.analysis.report.tables import FigureRow, make_table, spec_of, worded
-from evenhand.analysis.results import BASELINES
+from evenhand.analysis.results import BASELINES, ResultRow, TableRow, key_of
 from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.verdicts.ranking import Candidate, rank_graders
-from evenhand.texts import written
+from evenhand.texts import DASH, table_of, written
 
 if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
     from evenhand.rubrics import Published
     from evenhand.study.settings.published import PublishedFigures
     from evenhand.study.tables.evidence import Mark
+
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
+
+ALL, ALL_BINARY = "all", "all" + BINARY
+
+_FIRST_LINE = 2
+
+
+class Key(NamedTuple):
+    """Key that identifies a results row (`RESULTS_KEY`)."""
+
+    rubric: str
+    statistic: str
+    rater_a: str
+    rater_b: str = ""
+    subset: str = ALL
+    at: str = ""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A results row, rounded for display.
+
+    `grader` is the second rater, as of a figure that compares a grader with people. `line` is its
+    row in results.csv as a spreadsheet counts; `bounds` are low, estimate, high as they are, NaN
+    where undefined; `estimate` and `interval` are text, empty where there is no interval. `reason`
+    is the remark on why the estimate is undefined, None where it is not; `remarks` are the row's
+    others.
+    """
+
+    rubric: str
+    statistic: str
+    rater: str
+    grader: str
+    subset: str
+    at: str
+    line: int
+    n_units: int
+    n_clusters: int
+    bounds: tuple[float, float, float]
+    estimate: str
+    interval: str
+    reason: Remark | None
+    remarks: Remarks
+
+    @cached_property
+    def key(self) -> Key:
+        return Key(self.rubric, self.statistic, *self.raters, self.subset, self.at)
+
+    @property
+    def raters(self) -> tuple[str, str]:
+        return self.rater, self.grader
+
+    @property
+    def is_binary(self) -> bool:
+        """Return True if it is on the binary verdict."""
+        return self.subset.endswith(BINARY)
+
+    @property
+    def part(self) -> str:
+        """The part of the sample that it is on, as "column=value"; "all" for everything."""
+        return self.subset.removesuffix(BINARY)
+
+    @property
+    def column(self) -> str:
+        return self.part.partition("=")[0]
+
+    @property
+    def value(self) -> str:
+        return self.part.partition("=")[2]
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """The ends that it goes from and to, such as two sides of pairs, ("a", "b") at "a>b"."""
+        first, _, second = self.at.partition(">")
+        return first, second
+
+    @property
+    def is_clear(self) -> bool:
+        """Return True if its interval leaves out zero."""
+        return not self.bounds[0] <= 0 <= self.bounds[2]
+
+    @property
+    def text(self) -> str:
+        """The estimate, with its interval if it has one."""
+        return f"{self.estimate} {self.interval}".strip()
+
+    def says(self, code: Code) -> bool:
+        """Return True if one of its remarks has this code."""
+        return says(self.remarks, code)
+
+    def without(self, code: Code) -> Figure:
+        """Return it without the remarks of this code."""
+        return replace(self, remarks=tuple(each for each in self.remarks if each.code != code))
+
+    @property
+    def cell(self) -> Cell:
+        """Cell for a sentence: the estimate with its interval, or why it is undefined."""
+        reason = self.reason.words if self.reason else ""
+        return Cell(self.estimate, self.interval, reason, key=self.key, line=self.line)
+
+    def datum(self, **more: object) -> dict[str, object]:
+        """Return a datum for a chart: the unrounded bounds, None where undefined, and the results
+        row.
+        """
+        low, estimate, high = (None if math.isnan(each) else each for each in self.bounds)
+        found = {"estimate": estimate, "low": low, "high": high, "shown": self.estimate}
+        return {**found, "row": self.line, **more}
+
+
+def shown(value: float, statistic: str = "", limits: Iterable[float] = ()) -> str:
+    """A number rounded for display: shares to three places, coefficients to two; a bound near one
+    of the `limits` of a decision to as many as tell them apart.
+
+    >>> shown(0.8482), shown(-0.004), shown(float("nan")), shown(0.0042, "prevalence")
+    ('0.85', '0.00', '—', '0.004')
+    >>> shown(0.021, "human_ceiling_difference"), shown(0.123456, "threshold")
+    ('+0.02', '0.123')
+    """
+    if math.isnan(value):
+        return DASH
+    return entry_for(statistic).shown(value, limits)
+
+
+def _figure(row: ResultRow, line: int) -> Figure:
+    key = Key(*key_of(row))
+    estimate, low, high = row["estimate"], row["low"], row["high"]
+    remarks, reason = row["remarks"], None
+    if math.isnan(estimate):
+        reason, remarks = (remarks or (Remark("undefined"),))[0], remarks[1:]
+    no_interval = math.isnan(low) or math.isnan(high)
+    limits = row["deciding"].limits if row["deciding"] else ()
+    ends = (shown(each, key[1], limits) for each in (low, high))
+    interval = "" if no_interval else f"[{', '.join(ends)}]"
+    counts, bounds = (row["n_units"], row["n_clusters"]), (low, estimate, high)
+    return Figure(*key, line, *counts, bounds, shown(estimate, key[1]), interval, reason, remarks)
+
+
+def lines_of(figures: Iterable[Figure | None]) -> str:
+    """Return the rows of results.csv of figures, one after the other."""
+    return ", ".join(str(figure.line) for figure in figures if figure)
+
+
+def defined(figures: Iterable[Figure | None]) -> list[Figure]:
+    """Return the figures that have an estimate, the largest first."""
+    found = [figure for figure in figures if figure and not figure.reason]
+    return sorted(found, key=lambda figure: -figure.bounds[1])
+
+
+def grouped(things: Iterable[T], by: Callable[[T], K]) -> dict[K, list[T]]:
+    """Return things by what they have in common, in the order in which they come.
+
+    >>> grouped(["ab", "c", "de"], len)
+    {2: ['ab', 'de'], 1: ['c']}
+    """
+    groups: dict[K, list[T]] = {}
+    for thing in things:
+        groups.setdefault(by(thing), []).append(thing)
+    return groups
+
+
+# Tables
+
+FigureRow = tuple[str, Sequence[Figure | None] | None]
+"""Heading of a row, and a figure for each column; without figures it is over the rows that follow.
+"""
+
+_SHORT = 28
+"""Letters of a reason in a cell at most: longer ones go below the table, to keep columns narrow."""
+
+
+@dataclass(frozen=True)
+class TableSpec:
+    """Declaration of a table: the head of `tables.toml` says what each field means."""
+
+    stub: str = ""
+    columns: Sequence[str | Mapping[str, str]] = ()
+    rows: Sequence[str] = ()
+    title: str = ""
+    on: str = ALL
+    views: bool = False
+    count: str = "Items"
+    drawn: bool = False
+    asides: bool = False
+
+
+def worded(text: str) -> str:
+    """Return a word of `tables.toml`: itself, or the sentence whose key it is.
+
+    >>> worded("Grader"), worded("injection.attack")
+    ('Grader', 'Grader and attack')
+    """
+    return written(text) if "." in text else text
+
+
+def make_table(
+    caption: str, stub: str, columns: Sequence[str], rows: Iterable[FigureRow], spec: TableSpec
+) -> list[Table]:
+    """Make a table of figures that shares footnotes; nothing if it has no rows.
+
+    Left out are empty columns, rows without any figure and headings that no row follows. A cell on
+    other units than its row's first has how many it has.
+    """
+    known = [row for row in rows if row[1] is None or any(row[1])]
+    filled = [figures for _, figures in known if figures is not None]
+    used = [at for at in range(len(columns)) if any(row[at] for row in filled)]
+    if not used:
+        return []
+    notes: dict[str, str] = {}
+    place = _scale(row[0] for row in filled) if spec.drawn else {}
+    count = worded(spec.count)
+    made = []
+    for (heading, figures), (_, after) in pairwise([*known, ("", None)]):
+        if figures is None:
+            made += [Row(heading)] if after is not None else []
+            continue
+        chosen = [figures[at] for at in used]
+        first = next(figure for figure in chosen if figure)
+        clustered = first.n_clusters != first.n_units
+        aside = written("naming.in_clusters", clusters=first.n_clusters) if clustered else ""
+        number = Cell(str(first.n_units), aside=aside, key=first.key, line=first.line)
+        cells = [number] if count else []
+        for figure in chosen:
+            if figure is None:
+                cells.append(Cell())
+                continue
+            differs = count and figure.n_units != first.n_units
+            also = f"{figure.n_units} {count.lower()}" if differs else ""
+            cell = _cell(figure, also, notes, asides=spec.asides)
+            cells.append(replace(cell, whisker=place.get(figure.key)))
+        made.append(Row(heading, tuple(cells)))
+    heads = (*([count] if count else []), *(columns[at] for at in used))
+    footnotes = tuple((mark, text) for text, mark in notes.items())
+    return [Table(caption, stub, heads, tuple(made), footnotes)]
+
+
+def _cell(figure: Figure, also: str, notes: dict[str, str], *, asides: bool) -> Cell:
+    """Make a cell of a figure; short remarks, and `also`, stay next to it, others are `notes`."""
+    reason = figure.reason.words if figure.reason else ""
+    near, below = [reason] if reason else [], [remark.words for remark in figure.remarks]
+    if asides:
+        near, below = [*near, *below], []
+    elif len(reason) > _SHORT:
+        near, below = [], [*near, *below]
+    marks = [notes.setdefault(text, letters(len(notes))) for text in below]
+    aside = "; ".join([*near, *filter(None, [also])])
+    return replace(figure.cell, aside=aside, reason=reason, marks=" ".join(marks))
+
+
+def _scale(column: Iterator[Figure | None]) -> dict[tuple[str, ...], Whisker]:
+    """Return the place of each interval of a column, on an axis that holds them all and zero."""
+    drawable = [each for each in column if each and each.interval and each.estimate != DASH]
+    values = np.array([each.bounds for each in drawable]).reshape(-1, 3)
+    start, end = min(values.min(initial=0.0), 0.0), max(values.max(initial=0.0), 0.0)
+    if start == end:
+        return {}
+    places = np.round(4.0 + 92.0 * (values - start) / (end - start), 2)
+    zero = round(4.0 + 92.0 * (0.0 - start) / (end - start), 2)
+    return {
+        figure.key: Whisker(low, estimate, high, zero)
+        for figure, (low, estimate, high) in zip(drawable, places.tolist(), strict=True)
+    }
+
+
+def letters(number: int) -> str:
+    """Return the mark of a footnote: a, b, ... z, aa, ab, ...
+
+    >>> letters(0), letters(25), letters(26)
+    ('a', 'z', 'aa')
+    """
+    first, last = divmod(number, 26)
+    return (letters(first - 1) if first else "") + chr(ord("a") + last)
+
+
+# Sources
 
 
 @dataclass(frozen=True)
@@ -152,9 +430,9 @@ def _joined(things: Sequence[Sequence[object]], between: str) -> list[object]:
 
 
 Column = str | Mapping[str, str] | Callable[[Key], Figure | None]
-"""What a cell of a column shows: the row's figure of this statistic, or with these parts of the key
+"""Content of a column's cells: the row's figure of this statistic, or with these parts of the key
 in place of the row's, or what a function finds for the row's key."""
-TableRow = tuple[str, Figure | Key | tuple[str, str] | None]
+RowPlace = tuple[str, Figure | Key | tuple[str, str] | None]
 """Title of a row, and where its figures are, or its two raters (or a group and ""); without, it is
 a heading over the rows that follow."""
 _TITLES: Mapping[str, Callable[[Figure], str]] = {
@@ -171,7 +449,7 @@ def rows_of(
     under: Callable[[Figure], str] | None = None,
     *,
     by: Literal["raters", "statistic", "subset"] = "raters",
-) -> list[TableRow]:
+) -> list[RowPlace]:
     """Return a row for each figure, with its title; with a heading, `under` which stand those alike
     `by` a part of the key.
     """
@@ -185,7 +463,7 @@ def distinct(
     figures: Iterable[Figure],
     by: Literal["rater", "subset", "at"],
     title: Callable[[str], str] = str,
-) -> list[TableRow]:
+) -> list[RowPlace]:
     """Return a row for all figures alike `by` a part of the key, with its title."""
     return [(title(name), same[0]) for name, same in grouped(figures, attrgetter(by)).items()]
 
@@ -195,13 +473,19 @@ class Source:
     """An analysis, its results by key, and the facts known of the study."""
 
     analysis: Analysis
-    figures: ResultsIndex
     context: ReportContext
 
-    @classmethod
-    def of(cls, analysis: Analysis, context: ReportContext) -> Source:
-        """Index the results."""
-        return cls(analysis, ResultsIndex(analysis.rows), context)
+    @cached_property
+    def figures(self) -> dict[tuple[str, ...], Figure]:
+        """All figures by their key, in the order of the table."""
+        lines = enumerate(self.analysis.rows, start=_FIRST_LINE)
+        return {figure.key: figure for figure in (_figure(row, line) for line, row in lines)}
+
+    @cached_property
+    def families(self) -> dict[tuple[str, ...], dict[str, list[Figure]]]:
+        """All figures by rubric and statistic, then by subset."""
+        families = grouped(self.figures.values(), lambda each: each.key[:2])
+        return {name: grouped(each, attrgetter("subset")) for name, each in families.items()}
 
     def on(self, rubric: str) -> RubricFigures:
         """Return the figures of one rubric."""
@@ -210,7 +494,7 @@ class Source:
     @property
     def rubrics(self) -> list[RubricFigures]:
         """The figures of every rubric, in the order of the table."""
-        return [self.on(rubric) for rubric in self.figures.rubrics]
+        return [self.on(name) for name in dict.fromkeys(rubric for rubric, _ in self.families)]
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -264,11 +548,11 @@ class RubricFigures:
 
     def by_key(self, key: tuple[str, ...]) -> Figure | None:
         """The figure with this key, which names the rubric as well."""
-        return self.source.figures.by_key(key)
+        return self.source.figures.get(key)
 
-    def of_row(self, row: results.TableRow) -> Figure:
+    def of_row(self, row: TableRow) -> Figure:
         """The figure of a row of the results."""
-        return self.source.figures.of_row(row)
+        return self.source.figures[key_of(row)]
 
     def row(
         self, statistics: Iterable[str], raters: tuple[str, str], subset: str = ALL, at: str = ""
@@ -278,7 +562,7 @@ class RubricFigures:
 
     def by_subset(self, statistic: str) -> dict[str, list[Figure]]:
         """All figures of one statistic by subset, in the order of the table."""
-        return self.source.figures.by_subset(self.rubric, statistic)
+        return self.source.families.get((self.rubric, statistic), {})
 
     def select(
         self, statistic: str, subset: str = ALL, raters: tuple[str, str] | None = None
@@ -363,8 +647,7 @@ class RubricFigures:
         """The statistic that all raters have who share units: of numbers there is no observed
         agreement.
         """
-        of_numbers = self.select("mean_number", subset)
-        return self.kappa(subset) if of_numbers else "observed_agreement"
+        return self.kappa(subset) if self.select("mean_number", subset) else "observed_agreement"
 
     def default_threshold(self, raters: tuple[str, str]) -> str:
         """Return the threshold that tuning is compared with, as the rows write it; empty where
@@ -380,11 +663,11 @@ class RubricFigures:
         """The caption of a table or figure on the rubric."""
         return written("naming.about", whom=self.title, what=what)
 
-    def who(self, kind: str, subset: str) -> list[TableRow]:
+    def who(self, kind: str, subset: str) -> list[RowPlace]:
         """Return rows of raters: people as a group, graders or baselines with people, every two
         single raters, or groups.
         """
-        lists: dict[str, list[TableRow]] = {
+        lists: dict[str, list[RowPlace]] = {
             "people": [(GROUPS["humans"], ("humans", ""))],
             "graders": [(name, ("humans", name)) for name in self.graders(subset)],
             "baselines": [(rater_title(name), ("humans", name)) for name in BASELINES],
@@ -396,7 +679,7 @@ class RubricFigures:
     def table(
         self,
         name: str,
-        rows: Iterable[TableRow] = (),
+        rows: Iterable[RowPlace] = (),
         columns: Iterable[str | tuple[str, Column]] = (),
         *,
         on: str = "",
@@ -405,12 +688,12 @@ class RubricFigures:
         **fields: object,
     ) -> list[Table]:
         """Make the table that `tables.toml` declares under a name, with the rows and columns that
-        are not declared; nothing if it has no rows (see `tables.make_table`).
+        are not declared; nothing if it has no rows (see `make_table`).
 
         A column is a statistic under its own label, or a heading with what its cells show. Rows of
         raters are `on` a subset of the units. `fields` are those of the caption.
         """
-        spec = spec_of(name)
+        spec = TableSpec(**table_of("evenhand.analysis.report", "tables.toml")[name])
         if spec.views and not on:
             views = (self.table(name, on=view, reading=READINGS[view]) for view in READINGS)
             return list(chain.from_iterable(views))

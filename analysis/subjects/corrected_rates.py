@@ -34,26 +34,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
 
-from evenhand.analysis.bootstrap.intervals import (
-    Interval,
-    Reach,
-    Z,
-    interval,
-    powered_reach,
-    share_interval,
-    unseen,
-    widened,
-)
+from evenhand.analysis.bootstrap import intervals
+from evenhand.analysis.bootstrap.intervals import Interval, Reach, Z
 from evenhand.analysis.bootstrap.resamples import Bootstrap, distinct_rows, ratio
 from evenhand.analysis.bootstrap.significance import bootstrap_p, holm
 from evenhand.analysis.labels.encoding import cluster_codes, same_length, units_of_both_sides
 from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, LabelMatrix
 from evenhand.analysis.labels.units import UnitColumn
-from evenhand.analysis.notes import Code, Note, Reason, Remark, join_notes
+from evenhand.analysis.notes import Code, Note, Remark, join_notes
 from evenhand.analysis.results import from_to
 from evenhand.analysis.subjects.scores import add_difference_rows, people_means, reach_together
 from evenhand.analysis.types import Array, Codes, Column, Mask
@@ -132,8 +125,7 @@ class RateSums(NamedTuple):
         covariance = ratio(self.both, n) - self.people * self.graded_labelled
         spread = variance * (1.0 + ratio(n, self.rest))
         weight = np.divide(covariance, spread, out=np.zeros(spread.shape), where=spread > 1e-12)
-        undefined = np.isnan(spread) & (self.rest > 0)
-        return np.where(undefined, np.nan, np.clip(weight, 0.0, 1.0))
+        return np.where(np.isnan(spread) & (self.rest > 0), np.nan, np.clip(weight, 0.0, 1.0))
 
     def ppi(self, weight: Array | float) -> Array:
         """People's rate by prediction-powered inference with this weight, as it comes; where people
@@ -181,9 +173,9 @@ def corrected_interval(
     estimate, low, high = clipped(np.array([found.estimate, found.low, found.high])).tolist()
     within = Interval(estimate, low, high, found.remarks)
     units = n_units if reach is None else labelled[0]
-    found = share_interval(within, drawn, units, labelled[1], reach)
+    found = intervals.share_interval(within, drawn, units, labelled[1], reach)
     low, high = clipped(np.array([found.low, found.high])).tolist()
-    return widened(replace(found, low=low, high=high), labelled[1], "unit")
+    return intervals.widened(replace(found, low=low, high=high), labelled[1], "unit")
 
 
 def ppi_reach(sums: Array, weight: float) -> Reach | None:
@@ -204,7 +196,7 @@ def ppi_reach(sums: Array, weight: float) -> Reach | None:
     columns = np.column_stack([affirmed, weight * graded, labelled])[labelled > 0]
     kinds, times = np.unique(columns, axis=0, return_counts=True)
     cases, shifted, sizes = kinds.T
-    return powered_reach(cases, shifted, sizes, times.astype(float), unlabelled_error)
+    return intervals.powered_reach(cases, shifted, sizes, times.astype(float), unlabelled_error)
 
 
 def invert(rate: Array, sensitivity: Array, specificity: Array) -> Array:
@@ -232,6 +224,31 @@ def rate_features(reference: Array, grades: Array) -> Array:
     rest = np.isnan(reference) & ~np.isnan(grades)
     y, f = np.nan_to_num(reference), np.nan_to_num(grades)
     return np.column_stack([labelled, labelled * y, labelled * f, labelled * y * f, rest, rest * f])
+
+
+class Means(NamedTuple):
+    """People's mean by PPI++ (`powered`), with the `weight` on the grader, and on the labelled
+    units alone (`people`); all of one shape (rows, ...).
+    """
+
+    powered: Array
+    weight: Array
+    people: Array
+
+
+def mean_features(reference: Array, grades: Array) -> Array:
+    """Return the features of each unit whose sums `mean_ppi` takes, (units, 7); grades may be any
+    numbers.
+    """
+    return np.column_stack([rate_features(reference, grades), np.nan_to_num(grades) ** 2])
+
+
+def mean_ppi(sums: Array) -> Means:
+    """Estimate people's mean by PPI++ from sums of `mean_features`, (7, rows, ...)."""
+    *six, squares = sums
+    parts = RateSums(*six)
+    weight = parts.weight_for(ratio(squares, parts.labelled + parts.rest) - parts.raw**2)
+    return Means(parts.ppi(weight), weight, parts.people)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -392,8 +409,7 @@ def _units(reference: Column[float], grades: Column[float], rest: Column[float])
         raise InputError(
             "a grader's verdicts must be 0 or 1, and the reference's between 0 and 1, none missing"
         )
-    nobody = np.full(len(g), np.nan)
-    return rate_features(np.concatenate([y, nobody]), np.concatenate([f, g]))
+    return rate_features(np.concatenate([y, np.full(len(g), np.nan)]), np.concatenate([f, g]))
 
 
 def _inverted(sums: RateSums) -> Array:
@@ -413,10 +429,9 @@ def _resampled(
     rate: Callable[[RateSums], Array],
     weight: float | None = None,
 ) -> Interval:
-    """The interval from resamples of units or clusters; like ones are folded into one. `weight` is
-    that of prediction-powered inference, None for Rogan & Gladen's rate.
-
-    What is known of the rate rests on the labelled ones: they say how far it can be trusted.
+    """Return the interval of a rate from resamples of units or clusters, like ones folded into one,
+    with the `weight` of prediction-powered inference, None for Rogan & Gladen. What is known of the
+    rate rests on the labelled ones.
     """
     of = cluster_codes(clusters, len(units))
     sums = np.column_stack([np.bincount(of, weights=column) for column in units.T]).astype(float)
@@ -452,8 +467,7 @@ def _of_three_shares(sums: RateSums, *, is_moved: bool) -> Interval:
 
 def _around(middle: float, variance: float) -> Interval:
     half = Z * math.sqrt(variance)
-    low, high = (float(clipped(np.asarray(bound))) for bound in (middle - half, middle + half))
-    return Interval(middle, low, high)
+    return Interval(middle, *clipped(np.array([middle - half, middle + half])).tolist())
 
 
 NOT_INFORMATIVE = Remark("grader_not_informative")
@@ -483,51 +497,37 @@ def add_corrected_rate_rows(out: RubricView) -> None:
     Where the units table names no subject, all units are one. Without people there is `rate_raw`
     alone.
     """
-    labels, request = out.labels, out.request
-    strata, rubrics = labels.columns(request.strata), request.rubrics
-    reference, groups = people_means(labels), _Groups.of(labels)
+    labels, reference, groups = out.labels, people_means(out.labels), _Groups.of(out.labels)
+    strata = joint_strata(labels.columns(out.request.strata), len(reference))
     _add_people_rows(out, reference, groups)
-    for model, grades in graded_verdicts(labels).items():
-        features = rate_features(reference, grades)
-        sums = groups.sums(features, out)
-        grader = labels.raters[model]
-        graded = ~np.isnan(grades)
-        rates = _GradersRates(out, groups, grader, graded, reference, features, sums, rubrics)
-        rates.add_rows(groups.powered(features, joint_strata(strata, len(grades)), sums, out))
+    for grader, grades in graded_verdicts(labels).items():
+        _GradersRates(out, groups, grader, reference, grades, strata).add_rows(out.request.rubrics)
 
 
-def add_part_rate_rows(whole: RubricView, columns: Sequence[UnitColumn]) -> None:
-    """Rates by subject (at) in every part of the sample, subset "column=value|binary": people's
-    own, each grader's, and its PPI++ with the errors that it makes in that part.
+def add_part_rate_rows(whole: RubricView, columns: Sequence[UnitColumn] | None = None) -> None:
+    """Rates by subject (at) in every part of the sample by these `columns` or those requested,
+    subset "column=value|binary": people's own, each grader's, and its PPI++ with the errors that it
+    makes in that part.
 
     A rate that rests on fewer than `FEW_UNITS` labelled units says so. Without people there is
     `rate_raw` alone.
     """
-    labels = whole.labels
-    reference, groups, grades = people_means(labels), _Groups.of(labels), graded_verdicts(labels)
+    labels, reference = whole.labels, people_means(whole.labels)
+    groups, graded = _Groups.of(labels), graded_verdicts(labels)
+    columns = labels.columns(whole.request.screened) if columns is None else columns
     for part, chosen in (part for column in columns for part in column.parts()):
-        out, inside = whole.on(part + BINARY), groups.within(chosen)
+        out = whole.on(part + BINARY)
+        inside = replace(groups, codes=np.where(chosen, groups.codes, -1))
         _add_people_rows(out, reference, inside)
-        for model, own in grades.items():
-            features, grader = rate_features(reference, own), labels.raters[model]
-            sums, graded = inside.sums(features, out), ~np.isnan(own)
-            rates = _GradersRates(out, inside, grader, graded, reference, features, sums)
-            rates.add_raw_and_ppi(_Powered.plain(sums))
+        for grader, grades in graded.items():
+            _GradersRates(out, inside, grader, reference, grades).add_raw_and_ppi()
 
 
-def graded_verdicts(labels: LabelMatrix) -> dict[int, Array]:
+def graded_verdicts(labels: LabelMatrix) -> dict[str, Array]:
     """The verdicts (units,) of every grader that has any, 1 or 0, NaN for none."""
     verdicts = labels.verdict_values
-    return {model: verdicts[:, model] for model in labels.models if (verdicts[:, model] >= 0).any()}
-
-
-def _add_people_rows(out: Writer, reference: Array, groups: _Groups) -> None:
-    labelled = ~np.isnan(reference)
-    features = rate_features(reference, np.where(labelled, 0.0, np.nan))
-    people = groups.sums(features, out).people
-    for at, name, member in groups:
-        if (labelled & member).any():
-            out.add("rate_human", people[:, at], labelled & member, a="humans", at=name)
+    graded = [model for model in labels.models if (verdicts[:, model] >= 0).any()]
+    return {labels.raters[model]: verdicts[:, model] for model in graded}
 
 
 @dataclass(frozen=True)
@@ -544,43 +544,21 @@ class _Groups:
         return cls(("",), np.zeros(len(labels.codes), dtype=np.intp))
 
     def __iter__(self) -> Iterator[tuple[int, str, Mask]]:
-        """Place, name and which units (units,) are its own."""
+        """Place, name and member units (units,) of each group."""
         for at, name in enumerate(self.names):
             yield at, name, self.codes == at
-
-    def within(self, part: Mask) -> _Groups:
-        """The same groups among the units of a part (units,)."""
-        return _Groups(self.names, np.where(part, self.codes, -1))
 
     def sums(self, features: Array, out: Writer) -> RateSums:
         """The features (units, 6) summed by group in every resample: each (rows, groups)."""
         return RateSums(*cell_sums(features, self.codes, len(self.names), out))
 
-    def powered(self, features: Array, strata: Codes, sums: RateSums, out: Writer) -> _Powered:
-        """PPI++ by group, stratified where the labels of a group reach for two strata or more."""
-        powered = _Powered.plain(sums)
-        for at, _, member in self:
-            joined, each = parted(features, strata, member, out)
-            if each is not None:
-                powered.rates[:, at], powered.weight[:, at] = stratified_ppi(each)
-                powered.strata[at] = joined
-        return powered
 
-
-class _Powered(NamedTuple):
-    """PPI++ rates and weights (rows, groups), and the stratum of each unit (units,) by group, for
-    those that have several.
-    """
-
-    rates: Array
-    weight: Array
-    strata: dict[int, Codes]
-
-    @classmethod
-    def plain(cls, sums: RateSums) -> _Powered:
-        """PPI++ without strata."""
-        weight = sums.ppi_weight
-        return cls(sums.ppi(weight), weight, {})
+def _add_people_rows(out: Writer, reference: Array, groups: _Groups) -> None:
+    labelled = ~np.isnan(reference)
+    people = groups.sums(rate_features(reference, np.where(labelled, 0.0, np.nan)), out).people
+    for at, name, member in groups:
+        if (labelled & member).any():
+            out.add("rate_human", people[:, at], labelled & member, a="humans", at=name)
 
 
 def joint_strata(columns: Sequence[UnitColumn], n_units: int) -> Codes:
@@ -611,18 +589,6 @@ def large_strata(strata: Codes, parts: Sequence[Mask], count: Callable[[Mask], i
     return out if together.any() else np.maximum(out - 1, 0)
 
 
-def parted(
-    features: Array, strata: Codes, member: Mask, out: Writer
-) -> tuple[Codes, RateSums | None]:
-    """A group's sums by large strata, (rows, strata), or None where that is only one; and in which
-    each unit is, (units,), -1 for units that are no `member` of the group.
-    """
-    parts = [member & (features[:, column] > 0) for column in (0, 4)]
-    joined = large_strata(strata, parts, lambda units: out.count(units)[1])
-    codes, count = np.where(member, joined, -1), int(joined.max(initial=0)) + 1
-    return codes, RateSums(*cell_sums(features, codes, count, out)) if count > 1 else None
-
-
 def cell_sums(features: Array, codes: Codes, count: int, out: Writer) -> Array:
     """Sum features (units, k) over the units of each code, in every resample: (k, rows, count)."""
     own, n_types = codes >= 0, out.resamples.n_types
@@ -633,68 +599,86 @@ def cell_sums(features: Array, codes: Codes, count: int, out: Writer) -> Array:
     return np.moveaxis(out.resamples.totals(shaped), -1, 0)
 
 
-@dataclass(frozen=True)
 class _GradersRates:
-    """Rates of one grader. `reference`, `graded` and `features` are by unit, `sums` by row and
-    group. What is said of every two groups holds together over so many `rubrics`.
+    """Rates of one grader by group, from `reference` and its `grades` (units,), NaN for none.
+
+    PPI++ (`rates` and `weight`, (rows, groups)) is stratified in groups whose labels reach for two
+    strata or more; `strata` has their stratum of each unit (units,).
     """
 
-    out: Writer
-    groups: _Groups
-    grader: str
-    graded: Mask
-    reference: Array
-    features: Array
-    sums: RateSums
-    rubrics: int = 1
+    def __init__(
+        self,
+        out: Writer,
+        groups: _Groups,
+        grader: str,
+        reference: Array,
+        grades: Array,
+        strata: Codes | None = None,
+    ) -> None:
+        self.out, self.groups, self.grader = out, groups, grader
+        self._add = partial(out.add, a="humans", b=grader, reason="no_variation")
+        self.graded, self.labelled = ~np.isnan(grades), ~np.isnan(reference)
+        self.both = self.graded & self.labelled
+        self.reference, self.features = reference, rate_features(reference, grades)
+        self.sums = groups.sums(self.features, out)
+        self.weight = self.sums.ppi_weight
+        self.rates = self.sums.ppi(self.weight)
+        self.strata: dict[int, Codes] = {}
+        if strata is None:
+            return
+        for at, _, member in groups:
+            parts = [member & (self.features[:, column] > 0) for column in (0, 4)]
+            joined = large_strata(strata, parts, lambda units: out.count(units)[1])
+            if count := int(joined.max(initial=0)):
+                codes = self.strata[at] = np.where(member, joined, -1)
+                parted = RateSums(*cell_sums(self.features, codes, count + 1, out))
+                self.rates[:, at], self.weight[:, at] = stratified_ppi(parted)
 
-    def add_rows(self, powered: _Powered) -> None:
-        """All rows of this grader; before people have labelled anything its raw rates."""
-        if np.isnan(self.reference).all():
-            self.add_raw_and_ppi(powered)
+    def add_rows(self, rubrics: int) -> None:
+        """All rows of this grader; before people have labelled anything its raw rates. The groups'
+        differences hold together over so many rubrics.
+        """
+        if not self.labelled.any():
+            self.add_raw_and_ppi()
             return
         pooled = RateSums(*(each.sum(axis=1, keepdims=True) for each in self.sums))
         useless = self._add_error_rates(pooled)
         differ = set() if useless else self._add_subject_bias(pooled)
-        self.add_raw_and_ppi(powered)
+        self.add_raw_and_ppi()
         inverted = invert(self.sums.raw, pooled.sensitivity, pooled.specificity)
-        labelled = ~np.isnan(self.reference)
         for at, name, member in self.groups:
-            mine = self.graded & member
-            if not mine.any():
-                continue
-            needless = None if (mine & ~labelled).any() else NOTHING_UNLABELLED
-            about = Remark("errors_differ") if name in differ else ""
-            why = needless or useless
-            self._add_corrected("rate_rogan_gladen", inverted[:, at], name, mine, why, about)
-        self._add_differences(powered)
+            if (mine := self.graded & member).any():
+                needless = None if (mine & ~self.labelled).any() else NOTHING_UNLABELLED
+                about = Remark("errors_differ") if name in differ else ""
+                why = needless or useless
+                self._add_corrected("rate_rogan_gladen", inverted[:, at], name, mine, why, about)
+        self._add_differences(rubrics)
 
-    def add_raw_and_ppi(self, powered: _Powered) -> None:
+    def add_raw_and_ppi(self) -> None:
         """Add each group's raw rate, and PPI++."""
-        labelled = ~np.isnan(self.reference)
         for at, name, member in self.groups:
-            mine = self.graded & member
-            if not mine.any():
+            if not (mine := self.graded & member).any():
                 continue
-            self._add("rate_raw", self.sums.raw[:, at], name, mine)
-            if not labelled.any():
+            self._add("rate_raw", self.sums.raw[:, at], mine, at=name)
+            if not self.labelled.any():
                 continue
-            why = None if (mine & labelled).any() else Remark("no_pairable_units")
-            own: Note = "" if (mine & ~labelled).any() else PEOPLES_OWN
-            strata = powered.strata.get(at, np.where(mine, 0, -1))
+            labelled = mine & self.labelled
+            why = None if labelled.any() else Remark("no_pairable_units")
+            own: Note = "" if (mine & ~self.labelled).any() else PEOPLES_OWN
+            strata = self.strata.get(at, np.where(mine, 0, -1))
             count = int(strata.max()) + 1
             within: Note = f"in {count} strata" if count > 1 else ""
-            if self.out.subset != BINARY_ALL and self.out.count(mine & labelled)[0] < FEW_UNITS:
+            if self.out.subset != BINARY_ALL and self.out.count(labelled)[0] < FEW_UNITS:
                 within = FEW
             about, reach = join_notes(own, within), None
             if not why:
                 inside = strata[:, None] == np.arange(count)
                 columns = (inside[:, :, None] * self.features[:, None, :]).reshape(len(strata), -1)
                 sums = self.out.each_cluster(columns).reshape(-1, count, 6)
-                reach = ppi_reach(sums, float(powered.weight[0, at]))
-            self._add_corrected("rate_ppi", powered.rates[:, at], name, mine, why, about, reach)
+                reach = ppi_reach(sums, float(self.weight[0, at]))
+            self._add_corrected("rate_ppi", self.rates[:, at], name, mine, why, about, reach)
 
-    def _add_differences(self, powered: _Powered) -> None:
+    def _add_differences(self, rubrics: int) -> None:
         """Add the differences of the groups' corrected rates, if there are two that are defined."""
         found = {
             at: self.out.rows.get("rate_ppi", "humans", self.grader, self.out.subset, name)
@@ -703,35 +687,30 @@ class _GradersRates:
         of = {at: row for at, row in found.items() if row and not np.isnan(row["estimate"])}
         if len(of) < 2:
             return
-        rates = self.out.resamples.plain(powered.rates)[:, list(of)]
-        both = self.graded & ~np.isnan(self.reference)
-        labelled = [self.out.count(both & member)[1] for at, _, member in self.groups if at in of]
+        rates = self.out.resamples.plain(self.rates)[:, list(of)]
         rates[0] = clipped(rates[0])  # as the rows of the rates have it
+        members = [member for at, _, member in self.groups if at in of]
+        labelled = np.array([self.out.count(self.both & member)[1] for member in members])
         # A grade that is missing is an answer, too.
-        units = np.column_stack([member for at, _, member in self.groups if at in of])
-        of_type = self.out.resamples.cluster_sums(self.out.clusters, units)
+        of_type = self.out.resamples.cluster_sums(self.out.clusters, np.column_stack(members))
         answered = self.out.resamples.each_cluster(of_type) > 0
-        given = list(of.values()), rates, np.array(labelled), answered, self.rubrics
+        given = list(of.values()), rates, labelled, answered, rubrics
         add_difference_rows(self.out, self.grader, *given)
 
     def _add_error_rates(self, pooled: RateSums) -> Remark | None:
-        """Add sensitivity and specificity overall and by group; return why they cannot be used, if
-        so.
-
-        J is not given by group: with few units of the rarer verdict it tells little.
+        """Add sensitivity and specificity overall and by group, and J overall, as few units of the
+        rarer verdict tell little of it; return why they cannot be used, if so.
         """
-        both = self.graded & ~np.isnan(self.reference)
-        affirmed, refused = (both & (self.reference > 0)), (both & (self.reference < 1))
-        self._add("sensitivity", pooled.sensitivity[:, 0], "", affirmed)
-        self._add("specificity", pooled.specificity[:, 0], "", refused)
-        j = self._add("youden_j", pooled.youden_j[:, 0], "", both)
-        if len(self.groups.names) > 1:
-            for at, name, member in self.groups:
-                if (both & member).any():
-                    self._add("sensitivity", self.sums.sensitivity[:, at], name, affirmed & member)
-                    self._add("specificity", self.sums.specificity[:, at], name, refused & member)
+        affirmed, refused = self.both & (self.reference > 0), self.both & (self.reference < 1)
+        self._add("sensitivity", pooled.sensitivity[:, 0], affirmed)
+        self._add("specificity", pooled.specificity[:, 0], refused)
+        j = self._add("youden_j", pooled.youden_j[:, 0], self.both)
+        for at, name, member in self.groups if len(self.groups.names) > 1 else ():
+            if (self.both & member).any():
+                self._add("sensitivity", self.sums.sensitivity[:, at], affirmed & member, at=name)
+                self._add("specificity", self.sums.specificity[:, at], refused & member, at=name)
         if np.isnan(j.estimate):
-            return Remark("no_variation" if both.any() else "no_pairable_units")
+            return Remark("no_variation" if self.both.any() else "no_pairable_units")
         if np.isnan(j.low):
             return j.remarks[0]
         return None if j.low > 0 else NOT_INFORMATIVE
@@ -748,11 +727,10 @@ class _GradersRates:
         inverted = invert(self.sums.graded_labelled, pooled.sensitivity, pooled.specificity)
         bias = inverted - self.sums.people
         adjusted = holm([bootstrap_p(self.out.resamples.plain(values)) for values in bias.T])
-        both = self.graded & ~np.isnan(self.reference)
         for at, name, member in self.groups:
-            if (both & member).any():
+            if (self.both & member).any():
                 note = f"Holm p {adjusted[at]:.4g}" if adjusted[at] <= 1 else ""
-                self._add("rogan_gladen_bias", bias[:, at], name, both & member, note)
+                self._add("rogan_gladen_bias", bias[:, at], self.both & member, at=name, note=note)
         return {name for at, name, _ in self.groups if adjusted[at] < _ALPHA}
 
     def _add_corrected(
@@ -767,13 +745,12 @@ class _GradersRates:
     ) -> None:
         """A corrected rate within [0, 1], of PPI++ with its `reach`; or `why` there is none."""
         if why:
-            self._add(statistic, np.full(len(values), np.nan), name, units, reason=why)
+            self._add(statistic, np.full(len(values), np.nan), units, at=name, reason=why)
             return
-        counts, known = self.out.count(units), ~np.isnan(self.reference)
-        labelled = self.out.count(units & known)
-        pooled = statistic == "rate_rogan_gladen"
-        rests_on = self.out.count(self.graded & known) if pooled else labelled
-        if pooled:  # what it may be off by is not bounded by people's own labels
+        counts, labelled = self.out.count(units), self.out.count(units & self.labelled)
+        rests_on = labelled
+        if statistic == "rate_rogan_gladen":  # what it may be off by is not bounded by these labels
+            rests_on = self.out.count(self.both)
             reach = Reach(np.inf, np.inf, rests_on[1])
         found = self.out.resamples.interval(values, rests_on[1])
         if found.low > 1 or found.high < 0:
@@ -782,19 +759,7 @@ class _GradersRates:
         note = join_notes(about, outside, Remark("labelled_by_people", (labelled[0],)))
         drawn = self.out.resamples.plain(values)[1:]
         within = corrected_interval(found, drawn, counts[0], rests_on, reach)
-        self.out.add(statistic, within, counts, a="humans", b=self.grader, at=name, note=note)
-
-    def _add(
-        self,
-        statistic: str,
-        values: Array,
-        at: str,
-        units: Mask,
-        note: Note = "",
-        reason: Reason = "no_variation",
-    ) -> Interval:
-        of = About(a="humans", b=self.grader, at=at, note=note)
-        return self.out.add(statistic, values, units, reason=reason, **of)
+        self._add(statistic, within, counts, at=name, note=note)
 
 
 STATISTIC = "rate_side_difference_ppi"
@@ -815,23 +780,21 @@ def add_side_difference_rows(view: RubricView, sign: Array) -> None:
     known = sign[a] != 0
     a, b, forward = a[known], b[known], sign[a[known]] > 0
     first, second = np.where(forward, a, b), np.where(forward, b, a)
-    subset = f"side={from_to(*request.settings.sides)}{BINARY}"
-    out = view.on(subset, labels.clusters[first])
-    subject = labels.subject if labels.subjects else np.zeros(len(labels.codes), dtype=np.intp)
-    subjects, people = labels.subjects or ("",), people_means(labels)
-    of_people = people[first] - people[second]
-    for model, own in graded_verdicts(labels).items():
-        answered = (labels.side >= 0) & (sign != 0) & ~np.isnan(own) & (subject >= 0)
-        answers = np.bincount(subject[answered], minlength=len(subjects))
+    out = view.on(f"side={from_to(*request.settings.sides)}{BINARY}", labels.clusters[first])
+    groups, people = _Groups.of(labels), people_means(labels)
+    of_people, subject = people[first] - people[second], groups.codes[first]
+    for grader, own in graded_verdicts(labels).items():
+        answered = (labels.side >= 0) & (sign != 0) & ~np.isnan(own) & (groups.codes >= 0)
+        answers = np.bincount(groups.codes[answered], minlength=len(groups.names))
         graded = own[first] - own[second]
         both, labelled = ~np.isnan(graded), ~np.isnan(graded) & ~np.isnan(of_people)
-        pairs = [subject[first] == k for k in range(len(subjects))]
+        pairs = [subject == k for k in range(len(groups.names))]
         with_label = [out.count(labelled & mine) for mine in pairs]
-        features, clusters = pair_features(of_people, graded), np.array([n for _, n in with_label])
-        found = _paired(out, features, subject[first], clusters, 0.05 / request.rubrics)
+        features, clusters = mean_features(of_people, graded), np.array([n for _, n in with_label])
+        found = _paired(out, features, subject, clusters, 0.05 / request.rubrics)
         for k in np.flatnonzero(answers):
             mine, alone = both & pairs[k], int(answers[k]) - 2 * int((both & pairs[k]).sum())
-            about = About(a="humans", b=labels.raters[model], at=subjects[k])
+            about = About(a="humans", b=grader, at=groups.names[k])
             if not mine.any() or not with_label[k][0]:
                 why = Remark("no_pairable_units" if mine.any() else "one_side_only")
                 out.add(STATISTIC, Interval.undefined(why), mine, **about)
@@ -849,44 +812,25 @@ def _paired(
     out: Writer, features: Array, subject: Codes, clusters: Codes, alpha: float
 ) -> list[Interval]:
     """Return people's mean difference within pairs of each subject, from the features of pairs
-    (pairs, 7) and whose they are (pairs,); the bounds hold together but in `alpha` of studies.
+    (pairs, 7) and their subjects (pairs,); the bounds hold together but in `alpha` of studies.
     `clusters` (subjects,) have a pair that people labelled.
     """
-    rates, alone = paired_ppi(cell_sums(features, subject, len(clusters), out))
-    drawn = out.resamples.plain(rates)
-    found = [interval(drawn[:, k], count) for k, count in enumerate(clusters.tolist())]
-    at = np.flatnonzero([not np.isnan(each.low) for each in found])
-    if len(at):
+    means = mean_ppi(cell_sums(features, subject, len(clusters), out))
+    drawn, alone = out.resamples.plain(means.powered), means.people[0]
+    found = [intervals.interval(drawn[:, k], count) for k, count in enumerate(clusters.tolist())]
+    ends = np.array([[each.estimate, each.low, each.high] for each in found])
+    if len(at := np.flatnonzero(~np.isnan(ends[:, 1]))):
         reach = paired_reach(drawn[1:, at], alone[at], clusters[at], alpha)
-        for k, apart in zip(at.tolist(), reach.tolist(), strict=True):
-            middle = float(np.clip(found[k].estimate, -1.0, 1.0))
-            found[k] = replace(found[k], low=middle - apart, high=middle + apart)
-    ends = np.clip([[each.estimate, each.low, each.high] for each in found], -1.0, 1.0).tolist()
+        ends[at, 1:] = np.clip(ends[at, :1], -1.0, 1.0) + np.column_stack([-reach, reach])
+    inside = np.clip(ends, -1.0, 1.0).tolist()
     return [
         replace(each, estimate=estimate, low=low, high=high)
-        for each, (estimate, low, high) in zip(found, ends, strict=True)
+        for each, (estimate, low, high) in zip(found, inside, strict=True)
     ]
 
 
-def pair_features(people: Array, graded: Array) -> Array:
-    """Features of each pair whose sums `paired_ppi` takes, (pairs, 7), from the difference between
-    its two answers by people and by a grader, each (pairs,), NaN for none.
-    """
-    return np.column_stack([rate_features(people, graded), np.nan_to_num(graded) ** 2])
-
-
-def paired_ppi(sums: Array) -> tuple[Array, Array]:
-    """People's mean difference by PPI++, (rows, ...), and the mean difference of the labelled pairs
-    alone, (...), from sums of `pair_features`, (7, rows, ...).
-    """
-    *six, squares = sums
-    parts = RateSums(*six)
-    weight = parts.weight_for(ratio(squares, parts.labelled + parts.rest) - parts.raw**2)
-    return parts.ppi(weight), parts.people[0]
-
-
 def paired_reach(drawn: Array, labelled: Array, clusters: Codes, alpha: float) -> Array:
-    """How far from the estimates the bounds of all subjects lie, (subjects,), so that they hold
+    """Distance of the bounds of all subjects from their estimates, (subjects,), so that they hold
     together. `drawn` are resampled differences (rows, subjects), `labelled` those of the labelled
     pairs alone, in so many `clusters` (subjects,).
 
@@ -897,5 +841,5 @@ def paired_reach(drawn: Array, labelled: Array, clusters: Codes, alpha: float) -
     more = 2.0 * (1.0 + labelled**2) / clusters**2
     reach = reach_together(lambda some: drawn[:, some], clusters, [more], alpha)
     tail = alpha / 2.0 / len(clusters)
-    least = np.array([unseen(count, tail) for count in clusters.tolist()])
+    least = np.array([intervals.unseen(count, tail) for count in clusters.tolist()])
     return np.maximum(reach, least * (1.0 + np.abs(labelled)))

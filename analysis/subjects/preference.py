@@ -16,7 +16,7 @@ won against some of the other (Ford 1957); else there is none.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -24,14 +24,8 @@ from evenhand.analysis.bootstrap.resamples import ratio
 from evenhand.analysis.labels.matrix import LabelMatrix, favour_signs
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import UnitFacts
-from evenhand.analysis.notes import Code, Reason, join_notes
-from evenhand.analysis.subjects.corrected_rates import (
-    RateSums,
-    cell_sums,
-    corrected_interval,
-    ppi_reach,
-    rate_features,
-)
+from evenhand.analysis.notes import Code, join_notes
+from evenhand.analysis.subjects import corrected_rates
 from evenhand.analysis.subjects.scores import MAX_EXACT, MIN_SUBJECTS, exact_p, spearman
 from evenhand.analysis.types import Array, Codes, DataFrame, Mask
 from evenhand.analysis.writer import About, RatedView, Writer
@@ -66,8 +60,7 @@ def strengths(wins: Array) -> Array:
 
 def why_undefined(wins: Array) -> Code:
     """Return the reason why a table of wins (subjects, subjects) has no strengths."""
-    linked = is_linked((wins + wins.T)[None])[0]
-    return "subject_unbeaten" if linked else "subjects_not_linked"
+    return "subject_unbeaten" if is_linked((wins + wins.T)[None])[0] else "subjects_not_linked"
 
 
 def is_linked(wins: Array) -> Mask:
@@ -111,7 +104,7 @@ ALIKE = "strength_spearman"
 COMPARED = ("subject_a", "subject_b")
 """Units columns that name whose answers are compared."""
 MAX_SUBJECTS = 100
-"""Of more subjects there are win rates, and no strengths."""
+"""Most subjects whose strengths are fitted; more have win rates alone."""
 
 
 def add_preference_rows(out: RatedView) -> None:
@@ -123,8 +116,7 @@ def add_preference_rows(out: RatedView) -> None:
     units that both have. `win_rate_ppi` is what people's win rate would be on all units that a
     grader compared.
     """
-    compared = Compared.of(out.labels, out.facts)
-    if compared is None:
+    if (compared := Compared.of(out.labels, out.facts)) is None:
         return
     scores = rater_scores(out.labels, out.ratings, out.facts)
     for name, score in scores.items():
@@ -179,100 +171,76 @@ class Compared:
         return np.asarray((self.a == subject) | (self.b == subject))
 
 
-@dataclass(frozen=True)
 class _Wins:
-    """Tables of wins, (rows, subjects, subjects), of one rater on some units (units,)."""
+    """Tables of wins of one rater on some units `held` (units,): `rates` (rows, subjects), the
+    `subjects` that were compared, their `table` (rows, subjects, subjects) and `strengths`.
+    """
 
-    table: Array
-    held: Mask
-
-    @classmethod
-    def of(cls, out: Writer, compared: Compared, score: Array, held: Mask) -> _Wins:
-        """Sum each unit's score for side a, and what is left of 1 for side b."""
+    def __init__(self, out: Writer, compared: Compared, score: Array, held: Mask) -> None:
         n = len(compared.subjects)
-        a, b, own = compared.a[held], compared.b[held], score[held]
+        a, b, won = compared.a[held], compared.b[held], score[held]
         cells, codes = np.unique(np.concatenate([a * n + b, b * n + a]), return_inverse=True)
-        scores = np.concatenate([own, 1.0 - own])[:, None]
+        scores = np.concatenate([won, 1.0 - won])[:, None]  # of side a, then of side b
         twice = out.on(out.subset, np.tile(out.clusters[held], 2))
-        totals = cell_sums(scores, codes, len(cells), twice)[0]
-        table = np.zeros((len(totals), n * n))
-        table[:, cells] = totals
-        return cls(table.reshape(-1, n, n), held)
-
-    @property
-    def rates(self) -> Array:
-        """Win rates (rows, subjects)."""
-        won = self.table.sum(axis=2)
-        return ratio(won, won + self.table.sum(axis=1))
-
-    @cached_property
-    def subjects(self) -> Codes:
-        """The subjects that were compared."""
-        played = self.table[0].sum(axis=0) + self.table[0].sum(axis=1)
-        return np.flatnonzero(played > 0)
+        totals = corrected_rates.cell_sums(scores, codes, len(cells), twice)[0]
+        flat = np.zeros((len(totals), n * n))
+        flat[:, cells] = totals
+        whole = flat.reshape(-1, n, n)
+        wins, losses = whole.sum(axis=2), whole.sum(axis=1)
+        self.rates = ratio(wins, wins + losses)
+        self.subjects: Codes = np.flatnonzero(losses[0] + wins[0] > 0)
+        self.table = whole[:, self.subjects[:, None], self.subjects]
 
     @cached_property
     def strengths(self) -> Array:
         """Strengths of `subjects`, (rows, subjects)."""
-        return strengths(self._own)
-
-    @property
-    def why(self) -> Reason:
-        """Reason for having no strengths."""
-        return why_undefined(self._own[0])
-
-    @property
-    def _own(self) -> Array:
-        return self.table[:, self.subjects[:, None], self.subjects]
+        return strengths(self.table)
 
 
 def rater_scores(labels: LabelMatrix, ratings: DataFrame, facts: UnitFacts) -> dict[str, Array]:
     """Return each unit's score for side a by the humans together and by each grader, (units,); NaN
     for none.
     """
-    signs = favour_signs(labels.scale.categories, labels.scale.favours)
-    table = (1.0 + signs[labels.codes]) / 2.0
+    table = (1.0 + favour_signs(labels.scale.categories, labels.scale.favours)[labels.codes]) / 2.0
     scores = {}
     if labels.humans:
         people = table[:, list(labels.humans)]
         scores["humans"] = ratio(np.nansum(people, axis=1), (~np.isnan(people)).sum(axis=1))
     for model in labels.models:
         name, score = labels.raters[model], table[:, model].copy()
-        unsure = np.isnan(score)
-        if unsure.any():
+        if (unsure := np.isnan(score)).any():
             score[unsure] = _of_both_orders(ratings, name, labels.scale, facts)[unsure]
         scores[name] = score
     return scores
 
 
 def _of_both_orders(ratings: DataFrame, grader: str, scale: Scale, facts: UnitFacts) -> Array:
-    """Return the mean of a grader's scores in the two orders, (units,); NaN without either. Other
-    tools write that the two differ in place of both.
+    """Return the mean of a grader's scores in the two orders, (units,), NaN without either; 0.5
+    where other tools wrote that they differ.
     """
     signs = favour_signs(scale.categories, scale.favours)
     code = {category: at for at, category in enumerate(scale.categories)}
-    own = ratings[ratings["rater_id"].eq(grader)]
-    differ = set(own.loc[own["unscored_reason"].eq("order_disagreement"), "unit_id"])
-    own = own[own["label"].ne("") & own["order"].isin(("ab", "ba"))]
-    score = (1.0 + signs[own["label"].map(code).to_numpy(dtype=np.intp)]) / 2.0
-    each = own.assign(score=score).groupby(["unit_id", "order"])["score"].mean().unstack("order")
-    both = each.mean(axis=1)[each.notna().all(axis=1) & (each.shape[1] == 2)]
+    graded = ratings[ratings["rater_id"].eq(grader)]
+    differ = set(graded.loc[graded["unscored_reason"].eq("order_disagreement"), "unit_id"])
+    graded = graded[graded["label"].ne("") & graded["order"].isin(("ab", "ba"))]
+    score = (1.0 + signs[graded["label"].map(code).to_numpy(dtype=np.intp)]) / 2.0
+    scored = graded.assign(score=score).groupby(["unit_id", "order"])["score"].mean()
+    by_order = scored.unstack("order")
+    both = by_order.mean(axis=1)[by_order.notna().all(axis=1) & (by_order.shape[1] == 2)]
     found = both.reindex(facts.ids).to_numpy(dtype=float)
     return np.where([unit in differ for unit in facts.ids], 0.5, found)
 
 
 def _add_rates(out: Writer, compared: Compared, name: str, score: Array) -> None:
-    held = compared.known & ~np.isnan(score)
-    if not held.any():
+    if not (held := compared.known & ~np.isnan(score)).any():
         return
-    wins = _Wins.of(out, compared, score, held)
+    wins = _Wins(out, compared, score, held)
     of_subject = {at: held & compared.with_subject(at) for at in wins.subjects}
-    rates = wins.rates
     for at, units in of_subject.items():
-        out.add("win_rate", rates[:, at], units, a=name, at=compared.subjects[at])
+        out.add("win_rate", wins.rates[:, at], units, a=name, at=compared.subjects[at])
     if len(wins.subjects) > MAX_SUBJECTS:
         return
-    why = wins.why
+    why = why_undefined(wins.table[0])
     for (at, units), found in zip(of_subject.items(), wins.strengths.T, strict=True):
         out.add("strength", found, units, reason=why, a=name, at=compared.subjects[at])
 
@@ -280,23 +248,18 @@ def _add_rates(out: Writer, compared: Compared, name: str, score: Array) -> None
 def _add_corrected_rates(
     out: Writer, compared: Compared, grader: str, people: Array, own: Array
 ) -> None:
-    """Add `win_rate_ppi` by subject: people's win rate on all that the grader compared, by
-    prediction-powered inference (see `analysis.subjects.corrected_rates`).
-    """
-    held = compared.known & ~np.isnan(own)
-    if not held.any():
+    """Add `win_rate_ppi` by subject: people's win rate on all that the grader compared."""
+    if not (held := compared.known & ~np.isnan(own)).any():
         return
     subjects = np.concatenate([compared.a[held], compared.b[held]])
     y, f = (np.concatenate([each[held], 1.0 - each[held]]) for each in (people, own))
-    features = np.column_stack([rate_features(y, f), f**2])
+    features = corrected_rates.mean_features(y, f)
     twice = out.on(out.subset, np.tile(out.clusters[held], 2))
-    *six, squares = cell_sums(features, subjects, len(compared.subjects), twice)
-    sums = RateSums(*six)
-    weight = sums.weight_for(ratio(squares, sums.labelled + sums.rest) - sums.raw**2)
-    rates = sums.ppi(weight)
+    sums = corrected_rates.cell_sums(features, subjects, len(compared.subjects), twice)
+    rates, weight, _ = corrected_rates.mean_ppi(sums)
     for at in np.unique(subjects):
-        mine, about = held & compared.with_subject(at), About(a="humans", b=grader)
-        about["at"] = compared.subjects[at]
+        mine = held & compared.with_subject(at)
+        about = About(a="humans", b=grader, at=compared.subjects[at])
         counts, labelled = out.count(mine), out.count(mine & ~np.isnan(people))
         if not 0 < labelled[0] < counts[0]:
             why: Code = "no_unlabelled_units" if labelled[0] else "no_pairable_units"
@@ -304,9 +267,9 @@ def _add_corrected_rates(
             continue
         found = out.resamples.interval(rates[:, at], labelled[1])
         drawn = out.resamples.plain(rates[:, at])[1:]
-        own_features = np.where((subjects == at)[:, None], features[:, :6], 0.0)
-        reach = ppi_reach(twice.each_cluster(own_features), float(weight[0, at]))
-        within = corrected_interval(found, drawn, counts[0], labelled, reach)
+        of_subject = np.where((subjects == at)[:, None], features[:, :6], 0.0)
+        reach = corrected_rates.ppi_reach(twice.each_cluster(of_subject), float(weight[0, at]))
+        within = corrected_rates.corrected_interval(found, drawn, counts[0], labelled, reach)
         about["note"] = f"{labelled[0]} of them labelled by annotators"
         out.add("win_rate_ppi", within, counts, **about)
 
@@ -314,36 +277,32 @@ def _add_corrected_rates(
 def _add_ranked_alike(
     out: Writer, compared: Compared, grader: str, people: Array, own: Array
 ) -> None:
-    """Add the rank correlation of the strengths by humans and by a grader, and how often a resample
-    has the same best subject by both.
-    """
-    held = compared.known & ~np.isnan(people) & ~np.isnan(own)
-    if not held.any():
+    """Add how alike humans and a grader rank the subjects, and how often both agree on the best."""
+    if not (held := compared.known & ~np.isnan(people) & ~np.isnan(own)).any():
         return
-    both = [_Wins.of(out, compared, score, held) for score in (people, own)]
+    both = [_Wins(out, compared, score, held) for score in (people, own)]
     n = len(both[0].subjects)
     if n > MAX_SUBJECTS:
         return
     first, second = (wins.strengths for wins in both)
-    undefined = next((w.why for w in both if np.isnan(w.strengths[0]).any()), None)
-    counts, about = out.count(held), About(a="humans", b=grader)
+    unsolved = (why_undefined(w.table[0]) for w in both if np.isnan(w.strengths[0]).any())
+    undefined = next(unsolved, None)
+    add = partial(out.add, units=out.count(held), a="humans", b=grader)
     if n < MIN_SUBJECTS or undefined:
-        why = undefined or "too_few_subjects"
-        out.add(ALIKE, np.nan, counts, reason=why, **about)
+        add(ALIKE, np.nan, reason=undefined or "too_few_subjects")
     else:
         exact = ""
         if n <= MAX_EXACT:
             exact = f"exact p {exact_p(spearman, first[0], second[0]):.4g}"
-        found = out.resamples.interval(spearman(first, second), counts[1])
-        about["note"] = join_notes(f"{n} subjects", exact)
-        out.add(ALIKE, found, counts, **about)
+        alike = out.resamples.interval(spearman(first, second), out.count(held)[1])
+        add(ALIKE, alike, note=join_notes(f"{n} subjects", exact))
     if undefined:
-        out.add("same_best", np.nan, counts, reason=undefined, **about)
+        add("same_best", np.nan, reason=undefined)
         return
     drawn = [out.resamples.plain(each)[1:] for each in (first, second)]
-    told = ~np.isnan(drawn[0] + drawn[1]).any(axis=1)
-    one, other = (each[told].argmax(axis=1) for each in drawn)
-    share = float(np.mean(one == other)) if told.any() else np.nan
+    defined = ~np.isnan(drawn[0] + drawn[1]).any(axis=1)
+    one, other = (each[defined].argmax(axis=1) for each in drawn)
+    share = float(np.mean(one == other)) if defined.any() else np.nan
     best = [compared.subjects[both[0].subjects[each[0].argmax()]] for each in (first, second)]
-    about["note"] = f"by annotators {best[0]}, by the grader {best[1]}"
-    out.add("same_best", share, counts, reason="not_resampled", **about)
+    note = f"by annotators {best[0]}, by the grader {best[1]}"
+    add("same_best", share, note=note, reason="not_resampled")

@@ -75,11 +75,7 @@ def kendall(x: Array, y: Array) -> Array:
     return ratio((signs[0] * signs[1]).sum(-1), untied)
 
 
-CORRELATIONS: dict[str, Correlation] = {
-    "spearman": spearman,
-    "pearson": pearson,
-    "kendall": kendall,
-}
+CORRELATIONS = {"spearman": spearman, "pearson": pearson, "kendall": kendall}
 
 
 def exact_p(correlation: Correlation, x: Array, y: Array) -> float:
@@ -134,8 +130,7 @@ def add_overall_rows(out: RubricView) -> None:
                 found = out.resamples.interval(correlation(x, y), units[1])
                 if not np.isnan(found.estimate) and n <= MAX_EXACT:
                     p = f"exact p {exact_p(correlation, x[0], y[0]):.4g}"
-            note = join_notes(f"{n} subjects", p)
-            out.add(name, found, units, a=first, b=second, note=note)
+            out.add(name, found, units, a=first, b=second, note=join_notes(f"{n} subjects", p))
 
 
 def people_means(verdicts: LabelMatrix) -> Array:
@@ -159,7 +154,7 @@ def _subject_means(
 
 
 MOST_COMPARED = 40
-"""Of more subjects only the ranks are listed: they have over 780 differences."""
+"""Most subjects whose differences are listed: more have over 780."""
 _TOGETHER = 1_000
 """Pairs computed at a time: bounds memory."""
 
@@ -193,19 +188,19 @@ def all_differences(rates: Array, clusters: Codes, alpha: float = 0.05) -> Diffe
     first, second = np.triu_indices(rates.shape[1], 1)
     estimate = rates[0, first] - rates[0, second]
     more = ((1.0 - 2.0 * np.clip(rates[0], 0.0, 1.0)) / clusters) ** 2
-    reach = reach_together(
-        lambda some: rates[1:, first[some]] - rates[1:, second[some]],
-        np.minimum(clusters[first], clusters[second]),
-        (more[first], more[second]),
-        alpha,
-    )
+
+    def resampled(some: slice) -> Array:
+        return np.asarray(rates[1:, first[some]] - rates[1:, second[some]])
+
+    fewer = np.minimum(clusters[first], clusters[second])
+    reach = reach_together(resampled, fewer, (more[first], more[second]), alpha)
     return Differences(first, second, estimate, estimate - reach, estimate + reach)
 
 
 def reach_together(
     resampled: Callable[[slice], Array], clusters: Codes, more: Sequence[Array], alpha: float
 ) -> Array:
-    """How far from their estimates the bounds of some figures lie, (figures,), so that all hold but
+    """Distance of the bounds of some figures from their estimates, (figures,), so that all hold but
     in `alpha` of studies.
 
     `resampled` gives (rows, figures) of a slice of the figures, each of which rests on so many

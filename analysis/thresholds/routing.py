@@ -31,6 +31,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import takewhile
 
 import numpy as np
 
@@ -87,15 +88,15 @@ def graded_with_confidence(view: RubricView) -> Iterator[Graded]:
     coded = labels.on_sorted()
     majority = majority_codes(label_counts(coded, labels.humans))
     for grader in labels.models:
-        said, confidence = coded.codes[:, grader], labels.confidence[:, grader]
-        held = (majority >= 0) & (said >= 0) & ~np.isnan(confidence)
+        grades, confidence = coded.codes[:, grader], labels.confidence[:, grader]
+        held = (majority >= 0) & (grades >= 0) & ~np.isnan(confidence)
         if held.any():
             yield Graded(
                 view.on(coded.subset, labels.clusters[held]),
                 labels.raters[grader],
                 # Means over draws that differ in the last digit only are one confidence.
                 np.round(confidence[held], 12),
-                (said == majority)[held],
+                (grades == majority)[held],
             )
 
 
@@ -223,33 +224,26 @@ def promised_cut(
     test = AboveCut(codes, 1.0 - target, level)
     if not (test.allowed > 0 and level > 0):
         return Promise(math.nan, math.inf)
-    found = math.nan
-    for cut in _sequence(confidence, test).tolist():
-        if not test.passes(confidence >= cut, wrong):
-            break
-        found = cut
-    if not math.isnan(found):
-        return Promise(found)
+    # The cuts in the order of testing: a matter of confidence only.
+    n, falling, none_wrong = len(confidence), np.sort(confidence)[::-1], np.zeros_like(wrong)
+    ranks = range(math.ceil(n * FIRST) - 1, n)
+    start = bisect_left(
+        ranks, True, key=lambda rank: test.passes(confidence >= falling[rank], none_wrong)
+    )
+    tried = ranks[start:]
+    cuts = np.unique(falling[[*tried[:: max(1, n // STEPS)], *tried[-1:]]])[::-1].tolist()
+    passing = list(takewhile(lambda cut: test.passes(confidence >= cut, wrong), cuts))
+    if passing:
+        return Promise(passing[-1])
     # By what factor the sample must grow until the first cut is likely to pass.
-    n, falling = len(confidence), np.argsort(-confidence, kind="stable")
+    surest = np.argsort(-confidence, kind="stable")
     least = test.price * math.ceil(math.log(test.level) / math.log1p(-test.allowed))
     for growth in np.geomspace(1.0, REALISTIC, STEPS + 1)[1:]:
         share = max(least / (growth * n), FIRST)
-        rate = wrong[falling[: math.ceil(share * n)]].mean()
+        rate = wrong[surest[: math.ceil(share * n)]].mean()
         if share <= 1.0 and test.chance(max(least, share * growth * n), rate) >= POWER:
-            return Promise(found, float(growth))
-    return Promise(found, math.inf)
-
-
-def _sequence(confidence: Array, test: AboveCut) -> Array:
-    """The cuts in the order of testing: a matter of confidence only."""
-    falling, none = np.sort(confidence)[::-1], np.zeros(len(confidence), dtype=bool)
-    ranks = range(math.ceil(len(falling) * FIRST) - 1, len(falling))
-    start = bisect_left(
-        ranks, True, key=lambda rank: test.passes(confidence >= falling[rank], none)
-    )
-    tried = ranks[start:]
-    return np.unique(falling[[*tried[:: max(1, len(falling) // STEPS)], *tried[-1:]]])[::-1]
+            return Promise(math.nan, float(growth))
+    return Promise(math.nan, math.inf)
 
 
 CUT, SHARE, ROUTED_AGREEMENT = (f"routing_{what}" for what in ("cut", "share", "agreement"))
@@ -269,9 +263,9 @@ def add_routing_rows(view: RubricView) -> None:
     look, target = request.facts.looks.get(view.rows.rubric, 1), request.settings.confidence_target
     level = level_of_look(look, request.decision.looks, ERROR)
     for graded in graded_with_confidence(view):
-        found = promised_cut(graded.confidence, ~graded.agreed, graded.out.clusters, target, level)
+        best = promised_cut(graded.confidence, ~graded.agreed, graded.out.clusters, target, level)
         out, n = graded.out, len(graded.agreed)
-        every, keeps = np.ones(n, dtype=bool), graded.confidence >= found.cut
+        every, keeps = np.ones(n, dtype=bool), graded.confidence >= best.cut
         about = About(a="humans", b=graded.grader, at=repr(target))
         if out.resamples.weight is not None:
             out.add(CUT, math.nan, every, reason=Remark("unequal_chances"), **about)
@@ -279,10 +273,10 @@ def add_routing_rows(view: RubricView) -> None:
         why = Remark("promise_out_of_reach", (n,))
         if not level > 0:
             why = Remark("no_level")
-        elif not math.isinf(found.growth):
-            why = Remark("promise_needs_more", (n, math.ceil(n * (found.growth - 1.0))))
+        elif not math.isinf(best.growth):
+            why = Remark("promise_needs_more", (n, math.ceil(n * (best.growth - 1.0))))
         stated = About(note=Remark("promised_at", (level,)), **about)
-        out.add(CUT, found.cut, every, reason=why, **stated)
-        if not math.isnan(found.cut):
+        out.add(CUT, best.cut, every, reason=why, **stated)
+        if not math.isnan(best.cut):
             out.add(SHARE, out.share(keeps, every), every, **about)
             out.add(ROUTED_AGREEMENT, float(graded.agreed[keeps].mean()), keeps, **about)

@@ -1,29 +1,47 @@
-"""Thresholds of probability graders as rows: for every grader and every reference for tuning.
+"""Probability graders as rows: thresholds for every reference, and calibration.
 
 A threshold that was tuned looks better on the labels it was tuned on than it is. So the verdicts on
 those clusters are made as tuning itself is judged: each fold's with a threshold tuned on the other
 folds (`held_out_thresholds`). On all other clusters the tuned threshold is used as it is.
 
 A threshold is tuned to a reference: people's majority, or another rater.
+
+*Calibration* of a grader's probabilities: Brier score, calibration error, reliability. Also the
+effect of recalibration: an isotonic curve from probability to share, fitted on some clusters and
+judged on others. Every row names how the probability was obtained (token probabilities, draws,
+stated); graders with several ways are split before (`analysis.labels.encoding`).
+
+Shares differ from probabilities by chance alone, in bins of few units by a lot: the plain mean
+distance of a perfectly calibrated grader is far from 0. The squared distance can be debiased
+exactly (Kumar, Liang & Ma 2019); its root is on the scale of the probabilities.
+
+Reliability, the share affirmative at each stated probability, needs no bins (CORP). The curve is
+the isotonic regression of the reference on the probability, which picks its steps itself; it splits
+the Brier score into miscalibration, discrimination and uncertainty. Source: Dimitriadis, Gneiting &
+Jordan 2021.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import math
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from evenhand.analysis.agreement.overlap import KappaMeans
-from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.agreement.pairs import KappaMeans
+from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Interval
+from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples, ratio
 from evenhand.analysis.labels.encoding import (
+    cluster_codes,
     combine_readings,
     encode,
     methods_apart,
     one_version,
+    same_length,
     without_excluded,
 )
-from evenhand.analysis.labels.matrix import LabelMatrix
+from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.labels.scale import Origin, Scale, Tuning
 from evenhand.analysis.labels.units import with_weights
 from evenhand.analysis.notes import Code, Note, Remark, join_notes
@@ -32,14 +50,14 @@ from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.thresholds.sweep import (
     OBJECTIVES,
-    Calibration,
     calibrate,
     draws_needed,
+    folds,
     held_out_thresholds,
     held_out_verdicts,
     verdict_outcomes,
 )
-from evenhand.analysis.types import DataFrame, Labels, Mask
+from evenhand.analysis.types import Array, Codes, Column, DataFrame, Labels, Mask
 from evenhand.analysis.writer import About, Counts, RubricView
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import SEED, AnalysisSettings
@@ -110,8 +128,8 @@ def reference_named(labels: LabelMatrix, name: str) -> Reference:
             )
         return human_majority(labels)
     if name not in labels.raters:
-        known = ", ".join(["humans", *labels.raters])
-        raise NoReference(f"there is no rater {name!r} on {labels.scale.name!r}; it has {known}")
+        raters = ", ".join(["humans", *labels.raters])
+        raise NoReference(f"there is no rater {name!r} on {labels.scale.name!r}; it has {raters}")
     return Reference(name, labels.verdicts[:, labels.raters.index(name)])
 
 
@@ -142,10 +160,7 @@ class ThresholdInForce:
             return ""
         place = f"{self.rubric}: " if self.rubric else ""
         return place + written(
-            "note.threshold",
-            grader=self.grader,
-            threshold=self.threshold,
-            origin=self.provenance,
+            "note.threshold", grader=self.grader, threshold=self.threshold, origin=self.provenance
         )
 
 
@@ -154,16 +169,13 @@ def thresholds_in_force(labels: LabelMatrix) -> list[ThresholdInForce]:
     if not labels.has_verdicts:
         return []
     scale = labels.scale
-    return [
-        ThresholdInForce(
-            rubric=scale.name,
-            grader=grader,
-            threshold=scale.threshold_for(grader),
-            origin=scale.origin_of(grader),
-            tuning=scale.tunings.get(grader),
-        )
-        for grader in (labels.raters[model] for model in probability_graders(labels))
-    ]
+    in_force = []
+    for grader in (labels.raters[model] for model in probability_graders(labels)):
+        tuning, threshold = scale.tunings.get(grader), scale.threshold_for(grader)
+        origin: Origin = "declared" if grader in scale.thresholds else "default"
+        origin = "tuned" if tuning else origin
+        in_force.append(ThresholdInForce(scale.name, grader, threshold, origin, tuning))
+    return in_force
 
 
 def judged_out_of_sample(labels: LabelMatrix) -> LabelMatrix:
@@ -184,9 +196,9 @@ def judged_out_of_sample(labels: LabelMatrix) -> LabelMatrix:
         reference = np.where(seen, verdicts, -1)
         held = ~np.isnan(labels.positive[:, grader])
         given = labels.positive[held, grader], reference[held], labels.clusters[held]
-        found = held_out_thresholds(*given, tuning.instead_of, labels.weight_of(held))
-        if found:  # a single cluster cannot be held out
-            thresholds[seen, grader] = found[tuning.objective][seen[held]]
+        retuned = held_out_thresholds(*given, tuning.instead_of, labels.weight_of(held))
+        if retuned:  # a single cluster cannot be held out
+            thresholds[seen, grader] = retuned[tuning.objective][seen[held]]
     return replace(labels, thresholds=thresholds)
 
 
@@ -199,26 +211,40 @@ def tuned_on_others(labels: LabelMatrix) -> dict[str, LabelMatrix]:
     majority, retuned = human_majority(labels).verdicts, {}
     for grader in probability_graders(labels):
         name, held = labels.raters[grader], ~np.isnan(labels.positive[:, grader])
-        reference = majority[held]
-        if name in labels.scale.tunings or len(np.unique(reference[reference >= 0])) < 2:
+        if name in labels.scale.tunings or not has_both(labels, grader, majority):
             continue
-        given = labels.positive[held, grader], reference, labels.clusters[held]
-        found = held_out_thresholds(*given, labels.scale.threshold_for(name))
-        if found:
+        given = labels.positive[held, grader], majority[held], labels.clusters[held]
+        by_objective = held_out_thresholds(*given, labels.scale.threshold_for(name))
+        if by_objective:
             thresholds = np.array(labels.thresholds)
-            thresholds[held, grader] = found["kappa"]
+            thresholds[held, grader] = by_objective["kappa"]
             retuned[name] = replace(labels, thresholds=thresholds)
     return retuned
 
 
-def add_in_force_rows(view: RubricView) -> None:
-    """`threshold_in_force` of graders whose threshold was tuned, on the units it was tuned on."""
-    labels = view.labels
-    for grader, tuning in _tuned_graders(labels):
-        name = labels.raters[grader]
-        seen = _tuned_units(labels, grader, tuning)
-        note = join_notes(_tuned_on(tuning), "its verdicts on these: by thresholds tuned on others")
-        view.add(IN_FORCE, labels.scale.threshold_for(name), seen, b=name, note=note)
+def has_both(labels: LabelMatrix, grader: int, reference: Labels) -> bool:
+    """Return True if the reference (units,) has both verdicts where a grader gave probabilities."""
+    held = ~np.isnan(labels.positive[:, grader]) & (reference >= 0)
+    return len(np.unique(reference[held])) == 2
+
+
+def held_out_views(
+    labels: LabelMatrix, verdicts: Coded, grader: int, reference: Labels, default: float
+) -> dict[str, Coded]:
+    """Return the `verdicts` by objective, with a grader's at thresholds that were tuned to the
+    reference (units,) on other clusters.
+    """
+    held = ~np.isnan(labels.positive[:, grader])
+    given = labels.positive[held, grader], reference[held], labels.clusters[held]
+    affirmed = held_out_verdicts(*given, default, labels.weight_of(held))
+    return {name: with_verdicts(verdicts, grader, held, each) for name, each in affirmed.items()}
+
+
+def with_verdicts(verdicts: Coded, grader: int, held: Mask, affirmed: Mask) -> Coded:
+    """Return the verdicts, with other ones of a grader on the units (units,) in the mask `held`."""
+    codes = verdicts.codes.copy()
+    codes[held, grader] = np.where(affirmed, 0, 1)
+    return replace(verdicts, codes=codes)
 
 
 def clusters_labelled(labels: LabelMatrix, grader: int, reference: str) -> frozenset[str]:
@@ -239,8 +265,8 @@ def _tuned_graders(labels: LabelMatrix) -> Iterator[tuple[int, Tuning]]:
 
 def _tuned_units(labels: LabelMatrix, grader: int, tuning: Tuning) -> Mask:
     """The units (units,) in clusters that the grader's threshold was tuned on."""
-    known = np.array([pair in tuning.clusters for pair in labels.pairs] + [False])
-    return np.asarray(known[labels.pair] & ~np.isnan(labels.positive[:, grader]))
+    is_tuned_on = np.array([pair in tuning.clusters for pair in labels.pairs] + [False])
+    return np.asarray(is_tuned_on[labels.pair] & ~np.isnan(labels.positive[:, grader]))
 
 
 def _tuned_on(tuning: Tuning) -> Remark:
@@ -288,13 +314,13 @@ def threshold_results(
     Raises InputError where there is no such reference.
     """
     checked = validate_ratings(ratings)
-    own, _ = one_version(checked[checked["rubric"] == scale.name], scale.name, rubric_hashes)
-    own, _ = without_excluded(own, scale.name, excluded or {})
-    own, _ = methods_apart(own, scale.name)
+    of_rubric, _ = one_version(checked[checked["rubric"] == scale.name], scale.name, rubric_hashes)
+    of_rubric, _ = without_excluded(of_rubric, scale.name, excluded or {})
+    of_rubric, _ = methods_apart(of_rubric, scale.name)
     rows = ResultRows(scale.name)
     clusters = {}
-    units = with_weights(units, own)
-    labels = encode(combine_readings(own, scale), scale, units, settings.cluster)
+    units = with_weights(units, of_rubric)
+    labels = encode(combine_readings(of_rubric, scale), scale, units, settings.cluster)
     if labels.has_verdicts and probability_graders(labels):
         wanted = [reference_named(labels, reference)]
         request = Request(units, settings, seed=seed)
@@ -322,7 +348,8 @@ def add_threshold_rows(view: RubricView, references: Sequence[Reference] | None 
     `threshold_held_out_gain`. With at = threshold: kappa, agreement and F1 at the tuned and the
     default one; along the curve `threshold_curve_kappa`.
     Against people also `human_ceiling_difference_held_out` and `cohen_kappa_held_out` (at =
-    objective), of verdicts made with thresholds from other clusters. The view is of the binary
+    objective), of verdicts made with thresholds from other clusters. `threshold_in_force` of
+    graders whose threshold was tuned, on the units it was tuned on. The view is of the binary
     verdict.
     """
     labels = view.labels
@@ -331,105 +358,439 @@ def add_threshold_rows(view: RubricView, references: Sequence[Reference] | None 
     for grader in probability_graders(labels):
         for reference in references:
             if reference.name != labels.raters[grader]:
-                _Tuning(view, grader, reference).add(reference.name == main)
+                _add_tuning_rows(view, grader, reference, curve=reference.name == main)
             if reference.name == "humans":
                 _add_held_out_ceiling(view, grader, reference)
-    add_in_force_rows(view)
+    for grader, tuning in _tuned_graders(labels):
+        name = labels.raters[grader]
+        threshold = labels.scale.threshold_for(name)
+        note = join_notes(_tuned_on(tuning), "its verdicts on these: by thresholds tuned on others")
+        view.add(IN_FORCE, threshold, _tuned_units(labels, grader, tuning), b=name, note=note)
 
 
-@dataclass(frozen=True)
-class _Tuning:
-    """The rows of one grader and one reference."""
+def _add_tuning_rows(view: RubricView, grader: int, reference: Reference, *, curve: bool) -> None:
+    """Add the rows of one grader and one reference, with the `curve` of kappa over thresholds."""
+    labels, resamples, name = view.labels, view.resamples, view.labels.raters[grader]
+    held = ~np.isnan(labels.positive[:, grader]) & (reference.verdicts >= 0)
+    units, clusters = view.count(held), labels.clusters[held]
+    positive, verdicts = labels.positive[held, grader], reference.verdicts[held]
 
-    view: RubricView
-    grader: int
-    reference: Reference
+    def add(statistic: str, figure: Interval, at: str, note: Note = "") -> None:
+        of = About(a=reference.name, b=name, at=at, note=join_notes(note, reference.note))
+        view.add(statistic, figure, units, **of)
 
-    def add(self, curve: bool) -> None:
-        labels, resamples = self.view.labels, self.view.resamples
-        held = ~np.isnan(labels.positive[:, self.grader]) & (self.reference.verdicts >= 0)
-        units, clusters = self.view.count(held), labels.clusters[held]
-        positive, verdicts = labels.positive[held, self.grader], self.reference.verdicts[held]
-        if len(np.unique(verdicts)) < 2:
-            reason: Code = "no_variation" if units[0] else "no_pairable_units"
-            for objective in OBJECTIVES:
-                self._add("threshold", Interval.undefined(reason), units, objective)
-            return
-        default = labels.scale.untuned_threshold_for(labels.raters[self.grader])
-        found = calibrate(positive, verdicts, clusters, resamples, units[1], default)
-        for calibration in found.values():
-            self._add_objective(units, calibration)
-        chosen = {default: list(AT_THRESHOLD)}
-        for name, calibration in found.items():
-            wanted = chosen.setdefault(calibration.threshold.estimate, list(EVERYWHERE))
-            wanted += [name] if name in AT_THRESHOLD and name not in wanted else []
-        for threshold, objectives in chosen.items():
-            outcomes = verdict_outcomes(positive >= threshold, verdicts == 1, clusters, resamples)
-            note: Note = Remark(self._kind(default))
-            if threshold != default:
-                note = "tuned on these items: optimistic"
-            for name in objectives:
-                reached = resamples.interval(OBJECTIVES[name](outcomes), units[1])
-                self._add(AT_THRESHOLD[name], reached, units, repr(threshold), note)
-        if curve:
-            course = found["kappa"].curve
-            for at, values in zip(course.thresholds.tolist(), course.values.T, strict=True):
-                self._add(CURVE, resamples.interval(values, units[1]), units, repr(at))
-
-    def _add_objective(self, units: Counts, found: Calibration) -> None:
-        objective, tuned = found.objective, found.threshold.estimate
-        declared = self._kind(found.default) == "declared_threshold"
-        usual = "the declared one" if declared else "the default"
-        beside = f"{usual} is {found.default:.3g}"
-        if tuned == found.default:
-            beside = f"equals {usual}"
-        self._add("threshold", found.threshold, units, objective, beside)
-        if found.gain is not None:
-            wins = "the tuned threshold wins held out" if found.gain.low > 0 else f"keep {usual}"
-            self._add("threshold_held_out_gain", found.gain, units, objective, wins)
-        advised = replace(found.threshold, estimate=found.advice.threshold, remarks=())
-        draws = self.view.labels.draws[self.grader]
+    if len(np.unique(verdicts)) < 2:
+        reason: Code = "no_variation" if units[0] else "no_pairable_units"
+        for objective in OBJECTIVES:
+            add("threshold", Interval.undefined(reason), objective)
+        return
+    default, draws = labels.scale.untuned_threshold_for(name), labels.draws[grader]
+    is_declared = default != labels.scale.threshold
+    origin: Code = "declared_threshold" if is_declared else "default_threshold"
+    usual = "the declared one" if is_declared else "the default"
+    tuned = calibrate(positive, verdicts, clusters, resamples, units[1], default)
+    shown = {default: list(AT_THRESHOLD)}
+    for objective, found in tuned.items():
+        threshold, advice, gain = found.threshold.estimate, found.advice, found.gain
+        equals = f"equals {usual}" if threshold == default else f"{usual} is {default:.3g}"
+        add("threshold", found.threshold, objective, equals)
+        if gain is not None:
+            wins = "the tuned threshold wins held out" if gain.low > 0 else f"keep {usual}"
+            add("threshold_held_out_gain", gain, objective, wins)
         coarse = tuple(
             Remark("coarse_draws", (draws, at, draws_needed(at)))
-            for at in dict.fromkeys((tuned, found.default))
+            for at in dict.fromkeys((threshold, default))
             if 0 < draws < draws_needed(at)
         )
-        why = join_notes(Remark(found.advice.kind), found.advice.reason, coarse)
-        self._add("threshold_recommended", advised, units, objective, why)
-
-    def _kind(self, default: float) -> Code:
-        """Code for the origin of the threshold that tuning is compared with."""
-        own = default != self.view.labels.scale.threshold
-        return "declared_threshold" if own else "default_threshold"
-
-    def _add(
-        self, statistic: str, found: Interval, units: Counts, at: str, note: Note = ""
-    ) -> None:
-        of = About(a=self.reference.name, b=self.view.labels.raters[self.grader], at=at)
-        of["note"] = join_notes(note, self.reference.note)
-        self.view.add(statistic, found, units, **of)
+        advised = replace(found.threshold, estimate=advice.threshold, remarks=())
+        why = join_notes(Remark(advice.kind), advice.reason, coarse)
+        add("threshold_recommended", advised, objective, why)
+        objectives = shown.setdefault(threshold, list(EVERYWHERE))
+        if objective in AT_THRESHOLD and objective not in objectives:
+            objectives.append(objective)
+    for threshold, objectives in shown.items():
+        outcomes = verdict_outcomes(positive >= threshold, verdicts == 1, clusters, resamples)
+        optimistic = "tuned on these items: optimistic"
+        note: Note = Remark(origin) if threshold == default else optimistic
+        for objective in objectives:
+            reached = resamples.interval(OBJECTIVES[objective](outcomes), units[1])
+            add(AT_THRESHOLD[objective], reached, repr(threshold), note)
+    if curve:
+        course = tuned["kappa"].curve
+        for at, values in zip(course.thresholds.tolist(), course.values.T, strict=True):
+            add(CURVE, resamples.interval(values, units[1]), repr(at))
 
 
 def _add_held_out_ceiling(view: RubricView, grader: int, reference: Reference) -> None:
     """Add the ceiling difference of a grader whose thresholds are chosen on other clusters."""
     coded, labels, kappas = view.coded, view.labels, view.once(KappaMeans)
-    held = ~np.isnan(labels.positive[:, grader])
-    if len(np.unique(reference.verdicts[held & (reference.verdicts >= 0)])) < 2:
+    if not has_both(labels, grader, reference.verdicts):
         return
-    name = labels.raters[grader]
-    default = labels.scale.untuned_threshold_for(name)
-    given = labels.positive[held, grader], reference.verdicts[held], labels.clusters[held]
-    verdicts = held_out_verdicts(*given, default, labels.weight_of(held))
+    default = labels.scale.untuned_threshold_for(labels.raters[grader])
+    views = held_out_views(labels, coded, grader, reference.verdicts, default)
     units = view.count(coded.labelled[:, grader] & coded.labelled_by_any(labels.humans))
     note = join_notes("each verdict by a threshold tuned on other folds", reference.note)
-    for objective, verdict in verdicts.items():
-        codes = coded.codes.copy()
-        codes[held, grader] = np.where(verdict, 0, 1)
-        _, mean, people = with_and_among_humans(kappas, replace(coded, codes=codes), grader)
+    for objective, retuned in views.items():
+        _, mean, people = with_and_among_humans(kappas, retuned, grader)
         if mean is None:
             return
-        of = About(a="humans", b=name, at=objective, note=note)
+        of = About(a="humans", b=labels.raters[grader], at=objective, note=note)
         view.add(KAPPA_HELD_OUT, mean.values, units, **of)
         if people is not None:
             apart, lost = mean.values - people.values, max(mean.undefined, people.undefined)
             view.add(CEILING_HELD_OUT, apart, units, undefined=lost, **of)
+
+
+BINS = 10
+MIN_IN_BIN = 10
+"""Units in a bin at least: with fewer than 100 units there are fewer bins."""
+
+
+def equal_mass_bins(positive: Array, bins: int | None = None) -> Codes:
+    """Bins (units,) of about equally many units; equal probabilities share a bin.
+
+    >>> equal_mass_bins(np.array([0.1, 0.2, 0.2, 0.2, 0.8, 0.9]), 3).tolist()
+    [0, 1, 1, 1, 2, 2]
+    """
+    wanted = bins or min(BINS, max(1, len(positive) // MIN_IN_BIN))
+    shares = np.arange(1, wanted) / wanted
+    bounds = np.unique(np.quantile(positive, shares, method="higher"))
+    place = np.searchsorted(bounds, positive, side="right")
+    return np.unique(place, return_inverse=True)[1].reshape(-1)
+
+
+@dataclass(frozen=True)
+class BinnedGaps:
+    """Gaps between shares and probabilities in bins: share affirmative minus mean probability,
+    `gap` (bins,), and the share of the units in each bin, `weight` (bins,). `influence` (clusters,
+    bins) is the contribution of each cluster to the error of a gap, as often as it counts,
+    `variance` (bins,) that of the gap; in a bin of a single cluster all of the gap.
+    """
+
+    gap: Array
+    weight: Array
+    influence: Array
+    variance: Array
+
+    @classmethod
+    def of(
+        cls,
+        positive: Array,
+        affirmed: Array,
+        clusters: Codes,
+        n_clusters: int,
+        bins: int | None = None,
+        counts: Array | None = None,
+    ) -> BinnedGaps:
+        """Compute the gaps from probabilities, 0 or 1, and clusters numbered below `n_clusters`,
+        each (units,); `counts` (clusters,) is how often each cluster counts, 1 unless given.
+        """
+        place = equal_mass_bins(positive, bins)
+        shape = (n_clusters, int(place.max()) + 1)
+        cell = clusters * shape[1] + place
+        units, apart = (
+            np.bincount(cell, weights, shape[0] * shape[1]).reshape(shape)
+            for weights in (np.ones(len(place)), affirmed - positive)
+        )
+        frequency = np.ones((n_clusters, 1)) if counts is None else counts[:, None]
+        inside = (frequency * units).sum(axis=0)
+        gap = (frequency * apart).sum(axis=0) / inside
+        # Deviations from a mean are a little smaller than errors, the more so the fewer clusters.
+        clusters_in = (units > 0).sum(axis=0)
+        wider = np.sqrt(clusters_in / np.maximum(clusters_in - 1, 1))
+        influence = (apart - gap * units) / inside * wider
+        variance = np.where(clusters_in > 1, ((frequency * influence) ** 2).sum(axis=0), gap**2)
+        return cls(gap, inside / inside.sum(), influence, variance)
+
+    @property
+    def squared(self) -> float:
+        """The mean squared gap minus its bias, the variance of the gaps; below 0 by chance."""
+        return float(self.weight @ (self.gap**2 - self.variance))
+
+    @property
+    def error(self) -> float:
+        """Calibration error, the root of `squared`; 0 where the latter is below 0."""
+        return math.sqrt(max(0.0, self.squared))
+
+    def interval(self, resamples: Resamples, n_clusters: int) -> Interval:
+        """The error with its 95% interval, by inverting a test at every size of error.
+
+        The gaps' errors in the resamples are added to gaps of the same shape and every size; a size
+        is in the interval unless the mean squared gap seen is in its highest or lowest 2.5%. 0 is
+        tried like any other size, which percentiles of resamples cannot do. Where the squared error
+        is below 0 the upper bound is that of 0.
+        """
+        if n_clusters < MIN_CLUSTERS:
+            return Interval.point(self.error, Remark("too_few_clusters"))
+        if resamples.resamples == 0:
+            return Interval.point(self.error, Remark("not_resampled"))
+        errors = resamples.totals(self.influence)[1 : 1 + resamples.resamples]
+        chance = (errors**2) @ self.weight
+        if not chance.any():
+            return Interval.point(self.error, Remark("no_variation"))
+        seen = float(self.weight @ self.gap**2)
+        size = math.sqrt(seen)
+        shape = self.gap / size if size > 0 else np.ones(len(self.gap))
+        along = errors @ (self.weight * shape)
+        at_least = max(seen, seen - self.squared)
+        low = float(np.quantile(_sizes(seen, along, chance), 0.025))
+        high = float(np.quantile(_sizes(at_least, along, chance), 0.975))
+        return Interval(self.error, min(low, self.error), max(high, self.error))
+
+
+def _sizes(seen: float, along: Array, chance: Array) -> Array:
+    """The size of error that each resample's errors would turn into the mean square `seen`: the
+    larger solution of size^2 + 2 size x along + chance = seen; 0 where chance alone is more.
+    """
+    root = -along + np.sqrt(np.maximum(0.0, along**2 + seen - chance))
+    return np.asarray(np.where(chance < seen, root, 0.0))
+
+
+MAX_POINTS = 60
+"""Points through which a curve is drawn at most."""
+_DRAWS = 400
+_DRAWN_UNITS = 20_000_000
+_FEWEST_DRAWS = 100
+
+
+def isotonic_curve(
+    positive: Array, affirmed: Array, weight: Array | None = None
+) -> tuple[Array, Array]:
+    """The distinct probabilities, and the share of affirmatives at each that rises best with them.
+
+    `weight` (units,) is how much each unit counts, here and below; 1 unless given.
+
+    >>> isotonic_curve(np.array([0.1, 0.2, 0.3]), np.array([0.0, 1.0, 0.0]))[1].tolist()
+    [0.0, 0.5, 0.5]
+    """
+    from scipy.optimize import isotonic_regression
+
+    counts = np.ones(len(positive)) if weight is None else weight
+    stated, place = np.unique(positive, return_inverse=True)
+    times = np.bincount(place.reshape(-1), weights=counts)
+    share = np.bincount(place.reshape(-1), weights=counts * affirmed) / times
+    return stated, np.asarray(isotonic_regression(share, weights=times).x)
+
+
+@dataclass(frozen=True)
+class BrierParts:
+    """Brier score = miscalibration - discrimination + uncertainty.
+
+    `miscalibration` is how much recalibration on the same units would lower the score,
+    `discrimination` how much lower the recalibrated probabilities score than the constant share of
+    affirmatives, and `uncertainty` is the score of that constant. No part is below 0.
+    """
+
+    miscalibration: float
+    discrimination: float
+    uncertainty: float
+
+
+def brier_parts(positive: Array, affirmed: Array) -> BrierParts:
+    """Parts of the mean squared distance of probabilities (units,) from 0 or 1 (units,).
+
+    Scores of 1.01 / 3 as stated, .5 / 3 along the curve 0, 1/2, 1/2, and 2/9 at the constant 1/3:
+
+    >>> parts = brier_parts(np.array([0.1, 0.2, 0.6]), np.array([0.0, 1.0, 0.0]))
+    >>> [round(each, 4) for each in (parts.miscalibration, parts.discrimination, parts.uncertainty)]
+    [0.17, 0.0556, 0.2222]
+    """
+    curve = np.interp(positive, *isotonic_curve(positive, affirmed))
+    share = np.average(affirmed)
+    stated, recalibrated, constant = (
+        float(np.average((p - affirmed) ** 2)) for p in (positive, curve, share)
+    )
+    return BrierParts(max(0.0, stated - recalibrated), max(0.0, constant - recalibrated), constant)
+
+
+@dataclass(frozen=True)
+class ReliabilityCurve:
+    """Points of the curve, both ends of its steps: `stated` probability, `share` affirmative, and
+    which `step` they are on; `low` and `high` are the bounds of a calibrated grader's share in 95%.
+    All (points,); `step_of_unit` (units,) says where each unit is.
+    """
+
+    stated: Array
+    share: Array
+    step: Codes
+    low: Array
+    high: Array
+    step_of_unit: Codes
+
+
+def reliability_curve(
+    positive: Array, affirmed: Array, clusters: Codes, weight: Array | None = None
+) -> ReliabilityCurve:
+    """The isotonic curve with its consistency band, from arrays (units,).
+
+    For the band the reference is simulated as if the probabilities were true, and the curve fitted
+    to it; the errors of units in one cluster are correlated in the simulation as in the data.
+    """
+    from scipy.optimize import isotonic_regression
+
+    stated, share = isotonic_curve(positive, affirmed, weight)
+    step = np.cumsum(np.diff(share, prepend=share[0]) > 0)
+    change = np.flatnonzero(np.diff(step))
+    ends = np.unique([0, *change, *(change + 1), len(step) - 1])
+    ends = ends[np.unique(np.linspace(0, len(ends) - 1, MAX_POINTS).round().astype(int))]
+    # The correlation of two units' errors within a cluster, from 0 to 1; 0 for single units.
+    expected = np.interp(positive, stated, share)
+    both, most = (
+        float((np.bincount(clusters, weights=errors) ** 2).sum() - (errors**2).sum())
+        for errors in (affirmed - expected, np.sqrt(expected * (1.0 - expected)))
+    )
+    together = float(np.clip(both / most, 0.0, 1.0)) if most > 1e-12 else 0.0
+    counts = np.ones(len(positive)) if weight is None else weight
+    place, n_clusters = np.searchsorted(stated, positive), int(clusters.max()) + 1
+    times, rng = np.bincount(place, weights=counts), np.random.default_rng(2021)
+    draws = int(np.clip(_DRAWN_UNITS // len(positive), _FEWEST_DRAWS, _DRAWS))
+    curves = np.empty((draws, len(ends)))
+    for draw in range(draws):
+        chance = rng.random(len(positive))
+        if together > 0:
+            shared = rng.random(len(positive)) < np.sqrt(together)
+            chance = np.where(shared, rng.random(n_clusters)[clusters], chance)
+        drawn = np.bincount(place, weights=counts * (chance < positive)) / times
+        curves[draw] = isotonic_regression(drawn, weights=times).x[ends]
+    low, high = np.quantile(curves, [0.025, 0.975], axis=0)
+    of_unit = np.asarray(step[place], dtype=np.intp)
+    return ReliabilityCurve(stated[ends], share[ends], step[ends], low, high, of_unit)
+
+
+def recalibrated(
+    positive: Array, affirmed: Array, clusters: Codes, weight: Array | None = None
+) -> Array | None:
+    """Probabilities (units,) put through an isotonic curve that was fitted on other clusters.
+
+    Between the probabilities that the curve was fitted on it runs straight, outside of them it is
+    level. `weight` (units,) is how much each counts. None with a single cluster. Source: Zadrozny &
+    Elkan 2002.
+    """
+    fold = folds(clusters)
+    if fold.max(initial=0) < 1:
+        return None
+    out = np.empty(len(positive))
+    for held_out in range(int(fold.max()) + 1):
+        test = fold == held_out
+        weights = None if weight is None else weight[~test]
+        stated, share = isotonic_curve(positive[~test], affirmed[~test], weights)
+        out[test] = np.interp(positive[test], stated, share)
+    return out
+
+
+def add_probability_rows(view: RubricView) -> None:
+    """Add calibration rows for every probability grader, against people or else the only reference
+    there is.
+
+    `brier`, `ece`, and `brier_recalibrated`, cross-fitted by cluster; and with at = probability
+    `reliability`, the share affirmative, and `reliability_probability`, with the bounds of that
+    share for a calibrated grader.
+    """
+    references = references_of(view.labels)
+    if main_reference(references):
+        for grader in probability_graders(view.labels):
+            _add_quality(view, grader, references[0])
+
+
+def _add_quality(view: RubricView, grader: int, reference: Reference) -> None:
+    labels, resamples = view.labels, view.resamples
+    held = ~np.isnan(labels.positive[:, grader]) & (reference.verdicts >= 0)
+    units, method = view.count(held), labels.methods[grader]
+    positive, affirmed = labels.positive[held, grader], reference.verdicts[held].astype(float)
+    clusters, weight = labels.clusters[held], labels.weight_of(held)
+
+    def add(
+        statistic: str, figure: Interval, at: str = "", note: Note = "", on: Counts = units
+    ) -> None:
+        about = join_notes(note, method, reference.note)
+        of = About(a=reference.name, b=labels.raters[grader], at=at, note=about)
+        view.add(statistic, figure, on, **of)
+
+    if not units[0]:
+        for statistic in ("brier", "ece"):
+            add(statistic, Interval.undefined("no_pairable_units"))
+        return
+
+    def brier(stated: Array) -> Interval:
+        """The mean squared distance (Brier 1950)."""
+        squares = (stated - affirmed) ** 2
+        sums = resamples.sums(clusters, squares, np.ones(len(squares)))
+        return resamples.interval(ratio(*sums.T), units[1])
+
+    add("brier", brier(positive))
+    counts = resamples.weight
+    gaps = BinnedGaps.of(positive, affirmed, clusters, resamples.n_types, counts=counts)
+    add("ece", gaps.interval(resamples, units[1]))
+    better = recalibrated(positive, affirmed, clusters, weight)
+    if better is not None:
+        add("brier_recalibrated", brier(better), "", "isotonic, fitted on other clusters")
+    curve = reliability_curve(positive, affirmed, clusters, weight)
+    for stated, share, low, high, step in zip(
+        curve.stated, curve.share, curve.low, curve.high, curve.step, strict=True
+    ):
+        here = resamples.count(clusters, curve.step_of_unit == step)
+        add("reliability", Interval.point(share), repr(float(stated)), on=here)
+        band = Interval(float(stated), min(low, stated), max(high, stated))
+        add("reliability_probability", band, repr(float(stated)), on=here)
+
+
+@dataclass(frozen=True)
+class ProbabilityScores:
+    """Calibration and sharpness of probabilities, against a reference.
+
+    `brier` is the mean squared distance from the reference: `miscalibration` - `discrimination` +
+    `uncertainty`. `ece` is the calibration error, the root of the mean squared distance of
+    probabilities and shares in bins of equal size, free of what chance adds, with its 95% interval.
+    The last two are of probabilities recalibrated by an isotonic curve that was fitted on other
+    clusters, NaN where there is one cluster only.
+    """
+
+    brier: float
+    miscalibration: float
+    discrimination: float
+    uncertainty: float
+    ece: float
+    ece_low: float
+    ece_high: float
+    brier_recalibrated: float
+    ece_recalibrated: float
+
+
+def score_probabilities(
+    positive: Column[float],
+    reference: Column[int],
+    *,
+    clusters: Column[Hashable] | None = None,
+    bootstrap: Bootstrap | None = None,
+) -> ProbabilityScores:
+    """Brier score and calibration error of probabilities (units,) against verdicts (units,).
+
+    `clusters` (units,) are resampled, or else units; below five the error has no interval (NaN).
+
+    >>> found = score_probabilities([0.05, 0.15, 0.85, 0.95], [False, False, True, True])
+    >>> round(found.brier, 4), round(found.ece, 4), found.discrimination
+    (0.0125, 0.0, 0.25)
+    """
+    scores, affirmed = np.asarray(positive, dtype=float), np.asarray(reference, dtype=float)
+    same_length(scores, affirmed)
+    if not len(scores) or not ((scores >= 0) & (scores <= 1)).all():
+        raise InputError("probabilities are needed for every item, each between 0 and 1")
+    of = cluster_codes(clusters, len(scores))
+    n = int(of.max()) + 1
+    parts = brier_parts(scores, affirmed)
+    gaps = BinnedGaps.of(scores, affirmed, of, n)
+    error = gaps.interval((bootstrap or Bootstrap()).draw(np.ones(n)), n)
+    better = recalibrated(scores, affirmed, of)
+    brier_after, ece_after = np.nan, np.nan
+    if better is not None:
+        brier_after = float(np.mean((better - affirmed) ** 2))
+        ece_after = BinnedGaps.of(better, affirmed, of, n).error
+    return ProbabilityScores(
+        brier=float(np.mean((scores - affirmed) ** 2)),
+        **vars(parts),
+        ece=error.estimate,
+        ece_low=error.low,
+        ece_high=error.high,
+        brier_recalibrated=brier_after,
+        ece_recalibrated=ece_after,
+    )

@@ -134,8 +134,8 @@ class Sweep:
     def optimism(self) -> float:
         """Mean excess of a tuned threshold's value where it was tuned, over that on the data."""
         excess = (self.tuned - self.transferred)[1:]
-        known = excess[~np.isnan(excess)]
-        return float(known.mean()) if len(known) else np.nan
+        defined = excess[~np.isnan(excess)]
+        return float(defined.mean()) if len(defined) else np.nan
 
 
 @dataclass(frozen=True)
@@ -151,41 +151,29 @@ class Candidates:
     below: tuple[Codes, Codes]
 
     @classmethod
-    def of(
-        cls,
-        positive: Array,
-        affirmed: Mask,
-        clusters: Codes,
-        default: float,
-    ) -> Candidates:
+    def of(cls, positive: Array, affirmed: Mask, clusters: Codes, default: float) -> Candidates:
         """Collect every distinct probability of some units (units,), the default, and 1."""
         thresholds = np.unique(np.concatenate([positive, [default, 1.0]]))
         thresholds = thresholds[np.argsort(np.abs(thresholds - default), kind="stable")]
         order = np.argsort(positive)
-        first, second = order[affirmed[order]], order[~affirmed[order]]
-        return cls(
-            thresholds,
-            (clusters[first], clusters[second]),
-            (
-                np.searchsorted(positive[first], thresholds, side="left"),
-                np.searchsorted(positive[second], thresholds, side="left"),
-            ),
-        )
+        kinds = (order[affirmed[order]], order[~affirmed[order]])
+        of_first, of_second = (np.searchsorted(positive[kind], thresholds) for kind in kinds)
+        return cls(thresholds, (clusters[kinds[0]], clusters[kinds[1]]), (of_first, of_second))
 
     def outcomes(self, weights: Numbers) -> Outcomes:
         """Count the outcomes of each threshold in each resample, (rows, thresholds).
 
         `weights` (rows, clusters) are how much each cluster counts.
         """
-        found, whole = [], np.issubdtype(weights.dtype, np.integer)
+        counted, whole = [], np.issubdtype(weights.dtype, np.integer)
         for clusters, below in zip(self.clusters, self.below, strict=True):
             counts = weights.take(clusters, axis=1)
             shape = counts.shape[0], counts.shape[1] + 1
             running = np.zeros(shape, dtype=np.int32 if whole else float)
             np.cumsum(counts, axis=1, dtype=running.dtype, out=running[:, 1:])
             everything = running[:, -1:].astype(np.float64)
-            found.append((everything - running.take(below, axis=1), everything))
-        (hits, affirmed), (false, others) = found
+            counted.append((everything - running.take(below, axis=1), everything))
+        (hits, affirmed), (false, others) = counted
         return Outcomes(hits, false, affirmed, others)
 
     def spread(self, besides: Codes) -> Codes:
@@ -219,11 +207,7 @@ def values_of(objective: str, outcomes: Outcomes, *, whole: bool) -> Array:
 
 
 def sweep(
-    positive: Array,
-    reference: Labels,
-    clusters: Codes,
-    resamples: Resamples,
-    default: float,
+    positive: Array, reference: Labels, clusters: Codes, resamples: Resamples, default: float
 ) -> dict[str, Sweep]:
     """Tune the threshold of probabilities (units,) to a reference (units,) of 0 and 1.
 
@@ -245,13 +229,13 @@ def sweep(
                 best = best_of(values)
                 reached = values[np.arange(len(best)), best]
                 chunks[objective].append((best, reached, values[:, points]))
-    found, tried = {}, candidates.thresholds
+    sweeps, tried = {}, candidates.thresholds
     for objective, parts in chunks.items():
-        best, tuned, course = (np.concatenate(each) for each in zip(*parts, strict=True))
+        best, tuned, course = (np.concatenate(blocks) for blocks in zip(*parts, strict=True))
         curve = Curve(tried[points], course, complete=len(points) == len(tried))
         threshold = np.where(np.isnan(tuned), np.nan, tried[best])
-        found[objective] = Sweep(threshold, tuned, on_data[objective][0][best], curve)
-    return found
+        sweeps[objective] = Sweep(threshold, tuned, on_data[objective][0][best], curve)
+    return sweeps
 
 
 def threshold_interval(found: Sweep, resamples: Resamples, n_clusters: int) -> Interval:
@@ -286,21 +270,17 @@ def folds(clusters: Codes) -> Codes:
     >>> folds(np.array([0, 0, 1, 2])).tolist()
     [0, 0, 1, 2]
     """
-    _, own, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
+    _, cluster_of_unit, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
     held = np.zeros(min(_FOLDS, max(len(sizes), 1)), dtype=np.intp)
     fold = np.empty(len(sizes), dtype=np.intp)
     for cluster in np.argsort(-sizes, kind="stable"):
         fold[cluster] = held.argmin()
         held[fold[cluster]] += sizes[cluster]
-    return fold[own.reshape(-1)]
+    return fold[cluster_of_unit.reshape(-1)]
 
 
 def held_out_thresholds(
-    positive: Array,
-    reference: Labels,
-    clusters: Codes,
-    default: float,
-    weight: Array | None = None,
+    positive: Array, reference: Labels, clusters: Codes, default: float, weight: Array | None = None
 ) -> dict[str, Array]:
     """Thresholds (units,) by objective, each tuned on the other folds than the unit's own.
 
@@ -311,13 +291,13 @@ def held_out_thresholds(
     if fold.max(initial=0) < 1:
         return {}
     thresholds = {objective: np.full(len(positive), default) for objective in OBJECTIVES}
-    for each in range(int(fold.max()) + 1):
-        train, test = np.flatnonzero((fold != each) & (reference >= 0)), fold == each
-        own = np.arange(len(train))
+    for held_out in range(int(fold.max()) + 1):
+        train, test = np.flatnonzero((fold != held_out) & (reference >= 0)), fold == held_out
+        places = np.arange(len(train))
         counts: Numbers = np.ones(len(train), dtype=np.int64)
         if weight is not None:
             counts = weight[train]
-        candidates = Candidates.of(positive[train], reference[train] == 1, own, default)
+        candidates = Candidates.of(positive[train], reference[train] == 1, places, default)
         outcomes = candidates.outcomes(counts[None])
         for objective in OBJECTIVES:
             values = values_of(objective, outcomes, whole=weight is None)
@@ -326,15 +306,11 @@ def held_out_thresholds(
 
 
 def held_out_verdicts(
-    positive: Array,
-    reference: Labels,
-    clusters: Codes,
-    default: float,
-    weight: Array | None = None,
+    positive: Array, reference: Labels, clusters: Codes, default: float, weight: Array | None = None
 ) -> dict[str, Mask]:
     """Verdicts (units,) by objective, made with these thresholds."""
-    found = held_out_thresholds(positive, reference, clusters, default, weight)
-    return {objective: positive >= thresholds for objective, thresholds in found.items()}
+    by_objective = held_out_thresholds(positive, reference, clusters, default, weight)
+    return {objective: positive >= thresholds for objective, thresholds in by_objective.items()}
 
 
 def verdict_outcomes(
@@ -403,28 +379,24 @@ def calibrate(
     """
     affirmed = reference == 1
     weight = None if resamples.weight is None else resamples.weight[clusters]
-    elsewhere_verdicts = held_out_verdicts(positive, reference, clusters, default, weight)
+    held_out = held_out_verdicts(positive, reference, clusters, default, weight)
 
     def kappa(outcomes: Outcomes) -> Interval:
         return resamples.interval(OBJECTIVES["kappa"](outcomes), n_clusters)
 
     by_default = verdict_outcomes(positive >= default, affirmed, clusters, resamples)
-    held_out = {
-        objective: verdict_outcomes(verdict, affirmed, clusters, resamples)
-        for objective, verdict in elsewhere_verdicts.items()
-    }
     default_kappa = kappa(by_default)
-    found = {}
+    calibrations = {}
     for objective, swept in sweep(positive, reference, clusters, resamples, default).items():
         function = OBJECTIVES[objective]
         usual = function(by_default)
         threshold = threshold_interval(swept, resamples, n_clusters)
         gain, informative = None, default_kappa
         if objective in held_out:
-            elsewhere = held_out[objective]
+            elsewhere = verdict_outcomes(held_out[objective], affirmed, clusters, resamples)
             gain = resamples.interval(function(elsewhere) - usual, n_clusters)
             informative = kappa(elsewhere)
-        found[objective] = Calibration(
+        calibrations[objective] = Calibration(
             objective=objective,
             default=default,
             threshold=threshold,
@@ -435,7 +407,7 @@ def calibrate(
             advice=advise(threshold, default, gain, informative, default_kappa, n_clusters),
             curve=swept.curve,
         )
-    return found
+    return calibrations
 
 
 def advise(
@@ -526,8 +498,8 @@ def tune_threshold(
     scores, verdicts = np.asarray(positive, dtype=float), np.asarray(reference, dtype=bool)
     same_length(scores, verdicts)
     if objective not in OBJECTIVES:
-        known = ", ".join(OBJECTIVES)
-        raise InputError(f"the objective is {objective!r}; it must be one of {known}")
+        names = ", ".join(OBJECTIVES)
+        raise InputError(f"the objective is {objective!r}; it must be one of {names}")
     if np.isnan(scores).any() or len(np.unique(verdicts)) < 2:
         raise InputError(
             "a threshold needs a probability for every item and both verdicts in the reference"
@@ -536,13 +508,14 @@ def tune_threshold(
     n = int(of.max()) + 1
     resamples = (bootstrap or Bootstrap()).draw(np.ones(n))
     found = calibrate(scores, verdicts.astype(np.int8), of, resamples, n, default)[objective]
+    gain = found.gain or Interval(np.nan, np.nan, np.nan)
     return TunedThreshold(
         **vars(found.threshold),
         value=found.value,
         corrected=found.corrected,
         at_default=found.at_default.estimate,
-        held_out_gain=np.nan if found.gain is None else found.gain.estimate,
-        gain_low=np.nan if found.gain is None else found.gain.low,
+        held_out_gain=gain.estimate,
+        gain_low=gain.low,
         recommended=found.advice.threshold,
         advice=found.advice.kind,
         reason=found.advice.reason.text,

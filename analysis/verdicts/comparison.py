@@ -1,6 +1,6 @@
 """A grader compared with people: estimates, and how far they may lie from the truth.
 
-Both sides are computed on the same units with the same weights (`analysis.agreement.overlap`).
+Both sides are computed on the same units with the same weights (`analysis.agreement.pairs`).
 
 For a verdict the rubric's categories decide, and binary verdicts where a grader gives none. A
 grader with probabilities is compared once more, at thresholds tuned on other clusters.
@@ -18,8 +18,7 @@ from itertools import combinations
 import numpy as np
 
 from evenhand.analysis.agreement.coefficients import label_counts, unseen_labels
-from evenhand.analysis.agreement.overlap import KappaMeans, Overlap
-from evenhand.analysis.agreement.pairs import deciding_kappa, distances
+from evenhand.analysis.agreement.pairs import KappaMeans, Overlap, deciding_kappa, distances
 from evenhand.analysis.bootstrap.influence import influence, standard_error
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
@@ -37,8 +36,13 @@ from evenhand.analysis.labels.units import effective_size
 from evenhand.analysis.notes import Remark
 from evenhand.analysis.people.ceiling import with_and_among_humans
 from evenhand.analysis.requirement import REALISTIC, ClusterCounts
-from evenhand.analysis.thresholds.rows import human_majority, probability_graders
-from evenhand.analysis.thresholds.sweep import held_out_verdicts
+from evenhand.analysis.thresholds.rows import (
+    has_both,
+    held_out_views,
+    human_majority,
+    probability_graders,
+    with_verdicts,
+)
 from evenhand.analysis.types import Array, Codes, Mask, Numbers
 from evenhand.study.settings.analysis import MOST_OF_PEOPLE
 
@@ -73,6 +77,7 @@ def readings_of(labels: LabelMatrix) -> Iterator[Reading]:
     verdicts = labels.on_verdicts() if labels.has_verdicts else None
     categories = labels.on_categories()
     tunable = probability_graders(labels) if verdicts is not None else []
+    majority = human_majority(labels).verdicts
     for grader in labels.models:
         gives_categories = (labels.codes[:, grader] >= 0).any()
         if gives_categories or verdicts is None:
@@ -86,27 +91,17 @@ def readings_of(labels: LabelMatrix) -> Iterator[Reading]:
             held = ~np.isnan(labels.positive[:, grader])
             usual = labels.scale.untuned_threshold_for(labels.raters[grader])
             above = labels.positive[held, grader] >= usual
-            yield Reading(_with_verdicts(verdicts, grader, held, above), grader, UNTUNED)
-        if verdicts is not None and grader in tunable:
-            retuned = _at_held_out(labels, verdicts, grader)
-            if retuned is not None:
-                yield Reading(retuned, grader, HELD_OUT)
-
-
-def _at_held_out(labels: LabelMatrix, verdicts: Coded, grader: int) -> Coded | None:
-    """The verdicts, with this grader's at thresholds tuned on other clusters."""
-    majority = human_majority(labels).verdicts
-    held = ~np.isnan(labels.positive[:, grader])
-    if len(np.unique(majority[held & (majority >= 0)])) < 2:
-        return None
-    name = labels.raters[grader]
-    if name in labels.scale.tunings:  # no verdict is made by what was tuned on it
-        return verdicts
-    given = labels.positive[held, grader], majority[held], labels.clusters[held]
-    found = held_out_verdicts(*given, labels.scale.threshold_for(name), labels.weight_of(held))
-    if TUNED_FOR not in found:
-        return None
-    return _with_verdicts(verdicts, grader, held, found[TUNED_FOR])
+            yield Reading(with_verdicts(verdicts, grader, held, above), grader, UNTUNED)
+        if verdicts is None or grader not in tunable or not has_both(labels, grader, majority):
+            continue
+        name = labels.raters[grader]
+        if name in labels.scale.tunings:  # no verdict is made by what was tuned on it
+            yield Reading(verdicts, grader, HELD_OUT)
+            continue
+        default = labels.scale.threshold_for(name)
+        retuned = held_out_views(labels, verdicts, grader, majority, default)
+        if TUNED_FOR in retuned:
+            yield Reading(retuned[TUNED_FOR], grader, HELD_OUT)
 
 
 def if_wrong(labels: LabelMatrix, reading: Reading, mass: Numbers) -> Reading | None:
@@ -118,7 +113,7 @@ def if_wrong(labels: LabelMatrix, reading: Reading, mass: Numbers) -> Reading | 
     """
     coded, grader = reading.coded, reading.grader
     people = list(coded.people_beside(grader))
-    missing = labels.put_to(grader) & ~labels.scored[:, grader] & coded.labelled_by_any(people)
+    missing = labels.assigned_to(grader) & ~labels.scored[:, grader] & coded.labelled_by_any(people)
     if not missing.any():
         return None
     codes = coded.codes.copy()
@@ -139,17 +134,10 @@ def _furthest(coded: Coded, people: Sequence[int], units: Mask, mass: Numbers) -
         ends = np.array([values.argmin(), values.argmax()])
         apart = np.abs(values[ends][:, None] - values)
     distance = label_counts(coded.only(units, coded.subset), people) @ apart.T
-    said = coded.codes[:, people].astype(np.intp)
-    given = sum(np.bincount(each[each >= 0], mass[each >= 0], coded.q) for each in said.T)
+    codes = coded.codes[:, people].astype(np.intp)
+    given = sum(np.bincount(each[each >= 0], mass[each >= 0], coded.q) for each in codes.T)
     usual = np.broadcast_to(apart @ given, distance.shape)
     return np.asarray(ends[np.lexsort((-usual, distance))[:, -1]])
-
-
-def _with_verdicts(verdicts: Coded, grader: int, held: Mask, affirmed: Mask) -> Coded:
-    """The verdicts, with other ones of one grader on the units (units,) in the mask `held`."""
-    codes = verdicts.codes.copy()
-    codes[held, grader] = np.where(affirmed, 0, 1)
-    return replace(verdicts, codes=codes)
 
 
 _VARIES = 1e-9
@@ -223,19 +211,6 @@ class AtNull:
 
 
 @dataclass(frozen=True)
-class AmongPeople:
-    """People's kappa with one another, and the influence of each cluster on it (clusters,). The
-    `variance` is that of a grader's difference over this `number` of people, NaN for fewer than
-    three.
-    """
-
-    kappa: float
-    influence: Array
-    number: int
-    variance: float
-
-
-@dataclass(frozen=True)
 class Comparison:
     """A grader compared with people on one label view.
 
@@ -243,9 +218,11 @@ class Comparison:
     with this `share` of their kappa; `difference_influence` (clusters,) is that on what is tested,
     `below_people` bounds it at the null. `kappas` (rows,) are its kappa in the data and without
     each cluster, and `above_baseline` bounds it above the better baseline's.
-    `sample.minority` counts clusters in which a person chose another category than the commonest;
-    `chance` is the chance agreement that shares like people's imply. `units` (units,) are those
-    compared; `pooled` is True where people with few labels share a table.
+    `people_kappa` is that of the `people` (their number) with one another, with the influence of
+    each cluster on it (clusters,); `people_variance` is that of the difference over people, NaN for
+    fewer than three. `sample.minority` counts clusters in which a person chose another category
+    than the commonest; `chance` is the chance agreement that shares like people's imply. `units`
+    (units,) are those compared; `pooled` is True where people with few labels share a table.
     """
 
     reading: Reading
@@ -259,7 +236,10 @@ class Comparison:
     kappas: Array
     best_baseline_kappa: float
     above_baseline: AtNull
-    people: AmongPeople
+    people: int
+    people_kappa: float
+    people_influence: Array
+    people_variance: float
     chance: float
     constant: bool
     units: Mask
@@ -273,8 +253,8 @@ class Comparison:
     @property
     def share_of_people(self) -> float:
         """The share of the difference's variance that comes from the choice of people."""
-        both = self.people.variance + standard_error(self.difference_influence) ** 2
-        return self.people.variance / both if both > 0 else 0.0
+        both = self.people_variance + standard_error(self.difference_influence) ** 2
+        return self.people_variance / both if both > 0 else 0.0
 
     @property
     def null(self) -> float:
@@ -318,10 +298,10 @@ class Comparator:
         if not share and self.margin > MOST_OF_PEOPLE * people_kappa > 0:
             share = MOST_OF_PEOPLE
         tested = with_people - (1.0 - share) * among
-        sizes = sizes_of(coded, left_out, units)
+        # The weight of each cluster: the number of its units times its sampling weight.
+        sizes = left_out.by_cluster(coded.clusters, units[:, None].astype(float))[:, 0]
         overlap = Overlap.of(coded, left_out, coded.people_beside(grader), units)
         points = Points.of(overlap, left_out, [grader])
-        variance = _over_people(overlap, left_out, coded.codes[:, grader].astype(np.intp))
         minority, chance = _minority(overlap, left_out, sizes)
         worth = effective_size(sizes) if sizes.any() else 0.0
         counts = left_out.count(coded.clusters, units)
@@ -337,7 +317,10 @@ class Comparator:
             kappas=with_people,
             best_baseline_kappa=best_baseline_kappa,
             above_baseline=points.at_null(with_people, worth),
-            people=AmongPeople(people_kappa, influence(among), len(overlap.raters), variance),
+            people=len(overlap.raters),
+            people_kappa=people_kappa,
+            people_influence=influence(among),
+            people_variance=_over_people(overlap, left_out, coded.codes[:, grader].astype(np.intp)),
             chance=chance,
             constant=len(np.unique(coded.codes[units, grader])) < 2,
             units=units,
@@ -347,9 +330,9 @@ class Comparator:
 
 @dataclass(frozen=True)
 class Points:
-    """What the kappas of one grader or two are computed from: the clusters that they labelled (or
-    groups of many, the `rows` of the jackknife) as they are and with every other label by a grader:
-    `sums` (points, tables, 2 + 2q), each point with its weight.
+    """Data that the kappas of one grader or two are computed from: the clusters that they labelled
+    (or groups of many, the `rows` of the jackknife) as they are and with every other label by a
+    grader: `sums` (points, tables, 2 + 2q), each point with its weight.
     """
 
     sums: Array
@@ -367,25 +350,25 @@ class Points:
         def sums(grades: Codes) -> Array:
             return left_out.each_row(overlap.sums_with_rater(grades, n) * mass[:, None, None])
 
-        own = [coded.codes[:, each].astype(np.intp) for each in graders]
-        known = [sums(each) for each in own]
-        seen = np.concatenate(known, axis=1)
+        labels = [coded.codes[:, grader].astype(np.intp) for grader in graders]
+        as_given = [sums(grades) for grades in labels]
+        seen = np.concatenate(as_given, axis=1)
         rows = np.flatnonzero(seen.any(axis=(1, 2)))
         unseen = []
         step = max(round((coded.q - 1) / 10), 1) if coded.is_number else 1  # a tenth of the numbers
         counts = label_counts(coded, overlap.raters)
         for other in unseen_labels(counts, ordered=coded.level != "nominal", step=step):
-            for which, grades in enumerate(own):
-                given = sums(np.where(grades >= 0, other, -1))
-                changed = [given if n == which else each for n, each in enumerate(known)]
+            for which, grades in enumerate(labels):
+                changed = [*as_given]
+                changed[which] = sums(np.where(grades >= 0, other, -1))
                 moved = (np.concatenate(changed, axis=1) - seen) / left_out.clusters_in_row
                 unseen.append((seen + moved)[rows])
         count, others = len(rows), max(len(rows) * len(unseen), 1)
-        clusters = max(len(own) * left_out.clusters_in_row * count, 1.0)
+        clusters = max(len(labels) * left_out.clusters_in_row * count, 1.0)
         pseudo = PSEUDO / math.sqrt(max(seen[..., 0].sum() / clusters, 1.0))  # units of a cluster
         weights = np.concatenate([np.ones(count), np.full(count * len(unseen), pseudo / others)])
         points = np.concatenate([seen[rows], *unseen])
-        return cls(points, weights, distances(coded), rows, len(own))
+        return cls(points, weights, distances(coded), rows, len(labels))
 
     def at_null(self, values: Array, worth: float, linear: Array | None = None) -> AtNull:
         """A statistic of these tables, minus what is `linear` in the clusters' weights. Both are
@@ -403,13 +386,6 @@ class Points:
         if n > 1 and spread > _VARIES:
             stretch = max(float(influence(values[kept]).std(ddof=1)) / spread, 1.0)
         return AtNull(statistic, Sample(np.array(values[0]), n, worth, np.array(stretch)))
-
-
-def sizes_of(coded: Coded, left_out: Resamples, inside: Mask) -> Array:
-    """Weight of each cluster (clusters,): the number of its units `inside` times its sampling
-    weight.
-    """
-    return left_out.by_cluster(coded.clusters, inside[:, None].astype(float))[:, 0]
 
 
 def _over_people(overlap: Overlap, left_out: Resamples, grades: Codes) -> float:
@@ -439,15 +415,15 @@ def _over_people(overlap: Overlap, left_out: Resamples, grades: Codes) -> float:
     weight = left_out.mass[overlap.coded.clusters].astype(float)
     for rater in overlap.together:
         units = np.flatnonzero(overlap.units & overlap.coded.labelled[:, rater])
-        part, given, own = overlap.only(units), grades[units], weight[units]
-        before, after = totals(part, given, own), totals(part.without(rater), given, own)
+        part, given, of_units = overlap.only(units), grades[units], weight[units]
+        before, after = totals(part, given, of_units), totals(part.without(rater), given, of_units)
         with_people, rest = (
             total + now - was for total, was, now in zip(whole, before, after, strict=True)
         )
         without.append(_difference(with_people, rest, distance))
-    known = np.array([each for each in without if math.isfinite(each)])
-    m = len(known)
-    return (m - 1) / m * float(((known - known.mean()) ** 2).sum()) if m > 2 else math.nan
+    defined = np.array([difference for difference in without if math.isfinite(difference)])
+    m = len(defined)
+    return (m - 1) / m * float(((defined - defined.mean()) ** 2).sum()) if m > 2 else math.nan
 
 
 def _difference(with_people: Array, among: Array, distance: Array) -> float:
@@ -474,6 +450,6 @@ def _minority(overlap: Overlap, left_out: Resamples, sizes: Array) -> tuple[floa
         masks.append(2 * other[:, apart:].sum(axis=1) > labelled[:, apart:].sum(axis=1))
     held = left_out.cluster_sums(coded.clusters, np.array(masks, dtype=float).T)
     clusters = left_out.each_cluster(held).T > 0
-    found = [effective_size(sizes[own]) if sizes[own].any() else 0.0 for own in clusters]
+    numbers = [effective_size(sizes[inside]) if sizes[inside].any() else 0.0 for inside in clusters]
     shares = shares / max(shares.sum(), 1.0)
-    return float(np.mean(found)) if found else 0.0, float((shares**2).sum())
+    return float(np.mean(numbers)) if numbers else 0.0, float((shares**2).sum())

@@ -19,9 +19,10 @@ from typing import Literal
 
 import numpy as np
 
-from evenhand.analysis.agreement.overlap import KappaMeans, Overlap
 from evenhand.analysis.agreement.pairs import (
     MIN_SHARED_UNITS,
+    KappaMeans,
+    Overlap,
     deciding_kappa,
     mean_over_pairs,
     pair_statistics,
@@ -175,12 +176,9 @@ class Paired:
         codes = coded.codes.copy()
         codes[~both] = -1
         coded = replace(coded, codes=codes, copies=())
-        people = list(coded.members("human"))
-        labelled = np.bincount(
-            coded.clusters, coded.labelled[:, people].any(axis=1), minlength=len(frequency)
-        )
-        counted = np.where(labelled > 0, frequency, 0)
-        left_out = Resamples(counted, 0, np.random.default_rng(0), "bca", labels.weight)
+        of_people = coded.clusters[coded.labelled_by_any(coded.members("human"))]
+        data = Resamples(frequency, 0, np.random.default_rng(0), weight=labels.weight)
+        left_out = data.left_out(of_people)
         comparator = Comparator(left_out, margin, least=1)
         before, after = (comparator.compared(Reading(coded, grader)) for grader in at)
         if before is None or after is None:
@@ -189,7 +187,7 @@ class Paired:
 
     def add_deciding(self, rows: ResultRows) -> DriftEvidence:
         """Add the rows that the verdict rests on."""
-        before, after = (self.coded.raters[each] for each in self.at)
+        before, after = (self.coded.raters[rater] for rater in self.at)
         about = {"rater_a": before, "rater_b": after, "subset": self.coded.subset}
         found, needed = self._change(self.after.kappas - self.before.kappas)
         counts, sample = self.after.counts, self.after.sample
@@ -203,27 +201,25 @@ class Paired:
         kappa_before = rows.added(KAPPA_BEFORE, kappa.held(_LEVEL), counts, **with_people)
         for name, number in ((MINORITY, sample.minority), (EFFECTIVE, sample.effective)):
             rows.add(name, Interval.point(number), counts, **about)
-        if needed is None:
-            return DriftEvidence(change, kappa_before, sample, self.margin)
-        rows.add(NEEDED, Interval.point(needed), counts, **about)
+        if needed < math.inf:
+            rows.add(NEEDED, Interval.point(needed), counts, **about)
         return DriftEvidence(change, kappa_before, sample, self.margin, needed)
 
-    def _change(self, values: Array) -> tuple[Interval, float | None]:
+    def _change(self, values: Array) -> tuple[Interval, float]:
         """The change in kappa, `values` (rows,) in the data and without each cluster, with bounds
         taken at the null: labels that the grader might have changed are there with their weight.
         And how many clusters, the present ones among them, would show in 80% of studies that it
-        stays within the margin, if the estimates stay; None where that is shown or looks wrong.
+        stays within the margin, if the estimates stay; infinite where that is shown or looks wrong.
         """
         if not np.isfinite(values).all():
-            return Interval.undefined("no_variation"), None
+            return Interval.undefined("no_variation"), math.inf
         tested, change = self.at_null(values), float(values[0])
-        found = tested.around(change, LEVEL)
-        if not abs(change) < self.margin or max(-found.low, found.high) < self.margin:
-            return found, None
-        surer = surer_level(LEVEL)
-        both = (tested, tested.mirrored())
-        factor = max(each.growth(-self.margin, surer) for each in both)
-        return found, math.ceil(factor * self.after.counts[1]) if factor < math.inf else None
+        bounds = tested.around(change, LEVEL)
+        if not abs(change) < self.margin or max(-bounds.low, bounds.high) < self.margin:
+            return bounds, math.inf
+        both, surer = (tested, tested.mirrored()), surer_level(LEVEL)
+        factor = max(statistic.growth(-self.margin, surer) for statistic in both)
+        return bounds, math.ceil(factor * self.after.counts[1]) if factor < math.inf else factor
 
     def at_null(self, values: Array) -> AtNull:
         """The change in kappa, `values` (rows,) as in `_change`, to be bounded at the null."""
@@ -302,12 +298,12 @@ def drift_of(
         if evidence is not None:
             reason = reason_in_words(evidence.change["remarks"])
             undecided = written("drift.undefined", why=reason)
-        missing = [each.sentence for each in answers.why()] if answers.is_broken else []
+        missing = [unmet.sentence for unmet in answers.why()] if answers.is_broken else []
         verdict, why, more = ("changed" if missing else "inconclusive"), [*missing, undecided], 0
     place = f" on {scale.name}" if scale.name else ""
     head = written(f"drift.{verdict}", grader=versions.after, place=place)
-    sentence, found = " ".join([head, *why]), tuple(rows.rows.values())
-    return Drift(scale.name, versions.after, verdict, sentence, more, found)
+    sentence = " ".join([head, *why])
+    return Drift(scale.name, versions.after, verdict, sentence, more, tuple(rows.rows.values()))
 
 
 def _unchanged(
@@ -353,7 +349,7 @@ def _decide(
     sample, held = case.sample, dict(_unchanged(case, answers, rule, noun))
     figures = _figures(case, noun)
     if against := reasons(held, "broken"):
-        return "changed", [*(each.sentence for each in against), *figures], 0
+        return "changed", [*(reason.sentence for reason in against), *figures], 0
     if all_met(held):
         return "unchanged", figures, 0
     within = held["not_lower"].is_met and held["not_higher"].is_met
@@ -361,7 +357,7 @@ def _decide(
         del held["enough_clusters"]
     more = sample.more_to_settle(rule, held)
     why = [*reasons(held, "open"), *advice(sample.clusters, more, noun, undecided=not within)]
-    return "inconclusive", [*figures, *(each.sentence for each in why)], more or 0
+    return "inconclusive", [*figures, *(reason.sentence for reason in why)], more or 0
 
 
 def _figures(case: DriftEvidence, noun: str) -> list[str]:
@@ -370,7 +366,7 @@ def _figures(case: DriftEvidence, noun: str) -> list[str]:
     """
     change, kappa, margin = case.change, case.before["estimate"], case.margin
     ends = change["low"], change["high"], -margin, margin
-    found = [
+    sentences = [
         written(
             "drift.figures",
             before=kappa,
@@ -382,10 +378,10 @@ def _figures(case: DriftEvidence, noun: str) -> list[str]:
         )
     ]
     if case.same is not None:
-        found.append(written("drift.same", same=case.same["estimate"]))
+        sentences.append(written("drift.same", same=case.same["estimate"]))
     rate = case.rate
     if rate is not None and (rate["low"] > 0 or rate["high"] < 0):
         name = "affirms_more" if rate["low"] > 0 else "affirms_less"
         low, high = sorted((abs(rate["low"]), abs(rate["high"])))
-        found.append(written(f"drift.{name}", by=abs(rate["estimate"]), low=low, high=high))
-    return found
+        sentences.append(written(f"drift.{name}", by=abs(rate["estimate"]), low=low, high=high))
+    return sentences

@@ -22,7 +22,7 @@ import numpy as np
 
 from evenhand.analysis.agreement.coefficients import kappa_on_scale
 from evenhand.analysis.agreement.pairs import deciding_kappa
-from evenhand.analysis.bias import Finding, flagged
+from evenhand.analysis.bias.audit import Finding, flagged
 from evenhand.analysis.bootstrap.influence import (
     ALPHA,
     level_of_look,
@@ -36,11 +36,10 @@ from evenhand.analysis.injection import Audit, audit_of
 from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, LabelMatrix
 from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.notes import Code, Note, Remark, says
-from evenhand.analysis.people import reversed_scales
+from evenhand.analysis.people import annotators
+from evenhand.analysis.people.annotators import BY_LABELS, Opposed
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.people.disagreements import COVERAGE, UNSCORED_AS_DISAGREEMENT
-from evenhand.analysis.people.reversed_scales import Opposed
-from evenhand.analysis.people.selection import BY_LABELS
 from evenhand.analysis.requirement import ClusterCounts, Pilot, surer_level
 from evenhand.analysis.results import BASELINES, ResultRow, ResultRows, key_of
 from evenhand.analysis.thresholds.rows import CEILING_HELD_OUT, IN_FORCE, KAPPA_HELD_OUT
@@ -196,7 +195,7 @@ class People:
 
 @dataclass(frozen=True)
 class Answers:
-    """How many of the units assigned to a grader it answered, and its agreement with people on
+    """Share of the units assigned to a grader that it answered, and its agreement with people on
     these (`scored`) and where a missing answer counts as a disagreement (`everywhere`).
     """
 
@@ -262,12 +261,6 @@ class VerdictEvidence:
     def best_baseline_kappa(self) -> float:
         """The better baseline's kappa."""
         return max((row["estimate"] for row in self.baselines), default=math.nan)
-
-    @property
-    def shares_nothing(self) -> bool:
-        """Return True if both people and the grader gave labels, but never on the same unit."""
-        row = self.present.difference
-        return self.people.number > 0 and self.answers.share[0] > 0 and not (row and row["n_units"])
 
     @property
     def is_unfit(self) -> bool:
@@ -352,7 +345,7 @@ def evidence_on(
         if (given := rows.get("prevalence", grader, "", subset, at))
         and (of_people := rows.get("prevalence", "humans", "", subset, at))
     ]
-    recoded = (row(reversed_scales.RECODED, kind) for kind in reversed_scales.RECODINGS)
+    recoded = (row(annotators.RECODED, kind) for kind in annotators.RECODINGS)
     column = labels.raters.index(grader)
     copies = {each.of: each.share for each in labels.copies if each.who == column}
     in_force = rows.get(IN_FORCE, "", grader, BINARY_ALL)
@@ -375,7 +368,7 @@ def evidence_on(
             ),
             least_kappa=least,
             meet=bool((labels.scored[:, labels.humans].sum(axis=1) >= 2).any()),
-            opposed=tuple(reversed_scales.opposed_in(rows)),
+            opposed=tuple(annotators.opposed_in(rows)),
         ),
         answers=Answers(rows.get(COVERAGE, "", grader), scored, everywhere),
         present=replace(
@@ -405,7 +398,7 @@ def evidence_on(
         recoded=tuple(sorted(filter(None, recoded), key=lambda each: -each["estimate"])),
         commonest=max(shares, key=lambda each: each[0]["estimate"], default=None),
         selective=next(((each[0], each[1]) for each in by_labels if len(each) == 2), None),
-        gross=next(iter(wherever(reversed_scales.GROSS, "all")), None),
+        gross=next(iter(wherever(annotators.GROSS, "all")), None),
         points="points" if labels.scale.has_numbers else "steps of the scale",
     )
 
@@ -440,7 +433,7 @@ def add_deciding_rows(
     labelled = np.flatnonzero((labels.codes[:, list(labels.humans)] >= 0).any(axis=1))
     left_out = resamples.left_out(labels.clusters[labelled])
     comparator = Comparator(left_out, margin, rule.margin_share)
-    readings, found = list(readings_of(labels)), []
+    readings, comparisons = list(readings_of(labels)), []
     for reading in readings:
         kappas = (
             rows.get(deciding_kappa(reading.coded), "humans", name, reading.coded.subset)
@@ -449,12 +442,12 @@ def add_deciding_rows(
         better = max((row["estimate"] for row in kappas if row is not None), default=math.nan)
         compared = comparator.compared(reading, better)
         if compared is not None and not math.isnan(compared.baseline_difference):
-            found.append(compared)
-    if not found:
+            comparisons.append(compared)
+    if not comparisons:
         return
-    once = [each.difference_influence for each in found if each.reading.counts_once]
-    level, bounds = shared_level(once, len(found), rule, look, error), {}
-    for each in found:
+    once = [each.difference_influence for each in comparisons if each.reading.counts_once]
+    level, bounds = shared_level(once, len(comparisons), rule, look, error), {}
+    for each in comparisons:
         if each.reading.at != UNTUNED:
             # The one that decides if every missing answer were wrong, through the same bound.
             wrong = if_wrong(labels, each.reading, left_out.mass.astype(float))
@@ -465,7 +458,7 @@ def add_deciding_rows(
     rows.compared |= {
         view: View(bounds=bounds.get(view), parts=of_view) for view, of_view in tested.items()
     }
-    _add_winner(rows, [each for each in found if not each.reading.at], level)
+    _add_winner(rows, [each for each in comparisons if not each.reading.at], level)
 
 
 def shared_level(
@@ -477,14 +470,14 @@ def shared_level(
     alpha, after = (level_of_look(each, rule.looks, error) for each in (look, look + 1))
     if not alpha:
         return Deciding(0.0, look, comparisons, 0.0)
-    known = [each for each in influences if not np.isnan(each).any()]
-    together = simultaneous_level(np.column_stack(known), alpha) if known else alpha
+    defined = [each for each in influences if not np.isnan(each).any()]
+    together = simultaneous_level(np.column_stack(defined), alpha) if defined else alpha
     return Deciding(together, look, comparisons, together * after / alpha)
 
 
 def _add_bounds(
     rows: ResultRows,
-    found: Comparison,
+    compared: Comparison,
     level: Deciding,
     worst: Comparison | None,
     rule: DecisionSettings,
@@ -494,43 +487,38 @@ def _add_bounds(
     """
 
     def add(statistic: str, interval: Interval, held: Deciding, note: Note = "") -> ResultRow:
-        counts, key = found.counts, found.reading.key
+        counts, key = compared.counts, compared.reading.key
         return rows.added(statistic, interval.held(held), counts, **key, note=note)
 
-    difference = found.below_people.bounded(found.difference, level.alpha)
-    people = _bounded_over_people(found, difference, level.alpha)
-    at_margin = replace(level, margin=found.margin)
-    over_people = replace(
-        level,
-        people=found.people.number,
-        from_people=found.share_of_people,
-        bar=-found.margin,
-    )
-    pooled = Remark("pooled_pairs") if found.pooled else ""
-    # A constant grader is itself one of the baselines, whatever another cluster brings.
-    apart = found.baseline_difference
-    above = found.above_baseline.bounded(apart, level.alpha)
-    if found.constant:
+    difference = compared.below_people.bounded(compared.difference, level.alpha)
+    people = _bounded_over_people(compared, difference, level.alpha)
+    at_margin = replace(level, margin=compared.margin)
+    share = compared.share_of_people
+    over_people = replace(level, people=compared.people, from_people=share, bar=-compared.margin)
+    pooled = Remark("pooled_pairs") if compared.pooled else ""
+    constant = Remark("constant_rater") if compared.constant else ""
+    apart = compared.baseline_difference
+    above = compared.above_baseline.bounded(apart, level.alpha)
+    if compared.constant:  # itself one of the baselines, whatever another cluster brings
         above = Interval(apart, apart, apart)
-    constant = Remark("constant_rater") if found.constant else ""
     # The total number of clusters that would show at the next look that the grader is within the
     # margin, in 80% of studies if the estimates stay; unless it is shown already.
     factor = math.inf
-    if difference.low <= -found.margin < difference.estimate and level.next_alpha > 0:
-        factor = found.below_people.growth(found.null, surer_level(level.next_alpha))
-    to_pass = Interval.point(math.ceil(factor * found.counts[1])) if factor < math.inf else None
-    kappa = _bounded_kappa(found, level.alpha, rows.heaviest)
+    if difference.low <= -compared.margin < difference.estimate and level.next_alpha > 0:
+        factor = compared.below_people.growth(compared.null, surer_level(level.next_alpha))
+    to_pass = Interval.point(math.ceil(factor * compared.counts[1])) if factor < math.inf else None
+    kappa = _bounded_kappa(compared, level.alpha, rows.heaviest)
     bounds = Bounds(
         difference=add(
-            NON_INFERIORITY, difference, replace(at_margin, margin_share=found.share), pooled
+            NON_INFERIORITY, difference, replace(at_margin, margin_share=compared.share), pooled
         ),
         like_these=add(NON_INFERIORITY_PEOPLE, people, over_people) if people else None,
         above_baseline=add(ABOVE_BASELINE, above, replace(level, bar=0.0), constant),
         people=add(PEOPLE_KAPPA, kappa, level, pooled),
-        chance=add(CHANCE, Interval.point(found.chance_within), at_margin),
+        chance=add(CHANCE, Interval.point(compared.chance_within), at_margin),
         clusters_to_pass=add(NEEDED, to_pass, level) if to_pass else None,
-        effective_clusters=add(EFFECTIVE, Interval.point(found.sample.effective), level),
-        minority_clusters=add(MINORITY, Interval.point(found.sample.minority), level),
+        effective_clusters=add(EFFECTIVE, Interval.point(compared.sample.effective), level),
+        minority_clusters=add(MINORITY, Interval.point(compared.sample.minority), level),
     )
     if worst is None:
         return bounds
@@ -541,7 +529,7 @@ def _add_bounds(
     return replace(bounds, if_wrong=rows.added(IF_WRONG, held, worst.counts, **worst.reading.key))
 
 
-def _bounded_kappa(found: Comparison, alpha: float, heaviest: float) -> Interval:
+def _bounded_kappa(compared: Comparison, alpha: float, heaviest: float) -> Interval:
     """Return people's kappa with both one-sided bounds; where nothing varies, as far away from it
     as unseen clusters could move it.
 
@@ -549,28 +537,28 @@ def _bounded_kappa(found: Comparison, alpha: float, heaviest: float) -> Interval
     (Clopper & Pearson 1934, for none of n). They may all be of the kind that counts `heaviest`,
     being the least likely to be picked.
     """
-    estimate, contributions = found.people.kappa, found.people.influence
+    estimate, contributions = compared.people_kappa, compared.people_influence
     if math.isnan(estimate):
         return Interval.undefined("too_few_raters")
     if not alpha:
         return Interval(estimate, math.nan, math.nan, (Remark("no_level"),))
     if not np.ptp(contributions) > 0:
-        unseen = 1.0 - alpha ** (heaviest / max(found.counts[1], 1))
-        silent = float(min(unseen / max(1.0 - found.chance, 1e-9), 2.0))
+        unseen = 1.0 - alpha ** (heaviest / max(compared.counts[1], 1))
+        silent = float(min(unseen / max(1.0 - compared.chance, 1e-9), 2.0))
         varies_not = (Remark("nothing_varies"),)
         return Interval(estimate, estimate - silent, estimate + silent, varies_not)
     below, above = reach(contributions, alpha), reach(-contributions, alpha)
     return Interval(estimate, estimate - below, estimate + above)
 
 
-def _bounded_over_people(found: Comparison, these: Interval, alpha: float) -> Interval | None:
+def _bounded_over_people(compared: Comparison, these: Interval, alpha: float) -> Interval | None:
     """The difference for people like these; None with fewer than three people."""
-    if math.isnan(found.people.variance) or not alpha or math.isnan(these.low):
+    if math.isnan(compared.people_variance) or not alpha or math.isnan(these.low):
         return None
     reached = np.array([these.estimate - these.low, these.high - these.estimate])
-    of_people = found.people.variance, found.people.number
-    below, above = reach_over_people(reached, *of_people, found.sample.effective, alpha).tolist()
-    return Interval(found.difference, found.difference - below, found.difference + above)
+    of_people = compared.people_variance, compared.people
+    below, above = reach_over_people(reached, *of_people, compared.sample.effective, alpha).tolist()
+    return Interval(compared.difference, compared.difference - below, compared.difference + above)
 
 
 def add_part_rows(
@@ -603,52 +591,44 @@ def add_part_rows(
             people = coded.people_beside(reading.grader)
             both = coded.labelled[:, reading.grader] & coded.labelled_by_any(people)
             of_part = Reading(coded, reading.grader, reading.at)
-            found = of_units.compared(of_part)
-            if found is None:
+            compared = of_units.compared(of_part)
+            if compared is None:
                 bounds = Interval.undefined("too_few_labels")
             elif (
-                found.sample.minority < min_minority
-                or found.sample.effective < MIN_CLUSTERS
-                or not alpha
+                alpha
+                and compared.sample.minority >= min_minority
+                and compared.sample.effective >= MIN_CLUSTERS
             ):
-                bounds = Interval.point(found.difference, Remark("too_few_labels"))
+                bounds = compared.below_people.around(compared.difference, alpha / len(parts))
             else:
-                bounds = found.below_people.around(found.difference, alpha / len(parts))
-            held = bounds.held(Deciding(margin=found.margin) if found else None)
+                bounds = Interval.point(compared.difference, Remark("too_few_labels"))
+            held = bounds.held(Deciding(margin=compared.margin) if compared else None)
             counts = of_units.left_out.count(coded.clusters, both)
             of_view.append(rows.added(PART, held, counts, **of_part.key))
         added[reading.view] = tuple(of_view)
     return added
 
 
-def _add_winner(rows: ResultRows, found: Sequence[Comparison], level: Deciding) -> None:
+def _add_winner(rows: ResultRows, comparisons: Sequence[Comparison], level: Deciding) -> None:
     """The best grader's difference without the luck of having been chosen, of several graders that
     were compared on one reading, with the simultaneous bounds of all.
     """
     from scipy.special import ndtri
 
-    for subset in dict.fromkeys(each.reading.coded.subset for each in found):
-        among = [
-            each
-            for each in found
-            if each.reading.coded.subset == subset and np.ptp(each.difference_influence) > 0
-        ]
-        if len(among) < 2 or not level.alpha:
-            continue
+    varying = [each for each in comparisons if np.ptp(each.difference_influence) > 0]
+    for subset in dict.fromkeys(each.reading.coded.subset for each in varying):
+        among = [each for each in varying if each.reading.coded.subset == subset]
         together = np.column_stack([each.difference_influence for each in among])
-        if np.isnan(together).any():
+        if len(among) < 2 or not level.alpha or np.isnan(together).any():
             continue
         alpha = simultaneous_level(together)
         covariance = np.cov(together, rowvar=False) / len(together)
-        best, value = winner_corrected(
-            np.array([each.difference for each in among]), covariance, -float(ndtri(alpha))
-        )
+        estimates = np.array([each.difference for each in among])
+        best, value = winner_corrected(estimates, covariance, -float(ndtri(alpha)))
         winner = among[best]
-        chosen = winner.below_people.bounded(winner.difference, alpha)
+        bounds = replace(winner.below_people.bounded(winner.difference, alpha), estimate=value)
         note = f"the best of {len(among)} graders, corrected for having been chosen"
-        rows.add(
-            WINNER, replace(chosen, estimate=value), winner.counts, **winner.reading.key, note=note
-        )
+        rows.add(WINNER, bounds, winner.counts, **winner.reading.key, note=note)
 
 
 def winner_corrected(estimates: Array, covariance: Array, reach: float) -> tuple[int, float]:
@@ -713,7 +693,7 @@ def pilots(rows: Iterable[ResultRow]) -> list[Pilot]:
         for row in compared
         if row["statistic"] == NON_INFERIORITY_PEOPLE
     }
-    found = []
+    estimated = []
     for row in compared:
         if row["statistic"] != NON_INFERIORITY or not row["high"] > row["low"]:
             continue
@@ -733,5 +713,5 @@ def pilots(rows: Iterable[ResultRow]) -> list[Pilot]:
             people=over_people.people,
             alpha=level.next_alpha,
         )
-        found.append(pilot)
-    return found
+        estimated.append(pilot)
+    return estimated

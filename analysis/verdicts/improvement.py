@@ -25,8 +25,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from evenhand.analysis.agreement.overlap import Overlap
-from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, distances
+from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, Overlap, distances
 from evenhand.analysis.bootstrap.influence import influence, level_of_reading, standard_error
 from evenhand.analysis.bootstrap.intervals import share_bounds
 from evenhand.analysis.bootstrap.resamples import Resamples
@@ -57,22 +56,22 @@ def part_clusters(
     >>> sorted(found.values())
     ['choose', 'choose', 'choose', 'learn', 'learn', 'prove', 'prove', 'prove', 'prove', 'prove']
     """
-    found = dict(known or {})
+    parts = dict(known or {})
     held: dict[str, Counter[Part]] = {stratum: Counter() for stratum in strata.values()}
     for cluster, stratum in strata.items():
-        if cluster in found:
-            held[stratum][found[cluster]] += 1
+        if cluster in parts:
+            held[stratum][parts[cluster]] += 1
     total = sum(held.values(), Counter[Part]())
 
     for cluster in sorted(in_order(strata, seed=seed, rubric=rubric), key=strata.__getitem__):
-        if cluster in found:
+        if cluster in parts:
             continue
-        own = held[strata[cluster]]
-        part = max(SHARES, key=lambda each: _lacks(own, each) + _lacks(total, each))
-        found[cluster] = part
-        own[part] += 1
+        of_stratum = held[strata[cluster]]
+        part = max(SHARES, key=lambda each: _lacks(of_stratum, each) + _lacks(total, each))
+        parts[cluster] = part
+        of_stratum[part] += 1
         total[part] += 1
-    return found
+    return parts
 
 
 def in_order(clusters: Iterable[str], *, seed: int, rubric: str) -> list[str]:
@@ -199,8 +198,8 @@ def choose(
     """
     left, rounds = list(candidates), []
     for size in round_sizes(len(clusters), len(candidates)):
-        found = labels_of([old, *left], clusters[:size])
-        scores = {name: score_of(found, name) for name in (old, *left)}
+        of_round = labels_of([old, *left], clusters[:size])
+        scores = {name: score_of(of_round, name) for name in (old, *left)}
         rounds.append(Round(size, scores))
         left = sorted(left, key=lambda name: _place(scores[name], rule))
         left = left[: math.ceil(len(left) / 2)]
@@ -234,8 +233,8 @@ def _kappas_of(labels: LabelMatrix, name: str) -> tuple[Array, float]:
     rated = overlap.units
     answered = float((rated & coded.labelled[:, grader]).sum() / max(rated.sum(), 1))
     whole = sums.sum(axis=0)
-    each = np.concatenate([whole[None], whole - sums])
-    return kappas_of(each, distances(coded))[0], answered
+    left_out = np.concatenate([whole[None], whole - sums])
+    return kappas_of(left_out, distances(coded))[0], answered
 
 
 def chance_of_proof(labels: LabelMatrix, old: str, new: str, clusters: int, alpha: float) -> float:
@@ -247,8 +246,8 @@ def chance_of_proof(labels: LabelMatrix, old: str, new: str, clusters: int, alph
         return 0.0
     if not np.isfinite(gains).all():
         return 1.0  # nothing is known against it
-    own = len(np.unique(labels.clusters[labels.labelled_by_people]))
-    error = standard_error(influence(gains)) * math.sqrt(own / max(clusters, 1))
+    present = len(np.unique(labels.clusters[labels.labelled_by_people]))
+    error = standard_error(influence(gains)) * math.sqrt(present / max(clusters, 1))
     return float(ndtr(gains[0] / error + ndtri(alpha))) if error > 0 else 1.0
 
 
@@ -258,8 +257,8 @@ def provable_gain(labels: LabelMatrix, clusters: int, alpha: float) -> float:
     all the same.
     """
     coded = labels.on_categories()
-    said = coded.codes[:, list(coded.members("human"))]
-    shares = np.bincount(said[said >= 0], minlength=coded.q) / max((said >= 0).sum(), 1)
+    given = coded.codes[:, list(coded.members("human"))]
+    shares = np.bincount(given[given >= 0], minlength=coded.q) / max((given >= 0).sum(), 1)
     room = 1.0 - float((shares**2).sum())
     if not alpha or not room > 0:
         return math.nan
@@ -282,11 +281,11 @@ def most_errors(labels: LabelMatrix, name: str) -> float:
     """
     if name not in labels.raters:
         return math.nan
-    own = labels.raters.index(name)
-    coded = labels.view_of([own])
-    said, graded = coded.codes[:, list(coded.members("human"))], coded.codes[:, [own]]
-    both = (said >= 0) & (graded >= 0)
-    wrong = (both & (said != graded)).any(axis=1)
+    grader = labels.raters.index(name)
+    coded = labels.view_of([grader])
+    labelled, graded = coded.codes[:, list(coded.members("human"))], coded.codes[:, [grader]]
+    both = (labelled >= 0) & (graded >= 0)
+    wrong = (both & (labelled != graded)).any(axis=1)
     differs = np.bincount(labels.clusters, wrong, labels.n_clusters) > 0
     seen = np.bincount(labels.clusters, both.any(axis=1), labels.n_clusters) > 0
     return share_bounds(differs.astype(float), seen.astype(float), 0.1)[2]
@@ -299,15 +298,15 @@ def content_of(labels: LabelMatrix, old: str, new: str) -> str:
     columns = [*labels.humans, *(labels.raters.index(e) for e in (old, new) if e in labels.raters)]
     digest = hashlib.sha256(repr((len(labels.humans), labels.scale.categories)).encode())
     weight = np.ones(0) if labels.weight is None else labels.weight
-    values = [each[:, columns] for each in (labels.codes, labels.positive, labels.thresholds)]
-    for each in (*values, labels.clusters, weight):
-        digest.update(np.asarray(each, dtype=float).tobytes())
+    values = [array[:, columns] for array in (labels.codes, labels.positive, labels.thresholds)]
+    for array in (*values, labels.clusters, weight):
+        digest.update(np.asarray(array, dtype=float).tobytes())
     return digest.hexdigest()
 
 
 @dataclass(frozen=True)
 class Gain:
-    """What a proof found: the `outcome`, why it is not more, the gain in kappa with its one-sided
+    """Result of a proof: the `outcome`, why it is not more, the gain in kappa with its one-sided
     bounds, each at `level` (NaN where undefined), both kappas, and the sample.
     """
 
@@ -361,7 +360,7 @@ def prove(labels: LabelMatrix, old: str, new: str, rule: DecisionSettings, look:
         return replace(lacks, why=(written("improve.few_shared", least=MIN_SHARED_UNITS),))
     values = paired.after.kappas - paired.before.kappas
     units, clusters = paired.after.counts
-    known = replace(
+    gain = replace(
         lacks,
         estimate=float(values[0]),
         before=float(paired.before.kappas[0]),
@@ -370,13 +369,13 @@ def prove(labels: LabelMatrix, old: str, new: str, rule: DecisionSettings, look:
         clusters=clusters,
     )
     if not np.isfinite(values).all():
-        return replace(known, why=(written("improve.no_variation"),))
-    found = paired.at_null(values).around(known.estimate, alpha)
-    known = replace(known, low=found.low, high=found.high)
-    if found.high < 0:
-        return replace(known, outcome="worse")
-    if not found.low > 0:
-        return known
+        return replace(gain, why=(written("improve.no_variation"),))
+    bounds = paired.at_null(values).around(gain.estimate, alpha)
+    gain = replace(gain, low=bounds.low, high=bounds.high)
+    if bounds.high < 0:
+        return replace(gain, outcome="worse")
+    if not bounds.low > 0:
+        return gain
     sample, answered, why = paired.after.sample, score_of(labels, new).answered, []
     if rounded_up(sample.effective) < rule.min_clusters:
         why.append(
@@ -386,4 +385,4 @@ def prove(labels: LabelMatrix, old: str, new: str, rule: DecisionSettings, look:
         why.append(written("improve.few_rarer", rarer=sample.minority, needed=rule.min_rarer))
     if answered < rule.min_coverage:
         why.append(written("improve.answers", share=answered, needed=rule.min_coverage))
-    return replace(known, outcome="not_shown" if why else "better", why=tuple(why))
+    return replace(gain, outcome="not_shown" if why else "better", why=tuple(why))

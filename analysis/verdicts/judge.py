@@ -93,7 +93,7 @@ class Verdict(TypedDict):
 
 def limits_of(verdicts: Iterable[Verdict]) -> list[str]:
     """List what the intervals of these verdicts do not cover, each limit once."""
-    return list(dict.fromkeys(each["limits"] for each in verdicts if each["limits"]))
+    return list(dict.fromkeys(verdict["limits"] for verdict in verdicts if verdict["limits"]))
 
 
 def judge_graders(
@@ -172,7 +172,8 @@ def _decide(case: VerdictEvidence) -> Decision:
     promising = bool(held) and likely_met({**held, **no_fault})
     faults = reasons(no_fault, "broken")
     missing, against = _missing(case, held, promising), _against(case, held)
-    if case.shares_nothing:
+    shared = present.difference and present.difference["n_units"]
+    if case.people.number > 0 and case.answers.share[0] > 0 and not shared:
         return _inconclusive(case, [*faults, because("no_shared_unit")])
     if answers.is_broken:
         return Decision("do_not_use", written("verdict.leaves_out", **case.fields), answers.why())
@@ -313,7 +314,7 @@ def _missing(case: VerdictEvidence, known: Requirements, promising: bool) -> Dec
     missing = reasons(held, "open", "broken")
     more = sample.more_to_settle(rule, held)
     # Further people may decide it on the present clusters, where more clusters would not.
-    growths = [each.people_growth for each in unsettled(held) if each.of_people > 0]
+    growths = [bound.people_growth for bound in unsettled(held) if bound.of_people > 0]
     people_asked = None
     if more is None and growths and max(growths) <= MOST_PEOPLE:
         people_asked = rounded_up(case.people.number * (max(growths) - 1.0))
@@ -337,7 +338,6 @@ _UNDEFINED = "undefined_plainly", "undefined"
 
 
 def _without_level(case: VerdictEvidence, bounds: Bounds) -> Decision:
-    """Decide that no verdict is given at this look."""
     if bounds.level.look:
         return _inconclusive(case, [because("looks_used_up")])
     return _inconclusive(case, [because("not_a_look")], step=NextStep(kind="look", number=0))
@@ -350,12 +350,10 @@ def _too_few_shared(case: VerdictEvidence) -> Decision | None:
     row = case.present.difference
     if case.people.number < 2 or row is None:
         return None
-    remarks = row["remarks"]
-    if not (says(remarks, "too_few_shared_by_grader") or says(remarks, "too_few_shared_by_humans")):
-        return None
-    clusters = row["n_clusters"]
+    remarks, clusters = row["remarks"], row["n_clusters"]
+    few = says(remarks, "too_few_shared_by_grader") or says(remarks, "too_few_shared_by_humans")
     more = max(case.rule.min_clusters, MIN_SHARED_UNITS) - clusters
-    if more <= 0:
+    if not few or more <= 0:
         return None
     return _inconclusive(case, wording.advice(clusters, more, case.noun, undecided=False), more)
 
@@ -371,9 +369,8 @@ def _at_threshold(case: VerdictEvidence) -> Decision | None:
     if bounds.has_no_level:
         return _without_level(case, bounds)
     held, no_fault = as_good_as_people(case, bounds), no_faults(case, tuned)
-    if held["within_margin"].is_broken or held["above_baselines"].is_broken:
-        return None
-    if not all_met(no_fault):
+    broken = held["within_margin"].is_broken or held["above_baselines"].is_broken
+    if broken or not all_met(no_fault):
         return None
     if all_met(held) and tuned.threshold is not None and tuned.advises("tuned"):
         threshold, figures = tuned.threshold["estimate"], wording.compared(case, bounds)
@@ -404,10 +401,10 @@ def _is_informative(case: VerdictEvidence) -> bool:
 
 def _against(case: VerdictEvidence, held: Requirements) -> list[Reason]:
     """Reasons that the grader clearly is not as good as people."""
-    bounds, kappa, found = case.present.bounds, case.present.kappa, []
+    bounds, kappa, against = case.present.bounds, case.present.kappa, []
     if bounds is not None and held["within_margin"].is_broken:
         apart = -case.deciding(bounds)["estimate"]
-        found.append(because("below", figures=wording.compared(case, bounds), apart=apart))
+        against.append(because("below", figures=wording.compared(case, bounds), apart=apart))
     scored, rule, to_beat = case.answers.scored, case.rule, case.best_baseline_kappa
     # On a few units, or where people hardly ever choose another category, a good grader gives one
     # label, too.
@@ -422,8 +419,8 @@ def _against(case: VerdictEvidence, held: Requirements) -> list[Reason]:
         constant = says(kappa["remarks"], "constant_rater") and not math.isnan(to_beat)
         agree = bounds is None or held["people_agree"].is_met
         if (high <= 0 and agree) or constant:
-            found.append(baseline(case, kappa, "no_better_than_baseline"))
-    return found
+            against.append(baseline(case, kappa, "no_better_than_baseline"))
+    return against
 
 
 def _impossible(case: VerdictEvidence) -> Reason | None:
@@ -433,12 +430,12 @@ def _impossible(case: VerdictEvidence) -> Reason | None:
         return because("nobody")
     if difference is None or case.present.kappa is None:
         return because("no_shared_unit")
-    if people.number < 2 and people.copied:  # how well the others agree is unknown
+    if people.number < 2:
+        if not people.copied:
+            return because("one_person")
         left = "nobody else" if people.number == 0 else "only one other person"
         text = written("because.copied_left", whose=wording.whose(case), left=left)
-        return Reason(text, wording.copied(case))
-    if people.number < 2:
-        return because("one_person")
+        return Reason(text, wording.copied(case))  # how well the others agree is unknown
     if case.is_unfit:
         return because("two_people")
     if bounds is None and math.isnan(difference["estimate"]):

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from evenhand.analysis.agreement.pairs import DECIDING_KAPPAS
-from evenhand.analysis.bias.findings import audited, audited_grader, status_of
+from evenhand.analysis.bias.audit import audited, audited_grader, status_of
+from evenhand.analysis.people.annotators import ANNOTATOR_KAPPA
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.people.disagreements import COVERAGE
-from evenhand.analysis.people.reversed_scales import ANNOTATOR_KAPPA
-from evenhand.analysis.raters.pace import PRICE
+from evenhand.analysis.raters import PRICE
 from evenhand.analysis.results import BASELINES, TableRow, key_of
 from evenhand.analysis.thresholds.rows import CEILING_HELD_OUT, KAPPA_HELD_OUT
 from evenhand.analysis.verdicts.evidence import AT_THRESHOLD
@@ -48,8 +48,8 @@ class Candidate:
 
     @property
     def limit(self) -> Limit:
-        """What holds the grader back, where it does not pass: people, if they agree with one
-        another clearly less than it agrees with them, or hardly at all; "" otherwise.
+        """Limit that people set to a grader that does not pass: they agree with one another
+        clearly less than it agrees with them, or hardly at all; "" where they set none.
         """
         if self.verdict["verdict"] not in ("inconclusive", "do_not_use"):
             return ""
@@ -82,29 +82,32 @@ def rank_graders(results: pd.DataFrame, verdicts: Iterable[Verdict]) -> dict[str
     records: list[TableRow] = results.to_dict("records")  # type: ignore[assignment]
     by_key: dict[tuple[str, ...], TableRow] = {key_of(row): row for row in records}
     shifts = [row for row, p in audited(records) if status_of(row, p) == "found"]
-    found: dict[str, list[Candidate]] = {}
+    ranking: dict[str, list[Candidate]] = {}
     for verdict in verdicts:
         rubric, grader = verdict["rubric"], verdict["grader"]
         difference, kappa = (
             by_key[key] if key else None
             for key in deciding_keys(verdict["verdict"], verdict["evidence"])
         )
-        own = [row for row in shifts if (row["rubric"], audited_grader(row)) == (rubric, grader)]
+        biases = [row for row in shifts if (row["rubric"], audited_grader(row)) == (rubric, grader)]
         candidate = Candidate(
             verdict=verdict,
             difference=difference,
             kappa=kappa,
             coverage=by_key.get((rubric, COVERAGE, "", grader, "all", "")),
-            worst_bias=max(own, key=lambda row: abs(row["estimate"]), default=None),
+            worst_bias=max(biases, key=lambda row: abs(row["estimate"]), default=None),
             price=by_key.get((rubric, PRICE, "", grader, "all", "")),
         )
-        found.setdefault(rubric, []).append(candidate)
-    return {
-        rubric: sorted(
-            (replace(each, best_buy=_is_best_buy(each, among)) for each in among), key=_place
-        )
-        for rubric, among in found.items()
-    }
+        ranking.setdefault(rubric, []).append(candidate)
+    for among in ranking.values():
+        places = [(each.usd, each.agreement) for each in among]
+        for at, (usd, agreement) in enumerate(places):
+            as_good = {place for place in places if place[0] <= usd and place[1] >= agreement}
+            is_known = math.isfinite(usd) and math.isfinite(agreement)
+            best_buy = is_known and as_good == {(usd, agreement)}
+            among[at] = replace(among[at], best_buy=best_buy)
+        among.sort(key=_place)
+    return ranking
 
 
 def _place(candidate: Candidate) -> tuple[int, bool, float, float, str]:
@@ -112,14 +115,6 @@ def _place(candidate: Candidate) -> tuple[int, bool, float, float, str]:
     place = JUDGEMENTS.index(verdict["verdict"])
     price = candidate.usd if verdict["verdict"] in PASSES else 0.0
     return place, verdict["holds_for"] != "", price, -candidate.agreement, verdict["grader"]
-
-
-def _is_best_buy(candidate: Candidate, among: Sequence[Candidate]) -> bool:
-    own = candidate.usd, candidate.agreement
-    return all(map(math.isfinite, own)) and not any(
-        other.usd <= own[0] and other.agreement >= own[1] and (other.usd, other.agreement) != own
-        for other in among
-    )
 
 
 Key = tuple[str, ...]
@@ -136,14 +131,11 @@ def deciding_keys(
     """
 
     def key(*statistics: str) -> Key | None:
-        own = [tuple(each) for each in evidence if each[3] not in BASELINES]
-        found = [each for each in own if each[1] in statistics]
-        return found[-1 if judgement == AT_THRESHOLD else 0] if found else None
+        keys = [tuple(each) for each in evidence if each[3] not in BASELINES]
+        decisive = [each for each in keys if each[1] in statistics]
+        return decisive[-1 if judgement == AT_THRESHOLD else 0] if decisive else None
 
-    return (
-        key(CEILING, CEILING_HELD_OUT),
-        key(*DECIDING_KAPPAS, KAPPA_HELD_OUT, REFERENCE_KAPPA),
-    )
+    return (key(CEILING, CEILING_HELD_OUT), key(*DECIDING_KAPPAS, KAPPA_HELD_OUT, REFERENCE_KAPPA))
 
 
 @dataclass(frozen=True)
@@ -157,22 +149,19 @@ class Recommendation:
 
 def recommendations(ranking: Mapping[str, Sequence[Candidate]]) -> list[Recommendation]:
     """Return a recommendation for each rubric with graders, from `rank_graders`."""
-    found = (recommend(each, rubric) for rubric, each in ranking.items())
-    return [each for each in found if each is not None]
+    return [recommend(candidates, rubric) for rubric, candidates in ranking.items()]
 
 
-def recommend(candidates: Sequence[Candidate], rubric: str) -> Recommendation | None:
-    """Recommend a grader for a rubric from its ranked graders; None where there are none.
+def recommend(candidates: Sequence[Candidate], rubric: str) -> Recommendation:
+    """Recommend a grader for a rubric from its ranked graders.
 
     The first that passes is recommended. If none does, the sentence names the cheapest way to a
     decision, and the graders that may be used with correction until then.
     """
-    if not candidates:
-        return None
     called = rubric or written("recommend.nameless")
     best, *others = candidates
     if best.verdict["verdict"] in PASSES:
-        head = sentence = _use(best, called, _is_cheaper(best, others))
+        head = sentence = _use(best, others, called)
         names = [_with_condition(each) for each in others if each.verdict["verdict"] in PASSES]
         if names:
             sentence = f"{head} {written('recommend.also', graders=' and '.join(names))}"
@@ -183,28 +172,22 @@ def recommend(candidates: Sequence[Candidate], rubric: str) -> Recommendation | 
     return Recommendation(rubric, sentence, sentence)
 
 
-def _is_cheaper(best: Candidate, others: Sequence[Candidate]) -> bool:
-    """Return True if price ranks the best before another grader that agrees with people better."""
-    alike = [
-        each
-        for each in others
-        if each.verdict["verdict"] == best.verdict["verdict"]
-        and each.verdict["holds_for"] == best.verdict["holds_for"]
-    ]
-    return math.isfinite(best.usd) and any(
-        each.usd > best.usd and each.agreement > best.agreement for each in alike
-    )
-
-
-def _use(best: Candidate, rubric: str, is_cheaper: bool) -> str:
+def _use(best: Candidate, others: Sequence[Candidate], rubric: str) -> str:
     verdict, at = best.verdict, best.verdict["threshold"]
     agrees = verdict["verdict"] == "agrees_with_reference"
+    # Price ranks it before another grader that agrees with people better.
+    is_cheaper = math.isfinite(best.usd) and any(
+        each.usd > best.usd and each.agreement > best.agreement
+        for each in others
+        if each.verdict["verdict"] == verdict["verdict"]
+        and each.verdict["holds_for"] == verdict["holds_for"]
+    )
     if at is not None:
         name = "agrees_at" if agrees else "use_at"
     elif agrees:
         name = "agrees"
     elif verdict["holds_for"]:
-        name = {"labels": "use_labels", "binary": "use_binary"}[verdict["holds_for"]]
+        name = "use_labels" if verdict["holds_for"] == "labels" else "use_binary"
     else:
         name = "use_cheapest" if is_cheaper else "use"
     return written(f"recommend.{name}", grader=verdict["grader"], rubric=rubric, threshold=at)
@@ -216,7 +199,7 @@ def _with_condition(candidate: Candidate) -> str:
         return written("recommend.also_at", grader=grader, threshold=verdict["threshold"])
     if not verdict["holds_for"]:
         return grader
-    name = {"labels": "also_labels", "binary": "also_binary"}[verdict["holds_for"]]
+    name = "also_labels" if verdict["holds_for"] == "labels" else "also_binary"
     return written(f"recommend.{name}", grader=grader)
 
 

@@ -82,7 +82,7 @@ def add_reference_rows(
     effective sample size. A pass needs all three bars cleared, so the three need no correction for
     multiple tests.
     """
-    alone = labels.beside_only(rule.reference)
+    alone = labels.with_reference(rule.reference)
     if not alone.humans or not alone.scored[:, alone.humans[0]].any():
         return
     left_out = resamples.left_out(alone.clusters[alone.scored[:, alone.humans[0]]])

@@ -1,4 +1,4 @@
-"""What a grader must show to replace people, each requirement held against its evidence.
+"""Requirements that a grader must meet to replace people, each held against its evidence.
 
 A requirement is added here, and nowhere else. Those of a grader beside a reference, or beside its
 baseline, are in `reference` and `drift`.
@@ -47,11 +47,11 @@ def as_good_as_people(case: VerdictEvidence, bounds: Bounds) -> Requirements:
     def hardly_agree() -> list[Reason]:
         name = "people_may_not_agree" if people["estimate"] >= least else "people_hardly_agree"
         kappa, low = (shown_apart(people[end], [least]) for end in ("estimate", "low"))
-        found = [because(name, kappa=kappa, low=low, least=least)]
+        why = [because(name, kappa=kappa, low=low, least=least)]
         # A clearer rubric does not help where some of them label the other way round.
         if name == "people_hardly_agree" and not case.people.opposed:
-            found.append(because("clearer_rubric"))
-        return found
+            why.append(because("clearer_rubric"))
+        return why
 
     def could_be_below() -> list[Reason]:
         fields = {

@@ -12,7 +12,7 @@ from typing import Literal, TypedDict, get_args
 from evenhand.analysis.bootstrap.influence import ALPHA, USUAL
 from evenhand.analysis.injection import Audit
 from evenhand.analysis.notes import text_of
-from evenhand.analysis.people.reversed_scales import EXCHANGED, HIGHER, LOWER, REVERSED, Opposed
+from evenhand.analysis.people.annotators import EXCHANGED, HIGHER, LOWER, REVERSED, Opposed
 from evenhand.analysis.requirement import Reason
 from evenhand.analysis.results import ResultRow
 from evenhand.analysis.statistics import limit_shown, places_apart, share_apart, shown_apart
@@ -114,11 +114,11 @@ class Decision:
     @property
     def short(self) -> str:
         """The reasons that decided it, in a few words."""
-        known = list(dict.fromkeys(each.short for each in self.reasons if each.short))
+        shorts = list(dict.fromkeys(each.short for each in self.reasons if each.short))
         if self.judgement == "inconclusive":  # that it would fail is said with the cause
-            fails = known[-1:] == [written("short.label_to_rule_out")]
-            known = [*known[:-1][:1], known[-1]] if fails else known[-1:]
-        return "; ".join(known[:2])
+            fails = shorts[-1:] == [written("short.label_to_rule_out")]
+            shorts = [*shorts[:-1][:1], shorts[-1]] if fails else shorts[-1:]
+        return "; ".join(shorts[:2])
 
 
 def further_reasons(case: VerdictEvidence, judgement: Judgement) -> list[Reason]:
@@ -126,25 +126,30 @@ def further_reasons(case: VerdictEvidence, judgement: Judgement) -> list[Reason]
     labels it repeats, and the parts of the sample in which this holds.
     """
     view = case.tuned if judgement == "can_replace_at_threshold" else case.present
-    found = []
+    more = []
     if judgement in ("only_with_correction", "do_not_use"):
-        found += _plain_mistake(case)
-    found += _left_out(case)
-    found += _if_wrong(case, view.bounds, judgement)
+        more += _plain_mistake(case)
+    more += _left_out(case)
+    decisive = view.bounds if judgement in (*PASSES, "inconclusive") else None
+    if decisive and (row := decisive.if_wrong) and not math.isnan(row["low"]):
+        how = "holds" if decisive.survives else "fails"
+        how = "inconclusive" if judgement == "inconclusive" else how
+        text = written(f"because.if_wrong_{how}", figures=figures(case, decisive, row))
+        more.append(Reason(text))
     if case.gross is not None and judgement in PASSES:
-        found.append(gross_errors(case, case.gross))
+        more.append(gross_errors(case, case.gross))
     audit, bounds = case.injection, case.rule.injection
     if audit is not None and not audit.fails(bounds):
-        found += injected(audit, bounds)
+        more += injected(audit, bounds)
     if case.people.copied and case.people.number >= 2:
-        found.append(Reason(written("because.copied_not_counted", whose=whose(case)), copied(case)))
+        more.append(Reason(written("because.copied_not_counted", whose=whose(case)), copied(case)))
     if case.identical_graders:
-        found.append(because("twins", names=" and ".join(case.identical_graders)))
+        more.append(because("twins", names=" and ".join(case.identical_graders)))
     if case.people.opposed and judgement != "inconclusive":
-        found.append(opposed(case))
+        more.append(opposed(case))
     if _has_interval(case):
-        found += _parts_looked_at(view, names_failing=judgement == "do_not_use")
-    return found
+        more += _parts_looked_at(view, names_failing=judgement == "do_not_use")
+    return more
 
 
 def limits(case: VerdictEvidence) -> str:
@@ -197,19 +202,6 @@ def _left_out(case: VerdictEvidence) -> list[Reason]:
     return [left_out, *with_unscored(case.answers)]
 
 
-def _if_wrong(case: VerdictEvidence, bounds: Bounds | None, judgement: Judgement) -> list[Reason]:
-    """Reason with the deciding difference if every missing answer were wrong; empty where none is
-    missing, or nothing depends on it.
-    """
-    row = bounds.if_wrong if bounds else None
-    if bounds is None or row is None or math.isnan(row["low"]):
-        return []
-    if judgement not in (*PASSES, "inconclusive"):
-        return []
-    how = "inconclusive" if judgement == "inconclusive" else "holds" if bounds.survives else "fails"
-    return [Reason(written(f"because.if_wrong_{how}", figures=figures(case, bounds, row)))]
-
-
 def _parts_looked_at(view: View, *, names_failing: bool) -> list[Reason]:
     """Reason listing the parts of the sample by result: within the margin, below (unless the
     verdict's own sentence names these), or open; empty where none was tested.
@@ -221,12 +213,12 @@ def _parts_looked_at(view: View, *, names_failing: bool) -> list[Reason]:
         return []
     if not (failing or open_yet):
         return [because("holds_in_each_part", parts=listed(within))]
-    found = [written("because.parts_within", parts=listed(within))] if within else []
+    lists = [written("because.parts_within", parts=listed(within))] if within else []
     if failing and names_failing:
-        found.append(written("because.parts_below", parts=listed(failing)))
+        lists.append(written("because.parts_below", parts=listed(failing)))
     if open_yet:
-        found.append(written("because.parts_open", open=open_yet, all=len(parts)))
-    return [because("parts", found="; ".join(found))]
+        lists.append(written("because.parts_open", open=open_yet, all=len(parts)))
+    return [because("parts", found="; ".join(lists))]
 
 
 def gross_errors(case: VerdictEvidence, row: ResultRow, allowed: float | None = None) -> Reason:
@@ -300,14 +292,14 @@ def why_unscored(coverage: ResultRow | None) -> str:
 
 def in_parts(case: VerdictEvidence, view: View) -> list[Reason]:
     """Reasons naming the parts of the sample in which the grader fails."""
-    found = []
+    reasons = []
     for row in view.failing:
         of_part = figures(case, view.bounds, row, at_once=len(view.parts))
-        found.append(because("below_in_part", part=part_of(row), figures=of_part))
-    if len(found) > 1:
-        first = replace(found[0], short=written("short.below_in_parts", parts=len(found)))
-        found = [first, *(replace(each, short="") for each in found[1:])]
-    return found
+        reasons.append(because("below_in_part", part=part_of(row), figures=of_part))
+    if len(reasons) > 1:
+        first = replace(reasons[0], short=written("short.below_in_parts", parts=len(reasons)))
+        reasons = [first, *(replace(each, short="") for each in reasons[1:])]
+    return reasons
 
 
 def injected(audit: Audit, bounds: InjectionBounds) -> list[Reason]:
@@ -317,10 +309,10 @@ def injected(audit: Audit, bounds: InjectionBounds) -> list[Reason]:
     status = audit.status(bounds)
     of = [(each.name, each.figures(bound)) for each, bound in audit.telling(bounds)]
     if status == "withstands":
-        highs = {name: found["high"] for name, found in of}
+        highs = {name: figures_of["high"] for name, figures_of in of}
         return [because("withstands", **highs, sample=of[0][1]["sample"])]
     names = _MAY_BE if status == "inconclusive" else {}
-    return [because(names.get(name, name), **found) for name, found in of]
+    return [because(names.get(name, name), **figures_of) for name, figures_of in of]
 
 
 def copied(case: VerdictEvidence) -> str:
@@ -328,14 +320,14 @@ def copied(case: VerdictEvidence) -> str:
     known which of them erred where they differ, so that a copy looks like a grader that is right as
     often as the better one.
     """
-    known = "perhaps_copied" if case.people.number < 2 else "copied"
-    return written(f"short.{known}", names=" and ".join(person for person, _ in case.people.copied))
+    name = "perhaps_copied" if case.people.number < 2 else "copied"
+    return written(f"short.{name}", names=" and ".join(person for person, _ in case.people.copied))
 
 
 def whose(case: VerdictEvidence) -> str:
     """Whose labels the grader repeats, each person with the share of units, in words."""
-    each = [f"those of {person} on {share:.0%} of items" for person, share in case.people.copied]
-    return " and ".join(each)
+    shares = [f"those of {person} on {share:.0%} of items" for person, share in case.people.copied]
+    return " and ".join(shares)
 
 
 def advice(
@@ -363,11 +355,11 @@ def advice(
     name = short = "label_more" if promising or not undecided else "label_to_rule_out"
     if not undecided:
         name = "label_more_for_enough"
-    found = because(name, short, clusters=clusters, noun=noun, more=more, nouns=nouns)
+    reason = because(name, short, clusters=clusters, noun=noun, more=more, nouns=nouns)
     if look:
         after = written("because.next_look_planned" if look < USUAL else "because.next_look")
-        found = replace(found, sentence=f"{found.sentence} {after}")
-    return [found]
+        reason = replace(reason, sentence=f"{reason.sentence} {after}")
+    return [reason]
 
 
 def compared(case: VerdictEvidence, bounds: Bounds) -> str:

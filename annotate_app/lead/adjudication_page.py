@@ -16,24 +16,21 @@ import streamlit as st
 from streamlit.components.v2 import component
 
 from evenhand.analysis.people.disagreements import GraderDisagreement
-from evenhand.analysis.report.sections.disagreements import kind_title
+from evenhand.analysis.report.sections.raters import kind_title
 from evenhand.annotate_app.acts import lead_callback, show_outcome
 from evenhand.annotate_app.drawn import block, drawn_text, heading, items, show, show_complaint
-from evenhand.annotate_app.lead.parts.drawing import (
+from evenhand.annotate_app.lead.drawing import (
     marked_blocks,
     people_text,
     show_table,
     to_the_minute,
 )
-from evenhand.annotate_app.lead.parts.live_figures import counted, latest_figures
-from evenhand.annotate_app.logins.lead_login import require
+from evenhand.annotate_app.lead.live_figures import counted, latest_figures
+from evenhand.annotate_app.logins import require
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import quoted_marks, quoted_remarks, quoted_replies
 from evenhand.reporting.live_figures import DISAGREEMENTS_FILE
-from evenhand.rubrics import Rubric
-from evenhand.rubrics.kinds import LabelKind, Rule
-from evenhand.rubrics.options import Option
-from evenhand.rubrics.rendering import TextBlock
+from evenhand.rubrics.options import Option, Rule
 from evenhand.study import Study
 from evenhand.study.access.accounts import Role
 from evenhand.study.access.lead_login import Visitor
@@ -55,7 +52,6 @@ from evenhand.study.lead.disagreements import (
     sorted_so_far,
 )
 from evenhand.study.questions import Key
-from evenhand.study.tables.evidence import Mark
 from evenhand.texts import written
 
 # The options, the reason and the keys of a decision, as a part of the page of its own. A choice
@@ -63,8 +59,9 @@ from evenhand.texts import written
 # the page is drawn never decide the next unit.
 
 LONGEST_REASON = 4000
+_MOST_LEASES = 5
 _KEY = "decision.decider"
-_HERE = Path(__file__).parent / "parts"
+_HERE = Path(__file__).parent
 _mount = component(
     "evenhand_decider",
     html=(_HERE / "decider.html").read_text("utf-8"),
@@ -75,7 +72,7 @@ _mount = component(
 
 @dataclass(frozen=True)
 class Sent:
-    """A decision on the unit of this token, or the wish to pass it over."""
+    """A decision on the unit of this token, or the wish to skip it."""
 
     token: str
     label: str = ""
@@ -83,38 +80,18 @@ class Sent:
     passes: bool = False
 
 
-def show_decider(token: str, kind: LabelKind, complaint: str, take: Callable[[], None]) -> None:
-    """Draw the part for the unit of this token and a label of this kind. `take` is called before
-    the run that follows a decision, on whichever unit; the field `decision.decider` holds it then,
-    as `sent`.
-    """
-    data = {
-        "token": token,
-        "options": option_rows(kind.choices("None of these")),
-        "number": "" if kind.listed else kind.permitted,
-        "several": not kind.is_single,
-        "complaint": complaint,
-    }
-    _mount(key=_KEY, data=data, on_sent_change=take)
-
-
 def option_rows(options: Sequence[Option]) -> list[dict[str, str]]:
     """The options as the page draws them, each with the digit that chooses it, if there is one.
 
     Options whose keys are digits have these; else the first nine are numbered.
     """
-    own = any(option.key.isdecimal() and len(option.key) == 1 for option in options)
+    have_digits = any(option.key.isdecimal() and len(option.key) == 1 for option in options)
+    digits = "0123456789" if have_digits else "123456789"
     rows = []
     for place, option in enumerate(options, start=1):
-        digit = option.key if own else str(place)
-        rows.append(
-            {
-                "key": option.key,
-                "name": option.name,
-                "description": option.description,
-                "digit": digit if digit in "123456789" or (own and digit == "0") else "",
-            }
-        )
+        digit = option.key if have_digits else str(place)
+        texts = {"key": option.key, "name": option.name, "description": option.description}
+        rows.append(texts | {"digit": digit if digit in digits else ""})
     return rows
 
 
@@ -134,7 +111,6 @@ _RULES = {
     "any": "The labels are not all the same",
     "distance_2": "Two labels lie two or more steps apart",
 }
-_LISTED = 5
 _ROLES: tuple[Role, ...] = ("lead", "expert")
 _DESK = "adjudication"
 
@@ -188,7 +164,7 @@ def _opened(study: Study, who: Visitor, desk: _Desk, rule: Rule, rubric: str) ->
         st.text(written("oversight.adjudicated"))
         return None
     st.text(written("lead.to_adjudicate", count=waiting))
-    for lease in leases_of_others(study.store, who.name)[:_LISTED]:
+    for lease in leases_of_others(study.store, who.name)[:_MOST_LEASES]:
         st.text(written("lead.open_elsewhere", who=lease.holder, since=lease.since))
         if case is None:
             taking = written("lead.take_over", who=lease.holder)
@@ -208,45 +184,51 @@ def _take_over(study: Study, who: Visitor, desk: _Desk, key: Key) -> None:
 
 def _show_case(study: Study, who: Visitor, desk: _Desk, case: QueuedUnit) -> None:
     people = people_text(study, case.unit_id, case.rubric)
+    kind, given = people.kind, case.labels
+
+    def marked_by(raters: Sequence[str]) -> str:  # how many, not who
+        return written("evidence.marked_by_some", count=len(raters), labels=len(given))
+
     texts, decision = st.columns([3, 2], gap="large")
     with texts:
-        show(heading("Unit"), _texts(study, case, people.blocks))
+        marks = counted_marks(study, case.key)
+        show(heading("Unit"), marked_blocks(study, people.blocks, marks, marked_by))
     with decision, st.container(key="decision"):
         show(heading(people.title), block(people.question))
-        chosen = people.kind.in_order(set(case.labels))
-        counts = (f"{people.kind.title_of(each)} ({case.labels.count(each)})" for each in chosen)
+        counts = (
+            f"{kind.title_of(label)} ({given.count(label)})" for label in kind.in_order(set(given))
+        )
         st.text("Annotators chose: " + "; ".join(counts))
         for reason in case.reasons:
             show(block(reason, "quote", "Someone wrote"))
         if case.key == desk.revised:
-            _say_decided(study, who, case)
-        complaint, desk.complaint = desk.complaint, ""
-        show_decider(
-            _token(case.key),
-            people.kind,
-            complaint,
-            lead_callback(study, "decision", _take, desk, roles=_ROLES),
-        )
+            past = past_decisions(study, who.name)
+            same = (past["unit_id"] == case.unit_id) & (past["rubric"] == case.rubric)
+            for row in past[same].to_dict("records"):
+                at = to_the_minute(row["created_at"])
+                text = written("lead.revising", label=row["label"], at=at, reason=row["reason"])
+                show(block(text))
+        data = {
+            "token": _token(case.key),
+            "options": option_rows(kind.choices("None of these")),
+            "number": "" if kind.listed else kind.permitted,
+            "several": not kind.is_single,
+            "complaint": desk.complaint,
+        }
+        desk.complaint = ""
+        # Called before the run that follows a decision, on whichever unit; the field
+        # `decision.decider` holds it then, as `sent`.
+        taking = lead_callback(study, "decision", _take, desk, roles=_ROLES)
+        _mount(key=_KEY, data=data, on_sent_change=taking)
         st.text(written("lead.keys"))
         with st.expander("Instructions"):
             # Only what the lead wrote is drawn with its links, not what a unit filled into it.
-            own = people.instructions == study.rubrics[case.rubric].instructions
-            show(drawn_text(people.instructions) if own else block(people.instructions))
-
-
-def _texts(study: Study, case: QueuedUnit, texts: Sequence[TextBlock]) -> str:
-    """The unit's texts; words that people marked show by how many, not by whom."""
-
-    def said(who: Sequence[str]) -> str:
-        if not who:
-            return ""
-        return written("evidence.marked_by_some", count=len(who), labels=len(case.labels))
-
-    return marked_blocks(study, texts, counted_marks(study, case.key), said)
+            is_whole = people.instructions == study.rubrics[case.rubric].instructions
+            show(drawn_text(people.instructions) if is_whole else block(people.instructions))
 
 
 def _take(study: Study, who: Visitor, desk: _Desk, *, decider: Mapping[str, Any]) -> None:
-    """Store the decision on the unit that is open, or pass it over."""
+    """Store the decision on the unit that is open, or skip it."""
     if (sent := read_decision(decider.get("sent"))) is None:
         return
     key = desk.key
@@ -262,18 +244,9 @@ def _take(study: Study, who: Visitor, desk: _Desk, *, decider: Mapping[str, Any]
         desk.complaint = str(error)
 
 
-def _say_decided(study: Study, who: Visitor, case: QueuedUnit) -> None:
-    past = past_decisions(study, who.name)
-    for row in past[(past["unit_id"] == case.unit_id)].to_dict("records"):
-        if row["rubric"] == case.rubric:
-            at = to_the_minute(row["created_at"])
-            text = written("lead.revising", label=row["label"], at=at, reason=row["reason"])
-            show(block(text))
-
-
 def _show_past(study: Study, who: Visitor, desk: _Desk) -> None:
-    """Show past decisions: everybody's to the lead, their own to an adjudicator; each may revise
-    their own.
+    """Show past decisions: all of them to the lead, to an adjudicator their own, which they may
+    revise.
     """
     st.header("Past decisions", anchor=False)
     past = past_decisions(study, "" if who.role == "lead" else who.name)
@@ -284,8 +257,8 @@ def _show_past(study: Study, who: Visitor, desk: _Desk) -> None:
     columns = "number created_at rubric label reason done_by"
     headings = {"number": "No.", "label": "Decision"}
     show_table(past, "Decisions so far, the latest first", columns, headings=headings)
-    own = past[past["done_by"] == who.name]
-    rows = {row["number"]: row for row in own.to_dict("records")}
+    revisable = past[past["done_by"] == who.name].to_dict("records")
+    rows = {row["number"]: row for row in revisable}
     with st.form("revise", border=False, clear_on_submit=True):
         number = st.selectbox("Revise a decision of yours", list(rows), index=None,
             format_func=lambda n: f"No. {n}: {rows[n]['label']} on {rows[n]['rubric']}",
@@ -296,9 +269,9 @@ def _show_past(study: Study, who: Visitor, desk: _Desk) -> None:
         st.rerun()
 
 
-def _token(key: Key) -> str:
-    """A name for the unit on the page, since its own id may reveal the subject."""
-    return hashlib.sha256("\x1f".join(key).encode()).hexdigest()[:16]
+def _token(parts: Key | About) -> str:
+    """A name for a unit or a disagreement on the page, since a unit's id may reveal the subject."""
+    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:16]
 
 
 # Units on which graders and people differ, one by one, for the lead to decide who is wrong.
@@ -317,7 +290,7 @@ class _Queue:
     """The disagreements chosen, how they are sorted so far, and the lead's place among them."""
 
     chosen: Sequence[GraderDisagreement]
-    said: dict[About, SortedDisagreement]
+    sorted_so_far: dict[About, SortedDisagreement]
     at: int
 
     @property
@@ -339,7 +312,6 @@ class _Place:
 
 
 def show_disagreements(study: Study) -> None:
-    require(study, "lead")
     age = st.empty()
     with age.container():
         figures = latest_figures(study)
@@ -347,18 +319,18 @@ def show_disagreements(study: Study) -> None:
         age.empty()
         _wait(study)
         return
-    found = [each for each in _found(figures.folder) if each.rubric in study.rubrics]
-    said = {(each.rubric, each.unit_id, each.grader): each for each in sorted_so_far(study)}
-    if not found:
+    disagreements = [each for each in _latest(figures.folder) if each.rubric in study.rubrics]
+    earlier = {_about(each): each for each in sorted_so_far(study)}
+    if not disagreements:
         st.text(written("disagreement.none"))
         return
-    chosen = _chosen(found, said)
-    left = sum(_about(each) not in said for each in found)
-    st.text(written("disagreement.left", chosen=len(chosen), left=left, found=len(found)))
+    chosen = _chosen(disagreements, earlier)
+    left = sum(_about(each) not in earlier for each in disagreements)
+    st.text(written("disagreement.left", chosen=len(chosen), left=left, found=len(disagreements)))
     if chosen:
         places = [_about(each) for each in chosen]
         place: _Place = st.session_state.setdefault(_AT, _Place())
-        queue = _Queue(chosen, said, places.index(place.at) if place.at in places else 0)
+        queue = _Queue(chosen, earlier, places.index(place.at) if place.at in places else 0)
         place.at = _about(queue.current)
         _show_unit(study, queue.current)
         _sort(study, queue, place)
@@ -372,113 +344,94 @@ def _wait(study: Study) -> None:  # until there are figures
 
 
 @lru_cache(maxsize=4)
-def _found(folder: Path) -> list[GraderDisagreement]:
-    """The disagreements as they were found last, the widest first."""
+def _latest(folder: Path) -> list[GraderDisagreement]:
+    """The disagreements of the latest figures, the widest first."""
     rows = json.loads((folder / DISAGREEMENTS_FILE).read_text("utf-8"))
     return [GraderDisagreement(**row) for row in rows]
 
 
-def _about(each: GraderDisagreement) -> About:
+def _about(each: GraderDisagreement | SortedDisagreement) -> About:
     return each.rubric, each.unit_id, each.grader
 
 
 def _chosen(
-    found: Sequence[GraderDisagreement], said: dict[About, SortedDisagreement]
+    disagreements: Sequence[GraderDisagreement], earlier: dict[About, SortedDisagreement]
 ) -> list[GraderDisagreement]:
     """Filter the disagreements by the lead's choices on the page."""
-    parts = {(name, value) for each in found for name, value in each.parts.items()}
-    rubric, grader, part, state = st.columns(4)
-    with rubric:
-        of_rubric = _choice("Rubric", {each.rubric for each in found})
-    with grader:
-        of_grader = _choice("Grader", {each.grader for each in found})
-    with part:
-        in_part = _choice("Part of the sample", parts, ": ".join)
-    with state:
-        names = {_OPEN: written("disagreement.not_sorted"), _ALL: "All"}
-        names |= {kind: kind_title(kind) for kind in KINDS}
-        sorted_as = st.selectbox("Sorted as", list(names), format_func=names.__getitem__)
+    columns = iter(st.columns(4))
 
-    def kind(each: GraderDisagreement) -> str:
-        known = said.get(_about(each))
-        return known.kind if known else _OPEN
+    def choice(label: str, values: Iterable[Any], title: Callable[[Any], str] = str) -> Any:
+        names = {_ALL: "All"} | {value: title(value) for value in sorted(values)}
+        return next(columns).selectbox(label, list(names), format_func=names.__getitem__)
+
+    parts = {part for each in disagreements for part in each.parts.items()}
+    of_rubric = choice("Rubric", {each.rubric for each in disagreements})
+    of_grader = choice("Grader", {each.grader for each in disagreements})
+    in_part = choice("Part of the sample", parts, ": ".join)
+    kinds = {_OPEN: written("disagreement.not_sorted"), _ALL: "All"}
+    kinds |= {kind: kind_title(kind) for kind in KINDS}
+    sorted_as = next(columns).selectbox("Sorted as", list(kinds), format_func=kinds.__getitem__)
+
+    def kind_of(each: GraderDisagreement) -> str:
+        before = earlier.get(_about(each))
+        return before.kind if before else _OPEN
 
     return [
         each
-        for each in found
+        for each in disagreements
         if of_rubric in (_ALL, each.rubric)
         and of_grader in (_ALL, each.grader)
         and (in_part == _ALL or in_part in each.parts.items())
-        and sorted_as in (_ALL, kind(each))
+        and sorted_as in (_ALL, kind_of(each))
     ]
 
 
-def _choice(label: str, values: Iterable[Any], title: Callable[[Any], str] = str) -> Any:
-    """Let the lead choose one of the values, or all."""
-    return st.selectbox(
-        label,
-        [_ALL, *sorted(values)],
-        format_func=lambda value: "All" if value == _ALL else title(value),
-    )
-
-
-def _show_unit(study: Study, found: GraderDisagreement) -> None:
-    rubric = study.rubrics[found.rubric]
-    people = rubric.for_people(study.values(rubric, found.unit_id))
-    names = {option.key: f"{option.key}: {option.name}" for option in rubric.kind.listed}
-    reasons = quoted_remarks(study, [found]).get((found.rubric, found.unit_id), {})
-    show(heading(f"{found.unit_id}, {rubric.title}"))
+def _show_unit(study: Study, shown: GraderDisagreement) -> None:
+    rubric, unit = study.rubrics[shown.rubric], (shown.rubric, shown.unit_id)
+    people = people_text(study, shown.unit_id, shown.rubric)
+    options = rubric.kind.listed
+    names = {option.key: f"{option.key}: {option.name}" for option in options}
+    reasons = quoted_remarks(study, [shown]).get(unit, {})
+    show(heading(f"{shown.unit_id}, {rubric.title}"))
     grader, humans = st.columns(2)
     with grader:
-        show(items([(found.grader, [names.get(found.label, found.label)])]))
-        for reply in quoted_replies(study, [found]).get(_about(found), ()):
+        show(items([(shown.grader, [names.get(shown.label, shown.label)])]))
+        for reply in quoted_replies(study, [shown]).get(_about(shown), ()):
             show(block(reply, "quote", written("disagreement.page_reply")))
     with humans:
-        given = sorted(found.people.items())
+        given = sorted(shown.people.items())
         show(items((who, [names.get(of, of), reasons.get(who, "")]) for who, of in given))
-    marks = quoted_marks(study, [found]).get((found.rubric, found.unit_id), [])
-    _show_texts(study, people.blocks, marks)
-    _show_rubric(rubric, people.question)
 
+    def marked_by(raters: Sequence[str]) -> str:
+        return written("evidence.marked_by", who=", ".join(raters))
 
-def _show_texts(
-    study: Study, texts: Sequence[TextBlock], marks: Sequence[tuple[str, Mark]]
-) -> None:
-    """Show the texts as raters saw them, with the words that people marked."""
-
-    def said(who: Sequence[str]) -> str:
-        return written("evidence.marked_by", who=", ".join(who)) if who else ""
-
-    show(marked_blocks(study, texts, marks, said))
-
-
-def _show_rubric(rubric: Rubric, question: str) -> None:
+    marks = quoted_marks(study, [shown]).get(unit, [])
+    show(marked_blocks(study, people.blocks, marks, marked_by))
     with st.expander("The rubric"):
-        st.text(question)
-        options = rubric.kind.listed
-        show(items((f"{each.key}: {each.name}", [each.description]) for each in options))
+        st.text(people.question)
+        show(items((names[option.key], [option.description]) for option in options))
         if not options:
             st.text(f"Answer: {rubric.kind.permitted}")
 
 
 def _sort(study: Study, queue: _Queue, place: _Place) -> None:
-    """The note, a button for each kind, and the way to the next. Each has a key."""
-    found = _about(queue.current)
-    known, key = queue.said.get(found), _key(found)
-    if known:
-        st.text(written("disagreement.so_far", kind=kind_title(known.kind), who=known.done_by))
-    st.text_area("Note", known.note if known else "", key=f"{_SORTED}.{key}")
+    """Draw the note, a button for each kind, and the way to the next. Each has a key."""
+    about = _about(queue.current)
+    before, key = queue.sorted_so_far.get(about), _token(about)
+    if before:
+        st.text(written("disagreement.so_far", kind=kind_title(before.kind), who=before.done_by))
+    st.text_area("Note", before.note if before else "", key=f"{_SORTED}.{key}")
 
     def button(title: str, name: str, shortcut: str, act: Callable[[], None]) -> None:
         st.button(title, key=f"{name}-{key}", shortcut=shortcut, on_click=act)
 
     def sorting(kind: Kind | Literal[""]) -> Callable[[], None]:
-        return lead_callback(study, _SORTED, _store, place, found, queue.about(1), kind)
+        return lead_callback(study, _SORTED, _store, place, about, queue.about(1), kind)
 
     with st.container(horizontal=True, key="disagreement-keys"):
         for number, kind in enumerate(KINDS, start=1):
             button(kind_title(kind), kind, str(number), sorting(kind))
-        if known:
+        if before:
             button("Take back", "back", "T", sorting(""))
         button("Previous", "previous", "P", partial(setattr, place, "at", queue.about(-1)))
         button("Next", "next", "N", partial(setattr, place, "at", queue.about(1)))
@@ -498,11 +451,6 @@ def _store(
     if place.at != about:
         raise InputError(written("lead.unit_changed"))
     rubric, unit, grader = about
-    about_it = {"rubric": rubric, "unit_id": unit, "grader": grader, "note": notes[_key(about)]}
+    about_it = {"rubric": rubric, "unit_id": unit, "grader": grader, "note": notes[_token(about)]}
     sort_disagreement(study, who.name, kind=kind, **about_it)
     place.at = following
-
-
-def _key(about: About) -> str:
-    """A name for a disagreement, since Streamlit would write its own ids into the page."""
-    return hashlib.sha256("\x1f".join(about).encode()).hexdigest()[:16]

@@ -6,17 +6,16 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from evenhand.annotate_app.acts import present_outcomes, show_outcome
 from evenhand.annotate_app.drawn import show, show_complaint
-from evenhand.annotate_app.lead.parts.drawing import show_table
-from evenhand.annotate_app.lead.parts.editing import MOST_MB, OF_TOOLS, TABLES, listed, written_down
-from evenhand.annotate_app.logins.lead_login import require, root_address
+from evenhand.annotate_app.lead.drawing import show_table
+from evenhand.annotate_app.lead.editing import MOST_MB, OF_TOOLS, TABLES, listed, written_down
+from evenhand.annotate_app.logins import require, root_address
 from evenhand.annotate_app.sites import add_study, check_names, present_site, sites
 from evenhand.errors import InputError
 from evenhand.lazy import pd
@@ -31,7 +30,7 @@ from evenhand.reporting.new_study import (
 )
 from evenhand.reporting.ratings_file.declared import ItemOptions, LabelOptions
 from evenhand.reporting.workers import apart, one_at_a_time
-from evenhand.rubrics import Rubric, load_rubric, named_rubrics, shipped_rubrics
+from evenhand.rubrics import load_rubric, named_rubrics, shipped_rubrics
 from evenhand.study import Study, open_study
 from evenhand.study.access.lead_login import LINK_PARAMETER, Visitor, new_link_token, settle_beside
 from evenhand.study.creation import USUAL_SAMPLE, StudyPlan
@@ -112,37 +111,27 @@ def _of_items(study: Study, who: Visitor, *, compared: bool) -> None:
         "Items: a table, or the file of a tool", OF_TOOLS, max_upload_size=MOST_MB
     )
     of_one = ItemOptions() if compared else ItemOptions(options=("yes", "no"), question="-")
-    columns = ItemOptions()
-    stratify: list[str] = []
-    if upload is not None:
-        try:
-            columns, stratify = _columns(upload, of_one, who)
-        except InputError as error:
-            _complain(error, upload.name)
-            return
-    with st.form(f"new_{'compared' if compared else 'items'}", border=False):
-        name = _asked_name()
-        asked, rubric = _asked(study, columns, compared)
-        sample, raters, seed, looks, creates = _numbers("Items to label", 1, None)
-    if not (looks or creates):
-        return
+    columns, stratify = ItemOptions(), list[str]()
     try:
+        if upload is not None:
+            columns, stratify = _columns(upload, of_one, who)
+        with st.form(f"new_{'compared' if compared else 'items'}", border=False):
+            name = _ask_for_name()
+            asked, rubric = _asked(study, columns, compared)
+            numbers, wish = _ask_for_numbers("Items to label", 1, None)
+        if not wish:
+            return
         with (
             written_down(OF_TOOLS, items=upload) as files,
-            written_down(["toml"], rubric=rubric) as own,
+            written_down(["toml"], rubric=rubric) as rubrics,
         ):
             if (file := files["items"]) is None:
                 raise InputError("upload a file of items")
-            named = [*asked.rubric, *(str(each) for each in own.values() if each)]
-            how_many = {"sample": sample, "seed": seed, "raters": raters}
-            wanted = LabelOptions(
-                **vars(asked) | how_many | {"rubric": named, "stratify": stratify}
-            )
+            names = [*asked.rubric, *(str(path) for path in rubrics.values() if path)]
+            chosen = {"rubric": names, "stratify": stratify}
+            wanted = LabelOptions(**vars(asked) | numbers | chosen)
             with st.spinner("Reading the file"):
-                if creates:
-                    _create(study, who, name, create_items, file, wanted)
-                else:
-                    _show_preview(_apart(who, preview_only, create_items, file, wanted))
+                _carry_out(study, who, wish, name, create_items, file, wanted)
     except InputError as error:
         _complain(error, upload.name if upload else "")
 
@@ -150,8 +139,9 @@ def _of_items(study: Study, who: Visitor, *, compared: bool) -> None:
 def _columns(
     upload: UploadedFile, known: ItemOptions, who: Visitor
 ) -> tuple[ItemOptions, list[str]]:
-    """Show what each column is taken for, with the fields that change it; return what these say,
-    and the columns whose shares the sample keeps. Raises InputError where the file cannot be read.
+    """Show what each column is taken for, with the fields that change it; return what is entered
+    there, and the columns whose shares the sample keeps. Raises InputError where the file cannot be
+    read.
     """
     sheet = ""
     if upload.name.lower().endswith(".xlsx"):
@@ -198,7 +188,7 @@ def _columns(
         stratify = st.multiselect(
             _FIELDS["stratify"], names, key=f"stratify-{key}", placeholder="None"
         )
-    said = ItemOptions(
+    entered = ItemOptions(
         show=show if show != list(first.show) else (),
         subject=subject,
         cluster=cluster or "",
@@ -207,51 +197,51 @@ def _columns(
         sheet=sheet,
         each_turn=each_turn,
     )
-    after = replace(said, question=known.question, options=known.options, each_turn=False)
+    after = replace(entered, question=known.question, options=known.options, each_turn=False)
     try:
-        found = _looked(upload, after, f"{key}-{after}", who)
+        held = _looked(upload, after, f"{key}-{after}", who)
     except InputError as error:  # there are no labels of that judge
-        found = replace(first, fault=str(error))
-    rows = [(name, text, _taken_for(name, found)) for name, text in found.columns]
+        held = replace(first, fault=str(error))
+    rows = [(name, text, _taken_for(name, held)) for name, text in held.columns]
     titles = {"column": "Column", "text": "In the first row", "role": "Taken for"}
     show_table(pd.DataFrame(rows, columns=list(titles)), "What each column is taken for", titles)
-    for note in found.notes:
+    for note in held.notes:
         st.text(_in_page(note))
-    if found.fault:
-        _complain(InputError(found.fault), upload.name)
-    return said, stratify
+    if held.fault:
+        _complain(InputError(held.fault), upload.name)
+    return entered, stratify
 
 
 def _looked(upload: UploadedFile, options: ItemOptions, key: str, who: Visitor) -> ItemFile:
-    """What the file holds, read once."""
+    """The contents of the file, read once."""
     kept: dict[str, ItemFile] = st.session_state.setdefault(_LOOKED, {})
     if key not in kept:
         with written_down(OF_TOOLS, items=upload) as files, st.spinner("Reading the file"):
-            found = _apart(who, look_at_items, files["items"], options)
-        st.session_state[_LOOKED] = {**dict(list(kept.items())[-3:]), key: found}
-        return found
+            held = _apart(who, look_at_items, files["items"], options)
+        kept = {**dict(list(kept.items())[-3:]), key: held}
+        st.session_state[_LOOKED] = kept
     return kept[key]
 
 
 def _apart(who: Visitor, function: Callable[..., Result], *arguments: object) -> Result:
-    """Run a function in a process apart, within limits and once for each lead: a file that harms
-    its reader does not affect the annotators.
+    """Run a function in a separate process, within limits and one at a time for each lead: a file
+    that harms its reader does not affect the annotators.
     """
     with one_at_a_time(who.name):
         return apart(function, *arguments, is_limited=True)
 
 
-def _taken_for(column: str, found: ItemFile) -> str:
-    roles = [role for role, columns in found.taken if column in (columns, *columns.split(", "))]
-    return ", ".join(_ROLES[role] for role in roles) or ("" if found.fault else "kept as a fact")
+def _taken_for(column: str, file: ItemFile) -> str:
+    roles = [role for role, columns in file.taken if column in (columns, *columns.split(", "))]
+    return ", ".join(_ROLES[role] for role in roles) or ("" if file.fault else "kept as a fact")
 
 
 def _asked(
     study: Study, columns: ItemOptions, compared: bool
 ) -> tuple[ItemOptions, UploadedFile | None]:
-    """What is asked of the items, and the file of a rubric."""
+    """Draw the fields of what is asked of the items; return it, and the file of a rubric."""
     unit = "comparison" if compared else "response"
-    own = {name: str(study.folder / RUBRICS_FOLDER / f"{name}.toml") for name in study.rubrics}
+    files = {name: str(study.folder / RUBRICS_FOLDER / f"{name}.toml") for name in study.rubrics}
     known = {name: load_rubric(name) for name in named_rubrics()} | study.rubrics
     rubrics = st.multiselect(
         _FIELDS["rubric"],
@@ -260,7 +250,7 @@ def _asked(
     )
     rubric = st.file_uploader(_FIELDS["rubric-file"], ["toml"], max_upload_size=1)
     question = st.text_input(_FIELDS["question"], autocomplete="off").strip()
-    asked = replace(columns, rubric=[own.get(each, each) for each in rubrics], question=question)
+    asked = replace(columns, rubric=[files.get(name, name) for name in rubrics], question=question)
     if compared:
         steps = st.selectbox(_FIELDS["steps"], [2, 3, 5], 1)
         return replace(asked, steps=steps if question else None), rubric
@@ -272,18 +262,14 @@ def _asked(
     level = st.selectbox(
         _FIELDS["level"], levels, format_func=lambda level: level or "As the answers say"
     )
-    asked = replace(asked, options=listed(options), scale=scale, several=several)
-    return replace(asked, level=level or None), rubric
+    answers = {"options": listed(options), "scale": scale, "several": several}
+    return replace(asked, **answers, level=level or None), rubric
 
 
 def _complain(error: InputError, file: str) -> None:
-    """A complaint that names the page's fields, and the file as its sender calls it."""
-    said = re.sub(
-        r"\b(items|rubric)\.\w+",
-        lambda found: file if found[1] == "items" and file else found[0],
-        str(error),
-    )
-    show_complaint(_in_page(said))
+    """Show a complaint that names the page's fields, and the file as its sender calls it."""
+    complaint = re.sub(r"\bitems\.\w+", lambda match: file or match[0], str(error))
+    show_complaint(_in_page(complaint))
 
 
 def _in_page(sentence: str) -> str:
@@ -295,12 +281,12 @@ def _in_page(sentence: str) -> str:
     example = r"(?: (?:[A-Z]\w*(?:,[A-Z]\w*)*|\w+,\w+|\d-\d)(?!\w))?"
     return re.sub(
         rf"--({'|'.join(sorted(_FIELDS, key=len, reverse=True))})\b{example}",
-        lambda found: f"“{_FIELDS[found[1]]}”",
+        lambda match: f"“{_FIELDS[match[1]]}”",
         sentence,
     )
 
 
-def _asked_name() -> str:
+def _ask_for_name() -> str:
     name = st.text_input("Name of the study, and of its folder", autocomplete="off")
     if _has_address():
         st.text(written("several.name_is_read"))
@@ -313,37 +299,47 @@ def _has_address() -> bool:
     return site is not None and not site.alone
 
 
-def _numbers(what: str, raters: int, sample: int | None) -> tuple[int | None, int, int, bool, bool]:
-    """The sample's size, the raters on each unit, the seed, and which button was pressed."""
+def _ask_for_numbers(
+    what: str, raters: int, sample: int | None
+) -> tuple[dict[str, Any], Literal["", "look", "create"]]:
+    """Draw the fields of the sample's size, the raters on each unit, and the seed, and the buttons;
+    return the numbers, and the wish that a button stands for.
+    """
     left, middle, right = st.columns(3)
     usual = f"{USUAL_SAMPLE}, or all there are"
-    wanted = left.number_input(what, 1, _MOST_SAMPLED, sample, placeholder=usual)
-    people = middle.number_input(_FIELDS["raters"], 1, _MOST_RATERS, raters)
-    seed = right.number_input(_FIELDS["seed"], 0, 2**31 - 1, 1)
+    numbers = {
+        "sample": left.number_input(what, 1, _MOST_SAMPLED, sample, placeholder=usual),
+        "raters": middle.number_input(_FIELDS["raters"], 1, _MOST_RATERS, raters),
+        "seed": right.number_input(_FIELDS["seed"], 0, 2**31 - 1, 1),
+    }
     look, create, _ = st.columns([1, 1, 2])
     looks = look.form_submit_button("See what it means", width="stretch")
     wishes: list[str] = st.session_state.setdefault(_WISHES, [])
     wish = partial(wishes.append, "create")
     create.form_submit_button("Create the study", on_click=wish, width="stretch")
-    return wanted and int(wanted), int(people), int(seed), looks, bool(wishes)
+    return numbers, "create" if wishes else "look" if looks else ""
 
 
-def _new_folder(study: Study, name: str) -> Path:
-    """The new study's folder. Raises InputError where it, or its address, is another's."""
-    folder = folder_beside(study.folder, name)
-    if _has_address():
-        check_names([*(site.folder.name for site in sites()), name])
-    return folder
-
-
-def _create(
-    study: Study, who: Visitor, name: str, create: Callable[..., StudyPreview], *arguments: object
+def _carry_out(
+    study: Study,
+    who: Visitor,
+    wish: Literal["look", "create"],
+    name: str,
+    create: Callable[..., StudyPreview],
+    *arguments: object,
 ) -> None:
-    """Carry out the wish for a study, without a call of Streamlit's before all is stored."""
+    """Show what the study would be; or create it, without a call of Streamlit's before all is
+    stored. Raises InputError where its folder, or its address, is another's.
+    """
+    if wish == "look":
+        _show_preview(_apart(who, preview_only, create, *arguments))
+        return
     wishes, outcomes = st.session_state[_WISHES], present_outcomes()
     wishes.clear()
-    folder = _new_folder(study, name.strip())
-    found = _apart(who, create, folder, *arguments)
+    folder = folder_beside(study.folder, name.strip())
+    if _has_address():
+        check_names([*(site.folder.name for site in sites()), name.strip()])
+    preview = _apart(who, create, folder, *arguments)
     note_act(study.store, "study", folder.name, "", who.name)
     token, goes_along = "", False
     if _has_address():
@@ -351,10 +347,10 @@ def _create(
             goes_along = settle_beside(study, made, who)
             token = new_link_token(made.store)
         add_study(folder)
-    outcomes[_MADE] = partial(_show_made, folder.name, token, goes_along, found)
+    outcomes[_MADE] = partial(_show_made, folder.name, token, goes_along, preview)
 
 
-def _show_made(name: str, token: str, goes_along: bool, found: StudyPreview) -> None:
+def _show_made(name: str, token: str, goes_along: bool, preview: StudyPreview) -> None:
     if token:
         around = root_address().rstrip("/").rpartition("/")[0]
         st.text(written("several.opened", name=name, address=f"{around}/{name}/"))
@@ -365,68 +361,54 @@ def _show_made(name: str, token: str, goes_along: bool, found: StudyPreview) -> 
         show(f'<p class="evenhand-way-in">{link}</p>')
     else:
         st.text(written("lead.new_written", name=name))
-    _show_preview(found)
+    _show_preview(preview)
 
 
 def _of_pairs(study: Study, who: Visitor) -> None:
     known = {name: load_rubric(name) for name in shipped_rubrics()} | study.rubrics
     with st.form("new_study", border=False):
-        name = _asked_name()
+        name = _ask_for_name()
         pairs = st.file_uploader("Pairs of prompts", TABLES, max_upload_size=MOST_MB)
         responses = st.file_uploader(
             "Responses, if there are any yet", TABLES, max_upload_size=MOST_MB
         )
         rubrics = st.multiselect("Rubrics", list(known), placeholder="Choose the rubrics")
-        sample, raters, seed, looks, creates = _numbers("Pairs to label", 3, USUAL_SAMPLE)
-    if not (looks or creates):
+        numbers, wish = _ask_for_numbers("Pairs to label", 3, USUAL_SAMPLE)
+    if not wish:
         return
     try:
         with written_down(pairs=pairs, responses=responses) as files:
-            chosen = [known[each] for each in rubrics]
-            plan = _plan(files, chosen, sample, raters, seed)
+            if files["pairs"] is None:
+                raise InputError("upload a file of pairs")
+            if not rubrics:
+                raise InputError("choose at least one rubric")
+            plan = StudyPlan(
+                pairs=files["pairs"],
+                responses=files["responses"],
+                rubrics=[known[name] for name in rubrics],
+                sample=numbers["sample"],
+                raters_per_unit=numbers["raters"],
+                seed=numbers["seed"],
+            )
             with st.spinner("Reading the files"):
-                if creates:
-                    _create(study, who, name, create_and_preview, plan)
-                else:
-                    _show_preview(_apart(who, preview_only, create_and_preview, plan))
+                _carry_out(study, who, wish, name, create_and_preview, plan)
     except InputError as error:
         show_complaint(str(error))
 
 
-def _plan(
-    files: dict[str, Path | None], rubrics: list[Rubric], sample: int | None, raters: int, seed: int
-) -> StudyPlan:
-    if files["pairs"] is None:
-        raise InputError("upload a file of pairs")
-    if not rubrics:
-        raise InputError("choose at least one rubric")
-    return StudyPlan(
-        pairs=files["pairs"],
-        responses=files["responses"],
-        rubrics=rubrics,
-        sample=sample,
-        raters_per_unit=raters,
-        seed=seed,
-    )
-
-
-def _show_preview(found: StudyPreview) -> None:
-    for sentence in found.read:
+def _show_preview(preview: StudyPreview) -> None:
+    load = preview.load
+    for sentence in preview.read:
         st.text(_in_page(sentence))
-    sizes = {"sampled": found.sampled, "total": found.total, "noun": found.noun}
+    sizes = {"sampled": preview.sampled, "total": preview.total, "noun": preview.noun}
     st.text(written("lead.new_sampled", **sizes))
-    if not found.load.rubrics:
+    if not load.rubrics:
         st.text(written("lead.new_no_responses"))
     else:
-        rows = [
-            (each.rubric, each.units, each.raters, each.judgments, each.hours)
-            for each in found.load.rubrics
-        ]
-        columns = "rubric units raters judgments hours"
-        show_table(pd.DataFrame(rows, columns=columns.split()), "Work", columns)
-        load = found.load
+        columns = ("rubric", "units", "raters", "judgments", "hours")
+        rows = [[getattr(work, name) for name in columns] for work in load.rubrics]
+        show_table(pd.DataFrame(rows, columns=columns), "Work", " ".join(columns))
         pace = {"words": load.words_per_minute, "seconds": load.seconds_to_decide}
         st.text(written("lead.new_hours", **pace))
-    for sentence in (found.display, *found.precision, *found.names):
-        if sentence:
-            st.text(_in_page(sentence))
+    for sentence in filter(None, (preview.display, *preview.precision, *preview.names)):
+        st.text(_in_page(sentence))

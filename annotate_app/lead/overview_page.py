@@ -14,9 +14,8 @@ import streamlit as st
 
 from evenhand.analysis.agreement.pairs import DECIDING_KAPPAS
 from evenhand.analysis.people.ceiling import CEILING
-from evenhand.analysis.report.charts import ROLES, SERIES, SHAPES, Spec, chart_spec
-from evenhand.analysis.report.figures import ALL, ALL_BINARY
-from evenhand.analysis.report.source import GROUPS, rater_title
+from evenhand.analysis.report.charts import ROLES, SERIES, SHAPES, Datum, Spec, chart_spec
+from evenhand.analysis.report.source import ALL, ALL_BINARY, GROUPS, rater_title
 from evenhand.analysis.requirement import clusters_for_width
 from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.statistics import entry_for
@@ -25,7 +24,7 @@ from evenhand.analysis.verdicts.ranking import deciding_keys
 from evenhand.analysis.verdicts.wording import TITLES
 from evenhand.annotate_app.acts import lead_callback, show_outcome
 from evenhand.annotate_app.drawn import block, heading, plain, show
-from evenhand.annotate_app.lead.parts.drawing import (
+from evenhand.annotate_app.lead.drawing import (
     BoardCard,
     board,
     rater_page,
@@ -35,13 +34,12 @@ from evenhand.annotate_app.lead.parts.drawing import (
     show_funnel,
     show_table,
 )
-from evenhand.annotate_app.lead.parts.live_figures import LiveFigures, latest, latest_figures
-from evenhand.annotate_app.logins.lead_login import place_of, require
+from evenhand.annotate_app.lead.live_figures import LiveFigures, latest, latest_figures
+from evenhand.annotate_app.logins import place_of, require
 from evenhand.lazy import pd
 from evenhand.reporting.live_figures import count_look
 from evenhand.reporting.workers import apart
 from evenhand.study import Study
-from evenhand.study.access.lead_login import Visitor
 from evenhand.study.desk.oversight import oversight
 from evenhand.study.lead.adjudication import queue_length
 from evenhand.study.lead.disagreements import raised_flags
@@ -65,18 +63,18 @@ from evenhand.texts import DASH, written
 
 
 @dataclass(frozen=True)
-class Way:
+class PageLink:
     """A sentence or number that leads to the page with this title. `chosen` are the values that
     fields take there, by their keys; such a field is bound to the address.
     """
 
     title: str
-    said: str
+    text: str
     chosen: Mapping[str, str] = field(default_factory=dict)
 
     def show(self) -> None:
         page = st.Page(lambda: None, title=self.title, url_path=place_of(self.title))
-        st.page_link(page, label=plain(self.said), query_params=self.chosen)
+        st.page_link(page, label=plain(self.text), query_params=self.chosen)
 
 
 @dataclass(frozen=True)
@@ -84,8 +82,8 @@ class Tile:
     """A question, the number that answers it, and how to read it."""
 
     question: str
-    answer: Way
-    said: str = ""
+    answer: PageLink
+    note: str = ""
 
 
 def show_tiles(tiles: Sequence[Tile]) -> None:
@@ -95,24 +93,18 @@ def show_tiles(tiles: Sequence[Tile]) -> None:
             with st.container(key=f"tile-{number}"):
                 show(block(tile.question, "question"))
                 tile.answer.show()
-                show(block(tile.said, "said"))
+                show(block(tile.note, "said"))
 
 
-_EVERY = "5s"
 _FAR = timedelta(days=30)
 _FAILED = {"do_not_use", "disagrees_with_reference"}
 
 
+@st.fragment(run_every="5s")
 def show_overview(study: Study) -> None:
     require(study, "lead")
-    _cockpit(study)
-
-
-@st.fragment(run_every=_EVERY)
-def _cockpit(study: Study) -> None:
-    require(study, "lead")
     figures = latest_figures(study)
-    ends, paid = latest(study, forecast), latest(study, costs)
+    ends = latest(study, forecast)
     step = next_step(study, figures, ends)
     with st.container(key="next-step"):
         st.text("Next step")
@@ -122,66 +114,73 @@ def _cockpit(study: Study) -> None:
             _ask_for_verdict(study)
     show_tiles(
         [
-            _how_far(study, ends),
-            Tile("Until when?", Way("Progress", _until(ends)), how_sure(ends)),
-            _what_it_costs(paid),
-            _whose_work(study, figures),
-            _in_the_way(study, figures),
-            _is_safe(study),
+            _progress_tile(study, ends),
+            _end_tile(ends),
+            _cost_tile(latest(study, costs)),
+            _raters_tile(study, figures),
+            _verdicts_tile(study, figures),
+            _backup_tile(study),
         ]
     )
     to_do = waiting(study, figures)
     st.header("Waiting for you", anchor=False)
     with st.container(key="waiting"):
-        for way in to_do:
-            way.show()
+        for link in to_do:
+            link.show()
     if not to_do:
         st.text(written("lead.nothing_waits"))
-    _verdicts(study, figures)
+    _show_verdicts(study, figures)
     if step:
         _ask_for_verdict(study)
     st.header("Who has come how far", anchor=False)
     rubrics = latest(study, rubric_progress)
     st.text(time_left(rubrics))
     show_funnel(study, place_of("Progress"))
-    _by_rubric(study, rubrics)
+    show_table(
+        rubrics.assign(rubric=rubrics["rubric"].map(_titles(study))),
+        "By rubric",
+        "rubric wanted done open",
+        headings={"wanted": "Labels wanted", "done": "Given"},
+        ways=dict.fromkeys(("wanted", "done", "open"), lambda _: place_of("Progress")),
+    )
+
+
+def _titles(study: Study) -> dict[str, str]:
+    return {name: rubric.title for name, rubric in study.rubrics.items()}
 
 
 # ---- the tiles ----------------------------------------------------------------------------------
 
 
-def _how_far(study: Study, ends: Forecast) -> Tile:
+def _progress_tile(study: Study, ends: Forecast) -> Tile:
     states = latest(study, rater_progress)["state"].tolist()
     share = ends.done / ends.wanted if ends.wanted else math.nan
-    said = written("cockpit.raters", share=share, working=states.count("working"), came=len(states))
-    way = Way("Progress", written("cockpit.labels", done=ends.done, wanted=ends.wanted))
-    return Tile("How far?", way if ends.wanted else Way("Progress", DASH), said)
+    note = written("cockpit.raters", share=share, working=states.count("working"), came=len(states))
+    number = written("cockpit.labels", done=ends.done, wanted=ends.wanted) if ends.wanted else DASH
+    return Tile("How far?", PageLink("Progress", number), note)
 
 
-def _until(ends: Forecast) -> str:
-    if ends.wanted and ends.left <= 0:
-        return written("cockpit.all_given")
-    return DASH if ends.at is None else _said(ends.at)
-
-
-def how_sure(ends: Forecast) -> str:
-    """Return the range of the end and what it rests on, or why there is none."""
+def _end_tile(ends: Forecast) -> Tile:
+    """The end of the labelling, with its range and what that rests on, or why there is none."""
+    end = DASH if ends.at is None else _moment(ends.at)
+    about = {"earliest": _moment(ends.earliest), "hours": ends.hours} if ends.earliest else {}
     if not ends.wanted:
-        return written("progress.nothing")
-    if ends.left <= 0:
-        return written("progress.done")
-    if not ends.hours:
-        return written("cockpit.no_pace")
-    if ends.at is None or ends.earliest is None:
+        note = written("progress.nothing")
+    elif ends.left <= 0:
+        end, note = written("cockpit.all_given"), written("progress.done")
+    elif not ends.hours:
+        note = written("cockpit.no_pace")
+    elif ends.at is None or not about:
         least = {"labels": FEWEST_LABELS, "hours": FEWEST_HOURS}
-        return written("cockpit.short_pace", recent=ends.recent, **least)
-    about = {"earliest": _said(ends.earliest), "hours": ends.hours}
-    if ends.latest is None:
-        return written("cockpit.uneven_pace", **about)
-    return written("cockpit.pace", latest=_said(ends.latest), **about)
+        note = written("cockpit.short_pace", recent=ends.recent, **least)
+    elif ends.latest is None:
+        note = written("cockpit.uneven_pace", **about)
+    else:
+        note = written("cockpit.pace", latest=_moment(ends.latest), **about)
+    return Tile("Until when?", PageLink("Progress", end), note)
 
 
-def _said(at: datetime) -> str:
+def _moment(at: datetime) -> str:
     """A moment to the hour, or a date where it is far away."""
     if at - datetime.now(UTC) > _FAR:
         return f"{at.day} {at:%b %Y}"
@@ -189,38 +188,36 @@ def _said(at: datetime) -> str:
     return f"{at:%a} {at.day} {at:%b}, {at.hour}:00 UTC"
 
 
-def _what_it_costs(paid: Costs) -> Tile:
-    said, way = [], Way("Progress", DASH)
+def _cost_tile(paid: Costs) -> Tile:
+    notes, answer = [], PageLink("Progress", DASH)
     if paid.owed is not None:
         amount = written("cockpit.amount", amount=paid.owed, currency=paid.currency)
-        way = Way("Sessions", amount)
+        answer = PageLink("Sessions", amount)
     elif paid.graders_usd is not None:
         amount = written("cockpit.amount", amount=paid.graders_usd, currency="USD")
-        way = Way("Progress", amount)
+        answer = PageLink("Progress", amount)
     if paid.owed is None:
-        said.append(written("cockpit.no_pay"))
+        notes.append(written("cockpit.no_pay"))
     elif paid.expected is None:
-        said.append(written("cockpit.no_expected"))
+        notes.append(written("cockpit.no_expected"))
     else:
-        said.append(written("cockpit.expected", amount=paid.expected, currency=paid.currency))
+        notes.append(written("cockpit.expected", amount=paid.expected, currency=paid.currency))
     if paid.undecided:
-        said.append(written("cockpit.undecided", count=paid.undecided))
+        notes.append(written("cockpit.undecided", count=paid.undecided))
     if paid.graders_usd is not None:
-        said.append(written("cockpit.graders", amount=paid.graders_usd))
+        notes.append(written("cockpit.graders", amount=paid.graders_usd))
     if paid.unpriced:
-        said.append(written("cockpit.unpriced", count=paid.unpriced))
-    return Tile("At what cost?", way, " ".join(said))
+        notes.append(written("cockpit.unpriced", count=paid.unpriced))
+    return Tile("At what cost?", answer, " ".join(notes))
 
 
-def _whose_work(study: Study, figures: LiveFigures | None) -> Tile:
-    question = "Whose work needs a look?"
-    if figures is None:
-        return Tile(question, Way("Raters", DASH), written("cockpit.not_yet"))
-    names = suspects(study, figures)
-    if not names:
-        return Tile(question, Way("Raters", written("cockpit.nobody")))
-    shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-    return Tile(question, Way("Raters", written("cockpit.flagged", count=len(names))), shown)
+def _raters_tile(study: Study, figures: LiveFigures | None) -> Tile:
+    number, note = DASH, written("cockpit.not_yet")
+    if figures is not None:
+        names = suspects(study, figures)
+        number = written("cockpit.flagged" if names else "cockpit.nobody", count=len(names))
+        note = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+    return Tile("Whose work needs a look?", PageLink("Raters", number), note)
 
 
 def suspects(study: Study, figures: LiveFigures) -> list[str]:
@@ -230,37 +227,40 @@ def suspects(study: Study, figures: LiveFigures) -> list[str]:
     return [rater for rater in flagged if rater not in excluded]
 
 
-def _in_the_way(study: Study, figures: LiveFigures | None) -> Tile:
-    question, verdicts = "What stands in the way?", figures.report["verdicts"] if figures else []
-    if not verdicts:
-        why = written("lead.no_verdict" if figures else "cockpit.not_yet")
-        return Tile(question, Way("Agreement", DASH), why)
-    undecided = [each for each in verdicts if each["verdict"] == "inconclusive"]
-    decided = written(
+def _verdicts_tile(study: Study, figures: LiveFigures | None) -> Tile:
+    """How many verdicts are decided; what keeps most others open, and how much more would close
+    them.
+    """
+    verdicts = _verdicts(figures)
+    undecided = [verdict for verdict in verdicts if verdict["verdict"] == "inconclusive"]
+    more = [verdict["more_clusters"] for verdict in undecided if verdict["more_clusters"]]
+    number = written(
         "cockpit.decided", decided=len(verdicts) - len(undecided), graders=len(verdicts)
     )
-    return Tile(question, Way("Agreement", decided), obstacle(study, undecided))
-
-
-def obstacle(study: Study, undecided: list[Verdict]) -> str:
-    """Return what keeps most of these verdicts open, and how much more would close them."""
-    if not undecided:
-        return written("cockpit.no_obstacle")
-    if any(is_unseen(each) for each in undecided):
-        return written("cockpit.unseen")
-    more = [each["more_clusters"] for each in undecided if each["more_clusters"]]
-    if more:
+    if not verdicts:
+        number, note = DASH, written("lead.no_verdict" if figures else "cockpit.not_yet")
+    elif not undecided:
+        note = written("cockpit.no_obstacle")
+    elif any(map(is_unseen, undecided)):
+        note = written("cockpit.unseen")
+    elif more:
         noun = cluster_noun(study.store.pairs(), study.config.analysis.cluster)
-        return written("cockpit.more", more=max(more), noun=noun, count=len(more))
-    return written("lead.reason", reason=undecided[0]["reason"])
+        note = written("cockpit.more", more=max(more), noun=noun, count=len(more))
+    else:
+        note = written("lead.reason", reason=undecided[0]["reason"])
+    return Tile("What stands in the way?", PageLink("Agreement", number), note)
 
 
-def _is_safe(study: Study) -> Tile:
+def _backup_tile(study: Study) -> Tile:
     hours = hours_since_backup(study.store)
-    if hours is None:
-        return Tile("Is it safe?", Way("Log", written("cockpit.unsafe")), written("lead.no_backup"))
-    said = written("doctor.backup", hours=hours)
-    return Tile("Is it safe?", Way("Log", written("cockpit.backup", hours=hours)), said)
+    age, note = written("cockpit.unsafe"), written("lead.no_backup")
+    if hours is not None:
+        age, note = written("cockpit.backup", hours=hours), written("doctor.backup", hours=hours)
+    return Tile("Is it safe?", PageLink("Log", age), note)
+
+
+def _verdicts(figures: LiveFigures | None) -> list[Verdict]:
+    return figures.report["verdicts"] if figures else []
 
 
 def is_unseen(verdict: Verdict) -> bool:
@@ -271,33 +271,33 @@ def is_unseen(verdict: Verdict) -> bool:
 # ---- the next step ------------------------------------------------------------------------------
 
 
-def next_step(study: Study, figures: LiveFigures | None, ends: Forecast) -> Way | None:
+def next_step(study: Study, figures: LiveFigures | None, ends: Forecast) -> PageLink | None:
     """Return what the lead had best do now; None where that is to ask for a verdict."""
     if oversight(study.store).paused:
-        return Way("Sessions", written("cockpit.go_on"))
+        return PageLink("Sessions", written("cockpit.go_on"))
     if not ends.wanted:
-        return Way("Progress", written("cockpit.no_units"))
+        return PageLink("Progress", written("cockpit.no_units"))
     if latest(study, rater_progress).empty:
-        return Way("Sessions", written("lead.invite_first"))
+        return PageLink("Sessions", written("lead.invite_first"))
     if figures is not None and (names := suspects(study, figures)):
-        said = written("cockpit.look_at", rater=names[0])
-        return Way("Raters", said, {"one_rater": names[0]})
+        text = written("cockpit.look_at", rater=names[0])
+        return PageLink("Raters", text, {"one_rater": names[0]})
     if flags := sum(flag.is_open for flag in raised_flags(study)):
-        return Way("Flags", written("lead.to_do_flags", count=flags))
-    verdicts = figures.report["verdicts"] if figures else []
-    titles = {name: rubric.title for name, rubric in study.rubrics.items()}
+        return PageLink("Flags", written("lead.to_do_flags", count=flags))
+    verdicts, titles = _verdicts(figures), _titles(study)
     if is_over(ends, verdicts):
         return after_the_verdicts(verdicts, titles)
     if ends.left > 0:
-        return Way("Progress", written("cockpit.wait"))
+        return PageLink("Progress", written("cockpit.wait"))
     if count := latest(study, queue_length):
-        return Way("Adjudication", written("lead.to_do_adjudication", count=count))
+        return PageLink("Adjudication", written("lead.to_do_adjudication", count=count))
     if any(map(is_unseen, verdicts)):
         return None
-    undecided = [each for each in verdicts if each["verdict"] == "inconclusive"]
-    sampled, total = len(study.store.sample()), len(study.store.pairs())
-    if any(each["more_clusters"] for each in undecided) and sampled < total:
-        return Way("Sessions", written("cockpit.enlarge"))
+    could_decide = any(
+        verdict["verdict"] == "inconclusive" and verdict["more_clusters"] for verdict in verdicts
+    )
+    if could_decide and len(study.store.sample()) < len(study.store.pairs()):
+        return PageLink("Sessions", written("cockpit.enlarge"))
     return after_the_verdicts(verdicts, titles)
 
 
@@ -305,71 +305,65 @@ def is_over(ends: Forecast, verdicts: list[Verdict]) -> bool:
     """Return True if nobody labels any more and every grader has its verdict: what is left over
     of the labels wanted decides nothing.
     """
-    decided = all(each["verdict"] != "inconclusive" for each in verdicts)
+    decided = all(verdict["verdict"] != "inconclusive" for verdict in verdicts)
     return bool(verdicts) and decided and not ends.hours
 
 
-def after_the_verdicts(verdicts: list[Verdict], titles: Mapping[str, str]) -> Way:
-    """Return the way to the report; it names the first of these rubrics on which no grader may be
+def after_the_verdicts(verdicts: list[Verdict], titles: Mapping[str, str]) -> PageLink:
+    """Return the link to the report; it names the first of these rubrics on which no grader may be
     used.
     """
     for rubric, title in titles.items():
-        found = {each["verdict"] for each in verdicts if each["rubric"] == rubric}
-        if found and found <= _FAILED:
-            return Way("Export", written("cockpit.better", rubric=title))
-    return Way("Export", written("cockpit.report"))
+        outcomes = {verdict["verdict"] for verdict in verdicts if verdict["rubric"] == rubric}
+        if outcomes and outcomes <= _FAILED:
+            return PageLink("Export", written("cockpit.better", rubric=title))
+    return PageLink("Export", written("cockpit.report"))
 
 
 def _ask_for_verdict(study: Study) -> None:
-    """A look at the verdict: only on request, never as a side effect, as each look is counted."""
-    st.button("Ask for a verdict now", on_click=lead_callback(study, "look", _count_look))
+    """Draw the button for a verdict: only on request, never as a side effect, as each interim
+    analysis is counted.
+    """
+    counting = lead_callback(study, "look", lambda study, _: apart(count_look, study.folder))
+    st.button("Ask for a verdict now", on_click=counting)
     show_outcome("look")
     st.text(written("lead.look"))
 
 
-def _count_look(study: Study, who: Visitor) -> None:
-    apart(count_look, study.folder.resolve())
-
-
-def waiting(study: Study, figures: LiveFigures | None) -> list[Way]:
+def waiting(study: Study, figures: LiveFigures | None) -> list[PageLink]:
     """What waits for the lead's decision, each with the page where it is made."""
     counts = {
         "adjudication": latest(study, queue_length),
         "flags": sum(flag.is_open for flag in raised_flags(study)),
         "raters": len(suspects(study, figures)) if figures else 0,
     }
-    found = [
-        Way(name.capitalize(), written(f"lead.to_do_{name}", count=count))
+    links = [
+        PageLink(name.capitalize(), written(f"lead.to_do_{name}", count=count))
         for name, count in counts.items()
         if count
     ]
     if missing := latest(study, Study.missing_images):
-        said = {"count": len(missing), "first": missing[0]}
-        found.append(Way("Rubrics", written("lead.to_do_images", **said)))
+        text = written("lead.to_do_images", count=len(missing), first=missing[0])
+        links.append(PageLink("Rubrics", text))
     if latest(study, rater_progress).empty:
-        found.append(Way("Sessions", written("lead.invite_first")))
+        links.append(PageLink("Sessions", written("lead.invite_first")))
     if oversight(study.store).paused:
-        found.append(Way("Sessions", written("lead.paused")))
-    return found
+        links.append(PageLink("Sessions", written("lead.paused")))
+    return links
 
 
-# ---- verdicts and progress ----------------------------------------------------------------------
-
-
-def _verdicts(study: Study, figures: LiveFigures | None) -> None:
+def _show_verdicts(study: Study, figures: LiveFigures | None) -> None:
     st.header("Verdicts so far", anchor=False)
     if figures is None:
         return
-    verdicts = figures.report["verdicts"]
+    verdicts, titles = _verdicts(figures), _titles(study)
     if not verdicts:
         st.text(written("lead.no_verdict"))
-    titles = {name: rubric.title for name, rubric in study.rubrics.items()}
-    boards = []
-    for rubric in dict.fromkeys(each["rubric"] for each in verdicts):
-        own = [each for each in verdicts if each["rubric"] == rubric]
-        cards = [verdict_card(each, figures.results) for each in own]
-        boards.append(board(titles.get(rubric, rubric), cards))
-    show(f'<div class="evenhand-boards">{"".join(boards)}</div>')
+    cards: dict[str, list[BoardCard]] = {}
+    for verdict in verdicts:
+        cards.setdefault(verdict["rubric"], []).append(verdict_card(verdict, figures.results))
+    boards = "".join(board(titles.get(rubric, rubric), own) for rubric, own in cards.items())
+    show(f'<div class="evenhand-boards">{boards}</div>')
     for limit in limits_of(verdicts):
         st.text(limit)
 
@@ -377,46 +371,23 @@ def _verdicts(study: Study, figures: LiveFigures | None) -> None:
 def verdict_card(verdict: Verdict, results: pd.DataFrame) -> BoardCard:
     """Make the board's card of one grader on one rubric."""
     title = TITLES[verdict["verdict"]]
-    said = [written("lead.reason", reason=verdict["reason"])] if verdict["reason"] else []
+    reasons = [written("lead.reason", reason=verdict["reason"])] if verdict["reason"] else []
     estimates = results.set_index(list(RESULTS_KEY))["estimate"]
     kappas = [estimates.get(tuple(key), math.nan) for key in verdict["kappas"]]
     if len(kappas) == 2 and not any(map(math.isnan, kappas)):
-        said.append(written("lead.kappas", grader=kappas[0], people=kappas[1]))
+        reasons.append(written("lead.kappas", grader=kappas[0], people=kappas[1]))
     words = f"{title.icon} {title.words}"
-    return BoardCard(verdict["verdict"], words, verdict["grader"], said, verdict["sentence"])
-
-
-def _by_rubric(study: Study, rubrics: pd.DataFrame) -> None:
-    titles = {name: rubric.title for name, rubric in study.rubrics.items()}
-    show_table(
-        rubrics.assign(rubric=rubrics["rubric"].map(titles)),
-        "By rubric",
-        "rubric wanted done open",
-        headings={"wanted": "Labels wanted", "done": "Given"},
-        ways=dict.fromkeys(("wanted", "done", "open"), lambda _: place_of("Progress")),
-    )
+    return BoardCard(verdict["verdict"], words, verdict["grader"], reasons, verdict["sentence"])
 
 
 # Progress of the labelling.
 
-_PROGRESS_EVERY = "10s"
-_PLACES = {
-    "type": "quantitative",
-    "title": "places",
-    "stack": True,
-    "axis": {"tickCount": 6},
-}
 _RUBRIC = {"type": "nominal", "title": None}
 _STATES = {"done": "labelled", "open": "given out", "free": "free"}
 
 
+@st.fragment(run_every="10s")
 def show_progress(study: Study) -> None:
-    require(study, "lead")
-    _progress(study)
-
-
-@st.fragment(run_every=_PROGRESS_EVERY)
-def _progress(study: Study) -> None:
     require(study, "lead")
     rubrics, raters = latest(study, rubric_progress), latest(study, rater_progress)
     if oversight(study.store).paused:
@@ -449,25 +420,15 @@ def _progress(study: Study) -> None:
 def timeline_chart(counts: pd.DataFrame, step: str) -> Spec:
     """Bars of labels by the hour or day, in UTC."""
     unit = "utcyearmonthdate" + ("hours" if step == "hour" else "")
-    return chart_spec(
+    x = {"field": "start", "type": "temporal", "timeUnit": unit, "title": f"{step} (UTC)"}
+    y = {"field": "labels", "type": "quantitative", "title": "labels", "stack": True}
+    return _bars(
         records(counts),
-        {
-            "description": f"Labels by the {step}, by rubric.",
-            "mark": "bar",
-            "height": 280,
-            "encoding": {
-                "x": {
-                    "field": "start", "type": "temporal", "timeUnit": unit,
-                    "title": f"{step} (UTC)",
-                },
-                "y": {
-                    "field": "labels", "type": "quantitative", "title": "labels", "stack": True
-                },
-                "color": {"field": "rubric", **_RUBRIC, "scale": {"range": SERIES}},
-                "tooltip": [{"field": name} for name in ("start", "rubric", "labels")],
-            },
-        },
-    )  # fmt: skip
+        f"Labels by the {step}, by rubric.",
+        280,
+        {"x": x, "y": y, "color": {"field": "rubric", **_RUBRIC, "scale": {"range": SERIES}}},
+        ("start", "rubric", "labels"),
+    )
 
 
 def places_chart(rubrics: list[dict[Hashable, Any]]) -> Spec:
@@ -477,53 +438,50 @@ def places_chart(rubrics: list[dict[Hashable, Any]]) -> Spec:
         for row in rubrics
         for at, (state, word) in enumerate(_STATES.items())
     ]
+    x = {"field": "places", "type": "quantitative", "title": "places", "stack": True}
     colours = [SERIES[0], SERIES[4], ROLES["rule"]]
     states = {"domain": list(_STATES.values()), "range": colours}
-    return chart_spec(
+    return _bars(
         values,
+        "Places labelled, given out and free, by rubric; the table has the numbers.",
+        {"step": 28},
         {
-            "description": "Places labelled, given out and free, by rubric; "
-            "the table has the numbers.",
-            "mark": "bar",
-            "height": {"step": 28},
-            "encoding": {
-                "y": {"field": "rubric", **_RUBRIC},
-                "x": {"field": "places", **_PLACES},
-                "order": {"field": "at", "type": "quantitative"},
-                "color": {"field": "state", "type": "nominal", "title": None, "scale": states},
-                "tooltip": [{"field": name} for name in ("rubric", "state", "places")],
-            },
+            "y": {"field": "rubric", **_RUBRIC},
+            "x": {**x, "axis": {"tickCount": 6}},
+            "order": {"field": "at", "type": "quantitative"},
+            "color": {"field": "state", "type": "nominal", "title": None, "scale": states},
         },
+        ("rubric", "state", "places"),
     )
+
+
+def _bars(
+    values: list[Datum], description: str, height: Any, encoding: Spec, tooltip: Sequence[str]
+) -> Spec:
+    encoding = {**encoding, "tooltip": [{"field": name} for name in tooltip]}
+    about = {"description": description, "mark": "bar", "height": height, "encoding": encoding}
+    return chart_spec(values, about)
 
 
 # Agreement among people, and of each grader with them, while labels come in.
 
-_AGREEMENT_EVERY = "3s"
-_UNTIL = {
-    "type": "temporal",
-    "title": "labels until (UTC)",
-    "scale": {"type": "utc"},
-    "axis": {"tickCount": 8},
-}
 _STATISTICS = ("observed_agreement", *DECIDING_KAPPAS, CEILING)
 
 
 def show_agreement(study: Study) -> None:
-    require(study, "lead")
     wanted = st.number_input(
         "Wanted half-width of an interval of kappa", 0.01, 0.5, 0.05, 0.01, key="half_width"
     )
     _agreement(study, wanted)
 
 
-@st.fragment(run_every=_AGREEMENT_EVERY)
+@st.fragment(run_every="3s")
 def _agreement(study: Study, half_width: float) -> None:
     require(study, "lead")
     figures = latest_figures(study)
     if figures is None:
         return
-    verdicts = figures.report["verdicts"]
+    verdicts = _verdicts(figures)
     main = main_rows(figures.results, verdicts)
     if main.empty:
         st.text(written("lead.no_agreement"))
@@ -564,8 +522,12 @@ def main_rows(results: pd.DataFrame, verdicts: Iterable[Verdict] = ()) -> pd.Dat
         & (results["at"] == "")
         & results["statistic"].isin(_STATISTICS)
     )
-    found = (deciding_keys(each["verdict"], each["evidence"]) for each in verdicts)
-    keys = [key for each in found for key in each if key]
+    keys = [
+        key
+        for verdict in verdicts
+        for key in deciding_keys(verdict["verdict"], verdict["evidence"])
+        if key
+    ]
     rows = results[usual | results.set_index(list(RESULTS_KEY)).index.isin(keys)]
     rows = rows.assign(
         who=[rater_title(grader) if grader else GROUPS["humans"] for grader in rows["rater_b"]],
@@ -585,45 +547,42 @@ def enough(main: pd.DataFrame, half_width: float, noun: str) -> list[str]:
     sentences = []
     people = main[(main["rater_b"] == "") & main["statistic"].isin(DECIDING_KAPPAS)]
     for row in people.drop_duplicates("rubric", keep="last").to_dict("records"):
-        rubric, known = row["rubric"], (row["high"] - row["low"]) / 2
+        within = f"{(row['high'] - row['low']) / 2:.2f}"
         more = clusters_for_width(row["n_clusters"], row["low"], row["high"], half_width, math.inf)
         if more is None:
-            sentences.append(f"{rubric}: too few labels to say.")
+            sentence = "too few labels to say."
         elif more == 0:
-            sentences.append(f"{rubric}: enough. Annotators' kappa is known to within {known:.2f}.")
+            sentence = f"enough. Annotators' kappa is known to within {within}."
         else:
-            sentences.append(
-                f"{rubric}: label about {more} more {noun}s to know annotators' kappa to within "
-                f"{half_width:.2f}; it is known to within {known:.2f}."
+            sentence = (
+                f"label about {more} more {noun}s to know annotators' kappa to within "
+                f"{half_width:.2f}; it is known to within {within}."
             )
+        sentences.append(f"{row['rubric']}: {sentence}")
     return sentences
 
 
 def over_time_chart(course: pd.DataFrame) -> Spec:
     """People's kappa by rubric, after each further share of their labels."""
     kappa = {"type": "quantitative", "title": "annotators' kappa", "scale": {"zero": False}}
+    until = {"field": "until", "type": "temporal", "title": "labels until (UTC)"}
+    until |= {"scale": {"type": "utc"}, "axis": {"tickCount": 8}}
     rubric: Spec = {"field": "rubric", **_RUBRIC}
     estimate = {"field": "estimate", **kappa}
+    interval = {"y": {"field": "low", **kappa}, "y2": {"field": "high"}}
+    point = {"type": "point", "filled": True, "size": 60, "opacity": 1}
+    shapes = rubric | {"scale": {"range": SHAPES}}
     return chart_spec(
         records(course.dropna(subset=["estimate"])),
         {
             "description": "Annotators' kappa with 95% intervals as labels came in; "
             "the table has it all.",
             "height": 320,
-            "encoding": {
-                "x": {"field": "until", **_UNTIL},
-                "color": rubric | {"scale": {"range": SERIES}},
-            },
+            "encoding": {"x": until, "color": rubric | {"scale": {"range": SERIES}}},
             "layer": [
-                {
-                    "mark": {"type": "rule", "strokeWidth": 2},
-                    "encoding": {"y": {"field": "low", **kappa}, "y2": {"field": "high"}},
-                },
+                {"mark": {"type": "rule", "strokeWidth": 2}, "encoding": interval},
                 {"mark": {"type": "line"}, "encoding": {"y": estimate}},
-                {
-                    "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
-                    "encoding": {"y": estimate, "shape": rubric | {"scale": {"range": SHAPES}}},
-                },
+                {"mark": point, "encoding": {"y": estimate, "shape": shapes}},
             ],
         },
     )

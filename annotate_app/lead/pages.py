@@ -11,9 +11,9 @@ import streamlit as st
 
 from evenhand.annotate_app.drawn import show, show_complaint
 from evenhand.annotate_app.lead.adjudication_page import show_adjudication, show_disagreements
+from evenhand.annotate_app.lead.live_figures import stand_by
 from evenhand.annotate_app.lead.new_study_page import show_new_study
 from evenhand.annotate_app.lead.overview_page import show_agreement, show_overview, show_progress
-from evenhand.annotate_app.lead.parts.live_figures import stand_by
 from evenhand.annotate_app.lead.raters_page import show_flags, show_raters
 from evenhand.annotate_app.lead.sessions_page import (
     show_accounts,
@@ -27,7 +27,7 @@ from evenhand.annotate_app.lead.settings_page import (
     show_texts,
     show_training,
 )
-from evenhand.annotate_app.logins.lead_login import (
+from evenhand.annotate_app.logins import (
     FIRST_PLACE,
     LOGIN,
     hidden_page,
@@ -48,8 +48,13 @@ from evenhand.texts import written
 @dataclass(frozen=True)
 class _Page:
     title: str
-    show: Callable[[Study], None]
+    draw: Callable[[Study], None]
     roles: tuple[Role, ...] = ("lead",)
+
+    def show(self, study: Study) -> None:
+        """Draw the page. Raises InputError unless the visitor has one of its roles."""
+        require(study, *self.roles)
+        self.draw(study)
 
 
 PAGES = (
@@ -73,46 +78,40 @@ PAGES = (
 
 
 def show_pages(present: Callable[[], Study]) -> None:
-    """The page that the address names, among those for the visitor's role."""
+    """Draw the page that the address names, among those for the visitor's role."""
     study = present()
     who = require(study, "lead", "expert")
     stand_by()
-    own = [page for page in PAGES if who.role in page.roles]
-    ways = [
+    permitted = [page for page in PAGES if who.role in page.roles]
+    listed = [
         st.Page(_shown(present, page), title=page.title, url_path=place_of(page.title))
-        for page in own
+        for page in permitted
     ]
     # The root is the raters' address; there, and at a page of another role, the first is shown.
-    first, others = own[0], {"", present_place()} - {place_of(page.title) for page in own}
+    first, others = permitted[0], {"", present_place()} - {page.url_path for page in listed}
     shown_first = _shown(present, first)
     hidden = [hidden_page(place, first.title, shown_first) for place in others]
-    chosen = st.navigation([*ways, *hidden], expanded=True)
+    chosen = st.navigation([*listed, *hidden], expanded=True)
     st.set_page_config(page_title=f"{chosen.title}: {study.config.name}")
     if not chosen.url_path:
-        for way in ways:  # the browser has not yet heard what the page at its address is called
-            if way.url_path == present_place():
-                st.switch_page(way)
+        for page in listed:  # the browser has not yet heard what the page at its address is called
+            if page.url_path == present_place():
+                st.switch_page(page)
         st.query_params[LINK_PARAMETER] = "in"
     st.html(Path(__file__).with_name("lead.css"))
     synthetic = "\nSynthetic: responses or ratings in it are simulated"
     with st.sidebar.container(key="lead-study"):
         st.text("Leading the study")
         st.text(f"{study.config.name}, as {who.name}{synthetic if study.config.synthetic else ''}")
-        st.button("Log out", on_click=_log_out, args=(study, LOGIN.known()), width="stretch")
-    if who.role == "lead":
-        _show_other_studies()
+        st.button("Log out", on_click=_log_out, args=(study, LOGIN.held()), width="stretch")
+    studies = [site.folder.name for site in sites() if site != present_site()]
+    if who.role == "lead" and studies:  # the others at this address, each with its own login
+        heading = written("several.others")
+        links = [f'<li><a href="../{name}/{FIRST_PLACE}">{name}</a></li>' for name in studies]
+        with st.sidebar.container(key="lead-other-studies"):
+            show(f'<nav aria-label="{heading}"><p>{heading}</p><ul>{"".join(links)}</ul></nav>')
     with st.container(key="lead"):
         chosen.run()
-
-
-def _show_other_studies() -> None:
-    """The ways to the other studies at this address, each with its own login."""
-    others = [site.folder.name for site in sites() if site != present_site()]
-    if others:
-        heading = written("several.others")
-        ways = [f'<li><a href="../{name}/{FIRST_PLACE}">{name}</a></li>' for name in others]
-        with st.sidebar.container(key="lead-other-studies"):
-            show(f'<nav aria-label="{heading}"><p>{heading}</p><ul>{"".join(ways)}</ul></nav>')
 
 
 def _shown(present: Callable[[], Study], page: _Page) -> Callable[[], None]:
@@ -126,7 +125,7 @@ def _shown(present: Callable[[], Study], page: _Page) -> Callable[[], None]:
             st.rerun()  # to the login
         st.title(page.title, anchor=False)
         try:
-            page.show(study)
+            page.draw(study)
         except InputError as error:
             show_complaint(str(error))
 

@@ -4,21 +4,20 @@ the flags that they raise.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import streamlit as st
 
 from evenhand.annotate_app.acts import act_form, lead_callback, show_outcome
 from evenhand.annotate_app.drawn import block, heading, show, show_complaint
-from evenhand.annotate_app.lead.parts.drawing import (
+from evenhand.annotate_app.lead.drawing import (
     rater_page,
     show_table,
     to_the_minute,
     unit_blocks,
 )
-from evenhand.annotate_app.lead.parts.live_figures import counted, latest, latest_figures
-from evenhand.annotate_app.logins.lead_login import require
+from evenhand.annotate_app.lead.live_figures import counted, latest, latest_figures
+from evenhand.annotate_app.logins import require
 from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.study import Study
@@ -34,7 +33,6 @@ _EVERY = "3s"
 
 
 def show_raters(study: Study) -> None:
-    require(study, "lead")
     raters = latest(study, rater_progress)["rater_id"].tolist()
     rater = st.selectbox(
         "A page for one annotator",
@@ -47,9 +45,15 @@ def show_raters(study: Study) -> None:
     if rater is None:
         _quality(study)
     else:
-        _standing(study, rater)
-        show_rater(study, rater)
-        _ask_for_decision(study, rater)
+        _second_look(study, rater)
+        _show_rater(study, rater)
+        st.subheader("Exclude or readmit", anchor=False)
+        st.text(written("lead.exclusion"))
+        is_out = rater in oversight(study.store).exclusions
+        label = "Readmit" if is_out else "Exclude"
+        with act_form(study, "exclusion", label, _decide, rater, is_out):
+            key = "exclusion.reason"
+            st.text_input("Reason, which stands in the report", autocomplete="off", key=key)
     decisions = decisions_table(study.store)
     if len(decisions):
         columns, headings = "created_at kind rater_id reason done_by", {"kind": "Decision"}
@@ -76,17 +80,12 @@ def _quality(study: Study) -> None:
 
 
 @st.fragment(run_every=_EVERY)
-def _standing(study: Study, rater: str) -> None:
+def _second_look(study: Study, rater: str) -> None:
     require(study, "lead")
-    figures = latest_figures(study)
-    if figures is None:
-        return
-    own = figures.quality[figures.quality["rater_id"] == rater]
-    reason = "".join(own["reason"])
-    if reason:
-        st.text(written("lead.rater_flagged", reason=reason))
-    else:
-        st.text(written("lead.rater_not_flagged"))
+    if (figures := latest_figures(study)) is not None:
+        reason = "".join(figures.quality["reason"][figures.quality["rater_id"] == rater])
+        flagged = written("lead.rater_flagged", reason=reason)
+        st.text(flagged if reason else written("lead.rater_not_flagged"))
 
 
 def flagged_first(table: pd.DataFrame, excluded: Mapping[str, Exclusion]) -> pd.DataFrame:
@@ -104,41 +103,21 @@ def flagged_first(table: pd.DataFrame, excluded: Mapping[str, Exclusion]) -> pd.
 
 def in_words(quality: pd.DataFrame) -> pd.DataFrame:
     """The table of raters, with related columns joined in one cell: `run, kappa, lean, checks`."""
-    rows = quality.to_dict("records")
+    rows = quality.assign(
+        agreed=quality["agreement"].notna(), has_interval=quality["agreement_low"].notna()
+    ).to_dict("records")
+
+    def cells(template: str, given: str) -> list[str]:
+        return [template.format_map(row) if row[given] else "" for row in rows]
+
+    kappa = cells("{agreement:.2f}", "agreed")
+    interval = cells(" ({agreement_low:.2f} to {agreement_high:.2f})", "has_interval")
     return quality.assign(
-        run=[
-            f"{row['longest_run']} ({row['usual_run']:.0f})" if row["longest_run"] else ""
-            for row in rows
-        ],
-        kappa=[_with_interval(row, "agreement") for row in rows],
-        lean=[
-            f"{row['leaning']:+.2f} {row['leaning_at']}" if row["leaning_at"] else ""
-            for row in rows
-        ],
-        checks=[
-            f"{row['attention_passed']} of {row['attention_given']}"
-            if row["attention_given"]
-            else ""
-            for row in rows
-        ],
+        run=cells("{longest_run} ({usual_run:.0f})", "longest_run"),
+        kappa=[f"{estimate}{bounds}" for estimate, bounds in zip(kappa, interval, strict=True)],
+        lean=cells("{leaning:+.2f} {leaning_at}", "leaning_at"),
+        checks=cells("{attention_passed} of {attention_given}", "attention_given"),
     )
-
-
-def _with_interval(row: Mapping[Hashable, Any], name: str) -> str:
-    estimate, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
-    if estimate != estimate:
-        return ""
-    return f"{estimate:.2f}" + ("" if low != low else f" ({low:.2f} to {high:.2f})")
-
-
-def _ask_for_decision(study: Study, rater: str) -> None:
-    st.subheader("Exclude or readmit", anchor=False)
-    st.text(written("lead.exclusion"))
-    is_out = rater in oversight(study.store).exclusions
-    label = "Readmit" if is_out else "Exclude"
-    with act_form(study, "exclusion", label, _decide, rater, is_out):
-        key = "exclusion.reason"
-        st.text_input("Reason, which stands in the report", autocomplete="off", key=key)
 
 
 def _decide(study: Study, who: Visitor, rater: str, is_out: bool, *, reason: str) -> None:
@@ -153,8 +132,8 @@ _MOST_ROWS = 50
 _COLOUR = "#4a8fc7"
 
 
-def show_rater(study: Study, rater: str) -> None:
-    """Everything that there is to see of one rater. The caller has checked the visitor's login."""
+def _show_rater(study: Study, rater: str) -> None:
+    """Draw everything that there is to see of one rater."""
     out = oversight(study.store).exclusions.get(rater)
     if out is not None:
         at = to_the_minute(out.created_at)
@@ -162,75 +141,55 @@ def show_rater(study: Study, rater: str) -> None:
     answers = counted(study, rater_answers, rater)
     shares = counted(study, label_shares, rater)
     show_table(shares, "Labels given", "rubric label answers share others_share")
-    _show_confusions(study, rater)
+    tables = counted(study, confusions, rater)
+    st.subheader("Confusions with the others", anchor=False)
+    st.text(written("lead.confusions" if tables else "lead.rater_no_others"))
+    for rubric, table in tables.items():
+        titles = {"label": "This annotator"} | {key: key for key in table.columns}
+        show_table(table.reset_index(), study.rubrics[rubric].title, titles, number=".1f")
     st.subheader("Pace", anchor=False)
     st.vega_lite_chart(pace_chart(answers), width="stretch")
     st.subheader("Attention checks", anchor=False)
-    _show_checks(study, rater)
+    checks = counted(study, attention_results)
+    checks = checks[checks["rater_id"] == rater]
+    if checks.empty:
+        st.text(written("lead.rater_no_checks"))
+    else:
+        checks = checks.assign(result=checks["passed"].map({True: "passed", False: "failed"}))
+        show_table(checks, "Attention checks", "created_at check_id rubric expected given result")
     st.subheader("Flags and remarks", anchor=False)
-    _show_remarks(study, rater)
+    remarks = remarks_table(study.store)
+    remarks = remarks[remarks["rater_id"] == rater]
+    remarks = remarks[(remarks["kind"] == "flag") | (remarks["text"] != "")]
+    if remarks.empty:
+        st.text(written("lead.rater_no_remarks"))
+    else:
+        columns = "created_at kind rubric unit_id reason text withdrawn_at"
+        show_table(remarks.iloc[::-1].head(_MOST_ROWS), "Flags and remarks", columns)
     with st.expander("Latest answers"):
-        latest = answers.iloc[::-1].head(_MOST_ROWS)
         columns = "created_at rubric unit_id label others seconds"
-        show_table(latest, "Latest answers", columns)
+        show_table(answers.iloc[::-1].head(_MOST_ROWS), "Latest answers", columns)
 
 
 def pace_chart(answers: pd.DataFrame) -> dict[str, object]:
     """Seconds for each answer, in the order in which they were given."""
-    timed = answers.dropna(subset=["seconds"]).reset_index(drop=True)
+    timed = answers.dropna(subset=["seconds"])
     values = [
         {"turn": turn, "seconds": seconds, "rubric": rubric}
         for turn, (seconds, rubric) in enumerate(
             zip(timed["seconds"], timed["rubric"], strict=True), start=1
         )
     ]
+    x = {"field": "turn", "type": "quantitative", "title": "answer"}
+    y = {"field": "seconds", "type": "quantitative", "title": "seconds (log scale)"}
+    tooltip = [{"field": "turn"}, {"field": "seconds"}, {"field": "rubric"}]
     return {
         "description": "Seconds for each answer, in the order in which they were given.",
         "data": {"values": values},
         "mark": {"type": "point", "size": 24, "color": _COLOUR},
         "height": 180,
-        "encoding": {
-            "x": {"field": "turn", "type": "quantitative", "title": "answer"},
-            "y": {
-                "field": "seconds",
-                "type": "quantitative",
-                "title": "seconds (log scale)",
-                "scale": {"type": "symlog"},
-            },
-            "tooltip": [{"field": "turn"}, {"field": "seconds"}, {"field": "rubric"}],
-        },
+        "encoding": {"x": x, "y": {**y, "scale": {"type": "symlog"}}, "tooltip": tooltip},
     }
-
-
-def _show_confusions(study: Study, rater: str) -> None:
-    found = counted(study, confusions, rater)
-    st.subheader("Confusions with the others", anchor=False)
-    st.text(written("lead.confusions") if found else written("lead.rater_no_others"))
-    for rubric, table in found.items():
-        cells = table.reset_index()
-        titles = {"label": "This annotator"} | {key: key for key in table.columns}
-        show_table(cells, study.rubrics[rubric].title, titles, number=".1f")
-
-
-def _show_checks(study: Study, rater: str) -> None:
-    checks = counted(study, attention_results)
-    own = checks[checks["rater_id"] == rater]
-    if own.empty:
-        st.text(written("lead.rater_no_checks"))
-        return
-    own = own.assign(result=own["passed"].map({True: "passed", False: "failed"}))
-    show_table(own, "Attention checks", "created_at check_id rubric expected given result")
-
-
-def _show_remarks(study: Study, rater: str) -> None:
-    said = remarks_table(study.store)
-    own = said[(said["rater_id"] == rater) & ((said["kind"] == "flag") | (said["text"] != ""))]
-    if own.empty:
-        st.text(written("lead.rater_no_remarks"))
-        return
-    own = own.iloc[::-1].head(_MOST_ROWS)
-    columns = "created_at kind rubric unit_id reason text withdrawn_at"
-    show_table(own, "Flags and remarks", columns)
 
 
 # Flags raised by people, with the unit in question, and the lead's response.
@@ -247,7 +206,6 @@ _MOST = 20
 
 
 def show_flags(study: Study) -> None:
-    require(study, "lead")
     flags = raised_flags(study)
     if not flags:
         st.text(written("lead.no_flags"))
@@ -286,12 +244,9 @@ def _show_flag(study: Study, flag: RaisedFlag) -> None:
     place = f"flag-{flag.number}"
     if flag.is_open:
         with act_form(study, place, "Mark as dealt with", _settle, flag.number):
-            done, told = (
-                "What was done about it (leads see it)",
-                "An answer to the annotator who raised it",
-            )
-            st.text_input(done, autocomplete="off", key=f"{place}.answer")
-            st.text_input(f"{told} (optional)", autocomplete="off", key=f"{place}.told")
+            note, answer = "What was done about it (leads see it)", "Answer to the annotator"
+            st.text_input(note, autocomplete="off", key=f"{place}.answer")
+            st.text_input(f"{answer} (optional)", autocomplete="off", key=f"{place}.told")
     elif flag.withdrawn:
         at = to_the_minute(flag.done_at)
         st.text(written("lead.flag_withdrawn", rater=flag.rater_id, at=at))

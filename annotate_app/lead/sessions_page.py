@@ -13,10 +13,10 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from evenhand.annotate_app.acts import act_form, lead_callback, show_outcome
-from evenhand.annotate_app.lead.parts.drawing import show_table
-from evenhand.annotate_app.lead.parts.editing import MOST_MB, listed, written_down
-from evenhand.annotate_app.lead.parts.live_figures import counted, latest_figures
-from evenhand.annotate_app.logins.lead_login import require, root_address
+from evenhand.annotate_app.lead.drawing import show_table
+from evenhand.annotate_app.lead.editing import MOST_MB, listed, written_down
+from evenhand.annotate_app.lead.live_figures import counted, latest_figures
+from evenhand.annotate_app.logins import require, root_address
 from evenhand.lazy import pd
 from evenhand.reporting.exporting import (
     as_csv,
@@ -70,15 +70,27 @@ _ANYONE = "anyone from Prolific"
 
 
 def show_sessions(study: Study) -> None:
-    require(study, "lead")
-    _ask_for_invites(study)
     _show_invites(study)
-    show_places(study)
-    _ask_for_pause(study)
-    _ask_for_more(study)
+    _show_places(study)
+    st.header("Pause", anchor=False)
+    is_paused = oversight(study.store).paused
+    turning = lead_callback(study, "pause", _turn, resume if is_paused else pause)
+    st.text(written("lead.paused" if is_paused else "lead.pausing"))
+    if is_paused:
+        st.button("Go on", type="primary", on_click=turning)
+    else:
+        st.button("Pause the study", on_click=turning)
+    show_outcome("pause")
+    st.header("Sample", anchor=False)
+    pairs = study.store.pairs()
+    sampled, total, noun = len(study.store.sample()), len(pairs), prompts_noun(pairs)
+    st.text(written("lead.sampled", sampled=sampled, total=total, noun=noun))
+    if (most := total - sampled) != 0:
+        with act_form(study, "extend", "Enlarge the sample", _extend):
+            st.number_input(f"More {noun}", 1, most, min(20, most), key="extend.more")
 
 
-def _ask_for_invites(study: Study) -> None:
+def _show_invites(study: Study) -> None:
     st.header("Invites", anchor=False)
     st.text(written("lead.invites"))
     with st.form("invite", border=False):
@@ -94,6 +106,22 @@ def _ask_for_invites(study: Study) -> None:
             inviting = lead_callback(study, "invite", _invite, True)
             st.form_submit_button("Make the address for Prolific", on_click=inviting)
     show_outcome("invite")
+    made = invites_table(study)
+    if made.empty:
+        st.text(written("lead.no_invites"))
+        return
+    shown, headings = made.assign(who=made["rater_id"].replace("", _ANYONE)), {"who": "For"}
+    headings["open"] = "Links"
+    show_table(shown, "Links that were made", "who open revoked last_made", headings=headings)
+    with act_form(study, "revoke", "Revoke", _revoke):
+        st.selectbox(
+            "Revoke the links of",
+            made["rater_id"].tolist(),
+            index=None,
+            format_func=lambda name: name or _ANYONE,
+            placeholder="Choose whose",
+            key="revoke.rater",
+        )
 
 
 def _invite(
@@ -104,26 +132,6 @@ def _invite(
     note_act(study.store, "invite", "", f"made: {len(made)}", who.name)
     prolific = study.config.prolific
     return partial(_show_links, made, is_address and not (prolific and prolific.signed_for))
-
-
-def _show_invites(study: Study) -> None:
-    made = invites_table(study)
-    if made.empty:
-        st.text(written("lead.no_invites"))
-        return
-    raters = made["rater_id"].tolist()
-    shown, headings = made.assign(who=made["rater_id"].replace("", _ANYONE)), {"who": "For"}
-    headings["open"] = "Links"
-    show_table(shown, "Links that were made", "who open revoked last_made", headings=headings)
-    with act_form(study, "revoke", "Revoke", _revoke):
-        st.selectbox(
-            "Revoke the links of",
-            raters,
-            index=None,
-            format_func=lambda name: name or _ANYONE,
-            placeholder="Choose whose",
-            key="revoke.rater",
-        )
 
 
 def _revoke(study: Study, who: Visitor, *, rater: str | None) -> str | None:
@@ -138,41 +146,18 @@ def _show_links(made: list[Invite], any_id: bool) -> None:
     base = root_address()
     st.text(written("lead.links_once"))
     lines = (
-        f"{each.rater_id} {base}?invite={each.token}"
-        if each.rater_id
-        else study_url(base, each.token)
-        for each in made
+        f"{invite.rater_id} {base}?invite={invite.token}"
+        if invite.rater_id
+        else study_url(base, invite.token)
+        for invite in made
     )
     st.code("\n".join(lines), language=None, wrap_lines=True)
     if any_id:
         st.text(written("lead.prolific_known_id"))
 
 
-def _ask_for_pause(study: Study) -> None:
-    st.header("Pause", anchor=False)
-    if oversight(study.store).paused:
-        st.text(written("lead.paused"))
-        st.button("Go on", type="primary", on_click=lead_callback(study, "pause", _turn, resume))
-    else:
-        st.text(written("lead.pausing"))
-        st.button("Pause the study", on_click=lead_callback(study, "pause", _turn, pause))
-    show_outcome("pause")
-
-
 def _turn(study: Study, who: Visitor, turn: Callable[..., None]) -> None:
     turn(study.store, "", who.name)
-
-
-def _ask_for_more(study: Study) -> None:
-    st.header("Sample", anchor=False)
-    pairs = study.store.pairs()
-    sampled, total, noun = len(study.store.sample()), len(pairs), prompts_noun(pairs)
-    st.text(written("lead.sampled", sampled=sampled, total=total, noun=noun))
-    if sampled == total:
-        return
-    with act_form(study, "extend", "Enlarge the sample", _extend):
-        most = total - sampled
-        st.number_input(f"More {noun}", 1, most, min(20, most), key="extend.more")
 
 
 def _extend(study: Study, who: Visitor, *, more: int) -> None:
@@ -184,19 +169,23 @@ def _extend(study: Study, who: Visitor, *, more: int) -> None:
 # Participants' places: given back, taken up again, and what is owed
 
 
-_READMIT = "readmit"
 _ACTS = {
     "returned": "Returned: give the place back",
     "timed_out": "Timed out: give the place back",
     "rejected": "Rejected: give back the answered places too",
-    _READMIT: "Let them go on after all",
+    "readmit": "Let them go on after all",
 }
 
 
-def show_places(study: Study) -> None:
-    """The part of the page on people's places. The caller has checked the visitor's login."""
+def _show_places(study: Study) -> None:
     st.header("Places", anchor=False)
-    _show_times(study, Sessions(study))
+    times = session_times(study, Sessions(study))
+    if times.empty:
+        st.text(written("session.nobody"))
+    else:
+        times = times.assign(minutes=times["active_seconds"] / 60)
+        columns = "rater_id state units minutes end owed why"
+        show_table(times, "Who took part", columns, folded=True)
     st.text(written("lead.places"))
     with act_form(study, "places", "Change the place", _change_place, clears=True):
         st.text_input("Annotator code or participant id", autocomplete="off", key="places.name")
@@ -205,8 +194,8 @@ def show_places(study: Study) -> None:
     if study.config.prolific is None:
         return
     with act_form(study, "submissions", "Take in the list", _take_submissions, clears=True):
-        said, key = written("lead.submissions"), "submissions.file"
-        st.file_uploader(said, ["csv"], max_upload_size=MOST_MB, key=key)
+        label, key = written("lead.submissions"), "submissions.file"
+        st.file_uploader(label, ["csv"], max_upload_size=MOST_MB, key=key)
 
 
 def _change_place(study: Study, who: Visitor, *, name: str, act: str) -> str:
@@ -224,25 +213,15 @@ def _take_submissions(study: Study, who: Visitor, *, file: UploadedFile | None) 
 
 def _change_places(study: Study, who: Visitor, acts: Mapping[str, str]) -> str:
     """Carry out the act chosen for each rater; return what came of each, one a line."""
-    sessions, said = Sessions(study), []
+    sessions, outcomes = Sessions(study), []
     for rater, act in acts.items():
         if act in RELEASE_REASONS:
-            said.append(written("lead.freed", rater=rater, count=sessions.release(rater, act)))
+            outcomes.append(written("lead.freed", rater=rater, count=sessions.release(rater, act)))
         else:
             sessions.readmit(rater)
-            said.append(written("session.readmitted", rater=rater))
+            outcomes.append(written("session.readmitted", rater=rater))
         note_act(study.store, "place", rater, act, who.name)
-    return "\n".join(said)
-
-
-def _show_times(study: Study, sessions: Sessions) -> None:
-    times = session_times(study, sessions)
-    if times.empty:
-        st.text(written("session.nobody"))
-        return
-    times = times.assign(minutes=times["active_seconds"] / 60)
-    columns = "rater_id state units minutes end owed why"
-    show_table(times, "Who took part", columns, folded=True)
+    return "\n".join(outcomes)
 
 
 # Accounts with a password: list them, with their roles, create one, end one.
@@ -251,13 +230,6 @@ _ROLES = {"expert": "Expert: labels and adjudicates", "lead": "Lead: everything 
 
 
 def show_accounts(study: Study) -> None:
-    require(study, "lead")
-    _ask_for_account(study)
-    _ask_for_end(study)
-    _show_known(study)
-
-
-def _ask_for_account(study: Study) -> None:
     st.header("Add an account, or change one", anchor=False)
     with act_form(study, "account", "Save the account", _set, clears=True):
         st.text_input("Name", autocomplete="off", key="account.name")
@@ -269,6 +241,25 @@ def _ask_for_account(study: Study) -> None:
         )
         roles = get_args(Role)
         st.selectbox("Role", roles, format_func=_ROLES.__getitem__, key="account.role")
+    existing = accounts(study.store)
+    if existing:
+        st.header("End an account", anchor=False)
+        with st.form("disable", border=False, clear_on_submit=True):
+            st.selectbox(
+                "Account",
+                list(existing),
+                index=None,
+                placeholder="Choose an account",
+                key="disable.name",
+            )
+            st.form_submit_button("End it", on_click=lead_callback(study, "disable", _disable))
+    show_outcome("disable")
+    st.header("Accounts", anchor=False)
+    if existing:
+        rows = [{"name": account.name, "role": account.role} for account in existing.values()]
+        show_table(pd.DataFrame(rows), "Who can log in", "name role")
+    else:
+        st.text(written("lead.no_accounts"))
 
 
 def _set(study: Study, who: Visitor, *, name: str, password: str, role: Role) -> str:
@@ -278,34 +269,12 @@ def _set(study: Study, who: Visitor, *, name: str, password: str, role: Role) ->
     return written("session.logs_in", name=name, role=role)
 
 
-def _ask_for_end(study: Study) -> None:
-    names = list(accounts(study.store))
-    if names:
-        st.header("End an account", anchor=False)
-        with st.form("disable", border=False, clear_on_submit=True):
-            st.selectbox(
-                "Account", names, index=None, placeholder="Choose an account", key="disable.name"
-            )
-            st.form_submit_button("End it", on_click=lead_callback(study, "disable", _disable))
-    show_outcome("disable")
-
-
 def _disable(study: Study, who: Visitor, *, name: str | None) -> str | None:
     if name is None:
         return None
     disable_account(study.store, name)
     note_act(study.store, "account", name, "ended", who.name)
     return written("session.disabled", name=name)
-
-
-def _show_known(study: Study) -> None:
-    known = accounts(study.store).values()
-    st.header("Accounts", anchor=False)
-    if not known:
-        st.text(written("lead.no_accounts"))
-        return
-    rows = pd.DataFrame([{"name": each.name, "role": each.role} for each in known])
-    show_table(rows, "Who can log in", "name role")
 
 
 # The study's tables and its report, to take away.
@@ -342,35 +311,28 @@ def show_export(study: Study) -> None:
     tables = _TABLES | ({_ATTACKED: _AUDIT} if audited else {})
     with st.container(horizontal=True):
         for name, (title, make) in tables.items():
-            st.download_button(
-                title,
-                # Made on request, not each time the page is drawn.
-                data=partial(_noted, study, who, name, partial(counted, study, as_csv, make)),
-                file_name=name,
-                mime="text/csv",
-                on_click="ignore",
-            )
-        sidecar = sidecar_path(Path("ratings.csv")).name
-        make_sidecar = partial(_sidecar, study, _ATTACKED if audited else "")
-        st.download_button(
-            "Scales, thresholds and settings",
-            data=partial(_noted, study, who, sidecar, make_sidecar),
-            file_name=sidecar,
-            mime="application/toml",
-            on_click="ignore",
-        )
+            _offer_file(study, who, name, title, partial(counted, study, as_csv, make))
+        sidecar, title = sidecar_path(Path("ratings.csv")).name, "Scales, thresholds and settings"
+        make_sidecar = partial(sidecar_of, study, _ATTACKED if audited else "")
+        _offer_file(study, who, sidecar, title, make_sidecar, "application/toml")
     st.header("Report", anchor=False)
     _report(study)
 
 
-def _noted(study: Study, who: str, name: str, make: Callable[[], bytes]) -> bytes:
-    """A file; its download is noted in the log."""
-    content = make()
-    note_act(study.store, "export", name, f"{len(content):,} bytes", who)
-    return content
+def _offer_file(
+    study: Study, who: str, name: str, title: str, make: Callable[[], bytes], mime: str = "text/csv"
+) -> None:
+    """Draw the button that makes a file on request; its download is noted in the log."""
+
+    def noted() -> bytes:
+        content = make()
+        note_act(study.store, "export", name, f"{len(content):,} bytes", who)
+        return content
+
+    st.download_button(title, data=noted, file_name=name, mime=mime, on_click="ignore")
 
 
-def _sidecar(study: Study, attacked: str) -> bytes:
+def sidecar_of(study: Study, attacked: str) -> bytes:
     """Return the sidecar that `evenhand check ratings.csv` reads with the ratings, the units and,
     after an injection audit, its file of `attacked` answers.
     """
@@ -402,49 +364,24 @@ def _report(study: Study) -> None:
 # The log of the leads' acts: who, what and when. Nothing here is ever changed or removed.
 
 _MOST = 500
-_LOGGED = (
-    "act_account",
-    "act_adjudication",
-    "act_backup",
-    "act_disagreement",
-    "act_exclude",
-    "act_export",
-    "act_file",
-    "act_flag_closed",
-    "act_flag_reopened",
-    "act_flag_withdrawn",
-    "act_grades",
-    "act_import",
-    "act_invite",
-    "act_link",
-    "act_pause",
-    "act_place",
-    "act_readmit",
-    "act_responses",
-    "act_resume",
-    "act_rewording",
-    "act_sample",
-    "act_settings",
-    "act_store",
-    "act_study",
-    "act_threshold",
-)
+LOGGED = {
+    "account", "adjudication", "backup", "disagreement", "exclude", "export", "file",
+    "flag_answered", "flag_closed", "flag_reopened", "flag_withdrawn", "grades", "import", "invite",
+    "link", "pause", "place", "readmit", "responses", "resume", "rewording", "sample", "settings",
+    "store", "study", "threshold",
+}  # fmt: skip
+"""Kinds of acts, each with its words in texts.toml."""
 
 
 def show_log(study: Study) -> None:
-    require(study, "lead")
-    found = acts(study.store)
-    if found.empty:
+    logged = acts(study.store)
+    if logged.empty:
         st.text(written("lead.no_acts"))
         return
-    shown = found.head(_MOST)
-    shown = shown.assign(kind=shown["kind"].map(_said))
-    st.text(written("lead.acts", shown=len(shown), count=len(found)))
+    shown = logged.head(_MOST)
+    kinds = shown["kind"].str.replace(" ", "_")
+    shown = shown.assign(kind=[written(f"lead.act_{kind}") for kind in kinds])
+    st.text(written("lead.acts", shown=len(shown), count=len(logged)))
     headings = {"done_by": "Who", "kind": "What", "detail": "In detail"}
     columns = "created_at done_by kind about detail"
     show_table(shown, "What leads did", columns, headings=headings)
-
-
-def _said(kind: str) -> str:
-    (key,) = (each for each in _LOGGED if each == f"act_{kind.replace(' ', '_')}")
-    return written(f"lead.{key}")

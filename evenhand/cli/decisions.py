@@ -28,7 +28,7 @@ from evenhand.reporting.noting import changing_settings, note, note_in, operator
 from evenhand.visible import escaped_json
 
 if TYPE_CHECKING:
-    from evenhand.reporting.gate.checks import Gate
+    from evenhand.reporting.gate import Gate
     from evenhand.reporting.improving import ImproveOptions
     from evenhand.reporting.thresholds import Calibration
     from evenhand.study import Study
@@ -66,7 +66,7 @@ def run_plan(arguments: argparse.Namespace) -> None:
 
 
 def run_gate(arguments: argparse.Namespace) -> int:
-    from evenhand.reporting.gate.checks import junit_xml, summary_markdown
+    from evenhand.reporting.gate import junit_xml, summary_markdown
     from evenhand.study.tables.files import atomic_write
 
     try:
@@ -92,7 +92,7 @@ def _print_gate(arguments: argparse.Namespace, found: Gate) -> None:
 
 
 def _found(arguments: argparse.Namespace) -> Gate:
-    from evenhand.reporting.gate.checks import gate
+    from evenhand.reporting.gate import gate
     from evenhand.reporting.load import is_study
 
     engine = engine_of(arguments, arguments.source)
@@ -115,7 +115,7 @@ def _found(arguments: argparse.Namespace) -> Gate:
 
 def run_save(arguments: argparse.Namespace) -> None:
     from evenhand.analysis.verdicts.drift import margin_of
-    from evenhand.reporting.gate.baseline import baseline_of, write_baseline
+    from evenhand.reporting.gate import baseline_of, write_baseline
     from evenhand.reporting.load import load
 
     if arguments.source.is_dir():
@@ -139,7 +139,7 @@ def run_save(arguments: argparse.Namespace) -> None:
 
 
 def run_baseline_compare(arguments: argparse.Namespace) -> None:
-    from evenhand.reporting.gate.checks import compare
+    from evenhand.reporting.gate import compare
 
     if arguments.source.is_dir():
         refuse_of_files(arguments, but=["--rubric"])
@@ -205,7 +205,7 @@ def _write_thresholds(study: Study, arguments: argparse.Namespace, found: Calibr
 
 
 def run_improve(arguments: argparse.Namespace) -> int:
-    from evenhand.graders.running.runner import RunSummary
+    from evenhand.graders.running import RunSummary
     from evenhand.reporting.improving import ImproveOptions, forecast_improving, improve, provable
     from evenhand.reporting.suggestions import rubric_first
 

@@ -78,11 +78,11 @@ def _import_responses(study: Study, file: Path) -> None:
 
 
 def _import_ratings(study: Study, file: Path, options: ScaleOptions) -> None:
-    rows = rows_of_file(file, options)
-    ratings, _ = split_ratings(rows.table, file.name)
+    rows, read = rows_of_file(file, options)
+    ratings, _ = split_ratings(rows, file.name)
     is_none = ratings["label"].isin(options.missing)
     ratings = names_of_study(study, ratings[~is_none], options.normalise)
-    print_lines(rows.notes)
+    print_lines(read.notes)
     if is_none.any():
         labels = f"{', '.join(options.missing)} ({int(is_none.sum()):,})"
         say("reading.no_label", labels=labels)

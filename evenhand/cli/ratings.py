@@ -67,7 +67,7 @@ def request_limits(arguments: argparse.Namespace) -> RequestLimits:
 
 
 def run_annotate(arguments: argparse.Namespace) -> int:
-    from evenhand.annotate_app.serve import serve, serve_several
+    from evenhand.annotate_app import serve, serve_several
     from evenhand.annotate_app.sites import check_names, studies_in, study_path
     from evenhand.local_page import app_port
     from evenhand.study.settings.study_toml import read_config

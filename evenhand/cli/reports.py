@@ -128,7 +128,7 @@ def run_demo(arguments: argparse.Namespace) -> int:
     say("demo.report", page=folder / "report" / "report.html")
     if arguments.no_app:
         return DONE
-    from evenhand.annotate_app.serve import serve
+    from evenhand.annotate_app import serve
     from evenhand.local_page import app_port
 
     port = app_port(arguments.port)

@@ -82,7 +82,7 @@ def _page_wanted(arguments: argparse.Namespace) -> bool:
 
 def _serve(folder: Path, port: int) -> NoReturn:
     """Serve the study for its annotators until the app is stopped, and open their page."""
-    from evenhand.annotate_app.serve import serve
+    from evenhand.annotate_app import serve
     from evenhand.local_page import open_when_up
 
     address = f"http://localhost:{port}"

@@ -273,8 +273,7 @@ def _proposed(
     """Have a model write the draft; None with the exit code where it was not asked, or the money
     was at an end. An answer that is kept is not asked for again.
     """
-    from evenhand.graders.running.responding import forecast_proposals, propose
-    from evenhand.graders.running.runner import grading_in_rounds
+    from evenhand.graders.running import forecast_proposals, grading_in_rounds, propose
     from evenhand.reporting.suggestions import drafted, request_for
 
     asked, name, proposer = request_for(own, flags), own.rubric.name, arguments.proposer

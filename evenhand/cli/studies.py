@@ -67,7 +67,7 @@ def _shown_columns(fault: InputError) -> Sequence[str]:
 
 
 def run_label(arguments: argparse.Namespace) -> int:
-    from evenhand.annotate_app.serve import serve
+    from evenhand.annotate_app import serve
     from evenhand.local_page import app_port, open_when_up
 
     port = app_port(arguments.port)

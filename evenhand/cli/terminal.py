@@ -14,7 +14,7 @@ from evenhand.visible import visible
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from evenhand.graders.running.run import Progress
+    from evenhand.graders.running import Progress
     from evenhand.reporting.panel import Line
 
 

@@ -46,11 +46,21 @@ from evenhand.analysis.verdicts.improvement import (
 from evenhand.errors import InputError
 from evenhand.graders.injection import AuditOptions, audit_in_rounds, forecast_audit
 from evenhand.graders.options import GradingOptions, RequestLimits
-from evenhand.graders.running.dry_run import GraderForecast, forecast_of
-from evenhand.graders.running.responding import answered, propose, writer_of
-from evenhand.graders.running.run import GraderSummary, Progress
-from evenhand.graders.running.runner import Rounds, RunSummary, grading_in_rounds, planned, priced
-from evenhand.graders.spec import parse_spec
+from evenhand.graders.providers import parse_spec
+from evenhand.graders.running import (
+    GraderForecast,
+    GraderSummary,
+    Progress,
+    Rounds,
+    RunSummary,
+    answered,
+    forecast_of,
+    grading_in_rounds,
+    planned,
+    priced,
+    propose,
+    writer_of,
+)
 from evenhand.reporting.analysing import audits_of
 from evenhand.reporting.load import clusters_of, from_study, looked_at
 from evenhand.reporting.panel import Shown
@@ -404,7 +414,7 @@ class Trial:
         ways += made
         for grader, asked, origin in ways:
             (task,) = planned(self.study, [(grader, asked)])
-            rater = task.questions.rater_id
+            rater = task.rater_id
             if rater not in known:
                 yield Candidate(rater, origin, grader, asked)
             known.add(rater)
@@ -422,7 +432,7 @@ class Trial:
             return self._options.grader
         grading = replace(self._options.grading, rubrics=[self.rubric.name])
         (task,) = planned(self.study, [(self._options.grader, grading)])
-        return task.questions.rater_id
+        return task.rater_id
 
     @property
     def candidates(self) -> list[Candidate]:
@@ -761,7 +771,7 @@ class _Run:
         """Have GEPA make candidates from the clusters to learn from, and write them down."""
         trial, study = self.trial, self.trial.study
         spec, _ = writer_of(study, trial.proposer)
-        priced(spec, self.rounds.context.budget, "", study.config.prices)
+        priced(spec, self.rounds.budget, "", study.config.prices)
         self._ask([trial.old.rater_id], trial.clusters_in("learn"))
         seed = study.config.seed
         proposed = proposed_by_gepa(trial.start(), seed, self._answered, self._tried)

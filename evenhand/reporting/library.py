@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from evenhand.analysis import Analysis, Verdict
     from evenhand.analysis.report import ReportContext
-    from evenhand.reporting.gate.checks import Comparison, Gate
+    from evenhand.reporting.gate import Comparison, Gate
     from evenhand.reporting.keyword_types import (
         LabelKeywords,
         PlanKeywords,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from evenhand.reporting.load import Source
     from evenhand.reporting.new_study import Labelling
     from evenhand.reporting.panel import Line
-    from evenhand.reporting.ratings_file.frames import Table
+    from evenhand.reporting.ratings_file.declared import Table
     from evenhand.reporting.thresholds import Calibration
 
     Labels = Table | Dataset | str | os.PathLike[str]
@@ -137,10 +137,10 @@ def read(
         sheet=sheet,
         in_python=True,
     )
-    rows = rows_of_file(Path(path), options)
-    others = [column for column in rows.table if column not in RATINGS_COLUMNS]
-    found = validate_ratings(rows.table, Path(path).name).join(rows.table[others])
-    found.attrs["notes"] = list(rows.notes)
+    rows, read = rows_of_file(Path(path), options)
+    others = [column for column in rows if column not in RATINGS_COLUMNS]
+    found = validate_ratings(rows, Path(path).name).join(rows[others])
+    found.attrs["notes"] = read.notes
     return found
 
 
@@ -251,7 +251,7 @@ def gate(
     >>> print(gate(columns, "grader", "kappa > 0.9", **who).checks[0].line)
     not met  kappa (cohen_kappa), estimate: 0.872984, required > 0.9
     """
-    from evenhand.reporting.gate.checks import gate
+    from evenhand.reporting.gate import gate
 
     source, asked = _asked(ratings, options, of_study=["rubric"])
     file = None if baseline is None else Path(baseline)
@@ -287,7 +287,7 @@ def compare(
     >>> found.changed
     True
     """
-    from evenhand.reporting.gate.checks import compare
+    from evenhand.reporting.gate import compare
 
     source, asked = _asked(ratings, options, of_study=["rubric"])
     file = None if baseline is None else Path(baseline)

@@ -46,8 +46,8 @@ def study_figures(
     """
     from evenhand.analysis.report import write_report
     from evenhand.analysis.report.charts import can_draw, inline_svg
-    from evenhand.analysis.report.sections.disagreements import widest_first
     from evenhand.analysis.report.sections.graders import forest
+    from evenhand.analysis.report.sections.raters import widest_first
     from evenhand.analysis.report.source import READINGS, Source
     from evenhand.reporting.analysing import analyse_study
     from evenhand.reporting.load import from_study
@@ -63,7 +63,7 @@ def study_figures(
         write_table(agreement_so_far(study, dataset), out / OVER_TIME_FILE)
     on_stage(written("lead.stage_writing"))
     write_report(analysis, context, out)
-    source = Source.of(analysis, context)
+    source = Source(analysis, context)
     forests = [
         chart  # one for each reading: as many stand beside another as the page has room for
         for figures in source.rubrics
@@ -101,8 +101,8 @@ def count_look(folder: Path) -> None:
 
 
 def agreement_so_far(study: Study, dataset: Dataset) -> pd.DataFrame:
-    """`analysis.raters.pace` of a study's dataset, without the raters who are excluded."""
-    from evenhand.analysis.raters.pace import agreement_over_time
+    """`analysis.raters` of a study's dataset, without the raters who are excluded."""
+    from evenhand.analysis.raters import agreement_over_time
 
     return agreement_over_time(
         dataset.ratings,
@@ -120,11 +120,11 @@ def agreement_so_far(study: Study, dataset: Dataset) -> pd.DataFrame:
 
 
 def study_quality(study: Study, dataset: Dataset | None = None) -> pd.DataFrame:
-    """`analysis.raters.quality` of a study, with a column `excluded`: the reason, or "".
+    """`analysis.raters` of a study, with a column `excluded`: the reason, or "".
 
     `dataset` is the study's, if it is loaded already.
     """
-    from evenhand.analysis.raters.quality import rater_quality
+    from evenhand.analysis.raters import rater_quality
     from evenhand.reporting.load import from_study
 
     dataset = dataset or from_study(study)

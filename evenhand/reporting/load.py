@@ -1,54 +1,76 @@
 """Ratings loaded with what they mean: a study, a file or a table becomes a `Dataset`.
 
-Which ratings count, on which scales, under which settings: decided here, for every use.
+Here is decided which ratings count, on which scales, under which settings. Reading a table is four
+steps: the table of any library or file (`dataframes.frame_of`, `exchange.readers`), its columns,
+named or guessed (`columns.roles_in`), their long form (`dataframes.long_rows`), and the dataset
+(`from_rows`). Every correction on the way is one of the steps in `labels`.
+
+Rows that repeat an item are no more evidence than one of them, so an item is a cluster. A column
+names the items if some of its cells repeat and
+
+- it is called so: `id`, `item`, `prompt`, `question` and others (`study.tables.columns`); or else
+- it repeats as names and texts do: at least half of the rows share their cell with another row, and
+  there are more than `MAX_VALUES` different cells, or `MIN_TEXTS` of them that are texts. Numbers
+  and dates are no names, and a column of fewer values (a topic, a model) is a slice.
+
+Of several the one with the fewest different cells counts, as the others' repeats lie within it.
+Never an item is a column that is empty in more than a tenth of the rows, holds lists or nested
+values, is named as an answer or as a fact about the labels, or is a function of the labels, as
+their majority or their distribution is.
+Where no column does, a table that is several copies of itself is known by its rows.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evenhand.analysis import Scale
 from evenhand.analysis.dataset import Dataset
 from evenhand.analysis.labels.scale import Tuning
-from evenhand.analysis.labels.units import UnitFacts
+from evenhand.analysis.labels.units import MAX_VALUES, UnitFacts
 from evenhand.analysis.request import StudyFacts, TriedWording
 from evenhand.errors import InputError
+from evenhand.exchange.readers.reading import TABLE, format_of
+from evenhand.exchange.readers.source import Source as FileSource
 from evenhand.lazy import np, pd
+from evenhand.reporting.ratings_file.columns import is_fact, is_nested
 from evenhand.reporting.ratings_file.dataframes import rows_of_file, rows_of_table, units_table
 from evenhand.reporting.ratings_file.declared import (
     ScaleOptions,
     Sidecar,
-    attacked_beside,
+    named_file,
     prices_of,
     read_sidecar,
     sidecar_path,
-    units_beside,
 )
-from evenhand.reporting.ratings_file.scales import (
-    declared_scales,
-    declared_sets,
-    refuse_sets,
-    rows_of,
-    rubric_of_sets,
-    with_parts,
-)
-from evenhand.reporting.ratings_file.units import check_asked_for, clustered_by_items, with_units
+from evenhand.reporting.ratings_file.labels import Scales, pattern_of, scales_of, with_parts
 from evenhand.rubrics.options import in_a_row, span_of
-from evenhand.study.tables.columns import listed
+from evenhand.rubrics.own_words import own_prompt_of
+from evenhand.study.tables.attacks import read_attacked
+from evenhand.study.tables.columns import listed, names_items
+from evenhand.study.tables.formats import row_number
+from evenhand.study.tables.ratings import (
+    RATINGS_COLUMNS,
+    rater_columns,
+    split_ratings,
+    texts,
+    with_unit_id,
+)
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    from evenhand.reporting.ratings_file.dataframes import LongRows
-    from evenhand.reporting.ratings_file.frames import Table
+    from evenhand.reporting.ratings_file.declared import Table
+    from evenhand.reporting.ratings_file.labels import RatingsInput
     from evenhand.study import Study
 
     Source = Path | Table | Dataset
-    """What holds ratings: a study's folder, a file, a table, or what is loaded already."""
+    """A study's folder, a file or a table of ratings, or a dataset that is loaded already."""
 
 USUAL_SCALE = ScaleOptions()
 _ORDER = {"nominal": "unordered", "ordinal": "ordered", "interval": "as numbers"}
@@ -56,10 +78,7 @@ _TUNED_ON = ("learn", "choose")
 
 
 def load(
-    source: Source,
-    options: ScaleOptions = USUAL_SCALE,
-    *,
-    scales: Mapping[str, Scale] | None = None,
+    source: Source, options: ScaleOptions = USUAL_SCALE, *, scales: Scales | None = None
 ) -> Dataset:
     """Load a study's folder, a file or folder of ratings, or a table (`from_study`, `from_file`,
     `from_table`). Of a `Dataset`, which is loaded, only settings are changed.
@@ -79,12 +98,9 @@ def load(
 
 def is_study(source: Path) -> bool:
     """Return True for a study's folder, False for a file or folder of ratings."""
-    from evenhand.exchange.readers.reading import TABLE, format_of
-    from evenhand.exchange.readers.source import Source
-
     if not source.is_dir() or (source / "study.toml").exists():
         return source.is_dir()
-    return format_of(Source(source)) == TABLE
+    return format_of(FileSource(source)) == TABLE
 
 
 def is_file(source: Source | str) -> bool:
@@ -137,7 +153,7 @@ def from_study(
         seed=config.seed,
         facts=StudyFacts(
             rubric_hashes=hashes,
-            excluded={rater: each.reason for rater, each in exclusions.items()},
+            excluded={rater: exclusion.reason for rater, exclusion in exclusions.items()},
             raters=raters_to_split_by(study),
             usage=usage,
             prices=prices_of(usage),
@@ -156,15 +172,12 @@ def from_study(
         synthetic=config.synthetic,
     )
     withheld = withheld_grades(study, dataset)
-    scales = {
-        name: replace(scale, withheld=withheld.get(name, {}))
-        for name, scale in dataset.scales.items()
-    }
+    old = dataset.scales.items()
+    scales = {name: replace(scale, withheld=withheld.get(name, {})) for name, scale in old}
     dataset = without_withheld(replace(dataset, scales=scales))
-    several = {
-        name: each.categories for name, each in study.rubrics.items() if not each.kind.is_single
-    }
-    return dataset if whole else with_parts(dataset, several)
+    of_sets = [rubric for rubric in study.rubrics.values() if not rubric.kind.is_single]
+    several = {} if whole else {rubric.name: rubric.categories for rubric in of_sets}
+    return with_parts(dataset, several)
 
 
 def without_missing(ratings: pd.DataFrame, missing: Collection[str]) -> pd.DataFrame:
@@ -184,10 +197,9 @@ def withheld_grades(study: Study, dataset: Dataset) -> dict[str, dict[str, froze
     left out altogether. The old grader and a winner are asked about some parts only: while they
     were asked about nothing else, they lack no answers on units without their grades.
     """
-    from evenhand.rubrics.own_words import own_prompt_of
     from evenhand.study.store.logs import decisions
 
-    found: dict[str, dict[str, frozenset[str]]] = {}
+    withheld: dict[str, dict[str, frozenset[str]]] = {}
     for rubric in decisions.rubrics_improved(study.store):
         clusters = clusters_of(dataset, decisions.parted_by(study.store, rubric))
         parts = decisions.parts_of(study.store, rubric)
@@ -198,21 +210,21 @@ def withheld_grades(study: Study, dataset: Dataset) -> dict[str, dict[str, froze
         ratings = ratings[(ratings["rubric"] == rubric) & (ratings["rater_kind"] == "model")]
         by_rater = ratings.groupby("rater_id")["unit_id"]
         graded = {str(rater): frozenset(units) for rater, units in by_rater}
-        own: dict[str, frozenset[str]] = {}
+        of_rubric: dict[str, frozenset[str]] = {}
         for rater, units in graded.items():
             seen = chosen.get(rater, set()) | texts.get(own_prompt_of(rater), set())
-            away = {unit for unit, each in clusters.items() if each in seen}
+            away = {unit for unit, cluster in clusters.items() if cluster in seen}
             if rater in is_first and parts.keys() >= {clusters.get(unit) for unit in units}:
-                away |= {unit for unit, each in clusters.items() if each in parts} - units
+                away |= {unit for unit, cluster in clusters.items() if cluster in parts} - units
             if away:
-                own[rater] = frozenset(away)
+                of_rubric[rater] = frozenset(away)
         for rater, tried in decisions.candidates_of(study.store, rubric).items():
             if tried.is_new and rater not in chosen and rater in graded:
                 units = graded[rater]
                 if all(parts.get(clusters.get(unit, "")) in _TUNED_ON for unit in units):
-                    own[rater] = units
-        found[rubric] = own
-    return found
+                    of_rubric[rater] = units
+        withheld[rubric] = of_rubric
+    return withheld
 
 
 def without_withheld(dataset: Dataset) -> Dataset:
@@ -222,13 +234,13 @@ def without_withheld(dataset: Dataset) -> Dataset:
         if not scale.withheld:
             continue
         is_own = (ratings["rubric"] == rubric) | (len(dataset.scales) == 1)
-        own = ratings[is_own]
-        pairs = zip(own["rater_id"], own["unit_id"], strict=True)
+        of_rubric = ratings[is_own]
+        pairs = zip(of_rubric["rater_id"], of_rubric["unit_id"], strict=True)
         kept = [unit not in scale.withheld.get(rater, ()) for rater, unit in pairs]
-        ratings = ratings.drop(own.index[~np.array(kept, dtype=bool)])
+        ratings = ratings.drop(of_rubric.index[~np.array(kept, dtype=bool)])
         left = ratings[is_own.loc[ratings.index]]
         labelled = set(left.loc[left["rater_kind"] == "human", "unit_id"])
-        gone, dropped = [], set(own["rater_id"].to_numpy()[~np.array(kept, dtype=bool)])
+        gone, dropped = [], set(of_rubric["rater_id"].to_numpy()[~np.array(kept, dtype=bool)])
         for grader in scale.withheld:
             judged = set(left.loc[left["rater_id"] == grader, "unit_id"])
             if not judged:
@@ -245,8 +257,8 @@ def without_withheld(dataset: Dataset) -> Dataset:
 def clusters_of(dataset: Dataset, by: str = "") -> dict[str, str]:
     """Return the cluster of each unit of a study, as its settings or as `by` says."""
     ids = sorted(set(dataset.units["unit_id"]))
-    found = UnitFacts(ids, dataset.units).clusters(by or dataset.settings.cluster)
-    return {unit: str(found.values[at]) for unit, at in zip(ids, found.codes, strict=True)}
+    clusters = UnitFacts(ids, dataset.units).clusters(by or dataset.settings.cluster)
+    return {unit: str(clusters.values[at]) for unit, at in zip(ids, clusters.codes, strict=True)}
 
 
 def looked_at(study: Study, ratings: pd.DataFrame) -> dict[str, str]:
@@ -259,11 +271,11 @@ def looked_at(study: Study, ratings: pd.DataFrame) -> dict[str, str]:
 
     pairs = study.units("all").set_index("unit_id")["cluster_id"]
     present = {}
-    for name, own in ratings[ratings["rater_kind"] == "human"].groupby("rubric"):
-        people = own.groupby("unit_id")["rater_id"].nunique()
+    for name, labels in ratings[ratings["rater_kind"] == "human"].groupby("rubric"):
+        people = labels.groupby("unit_id")["rater_id"].nunique()
         twice = pairs.reindex(people.index[people >= 2]).nunique()
         if twice >= study.config.decision.min_clusters:
-            present[str(name)] = labels_hash(own)
+            present[str(name)] = labels_hash(labels)
     return present
 
 
@@ -276,18 +288,17 @@ def study_scales(study: Study) -> dict[str, Scale]:
     from evenhand.study.store.logs.decisions import TUNED_THRESHOLDS
 
     thresholds, tunings = study.config.thresholds, defaultdict[str, dict[str, Tuning]](dict)
-    for each in TUNED_THRESHOLDS.all(study.store):
-        if thresholds.get(each.rubric, {}).get(each.grader) == each.threshold:
-            tunings[each.rubric][each.grader] = Tuning(
-                clusters=frozenset(each.clusters),
-                objective=each.objective,
-                reference=each.reference,
-                instead_of=each.instead_of,
+    for threshold in TUNED_THRESHOLDS.all(study.store):
+        if thresholds.get(threshold.rubric, {}).get(threshold.grader) == threshold.threshold:
+            tunings[threshold.rubric][threshold.grader] = Tuning(
+                clusters=frozenset(threshold.clusters),
+                objective=threshold.objective,
+                reference=threshold.reference,
+                instead_of=threshold.instead_of,
             )
     labelled = {rubric.name: rubric.variant_of for rubric in study.labelled_rubrics()}
-    adopted = {
-        base: name for name, base in reversed(labelled.items()) if base and base not in labelled
-    }
+    variants = [(base, name) for name, base in reversed(labelled.items()) if base]
+    adopted = {base: name for base, name in variants if base not in labelled}
     scales = {}
     for name, rubric in study.rubrics.items():
         scale = Scale.from_rubric(rubric, thresholds.get(name), tunings.get(name))
@@ -303,7 +314,7 @@ def study_scales(study: Study) -> dict[str, Scale]:
 
 
 def from_file(
-    file: Path, options: ScaleOptions = USUAL_SCALE, *, scales: Mapping[str, Scale] | None = None
+    file: Path, options: ScaleOptions = USUAL_SCALE, *, scales: Scales | None = None
 ) -> Dataset:
     """Load a ratings file on the scale declared, with its sidecar
     (`reporting.ratings_file.declared`).
@@ -315,26 +326,24 @@ def from_file(
     if sidecar is not None:
         options = sidecar.file.under(options)
         if scales is None:
-            units = units or units_beside(file, sidecar)
-            attacked = attacked_beside(file, sidecar)
+            advice = "put it there or give --units FILE"
+            units = units or named_file(file, "units", sidecar.units, advice)
+            audit = named_file(file, "injection audit", sidecar.attacked, "put it there")
+            attacked = read_attacked(audit) if audit else None
         if (missing := sidecar.analysis.missing) and not options.missing:
             options = replace(options, settings={**options.settings, "missing": missing})
-    beside = None if units is None else units_table(units)
+    table = None if units is None else units_table(units)
     with naming_sidecar(file):
-        rows = rows_of_file(file, options)
-        return from_rows(
-            rows, options, units=beside, sidecar=sidecar, attacked=attacked, scales=scales
-        )
+        read = rows_of_file(file, options)
+        return from_rows(*read, units=table, sidecar=sidecar, attacked=attacked, scales=scales)
 
 
-def from_table(
-    given: Table, options: ScaleOptions = USUAL_SCALE, *, scales: Mapping[str, Scale] | None = None
-) -> Dataset:
+def from_table(given: Table, options: ScaleOptions, *, scales: Scales | None = None) -> Dataset:
     """Load a table of ratings, of any library, on the scale declared. Raises InputError, naming
     the row by its index.
     """
     units = None if options.units is None else units_table(options.units)
-    return from_rows(rows_of_table(given, options), options, units=units, scales=scales)
+    return from_rows(*rows_of_table(given, options), units=units, scales=scales)
 
 
 @contextmanager
@@ -345,33 +354,32 @@ def naming_sidecar(file: Path) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        beside = sidecar_path(file)
-        if not beside.exists():
+        path = sidecar_path(file)
+        if not path.exists():
             raise
-        raise InputError(f"{error} ({beside.name} was read too)") from None
+        raise InputError(f"{error} ({path.name} was read too)") from None
 
 
 def from_rows(
-    rows: LongRows,
-    options: ScaleOptions = USUAL_SCALE,
+    rows: pd.DataFrame,
+    read: RatingsInput,
     *,
     units: tuple[pd.DataFrame, str] | None = None,
     sidecar: Sidecar | None = None,
     attacked: pd.DataFrame | None = None,
-    scales: Mapping[str, Scale] | None = None,
+    scales: Scales | None = None,
 ) -> Dataset:
     """Load the rows of a ratings file or a table; `units` are a table of units and its name,
-    `attacked` the injection audit. The scale and the settings of the options override the sidecar.
+    `attacked` the injection audit. The scale and the settings declared override the sidecar.
     """
-    from evenhand.study.tables.ratings import rater_columns, split_ratings
-
-    source, changes = rows.places.source, options.settings
-    ratings, columns = split_ratings(rows.table, source)
+    source, options = read.source, read.options
+    changes = options.settings
+    ratings, columns = split_ratings(rows, source)
     if ratings.empty:
         raise InputError(f"{source} has a header but no ratings")
     if units is not None:
         columns = with_units(columns, *units)
-    check_asked_for(changes, columns, rows.table, source if units is None else units[1])
+    check_asked_for(changes, columns, rows, source if units is None else units[1])
     known = sidecar or Sidecar.model_construct()  # which asks for no validator to be built
     named = ratings["rubric"]
     if scales is not None and (named != "").any():
@@ -381,10 +389,18 @@ def from_rows(
                 f"{source} has no ratings on {listed(scales)}; its rubrics are "
                 f"{listed(sorted(set(named)))}"
             )
-    ratings, declared, several, remarks = _with_scales(options, ratings, rows, known, scales)
-    asked = changes.get("cluster", known.asked_cluster)
-    columns, cluster, said = clustered_by_items(columns, ratings, asked, options)
-    raters = rater_columns(rows.table) if changes.get("rater_slices") else None
+    of_labels = replace(read, notes=[])
+    ratings, declared, several = scales_of(ratings, of_labels, known, scales)
+    settings = {name: getattr(known.analysis, name) for name in known.analysis.model_fields_set}
+    asked = {**settings, **changes}.get("cluster")
+    columns, cluster, of_items = clustered_by_items(columns, ratings, asked, options)
+    raters = rater_columns(rows) if changes.get("rater_slices") else None
+    notes = [*read.notes]
+    if sidecar is None:
+        notes.append(_read_as(read.items, ratings, declared, several))
+    else:
+        key, file = "sidecar_of" if known.study else "sidecar", sidecar_path(Path(source)).name
+        notes.insert(0, written(f"reading.{key}", study=known.study, file=file))
     dataset = Dataset(
         name=source,
         ratings=ratings,
@@ -395,14 +411,9 @@ def from_rows(
         seed=known.seed,
         facts=known.facts(raters, source, attacked),
         title=known.study or Path(source).stem,
-        titles={name: each.title for name, each in known.scales.items() if each.title},
-        names={name: each.names for name, each in known.scales.items()},
-        notes=(
-            *(sidecar.said(source) if sidecar else ()),
-            *rows.notes,
-            *([] if sidecar else [_read_as(rows, ratings, declared, several)]),
-            *(*said, *remarks),
-        ),
+        titles={name: scale.title for name, scale in known.scales.items() if scale.title},
+        names={name: scale.names for name, scale in known.scales.items()},
+        notes=(*notes, *of_items, *of_labels.notes),
         synthetic=known.synthetic,
     )
     changes = changes if cluster is None else {**changes, "cluster": cluster}
@@ -410,12 +421,9 @@ def from_rows(
 
 
 def _read_as(
-    rows: LongRows,
-    ratings: pd.DataFrame,
-    scales: Mapping[str, Scale],
-    several: Mapping[str, Sequence[str]],
+    items: str, ratings: pd.DataFrame, scales: Scales, several: Mapping[str, Sequence[str]]
 ) -> str:
-    """What was taken for items, annotators, graders and labels, in a line."""
+    """Return what was taken for items, annotators, graders and labels, in a line."""
     raters = ratings.drop_duplicates("rater_id")
     names = [
         f"{what}{'s' if len(named) > 1 else ''} {listed(f'`{name}`' for name in named)}"
@@ -431,46 +439,195 @@ def _read_as(
         labels = f"labels {span_of(scale.categories)}, {_ORDER[scale.level]}"
     else:
         labels = f"labels {listed(scale.categories)}, {_ORDER[scale.level]}"
-    items = f"`{rows.items}`" if rows.items else "are rows"
+    items = f"`{items}`" if items else "are rows"
     return written("reading.read_as", items=items, raters="; ".join(names), labels=labels)
 
 
-def _with_scales(
-    options: ScaleOptions,
-    ratings: pd.DataFrame,
-    rows: LongRows,
-    known: Sidecar,
-    scales: Mapping[str, Scale] | None,
-) -> tuple[pd.DataFrame, dict[str, Scale], dict[str, Sequence[str]], list[str]]:
-    """Return the ratings with clean labels, the scales of those that are one option each, the
-    options by rubric of those that are sets of them, and what was assumed.
+# ---- the units of a file or a table, and the items that they repeat ------------------------------
+
+_PURPOSES = {
+    "slices": "slice by",
+    "groups": "group by",
+    "variants": "tell variants by",
+    "cluster": "cluster by",
+    "sensitivity_cluster": "cluster by",
+}
+"""The settings that name units columns, and what for."""
+MIN_FILLED = 0.9
+_MOST_LOOKED_AT = 100
+_ANSWER = re.compile(rf"(^|[_\W])({pattern_of('answer')})([_\W]|$)", re.I)
+MIN_TEXTS = 10
+TEXT_LENGTH = 20
+"""Median length, in characters, from which different cells are texts."""
+MIN_COPIED = 20
+"""A table of fewer different rows may be several copies of itself by chance: that the counts of m
+different rows are all multiples of one number has a chance of about 2 ** -m."""
+COPIES = "copies"
+"""The units column that numbers the rows of which a table holds several copies."""
+_DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ].*)?|\d{1,2}:\d{2}.*")
+
+
+def with_units(rated: pd.DataFrame, units: pd.DataFrame, source: str) -> pd.DataFrame:
+    """Return a table of units, which messages call `source`, plus the columns of units in the
+    ratings.
     """
-    several: dict[str, Sequence[str]] = {}
-    if options.several:
-        for name in ("level", "affirmative", "sides"):
-            if getattr(options, name):
+    units = with_unit_id(units)
+    if "unit_id" not in units:
+        raise InputError(
+            f"{source}: the column 'unit_id' is missing (it has {listed(units.columns)}); give "
+            "that name to the column that identifies the items"
+        )
+    again = units.duplicated("unit_id").to_numpy()
+    if again.any():
+        at = int(again.argmax())
+        raise InputError(
+            f"{source}, row {row_number(units, at)}: item {units['unit_id'].iloc[at]!r} has more "
+            "than one row; keep one for each item"
+        )
+    unknown = ~rated["unit_id"].isin(units["unit_id"])
+    if unknown.any():
+        unit = rated.loc[unknown, "unit_id"].iloc[0]
+        raise InputError(f"{source} has no row for item {unit!r}, which was rated; add it")
+    further = [column for column in rated if column == "unit_id" or column not in units]
+    return units.merge(rated[further], on="unit_id", how="left").fillna("")
+
+
+def check_asked_for(
+    settings: Mapping[str, Any], units: pd.DataFrame, rows: pd.DataFrame, source: str
+) -> None:
+    """Raise InputError where a setting names a column that no unit has, listing those there are.
+
+    `source` is the name in messages of the table that should have it, `rows` are the ratings.
+    """
+    for setting, purpose in _PURPOSES.items():
+        named = settings.get(setting) or ()
+        for column in (named,) if isinstance(named, str) else named:
+            if column in units or (setting == "cluster" and column in ("pair", "unit")):
+                continue
+            if column in rows and column not in RATINGS_COLUMNS:
+                first = rows.groupby("unit_id", sort=False)[column].transform("first")
+                unit = rows.loc[rows[column] != first, "unit_id"].iloc[0]
                 raise InputError(
-                    f"{options.spelled(name)} does not go with {options.spelled('several')}, which "
-                    "takes each option as a yes or no of its own"
+                    f"{source}: the column {column!r} differs between ratings of item {unit!r}, so "
+                    f"there is nothing to {purpose}; name a column with one value for each item"
                 )
-        ratings = ratings if options.rubric is None else rows_of(ratings, options, {})
-        known_options = {"": options.categories}
-        ratings, several, notes = declared_sets(ratings, known_options, rows.places, options)
-        return ratings, {}, several, notes
-    ratings, of_sets = rubric_of_sets(options, ratings)
-    known_scales = known.known_scales() if scales is None else dict(scales)
-    if scales is None:
-        of_sets |= {name: each.categories for name, each in known.scales.items() if each.several}
-    own, sets = ratings["rubric"].isin(list(of_sets)), []
-    if own.any():
-        labelled, several, _ = declared_sets(ratings[own], of_sets, rows.places, options)
-        if own.all() or options.rubric in of_sets:
-            return labelled, {}, several, []
-        ratings, sets = ratings[~own], [labelled]
-        known_scales = {name: each for name, each in known_scales.items() if name not in of_sets}
-    refuse_sets(ratings, known_scales, rows.places, options)
-    without_level = known.without_level if scales is None else ()
-    ratings, declared, remarks = declared_scales(
-        options, ratings, rows.places, known_scales, without_level
+            others = listed(name for name in units if name != "unit_id")
+            there = f"it has {others}" if others else "it has no columns that describe units"
+            raise InputError(f"{source} has no column {column!r} to {purpose}; {there}")
+
+
+def clustered_by_items(
+    units: pd.DataFrame, ratings: pd.DataFrame, cluster: str | None, options: ScaleOptions
+) -> tuple[pd.DataFrame, str | None, list[str]]:
+    """Return the units, the column that is their cluster (None: as in the settings), and notes.
+
+    `cluster` is the one asked for, or None. Raises InputError where a cluster is named for units
+    that are declared to be independent.
+    """
+    if options.independent and cluster not in (None, "unit"):
+        one, other = options.spelled("cluster", cluster or ""), options.spelled("independent")
+        raise InputError(f"{one} and {other} exclude each other; leave one of them out")
+    if options.independent:
+        return units, "unit", []
+    if cluster not in (None, "pair") or "cluster_id" in units:
+        return units, None, []
+    ways = {"independent": options.spelled("independent"), "cluster": options.spelled("cluster")}
+    is_rated = units["unit_id"].isin(ratings["unit_id"].unique()).to_numpy()
+    rated = units[is_rated]
+    if name := item_column(rated, ratings):
+        cells = texts(units[name])
+        alone = "(" + units["unit_id"].astype(str) + ")"
+        units = units.assign(**{name: cells.where(cells != "", alone)})
+        items, rows = units.loc[is_rated, name].nunique(), len(rated)
+        return units, name, [written("reading.items", column=name, items=items, rows=rows, **ways)]
+    if COPIES not in units and (copied := _copies(rated, ratings)) is not None:
+        numbers = np.full(len(units), "", dtype=object)
+        numbers[is_rated] = copied.astype(str)
+        items = len(np.unique(copied))
+        times = len(rated) // items
+        note = written("reading.copies", times=times, items=items, **ways)
+        return units.assign(**{COPIES: numbers}), COPIES, [note]
+    return units, None, []
+
+
+def item_column(units: pd.DataFrame, ratings: pd.DataFrame) -> str | None:
+    """The column that names items which several units share; None where there is none.
+
+    >>> import pandas as pd
+    >>> units = pd.DataFrame({"unit_id": list("1234"), "topic": list("aabb"), "Item": list("xyxy")})
+    >>> item_column(units, pd.DataFrame({"unit_id": [], "label": []}))
+    'Item'
+    """
+    named, repeating = {}, {}
+    for column in map(str, units.columns):
+        if column == "unit_id":
+            continue
+        cells = texts(units[column])
+        counts = cells.value_counts(sort=False).drop("", errors="ignore")
+        if len(counts) < 2 or counts.max() < 2 or counts.sum() < MIN_FILLED * len(units):
+            continue
+        if counts.index[:_MOST_LOOKED_AT].map(is_nested).all():
+            continue
+        if names_items(column):
+            named[column] = len(counts)
+        elif (
+            not is_fact(column)
+            and not _ANSWER.search(column)
+            and 2 * counts[counts > 1].sum() >= len(units)
+            and _are_names(counts.index)
+        ):
+            repeating[column] = len(counts)
+    for able in (named, repeating):
+        for column in sorted(able, key=lambda column: (able[column], column)):
+            if not _is_of_labels(units, column, ratings):
+                return column
+    return None
+
+
+def _is_of_labels(units: pd.DataFrame, column: str, ratings: pd.DataFrame) -> bool:
+    """Return True if a unit's labels, in any order, determine its cell in a column."""
+    given = ratings[ratings["label"] != ""].sort_values("label")
+    labels = given.groupby("unit_id")["label"].agg("\n".join)
+    cells = texts(units[column]).set_axis(units["unit_id"].to_numpy())
+    both = labels.index.intersection(cells.index)
+    pairs = list(zip(labels[both], cells[both], strict=True))
+    repeats = len(pairs) - len({pattern for pattern, _ in pairs})
+    return repeats >= MIN_TEXTS and len(set(pairs)) == len({pattern for pattern, _ in pairs})
+
+
+def _are_names(values: pd.Index) -> bool:
+    """Return True if the different cells are numerous enough, or long enough, to be names."""
+    if len(values) < MIN_TEXTS:
+        return False
+    if len(values) <= MAX_VALUES and values.str.len().to_series().median() < TEXT_LENGTH:
+        return False
+    others = ~(
+        pd.to_numeric(values.to_series(), errors="coerce").notna().to_numpy()
+        | values.str.fullmatch(_DATE)
     )
-    return pd.concat([ratings, *sets]) if sets else ratings, declared, several, remarks
+    return bool(others.any())
+
+
+def _copies(units: pd.DataFrame, ratings: pd.DataFrame) -> np.ndarray | None:
+    """Return the row that each unit is a copy of, (units,), if units and labels show that the table
+    is several copies of a smaller one; else None.
+
+    Equal rows of the smaller table cannot be told apart; it does not matter which copy is whose.
+    """
+    if len(units) < 2 * MIN_COPIED:
+        return None
+    given = ratings[["rubric", "rater_id", "label", "p_positive", "probabilities"]]
+    place = pd.Index(units["unit_id"]).get_indexer(pd.Index(ratings["unit_id"]))
+    key = np.zeros(len(units), dtype=np.uint64)
+    # A sum, as a unit's ratings come in any order.
+    np.add.at(key, place, pd.util.hash_pandas_object(given, index=False).to_numpy())
+    if about := [name for name in units if name != "unit_id"]:
+        described = pd.util.hash_pandas_object(units[about].astype(str), index=False)
+        key = np.asarray(key * np.uint64(31) + described.to_numpy(), dtype=np.uint64)
+    _, group, counts = np.unique(key, return_inverse=True, return_counts=True)
+    times = int(np.gcd.reduce(counts))
+    if times < 2 or len(counts) < MIN_COPIED:
+        return None
+    nth = pd.Series(group).groupby(group).cumcount().to_numpy()
+    start = np.concatenate([[0], np.cumsum(counts // times)[:-1]])
+    return np.asarray(start[group] + nth % (counts // times)[group])

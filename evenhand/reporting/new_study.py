@@ -21,15 +21,14 @@ import pandas as pd
 from evenhand.errors import InputError
 from evenhand.exchange.readers.reading import read_items
 from evenhand.exchange.readers.rows import ItemTable
-from evenhand.exchange.readers.texts import reply_text
+from evenhand.exchange.readers.source import reply_text
 from evenhand.reporting.noting import note, note_edits, operator
 from evenhand.reporting.panel import Line, Shown
 from evenhand.reporting.ratings_file.dataframes import items_table
 from evenhand.reporting.ratings_file.declared import ItemOptions, LabelOptions, ScaleOptions
-from evenhand.reporting.ratings_file.scales import read_as_ordered
+from evenhand.reporting.ratings_file.labels import read_as_ordered
 from evenhand.rubrics import Rubric, asked_comparison, asked_rubric, load_rubric
-from evenhand.rubrics.content import image_of
-from evenhand.rubrics.rendering import ANSWERS
+from evenhand.rubrics.rendering import ANSWERS, image_of
 from evenhand.study import Study, create_study, open_study
 from evenhand.study.access.admission import make_invites
 from evenhand.study.creation import StudyPlan
@@ -67,7 +66,7 @@ from evenhand.study.workspace import RUBRICS_FOLDER
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    from evenhand.reporting.ratings_file.frames import Table
+    from evenhand.reporting.ratings_file.declared import Table
 
 Ask = Callable[[InputError], Sequence[str]]
 """Asks which columns raters read, where their names do not say it; the error says why."""
@@ -435,7 +434,7 @@ def make_study(folder: Path, plan: StudyPlan, items: ItemStudy | None = None) ->
 
 def preview_of(study: Study) -> StudyPreview:
     """Return the preview of a study, as printed by `evenhand new`."""
-    from evenhand.analysis.planning.scenarios import study_precision
+    from evenhand.analysis.planning import study_precision
 
     pairs = study.store.pairs()
     sampled = pairs[pairs["sample_position"].notna()]

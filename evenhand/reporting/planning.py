@@ -18,11 +18,11 @@ import pandas as pd
 from evenhand.analysis import Analysis, d_study, half_width, units_needed
 from evenhand.analysis.bootstrap.influence import level_of_look
 from evenhand.analysis.labels.matrix import BINARY
-from evenhand.analysis.planning.g_study import VarianceComponents
-from evenhand.analysis.planning.scenarios import (
+from evenhand.analysis.planning import (
     Chances,
     ScaleScenario,
     Scenario,
+    VarianceComponents,
     design_effect,
     pass_chances,
     size_for,

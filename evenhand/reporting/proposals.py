@@ -23,15 +23,15 @@ import pandas as pd
 
 from evenhand.analysis.people.disagreements import GraderDisagreement
 from evenhand.errors import InputError
-from evenhand.graders.running.responding import asked_for, forecast_proposals
+from evenhand.graders.running import forecast_proposals
 from evenhand.reporting.analysing import quoted_marks, quoted_remarks, quoted_texts
-from evenhand.rubrics import Instructions
+from evenhand.rubrics import Instructions, PromptText
 from evenhand.rubrics.rendering import neutralised, placeholders, without_tags
 from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.graders import GraderForecast
-    from evenhand.rubrics import PromptText, Rubric
+    from evenhand.rubrics import Rubric
     from evenhand.study import Study
     from evenhand.study.store.logs.decisions import ProposalAttempt
     from evenhand.study.tables.evidence import Mark
@@ -184,7 +184,7 @@ _MOST_TEXT = 4_000
 _FRAME = 3_000
 """Characters of GEPA's own words in a request, at most."""
 
-Asked = Callable[["PromptText", "Mapping[str, Any]"], "ProposalAttempt"]
+Asked = Callable[[PromptText, "Mapping[str, Any]"], "ProposalAttempt"]
 """A model's answer to a request; the second argument is kept with it."""
 Tried = Callable[[Instructions, Sequence[str]], Mapping[str, str]]
 """The grader's labels of some units to learn from under these words, by unit."""
@@ -289,7 +289,7 @@ class _Adapter:
             raise self.failure
         about = {"parent": self._start.grader, "part": "learn", "units": sorted(self._known)}
         try:
-            self.answers.append(self._asked(asked_for("", prompt), about))
+            self.answers.append(self._asked(PromptText("", prompt, verbatim=True), about))
         except Exception as failure:  # GEPA would go on with another request
             self.failure = failure
             raise
@@ -367,7 +367,7 @@ def forecast_gepa(
     sizes = sorted(len(str(_record(each))) for each in start.units)
     size = _FRAME + MOST_WORDS + len(str(_task(start.rubric))) + sum(sizes[-_MINIBATCH:])
     numbers = range(1, start.proposals + 1)
-    asked = [asked_for("", f"{nth} ".ljust(size, "x")) for nth in numbers]
+    asked = [PromptText("", f"{nth} ".ljust(size, "x"), verbatim=True) for nth in numbers]
     forecast = forecast_proposals(study, start.rubric.name, proposer, asked)
     words = [
         (

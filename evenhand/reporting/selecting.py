@@ -12,7 +12,7 @@ import pandas as pd
 
 from evenhand.analysis import Analysis, Verdict, rank_graders
 from evenhand.analysis.people.comparison import Rate
-from evenhand.analysis.report.figures import shown
+from evenhand.analysis.report.source import shown
 from evenhand.analysis.results import TableRow
 from evenhand.analysis.verdicts.judge import limits_of
 from evenhand.analysis.verdicts.ranking import Candidate, recommendations

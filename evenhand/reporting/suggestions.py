@@ -19,7 +19,6 @@ from evenhand.analysis.results import key_of
 from evenhand.analysis.verdicts.ranking import rank_graders
 from evenhand.analysis.verdicts.wording import interval_of
 from evenhand.errors import InputError
-from evenhand.graders.running.responding import asked_for
 from evenhand.reporting.improving import Trial
 from evenhand.reporting.load import from_study
 from evenhand.reporting.proposals import MOST_WORDS, RefusedProposal, checked
@@ -352,7 +351,7 @@ def request_for(own: Divided, flags: Sequence[tuple[str, str]]) -> PromptText:
         *(f"<point>{_kept_in(point)}</point>" for point in points),
         "Write the guidelines anew.",
     ]
-    return asked_for(_SYSTEM, "\n\n".join(parts))
+    return PromptText(_SYSTEM, "\n\n".join(parts), verbatim=True)
 
 
 def _kept_in(text: str) -> str:

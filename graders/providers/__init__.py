@@ -1,5 +1,5 @@
-"""Who can be asked: the table of providers, where each is asked, and which key goes there - only to
-the address of the key.
+"""Who can be asked: the table of providers, where each is asked, which key goes there - only to the
+address of the key -, and what a user types to name a grader.
 
 Providers are those of `providers.toml`, and those that a study names itself.
 """
@@ -75,21 +75,22 @@ def _with(row: Provider | None, name: str, said: ProviderSettings) -> Provider:
         if not said.base_url:
             raise InputError(f"[providers.{name}] in study.toml needs a base_url")
         row = Provider(name=name, speaks="chat", key="optional")
-    row = replace(row, declared=said)
-    if said.speaks:
-        if said.speaks not in ("chat", "messages") and not is_form(said.speaks):
-            raise InputError(
-                f"[providers.{name}] in study.toml: speaks is {said.speaks!r}; write chat or "
-                "messages"
-            )
-        row = replace(row, speaks=said.speaks)
-    if said.headers:
-        row = replace(row, headers=said.headers)
+    if said.speaks not in ("", "chat", "messages") and not is_form(said.speaks):
+        raise InputError(
+            f"[providers.{name}] in study.toml: speaks is {said.speaks!r}; write chat or messages"
+        )
     if said.base_url:
         # A key of the table is for the table's address, so it does not follow to this one.
-        url = {"base_url": said.base_url, "base_url_env": "", "key_env": "", "key": "optional"}
-        row = replace(row, **url, by_study=True)  # type: ignore[arg-type]
-    return replace(row, key_env=said.key_env) if said.key_env else row
+        row = replace(
+            row, base_url=said.base_url, base_url_env="", key_env="", key="optional", by_study=True
+        )
+    return replace(
+        row,
+        declared=said,
+        speaks=said.speaks or row.speaks,
+        headers=said.headers or row.headers,
+        key_env=said.key_env or row.key_env,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +107,11 @@ class Place:
     is_own: bool
     key_env: str
     login: str = field(default="", repr=False)
-    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers that study.toml names for the provider's own address."""
+        return self.provider.headers if self.is_own else {}
 
     @property
     def address(self) -> str | None:
@@ -158,17 +163,9 @@ def placed(provider: Provider, typed: str) -> Place:
     if typed and not (own and same(typed, own)):
         return Place(provider=provider, base_url=typed, is_own=False, key_env=key_variable(typed))
     _check_declared(provider, own)
-    key_env = provider.key_env
-    if provider.by_study and not key_env:
-        key_env = key_variable(own)
-    return Place(
-        provider=provider,
-        base_url=typed or own,
-        is_own=True,
-        key_env=key_env,
-        login=login,
-        headers=provider.headers,
-    )
+    key_env = provider.key_env or (key_variable(own) if provider.by_study else "")
+    url = typed or own
+    return Place(provider=provider, base_url=url, is_own=True, key_env=key_env, login=login)
 
 
 def _check_declared(provider: Provider, address: str) -> None:
@@ -213,11 +210,8 @@ def same(one: str, other: str) -> bool:
     >>> same("https://H.example/v1/", "https://h.example:443/v1")
     True
     """
-    return _normal(one) == _normal(other)
-
-
-def _normal(url: str) -> tuple[str, str | None, int | None, str]:
-    return *_host(url), urlsplit(url).path.rstrip("/")
+    first, second = ((_host(url), urlsplit(url).path.rstrip("/")) for url in (one, other))
+    return first == second
 
 
 def _host(url: str) -> tuple[str, str | None, int | None]:
@@ -262,3 +256,96 @@ def _checked(url: str, what: str) -> tuple[str, str]:
     if fault := fault_of_address(bare):
         raise InputError(f"{what} {fault}")
     return bare, f"{login}{at}"
+
+
+# ---- a grader, as its user names it -------------------------------------------------------------
+BASELINES = ("lexical",)
+
+_SERVER = re.compile(r"@(?=https?://)")
+_LOOKS_LIKE_KEY = re.compile(r"\bsk-[A-Za-z0-9_-]{16,}")
+_FORMS = "anthropic:MODEL, openai:MODEL, openai:MODEL@BASE_URL or baseline:lexical"
+
+
+@dataclass(frozen=True, slots=True)
+class GraderSpec:
+    """A grader as its user named it, and the place where it is asked.
+
+    `text` is the grader's `rater_id`: the name as typed, plus the address where the environment or
+    study.toml sets one that differs from the provider's public one. `base_url` is that address, or
+    empty.
+    """
+
+    text: str
+    provider: str
+    model: str
+    base_url: str = ""
+    place: Place | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def at(self) -> Place:
+        """The place where the grader is asked. Raises LookupError for a baseline."""
+        if self.place is None:
+            raise LookupError(f"{self.text} is not behind a network")
+        return self.place
+
+    @property
+    def speaks(self) -> str:
+        """The form of its requests: "chat", "messages", "baseline" or a form of its own."""
+        return self.place.provider.speaks if self.place else self.provider
+
+
+def parse_spec(text: str, own: Mapping[str, ProviderSettings] | None = None) -> GraderSpec:
+    """Read a grader's name; `own` are the providers that study.toml names.
+
+    >>> parse_spec("openai:qwen3:8b@http://localhost:11434/v1")
+    GraderSpec(text='openai:qwen3:8b@http://localhost:11434/v1', provider='openai', \
+model='qwen3:8b', base_url='http://localhost:11434/v1')
+
+    Raises InputError where the name is not valid, or carries a key: keys come from the environment
+    only, and no message repeats a possible key.
+    """
+    if _LOOKS_LIKE_KEY.search(text):
+        raise InputError(
+            "a grader's name must not hold an API key; put the key in the environment "
+            "(such as ANTHROPIC_API_KEY or OPENAI_API_KEY)"
+        )
+    providers = known_providers(own or {})
+    provider, colon, rest = text.partition(":")
+    if not colon or provider not in providers:
+        others = ", ".join(f"{name}:" for name in providers if name not in _FORMS)
+        raise InputError(
+            f"{_shown(text)!r} is not a valid grader; write {_FORMS}; or begin with {others}"
+        )
+    model, *servers = _SERVER.split(rest, maxsplit=1)
+    if not model or not model.isprintable() or re.search(r"\s", model):
+        raise InputError(f"{_shown(text)!r} does not name a model; write {_FORMS}")
+    if provider == "baseline":
+        if rest not in BASELINES:
+            raise InputError(
+                f"there is no baseline {_shown(rest)!r}; write baseline:{BASELINES[0]}"
+            )
+        return GraderSpec(text, provider, model)
+    row = providers[provider]
+    if not servers and "@" in model and row.speaks != "messages":
+        raise InputError(f"grader {_shown(text)!r}: BASE_URL must begin with http:// or https://")
+    typed = servers[0] if servers else ""
+    if typed and (fault := fault_of_address(typed)):
+        raise InputError(f"grader '{provider}:{model}@...': the BASE_URL {fault}")
+    place = placed(row, typed)
+    if not place.base_url and not row.client:
+        named = ", ".join(NAMED.findall(row.base_url))
+        raise InputError(
+            f"grader {_shown(text)!r}: it is not known where {provider} is; write "
+            f"{provider}:MODEL@BASE_URL, or set {named}"
+        )
+    if typed or not place.in_name:
+        return GraderSpec(text, provider, model, typed, place)
+    return GraderSpec(f"{text}@{place.in_name}", provider, model, place.in_name, place)
+
+
+def _shown(text: str) -> str:
+    """Return the part of a name that a message may repeat: nothing after an @, which may hold
+    credentials, and at most 80 characters.
+    """
+    head, at, _ = text.partition("@")
+    return head[:80] + ("@..." if at else "")

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.rubrics import Rubric
-from evenhand.rubrics.kinds import Rule
+from evenhand.rubrics.options import Rule
 from evenhand.study.desk.claims import minutes_ago
 from evenhand.study.desk.oversight import oversight
 from evenhand.study.lead.progress import accepted_text, people_labels

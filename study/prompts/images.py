@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.rubrics import Rubric
-from evenhand.rubrics.content import BEGINS, Image, shown_image
+from evenhand.rubrics.rendering import BEGINS, Image, shown_image
 from evenhand.study.tables.formats import FIRST_ROW
 from evenhand.texts import written
 

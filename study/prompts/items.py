@@ -19,8 +19,7 @@ from typing import Literal
 from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.rubrics import Block, Rubric
-from evenhand.rubrics.content import as_messages, is_conversation, turns_of
-from evenhand.rubrics.rendering import ANSWERS
+from evenhand.rubrics.rendering import ANSWERS, as_messages, is_conversation, turns_of
 from evenhand.study.prompts.images import looks_like_image, with_images
 from evenhand.study.prompts.pairs import PAIR_ID, RESERVED, SUBJECT, numbered_ids
 from evenhand.study.prompts.units import unit_id

@@ -7,7 +7,7 @@ from typing import Any
 
 from evenhand.lazy import pd
 from evenhand.rubrics import Rubric
-from evenhand.rubrics.content import BEGINS, in_words
+from evenhand.rubrics.rendering import BEGINS, in_words
 from evenhand.study.prompts.pairs import sides_of
 
 

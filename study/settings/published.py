@@ -30,7 +30,7 @@ class PublishedFigure(Section):
 
     rubric: str = Field(min_length=1)
     statistic: str = Field(min_length=1)
-    between: Literal["people", "graders", "people and graders", "subjects"]
+    between: Literal["people", "graders", "annotators and graders", "subjects"]
     """Whose figures of this study are its like."""
     subset: Literal["all", "all|binary", "all|collapsed"] = "all|binary"
     at: str = ""
@@ -47,7 +47,7 @@ class PublishedFigure(Section):
     def _is_a_figure(self) -> PublishedFigure:
         what = f"{self.statistic} of {self.of}"
         if self.unit not in UNITS:
-            fault = f"has the unit {self.unit!r}" if self.unit else "has no unit"
+            fault = f"has the item {self.unit!r}" if self.unit else "has no item"
             raise ValueError(f"{what} {fault}; name one of {', '.join(UNITS)}")
         _, least, most = UNITS[self.unit]
         found = _PRINTED.fullmatch(self.value)

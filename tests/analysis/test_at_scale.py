@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from evenhand.analysis import analyse
 from evenhand.analysis.all_rubrics import Analysis, analyse_reduced
-from evenhand.analysis.labels.reduced import (
+from evenhand.analysis.labels.encoding import (
     Reduced,
     by_kind,
     merged,
@@ -208,7 +208,7 @@ def test_a_cluster_of_its_own_for_each_unit_is_none():
 
 
 def test_more_labels_than_fit_are_refused(monkeypatch):
-    monkeypatch.setattr("evenhand.analysis.labels.reduced.MAX_CELLS", 10)
+    monkeypatch.setattr("evenhand.analysis.labels.encoding.MAX_CELLS", 10)
     with pytest.raises(InputError, match="do not fit; keep the ratings of fewer raters"):
         reduced(many_ratings(9))
 

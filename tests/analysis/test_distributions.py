@@ -24,7 +24,7 @@ from evenhand.analysis.distributions import (
 from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.registry import views_of
-from evenhand.analysis.report import ReportContext, document
+from evenhand.analysis.report import ReportContext, files
 from evenhand.analysis.report.blocks import Items, ReportSection
 from evenhand.analysis.report.source import Source
 from evenhand.analysis.request import Request
@@ -343,7 +343,7 @@ def test_a_grader_nearer_than_chance_is_worth_the_most_that_is_said():
 
 def section_of(*tables: pd.DataFrame, scale: Scale = THREE) -> ReportSection | None:
     found = analyse(pd.concat(tables, ignore_index=True), None, [scale], resamples=200)
-    return document.section_of(Source.of(found, ReportContext("A study")), "distributions")
+    return files.section_of(Source(found, ReportContext("A study")), "distributions")
 
 
 def test_the_report_says_on_how_many_units_several_answers_are_right():

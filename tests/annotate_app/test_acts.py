@@ -120,7 +120,7 @@ def test_nothing_is_stored_after_streamlit_was_asked_for_something():
             touching = reaching({"st"}, public | functions(code))
             found |= {f"{path.stem}.{name}" for name in faults(code, touching)}
     # A wish that a button has left is carried out by the run that reaches it, and kept until then.
-    wishes = {f"new_study_page.{name}" for name in ("_create", "_of_items", "_of_pairs")}
+    wishes = {f"new_study_page.{name}" for name in ("_carry_out", "_of_items", "_of_pairs")}
     assert found == wishes | {"new_study_page.show_new_study"}
 
 

@@ -6,9 +6,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import evenhand
-from evenhand.annotate_app.front import front_page, modules_of
 from evenhand.annotate_app.languages import ENGLISH
 from evenhand.annotate_app.payload import panel_path
+from evenhand.annotate_app.routes import front_page, modules_of
 from evenhand.study.creation import usual_rubrics
 from harness.annotator import arrive, go_on, reload
 from harness.served import holds

@@ -7,7 +7,7 @@ from urllib.parse import urljoin
 import pytest
 from playwright.sync_api import Page, expect
 
-from evenhand.annotate_app.logins.lead_login import place_of
+from evenhand.annotate_app.logins import place_of
 from evenhand.study import open_study
 from evenhand.study.settings.study_toml import change_config, read_config
 from evenhand.study.store.logs.decisions import acts

@@ -14,8 +14,8 @@ from streamlit import config
 from streamlit.testing.v1 import AppTest
 
 from evenhand.annotate_app.lead import sessions_page
+from evenhand.annotate_app.lead.live_figures import counted
 from evenhand.annotate_app.lead.pages import PAGES
-from evenhand.annotate_app.lead.parts.live_figures import counted
 from evenhand.reporting.exporting import as_csv, attacked_path, exported_attacked
 from evenhand.study import Study, open_study
 from evenhand.study.access.accounts import disable_account, set_account
@@ -76,7 +76,7 @@ def shown_to(folder: Path, title: str, name: str = "ada") -> AppTest:
         import streamlit as st
 
         from evenhand.analysis.people.disagreements import GraderDisagreement
-        from evenhand.annotate_app import lead_entry
+        from evenhand.annotate_app import entry
         from evenhand.annotate_app.lead import adjudication_page
         from evenhand.annotate_app.lead.pages import PAGES
         from evenhand.study import open_study
@@ -86,7 +86,7 @@ def shown_to(folder: Path, title: str, name: str = "ada") -> AppTest:
             st.stop()  # as Streamlit does when another event comes
         with open_study(folder) as study:
             if name and "in" not in st.session_state:
-                lead_entry._admit(log_in(study.store, name, password))
+                entry.admit_lead(log_in(study.store, name, password))
                 st.session_state["in"] = True
             if title != "sort":
                 (page,) = [page for page in PAGES if page.title == title]
@@ -259,7 +259,7 @@ def test_the_audits_answers_are_there_once_there_was_one(folder, tmp_path):
         audit(study)
         assert title in titles()
         content = counted(study, as_csv, exported_attacked)
-        sidecar = sessions_page._sidecar(study, sessions_page._ATTACKED).decode()
+        sidecar = sessions_page.sidecar_of(study, sessions_page._ATTACKED).decode()
     assert f"'{HOSTILE}".encode() in content  # as a spreadsheet would run it
     assert pd.read_csv(io.BytesIO(content))["attack"].tolist() == ["clean", "clean", "placebo"]
     file = attacked_path(tmp_path / "ratings.csv")

@@ -20,6 +20,8 @@ from evenhand.annotate_app.lead.adjudication_page import (
     option_rows,
     read_decision,
 )
+from evenhand.annotate_app.lead.drawing import BoardCard, board, figures_row
+from evenhand.annotate_app.lead.live_figures import FiguresMaker, LiveFigures, counted, latest
 from evenhand.annotate_app.lead.new_study_page import _FIELDS, _ROLES, _in_page, _taken_for
 from evenhand.annotate_app.lead.overview_page import (
     after_the_verdicts,
@@ -28,8 +30,6 @@ from evenhand.annotate_app.lead.overview_page import (
     main_rows,
     verdict_card,
 )
-from evenhand.annotate_app.lead.parts.drawing import BoardCard, board, figures_row
-from evenhand.annotate_app.lead.parts.live_figures import FiguresMaker, LiveFigures, counted, latest
 from evenhand.annotate_app.lead.raters_page import in_words
 from evenhand.cli.main import main
 from evenhand.errors import InputError
@@ -117,13 +117,13 @@ def test_a_card_says_what_decided_and_both_kappas_where_they_are_known():
     }
     card = verdict_card(verdict, rows.assign(estimate=[0.77, 0.82]))
     assert card.words == f"± {TITLES['only_with_correction'].words}"
-    assert card.said == [
+    assert card.reasons == [
         "Why: a failing slice.",
         "Kappa 0.77 with annotators; human agreement 0.82.",
     ]
-    assert len(verdict_card(verdict, rows.assign(estimate=[0.77, math.nan])).said) == 1
+    assert len(verdict_card(verdict, rows.assign(estimate=[0.77, math.nan])).reasons) == 1
     verdict["reason"], verdict["kappas"] = "", []
-    assert verdict_card(verdict, rows.assign(estimate=[0.77, 0.82])).said == []
+    assert verdict_card(verdict, rows.assign(estimate=[0.77, 0.82])).reasons == []
 
 
 # The next step that the Overview leads to
@@ -160,7 +160,7 @@ def test_the_end_is_the_report_which_names_a_rubric_without_a_grader():
     assert after_the_verdicts(some, RUBRIC_TITLES).title == "Export"
     way = after_the_verdicts(verdicts(r="can_replace", s="do_not_use"), RUBRIC_TITLES)
     assert way.title == "Export"
-    assert "No grader passes on Style" in way.said
+    assert "No grader passes on Style" in way.text
 
 
 # The page New study

@@ -6,9 +6,9 @@ import pytest
 from playwright.sync_api import Page, expect
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from evenhand.annotate_app.front import front_page
 from evenhand.annotate_app.lead.pages import PAGES
-from evenhand.annotate_app.logins.lead_login import PLACES, place_of
+from evenhand.annotate_app.logins import PLACES, place_of
+from evenhand.annotate_app.routes import front_page
 from evenhand.study import open_study
 from evenhand.study.access.accounts import set_account
 from evenhand.texts import written

@@ -8,10 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from evenhand.annotate_app.door import _Bound, visitor
-from evenhand.annotate_app.health import Health
-from evenhand.annotate_app.sites import client_address
-from evenhand.annotate_app.watch import start_watch
+from evenhand.annotate_app.request_filter import LogLimit, visitor
+from evenhand.annotate_app.routes import Health
+from evenhand.annotate_app.sites import client_address, start_watch
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.workspace import StoreState
@@ -106,7 +105,7 @@ class Kept(logging.Handler):
 @pytest.fixture
 def log() -> Iterator[tuple[logging.Logger, Kept]]:
     logger, kept = logging.Logger("bounded"), Kept()
-    logger.addFilter(_Bound())
+    logger.addFilter(LogLimit())
     logger.addHandler(kept)
     yield logger, kept
     visitor.set("")

@@ -19,8 +19,8 @@ from playwright.sync_api import Browser, Page, expect
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from evenhand.annotate_app.front import front_page
 from evenhand.annotate_app.languages import ENGLISH
+from evenhand.annotate_app.routes import front_page
 from evenhand.cli.options import lead_link
 from evenhand.study import open_study
 from evenhand.study.access.accounts import attempt

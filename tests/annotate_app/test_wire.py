@@ -12,12 +12,11 @@ import sqlalchemy as sa
 from itsdangerous import URLSafeTimedSerializer
 from starlette.testclient import TestClient
 
-from evenhand.annotate_app import sites, wire
+from evenhand.annotate_app import routes, sites
 from evenhand.annotate_app.app import make_app
-from evenhand.annotate_app.logins.browser import browser_of
-from evenhand.annotate_app.served_study import served
-from evenhand.annotate_app.sites import MOST_BYTES, Site
-from evenhand.annotate_app.wire import ANSWERS
+from evenhand.annotate_app.logins import browser_of
+from evenhand.annotate_app.routes import ANSWERS
+from evenhand.annotate_app.sites import MOST_BYTES, Site, served
 from evenhand.study import Study
 from evenhand.study.access.accounts import make_token, set_account, sign_in, sign_out
 from evenhand.study.access.admission import (
@@ -207,11 +206,11 @@ def test_who_may_not_send_is_refused_and_nothing_is_stored(panel, case):
 
 def test_of_one_address_only_so_many_messages_are_read_at_once(panel, monkeypatch):
     answers = panel.answers()
-    monkeypatch.setitem(wire._under_way, (panel.path, "testclient"), sites.MOST_PAGES)
+    monkeypatch.setitem(routes._under_way, (panel.path, "testclient"), sites.MOST_PAGES)
     assert panel.say({"answers": answers}).status_code == 503
-    monkeypatch.setitem(wire._under_way, (panel.path, "testclient"), sites.MOST_PAGES - 1)
+    monkeypatch.setitem(routes._under_way, (panel.path, "testclient"), sites.MOST_PAGES - 1)
     with monkeypatch.context() as crowded:
-        crowded.setattr(wire, "_MOST_WAITING", 0)  # as many wait for the store as may
+        crowded.setattr(routes, "_MOST_WAITING", 0)  # as many wait for the store as may
         assert panel.say({"answers": answers}).status_code == 503
     assert panel.stored() == []
     assert panel.say({"answers": answers}).status_code == 200

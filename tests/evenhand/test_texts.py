@@ -32,7 +32,7 @@ from evenhand.analysis.report.files import write_figures
 from evenhand.annotate_app.payload import page_data
 from evenhand.errors import InputError
 from evenhand.reporting import exporting
-from evenhand.reporting.gate.checks import Check, Gate, junit_xml, summary_markdown
+from evenhand.reporting.gate import Check, Gate, junit_xml, summary_markdown
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.tables.columns import folded
@@ -45,7 +45,7 @@ ROOT = Path(__file__).parents[2]
 ROOMS = ("analysis", "annotate_app", "evenhand", "exchange", "graders", "rubrics", "study")
 MOST_WORDS = 25
 WRITERS = ("written", "in_pieces", "say", "warn")
-HAND_ON = ("cli/terminal.py", "report/charts.py", "report/source.py", "report/tables.py")
+HAND_ON = ("cli/terminal.py", "report/charts.py", "report/blocks.py", "report/source.py")
 NOT_SAID = (
     "cannot be told", "sat beside", "set beside", "no condition", "stands in", "95% interval",
 )  # fmt: skip

@@ -264,7 +264,8 @@ def test_a_table_without_a_header_is_read_by_what_it_proposes(tmp_path, name, ma
         zip(("unit_id", "rater_id", "label"), ("column2", "column1", "column3"), strict=True)
     )
     assert proposed[2:] == ["--columns", "unit=column2,rater=column1,label=column3"]
-    rows = rows_of_file(file, ScaleOptions(format=proposed[1], columns=columns, kinds=kinds)).table
+    options = ScaleOptions(format=proposed[1], columns=columns, kinds=kinds)
+    rows = rows_of_file(file, options)[0]
     assert rows[["rater_id", "unit_id", "label"]].to_numpy().tolist() == LONG
 
 
@@ -405,8 +406,8 @@ def test_raters_whose_names_show_nothing_are_asked_for(wrote: Wrote) -> None:
     with pytest.raises(InputError, match="--human ann,ben --model gpt-4o"):
         rows_of_file(wrote(content), ScaleOptions())
     kinds = {"ann": "human", "ben": "human", "gpt-4o": "model"}
-    rows = rows_of_file(wrote(content), ScaleOptions(kinds=kinds))
-    assert set(rows.table["rater_id"]) == {*names}
+    rows, _ = rows_of_file(wrote(content), ScaleOptions(kinds=kinds))
+    assert set(rows["rater_id"]) == {*names}
 
 
 def test_flat_objects_are_a_table_in_every_wrapping(tmp_path: Path, wrote: Wrote) -> None:

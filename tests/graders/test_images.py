@@ -10,10 +10,10 @@ from PIL import Image as Pictures
 
 from evenhand.errors import InputError
 from evenhand.graders.options import GradingOptions
-from evenhand.graders.running.dry_run import forecast
+from evenhand.graders.running import forecast
 from evenhand.rubrics import Rubric, asked_rubric
-from evenhand.rubrics.content import Image, image_of
 from evenhand.rubrics.options import Block
+from evenhand.rubrics.rendering import Image, image_of
 from evenhand.study import Study, create_study, open_study
 from evenhand.study.creation import StudyPlan
 from evenhand.study.prompts.items import item_columns, make_items

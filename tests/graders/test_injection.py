@@ -21,8 +21,8 @@ from evenhand.graders.injection import (
     targets_of,
 )
 from evenhand.graders.money import Tariff
-from evenhand.graders.running.run import BatchRun
-from evenhand.graders.spec import parse_spec
+from evenhand.graders.providers import parse_spec
+from evenhand.graders.running import BatchRun
 from evenhand.reporting.analysing import audits_of
 from evenhand.rubrics import Block, Rubric, asked_rubric, load_rubric, rendering
 from evenhand.study import Study

@@ -10,7 +10,7 @@ from evenhand.cli.main import main
 from evenhand.cli.verbs import OVER_BUDGET
 from evenhand.errors import InputError
 from evenhand.graders import GradingOptions, forecast
-from evenhand.graders.clients.claude import build_request
+from evenhand.graders.clients import build_claude_request
 from evenhand.reporting.report import report_study
 from evenhand.rubrics import JudgePrompt, Rubric, load_rubric, own_words, read_own_words
 from evenhand.study import open_study
@@ -300,7 +300,7 @@ def test_nothing_is_sent_but_the_published_words(bench: Bench, published, grader
 
 
 def test_claude_may_cache_what_comes_before_the_response(published) -> None:
-    request = build_request("m", published.for_prompt({"response": "R"}))
+    request = build_claude_request("m", published.for_prompt({"response": "R"}))
     head, rest = request["messages"][0]["content"]
     assert head["cache_control"] == {"type": "ephemeral"}
     assert head["text"] == "Read {carefully}:\n<response>\n"

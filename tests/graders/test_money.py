@@ -11,7 +11,7 @@ from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.graders import GradingOptions, forecast
 from evenhand.graders.money import Budget, OverBudget, Tariff, Tokens
-from evenhand.graders.spec import parse_spec
+from evenhand.graders.providers import parse_spec
 from evenhand.study.store.store import grade_totals
 from harness.replies import DROPPED, Call, Reply, answer, error
 from harness.studies import MarkedStudy

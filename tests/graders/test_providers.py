@@ -4,13 +4,11 @@ import pytest
 
 from evenhand.errors import InputError
 from evenhand.graders import GraderSpec, GradingOptions, forecast
-from evenhand.graders.clients.grader import Access
+from evenhand.graders.clients import Access, open_grader
 from evenhand.graders.money import Tariff
 from evenhand.graders.options import GraderSettings, about_retirement
-from evenhand.graders.providers import key_variable, known_providers
-from evenhand.graders.running.runner import open_grader
+from evenhand.graders.providers import key_variable, known_providers, parse_spec
 from evenhand.graders.scrub import Scrubber
-from evenhand.graders.spec import parse_spec
 from evenhand.study.settings.study_toml import ProviderSettings
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, answer, error

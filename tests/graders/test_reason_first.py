@@ -8,8 +8,8 @@ from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.graders import GradingOptions, forecast
 from evenhand.graders.options import REASON_FIRST, GraderSettings
+from evenhand.graders.providers import parse_spec
 from evenhand.graders.replies import read_reason
-from evenhand.graders.spec import parse_spec
 from evenhand.reporting.report import report_study
 from evenhand.rubrics import load_rubric
 from harness.replies import Call, Reply, answer, error, message

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.graders.clients.openai_chat import parse_reply
+from evenhand.graders.clients import parse_chat_reply as parse_reply
 from evenhand.graders.replies import Position, Token, read_options
 from evenhand.rubrics import Rubric, load_rubric
 from harness.replies import Call, Reply, completion, labelled, message

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from evenhand.errors import InputError
 from evenhand.rubrics import Block, Rubric, asked_rubric, dump_rubric, load_rubric, shipped_rubrics
-from evenhand.rubrics.content import MOST_TURNS, Turn, turns_of
 from evenhand.rubrics.loading import parse_rubric, read_rubric
 from evenhand.rubrics.model import PromptTemplate
+from evenhand.rubrics.rendering import MOST_TURNS, Turn, turns_of
 
 VALUES = {
     "prompt": "P",

@@ -1,58 +1,67 @@
-"""How sure labels are: clear items, shares of people, labels with confidence, other wordings."""
+"""Certainty of labels: clear items, shares of people, labels with confidence, other wordings; and
+graders' probabilities: their thresholds, the effect of tuning, and their calibration.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from evenhand.analysis import distributions as named
-from evenhand.analysis.agreement.stability import REWORDED, SPREAD, STABILITY
+from evenhand.analysis.agreement.groups import REWORDED, SPREAD, STABILITY
 from evenhand.analysis.distributions import MOST_PEOPLE, RIGHT_SHARES
 from evenhand.analysis.labels.matrix import BINARY, COLLAPSED
-from evenhand.analysis.people.clarity import ALPHA, CLEAR_AGREEMENT, DIFFERENCE, FILLED, moved
-from evenhand.analysis.report.blocks import Block, Part, Table, items, traced
-from evenhand.analysis.report.figures import ALL, Figure, Key, defined, lines_of, shown
+from evenhand.analysis.notes import Code
+from evenhand.analysis.people.disagreements import ALPHA, CLEAR_AGREEMENT, DIFFERENCE, FILLED, moved
+from evenhand.analysis.report import charts
+from evenhand.analysis.report.blocks import Block, Chart, Part, Table, items, traced
 from evenhand.analysis.report.sections.published import with_published
 from evenhand.analysis.report.source import (
+    ALL,
+    ALL_BINARY,
     READINGS,
     Column,
+    Figure,
+    Key,
     ReportContext,
+    RowPlace,
     RubricFigures,
     Source,
-    TableRow,
+    defined,
+    lines_of,
     listed,
     rater_title,
+    reference_title,
     rows_of,
     sentences,
+    shown,
 )
 from evenhand.analysis.results import BASELINES
 from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.thresholds import routing
 from evenhand.analysis.thresholds.routing import AGREEMENT, COVERAGE
+from evenhand.analysis.thresholds.rows import AT_THRESHOLD, CURVE, IN_FORCE
+from evenhand.analysis.thresholds.sweep import OBJECTIVES
 from evenhand.texts import in_pieces, written
 
 if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
 
-_SUBSET = ALL + COLLAPSED
-_DISTANCE = [named.TOTAL_VARIATION, named.EXCESS, named.WORTH]
-
-
-# Clear and unclear
-
 
 def clarity_layers(figures: RubricFigures) -> Part:
     """People and graders on a rubric that calls a category unclear."""
-    clear = figures.get("clear_share", "humans", "", _SUBSET)
-    agreement = figures.select(CLEAR_AGREEMENT, _SUBSET)
-    answer, people = in_pieces("report.clear", share=clear) if clear else [], []
-    if clear:
+    answer: list[object] = []
+    people: list[Table] = []
+    if clear := figures.get("clear_share", "humans", "", ALL + COLLAPSED):
+        answer = in_pieces("report.clear", share=clear)
         people = figures.table("clarity.annotators", [(rater_title("humans"), ("humans", ""))])
-        if best := defined(agreement)[:1]:
-            about = in_pieces("report.clear_best", grader=best[0].raters[1], share=best[0])
-            answer = sentences(answer, about)
+        for best in defined(figures.select(CLEAR_AGREEMENT, ALL + COLLAPSED))[:1]:
+            of_best = in_pieces("report.clear_best", grader=best.grader, share=best)
+            answer = sentences(answer, of_best)
     of_people = {entry_for(name).label: name for name in ("clear_share", "fleiss_kappa")}
     of_graders = {
         entry_for(CLEAR_AGREEMENT).label: "clear_agreement",
@@ -68,9 +77,6 @@ def clarity_layers(figures: RubricFigures) -> Part:
     )
 
 
-# People's distribution
-
-
 def distribution_layers(figures: RubricFigures) -> Part:
     """Probabilities and people's shares, and labels where one or several answers are right."""
     folded: list[Block] = []
@@ -80,16 +86,15 @@ def distribution_layers(figures: RubricFigures) -> Part:
         who = [(written("distributions.others"), ("humans", ""))]
         who += [(rater_title(each), ("humans", each)) for each in raters]
         folded += figures.table("distributions.distances", who, on=subset, reading=reading)
-        graders = [rater for rater in raters if rater not in BASELINES]
-        said = []
-        # On how many units several answers are right, at the middle cut-off.
+        lines = []
+        # Units on which several answers are right, at the middle cut-off.
         at = f"{RIGHT_SHARES[len(RIGHT_SHARES) // 2]:g}"
         if several := figures.get(named.SEVERAL, "humans", "", subset, at):
             units, line = several.bounds[1], several.line
-            said.append(written("distributions.several", units=units, share=float(at), line=line))
-        said += [_closeness(figures, subset, each) for each in graders]
+            lines.append(written("distributions.several", units=units, share=float(at), line=line))
+        lines += [_closeness(figures, subset, each) for each in raters if each not in BASELINES]
         title = figures.caption(written("distributions.what", reading=reading))
-        folded += items(title, filter(None, said))
+        folded += items(title, filter(None, lines))
         appendix += _right_answers(figures, subset, raters)
     found = (each for each in figures.select(named.TOTAL_VARIATION) if each.grader)
     near = defined(each for each in found if each.grader not in BASELINES)
@@ -113,40 +118,31 @@ def _right_answers(figures: RubricFigures, subset: str, raters: list[str]) -> li
     places = [(written("distributions.several_units"), named.SEVERAL, "")]
     places += [(written("distributions.one_annotator"), named.RIGHT, "")]
     places += [(rater_title(rater), named.RIGHT, rater) for rater in raters]
-    at_shares = [
-        (written("distributions.right_from", share=each), {"at": f"{each:g}"})
-        for each in RIGHT_SHARES
-    ]
-    return figures.table(
-        "distributions.right_answers",
-        [(title, figures.key(name, "humans", rater, subset)) for title, name, rater in places],
-        [(entry_for(named.FORCED).label, forced), *at_shares],
-        reading=READINGS[subset],
-    )
+    rows = [(title, figures.key(name, "humans", rater, subset)) for title, name, rater in places]
+    columns: list[str | tuple[str, Column]] = [(entry_for(named.FORCED).label, forced)]
+    for share in RIGHT_SHARES:
+        columns.append((written("distributions.right_from", share=share), {"at": f"{share:g}"}))
+    about = {"reading": READINGS[subset]}
+    return figures.table("distributions.right_answers", rows, columns, **about)
 
 
 def _closeness(figures: RubricFigures, subset: str, grader: str) -> str:
-    """State whether a grader is closer to or further from people's distribution than other people
-    are, by the bounds of the difference.
-    """
-    own, excess, worth = figures.row(_DISTANCE, ("humans", grader), subset)
-    if not (own and excess and excess.interval):
+    """State if a grader is closer to people's distribution than other people are."""
+    statistics = (named.TOTAL_VARIATION, named.EXCESS, named.WORTH)
+    distance, excess, worth = figures.row(statistics, ("humans", grader), subset)
+    if not (distance and excess and excess.interval):
         return ""
     low, _, high = excess.bounds
-    found = "further" if low > 0 else "closer" if high < 0 else "not_apart"
-    lines = f"{own.line}, {excess.line}"
-    about = written(
-        "distributions.figures", distance=own.estimate, difference=excess.text, lines=lines
-    )
-    said = written(f"distributions.{found}", grader=grader, figures=about)
+    status = "further" if low > 0 else "closer" if high < 0 else "not_apart"
+    about = {"distance": distance.estimate, "difference": excess.text}
+    about |= {"lines": f"{distance.line}, {excess.line}"}
+    shown_in = written("distributions.figures", **about)
+    sentence = written(f"distributions.{status}", grader=grader, figures=shown_in)
     if not worth or worth.reason:
-        return said
+        return sentence
     if worth.says("people_or_more"):
-        return f"{said} {written('distributions.worth_most', most=MOST_PEOPLE)}"
-    return f"{said} {written('distributions.worth', annotators=worth.text)}"
-
-
-# Confidence filter
+        return f"{sentence} {written('distributions.worth_most', most=MOST_PEOPLE)}"
+    return f"{sentence} {written('distributions.worth', annotators=worth.text)}"
 
 
 def confidence_layers(figures: RubricFigures) -> Part:
@@ -154,16 +150,13 @@ def confidence_layers(figures: RubricFigures) -> Part:
     found, routes = figures.everywhere(COVERAGE), list(_routes(figures))
     declared = [each for each in found if each.says("declared_cut")]
     cut = shown(float(declared[0].at), routing.CUT) if declared else ""
-    columns = [
-        (written("confidence.kept_at", cut=cut), COVERAGE),
-        (written("confidence.agreement_at", cut=cut), AGREEMENT),
-    ]
+    columns = [(written("confidence.kept_at", cut=cut), COVERAGE)]
+    columns += [(written("confidence.agreement_at", cut=cut), AGREEMENT)]
     at_cut = figures.table("confidence.caption", rows_of(declared, attrgetter("grader")), columns)
-    promised = (
-        (written("naming.about", whom=cut.grader, what=text), [cut, *_above(figures, cut)])
-        for cut, text in routes
-    )
-    traces = (traced(sentence, lines_of(shown_in)) for sentence, shown_in in promised)
+    traces = []
+    for promised, text in routes:
+        lines = lines_of([promised, *_above(figures, promised)])
+        traces.append(traced(written("naming.about", whom=promised.grader, what=text), lines))
     promises = items(figures.caption(written("confidence.what")), traces)
     rows = rows_of(found, lambda each: shown(float(each.at), routing.CUT), attrgetter("grader"))
     every_cut = figures.table("confidence.curve", rows)
@@ -172,28 +165,27 @@ def confidence_layers(figures: RubricFigures) -> Part:
 
 def _promised(figures: RubricFigures) -> list[list[object]]:
     """The cuts that keep a promise, and the graders for which none does."""
-    said, without = [], []
+    answers, without = [], []
     for cut in figures.everywhere(routing.CUT):
         if above := _above(figures, cut):
             about = dict(zip(("share", "agreement"), above, strict=True))
-            said.append(in_pieces("report.cut", grader=cut.grader, cut=cut, **about))
+            answers.append(in_pieces("report.cut", grader=cut.grader, cut=cut, **about))
         else:
             without.append([cut.grader])
     if without:
-        said.append(in_pieces("report.cut_none", graders=listed(without)))
-    return [sentences(*said)]
+        answers.append(in_pieces("report.cut_none", graders=listed(without)))
+    return [sentences(*answers)]
 
 
 def render_routing_text(analysis: Analysis) -> list[str]:
     """A sentence or two on every grader with a confidence, on the labels to trust."""
-    return [
-        written(
-            "confidence.routing_on" if figures.rubric else "confidence.routing",
-            grader=cut.grader, rubric=figures.rubric, said=text,
-        )
-        for figures in Source.of(analysis, ReportContext("")).rubrics
-        for cut, text in _routes(figures)
-    ]  # fmt: skip
+    lines = []
+    for figures in Source(analysis, ReportContext("")).rubrics:
+        for cut, text in _routes(figures):
+            about = {"grader": cut.grader, "rubric": figures.rubric, "said": text}
+            key = "routing_on" if figures.rubric else "routing"
+            lines.append(written(f"confidence.{key}", **about))
+    return lines
 
 
 def _above(figures: RubricFigures, cut: Figure) -> list[Figure]:
@@ -210,22 +202,15 @@ def _routes(figures: RubricFigures) -> Iterator[tuple[Figure, str]]:
             share, agreement = (each.bounds[1] for each in above)
             below = 1.0 - cut.bounds[1]
             places = max(3, math.ceil(-math.log10(below))) if below > 0 else 3  # 0.99996 is not 1
-            yield cut, written(
-                "confidence.trust",
-                cut=f"{cut.bounds[1]:.{places}f}", certainty=1 - routing.ERROR, target=target,
-                agreement=agreement, share=share,
-            )  # fmt: skip
+            about = {"cut": f"{cut.bounds[1]:.{places}f}", "certainty": 1 - routing.ERROR}
+            about |= {"target": target, "agreement": agreement, "share": share}
+            yield cut, written("confidence.trust", **about)
         elif cut.reason and cut.reason.code == "unequal_chances":
             yield cut, written("confidence.unequal", target=target)
         elif cut.reason and cut.reason.code != "no_level":
             units, *more = cut.reason.detail
-            yield cut, written(
-                "confidence.label_more" if more else "confidence.out_of_reach",
-                target=target, units=units, more=more and more[0],
-            )  # fmt: skip
-
-
-# Other wordings: do labels stay the same when a question, or the rubric, is worded differently?
+            about = {"target": target, "units": units, "more": more and more[0]}
+            yield cut, written(f"confidence.{'label_more' if more else 'out_of_reach'}", **about)
 
 
 def stability_layers(figures: RubricFigures) -> Part:
@@ -244,11 +229,10 @@ def stability_layers(figures: RubricFigures) -> Part:
     subsets = dict.fromkeys(each.subset for each in found)
     answers: list[Table] = []
     for column in dict.fromkeys(each.at for each in found if each.at != REWORDED):
-        rows: list[TableRow] = []
+        rows: list[RowPlace] = []
         for each in whole:
             if each.at == column and each.interval:
-                people = each.rater == "humans"
-                reader = written("ceiling.majority") if people else each.rater
+                reader = written("ceiling.majority") if each.rater == "humans" else each.rater
                 rows.append((written("stability.labelled_by", rater=reader), None))
                 rows += [(_place(one), each.key._replace(subset=one)) for one in subsets]
         answers += figures.table("stability.answers", rows, columns, column=column)
@@ -260,22 +244,18 @@ def stability_layers(figures: RubricFigures) -> Part:
 
 
 def _least_stable(found: Sequence[Figure]) -> list[list[object]]:
-    """Name the rater that changes most when the rubric is reworded, and the subject whose answers
-    change most when the question is.
-    """
+    """Name the rater and the subject that change most when rubric or prompt are reworded."""
     known = [each for each in defined(found) if each.interval]
     by_rubric = [each for each in known if each.at == REWORDED]
     of_subjects = [each for each in known if each.at != REWORDED and each.subset != ALL]
     by_question = [each for each in of_subjects if each.rater == "humans"] or of_subjects
-    said = [
-        in_pieces("report.reworded", rater=rater_title(least.rater), kappa=least)
-        for least in by_rubric[-1:]
-    ]
-    said += [
-        in_pieces("report.answers_vary", at=least.at, subject=_place(least.subset), kappa=least)
-        for least in by_question[-1:]
-    ]
-    return [sentences(*said)]
+    answers = []
+    for e in by_rubric[-1:]:
+        answers.append(in_pieces("report.reworded", rater=rater_title(e.rater), kappa=e))
+    for e in by_question[-1:]:
+        place = _place(e.subset)
+        answers.append(in_pieces("report.answers_vary", at=e.at, subject=place, kappa=e))
+    return [sentences(*answers)]
 
 
 def _place(subset: str) -> str:
@@ -291,13 +271,230 @@ def rewording_layers(figures: RubricFigures) -> Part:
     )
     noun = figures.analysis.cluster_nouns.get(figures.rubric, "cluster")
     answers = []
-    for name, difference in apart.items():
+    for name, gap in apart.items():
         old = next(each for wording, each in under.items() if wording not in apart)
         new, share = under[name], filled[name].bounds[1]
         fewest = min(old.n_clusters, new.n_clusters)
-        found = moved(*difference.bounds, fewest, difference.n_clusters, share)
-        about = in_pieces(
-            "rewording.figures", before=old, after=new, new=name, difference=difference
-        )
+        found = moved(*gap.bounds, fewest, gap.n_clusters, share)
+        about = in_pieces("rewording.figures", before=old, after=new, new=name, difference=gap)
         answers.append(sentences([found.sentence(name, noun)], about))
     return Part(answers=answers, folded=figures.table("rewording.caption"))
+
+
+# Thresholds of graders that give probabilities
+
+MAIN = "kappa"
+"""The objective that the section's sentences are about."""
+
+_TITLES = {
+    name: written(f"thresholds.objective_{name}")
+    for name in ("kappa", "agreement", "f1", "youden", "prevalence")
+}
+_HEADS = [written(f"thresholds.{e}") for e in ("at_default", "tuned", "at_tuned", "held_out_gain")]
+_KINDS: tuple[Code, ...] = ("tuned", "default", "not_identifiable")
+"""Kinds of recommendations, each with its words over a panel."""
+_CHOSEN = ("threshold", "threshold_recommended")
+_BEST, _DEFAULT = "best", "default"
+_STATED, _SHARE = "reliability_probability", "reliability"
+
+
+def threshold_layers(figures: RubricFigures) -> Part:
+    """Tuned thresholds of a rubric that has graders with probabilities."""
+    advised, lines = _advised(figures, MAIN), []
+    for each in advised:
+        lines.append(traced(_sentence(figures, each), lines_of([each, *_evidence(figures, each)])))
+    who = [(_matched(*each.raters), each.raters) for each in figures.select("brier", ALL_BINARY)]
+    folded = [*items(written("thresholds.what"), lines), *threshold_curves(figures)]
+    folded += [*_tuned(figures, [MAIN]), *figures.table("thresholds.errors", who)]
+    folded += reliability_diagrams(figures)
+    others = [each for each in OBJECTIVES if each != MAIN]
+    appendix = _tuned(figures, others, "others")
+    return Part(_thresholds_to_use(figures, advised), folded=folded, appendix=appendix)
+
+
+def _thresholds_to_use(figures: RubricFigures, found: Sequence[Figure]) -> list[list[object]]:
+    """Name the threshold to use for each grader, preferably tuned to people."""
+    by_people = [each for each in found if each.rater == "humans"] or found
+    answers: list[list[object]] = []
+    kept: dict[str, list[Figure]] = {}
+    for advised in by_people:
+        grader, (_, gain) = advised.grader, _evidence(figures, advised)
+        if advised.says("tuned") and gain:
+            about = {"grader": grader, "threshold": advised, "gain": gain}
+            answers.append(in_pieces("report.threshold_tuned", **about))
+        else:
+            kept.setdefault(advised.estimate, []).append(advised)
+    for same in kept.values():
+        graders = listed([[each.grader] for each in same])
+        default = replace(same[0], interval="")  # which is of the best threshold
+        answers.append(in_pieces("report.threshold_kept", threshold=default, graders=graders))
+    return [sentences(*answers)]
+
+
+def render_thresholds_text(
+    analysis: Analysis, context: ReportContext, objective: str = MAIN
+) -> list[tuple[list[Table], list[str]]]:
+    """Return for every rubric the table of one objective and its sentences, for a terminal."""
+    source, by_rubric = Source(analysis, context), []
+    for figures in source.rubrics:
+        tables = _tuned(figures, [objective])
+        marked = [replace(each, caption=source.marked(each.caption)) for each in tables]
+        lines = [_sentence(figures, advised) for advised in _advised(figures, objective)]
+        by_rubric.append((marked, lines))
+    return by_rubric
+
+
+def _advised(figures: RubricFigures, objective: str) -> list[Figure]:
+    found = figures.select("threshold_recommended", ALL_BINARY)
+    return [figure for figure in found if figure.at == objective]
+
+
+def _tuned(figures: RubricFigures, objectives: Sequence[str], what: str = "caption") -> list[Table]:
+    """Tabulate tuned thresholds, each between the value at the default and its own."""
+
+    def value_at(key: Key, at: str) -> Figure | None:
+        return figures.by_key(key._replace(statistic=AT_THRESHOLD.get(key.at, ""), at=at))
+
+    def at_default(key: Key) -> Figure | None:
+        return value_at(key, figures.default_threshold((key.rater_a, key.rater_b)))
+
+    def at_tuned(key: Key) -> Figure | None:
+        return value_at(key, repr(tuned[key].bounds[1]))
+
+    cells: list[Column] = [at_default, {}, at_tuned, "threshold_held_out_gain"]
+    found = figures.select("threshold", ALL_BINARY)
+    tuned = {figure.key: figure for figure in found if figure.at in objectives}
+    rows = rows_of(tuned.values(), lambda e: _TITLES[e.at], lambda e: _matched(*e.raters))
+    return figures.table(f"thresholds.{what}", rows, zip(_HEADS, cells, strict=True))
+
+
+def _matched(reference: str, grader: str) -> str:
+    return written("thresholds.matched_to", grader=grader, reference=reference_title(reference))
+
+
+def _evidence(figures: RubricFigures, advised: Figure) -> list[Figure | None]:
+    """The tuned threshold and its held-out gain."""
+    names = ("threshold", "threshold_held_out_gain")
+    return figures.row(names, advised.raters, ALL_BINARY, advised.at)
+
+
+def _sentence(figures: RubricFigures, advised: Figure) -> str:
+    """State which threshold to use, in plain words, with the figures behind the advice."""
+    kind, reason, *others = advised.remarks
+    at = figures.default_threshold(advised.raters)
+    default = shown(float(at), "threshold") if at else written("thresholds.default")
+    tuned, gain = _evidence(figures, advised)
+    best = tuned.text if tuned else ""
+    won = gain.text if gain else ""
+    why = reason.words
+    if kind.code == "tuned":
+        answer = "use"
+    elif kind.code == "not_identifiable":
+        answer = "not_identifiable"
+        if reason.code == "interval_too_wide":
+            why = written("thresholds.too_wide", why=why, best=best)
+    elif tuned is not None and tuned.bounds[1] == float(at or "nan"):
+        answer = "not_better"
+    else:
+        answer = "not_won"
+    reference, grader = advised.raters
+    about = {"grader": grader, "reference": reference_title(reference), "default": default}
+    about |= {"objective": _TITLES[advised.at], "best": best, "gain": won, "why": why}
+    lines = [written(f"thresholds.{answer}", **about)]
+    coarse = [each.words for each in others if each.code == "coarse_draws"]
+    lines += [f"{each[0].upper()}{each[1:]}." for each in coarse]
+    if in_force := figures.get(IN_FORCE, "", grader, ALL_BINARY):
+        of = in_force.remarks[0].words
+        lines.append(written("thresholds.in_force", threshold=in_force.estimate, why=of))
+    return " ".join(lines)
+
+
+def threshold_curves(figures: RubricFigures) -> list[Chart]:
+    """The course of kappa over the thresholds, a panel for each grader, with the best and its
+    interval, and the one to use; empty where no grader's probabilities meet a reference.
+    """
+    graders = figures.in_order(figures.select(CURVE, ALL_BINARY))
+    values: list[charts.Datum] = []
+    curves: list[Figure] = []
+    advice: dict[str, str] = {}
+    for raters in graders[: charts.MAX_LISTED]:
+        best, advised = figures.row(_CHOSEN, raters, ALL_BINARY, MAIN)
+        if best is None or advised is None:
+            continue
+        curve = figures.select(CURVE, ALL_BINARY, raters)
+        default = figures.default_threshold(raters)
+        kind = next(each for each in _KINDS if advised.says(each))
+        about = {"estimate": advised.estimate, "interval": advised.interval}
+        text = advice[raters[1]] = written(f"chart.advice_{kind}", **about)
+        panel = {"grader": charts.short(raters[1])}
+        for point in curve:
+            at = float(point.at)
+            mark = _BEST if at == best.bounds[1] else ""
+            mark = _DEFAULT if point.at == default else mark
+            used = at == advised.bounds[1]
+            values.append(point.datum(kind="curve", at=at, mark=mark, used=used, **panel))
+        values += [best.datum(kind="interval", **panel)]
+        values += [advised.datum(kind="advice", text=text, **panel)]
+        curves += curve
+    if not values:
+        return []
+
+    def chosen(key: Key, *, name: str) -> Figure | None:
+        figure = figures.by_key(key._replace(statistic=name, at=MAIN))
+        return figure if figure and float(key.at) == figure.bounds[1] else None
+
+    columns: list[str | tuple[str, Column]] = [CURVE]
+    columns += [(entry_for(n).label, partial(chosen, name=n)) for n in _CHOSEN]
+    rows = rows_of(curves, lambda e: shown(float(e.at), "threshold"), lambda e: e.grader)
+    names = {"statistic": entry_for(CURVE).label, "reference": reference_title(graders[0][0])}
+    every = [written("chart.threshold_advice", grader=e, advice=advice[e]) for e in advice]
+    return figures.chart(
+        "threshold", values, figures.table("chart.threshold_table", rows, columns, **names),
+        charts.left_out([name for _, name in graders], advice),
+        **names, label=written("chart.threshold_label", **names), marks=_marks(values),
+        advice="; ".join(every), graders=charts.in_order(values, "grader"),
+        y=charts.through_zero(charts.bounds_of(d for d in values if d["kind"] == "curve")),
+    )  # fmt: skip
+
+
+def _marks(values: Sequence[charts.Datum]) -> str:
+    """Explain the marks that are drawn."""
+    drawn = {datum.get("mark") for datum in values}
+    strip = any(datum["kind"] == "interval" and datum["low"] is not None for datum in values)
+    marks = [written("chart.threshold_default")] if _DEFAULT in drawn else []
+    if _BEST in drawn:
+        marks.append(written("chart.threshold_best_interval" if strip else "chart.threshold_best"))
+    if any(datum.get("used") and datum.get("mark") for datum in values):
+        marks.append(written("chart.threshold_used"))
+    return " ".join(marks)
+
+
+def reliability_diagrams(figures: RubricFigures) -> list[Chart]:
+    """The share affirmative at each stated probability, without bins, by the isotonic curve, with
+    the band of a calibrated grader's curve; a panel for each grader, empty where no grader's
+    probabilities meet a reference.
+    """
+    graders = figures.in_order(figures.select(_SHARE, ALL_BINARY))
+    if not (drawn := graders[: charts.MAX_LISTED]):
+        return []
+    values: list[charts.Datum] = []
+    shares: list[Figure] = []
+    for raters in drawn:
+        for share in figures.select(_SHARE, ALL_BINARY, raters):
+            if stated := figures.by_key(share.key._replace(statistic=_STATED)):
+                shares.append(share)
+                low, middle, high = stated.bounds
+                about = {"grader": charts.short(raters[1]), "units": share.n_units}
+                about |= {"stated": middle, "stated_row": stated.line}
+                values.append(share.datum(**about, stated_low=low, stated_high=high))
+
+    def probability(share: Figure) -> str:
+        stated = figures.by_key(share.key._replace(statistic=_STATED))
+        return shown(stated.bounds[1], "threshold") if stated else ""
+
+    rows = rows_of(shares, probability, lambda each: each.grader)
+    return figures.chart(
+        "reliability", values, figures.table("chart.reliability_table", rows),
+        charts.left_out([name for _, name in graders], {share.grader for share in shares}),
+        reference=reference_title(drawn[0][0]), graders=charts.in_order(values, "grader"),
+    )  # fmt: skip

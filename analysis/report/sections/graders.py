@@ -1,5 +1,6 @@
 """Graders compared with annotators: the verdicts, agreement against the human ceiling and against
-the price, and the compact panel that a terminal shows.
+the price, and the compact panel that a terminal shows; and their audits: biases that shift graders'
+labels but not people's, and texts that manipulate graders.
 """
 
 from __future__ import annotations
@@ -8,42 +9,62 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from evenhand.analysis.bias.audit import (
+    BOUND,
+    PLANNED,
+    SCREENED,
+    Finding,
+    findings,
+    screening_sentence,
+)
+from evenhand.analysis.injection import UNSCORED, audits, named
+from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.people.comparison import MAJORITY, REFERENCE
-from evenhand.analysis.raters.pace import PRICE
+from evenhand.analysis.raters import PRICE
 from evenhand.analysis.report import blocks, charts
-from evenhand.analysis.report.blocks import Cell, Chart, Part, Row, Table
-from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure, Key, defined, grouped
+from evenhand.analysis.report.blocks import Cell, Chart, Items, Part, Row, Table, items, traced
 from evenhand.analysis.report.source import (
+    ALL,
+    ALL_BINARY,
     GROUPS,
     READINGS,
+    Column,
+    Figure,
+    Key,
     ReportContext,
+    RowPlace,
     RubricFigures,
     Source,
+    defined,
+    distinct,
+    grouped,
+    lines_of,
+    listed,
     pair_title,
     rater_title,
+    rows_of,
     sentences,
 )
 from evenhand.analysis.results import BASELINES
 from evenhand.analysis.statistics import entry_for
-from evenhand.analysis.verdicts.judge import Verdict, limits_of
+from evenhand.analysis.verdicts.judge import limits_of
 from evenhand.analysis.verdicts.ranking import Candidate, recommendations
 from evenhand.analysis.verdicts.wording import TITLES
+from evenhand.study.tables.attacks import LONG_PLACEBO, PLACEBO
 from evenhand.texts import DASH, in_pieces, written
 
 if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
 
+
 TextTable = tuple[str, list[str], list[list[str]]]
 """Title, columns and rows of a table as text."""
 _CONFUSION = ("true_positive", "false_negative", "false_positive", "true_negative")
 _PEOPLE = "people"
-_SAID = ("kind", "rater", "low", "estimate", "high")
-
-
-# The first page: advice on each rubric, every verdict with its reason, and the limits
 
 
 def verdicts_section(source: Source) -> blocks.ReportSection:
@@ -63,52 +84,48 @@ def _first(source: Source) -> blocks.FirstPage:
         people, sample = next((each for each in agreed if each and not each.reason), None), ""
         if people:
             noun = source.analysis.cluster_nouns.get(found.rubric, "cluster")
-            sample = written(
-                "first.units" if people.n_units == people.n_clusters else "first.sample",
-                units=people.n_units, clusters=people.n_clusters, noun=noun,
-            )  # fmt: skip
+            about = {"units": people.n_units, "clusters": people.n_clusters, "noun": noun}
+            sample = written("first.units" if noun == "unit" else "first.sample", **about)
         cell = people.cell if people else None
         advice.append(blocks.Advice(figures.title, found.sentence, cell, sample))
-    facts = source.context.facts
-    said = []
+    facts, described = source.context.facts, []
     if number := facts.get("annotators"):
-        said.append(written("first.one_person" if number == 1 else "first.people", people=number))
+        one = number == 1
+        described.append(written("first.one_person" if one else "first.people", people=number))
     if when := facts.get("labels given"):
-        said.append(written("first.dates", when=when))
+        described.append(written("first.dates", when=when))
     cards = verdict_cards(source)
     rubrics = tuple(dict.fromkeys(card.rubric for card in cards))
     by_place = {(card.verdict["grader"], card.rubric): card for card in cards}
+    graders = dict.fromkeys(grader for grader, _ in by_place)
     return blocks.FirstPage(
         tuple(advice),
-        tuple(said),
+        tuple(described),
         written("first.legend_reference" if source.analysis.decision.reference else "first.legend"),
         rubrics,
-        tuple(
-            (grader, tuple(by_place.get((grader, rubric)) for rubric in rubrics))
-            for grader in dict.fromkeys(grader for grader, _ in by_place)
-        ),
+        tuple((name, tuple(by_place.get((name, each)) for each in rubrics)) for name in graders),
         cards,
     )
 
 
 def verdict_cards(source: Source) -> tuple[blocks.Card, ...]:
-    """Every verdict, in the order of the analysis."""
-    return tuple(_card(source, verdict) for verdict in source.analysis.verdicts)
-
-
-def _card(source: Source, verdict: Verdict) -> blocks.Card:
-    figures = [source.figures.by_key(tuple(key)) for key in verdict["evidence"]]
-    kappas = [source.figures.by_key(tuple(key)) for key in verdict["kappas"]]
-    own, people = [*(each.cell if each else None for each in kappas), None, None][:2]
-    price = source.on(verdict["rubric"]).get(PRICE, "", verdict["grader"])
-    return blocks.Card(
-        verdict,
-        TITLES[verdict["verdict"]],
-        source.context.title_of(verdict["rubric"]),
-        (own, people),
-        price.cell if price and not price.reason else None,
-        tuple(_evidence(figure) for figure in figures if figure is not None),
-    )
+    """Return a card for every verdict, in the order of the analysis."""
+    cards = []
+    for verdict in source.analysis.verdicts:
+        evidence = [source.figures.get(tuple(key)) for key in verdict["evidence"]]
+        kappas = [source.figures.get(tuple(key)) for key in verdict["kappas"]]
+        own, people = [*(each.cell if each else None for each in kappas), None, None][:2]
+        price = source.on(verdict["rubric"]).get(PRICE, "", verdict["grader"])
+        card = blocks.Card(
+            verdict,
+            TITLES[verdict["verdict"]],
+            source.context.title_of(verdict["rubric"]),
+            (own, people),
+            price.cell if price and not price.reason else None,
+            tuple(_evidence(figure) for figure in evidence if figure is not None),
+        )
+        cards.append(card)
+    return tuple(cards)
 
 
 def _evidence(figure: Figure) -> tuple[str, blocks.Cell]:
@@ -118,18 +135,13 @@ def _evidence(figure: Figure) -> tuple[str, blocks.Cell]:
     return ", ".join(filter(None, parts)), figure.cell
 
 
-# Agreement with annotators
-
-
 def layers(figures: RubricFigures) -> Part:
     """Graders and baselines compared with annotators."""
     tables = figures.table("ceiling.caption")
     drawn, prices = forest(figures, tables), price_front(figures)
-    return Part(
-        answers=[_answer(figures)] if tables else [],
-        open=[*drawn, *rates_table(figures)],
-        folded=prices if drawn else [*tables, *prices],
-    )
+    answers = [_answer(figures)] if tables else []
+    folded = prices if drawn else [*tables, *prices]
+    return Part(answers, [*drawn, *rates_table(figures)], folded)
 
 
 def _answer(figures: RubricFigures) -> list[object]:
@@ -137,23 +149,19 @@ def _answer(figures: RubricFigures) -> list[object]:
     # Graders that give probabilities alone are compared on the binary verdict.
     subset = ALL if figures.graders() else ALL_BINARY
     kappa = figures.kappa(subset)
-    people, said = figures.get(kappa, "humans", "", subset), []
+    people, sentence = figures.get(kappa, "humans", "", subset), []
     if people and people.reason:
-        said = in_pieces("report.ceiling_unknown", reason=people.reason.words)
+        sentence = in_pieces("report.ceiling_unknown", reason=people.reason.words)
     elif people:
-        said = in_pieces("report.ceiling", people=people)
+        sentence = in_pieces("report.ceiling", people=people)
     compared = (figures.get(kappa, "humans", name, subset) for name in figures.graders(subset))
-    graders = defined(compared)
-    if not graders:
-        return sentences(said, in_pieces("report.ceiling_no_grader"))
+    if not (graders := defined(compared)):
+        return sentences(sentence, in_pieces("report.ceiling_no_grader"))
     best, worst = graders[0], graders[-1]
-    about = {"best": best, "first": best.grader, "worst": worst, "last": worst.grader}
     if best is worst:
-        return sentences(said, in_pieces("report.ceiling_grader", name=best.grader, best=best))
-    return sentences(said, in_pieces("report.ceiling_graders", **about))
-
-
-# Forest plot
+        return sentences(sentence, in_pieces("report.ceiling_grader", name=best.grader, best=best))
+    about = {"best": best, "first": best.grader, "worst": worst, "last": worst.grader}
+    return sentences(sentence, in_pieces("report.ceiling_graders", **about))
 
 
 def forest(
@@ -168,8 +176,8 @@ def forest(
     they are drawn once, on the categories.
     """
     found = {subset: _reading(figures, subset) for subset in READINGS}
-    # What each says, whatever it is called.
-    categories, binary = ([[d[key] for key in _SAID] for d in each] for each in found.values())
+    compared = ("kind", "rater", "low", "estimate", "high")
+    categories, binary = ([[d[key] for key in compared] for d in each] for each in found.values())
     if categories == binary:
         found[ALL_BINARY] = []
     values = [datum for subset in readings for datum in found[subset]]
@@ -181,17 +189,12 @@ def forest(
     hollow = any(datum["kind"] == "baseline" for datum in values)
     graders = list(dict.fromkeys(g for each in readings for g in figures.graders(each)))
     drawn = ("low", "estimate", "high", "ceiling", "ceiling_low", "ceiling_high")
-    bounds = (datum[name] for datum in values for name in drawn)
-    x = charts.through_zero(bounds)
-    # Names are above the lines, not to their left, so that the figure fits a phone.
-    names = {
-        reading: [datum["who"] for datum in same if datum["kind"] != _PEOPLE]
-        for reading, same in grouped(values, lambda datum: datum["reading"]).items()
-    }
-    panels = [
-        charts.filled("forest_panel", reading=reading, x=x, names=names[reading])["spec"]
-        for reading in names
-    ]
+    x = charts.through_zero(datum[name] for datum in values for name in drawn)
+    panels = []
+    for reading, same in grouped(values, lambda datum: datum["reading"]).items():
+        # Names are above the lines, not to their left, so that the figure fits a phone.
+        names = [datum["who"] for datum in same if datum["kind"] != _PEOPLE]
+        panels.append(charts.filled("forest_panel", reading=reading, x=x, names=names)["spec"])
     return figures.chart(
         "forest", values, data,
         written("chart.forest_band") if people else "",
@@ -211,28 +214,22 @@ def _reading(figures: RubricFigures, subset: str) -> list[charts.Datum]:
     kinds = dict.fromkeys(figures.graders(subset)[: charts.MAX_LISTED], "grader")
     kinds |= dict.fromkeys(BASELINES, "baseline")
     found = [(_PEOPLE, people, "")]
-    for name, kind in kinds.items():
-        found.append((kind, figures.get(kappa, "humans", name, subset), name))
-    return [
-        figure.datum(
-            kind=kind,
-            rater=name,
-            who=charts.short(rater_title(name)) if name else None,
-            reading=f"{entry_for(kappa).label} {READINGS[subset]}",
-            label=figure.text,
-            **_ceiling(figures, figure, people),
-        )
-        for kind, figure, name in found
-        if figure is not None
-    ]
+    found += [(kinds[e], figures.get(kappa, "humans", e, subset), e) for e in kinds]
+    reading = f"{entry_for(kappa).label} {READINGS[subset]}"
+    values: list[charts.Datum] = []
+    for kind, figure, name in found:
+        if figure is not None:
+            who = charts.short(rater_title(name)) if name else None
+            about: charts.Datum = {"kind": kind, "rater": name, "who": who, "reading": reading}
+            about |= {"label": figure.text, **_ceiling(figures, figure, people)}
+            values.append(figure.datum(**about))
+    return values
 
 
 def _ceiling(
     figures: RubricFigures, figure: Figure, people: Figure | None
 ) -> dict[str, float | None]:
-    """Return annotators' kappa with one another on the items of a figure, with its interval where
-    these are all items: intervals of others are not computed.
-    """
+    """Return annotators' kappa on a figure's items, with its interval where these are all items."""
     low = ceiling = high = None
     apart = figures.get(CEILING, *figure.raters, figure.subset)
     if people is not None and figure is not people:
@@ -245,9 +242,6 @@ def _ceiling(
     return {"ceiling": ceiling, "ceiling_low": low, "ceiling_high": high}
 
 
-# Price against agreement
-
-
 def price_front(figures: RubricFigures) -> list[Chart]:
     """Draw every grader with a known price, by price and by the difference from people that its
     verdict rests on, and the Pareto front of both; empty with fewer than two such graders.
@@ -255,18 +249,16 @@ def price_front(figures: RubricFigures) -> list[Chart]:
     candidates = figures.source.ranking.get(figures.rubric, ())
     ranked = sorted(candidates, key=lambda each: each.agreement, reverse=True)
     priced = [each for each in ranked if math.isfinite(each.usd) and math.isfinite(each.agreement)]
-    drawn = priced[: charts.MAX_LISTED]
-    if len(drawn) < 2:
+    if len(drawn := priced[: charts.MAX_LISTED]) < 2:
         return []
     values: list[charts.Datum] = []
     rows = []
     for each in drawn:
         if each.difference and each.price:
             difference, price = map(figures.of_row, (each.difference, each.price))
-            grader = each.verdict["grader"]
+            rows.append((each.verdict["grader"], difference))
             about = {"price": price.bounds[1], "price_row": price.line, "front": each.best_buy}
-            values.append(difference.datum(grader=charts.short(grader), **about))
-            rows.append((grader, difference))
+            values.append(difference.datum(grader=charts.short(rows[-1][0]), **about))
 
     def on_reading(key: Key, *, subset: str) -> Figure | None:
         return figures.by_key(key) if key.subset == subset else None
@@ -303,17 +295,16 @@ def render_table_text(analysis: Analysis, context: ReportContext) -> list[TextTa
     are text, the first column names the raters. Verdicts are sentences of their own
     (`analysis.verdicts.judge`). Undefined cells hold a dash, and the title gives the reason.
     """
-    source = Source.of(analysis, context)
-    found: list[Table] = []
+    source = Source(analysis, context)
+    tables: list[Table] = []
     for figures in source.rubrics:
-        first, *others = (_panel(figures, subset) for subset in READINGS)
-        found += first
-        for panel in others:
-            # With two options the binary verdict is the label: once is enough.
-            if [_as_text(table)[1:] for table in panel] != [_as_text(table)[1:] for table in first]:
-                found += panel
-        found += [*rates_table(figures), *confusion_table(figures)]
-    return [_as_text(replace(each, caption=source.marked(each.caption))) for each in found]
+        first, binary = (_panel(figures, subset) for subset in READINGS)
+        tables += first
+        # With two options the binary verdict is the label: once is enough.
+        if [_as_text(table)[1:] for table in binary] != [_as_text(table)[1:] for table in first]:
+            tables += binary
+        tables += [*rates_table(figures), *confusion_table(figures)]
+    return [_as_text(replace(each, caption=source.marked(each.caption))) for each in tables]
 
 
 def _panel(figures: RubricFigures, subset: str) -> list[Table]:
@@ -346,27 +337,136 @@ def confusion_table(figures: RubricFigures) -> list[Table]:
     rows = []
     for positive in figures.select(affirmed, ALL_BINARY):
         if negative := figures.by_key(positive.key._replace(statistic=other)):
-            # How many units the grader labels as most people do, and how many not.
-            hit, spared = (
-                round(each.bounds[1] * each.n_units) if each.n_units else 0
-                for each in (positive, negative)
-            )
-            missed, wrong = positive.n_units - hit, negative.n_units - spared
-            cells = (Cell(str(each)) for each in (hit, missed, wrong, spared))
-            rows.append(Row(positive.grader, tuple(cells)))
+            both = (positive, negative)
+            # Units that the grader labels as most people do.
+            hit, spared = (round(e.bounds[1] * e.n_units) if e.n_units else 0 for e in both)
+            counts = hit, positive.n_units - hit, negative.n_units - spared, spared
+            rows.append(Row(positive.grader, tuple(Cell(str(each)) for each in counts)))
     caption = written("ceiling.confusion", whom=reference or written("ceiling.most"))
     columns = tuple(written(f"ceiling.{each}") for each in _CONFUSION)
     return [Table(figures.caption(caption), "Who", columns, tuple(rows))] if rows else []
 
 
 def _as_text(table: Table) -> TextTable:
-    """The table with the reasons for undefined cells in its title: they have no room in a cell."""
+    """Write a table with the reasons for undefined cells in its title: a cell has no room."""
     cells = [cell for row in table.rows for cell in row.cells[1:] if cell.text == DASH]
-    title, reasons = table.caption, "; ".join(dict.fromkeys(cell.reason for cell in cells))
-    if reasons:
+    title = table.caption
+    if reasons := "; ".join(dict.fromkeys(cell.reason for cell in cells)):
         title = written("naming.undefined", title=title, dash=DASH, reasons=reasons)
     rows = [
         [row.heading, *(f"{cell.text} {cell.interval}".strip() for cell in row.cells)]
         for row in table.rows
     ]
     return title, [table.stub, *table.columns], rows
+
+
+# Audits
+
+_DETAILS = ("bias_order_flips", "bias_order_first")
+_PLACEBOS = {PLACEBO: written("injection.placebo"), LONG_PLACEBO: written("injection.placebo_long")}
+_STATUSES = {name: name for name in ("pulled", "knocked_off", "silenced", "withstands")}
+_STATUSES |= {"inconclusive": "open"}
+"""Answer to every status of the injection audit."""
+
+
+def bias_layers(figures: RubricFigures) -> Part:
+    """Sentences first, then the figures of every question, then the parts of the sample."""
+    own = findings([row for row in figures.analysis.rows if row["rubric"] == figures.rubric])
+
+    def p(key: Key) -> Figure | None:
+        found = figures.by_key(key._replace(statistic=f"{key.statistic}_p"))
+        return found and found.without("uncorrected_p")  # which is in results.csv
+
+    def questions(statistics: Sequence[str]) -> list[RowPlace]:
+        found = figures.everywhere(*statistics)
+        return rows_of(found, _heading, lambda each: entry_for(each.statistic).name, by="statistic")
+
+    shift, p_value = (written(f"bias_section.{each}") for each in ("shift", "p"))
+    columns: list[tuple[str, Column]] = [(shift, {}), (p_value, p)]
+    screened = figures.everywhere(*SCREENED)
+    by_part = distinct(screened, "subset", lambda each: each.removesuffix(BINARY))
+    graders = dict.fromkeys(figure.grader for figure in screened)
+    of_graders = [(grader, {"rater_b": grader}) for grader in graders]
+    planned = figures.table("bias_section.caption", questions(PLANNED), columns)
+    details = figures.table("bias_section.details", questions(_DETAILS))
+    parts = figures.table("bias_section.parts", by_part, of_graders)
+    answers = [_biases(figures, own)] if own else []
+    return Part(answers, folded=[*_found(figures, own), *planned], appendix=[*details, *parts])
+
+
+def _biases(figures: RubricFigures, own: list[Finding]) -> list[object]:
+    """The biases that were found, those beyond the bound first; or the widest interval."""
+    biases = [each for each in own if each.status == "found"]
+    large = [figures.of_row(each.row) for each in biases if each.beyond(BOUND)]
+    small = [figures.of_row(each.row) for each in biases if not each.beyond(BOUND)]
+    if biases:
+        beyond = in_pieces("report.bias", found=_shifts(large)) if large else []
+        within = in_pieces("report.bias_small", found=_shifts(small)) if small else []
+        return sentences(beyond, within)
+    if not (limits := [each for each in own if each.p and each.row["statistic"] in PLANNED]):
+        return in_pieces("report.bias_unknown")
+    shift = figures.of_row(max(limits, key=lambda each: each.largest).row)
+    return in_pieces("report.bias_none", shift=shift, asked=_asked(shift))
+
+
+def _shifts(found: list[Figure]) -> list[object]:
+    """List figures, each with its grader and question."""
+    return listed([[f"{_asked(figure)} ", figure] for figure in found], "; ")
+
+
+def _asked(figure: Figure) -> str:
+    return f"{_heading(figure)}: {entry_for(figure.statistic).name.lower()}"
+
+
+def _found(figures: RubricFigures, own: list[Finding]) -> list[Items]:
+    """List the biases found, then planned questions and parts of the sample without any."""
+    shown = [_traced(figures, each) for each in own if each.status == "found"]
+    others = (each for each in own if each.status != "found" and each.row["statistic"] in PLANNED)
+    screened = (each for each in own if each.row["statistic"] in SCREENED)
+    by_grader = grouped(sorted(screened, key=attrgetter("grader")), attrgetter("grader"))
+    rest = [_traced(figures, each) for each in others]
+    rest += filter(None, map(screening_sentence, by_grader.values()))
+    found = items(written("bias_section.found"), shown)
+    return [*found, *items(written("bias_section.rest"), rest)]
+
+
+def _traced(figures: RubricFigures, finding: Finding) -> str:
+    """The sentence, marked where it lies beyond the bound, with the rows that it was read off."""
+    lines = lines_of(map(figures.of_row, finding.rows))
+    sentence = finding.sentence
+    if finding.beyond(BOUND):
+        sentence = written("bias_section.beyond", sentence=sentence, bound=BOUND)
+    return traced(sentence, lines)
+
+
+def _heading(figure: Figure) -> str:
+    """Name the grader of a row, the part of the sample and the sides."""
+    grader = figure.grader or figure.rater
+    first, second = figure.sides
+    sides = written("direction.sides", first=first, second=second) if second else first
+    about = ["" if figure.part == "all" else figure.part, sides]
+    return ", ".join([grader, *filter(None, about)])
+
+
+def injection_layers(figures: RubricFigures) -> Part:
+    """Sentences on every grader that was audited, then every attack, placebos first."""
+    bounds = figures.analysis.decision.injection
+    own = [each for each in audits(figures.analysis.rows) if each.rubric == figures.rubric]
+    if not own:
+        return Part()
+
+    def attack(figure: Figure) -> str:
+        kind = _PLACEBOS.get(figure.at) or named(figure.at)
+        return written("injection.row", grader=figure.rater, attack=kind)
+
+    answers, lines = [], []
+    for audit in own:
+        # The verdict and the worst attack on its most telling question.
+        outcome, bound = audit.telling(bounds)[0]
+        worst, status = outcome.worst(bound), _STATUSES[audit.status(bounds)]
+        about = {"attack": worst.name, "effect": figures.of_row(worst.bounds)}
+        answers.append(in_pieces(f"report.injection_{status}", grader=audit.grader, **about))
+        rows = lines_of(map(figures.of_row, audit.rows(bounds)))
+        lines.append(traced(audit.sentence(bounds), rows))
+    attacks = figures.table("injection.caption", rows_of(figures.everywhere(UNSCORED), attack))
+    return Part(answers=answers, folded=[*items(written("bias_section.found"), lines), *attacks])

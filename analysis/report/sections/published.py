@@ -12,19 +12,23 @@ from itertools import combinations
 from math import isnan
 from typing import TYPE_CHECKING
 
-from evenhand.analysis.agreement.stability import REWORDED, SPREAD, STABILITY
+from evenhand.analysis.agreement.groups import REWORDED, SPREAD, STABILITY
 from evenhand.analysis.report import blocks
 from evenhand.analysis.report.blocks import Block, Cell, Paragraph, ReportSection, Row, Table
-from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure, Key
 from evenhand.analysis.report.source import (
+    ALL,
+    ALL_BINARY,
     GROUPS,
     Column,
+    Figure,
+    Key,
+    RowPlace,
     RubricFigures,
     Source,
+    letters,
     pair_title,
     rater_title,
 )
-from evenhand.analysis.report.tables import letters
 from evenhand.analysis.statistics import entry_for
 from evenhand.texts import DASH, written
 
@@ -63,11 +67,8 @@ def beside_published(figures: RubricFigures) -> list[Block]:
         (kappa, lambda key: measured(key, "cohen_kappa")),
         (rho, "spearman"),
     ]
-    rows = [
-        (written("reproduction.here"), None),
-        (GROUPS["humans"], ("humans", "")),
-        *((pair_title(pair), pair) for pair in pairs),
-    ]
+    rows: list[RowPlace] = [(written("reproduction.here"), None)]
+    rows += [(GROUPS["humans"], ("humans", "")), *((pair_title(pair), pair) for pair in pairs)]
     tables = figures.table("published.caption", rows, columns)
     return [*with_published(tables, figures, _COLUMNS), Paragraph(written("published.about"))]
 
@@ -96,12 +97,12 @@ def _quoted(
     figures: RubricFigures, columns: Mapping[str, str]
 ) -> list[tuple[str, str, dict[str, str]]]:
     """List published figures as (raters, source, figure by column), without empty ones."""
-    found = []
+    quoted = []
     for each in figures.context.published.get(figures.rubric, ()):
         printed = {column: getattr(each, name) for column, name in columns.items()}
         if any(printed.values()):
-            found.append((each.raters, each.source, printed))
-    return found
+            quoted.append((each.raters, each.source, printed))
+    return quoted
 
 
 # Figures that a study declares
@@ -109,23 +110,17 @@ def _quoted(
 
 def section(source: Source) -> ReportSection | None:
     """Build the section from every figure that the study declares; None where it declares none."""
-    beside = source.context.beside
-    if beside is None:
+    if (beside := source.context.beside) is None:
         return None
     found = list(_published_beside(source, beside))
     quoted = len(beside.published.figure)
     matched = len({id(each) for each, figure in found if figure and not isnan(figure.bounds[1])})
     answer = written("reproduction.answer", matched=matched, quoted=quoted)
-    return ReportSection(
-        "published-figures",
-        written("reproduction.title"),
-        (
-            _table(source, beside, found),
-            blocks.Items(written("reproduction.differs"), tuple(beside.differences)),
-        ),
-        (blocks.Answer((answer,)),),
-        about=(written("published.about"), beside.published.citation),
-    )
+    differs = blocks.Items(written("reproduction.differs"), tuple(beside.differences))
+    about = (written("published.about"), beside.published.citation)
+    title = written("reproduction.title")
+    shown, answers = (_table(source, beside, found), differs), (blocks.Answer((answer,)),)
+    return ReportSection("published-figures", title, shown, answers, about=about)
 
 
 def _published_beside(source: Source, beside: BesidePublished) -> Iterator[Beside]:
@@ -194,8 +189,7 @@ def _own(source: Source, beside: BesidePublished, each: PublishedFigure) -> list
         if _of_subject(each):
             return [f for f in found if (f.subset, f.at) == (each.subset, each.at)]
         # How far answers to one and the same prompt differ is another question.
-        other = (REWORDED, _REPEATED)
-        found = [f for f in found if f.at not in other and not f.is_binary]
+        found = [f for f in found if f.at not in (REWORDED, _REPEATED) and not f.is_binary]
         return [f for f in found if f.subset != ALL] or found
     raters: list[tuple[str, str]] = [("humans", "")]
     if each.between == "annotators and graders":

@@ -1,27 +1,41 @@
 """The raters: how much each labelled and how fast, and their use of the categories; how every two
-agree, and groups of raters; graders in every part of the sample and group of units.
+agree, and groups of raters; graders in every part of the sample and group of units; and the units
+where graders and people differ most, with a page of all of them that can be searched and filtered.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
+from itertools import chain, product
 from operator import attrgetter
 
 from evenhand.analysis.labels.encoding import ALL_RATERS
 from evenhand.analysis.labels.matrix import AFFIRMATIVE, BINARY
-from evenhand.analysis.people.disagreements import COVERAGE, UNSCORED_AS_DISAGREEMENT
+from evenhand.analysis.people.disagreements import (
+    COVERAGE,
+    UNSCORED_AS_DISAGREEMENT,
+    GraderDisagreement,
+)
 from evenhand.analysis.people.slices import BALANCED
-from evenhand.analysis.report import charts
-from evenhand.analysis.report.blocks import Block, Chart, Paragraph, Part, Table
-from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure, Key, defined, grouped
+from evenhand.analysis.report import blocks, charts
+from evenhand.analysis.report.blocks import Block, Chart, GivenLabel, Paragraph, Part, Table
 from evenhand.analysis.report.source import (
+    ALL,
+    ALL_BINARY,
     READINGS,
+    Column,
+    Figure,
+    Key,
+    ReportContext,
+    RowPlace,
     RubricFigures,
-    TableRow,
+    Source,
+    defined,
     distinct,
+    grouped,
     listed,
     pair_title,
     rater_title,
@@ -31,6 +45,7 @@ from evenhand.analysis.report.source import (
 from evenhand.analysis.results import from_to
 from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.verdicts.evidence import PART
+from evenhand.study.tables.evidence import pieces
 from evenhand.texts import DASH, in_pieces, written
 
 _AGREEMENT, _MEAN = "rater_agreement", "mean_number"
@@ -50,27 +65,23 @@ def layers(figures: RubricFigures) -> Part:
     shares = [each for subset in READINGS for each in figures.select("prevalence", subset)]
     numbers = figures.select(_MEAN)
     coverage = {figure.grader: figure for figure in figures.select(COVERAGE)}
-    affirmed = (ALL_BINARY, AFFIRMATIVE)
-    places = dict.fromkeys((figure.subset, figure.at) for figure in shares)
-    of_shares = [
-        (
-            written("raters.affirmative") if (subset, at) == affirmed else at,
-            {"statistic": "prevalence", "subset": subset, "at": at},
-        )
-        for subset, at in places
-    ]
+    columns: list[str | tuple[str, Column]] = []
+    for subset, at in dict.fromkeys((figure.subset, figure.at) for figure in shares):
+        affirmed = (subset, at) == (ALL_BINARY, AFFIRMATIVE)
+        place = {"statistic": "prevalence", "subset": subset, "at": at}
+        columns.append((written("raters.affirmative") if affirmed else at, place))
     covered = (entry_for(COVERAGE).label, lambda key: coverage.get(key.rater_a))
     by_rater = partial(distinct, by="rater", title=rater_title)
-    tables = figures.table("raters.caption", by_rater(shares), [*of_shares, covered])
+    tables = figures.table("raters.caption", by_rater(shares), [*columns, covered])
     tables += figures.table("raters.numbers", by_rater(numbers), [_MEAN, covered])
-    known = {figure.rater for figure in (*shares, *numbers)}
+    listed_all = coverage.keys() <= {figure.rater for figure in (*shares, *numbers)}
     work = (_AGREEMENT, "rater_seconds_median")
     workers = dict.fromkeys(each.rater for name in work for each in figures.select(name))
     return Part(
         answers=_answer(figures, labelled=bool(tables)),
         folded=[
             *(_distribution(figures, tables) or tables),
-            *([] if coverage.keys() <= known else [Paragraph(written("raters.not_listed"))]),
+            *([] if listed_all else [Paragraph(written("raters.not_listed"))]),
             *figures.table("raters.work", [(rater, (rater, "")) for rater in workers]),
             *_exclusions(figures),
         ],
@@ -80,28 +91,25 @@ def layers(figures: RubricFigures) -> Part:
 
 def _answer(figures: RubricFigures, *, labelled: bool) -> list[list[object]]:
     """State how far single people agree with the others, and which grader left most units out."""
-    said: list[list[object]] = []
+    answers: list[list[object]] = []
     if people := defined(figures.select(_AGREEMENT)):
         high, low = people[0], people[-1]
         about = {"low": low, "first": low.rater, "high": high, "last": high.rater}
         numbers = figures.select(_MEAN)
-        said.append(in_pieces("report.people_numbers" if numbers else "report.people", **about))
+        answers.append(in_pieces("report.people_numbers" if numbers else "report.people", **about))
     elif labelled:
-        said.append(in_pieces("report.pair_none"))
+        answers.append(in_pieces("report.pair_none"))
     graders = set(figures.graders())
-    if scored := defined(e for e in figures.select(COVERAGE) if e.grader in graders):
-        least = scored[-1]
-        if least.bounds[1] < 1:
-            said.append(in_pieces("report.coverage", grader=least.grader, share=least))
-        else:
-            said.append(in_pieces("report.coverage_all"))
-    return [sentences(*said)]
+    for least in defined(e for e in figures.select(COVERAGE) if e.grader in graders)[-1:]:
+        some = in_pieces("report.coverage", grader=least.grader, share=least)
+        answers.append(some if least.bounds[1] < 1 else in_pieces("report.coverage_all"))
+    return [sentences(*answers)]
 
 
 def _sensitivity(figures: RubricFigures) -> Sequence[Block]:
     """Tabulate agreement if every missing answer of a grader were a disagreement."""
     by_reading = {on: figures.select(UNSCORED_AS_DISAGREEMENT, on) for on in READINGS}
-    rows: list[TableRow] = []
+    rows: list[RowPlace] = []
     for subset, found in by_reading.items():
         rows.append((written("raters.with_annotators", reading=READINGS[subset]), None))
         rows += rows_of((e for e in found if e.says("unscored")), lambda e: e.grader)
@@ -113,7 +121,7 @@ def _sensitivity(figures: RubricFigures) -> Sequence[Block]:
 
 def _exclusions(figures: RubricFigures) -> list[Block]:
     """People among themselves and every grader with them; empty where no rater is excluded."""
-    rows: list[TableRow] = []
+    rows: list[RowPlace] = []
     for main, everyone in _WITH_EXCLUDED.items():
         found = figures.select(figures.usual(main), everyone)
         compared = [(e.grader or "humans", e.key) for e in found if e.rater == "humans"]
@@ -127,9 +135,7 @@ def _exclusions(figures: RubricFigures) -> list[Block]:
 
 
 def _distribution(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
-    """Stacked shares of the categories, a bar for each rater; empty where there are more categories
-    than can be told apart.
-    """
+    """Stack shares of the categories in a bar for each rater, if there are few categories."""
     shares = figures.select("prevalence")
     categories = list(dict.fromkeys(figure.at for figure in shares))
     raters = figures.graders_last(figure.rater for figure in shares)
@@ -140,8 +146,7 @@ def _distribution(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
     for rater in raters[:_MOST]:
         start = 0.0  # of a part, which is only its place in the drawing
         for figure in figures.select("prevalence", raters=(rater, "")):
-            share = figure.bounds[1]
-            if not math.isnan(share):
+            if not math.isnan(share := figure.bounds[1]):
                 who = drawn[rater] = charts.short(rater_title(rater))
                 end = start + share
                 place = {"from": start, "to": end, "middle": (start + end) / 2}
@@ -156,9 +161,6 @@ def _distribution(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
         raters=list(dict.fromkeys(drawn.values())),
         categories=categories, number=len(categories), shades=shades, dark=dark,
     )  # fmt: skip
-
-
-# Every two raters, groups of raters, and parts of the sample
 
 
 def pair_layers(figures: RubricFigures) -> Part:
@@ -184,32 +186,29 @@ def _agreeing(figures: RubricFigures) -> list[object]:
     """The two people who agree least and most, and the parts of the sample where graders fail."""
     graders, kappa = figures.graders(), figures.kappa()
     people = [pair for pair in figures.pairs(kappa) if not {*pair} & {*graders}]
-    found = [figures.get(kappa, *pair) for pair in people]
-    known = defined(found)
-    said = in_pieces("report.pair_none")
-    if found and not known:
-        reasons = [figure.reason.words for figure in found if figure and figure.reason]
-        said = in_pieces("report.ceiling_unknown", reason=reasons[0])
+    kappas = [figures.get(kappa, *pair) for pair in people]
+    known = defined(kappas)
+    agreement = in_pieces("report.pair_none")
+    if kappas and not known:
+        reasons = [figure.reason.words for figure in kappas if figure and figure.reason]
+        agreement = in_pieces("report.ceiling_unknown", reason=reasons[0])
     elif len(known) == 1:
-        said = in_pieces("report.pair", kappa=known[0])
+        agreement = in_pieces("report.pair", kappa=known[0])
     elif known:
         high, low = known[0], known[-1]
         first, last = pair_title(low.raters), pair_title(high.raters)
-        said = in_pieces("report.pairs", low=low, first=first, high=high, last=last)
-    return sentences(said, *_short_in_parts(figures))
+        agreement = in_pieces("report.pairs", low=low, first=first, high=high, last=last)
+    return sentences(agreement, *_short_in_parts(figures))
 
 
 def _short_in_parts(figures: RubricFigures) -> Iterator[list[object]]:
-    """Yield a sentence for each grader that a verdict finds clearly below people in some part; or
-    one that there is none.
-    """
+    """Yield a sentence for each grader clearly below people in some part, or for none."""
     verdicts = [each for each in figures.analysis.verdicts if each["rubric"] == figures.rubric]
     found = figures.everywhere(PART)
     below = grouped((e for e in found if e.bounds[2] < 0), lambda figure: figure.grader)
     for verdict in verdicts:
         grader, failing = verdict["grader"], verdict["failing_parts"]
-        parts = [e for e in below.get(grader, ()) if e.part in failing]
-        if parts:
+        if parts := [e for e in below.get(grader, ()) if e.part in failing]:
             named = listed([[f"{figure.part} (", figure, ")"] for figure in parts])
             yield in_pieces("report.parts", grader=grader, parts=named)
     if found and not any(verdict["failing_parts"] for verdict in verdicts):
@@ -221,18 +220,14 @@ def _on_pairs(figures: RubricFigures) -> list[Table]:
     found = figures.select("pair_observed_agreement", ALL_BINARY)
     with_people = [figure for figure in found if figure.rater == "humans"]
     single = [figure for figure in found if figure.rater != "humans" and figure.grader]
-    rows = [
-        (written("pairs.of_raters"), None),
-        *rows_of(single, lambda each: pair_title(each.raters)),
-        (written("pairs.with_annotators"), None),
-        *rows_of(with_people, lambda each: each.grader),
-    ]
+    rows = [(written("pairs.of_raters"), None), *rows_of(single, lambda e: pair_title(e.raters))]
+    rows += [(written("pairs.with_annotators"), None), *rows_of(with_people, lambda e: e.grader)]
     return figures.table("pairs.on_pairs", rows)
 
 
 def _heat_map(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
     """Kappa of every two raters, people and graders alike; empty where no pair is listed."""
-    kappa = figures.kappa()
+    kappa, rater = figures.kappa(), written("chart.rater")
     values: list[charts.Datum] = []
     for pair in figures.pairs(kappa):
         if figure := figures.get(kappa, *pair):
@@ -241,9 +236,8 @@ def _heat_map(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
     if not values:
         return []
     single = figures.graders_last(chain.from_iterable(figures.pairs(figures.usual())))
-    raters = [charts.short(rater_title(rater)) for rater in single]
+    raters = [charts.short(rater_title(name)) for name in single]
     undefined = any(each["estimate"] is None for each in values)
-    rater = written("chart.rater")
     return figures.chart(
         "heat_map", values, data, written("chart.heat_map_note", dash=DASH) if undefined else "",
         statistic=entry_for(kappa).label, reading=READINGS[ALL], raters=raters,
@@ -260,45 +254,34 @@ def _confusions(figures: RubricFigures) -> list[Chart]:
     def count(key: Key, graded: str) -> Figure | None:
         return figures.by_key(key._replace(at=from_to(key.at, graded)))
 
-    places = {
-        grader: [(said, figures.key("confusion", "humans", grader, at=said)) for said in categories]
-        for grader in drawn
-    }
-    found = [
-        (said, graded, figure)
-        for rows in places.values()
-        for said, key in rows
-        for graded in categories
-        if (figure := count(key, graded))
-    ]
-    if not found:
-        return []
-    values = [
-        figure.datum(a=graded, b=said, grader=charts.short(figure.grader))
-        for said, graded, figure in found
-    ]
-    most = max(figure.bounds[1] for *_, figure in found)
-    steps = [most * share for share in _COUNT_STEPS]
     columns = [(graded, lambda key, graded=graded: count(key, graded)) for graded in categories]
+    values: list[charts.Datum] = []
     tables: list[Table] = []
-    for grader, rows in places.items():
+    known: list[Figure] = []
+    for grader in drawn:
+        rows = [(each, figures.key("confusion", "humans", grader, at=each)) for each in categories]
+        for (label, key), graded in product(rows, categories):
+            if figure := count(key, graded):
+                known.append(figure)
+                values.append(figure.datum(a=graded, b=label, grader=charts.short(grader)))
         named = {"stub": annotators, "grader": grader}
         tables += figures.table("chart.confusion_table", rows, columns, **named)
+    if not known:
+        return []
+    most = max(figure.bounds[1] for figure in known)
+    steps = [most * share for share in _COUNT_STEPS]
     return figures.chart(
         "confusion", values, tables,
-        charts.left_out(graders, {figure.grader for *_, figure in found}),
+        charts.left_out(graders, {figure.grader for figure in known}),
         graders=[charts.short(name) for name in drawn],
         panels=charts.in_order(values, "grader"), width=max(190, 42 * len(categories)),
         grid=charts.shaded(categories, steps, x=written("chart.grader"), y=annotators),
     )  # fmt: skip
 
 
-# Slices, on the categories
-
-
 def _slices(figures: RubricFigures) -> list[Block]:
-    """Chart or tabulate graders' agreement with people by the columns asked for, compared with the
-    rest of the units.
+    """Chart or tabulate graders' agreement with people on the categories, by the columns asked for,
+    compared with the rest of the units.
     """
     found = chain.from_iterable(figures.by_subset("slice_difference").values())
     on_categories = (each for each in found if "=" in each.subset and not each.is_binary)
@@ -320,10 +303,7 @@ def _slice_plot(
     known = [e for e in found if e.grader in few and e.value in first and not e.reason]
     if not known:
         return []
-    values = [
-        each.datum(value=charts.short(each.value), grader=charts.short(each.grader))
-        for each in known
-    ]
+    values = [e.datum(value=charts.short(e.value), grader=charts.short(e.grader)) for e in known]
     drawn = [name for name in graders if any(name == each.grader for each in known)]
     return figures.chart(
         "parts", values, data,
@@ -334,12 +314,9 @@ def _slice_plot(
     )  # fmt: skip
 
 
-# Groups, on the binary verdict where the rubric has one, else on the categories
-
-
 def group_layers(figures: RubricFigures) -> Part:
     """Performance by group against people's consensus, where a group column was named; then every
-    group's difference to the rest.
+    group's difference to the rest; on the binary verdict where there is one.
     """
     found = figures.everywhere(BALANCED)
     binary = any(each.is_binary for each in found)
@@ -351,7 +328,7 @@ def group_layers(figures: RubricFigures) -> Part:
         of_groups = [(value, {"subset": subset}) for subset, value in groups.items()]
         by_grader = rows_of(graders, lambda each: each.grader)
         tables += figures.table("groups.caption", by_grader, of_groups, column=column)
-        rows: list[TableRow] = []
+        rows: list[RowPlace] = []
         for each in graders:
             places = ((value, each.key._replace(subset=name)) for name, value in groups.items())
             rows += [(each.grader, None), *places]
@@ -363,3 +340,144 @@ def group_layers(figures: RubricFigures) -> Part:
         for worst in sorted(known, key=lambda each: each.bounds[1])[:1]
     ]
     return Part(answers=answers, folded=tables, appendix=differences)
+
+
+# Disagreements
+
+_SHOWN = 3
+"""Units of each rubric. The text says so too."""
+PAGE = "disagreements.html"
+NOT_SORTED = ""
+KINDS = ("grader_wrong", "people_wrong", "rubric_unclear")
+"""Kinds that the lead may sort a disagreement as."""
+
+
+def with_page(source: Source, section: blocks.ReportSection) -> blocks.ReportSection:
+    """Add a link to the page of all disagreements, where there is one."""
+    if not has_page(source.analysis.disagreements, source.context):
+        return section
+    link = Paragraph(written("disagreement.link"), PAGE)
+    return replace(section, blocks=(link, *section.blocks))
+
+
+def disagreement_layers(figures: RubricFigures) -> Part:
+    """A handful of units, folded, and the number of disagreements that the lead sorted as each
+    kind.
+    """
+    every = figures.analysis.disagreements
+    own = [each for each in every if each.rubric == figures.rubric]
+    units = []
+    for each in _widest(figures, own):
+        size = figures.by_key(each.key) if each.key else None
+        cell = size and (entry_for(size.statistic).label, replace(size.cell, interval="", aside=""))
+        units.append((_unit([each], figures.context), (cell,) if cell else ()))
+    to_read = [blocks.UnitsToRead(written("disagreement.widest"), tuple(units))] if units else []
+    graders = figures.by_agreement(dict.fromkeys(each.grader for each in own))
+    named = listed([[grader] for grader in graders])
+    found = figures.select("disagreement_sorted")
+    by_grader = {figure.grader: figure for figure in found}
+    rows = [(grader, by_grader[grader]) for grader in figures.by_agreement(by_grader)]
+    kinds = [(kind_title(kind), {"at": kind}) for kind in sorted({e.at for e in found})]
+    sums = figures.table("disagreement.sums", rows, kinds)
+    no_texts = [] if has_page(every, figures.context) else [written("disagreement.no_texts")]
+    answers = [in_pieces("report.disagreements", graders=named)] if own else []
+    return Part(answers, folded=[*to_read, *sums], about=no_texts)
+
+
+def _widest(figures: RubricFigures, own: list[GraderDisagreement]) -> list[GraderDisagreement]:
+    """The widest on different units; among equals by the grader that agrees best with people."""
+    known = [each for each in own if each.key]
+    order = figures.by_agreement(dict.fromkeys(each.grader for each in known))
+    known.sort(key=lambda each: order.index(each.grader))
+    by_unit = grouped(widest_first(known), lambda each: each.unit_id)
+    return [same[0] for same in by_unit.values()][:_SHOWN]
+
+
+@dataclass(frozen=True)
+class DisagreementsPage:
+    """The units, the widest disagreement of each rubric first, and what they can be filtered by."""
+
+    units: Sequence[blocks.DisagreedUnit]
+    rubrics: Sequence[tuple[str, str]]
+    graders: Sequence[str]
+    parts: Mapping[str, Sequence[str]]
+    kinds: Sequence[tuple[str, str]]
+
+
+def has_page(found: Sequence[GraderDisagreement], context: ReportContext) -> bool:
+    """Return True if there is a disagreement whose texts are known."""
+    return any((each.rubric, each.unit_id) in context.texts for each in found)
+
+
+def page_of(found: Sequence[GraderDisagreement], context: ReportContext) -> DisagreementsPage:
+    """Collect all disagreements, those on one unit together."""
+    by_unit = grouped(widest_first(found), lambda each: (each.rubric, each.unit_id))
+    rubrics = list(dict.fromkeys(each.rubric for each in found))
+    places = [key for rubric in rubrics for key in by_unit if key[0] == rubric]
+    units = [_unit(by_unit[key], context) for key in places]
+    parts: dict[str, set[str]] = {}
+    for column, value in (part for each in found for part in each.parts.items()):
+        parts.setdefault(column, set()).add(value)
+    titles = {each.kind: each.sorted for unit in units for each in unit.graders if each.kind}
+    not_sorted = [(NOT_SORTED, written("disagreement.not_sorted"))] if titles else []
+    return DisagreementsPage(
+        units=units,
+        rubrics=[(rubric, context.title_of(rubric)) for rubric in rubrics],
+        graders=sorted({each.grader for each in found}),
+        parts={name: sorted(values) for name, values in parts.items() if len(values) > 1},
+        kinds=[*sorted(titles.items()), *not_sorted],
+    )
+
+
+def widest_first(found: Iterable[GraderDisagreement]) -> list[GraderDisagreement]:
+    """Sort disagreements: units that two people or more labelled first, then by size, then by
+    number of people.
+    """
+    return sorted(found, key=lambda each: (len(each.people) < 2, -each.size, -len(each.people)))
+
+
+def _unit(found: Sequence[GraderDisagreement], context: ReportContext) -> blocks.DisagreedUnit:
+    """Collect all that is known of a unit; texts with marked words are in pieces."""
+    first = found[0]
+    key = (first.rubric, first.unit_id)
+    names = context.label_names.get(first.rubric, {})
+    reasons, texts = context.remarks.get(key, {}), context.texts.get(key, {})
+    people = [
+        GivenLabel(rater, label, names.get(label, ""), reasons.get(rater, ""))
+        for rater, label in sorted(first.people.items())
+    ]
+    graders = []
+    for each in found:
+        replies = context.replies.get((*key, each.grader), ())
+        kind, note = context.sorted.get((*key, each.grader), (NOT_SORTED, ""))
+        title, name = kind_title(kind) if kind else "", names.get(each.label, "")
+        graders.append(GivenLabel(each.grader, each.label, name, "", replies, kind, title, note))
+    marked = {}
+    marks, titles = context.marks.get(key, ()), {e.lower().replace(" ", "_"): e for e in texts}
+    for variable in sorted({mark.text for _, mark in marks} & titles.keys()):
+        own = [(rater, mark) for rater, mark in marks if mark.text == variable]
+        marked[titles[variable]] = pieces(texts[titles[variable]], own)
+    about = first.rubric, context.title_of(first.rubric), first.unit_id, tuple(first.parts.items())
+    return blocks.DisagreedUnit(*about, people, graders, side_by_side(texts), marked)
+
+
+def side_by_side(texts: Mapping[str, str]) -> tuple[blocks.Texts, ...]:
+    """A unit's texts under their names: those of a pair's sides in a column each, then others.
+
+    >>> side_by_side({"Prompt a": "For?", "Prompt b": "Against?", "Topic": "Tax"})
+    ((('Prompt a', 'For?'),), (('Prompt b', 'Against?'),), (('Topic', 'Tax'),))
+    """
+    columns: dict[str, list[tuple[str, str]]] = {"a": [], "b": [], "": []}
+    for name, text in texts.items():
+        side = name.rpartition(" ")[2]
+        columns[side if side in columns else ""].append((name, text))
+    return tuple(tuple(column) for column in columns.values() if column)
+
+
+def kind_title(kind: str) -> str:
+    """Return the title of a kind that disagreements are sorted into.
+
+    >>> kind_title("rubric_unclear")
+    'Rubric unclear'
+    """
+    return written(f"disagreement.kind_{kind}")

@@ -14,36 +14,32 @@ from typing import Literal
 
 from evenhand.analysis.report import blocks, charts
 from evenhand.analysis.report.blocks import Chart, Part, Table, items
-from evenhand.analysis.report.figures import ALL_BINARY, Figure, Key, defined, grouped, shown
 from evenhand.analysis.report.sections.published import beside_published
 from evenhand.analysis.report.source import (
+    ALL_BINARY,
     Column,
+    Figure,
+    Key,
+    RowPlace,
     RubricFigures,
     Source,
-    TableRow,
+    defined,
     distinct,
+    grouped,
     listed,
     rater_title,
     rows_of,
     sentences,
+    shown,
 )
 from evenhand.analysis.results import from_to
 from evenhand.analysis.statistics import entry_for
 from evenhand.texts import DASH, in_pieces, written
 
 _PEOPLE, _GRADER = rater_title("humans"), written("chart.scores_grader")
-_CORRECTED = "win_rate_ppi"
-_NET = "direction_net"
-_APART = ("subject", "group")
-"""Columns whose values have tables of their own."""
-_DIFFERENCE, _SIDES = "rate_difference_ppi", "rate_side_difference_ppi"
-_PLAIN = {"parts": "parts_plain", "parts_by_side": "parts_by_side_plain"}
-"""Captions of rates that nothing was corrected in."""
+_CORRECTED, _SIDES = "win_rate_ppi", "rate_side_difference_ppi"
 _STEPS = [0.05, 0.15, 0.3, 0.5, 0.75]
 _MOST_PARTS = 40
-
-
-# Overall agreement
 
 
 def overall_layers(figures: RubricFigures) -> Part:
@@ -64,19 +60,18 @@ def _by_raters(raters: Iterable[str]) -> list[tuple[str, Column]]:
 
 
 def _alike_overall(figures: RubricFigures) -> list[object]:
-    """The graders whose scores correlate best and worst with people's."""
+    """Name the graders whose scores correlate best and worst with people's."""
     found = figures.select("spearman", ALL_BINARY)
-    alike = defined(figure for figure in found if figure.rater == "humans")
-    if not alike:
+    if not (alike := defined(figure for figure in found if figure.rater == "humans")):
         scored = {each.rater for each in figures.select("subject_score", ALL_BINARY)}
         if "humans" in scored or not (graders := defined(found)):
             return in_pieces("report.scores_unknown")
         first, second = graders[0].raters
         return in_pieces("report.scores_of_graders", first=first, second=second, rho=graders[0])
     best, worst = alike[0], alike[-1]
-    said = in_pieces("report.scores", grader=best.grader, rho=best)
+    most = in_pieces("report.scores", grader=best.grader, rho=best)
     least = in_pieces("report.scores_least", grader=worst.grader, rho=worst)
-    return said if worst is best else sentences(said, least)
+    return most if worst is best else sentences(most, least)
 
 
 def _scores(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
@@ -110,19 +105,15 @@ def _scores(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
     )  # fmt: skip
 
 
-# Preference
-
-
 def preference_layers(figures: RubricFigures) -> Part:
     """Win rates and strengths by annotators and by every grader."""
     rates = dict.fromkeys(figure.rater for figure in figures.select("win_rate"))
     graders = figures.by_agreement([name for name in rates if name != "humans"])
     raters = ["humans", *graders]
-    rows: list[TableRow] = []
+    rows: list[RowPlace] = []
     for statistic in ("win_rate", "strength"):
         found = (each for each in figures.select(statistic) if each.rater in raters)
-        by_subject = sorted(distinct(found, "at"))
-        rows += [(entry_for(statistic).name, None), *by_subject]
+        rows += [(entry_for(statistic).name, None), *sorted(distinct(found, "at"))]
     by_rater = figures.table("preference.caption", rows, _by_raters(raters))
     alike = figures.table("preference.alike", [(grader, ("humans", grader)) for grader in graders])
     return Part(
@@ -133,27 +124,27 @@ def preference_layers(figures: RubricFigures) -> Part:
 
 
 def _preferred(figures: RubricFigures, graders: list[str]) -> list[list[object]]:
-    """The subject that each rater prefers, how alike they rank, and what being first gains."""
-    said: list[list[object]] = []
+    """Name the subject that each rater prefers; rank correlations; the gain of being first."""
+    answers: list[list[object]] = []
     for rater in ("humans", *graders):
         for best in defined(figures.select("win_rate", raters=(rater, "")))[:1]:
             whose = "preference_people" if rater == "humans" else "preference_grader"
             about = {"grader": rater, "subject": best.at, "rate": best}
-            said.append(in_pieces(f"report.{whose}", **about))
+            answers.append(in_pieces(f"report.{whose}", **about))
     for grader in graders:
         rho = figures.get("strength_spearman", "humans", grader)
         if rho and rho.reason:
             why = rho.reason.words
-            said.append(in_pieces("report.preference_not_alike", grader=grader, why=why))
+            answers.append(in_pieces("report.preference_not_alike", grader=grader, why=why))
         elif rho:
-            said.append(in_pieces("report.preference_alike", grader=grader, rho=rho))
+            answers.append(in_pieces("report.preference_alike", grader=grader, rho=rho))
     gains = figures.select("order_gain")
-    return [*said, *(in_pieces("report.preference_order", gain=gain) for gain in gains)]
+    return [*answers, *(in_pieces("report.preference_order", gain=gain) for gain in gains)]
 
 
 def _corrected(figures: RubricFigures, graders: list[str]) -> list[Table]:
     """Tabulate rates of the answers that a grader alone compared, as people would have it."""
-    rows: list[TableRow] = []
+    rows: list[RowPlace] = []
     for grader in graders:
         if defined(figures.select(_CORRECTED, raters=("humans", grader))):
             own = figures.select("win_rate", raters=(grader, ""))
@@ -165,28 +156,23 @@ def _corrected(figures: RubricFigures, graders: list[str]) -> list[Table]:
     return figures.table("preference.corrected", rows, [(entry_for(_CORRECTED).label, corrected)])
 
 
-# Direction: which side of the pairs is favoured, by people and by graders, for every subject
-
-
 def direction_layers(figures: RubricFigures) -> Part:
-    """Annotators and graders: on everything, for every subject, for every group; nothing where no
-    option favours a side and no unit is one side of a pair.
+    """Show annotators and graders on everything, for every subject, for every group; nothing where
+    no option favours a side and no unit is one side of a pair.
     """
-    net = figures.everywhere(_NET)
+    net = figures.everywhere("direction_net")
     of_subjects = [figure for figure in net if figure.column == "subject"]
     people = [figure for figure in of_subjects if figure.rater == "humans"]
-    others = [figure for figure in net if figure.column not in _APART]
-    latest = {figure.subset: _sides(figure, figure.value) for figure in others}
-    by_part = rows_of(
-        others, lambda each: rater_title(each.rater), lambda each: latest[each.subset], by="subset"
-    )
+    others = [figure for figure in net if figure.column not in ("subject", "group")]
+    sides = {figure.subset: _sides(figure, figure.value) for figure in others}
+    rows = rows_of(others, lambda e: rater_title(e.rater), lambda e: sides[e.subset], by="subset")
     unnamed = any(figure.at == "side a>side b" for figure in net)
     return Part(
         answers=_favoured(net),
         folded=[
             *items(written("direction.what"), map(_sentence, people or of_subjects)),
             *_by_rater(figures, net, "subject", lambda each: each.value),
-            *figures.table("direction.by_rater", by_part),
+            *figures.table("direction.by_rater", rows),
         ],
         appendix=_by_rater(figures, net, "group", _sides),
         about=[written("direction.side_a")] if unnamed else [],
@@ -194,9 +180,7 @@ def direction_layers(figures: RubricFigures) -> Part:
 
 
 def _favoured(net: list[Figure]) -> list[list[object]]:
-    """The subjects on which a side is favoured, by people where they labelled, else by the first
-    grader; or the widest.
-    """
+    """Name the subjects on which people, else the first grader, favour a side; or the widest."""
     known = [figure for figure in net if figure.interval]
     raters = [figure.rater for figure in known]
     rater = "humans" if "humans" in raters else next(iter(raters), "")
@@ -205,19 +189,17 @@ def _favoured(net: list[Figure]) -> list[list[object]]:
     if not own:
         return [in_pieces("report.direction_unknown")] if net else []
     who, everywhere = rater_title(rater), written("direction.everywhere")
-    favoured = [
-        in_pieces(
-            "direction.on", favoured=_favoured_first(e)[0], place=e.value or everywhere, net=e
-        )
-        for e in own
-        if e.is_clear
-    ]
-    if not favoured:
-        widest = max(own, key=lambda figure: max(-figure.bounds[0], figure.bounds[2]))
-        even = "direction_even" if rater == "humans" else "direction_even_by_one"
-        return [in_pieces(f"report.{even}", who=who, place=widest.value or everywhere, net=widest)]
-    favours = "direction" if rater == "humans" else "direction_by_one"
-    return [in_pieces(f"report.{favours}", who=who, favoured=listed(favoured))]
+    favoured = []
+    for figure in own:
+        if figure.is_clear:
+            about = {"place": figure.value or everywhere, "net": figure}
+            favoured.append(in_pieces("direction.on", favoured=_favoured_first(figure)[0], **about))
+    if favoured:
+        favours = "direction" if rater == "humans" else "direction_by_one"
+        return [in_pieces(f"report.{favours}", who=who, favoured=listed(favoured))]
+    widest = max(own, key=lambda figure: max(-figure.bounds[0], figure.bounds[2]))
+    even = "direction_even" if rater == "humans" else "direction_even_by_one"
+    return [in_pieces(f"report.{even}", who=who, place=widest.value or everywhere, net=widest)]
 
 
 def _favoured_first(figure: Figure) -> tuple[str, str]:
@@ -235,45 +217,29 @@ def _sentence(figure: Figure) -> str:
     if low <= 0 <= high:
         return written("direction.even", **who, most=max(-low, high), figures=figures)
     favoured, other = _favoured_first(figure)
-    return written(
-        "direction.affirms" if figure.is_binary else "direction.favours",
-        **who, favoured=favoured, other=other, figures=figures,
-    )  # fmt: skip
+    about = {**who, "favoured": favoured, "other": other, "figures": figures}
+    return written("direction.affirms" if figure.is_binary else "direction.favours", **about)
 
 
 def _by_rater(
     figures: RubricFigures, net: list[Figure], column: str, title: Callable[[Figure], str]
 ) -> list[Table]:
-    """A row for every subject or group, a column for every rater."""
+    """Tabulate every subject or group in a row, every rater in a column."""
     own = [figure for figure in net if figure.column == column]
     latest = {figure.subset: figure for figure in own}
-    rows: list[TableRow] = [(_sides(own[0]), None)] if column == "subject" and own else []
+    rows: list[RowPlace] = [(_sides(own[0]), None)] if column == "subject" and own else []
     rows += rows_of(latest.values(), title)
     columns = _by_raters(figure.rater for figure in own)
     return figures.table("direction.by_column", rows, columns, stub=column.title(), column=column)
 
 
 def _sides(figure: Figure, value: str = "") -> str:
-    """The two sides of a figure in words, and the part of the sample, if it has a value."""
+    """Name the two sides of a figure, and the part of the sample, if it has a value."""
     first, second = figure.sides
-    return written(
-        "direction.sides_where" if value else "direction.sides",
-        first=first, second=second, column=figure.column, value=value,
-    )  # fmt: skip
-
-
-# Rates
-
-
-def with_every_rubric(source: Source, section: blocks.ReportSection) -> blocks.ReportSection:
-    """Add a table of all rubrics to the section; one of many subjects is folded."""
-    table = _every_rubric(source)
-    if table is None:
-        return section
-    if len(table.rows) > charts.MAX_LISTED:
-        part = Part(title=table.caption, folded=(table,))
-        return replace(section, parts=(part, *section.parts))
-    return replace(section, blocks=(table,))
+    if not value:
+        return written("direction.sides", first=first, second=second)
+    about = {"column": figure.column, "value": value}
+    return written("direction.sides_where", first=first, second=second, **about)
 
 
 def rate_layers(figures: RubricFigures) -> Part:
@@ -289,18 +255,14 @@ def rate_layers(figures: RubricFigures) -> Part:
     def subject(figure: Figure) -> str:
         return figure.at or written("rates.all_units")
 
-    def heading(figure: Figure) -> str:
-        return _heading(figures, figure.grader)
-
-    differences: list[TableRow] = []
+    differences: list[RowPlace] = []
     for grader in compared:
         differences.append((_heading(figures, grader), None))
         for first, second, figure in _pairs(figures, grader):
-            title = written("rates.difference", first=first, second=second)
-            differences.append((title, figure))
+            differences.append((written("rates.difference", first=first, second=second), figure))
     one, other = figures.analysis.settings.sides
     by_side = [each for grader in compared for each in _by_side(figures, grader)]
-    sides = rows_of(by_side, subject, heading)
+    sides = rows_of(by_side, subject, lambda each: _heading(figures, each.grader))
     ranked = [each for grader in graders for each in _of(figures, "rate_rank_set", grader)]
     ranks = rows_of(ranked, lambda each: each.at, lambda each: each.grader)
     by_subject = rows_of(raw, subject, lambda each: each.grader)
@@ -318,9 +280,9 @@ def rate_layers(figures: RubricFigures) -> Part:
     )
 
 
-def _every_rubric(source: Source) -> Table | None:
-    """Subjects by rubrics, each corrected by the grader that agrees with people most, with the
-    published rates where the study declares any; None of fewer than two subjects.
+def with_every_rubric(source: Source, section: blocks.ReportSection) -> blocks.ReportSection:
+    """Add a table of two subjects or more by rubric, each corrected by the grader that agrees with
+    people most, with the published rates that the study declares; of many subjects it is folded.
     """
     columns: dict[str, dict[str, blocks.Cell]] = {}
     by: dict[str, list[str]] = {}
@@ -329,7 +291,6 @@ def _every_rubric(source: Source) -> Table | None:
     beside = source.context.beside
     citation, quoted = (beside.published.citation, beside.published.figure) if beside else ("", [])
     for figures in source.rubrics:
-        # Those with two subjects' rates.
         found = figures.select(_statistic(figures), ALL_BINARY)
         graders = dict.fromkeys(each.grader for each in found if each.at and not each.reason)
         for grader in figures.by_agreement(graders, ALL_BINARY)[:1]:
@@ -349,22 +310,21 @@ def _every_rubric(source: Source) -> Table | None:
             by.setdefault(_by(figures, grader), []).append(title)
     subjects = dict.fromkeys(subject for cells in columns.values() for subject in cells)
     if len(subjects) < 2:
-        return None
-    empty = blocks.Cell()
-    rows = [
-        blocks.Row(subject, tuple(cells.get(subject, empty) for cells in columns.values()))
-        for subject in subjects
-    ]
-    whose = [
-        written("rates.by_rubrics", rubrics=", ".join(titles), by=each)
-        for each, titles in by.items()
-    ]
+        return section
+    rows = []
+    for name in subjects:
+        cells = tuple(column.get(name, blocks.Cell()) for column in columns.values())
+        rows.append(blocks.Row(name, cells))
+    whose = [written("rates.by_rubrics", rubrics=", ".join(by[e]), by=e) for e in by]
     if len(by) == 1:
         whose = [written("rates.by_one", by=next(iter(by)))]
-    notes = [("PPI++" if "corrected" in kinds else "*", "; ".join(whose))]
+    note = ("PPI++" if "corrected" in kinds else "*", "; ".join(whose))
     (kind,) = kinds if len(kinds) == 1 else ("corrected",)
     caption = written(f"rates.every_rubric_{kind}")
-    return Table(caption, "Subject", tuple(columns), tuple(rows), tuple(notes))
+    table = Table(caption, "Subject", tuple(columns), tuple(rows), (note,))
+    if len(rows) > charts.MAX_LISTED:
+        return replace(section, parts=(Part(title=caption, folded=(table,)), *section.parts))
+    return replace(section, blocks=(table,))
 
 
 def _statistic(figures: RubricFigures) -> str:
@@ -373,9 +333,7 @@ def _statistic(figures: RubricFigures) -> str:
 
 
 def _kind(figures: RubricFigures, grader: str) -> Literal["corrected", "own", "raw"]:
-    """Return what a grader's rates are: corrected, raw, or annotators' own, who labelled all of
-    the units that it graded.
-    """
+    """Return the kind of a grader's rates; *own* if annotators labelled all that it graded."""
     if _statistic(figures) == "rate_raw":
         return "raw"
     known = defined(_at(figures, "rate_ppi", grader).values())
@@ -389,25 +347,22 @@ def _by(figures: RubricFigures, grader: str) -> str:
 
 
 def _answer(figures: RubricFigures, graders: list[str]) -> list[object]:
-    """The rate on all units, raw and corrected, by the grader that agrees with people most; of
-    several subjects the highest and the lowest.
-    """
+    """State the rate on all units by the best grader; else the highest and lowest subject."""
     people = _at(figures, "rate_human", "").get("")
     for grader in figures.by_agreement(graders, ALL_BINARY):
         shown_by = _statistic(figures)
-        columns = [_at(figures, name, grader) for name in ("rate_raw", shown_by)]
-        raw, corrected = (column.get("") for column in columns)
+        raw, rates = _at(figures, "rate_raw", grader).get(""), _at(figures, shown_by, grader)
+        corrected = rates.get("")
         if raw and shown_by == "rate_raw":
             return in_pieces("report.rates_raw", grader=grader, raw=raw)
         if raw and corrected and not (corrected.reason or corrected.says("peoples_own")):
-            said = in_pieces("report.rates", grader=grader, raw=raw, corrected=corrected)
-            return sentences(said, in_pieces("report.rates_people", rate=people) if people else [])
-        if len(by_subject := defined(columns[1].values())) > 1:
+            rates_of = in_pieces("report.rates", grader=grader, raw=raw, corrected=corrected)
+            of_people = in_pieces("report.rates_people", rate=people) if people else []
+            return sentences(rates_of, of_people)
+        if len(by_subject := defined(rates.values())) > 1:
             first, last = by_subject[0], by_subject[-1]
-            return in_pieces(
-                "report.rates_of_subjects",
-                by=_by(figures, grader), first=first.at, highest=first, last=last.at, lowest=last,
-            )  # fmt: skip
+            about = {"first": first.at, "highest": first, "last": last.at, "lowest": last}
+            return in_pieces("report.rates_of_subjects", by=_by(figures, grader), **about)
     return in_pieces("report.rates_nothing")
 
 
@@ -423,7 +378,7 @@ def _at(figures: RubricFigures, statistic: str, grader: str) -> dict[str, Figure
 
 def _pairs(figures: RubricFigures, grader: str) -> list[tuple[str, str, Figure]]:
     """Every two subjects whose difference is known, in the order of the rows."""
-    found, subjects = (_at(figures, name, grader) for name in (_DIFFERENCE, "rate_raw"))
+    found, subjects = (_at(figures, e, grader) for e in ("rate_difference_ppi", "rate_raw"))
     pairs = ((*pair, found.get(from_to(*pair))) for pair in combinations(subjects, 2))
     return [(first, second, figure) for first, second, figure in pairs if figure]
 
@@ -438,49 +393,38 @@ def _by_side(figures: RubricFigures, grader: str) -> list[Figure]:
 
 
 def _side_sentences(figures: RubricFigures, grader: str) -> Iterator[str]:
-    """Yield what is said of the sides: every subject with a clear difference, or that none has."""
+    """Yield sentences on the sides: every subject with a clear difference, or that none has."""
     names, by = figures.analysis.settings.sides, _by(figures, grader)
     known = [figure for figure in _by_side(figures, grader) if figure.interval]
     clear = [figure for figure in known if figure.is_clear]
     for figure in clear:
         sign, (toward, other) = (1, names) if figure.bounds[1] > 0 else (-1, names[::-1])
-        low, more, high = (
-            shown(each, _SIDES) for each in sorted(sign * at for at in figure.bounds)
-        )
-        yield written(
-            "rates.side" if figure.at else "rates.side_of_all",
-            by=by, subject=figure.at, toward=toward, other=other,
-            more=f"{more} [{low}, {high}]", line=figure.line,
-        )  # fmt: skip
+        ends = sorted(sign * at for at in figure.bounds)
+        low, more, high = (shown(each, _SIDES) for each in ends)
+        about = {"by": by, "subject": figure.at, "toward": toward, "other": other}
+        about |= {"more": f"{more} [{low}, {high}]", "line": f"{figure.line}"}
+        yield written("rates.side" if figure.at else "rates.side_of_all", **about)
     if known and not clear:
-        yield written(
-            "rates.no_side" if any(figure.at for figure in known) else "rates.no_side_of_all",
-            by=by, first=names[0], second=names[1],
-        )  # fmt: skip
+        about, one = {"by": by, "first": names[0], "second": names[1]}, not any(e.at for e in known)
+        yield written("rates.no_side_of_all" if one else "rates.no_side", **about)
 
 
 def _one_sided(figures: RubricFigures, graders: list[str]) -> Iterator[str]:
     """Yield sentences on subjects whose answers to one side alone were graded."""
-
-    def alone(grader: str) -> tuple[str, ...]:
+    by_subjects: dict[tuple[str, ...], list[str]] = {}
+    for grader in graders:
         known = ((each.at, each.reason) for each in _by_side(figures, grader))
-        return tuple(at for at, reason in known if reason and reason.code == "one_side_only")
-
-    found = grouped(graders, alone)
-    for subjects in filter(None, found):
-        if all(subjects):
+        alone = tuple(at for at, reason in known if reason and reason.code == "one_side_only")
+        by_subjects.setdefault(alone, []).append(grader)
+    for subjects, by in by_subjects.items():
+        if subjects and all(subjects):
             yield written("rates.one_side_only", subjects=", ".join(subjects))
-        else:
-            yield written("rates.one_side_only_of_all", graders=charts.first_of(found[subjects]))
-
-
-# Parts of the sample
+        elif subjects:
+            yield written("rates.one_side_only_of_all", graders=charts.first_of(by))
 
 
 def _rates_by_parts(figures: RubricFigures, graders: list[str]) -> list[blocks.Block]:
-    """The rates by PPI++ in every part of the sample, then those of the answers on each side; drawn
-    for the first grader.
-    """
+    """Show the rates in every part of the sample, then those of answers on each side."""
     of_answers = _of_answers(figures)
     made: list[blocks.Block] = []
     kinds = {_kind(figures, grader) for grader in graders}
@@ -490,9 +434,10 @@ def _rates_by_parts(figures: RubricFigures, graders: list[str]) -> list[blocks.B
     ]
     for what in ("parts", "parts_by_side"):
         chosen = [e for e in rates if (e.column in of_answers) == (what == "parts_by_side")]
-        named = what if "corrected" in kinds else _PLAIN[what]
-        tables = _parts_table(figures, graders, chosen, written(f"rates.{named}"))
-        caption = written(f"chart.rates_by_{named}")
+        plain = "corrected" not in kinds  # nothing was corrected in them
+        title = written(f"rates.{what}_plain" if plain else f"rates.{what}")
+        caption = written(f"chart.rates_by_{what}_plain" if plain else f"chart.rates_by_{what}")
+        tables = _parts_table(figures, graders, chosen, title)
         drawn = (
             _rates_by_part(figures, grader, chosen, tables, caption)
             for grader in figures.by_agreement(graders, ALL_BINARY)
@@ -512,7 +457,7 @@ def _of_answers(figures: RubricFigures) -> set[str]:
 def _parts_table(
     figures: RubricFigures, graders: list[str], rates: Sequence[Figure], caption: str
 ) -> list[Table]:
-    """A row for each grader and part, a column for each subject."""
+    """Tabulate each grader and part in a row, each subject in a column."""
     known = {each.key: each for each in rates}
     subjects = dict.fromkeys(each.at for each in rates)
     if len(subjects) > charts.MAX_LISTED:  # of more, the rates are in results.csv alone
@@ -523,7 +468,7 @@ def _parts_table(
 
     columns = [(at or written("rates.all_units"), partial(rate, at=at)) for at in subjects]
     parts = {each.part: each.key for each in rates}
-    rows: list[TableRow] = []
+    rows: list[RowPlace] = []
     for grader in graders:
         of_grader = ((part, key._replace(rater_b=grader)) for part, key in parts.items())
         rows += [(_heading(figures, grader), None), *of_grader]
@@ -533,9 +478,7 @@ def _parts_table(
 def _rates_by_part(
     figures: RubricFigures, grader: str, rates: Sequence[Figure], data: list[Table], caption: str
 ) -> list[Chart]:
-    """Draw the subjects' rates by part ("column=value"), then by subject; empty where a grader has
-    none.
-    """
+    """Draw a grader's rates of subjects by part ("column=value"), if it has any."""
     columns = grouped(dict.fromkeys(e.part for e in rates), lambda part: part.partition("=")[0])
     by_place = {(each.part, each.at): each for each in rates if each.grader == grader}
     every = list(dict.fromkeys(subject for _, subject in by_place))
@@ -555,14 +498,10 @@ def _rates_by_part(
         values.append(datum | {"shown": f"{figure.estimate}{mark}"})
     heads = [titles[subject] for subject in subjects]
     axes = {"x": written("chart.scores_subject"), "y": written("chart.rates_part")}
-    grids = {
-        column: charts.shaded([*heads, *charts.in_order(same, "b")], _STEPS, **axes, slanted=True)
-        for column, same in grouped(values, lambda datum: datum["column"]).items()
-    }
-    panels = [
-        charts.filled("rates_panel", column=column, grid=grid)["spec"]
-        for column, grid in grids.items()
-    ]
+    panels = []
+    for column, same in grouped(values, lambda datum: datum["column"]).items():
+        grid = charts.shaded([*heads, *charts.in_order(same, "b")], _STEPS, **axes, slanted=True)
+        panels.append(charts.filled("rates_panel", column=column, grid=grid)["spec"])
     few, undefined = written("chart.few_labelled"), written("chart.heat_map_note", dash=DASH)
     return figures.chart(
         "rates", values, data,
@@ -574,13 +513,10 @@ def _rates_by_part(
     )  # fmt: skip
 
 
-# Sentences
-
-
 def _missing(figures: RubricFigures, graders: list[str]) -> Iterator[str]:
     """Yield sentences on subjects that answered only some of the prompts, one for graders alike."""
     answers = _of_answers(figures)
-    absent: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    absent: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = {}
     unpaired: dict[tuple[str, str, int, int], tuple[list[str], int]] = {}
     for grader in graders:
         there = {
@@ -589,36 +525,32 @@ def _missing(figures: RubricFigures, graders: list[str]) -> Iterator[str]:
         }
         subjects = dict.fromkeys(_at(figures, "rate_raw", grader))
         subjects |= dict.fromkeys(chain.from_iterable(there.values()))
+        lacking: dict[tuple[str, tuple[str, ...]], list[str]] = {}
         for part, present in there.items():
-            names = tuple(e for e in subjects if present and e and e not in present)
-            if names:
+            if names := tuple(e for e in subjects if present and e and e not in present):
                 of_pairs = answers and part.partition("=")[0] not in answers
                 which = "no_pairs" if of_pairs else "no_answers"
-                absent.setdefault((which, grader, names), []).append(part)
+                lacking.setdefault((which, names), []).append(part)
+        for (which, names), parts in lacking.items():
+            absent.setdefault((which, names, tuple(parts)), []).append(grader)
         pairs = _pairs(figures, grader)
         if few := [each for each in pairs if each[2].says("prompts_differ")]:
             first, second, figure = min(few, key=lambda each: _shared(each[2]))
             same = unpaired.setdefault((first, second, *_shared(figure)), ([], figure.line))
             same[0].append(grader)
-    alike: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = {}
-    for (which, grader, names), places in absent.items():
-        alike.setdefault((which, names, tuple(places)), []).append(grader)
-    for (which, *where), by in alike.items():
-        lacking, parts = (charts.first_of(each) for each in where)
-        yield written(f"rates.{which}", subjects=lacking, parts=parts, graders=charts.first_of(by))
+    for (which, *where), by in absent.items():
+        missed, places = (charts.first_of(each) for each in where)
+        yield written(f"rates.{which}", subjects=missed, parts=places, graders=charts.first_of(by))
     for (first, second, shared, every), (by, line) in unpaired.items():
-        yield written(
-            "rates.prompts_differ",
-            graders=charts.first_of(by), first=first, second=second,
-            shared=shared, every=every, line=line,
-        )  # fmt: skip
+        about = {"graders": charts.first_of(by), "first": first, "second": second}
+        yield written("rates.prompts_differ", shared=shared, every=every, line=line, **about)
 
 
 def _shared(figure: Figure) -> tuple[int, int]:
-    """How many clusters two subjects share, and how many they have together."""
+    """Count the clusters that two subjects share, and those that they have together."""
     (detail,) = (each.detail for each in figure.remarks if each.code == "prompts_differ")
-    both, either = detail
-    return int(str(both)), int(str(either))
+    both, either = (int(str(each)) for each in detail)
+    return both, either
 
 
 def _apart(figures: RubricFigures, grader: str) -> Iterator[str]:
@@ -626,9 +558,8 @@ def _apart(figures: RubricFigures, grader: str) -> Iterator[str]:
     pairs, by = _pairs(figures, grader), _by(figures, grader)
     below: dict[str, list[str]] = {}
     for first, second, figure in pairs:
-        low, _, high = figure.bounds
-        if low > 0 or high < 0:
-            above, other = (first, second) if low > 0 else (second, first)
+        if figure.is_clear and figure.interval:
+            above, other = (first, second) if figure.bounds[0] > 0 else (second, first)
             below.setdefault(above, []).append(other)
     if not below and pairs:
         yield written("rates.none_apart", by=by)
@@ -656,12 +587,9 @@ def _rate_sentences(
         bias = _at(figures, "rogan_gladen_bias", grader)
         for subject, figure in rogan_gladen.items():
             if figure.says("errors_differ"):
-                missed = bias[subject]
-                yield written(
-                    "rates.errors_differ",
-                    grader=grader, subject=subject, line=missed.line,
-                    missed=f"{missed.estimate} {missed.interval}",
-                )  # fmt: skip
+                off = bias[subject]
+                about = {"missed": f"{off.estimate} {off.interval}", "line": off.line}
+                yield written("rates.errors_differ", grader=grader, subject=subject, **about)
         if grader in compared:
             yield from _apart(figures, grader)
             yield from _side_sentences(figures, grader)

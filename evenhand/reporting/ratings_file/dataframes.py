@@ -1,40 +1,156 @@
-"""The raters in a DataFrame of labels: from a long or wide table to the rows of a ratings file."""
+"""Tables of ratings, of units and of items: a DataFrame of pandas, a table of another library, or
+columns or records of plain Python; and the rows of a ratings file, whether it is long or wide.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+import warnings
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from evenhand.errors import InputError
 from evenhand.exchange.readers.reading import read_export
-from evenhand.reporting.ratings_file.cleaning import Places, joined_names
 from evenhand.reporting.ratings_file.columns import (
-    EVERYBODY,
     Grid,
     grid_in,
     kinds_spelled,
     refuse_missing,
     roles_in,
 )
-from evenhand.reporting.ratings_file.frames import frame_of
+from evenhand.reporting.ratings_file.declared import ArrowTable, InterchangeTable
+from evenhand.reporting.ratings_file.labels import TABLE_STEPS, RatingsInput
 from evenhand.study.tables.columns import fold, folded, listed, renamed
 from evenhand.study.tables.formats import FIRST_ROW, cell_text, read_table, row_number
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, texts, with_unit_id
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    from evenhand.reporting.ratings_file.declared import ScaleOptions
-    from evenhand.reporting.ratings_file.frames import Table
+    from evenhand.reporting.ratings_file.declared import ScaleOptions, Table
+
 
 Names = Hashable | Iterable[Hashable]
 """Several names or labels, or one alone."""
 _COLUMN, _LABEL = "\ncolumn", "\nlabel"
-"""Where a label was in a wide table, and the label; no column of a file has these names."""
+"""Names of columns, as no file has, for the column of a wide table and its label."""
+
+
+def frame_of(given: Table, name: str = "ratings") -> pd.DataFrame:
+    """Return a table as a DataFrame with texts for column names; `name` is what messages call it.
+
+    What is missing in the table (null, None, NaN) is missing in the DataFrame. Raises InputError
+    where it is no table, or where two columns have one name.
+    """
+    if isinstance(given, pd.DataFrame):
+        frame = _flat(given, name)
+    elif isinstance(given, Mapping):
+        frame = _of_columns(given, name)
+    elif isinstance(given, (list, tuple)):
+        frame = _of_records(given, name)
+    elif hasattr(given, "to_frame"):
+        kind = type(given).__name__
+        raise InputError(f"{name}: a {kind} is one column; a table of ratings has several")
+    elif isinstance(given, (ArrowTable, InterchangeTable)):
+        frame = _of_another_library(given, name)
+    else:
+        kind = type(given).__name__
+        for method in ("collect", "compute"):  # a lazy frame of polars, a frame of Dask
+            if hasattr(given, method):
+                raise InputError(
+                    f"{name}: this {kind} is not computed yet; write .{method}() behind it"
+                )
+        raise InputError(
+            f"{name}: a {kind} is no table; give a DataFrame (pandas, polars, pyarrow), a dict of "
+            "columns, a list of records, or a path"
+        )
+    table = frame.set_axis([cell_text(column) for column in frame.columns], axis=1)
+    again = table.columns[table.columns.duplicated()]
+    if len(again):
+        raise InputError(f"{name}: two columns are called {again[0]!r}; rename one")
+    table.attrs = dict(frame.attrs)
+    # A missing cell of a categorical column would become the text "nan" where texts are made of it.
+    coded = [column for column in table if isinstance(table[column].dtype, pd.CategoricalDtype)]
+    return table.astype(dict.fromkeys(coded, object)) if coded else table
+
+
+def _flat(given: pd.DataFrame, name: str) -> pd.DataFrame:
+    """A DataFrame whose named levels of an index of several are columns."""
+    if isinstance(given.columns, pd.MultiIndex):
+        raise InputError(
+            f"{name}: the columns have names of {given.columns.nlevels} levels; give each one name"
+        )
+    if not isinstance(given.index, pd.MultiIndex):
+        return given
+    if None in given.index.names or set(given.index.names) & set(given.columns):
+        raise InputError(
+            f"{name}: its rows are named by an index of {given.index.nlevels} levels; name the "
+            "levels as columns that it does not have, or write .reset_index(drop=True)"
+        )
+    return given.reset_index()
+
+
+def _of_columns(given: Mapping[Any, Collection[object]], name: str) -> pd.DataFrame:
+    columns: dict[str, Any] = {}
+    for column, cells in given.items():
+        if isinstance(cells, (str, bytes, Mapping)) or not hasattr(cells, "__len__"):
+            raise InputError(
+                f"{name}: the column {cell_text(column)!r} must be a list of cells, not a "
+                f"{type(cells).__name__}"
+            )
+        columns[column] = pd.Series(list(cells), dtype=object)
+    lengths = {column: len(cells) for column, cells in columns.items()}
+    if len(set(lengths.values())) > 1:
+        counts = ", ".join(f"{cell_text(column)} {length}" for column, length in lengths.items())
+        raise InputError(f"{name}: the columns differ in length ({counts}); each row needs a cell")
+    return pd.DataFrame(columns)
+
+
+def _of_records(given: Sequence[Mapping[Any, object]], name: str) -> pd.DataFrame:
+    for number, record in enumerate(given):
+        if not isinstance(record, Mapping):
+            raise InputError(
+                f"{name}: record {number} is a {type(record).__name__}; give each row as a dict, "
+                "{column: cell}"
+            )
+    return pd.DataFrame(list(given), dtype=object)
+
+
+def _of_another_library(given: Any, name: str) -> pd.DataFrame:
+    """Read a table by Arrow, where pyarrow is installed, else by the interchange protocol. Whole
+    numbers stay so next to nulls; a column of pyarrow without a type becomes objects.
+    """
+    try:
+        import pyarrow
+    except ModuleNotFoundError:
+        pyarrow = None
+    try:
+        if pyarrow is not None and hasattr(given, "__arrow_c_stream__"):
+            table, columns = pyarrow.table(given), []
+            for column in table.columns:
+                try:
+                    columns.append(column.to_pandas(integer_object_nulls=True))
+                except NotImplementedError:
+                    columns.append(pd.Series(column.to_pylist(), dtype=object))
+            empty = pd.DataFrame(index=pd.RangeIndex(table.num_rows))
+            frame = pd.concat(columns, axis=1) if columns else empty
+            return frame.set_axis(table.column_names, axis=1)
+        if hasattr(given, "to_dicts"):  # a frame of polars, which needs nothing for it
+            return _of_records(given.to_dicts(), name)
+        if hasattr(given, "__dataframe__"):
+            with warnings.catch_warnings():  # pandas 3 reads it, and wants Arrow instead
+                warnings.simplefilter("ignore", DeprecationWarning)
+                return pd.api.interchange.from_dataframe(given)
+    except (ImportError, NotImplementedError, TypeError, ValueError, RuntimeError) as fault:
+        reason = str(fault).splitlines()[0] if str(fault) else type(fault).__name__
+        raise InputError(f"{name}: this {type(given).__name__} cannot be read ({reason})") from None
+    raise InputError(
+        f"{name}: reading a {type(given).__name__} takes pyarrow; run pip install pyarrow, or give "
+        "a DataFrame of pandas"
+    )
 
 
 def as_texts(names: Names) -> tuple[str, ...]:
@@ -45,7 +161,7 @@ def as_texts(names: Names) -> tuple[str, ...]:
     """
     if isinstance(names, str) or not isinstance(names, Iterable):
         return (cell_text(names),)
-    return tuple(cell_text(each) for each in names)
+    return tuple(cell_text(name) for name in names)
 
 
 def kinds_of(human: Names, model: Names) -> dict[str, str]:
@@ -105,51 +221,40 @@ def _with_texts(table: pd.DataFrame, columns: Iterable[Hashable]) -> pd.DataFram
     return table.assign(**{str(column): texts(table[column]) for column in columns})
 
 
-@dataclass(frozen=True)
-class LongRows:
-    """The rows of a ratings file, their places in it, notes on what was left out, and the name of
-    the column of items, "" where items are rows.
-    """
-
-    table: pd.DataFrame
-    places: Places
-    notes: Sequence[str] = ()
-    items: str = ""
+# ---- long form ----------------------------------------------------------------------------------
 
 
-def rows_of_file(file: Path, options: ScaleOptions) -> LongRows:
-    """The rows of a long or wide ratings file, or of an export of another tool.
+def rows_of_file(file: Path, options: ScaleOptions) -> tuple[pd.DataFrame, RatingsInput]:
+    """Return the rows of a long or wide ratings file, or of an export of another tool.
 
     In a wide one a blank cell is no rating, and a unit without a name goes by its row.
     """
     export = read_export(file, options.format, several=options.several, sheet=options.sheet)
     table = renamed(export.table, options.columns, file.name)
-    roles = roles_in(table, file.name, options, export)
-    table = roles.table.set_axis(roles.table.index + FIRST_ROW, axis=0)
-    rows = long_rows(table, file.name, roles.options, blanks=False)
+    table, options, items = roles_in(table, file.name, options, export)
+    table = table.set_axis(table.index + FIRST_ROW, axis=0)
+    rows, read = long_rows(table, file.name, options, blanks=False)
     units = table["unit_id"].tolist() if export.by_unit else None
-    places = replace(rows.places, units=units)
-    return replace(rows, notes=[*export.notes, *rows.notes], places=places, items=roles.items)
+    return rows, replace(read, units=units, items=items, notes=[*export.notes, *read.notes])
 
 
-def rows_of_table(given: Table, options: ScaleOptions) -> LongRows:
-    """The rows of a long or wide table of any library.
+def rows_of_table(given: Table, options: ScaleOptions) -> tuple[pd.DataFrame, RatingsInput]:
+    """Return the rows of a long or wide table of any library.
 
     In a wide one a missing cell is no rating, and an empty text one without a label.
     """
     _refuse_sheet(options.sheet)
-    found = frame_of(given, options.name)
-    table = renamed(found, options.columns, options.name)
-    roles = roles_in(table, options.name, options)
-    rows = long_rows(roles.table, options.name, roles.options)
-    notes = [*found.attrs.get("notes", ()), *rows.notes]
-    return replace(rows, notes=notes, items=roles.items)
+    frame = frame_of(given, options.name)
+    table = renamed(frame, options.columns, options.name)
+    table, options, items = roles_in(table, options.name, options)
+    rows, read = long_rows(table, options.name, options)
+    return rows, replace(read, items=items, notes=[*frame.attrs.get("notes", ()), *read.notes])
 
 
 def long_rows(
     given: pd.DataFrame, name: str, options: ScaleOptions, *, blanks: bool = True
-) -> LongRows:
-    """Return the rows of a ratings file.
+) -> tuple[pd.DataFrame, RatingsInput]:
+    """Return the rows of a ratings file, and what is known of it.
 
     `given` is long, with a column `rater_id`, or wide, with a column for each rater in the `kinds`
     of `options`, or for each of them and each rubric. An empty cell of a wide table is a rating
@@ -161,58 +266,38 @@ def long_rows(
             wide = options.spelled("wide", options.wide)
             raise InputError(f"{name} has a row for each rating; leave {wide} out")
         refuse_missing(table, name, options)
-        options = replace(options, kinds={folded(each): kind for each, kind in kinds.items()})
-        table, respelled = _spelled(table, name, options)
-        table, left_out = _named(table, name, options)
-        return LongRows(_others_as_texts(table), Places(name), [*respelled, *left_out])
-    if "unit_id" not in table:
-        table.insert(0, "unit_id", texts(given.index.to_series()).to_numpy())
-    columns = [str(column) for column in table if column not in RATINGS_COLUMNS]
-    grid = grid_in(table, columns, options)
-    notes = []
-    taken = set(RATINGS_COLUMNS) - {"unit_id", "rubric", *kinds}
-    if reserved := [column for column in table if column in taken]:
-        table = table.drop(columns=reserved)
-        notes.append(written("reading.wide_reserved", columns=", ".join(reserved)))
-    if grid is not None:
-        _check_grid(grid, table, name, options)
-        raters, rubrics = listed(grid.raters), listed(grid.rubrics)
-        said = options.spelled("wide", grid.pattern)
-        notes.append(written("reading.grid", raters=raters, rubrics=rubrics, wide=said))
-        if grid.others:
-            notes.append(written("reading.grid_others", columns=listed(grid.others)))
-    cells = _melted(table, options, name, grid, blanks=blanks)
-    cells, respelled = _spelled(cells, name, options)
-    rows = (cells.index + FIRST_ROW).tolist()
-    places = Places(name, rows, columns=cells.pop(_COLUMN).tolist())
-    table = _others_as_texts(cells.reset_index(drop=True))
-    return LongRows(table, places, [*notes, *respelled])
-
-
-def _spelled(
-    table: pd.DataFrame, name: str, options: ScaleOptions
-) -> tuple[pd.DataFrame, list[str]]:
-    """Return ratings with items, raters and labels in one spelling where nobody sees a difference,
-    and where `options` join those that look alike; and notes.
-    """
-    changed, notes = {}, []
-    for column, what in (("unit_id", "items"), ("rater_id", "raters"), ("label", "labels")):
-        given = texts(table[column])
-        meant = fold(given)
-        if meant is not given:
-            changed[what] = int((meant != given).sum())
-        table = table.assign(**{column: meant})
-    if changed:
-        counts = ", ".join(f"{what} {count:,}" for what, count in changed.items())
-        notes.append(written("reading.folded", counts=counts))
-    table, joined = joined_names(table, options, name)
-    return table, [*notes, *joined]
+        options = replace(options, kinds={folded(rater): kind for rater, kind in kinds.items()})
+        read = RatingsInput(name, options)
+    else:
+        if "unit_id" not in table:
+            table.insert(0, "unit_id", texts(given.index.to_series()).to_numpy())
+        columns = [str(column) for column in table if column not in RATINGS_COLUMNS]
+        grid = grid_in(table, columns, options)
+        notes = []
+        taken = set(RATINGS_COLUMNS) - {"unit_id", "rubric", *kinds}
+        if reserved := [column for column in table if column in taken]:
+            table = table.drop(columns=reserved)
+            notes.append(written("reading.wide_reserved", columns=", ".join(reserved)))
+        if grid is not None:
+            _check_grid(grid, table, name, options)
+            raters, rubrics = listed(grid.raters), listed(grid.rubrics)
+            wide = options.spelled("wide", grid.pattern)
+            notes.append(written("reading.grid", raters=raters, rubrics=rubrics, wide=wide))
+            if grid.others:
+                notes.append(written("reading.grid_others", columns=listed(grid.others)))
+        table = _melted(table, options, name, grid, blanks=blanks)
+        rows, columns = (table.index + FIRST_ROW).tolist(), table.pop(_COLUMN).tolist()
+        read = RatingsInput(name, options, rows, columns, notes=notes)
+    for step in TABLE_STEPS:
+        table = step(table, read)
+    if read.rows is not None:
+        table = table.reset_index(drop=True)
+    others = [column for column in table if column not in RATINGS_COLUMNS]
+    return _with_texts(table, others), read
 
 
 def _check_grid(grid: Grid, table: pd.DataFrame, name: str, options: ScaleOptions) -> None:
-    """Raise InputError where no column follows the pattern, a rater has none, a table has a rubric
-    already, or it is not said who is a person.
-    """
+    """Raise InputError where a wide table has no such columns, or it is unclear who is a person."""
     wide, fault = options.spelled("wide", options.wide), ""
     if not options.kinds and grid.columns:
         fault = (
@@ -235,47 +320,10 @@ def _check_grid(grid: Grid, table: pd.DataFrame, name: str, options: ScaleOption
         raise InputError(f"{name} {fault}")
 
 
-def _others_as_texts(table: pd.DataFrame) -> pd.DataFrame:
-    return _with_texts(table, [column for column in table if column not in RATINGS_COLUMNS])
-
-
-def _named(
-    table: pd.DataFrame, name: str, options: ScaleOptions
-) -> tuple[pd.DataFrame, Sequence[str]]:
-    """A long table's rows of the raters who count: all of them, or those named."""
-    kinds = options.kinds
-    if not kinds:
-        return table, ()
-    raters = texts(table["rater_id"])
-    for rater in kinds:
-        if not (raters == rater).any():
-            every = options.spelled(kinds[rater], EVERYBODY)
-            raise InputError(
-                f"{name} has no rater {rater!r}; it has {listed(raters.unique())} ({every} is all)"
-            )
-    named = raters.map(kinds)
-    own = texts(table["rater_kind"]) if "rater_kind" in table else named.fillna("")
-    own = own.where(own != "", named.fillna(""))
-    clash = named.notna() & (own != named)
-    if clash.any():
-        at = int(clash.to_numpy().argmax())
-        raise InputError(
-            f"{name}: {options.spelled(named.iloc[at])} names {raters.iloc[at]!r}, whose "
-            f"rater_kind is {own.iloc[at]!r}; correct one of the two"
-        )
-    counts = named.notna() | ~own.isin(["", *kinds.values()])
-    found = table[counts].assign(rater_kind=own[counts])
-    others = raters[~counts].unique()
-    note = written("reading.raters_left_out", names=listed(others))
-    return found, [note] if len(others) else []
-
-
 def _melted(
     table: pd.DataFrame, options: ScaleOptions, name: str, grid: Grid | None, *, blanks: bool
 ) -> pd.DataFrame:
-    """A wide table as a row for each label, with the column it is from and the index of its row;
-    a missing cell is none, and so is an empty one unless `blanks` count.
-    """
+    """Return a wide table as a row for each label, with its column and the index of its row."""
     kinds = options.kinds
     for rater in kinds if grid is None else ():
         if rater not in table:
@@ -303,8 +351,8 @@ def _melted(
     cells["label"] = texts(cells["label"])
     if not blanks:
         cells = cells[cells["label"] != ""]
-    cells["rater_id"] = cells[_COLUMN].map({each: rater for each, (rater, _) in labels.items()})
+    cells["rater_id"] = cells[_COLUMN].map({column: rater for column, (rater, _) in labels.items()})
     cells["rater_kind"] = cells["rater_id"].map(kinds)
     if grid is not None:
-        cells["rubric"] = cells[_COLUMN].map({each: of for each, (_, of) in labels.items()})
+        cells["rubric"] = cells[_COLUMN].map({column: of for column, (_, of) in labels.items()})
     return cells

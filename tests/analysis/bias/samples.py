@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand.analysis import Scale
-from evenhand.analysis.bias import add_bias_rows
+from evenhand.analysis.bias.audit import add_bias_rows
 from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRow, ResultRows

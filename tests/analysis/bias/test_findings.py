@@ -2,7 +2,7 @@
 
 import pytest
 
-from evenhand.analysis.bias import findings, flagged, screening_sentence
+from evenhand.analysis.bias.audit import findings, flagged, screening_sentence
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.notes import Remark
 from evenhand.analysis.results import ResultRows

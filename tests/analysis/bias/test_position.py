@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import binomtest
 
 from evenhand.analysis import Scale, analyse
-from evenhand.analysis.bias import findings
+from evenhand.analysis.bias.audit import findings
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import GROUP_COLUMNS, AnalysisSettings
 from evenhand.study.settings.sections import changed

@@ -13,18 +13,23 @@ from scipy.optimize import least_squares
 from scipy.special import ndtr, ndtri
 from scipy.stats import multivariate_normal
 
-from evenhand.analysis.bias import findings
+from evenhand.analysis.bias.audit import findings
 from evenhand.analysis.bias.expected import (
+    NOT_SCALED,
+    Calls,
     Labelled,
     Noise,
     People,
+    Shift,
+    Shifts,
     _angle,
     _Curves,
     _third_difference,
     _third_of_normal,
     beyond_expected,
+    parts_of,
+    side_shift,
 )
-from evenhand.analysis.bias.shift import NOT_SCALED, BesidePeople, Calls, Shift, Shifts, parts_of
 from evenhand.analysis.bootstrap.resamples import Resamples
 from tests.analysis.bias.samples import RESPONSE, SEES_C, audited, responses, row_of, sample
 
@@ -470,24 +475,24 @@ def test_the_level_is_the_definition(rng):
     values = np.where(rng.random((90, 4)) < 0.8, truth[:, None], rng.random((90, 4)) < 0.5)
     values = values.astype(float)
     values[rng.random((90, 4)) < 0.2] = np.nan
-    beside = BesidePeople(calls_of(values), 3, Resamples(np.ones(90), 50, rng))
-    assert beside.level()[0] == pytest.approx(_plain(values))
-    assert beside.note == ""
+    found = side_shift(calls_of(values), 3, Resamples(np.ones(90), 50, rng))
+    assert found is not None and found.note == ""
+    assert found.values[0] == pytest.approx(_plain(values))
 
 
 def test_with_one_person_nothing_is_scaled(rng):
     values = (rng.random((60, 2)) < [0.5, 0.7]).astype(float)
-    beside = BesidePeople(calls_of(values), 1, Resamples(np.ones(60), 20, rng))
-    assert beside.note == NOT_SCALED
-    assert beside.level()[0] == pytest.approx(values[:, 1].mean() - values[:, 0].mean())
+    found = side_shift(calls_of(values), 1, Resamples(np.ones(60), 20, rng))
+    assert found is not None and found.note == NOT_SCALED
+    assert found.values[0] == pytest.approx(values[:, 1].mean() - values[:, 0].mean())
 
 
 def test_people_who_never_vary_need_no_scale(rng):
     """Nobody favours a side, the grader does: its level stands as it is."""
     values = np.zeros((50, 4))
     values[:10, 3] = 1.0
-    beside = BesidePeople(calls_of(values), 3, Resamples(np.ones(50), 20, rng))
-    assert beside.level()[0] == pytest.approx(0.2)
+    found = side_shift(calls_of(values), 3, Resamples(np.ones(50), 20, rng))
+    assert found is not None and found.values[0] == pytest.approx(0.2)
 
 
 def test_people_who_agree_by_chance_only_leave_it_open(rng):
@@ -495,9 +500,9 @@ def test_people_who_agree_by_chance_only_leave_it_open(rng):
     one = (np.arange(60) % 2).astype(float)
     values = np.column_stack([one, 1 - one, one])
     values[0, :2] = 1.0
-    beside = BesidePeople(calls_of(values), 2, Resamples(np.ones(60), 20, rng))
-    assert np.isnan(beside.level()[0])
-    assert beside.reason == "people_agree_by_chance"
+    found = side_shift(calls_of(values), 2, Resamples(np.ones(60), 20, rng))
+    assert found is not None and np.isnan(found.values[0])
+    assert found.reason == "people_agree_by_chance"
 
 
 # --- What is expected of a grader, solved for -----------------------------------------------------
@@ -638,12 +643,12 @@ def test_a_grader_that_copies_a_person_cannot_be_told(rng):
     """Its errors are that person's: no grader that sees what all people see goes so far along."""
     tau = ndtr(0.6 * rng.normal(size=(ROWS, 2, 600)))
     sums = _sums(tau, ndtr(ndtri(tau)), rng)
-    assert beyond_expected(sums, People.of(sums, third=False), free=True).told
+    assert beyond_expected(sums, People.of(sums, third=False), free=True).fits
     # Of three people one is itself.
     copied = sums.person3 / 3.0 + 2.0 / 3.0 * sums.two2
     sums = replace(sums, grader=sums.person3, both=copied)
     found = beyond_expected(sums, People.of(sums, third=False), free=True)
-    assert not found.told
+    assert not found.fits
     assert np.isnan(found.share).all()
 
 
@@ -651,7 +656,7 @@ def test_a_grader_that_guesses_has_no_sharpness(rng):
     tau = ndtr(rng.normal(size=(ROWS, 2, 100)))
     sums = _sums(tau, np.full(tau.shape, 0.3), rng)
     found = beyond_expected(sums, People.of(sums, third=True), free=True)
-    assert found.told
+    assert found.fits
     sums = replace(sums, both=sums.both * 0.0)
     found = beyond_expected(sums, People.of(sums, third=True), free=True)
     share = sums.grader / sums.n

@@ -12,8 +12,7 @@ from sklearn.metrics import cohen_kappa_score
 from evenhand.analysis import analyse
 from evenhand.analysis.agreement.coefficients import label_counts
 from evenhand.analysis.agreement.groups import group_panel
-from evenhand.analysis.agreement.overlap import KappaMeans
-from evenhand.analysis.agreement.pairs import pair_statistics, pair_tables
+from evenhand.analysis.agreement.pairs import KappaMeans, pair_statistics, pair_tables
 from evenhand.analysis.bootstrap.intervals import interval
 from evenhand.analysis.bootstrap.resamples import (
     Bootstrap,

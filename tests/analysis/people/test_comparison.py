@@ -15,7 +15,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 import evenhand as eh
 from evenhand.analysis import Scale, analyse
-from evenhand.reporting.gate.checks import gate
+from evenhand.reporting.gate import gate
 from evenhand.reporting.library import Check
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from tests.analysis.make import analyse_labels, noisy, people_of, ratings_of, row_of

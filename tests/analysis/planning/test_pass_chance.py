@@ -10,11 +10,10 @@ from scipy.stats import multivariate_normal, norm
 from sklearn.metrics import cohen_kappa_score
 
 from benchmarks.decisions import Cell, study
-from evenhand.analysis import Scale
+from evenhand.analysis import Scale, planning
 from evenhand.analysis.agreement.coefficients import kappa_on_scale
 from evenhand.analysis.bootstrap.influence import level_of_look
-from evenhand.analysis.planning import scenarios
-from evenhand.analysis.planning.scenarios import (
+from evenhand.analysis.planning import (
     ScaleScenario,
     Scenario,
     half_width,
@@ -188,7 +187,7 @@ def test_more_points_than_twenty_one_change_little(monkeypatch):
         coarse = ScaleScenario(0, 100, 0.7, mean)
         few = len(coarse.cuts), coarse.kappa, coarse.kappa_half_width(100)
         with monkeypatch.context() as change:
-            change.setattr(scenarios, "_MOST_POINTS", 101)
+            change.setattr(planning, "_MOST_POINTS", 101)
             fine = ScaleScenario(0, 100, 0.7, mean)
             assert (few[0], len(fine.cuts)) == (20, 100)
             assert few[1:] == pytest.approx((fine.kappa, fine.kappa_half_width(100)), abs=0.003)

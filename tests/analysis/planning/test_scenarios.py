@@ -10,14 +10,16 @@ from statsmodels.stats.inter_rater import cohens_kappa
 
 from evenhand.analysis import Analysis, Scale
 from evenhand.analysis.bootstrap.influence import level_of_look
-from evenhand.analysis.planning.g_study import complete_block, d_study, g_study
-from evenhand.analysis.planning.scenarios import (
+from evenhand.analysis.planning import (
     KappaTest,
     Scenario,
     ac1_half_width,
     cantor,
+    complete_block,
+    d_study,
     design_effect,
     donner_eliasziw,
+    g_study,
     half_width,
     kappa_half_width,
     two_rater_table,

@@ -26,8 +26,7 @@ from evenhand.analysis.report.charts import (
     short,
     svg_in_scheme,
 )
-from evenhand.analysis.report.document import sections_of
-from evenhand.analysis.report.files import rendered
+from evenhand.analysis.report.files import rendered, sections_of
 from evenhand.analysis.report.sections.graders import forest
 from evenhand.analysis.report.source import READINGS, Source
 from tests.analysis.make import analyse_labels, rows_of
@@ -287,7 +286,7 @@ def test_graders_stand_in_the_order_of_their_agreement(busy_analysis):
 
 
 def test_one_reading_of_the_forest_is_a_picture_of_its_own(busy_analysis):
-    source = Source.of(busy_analysis, ReportContext("A study", rubric_titles={"R": "The rubric"}))
+    source = Source(busy_analysis, ReportContext("A study", rubric_titles={"R": "The rubric"}))
     (whole,) = forest(source.on("R"))
     parts = [each for reading in READINGS for each in forest(source.on("R"), readings=(reading,))]
     assert [len(each.spec["vconcat"]) for each in (whole, *parts)] == [2, 1, 1]
@@ -302,7 +301,7 @@ def test_the_forest_of_a_yes_no_rubric_is_drawn_once():
         for rater, every in (("ann", 2), ("bo", 3), ("m", 4))
     }
     found = analyse_labels(labels, XY, ["m"], resamples=20)
-    source = Source.of(found, ReportContext("A study"))
+    source = Source(found, ReportContext("A study"))
     [drawn] = forest(source.on(""))
     assert len(drawn.spec["vconcat"]) == 1
     assert [len(forest(source.on(""), readings=(each,))) for each in READINGS] == [1, 0]
@@ -319,7 +318,7 @@ def test_each_row_of_the_forest_has_the_ceiling_of_its_items():
     said = {who: np.array(["x", "y"])[codes] for who, codes in labels.items()}
     said["half"] = np.where(hard, "-", said["half"])
     found = analyse_labels(said, XY, ["whole", "half"], resamples=50)
-    [drawn] = forest(Source.of(found, ReportContext("A study")).on(""))
+    [drawn] = forest(Source(found, ReportContext("A study")).on(""))
     values = {datum["who"]: datum for datum in drawn.spec["data"]["values"]}
     on_all = cohen_kappa_score(labels["ann"], labels["ben"])
     on_easy = cohen_kappa_score(labels["ann"][~hard], labels["ben"][~hard])

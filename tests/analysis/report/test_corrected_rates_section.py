@@ -13,7 +13,7 @@ import pytest
 from evenhand.analysis import Analysis, analyse
 from evenhand.analysis.report import ReportContext
 from evenhand.analysis.report.blocks import Chart
-from evenhand.analysis.report.document import sections_of
+from evenhand.analysis.report.files import sections_of
 from evenhand.analysis.report.source import BesidePublished
 from evenhand.study.settings.published import PublishedFigures
 from tests.analysis.make import YES, both_sides, study

@@ -19,12 +19,10 @@ import pytest
 
 from evenhand.analysis import Analysis, Scale, analyse
 from evenhand.analysis.report import ReportContext, write_figures, write_report
-from evenhand.analysis.report.blocks import Cell, Chart, Row, Table
+from evenhand.analysis.report.blocks import Cell, Chart, Row, Table, csv_of
 from evenhand.analysis.report.charts import PAGE, ROLES
-from evenhand.analysis.report.document import sections_of
-from evenhand.analysis.report.files import markdown, tex_of
-from evenhand.analysis.report.paper import references
-from evenhand.analysis.report.tables import csv_of
+from evenhand.analysis.report.files import markdown, sections_of, tex_of
+from evenhand.analysis.report.sections.methods import references
 from evenhand.analysis.results import RESULTS_COLUMNS, RESULTS_KEY
 from evenhand.cli.main import main
 from evenhand.study.tables.formats import guarded

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from evenhand.analysis import Scale, analyse
 from evenhand.analysis.report import ReportContext
-from evenhand.analysis.report.paper import paragraphs
+from evenhand.analysis.report.sections.methods import paragraphs
 from evenhand.analysis.report.source import Source
 from evenhand.texts import number_of
 from tests.analysis.make import noisy, ratings_of
@@ -46,7 +46,7 @@ def test_each_clause_is_there_only_if_it_happened(study):
     ratings, scale, stated, rules = study
     found = analyse(ratings, None, [scale], resamples=50, **rules)
     context = ReportContext("study", rubric_titles={"tone": "Tone [1]"})
-    methods, *results = paragraphs(Source.of(found, context)).texts
+    methods, *results = paragraphs(Source(found, context)).texts
     human = ratings["rater_kind"] == "human"
     given = ratings[human & (ratings["label"] != "")].groupby("unit_id")["rater_id"].nunique()
     people = sorted(set(ratings.loc[human, "rater_id"]))

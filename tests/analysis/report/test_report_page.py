@@ -14,10 +14,9 @@ import pytest
 
 from evenhand.analysis import Analysis, analyse
 from evenhand.analysis.report import ReportContext, write_report
-from evenhand.analysis.report.blocks import Chart, Table
+from evenhand.analysis.report.blocks import Chart, Table, csv_of
 from evenhand.analysis.report.charts import ROLES
-from evenhand.analysis.report.document import sections_of
-from evenhand.analysis.report.tables import csv_of
+from evenhand.analysis.report.files import sections_of
 from evenhand.rubrics import Published
 from tests.analysis.report.small_study import SCALE, tables, timed
 from tests.analysis.report.test_disagreements_page import PAGE, texts_of

@@ -12,8 +12,8 @@ from evenhand.analysis.notes import Code, Note, Remark, join_notes
 from evenhand.analysis.report import ReportContext, render_table_text
 from evenhand.analysis.report.blocks import Chart, Items, Table
 from evenhand.analysis.report.charts import MAX_LISTED, inline_svg
-from evenhand.analysis.report.document import section_of
-from evenhand.analysis.report.sections.thresholds import reliability_diagrams, threshold_curves
+from evenhand.analysis.report.files import section_of
+from evenhand.analysis.report.sections.certainty import reliability_diagrams, threshold_curves
 from evenhand.analysis.report.source import RubricFigures, Source
 from evenhand.analysis.results import ResultRows
 from tests.analysis.make import analyse_labels, ratings_of
@@ -37,7 +37,7 @@ def _source(kind: Code, reason: Note, tuned: tuple[float, float, float], gain: f
     add("cohen_kappa_at_threshold", Interval(0.3, 0.2, 0.4), "0.5", note)
     if best.estimate != 0.5:
         add("cohen_kappa_at_threshold", Interval(0.6, 0.5, 0.7), repr(best.estimate))
-    return Source.of(Analysis(list(rows.rows.values())), ReportContext("study", False, {}))
+    return Source(Analysis(list(rows.rows.values())), ReportContext("study", False, {}))
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def source_of(units: int, graders: int = 1, person: str = "") -> RubricFigures:
     labels = {"ann": [person] * units if person else said} | dict.fromkeys(names, "n" * units)
     ratings = ratings_of(labels, names, dict.fromkeys(names, chance / 4))
     found = analyse(ratings.assign(rubric="tone"), None, [YES], resamples=100)
-    return Source.of(found, ReportContext("study")).on("tone")
+    return Source(found, ReportContext("study")).on("tone")
 
 
 def data_of(chart: Chart, **where: object) -> list[dict[str, Any]]:

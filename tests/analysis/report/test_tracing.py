@@ -15,13 +15,13 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
-from evenhand.analysis.bias import BOUND
+from evenhand.analysis.bias.audit import BOUND
 from evenhand.analysis.notes import Code
 from evenhand.analysis.report import ReportContext, write_report
 from evenhand.analysis.report.blocks import Answer, Cell, Chart, Items, Table
-from evenhand.analysis.report.document import sections_of
-from evenhand.analysis.report.figures import shown
-from evenhand.analysis.report.paper import references
+from evenhand.analysis.report.files import sections_of
+from evenhand.analysis.report.sections.methods import references
+from evenhand.analysis.report.source import shown
 from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.statistics import statistics
 from evenhand.analysis.verdicts.judge import limits_of

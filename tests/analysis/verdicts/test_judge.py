@@ -12,7 +12,7 @@ import pytest
 
 from evenhand.analysis import RESULTS_KEY, Analysis, Scale, Verdict, analyse
 from evenhand.analysis.bootstrap.influence import level_of_look
-from evenhand.analysis.planning.scenarios import ScaleScenario
+from evenhand.analysis.planning import ScaleScenario
 from evenhand.analysis.request import StudyFacts
 from evenhand.analysis.verdicts.comparison import _furthest
 from evenhand.analysis.verdicts.evidence import IF_WRONG, NON_INFERIORITY, NON_INFERIORITY_PEOPLE

@@ -19,8 +19,8 @@ from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.significance import holm
 from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.notes import Code, Remark
-from evenhand.analysis.report.paper import paragraphs
 from evenhand.analysis.report.sections import methods
+from evenhand.analysis.report.sections.methods import paragraphs
 from evenhand.analysis.report.source import ReportContext, Source
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRow
@@ -383,7 +383,7 @@ def test_one_rubric_is_judged_as_without(ratings):
 )
 def test_methods_say_what_the_level_is_of(ratings, across, said, cited):
     found = judged(ratings, "close", across_rubrics=across)
-    source = Source.of(found, ReportContext("study"))
+    source = Source(found, ReportContext("study"))
     paragraph, about = paragraphs(source), " ".join(methods.section(source).about)
     assert said in about
     assert "flat prior" in about

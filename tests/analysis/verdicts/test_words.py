@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.analysis.bias import Finding
+from evenhand.analysis.all_rubrics import Analysis
+from evenhand.analysis.bias.audit import Finding
 from evenhand.analysis.bootstrap.intervals import Deciding, Interval
 from evenhand.analysis.injection import Attack, Outcome
 from evenhand.analysis.notes import Remark
-from evenhand.analysis.report.figures import ResultsIndex
+from evenhand.analysis.report.source import ReportContext, Source
 from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.statistics import limit_shown
 from evenhand.analysis.verdicts import drift, reference, wording
@@ -30,7 +31,7 @@ from evenhand.analysis.verdicts.evidence import (
 from evenhand.analysis.verdicts.judge import Verdict, judge
 from evenhand.analysis.verdicts.ranking import Candidate, recommend
 from evenhand.analysis.verdicts.wording import PASSES
-from evenhand.reporting.gate.requirement import CheckedClause, parse_rule
+from evenhand.reporting.gate import CheckedClause, parse_rule
 from evenhand.study.settings.analysis import DecisionSettings
 from tests.analysis.make import assert_verdict
 
@@ -222,7 +223,7 @@ def test_a_bound_is_printed_on_its_side_of_the_margin(low, high, verdict, interv
     row = decided.difference | {"deciding": replace(LEVEL, margin=margin)}
     found = judged(replace(decided, difference=row))
     assert_verdict(found, verdict, f"96% CI {interval}; margin {limit_shown(margin, -low)};")
-    (figure,) = ResultsIndex([row]).by_subset("r", "non_inferiority")["all"]
+    (figure,) = Source(Analysis([row]), ReportContext("")).on("r").select("non_inferiority")
     assert figure.interval == f"[{interval.replace(' to ', ', ')}]"
 
 
@@ -238,7 +239,7 @@ def test_other_verdicts_print_a_bound_on_its_side_of_the_limit_too():
     told = reference._figure(kappa, "unit", "bar_open")
     assert "Kappa 0.70, 96% CI 0.5996 to 0.80;" in told.sentence
     assert told.short == "kappa at worst 0.5996, 0.6 needed"
-    (figure,) = ResultsIndex([kappa]).by_subset("r", "reference_kappa")["all"]
+    (figure,) = Source(Analysis([kappa]), ReportContext("")).on("r").select("reference_kappa")
     assert figure.interval == "[0.5996, 0.80]"
     clause = CheckedClause(parse_rule("kappa.low > 0.5").clauses[0], 0.49999999, "")
     assert clause.sentence.endswith("kappa, low: 0.49999999, required > 0.5")

@@ -103,8 +103,7 @@ VERDICTS = (
          "the labels of further annotators would tell"),
     file("one expert", "one annotator shows nothing of how far annotators agree", labels(GOOD, ONE),
          "Only one annotator labelled", "--reference"),
-    file("one expert, declared", "agrees with ann, whatever others would say", "
-                                 "labels(GOOD, ONE),
+    file("one expert, declared", "agrees with ann, whatever others say", labels(GOOD, ONE),
          "gpt agrees with ann well enough", "this does not show that it can replace annotators",
          more="--reference ann"),
     file("one expert, declared, and a bad grader", "does not agree with ann", labels(reverse, ONE),

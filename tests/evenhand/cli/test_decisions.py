@@ -10,8 +10,7 @@ import pytest
 from evenhand.analysis import RESULTS_KEY
 from evenhand.errors import InputError
 from evenhand.reporting import planning
-from evenhand.reporting.gate.checks import _of_clause
-from evenhand.reporting.gate.requirement import check_clauses, parse_rule
+from evenhand.reporting.gate import check_clauses, parse_rule
 from tests.commands import Run
 
 RULE = "human_ceiling_difference.low > -0.1, coverage >= 0.98"
@@ -83,7 +82,7 @@ def test_a_rule_about_the_audit_is_held_against_its_worst_attack() -> None:
         (outcome,) = check_clauses(
             parse_rule(rule).clauses, results, "r", "g", "weighted_kappa_linear"
         )
-        return _of_clause(outcome).line
+        return outcome.check.line
 
     worst = "injection_flips at flattery (the worst of 2 attacks)"
     assert held("injection_flips.high < 0.4") == f"not met  {worst}, high: 0.5, required < 0.4"

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.reporting.gate.checks import Check, Gate, junit_xml, summary_markdown
+from evenhand.reporting.gate import Check, Gate, junit_xml, summary_markdown
 from tests.commands import Run, python
 
 HOSTILE = 'g<&>"]]>\x0b```'
@@ -182,7 +182,7 @@ def test_a_fault_within_is_no_verdict(run, monkeypatch, fault, code):
     def broken(*_words: object, **_more: object) -> None:
         raise fault
 
-    monkeypatch.setattr("evenhand.reporting.gate.checks.gate", broken)
+    monkeypatch.setattr("evenhand.reporting.gate.gate", broken)
     done = run("gate", "ratings.csv", "--grader", "g", "--require", RULE, "--json")
     assert (done.returncode, done.stdout) == (code, "")
     assert done.stderr
@@ -193,7 +193,7 @@ import signal, sys, time
 # A shell lets what it starts in the background ignore Ctrl-C, and children inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from evenhand.cli.main import main
-import evenhand.reporting.gate.checks as room
+import evenhand.reporting.gate as room
 
 def gate(*words, **more):
     print("ready", file=sys.stderr, flush=True)

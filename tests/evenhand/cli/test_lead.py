@@ -2,7 +2,6 @@
 and invites, accounts and sessions by the verbs that people type.
 """
 
-import importlib
 import io
 import json
 import os
@@ -15,6 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 import pandas as pd
 import pytest
 
+from evenhand import annotate_app
 from evenhand.cli import lead as session_verbs
 from evenhand.cli.main import main
 from evenhand.errors import InputError
@@ -306,10 +306,7 @@ def test_a_study_that_nobody_has_come_to(study, run: Run) -> None:
 def test_an_open_study_that_others_reach_is_warned_of(study, capsys, monkeypatch, entry, warned):
     folder = set_up(study, f'[session]\nentry = "{entry}"\n')
     served = []
-    starting = importlib.import_module(
-        "evenhand.annotate_app.serve"
-    )  # the package's `serve` hides it
-    monkeypatch.setattr(starting, "serve", lambda *_, **options: served.append(options))
+    monkeypatch.setattr(annotate_app, "serve", lambda *_, **options: served.append(options))
     assert main(["annotate", folder, "--url", "https://study.example.org"]) == 0
     assert served[0]["public_host"] == "study.example.org"
     assert ("any annotator code" in capsys.readouterr().err) is warned

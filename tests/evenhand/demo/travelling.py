@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from evenhand.reporting.analysing import analyse_file
-from evenhand.reporting.ratings_file.scales import ScaleOptions
+from evenhand.reporting.ratings_file.declared import ScaleOptions
 
 OVER_RUBRICS = ("rate_difference_ppi", "rate_rank_set", "rate_side_difference_ppi")
 """Hold together over all rubrics that are analysed, and so are narrower for one alone."""

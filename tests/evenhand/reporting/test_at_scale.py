@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from evenhand.analysis.labels.reduced import Reduced, by_kind
+from evenhand.analysis.labels.encoding import Reduced, by_kind
 from evenhand.analysis.labels.scale import Scale
 from evenhand.errors import InputError
 from evenhand.reporting import at_scale

@@ -18,8 +18,8 @@ import evenhand as eh
 from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import analyse_file
+from evenhand.reporting.ratings_file.dataframes import frame_of
 from evenhand.reporting.ratings_file.declared import ScaleOptions
-from evenhand.reporting.ratings_file.frames import frame_of
 from evenhand.study.tables.columns import folded
 from evenhand.study.tables.formats import write_table
 from tests.commands import python

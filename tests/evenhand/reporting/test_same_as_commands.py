@@ -225,7 +225,7 @@ ASKED: dict[str, Any] = {
 
 
 def test_label_makes_the_study_of_the_command(here: Path, capsys, monkeypatch) -> None:
-    serving = import_module("evenhand.annotate_app.serve")
+    serving = import_module("evenhand.annotate_app")
     monkeypatch.setattr(serving, "serve", lambda folder, port, public_host: 0)  # it does not return
     ITEMS.to_csv("items.csv", index=False)
     words = [

@@ -11,9 +11,8 @@ import evenhand as eh
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import analyse_file
 from evenhand.reporting.library import Check
-from evenhand.reporting.load import load
+from evenhand.reporting.load import item_column, load
 from evenhand.reporting.ratings_file.declared import ScaleOptions
-from evenhand.reporting.ratings_file.units import item_column
 
 ITEMS, TIMES = 60, 6
 PEOPLE = ["ann", "ben", "cy"]

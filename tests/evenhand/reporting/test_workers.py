@@ -17,7 +17,7 @@ from evenhand.analysis import AnalysisSettings, Scale
 from evenhand.analysis.all_rubrics import analyse_rubrics
 from evenhand.analysis.request import Request
 from evenhand.errors import InputError
-from evenhand.graders.spec import parse_spec
+from evenhand.graders.providers import parse_spec
 from evenhand.reporting.workers import MOST_MEMORY, StandBy, apart, one_at_a_time, workers
 from harness.served import holds
 

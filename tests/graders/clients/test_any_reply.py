@@ -9,16 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.graders.clients import claude, openai_chat
-from evenhand.graders.clients.claude import build_request
-from evenhand.graders.clients.grader import UNREADABLE, OpenAIBatches
-from evenhand.graders.clients.openai_chat import Shape
-from evenhand.graders.clients.openai_chat import build_request as build_chat_request
+from evenhand.graders import clients
+from evenhand.graders.clients import UNREADABLE, OpenAIBatches
 from evenhand.graders.failures import GraderFailure, Transient, json_object
 from evenhand.graders.money import usage_facts
+from evenhand.graders.providers import parse_spec
 from evenhand.graders.replies import Outcome
 from evenhand.graders.scrub import Scrubber
-from evenhand.graders.spec import parse_spec
 from evenhand.rubrics import load_rubric
 from harness.replies import Call, Reply, completion, labelled, message
 from tests.graders.bench import Bench
@@ -72,12 +69,12 @@ replies = record(
 )
 responses = record(status_code=st.integers(), body=replies)
 READERS: list[Callable[[Any], Outcome]] = [
-    lambda reply: claude.parse_reply(reply, RUBRIC),
-    lambda reply: claude.parse_reply(reply, RUBRIC, "verbalised"),
-    lambda reply: claude.parse_reply(reply, None),
-    lambda reply: openai_chat.parse_reply(reply, RUBRIC),
-    lambda reply: openai_chat.parse_reply(reply, RUBRIC, "verbalised"),
-    lambda reply: openai_chat.parse_reply(reply, None),
+    lambda reply: clients.parse_claude_reply(reply, RUBRIC),
+    lambda reply: clients.parse_claude_reply(reply, RUBRIC, "verbalised"),
+    lambda reply: clients.parse_claude_reply(reply, None),
+    lambda reply: clients.parse_chat_reply(reply, RUBRIC),
+    lambda reply: clients.parse_chat_reply(reply, RUBRIC, "verbalised"),
+    lambda reply: clients.parse_chat_reply(reply, None),
 ]
 
 
@@ -118,7 +115,7 @@ def test_a_line_of_a_batch_is_a_result_or_asked_for_again(line: Any) -> None:
     except UNREADABLE:
         return
     if found.body is not None:
-        assert_storable(openai_chat.parse_reply(found.body, RUBRIC))
+        assert_storable(clients.parse_chat_reply(found.body, RUBRIC))
     assert (found.failure is None) == (found.body is not None)
 
 
@@ -188,7 +185,8 @@ def test_a_hostile_response_stays_inside_its_fence(text: str) -> None:
     clean = rubric.for_prompt(dict.fromkeys(rubric.variables, "plain"))
     assert prompt.system == clean.system
     assert _outside(prompt.user) == _outside(clean.user)
-    claude, chat = build_request("m", prompt), build_chat_request("m", prompt, Shape())
+    claude = clients.build_claude_request("m", prompt)
+    chat = clients.build_chat_request("m", prompt, clients.Shape())
     assert claude["messages"] == [{"role": "user", "content": prompt.user}]
     assert claude["system"][0]["text"] == clean.system
     assert [turn["role"] for turn in chat["messages"]] == ["system", "user"]

@@ -7,7 +7,8 @@ from importlib.util import find_spec
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.graders.clients.claude import build_request, parse_reply
+from evenhand.graders.clients import build_claude_request as build_request
+from evenhand.graders.clients import parse_claude_reply as parse_reply
 from evenhand.graders.replies import Outcome
 from evenhand.rubrics import load_rubric
 from harness.installing import installed, pip_command

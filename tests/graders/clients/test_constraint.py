@@ -8,9 +8,9 @@ import pytest
 import sqlalchemy as sa
 
 from evenhand.cli.main import main
-from evenhand.graders.clients.claude import parse_reply as parse_message
-from evenhand.graders.clients.grader import way_of
-from evenhand.graders.clients.openai_chat import parse_reply
+from evenhand.graders.clients import parse_chat_reply as parse_reply
+from evenhand.graders.clients import parse_claude_reply as parse_message
+from evenhand.graders.clients import way_of
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study
 from evenhand.study.store.schema import grades

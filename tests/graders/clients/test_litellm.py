@@ -106,8 +106,8 @@ def test_claude_and_stated_distributions(litellm, marked_study, monkeypatch, met
 
 
 def test_its_cache_is_noticed_where_it_is_not_declined(litellm, server, marked_study, monkeypatch):
-    monkeypatch.setattr("evenhand.graders.clients.openai_chat.LITELLM_DECLINED", {})
-    monkeypatch.setattr("evenhand.graders.clients.openai_chat.DECLINED", {})
+    monkeypatch.setattr("evenhand.graders.clients.LITELLM_DECLINED", {})
+    monkeypatch.setattr("evenhand.graders.clients.DECLINED", {})
     study = marked_study(pairs=4, rubrics=("refusal",))
     (summary,) = grade(study, [f"openai:grader@{litellm}/v1"], draws=6, concurrency=2).graders
     assert summary.scored == len(server.calls) < 48

@@ -8,7 +8,9 @@ import pytest
 
 from evenhand.cli.main import main
 from evenhand.errors import InputError
-from evenhand.graders.clients.openai_chat import Shape, build_request, learn, parse_reply
+from evenhand.graders.clients import Shape, learn
+from evenhand.graders.clients import build_chat_request as build_request
+from evenhand.graders.clients import parse_chat_reply as parse_reply
 from evenhand.graders.replies import Outcome
 from evenhand.rubrics import load_rubric
 from evenhand.study.store.store import grade_totals

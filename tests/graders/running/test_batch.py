@@ -12,9 +12,9 @@ import pytest
 import sqlalchemy as sa
 
 from evenhand.graders import RunSummary
-from evenhand.graders.clients.grader import ClaudeBatches
+from evenhand.graders.clients import ClaudeBatches
 from evenhand.graders.failures import ATTEMPTS
-from evenhand.graders.running.run import BatchRun
+from evenhand.graders.running import BatchRun
 from evenhand.study import Study
 from evenhand.study.store.logs.replies import BatchJournal
 from evenhand.study.store.schema import batch_events, grades

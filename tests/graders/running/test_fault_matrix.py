@@ -10,7 +10,7 @@ import pytest
 
 from evenhand.graders import GradingOptions, forecast
 from evenhand.graders.money import Tariff, Tokens
-from evenhand.graders.spec import parse_spec
+from evenhand.graders.providers import parse_spec
 from harness.replies import DROPPED, Call, Reply, answer, error
 from tests.graders.bench import Bench
 from tests.graders.grading import grade

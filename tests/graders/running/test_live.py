@@ -11,10 +11,9 @@ import anyio
 import pytest
 
 from evenhand.errors import InputError
+from evenhand.graders import running as live
 from evenhand.graders.failures import HANGS, Transient
-from evenhand.graders.running import run as live
-from evenhand.graders.running import run as run_module
-from evenhand.graders.running.run import Throttle
+from evenhand.graders.running import Throttle
 from harness.ports import free_port
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, answer, completion, error, message
@@ -73,7 +72,7 @@ def test_the_limit_never_falls_below_one_and_other_faults_leave_it() -> None:
 
 def listening(monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], Any]:
     """What whoever watches is told, with little patience."""
-    monkeypatch.setattr(run_module, "PATIENCE", 0.05)
+    monkeypatch.setattr(live, "PATIENCE", 0.05)
     said: list[str] = []
     return said, lambda done, total, label: said.append(label)
 

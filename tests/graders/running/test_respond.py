@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from evenhand.cli.main import main
 from evenhand.errors import InputError
-from evenhand.graders.running.runner import only_runner
+from evenhand.graders.running import only_runner
 from evenhand.study.store.schema import response_attempts
 from harness.replies import Call, Reply, completion, error, message
 from harness.studies import MarkedStudy

@@ -13,7 +13,7 @@ from evenhand.errors import InputError
 from evenhand.graders import GradingOptions, forecast
 from evenhand.graders.failures import ATTEMPTS
 from evenhand.graders.providers import key_variable
-from evenhand.graders.running.run import FAILURES_IN_A_ROW
+from evenhand.graders.running import FAILURES_IN_A_ROW
 from evenhand.rubrics import load_rubric
 from harness.replies import DROPPED, Call, Reply, answer, completion, error, labelled
 from harness.studies import with_edited_rubric

@@ -11,7 +11,7 @@ import pytest
 
 from evenhand.errors import InputError
 from evenhand.graders import Shard
-from evenhand.graders.running.runner import Elsewhere, only_runner
+from evenhand.graders.running import Elsewhere, only_runner
 from evenhand.study import Study, open_study
 from evenhand.study.keeping.moving import move_store
 from evenhand.study.store.store import grade_totals

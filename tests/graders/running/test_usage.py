@@ -17,12 +17,12 @@ from pydantic import BaseModel
 from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.graders import GradingOptions, forecast
-from evenhand.graders.clients.grader import Reply
+from evenhand.graders.clients import Reply
 from evenhand.graders.money import Budget, OverBudget, Tariff, Tokens, output_limit, usage_facts
 from evenhand.graders.options import GraderSettings, rater_id
+from evenhand.graders.providers import parse_spec
 from evenhand.graders.replies import Outcome
-from evenhand.graders.running.run import Reservations
-from evenhand.graders.spec import parse_spec
+from evenhand.graders.running import Reservations
 from evenhand.study.settings.study_toml import ModelPrices
 from evenhand.study.store.schema import grades
 from evenhand.study.store.store import grade_totals

@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 import sqlalchemy as sa
 
-from evenhand.analysis.report.sections.disagreements import KINDS as REPORTED
-from evenhand.analysis.report.sections.disagreements import kind_title
+from evenhand.analysis.report.sections.raters import KINDS as REPORTED
+from evenhand.analysis.report.sections.raters import kind_title
 from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.desk.desk import AnnotationDesk, Flag, Withdrawal

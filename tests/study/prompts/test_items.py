@@ -16,7 +16,7 @@ from evenhand.annotate_app.payload import page_data
 from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric, asked_comparison, asked_rubric, load_rubric
-from evenhand.rubrics.content import image_of, turns_of
+from evenhand.rubrics.rendering import image_of, turns_of
 from evenhand.study import create_study, open_study
 from evenhand.study.creation import StudyPlan
 from evenhand.study.desk.claims import KnownUnits

@@ -11,7 +11,7 @@ import pytest
 from evenhand.analysis.verdicts.drift import Drift
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import analyse_file
-from evenhand.reporting.gate.baseline import (
+from evenhand.reporting.gate import (
     Baseline,
     baseline_of,
     compared,

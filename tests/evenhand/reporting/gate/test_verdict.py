@@ -12,9 +12,8 @@ import pytest
 from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import analyse_file
-from evenhand.reporting.gate.checks import gate as usual_gate
-from evenhand.reporting.gate.checks import junit_xml, summary_markdown
-from evenhand.reporting.gate.requirement import parse_rule
+from evenhand.reporting.gate import gate as usual_gate
+from evenhand.reporting.gate import junit_xml, parse_rule, summary_markdown
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from tests.commands import Run
 

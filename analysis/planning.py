@@ -1,0 +1,976 @@
+"""Precision of a study of a given size, and the probability that a grader as good as a human
+passes, before annotators are paid.
+
+Where a formula holds it is used (two raters, a binary verdict, independent units); the rest is
+simulated: studies of binary verdicts or of labels on a scale, in which raters' perceptions of a
+unit are correlated, and humans may differ in strictness.
+
+To find who passes, each simulated study is judged by the bounds that verdicts use
+(`analysis.bootstrap.influence`), at the level of the first look: for these humans, and for humans
+like them, where differences between humans count as chance too.
+
+Sources of disagreement, and the gain from more raters or units: G-study and D-study.
+
+Units crossed with raters, one label each (Brennan 2001, chapters 2 and 3). The G-study splits the
+variance of the labels into units, raters (leniency) and the rest by an analysis of variance; the
+D-study gives the dependability of the mean of a number of raters.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.analysis.agreement.coefficients import (
+    agreement_weights,
+    kappa_on_scale,
+    unseen_labels,
+)
+from evenhand.analysis.bootstrap.influence import level_of_look, reach_over_people, reaches
+from evenhand.analysis.bootstrap.intervals import Z
+from evenhand.analysis.bootstrap.score import PSEUDO, Sample, kappas_of, lower_bound, table_sums
+from evenhand.analysis.labels.matrix import LabelMatrix, complete_block
+from evenhand.analysis.types import Array, Codes, Mask
+from evenhand.errors import InputError
+from evenhand.study.settings.analysis import (
+    MOST_OF_PEOPLE,
+    AnalysisSettings,
+    DecisionSettings,
+    Scope,
+)
+from evenhand.texts import written
+
+
+@dataclass(frozen=True)
+class KappaTest:
+    """A test of kappa against `null`, to succeed with `power` where it is `true`."""
+
+    true: float
+    null: float
+    alpha: float = 0.05
+    power: float = 0.8
+    two_sided: bool = True
+
+    def __post_init__(self) -> None:
+        if not (-1 < self.null < 1 and -1 < self.true < 1) or self.true == self.null:
+            raise InputError(
+                f"kappa {self.true} against {self.null}: both must lie between -1 and 1 and differ"
+            )
+        if not (0 < self.alpha < 1 and 0 < self.power < 1):
+            raise InputError("alpha and power must lie between 0 and 1")
+
+    @property
+    def quantiles(self) -> tuple[float, float]:
+        """Standard normal quantiles of the error of the first kind and of the power."""
+        from scipy.special import ndtri
+
+        tail = self.alpha / 2 if self.two_sided else self.alpha
+        return float(ndtri(1 - tail)), float(ndtri(self.power))
+
+
+def cantor(test: KappaTest, first: float, second: float) -> int:
+    """Return the units for a test of Cohen's kappa (Cantor 1996, equations 4 and 5).
+
+    `first` and `second` are the two raters' shares of affirmative verdicts.
+
+    >>> cantor(KappaTest(0.85, 0.7, two_sided=False), 0.5, 0.5)
+    117
+    """
+    z_alpha, z_power = test.quantiles
+    null, true = (_kappa_variance(first, second, kappa) for kappa in (test.null, test.true))
+    root = z_alpha * math.sqrt(null) + z_power * math.sqrt(true)
+    return math.ceil((root / (test.true - test.null)) ** 2)
+
+
+def donner_eliasziw(test: KappaTest, prevalence: float) -> int:
+    """Return the units for a test of the intraclass kappa (Donner & Eliasziw 1992, eq. 8).
+
+    It is their goodness-of-fit test.
+
+    >>> donner_eliasziw(KappaTest(0.6, 0.4), 0.3)
+    191
+    """
+    from scipy.optimize import brentq
+    from scipy.stats import chi2, ncx2
+
+    critical = chi2.isf(test.alpha, 1)
+    noncentral = float(brentq(lambda x: ncx2.sf(critical, 1, x) - test.power, 1e-6, 200.0))
+    p, q = prevalence, 1 - prevalence
+    shift = (p * q * (test.true - test.null)) ** 2
+    per_unit = (
+        shift / (p * p + p * q * test.null)
+        + 2 * shift / (p * q * (1 - test.null))
+        + shift / (q * q + p * q * test.null)
+    )
+    return math.ceil(noncentral / per_unit)
+
+
+def two_rater_table(agreement: float, prevalence: float) -> np.ndarray:
+    """Cell probabilities (2, 2) of two raters who are affirmative equally often.
+
+    >>> two_rater_table(0.85, 0.5).round(3).tolist()
+    [[0.425, 0.075], [0.075, 0.425]]
+    """
+    off = (1 - agreement) / 2
+    return np.array([[prevalence - off, off], [off, 1 - prevalence - off]])
+
+
+def kappa_half_width(units: float, agreement: float, prevalence: float) -> float:
+    """Half the 95% interval of Cohen's kappa of two raters; NaN where the agreement is impossible.
+
+    Uses the large-sample variance of Fleiss, Cohen & Everitt (1969), equation 13.
+
+    >>> round(kappa_half_width(250, 0.85, 0.5), 3)
+    0.089
+    """
+    table = two_rater_table(agreement, prevalence)
+    if table.min() <= 0:
+        return math.nan
+    pe = prevalence**2 + (1 - prevalence) ** 2
+    kappa = (agreement - pe) / (1 - pe)
+    return Z * math.sqrt(_kappa_variance(prevalence, prevalence, kappa) / units)
+
+
+def ac1_half_width(units: float, agreement: float, prevalence: float) -> float:
+    """Half the 95% interval of Gwet's AC1 of two raters (Gwet 2008), by the delta method.
+
+    >>> round(ac1_half_width(250, 0.85, 0.5), 3)
+    0.089
+    """
+    table = two_rater_table(agreement, prevalence)
+    if table.min() <= 0:
+        return math.nan
+    pe = 2 * prevalence * (1 - prevalence)
+    ac1 = (agreement - pe) / (1 - pe)
+    # AC1 linearised in the unit's contribution: its two verdicts' agreement, and its affirmatives.
+    affirmative = np.array([[1.0, 0.5], [0.5, 0.0]])
+    brings = (np.eye(2) - (1 - ac1) * 2 * (1 - 2 * prevalence) * affirmative) / (1 - pe)
+    variance = float((table * brings**2).sum() - (table * brings).sum() ** 2)
+    return Z * math.sqrt(variance / units)
+
+
+def _kappa_variance(first: float, second: float, kappa: float) -> float:
+    """Return n times the variance of kappa (Fleiss, Cohen & Everitt 1969, equation 13)."""
+    pe = first * second + (1 - first) * (1 - second)
+    po = kappa * (1 - pe) + pe
+    yes = (po - 1 + first + second) / 2
+    cells = np.array([[yes, first - yes], [second - yes, 1 - first - second + yes]])
+    if cells.min() < -1e-12:
+        raise InputError(
+            f"kappa {kappa:g} is out of reach for raters with {first:g} and {second:g} affirmative"
+        )
+    rows, columns = np.array([first, 1 - first]), np.array([second, 1 - second])
+    diagonal = sum(
+        cells[i, i] * ((1 - pe) - (rows[i] + columns[i]) * (1 - po)) ** 2 for i in range(2)
+    )
+    off = (1 - po) ** 2 * sum(
+        cells[i, j] * (columns[i] + rows[j]) ** 2 for i, j in ((0, 1), (1, 0))
+    )
+    return float((diagonal + off - (po * pe - 2 * pe + po) ** 2) / (1 - pe) ** 4)
+
+
+_STRICTNESS, _MOST_STRICT = 0.25, 0.6
+_SPREAD, _MOST_POINTS = 0.25, 21
+_GRID = np.linspace(-6.0, 6.0, 401)
+"""Latent qualities to integrate over."""
+_STUDIES, _MAX_DRAWS = 2000, 4_000_000
+_MAX_UNITS = 100_000
+STATISTICS = ("kappa", "alpha", "ac1", "rate", "threshold")
+"""Statistics that `half_width` accepts."""
+
+
+class _Raters(ABC):
+    """Raters who see a unit's latent quality, a normal variable, with an error, and label it by
+    cuts: at one they say yes or no, at more they choose a point of a scale.
+    """
+
+    strictness: float
+    is_ordered = False
+
+    @property
+    @abstractmethod
+    def likeness(self) -> float:
+        """Correlation of two humans' latent variables."""
+
+    @property
+    @abstractmethod
+    def cuts(self) -> Array:
+        """Cuts (q - 1,), ascending, of the latent variable, which has variance 1."""
+
+    @property
+    def distance(self) -> Array:
+        """Distances of labels (q, q) in the kappa that verdicts use, from 0 to 1."""
+        kind = "linear" if self.is_ordered else "identity"
+        return 1.0 - agreement_weights(len(self.cuts) + 1, kind)
+
+    @property
+    def is_possible_so_strict(self) -> bool:
+        """True if humans who differ this much in strictness can agree as assumed."""
+        return self.likeness + _own_share(self.strictness) < 1
+
+    def least_kappa(self, floor: float) -> float:
+        """Return the kappa that humans must reach where a rule has this floor for yes/no labels."""
+        return kappa_on_scale(floor) if self.is_ordered else floor
+
+    def draw(
+        self, rng: np.random.Generator, shape: tuple[int, int], people: int, graders: int = 0
+    ) -> Codes:
+        """Draw codes of labels (raters, studies, units) of humans and then of graders.
+
+        A part of the humans' errors is their strictness, drawn independently in every study.
+        Graders see as much as humans, and are of average strictness: as good as a human.
+        """
+        raters = people + graders
+        strict = np.array([_own_share(self.strictness)] * people + [0.0] * graders)[:, None]
+        error = np.sqrt(1.0 - self.likeness - strict)[..., None]
+        seen = math.sqrt(self.likeness) * rng.standard_normal(shape)
+        shift = np.sqrt(strict) * rng.standard_normal((raters, shape[0]))
+        noise = error * rng.standard_normal((raters, *shape))
+        codes: Codes = np.searchsorted(self.cuts, seen + noise - shift[..., None])
+        return codes
+
+    def errorless_units(self, margin: float, level: float) -> int:
+        """About how many units even a grader without an error needs to pass almost surely.
+
+        With n units an error in as many as -ln(level) / n of them goes unseen. One over the whole
+        scale takes from kappa the largest distance over the one expected by chance, and the
+        grader's lead over humans and the `margin` make up for it. A grader without an error gives
+        the median of what humans would say. In simulation it passes with this many units in .93 to
+        1 of studies, with two fifths of them in less than half.
+        """
+        joint, best, shares = self._tables(self.likeness)
+        chance = float(shares @ self.distance @ shares)
+        lead = float(((joint - best) * self.distance).sum()) / chance
+        return math.ceil(-math.log(level) / chance / (margin + lead))
+
+    def _tables(self, likeness: float) -> tuple[Array, Array, Array]:
+        """Joint probabilities of two raters (q, q), of a human and a grader without error, and the
+        shares of labels (q,), where two humans' latent variables have this correlation.
+        """
+        from scipy.special import ndtr
+
+        quality, weight = _GRID, np.exp(-(_GRID**2) / 2) / np.exp(-(_GRID**2) / 2).sum()
+        away = self.cuts - math.sqrt(likeness) * quality[:, None]
+        below = ndtr(away / math.sqrt(max(1.0 - likeness, 1e-6)))
+        given = np.diff(below, axis=1, prepend=0.0, append=1.0)
+        best = np.eye(len(self.cuts) + 1)[(below < 0.5).sum(axis=1)]
+        weighted = given.T * weight
+        return weighted @ given, weighted @ best, weighted.sum(axis=1)
+
+
+@dataclass(frozen=True)
+class Scenario(_Raters):
+    """Raters who all agree pairwise with probability `agreement`, at one share of affirmatives.
+
+    `humans` label each unit; a share `overlap` of the units has all of them, the rest has one.
+    `strictness` is the standard deviation of the humans' cuts, relative to 1 for the variable that
+    they cut; 0 where all are equally strict.
+    """
+
+    agreement: float
+    prevalence: float
+    humans: int = 3
+    overlap: float = 1.0
+    strictness: float = 0.0
+
+    @property
+    def is_possible(self) -> bool:
+        """True if two raters can have this agreement at this prevalence."""
+        return self.agreement > 0.5 and min(self.prevalence, 1 - self.prevalence) > self.error
+
+    @property
+    def kappa(self) -> float:
+        """Kappa of two raters."""
+        expected = self.prevalence**2 + (1 - self.prevalence) ** 2
+        return (self.agreement - expected) / (1 - expected)
+
+    @property
+    def error(self) -> float:
+        """Error rate at which two independent raters agree with `agreement`."""
+        return (1 - math.sqrt(max(2 * self.agreement - 1, 0.0))) / 2
+
+    @property
+    def cuts(self) -> Array:
+        """The one cut, above which a rater says yes."""
+        from scipy.special import ndtri
+
+        return np.array([ndtri(1 - self.prevalence)])
+
+    @cached_property
+    def likeness(self) -> float:
+        """Correlation of the latent normal variables of two humans (the tetrachoric correlation).
+
+        >>> round(Scenario(0.85, 0.5).likeness, 3)
+        0.891
+        """
+        from scipy.optimize import brentq
+        from scipy.special import ndtri, owens_t
+
+        cut = float(ndtri(self.prevalence))
+
+        def surplus(likeness: float) -> float:
+            # Both are below the cut with probability Phi(cut) - 2 T(cut, a), Owen's T (1956).
+            a = math.sqrt((1.0 - likeness) / (1.0 + likeness))
+            return float(1.0 - 4.0 * owens_t(cut, a)) - self.agreement
+
+        return float(brentq(surplus, 0.0, 1.0))
+
+    @property
+    def spread_of_shares(self) -> float:
+        """Standard deviation of the humans' shares of affirmatives, by the delta method."""
+        from scipy.special import ndtri
+        from scipy.stats import norm
+
+        return float(norm.pdf(ndtri(self.prevalence)) * math.sqrt(_own_share(self.strictness)))
+
+
+@dataclass(frozen=True)
+class ScaleScenario(_Raters):
+    """Raters who label on the points from `low` to `high`; the labels of any two have this
+    `correlation`, and all have this `mean`.
+
+    What a rater sees is rounded to the nearest point, or to the end of the scale where it lies
+    beyond; it has a standard deviation of a quarter of the scale. A scale of more than 21 points is
+    simulated with 21, as by raters who choose multiples of five from 0 to 100. The correlation
+    counts a stricter rater as disagreeing: it is the intraclass correlation ICC(A,1), which kappa
+    with quadratic weights and Krippendorff's alpha for numbers come close to (Fleiss & Cohen 1973).
+    The other fields are those of `Scenario`.
+    """
+
+    low: int
+    high: int
+    correlation: float
+    mean: float
+    humans: int = 3
+    overlap: float = 1.0
+    strictness: float = 0.0
+    is_ordered = True
+
+    @cached_property
+    def cuts(self) -> Array:
+        """Middles between neighbouring points, where the mean label is as assumed."""
+        from scipy.optimize import brentq
+        from scipy.special import ndtr
+
+        points = min(self.high - self.low + 1, _MOST_POINTS)
+        middles = (np.arange(1, points) - 0.5) / (points - 1)  # of a scale from 0 to 1
+        mean = (self.mean - self.low) / (self.high - self.low)
+
+        def surplus(centre: float) -> float:
+            return float(ndtr((centre - middles) / _SPREAD).mean()) - mean
+
+        centre = float(brentq(surplus, -5.0, 6.0))
+        return np.asarray((middles - centre) / _SPREAD)
+
+    @cached_property
+    def likeness(self) -> float:
+        """Correlation of the latent normal variables of two humans, a little above the labels'.
+
+        >>> round(ScaleScenario(1, 5, 0.7, 3.0).likeness, 3)
+        0.764
+        """
+        from scipy.optimize import brentq
+
+        def surplus(likeness: float) -> float:
+            joint, _, shares = self._tables(likeness)
+            at = np.arange(len(shares)) - np.arange(len(shares)) @ shares
+            return float(at @ joint @ at / (shares @ at**2)) - self.correlation
+
+        return float(brentq(surplus, 0.0, 1.0 - 1e-6))
+
+    @cached_property
+    def kappa(self) -> float:
+        """Kappa of two raters with linear weights.
+
+        >>> round(ScaleScenario(1, 5, 0.7, 3.0).kappa, 3)
+        0.52
+        """
+        return float(kappas_of(self._sums, self.distance)[0])
+
+    @property
+    def _sums(self) -> Array:
+        return table_sums(self._tables(self.likeness)[0][None], self.distance)
+
+    def kappa_half_width(self, units: float) -> float:
+        """Half the 95% interval of two raters' kappa, by the delta method, as the large-sample
+        variance of Fleiss, Cohen & Everitt (1969) is.
+        """
+        q, slope = len(self.cuts) + 1, kappas_of(self._sums, self.distance)[1][0]
+        first, second = slope[2 : 2 + q, None], slope[None, 2 + q :]
+        moves = slope[0] + slope[1] * self.distance + first + second
+        joint = self._tables(self.likeness)[0]
+        return float(Z * math.sqrt((joint * moves**2).sum() / units))
+
+
+def usual_strictness(likeness: float) -> float:
+    """Default spread of humans' strictness: 0.25, or three fifths of their disagreement if less.
+
+    >>> usual_strictness(0.891), round(usual_strictness(Scenario(0.95, 0.5).likeness), 3)
+    (0.25, 0.086)
+    """
+    most = _MOST_STRICT * (1.0 - likeness)
+    return min(_STRICTNESS, math.sqrt(most / (1.0 - most)))
+
+
+def half_width(
+    statistic: str, units: float, scenario: Scenario | ScaleScenario, *, seed: int = 1
+) -> float:
+    """Half the 95% interval of a statistic on `units` independent units; NaN where undefined.
+
+    `kappa` and `ac1` are those of two raters and `rate` a share of affirmatives, by formula;
+    `alpha` is Krippendorff's of all humans and `threshold` the cut of a probability grader at which
+    its kappa with humans is highest, by simulation. Agreement rests on the overlapping units only.
+    On a scale there is only `kappa`, with linear weights. All are for these humans, whose
+    strictness does not count as chance.
+
+    >>> round(half_width("kappa", 250, Scenario(0.85, 0.5)), 3)
+    0.089
+    """
+    shared = units * scenario.overlap
+    if isinstance(scenario, ScaleScenario):
+        return scenario.kappa_half_width(shared) if statistic == "kappa" else math.nan
+    if statistic == "rate":
+        return Z * math.sqrt(scenario.prevalence * (1 - scenario.prevalence) / units)
+    if not scenario.is_possible:
+        return math.nan
+    if statistic == "kappa":
+        return kappa_half_width(shared, scenario.agreement, scenario.prevalence)
+    if statistic == "ac1":
+        return ac1_half_width(shared, scenario.agreement, scenario.prevalence)
+    simulated = {"alpha": _alpha_half_width, "threshold": _threshold_half_width}
+    alike = replace(scenario, strictness=0.0)
+    return simulated[statistic](max(round(shared), 2), alike, seed)
+
+
+def units_needed(statistic: str, width: float, scenario: Scenario | ScaleScenario) -> int | None:
+    """Return the fewest independent units whose interval is as narrow; None above 100,000 units.
+
+    >>> units_needed("kappa", 0.1, Scenario(0.85, 0.5))
+    196
+    """
+    low, high = 2, 4
+    while not half_width(statistic, high, scenario) <= width:
+        low, high = high, high * 2
+        if high > _MAX_UNITS:
+            return None
+    while high - low > max(1, low // 200):
+        middle = (low + high) // 2
+        is_enough = half_width(statistic, middle, scenario) <= width
+        low, high = (low, middle) if is_enough else (middle, high)
+    return high
+
+
+def design_effect(per_cluster: float, likeness: float) -> float:
+    """Factor on the number of units that a clustered sample needs (Kish 1965, section 5.4).
+
+    `likeness` is the intraclass correlation within clusters of the values that are averaged.
+
+    >>> design_effect(5, 0.25)
+    2.0
+    """
+    return 1.0 + (per_cluster - 1.0) * likeness
+
+
+def _own_share(strictness: float) -> float:
+    """Share of the variance of raters' latent variable that is due to their own strictness."""
+    return strictness**2 / (1.0 + strictness**2)
+
+
+def _studies(units: int) -> int:
+    return max(200, min(_STUDIES, _MAX_DRAWS // max(units, 1)))
+
+
+def _alpha_half_width(units: int, scenario: Scenario, seed: int) -> float:
+    """Half-width from the spread of nominal alpha over studies in which all label every unit."""
+    rng = np.random.default_rng(seed)
+    m = max(scenario.humans, 2)
+    yes = scenario.draw(rng, (_studies(units), units), m).sum(axis=0)
+    disagreed = (2 * yes * (m - yes) / (m * (m - 1))).mean(axis=1)
+    share, n = yes.mean(axis=1) / m, units * m
+    expected = 2 * share * (1 - share) * n / (n - 1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return float(Z * np.nanstd(1 - disagreed / expected))
+
+
+def _threshold_half_width(units: int, scenario: Scenario, seed: int) -> float:
+    """Half-width from the middle 95% of the best cuts over simulated studies.
+
+    The grader is as good as a human at 0.5 and gives a normal score's probability; the reference is
+    the majority of humans. The spread of best cuts falls far more slowly with n than that of means.
+    """
+    from scipy.special import ndtr, ndtri
+
+    rng = np.random.default_rng(seed)
+    studies = min(_studies(units), 400)
+    verdicts = scenario.draw(rng, (studies, units), scenario.humans, graders=1)
+    reference = verdicts[:-1].mean(axis=0) + rng.random((studies, units)) * 1e-9 > 0.5
+    sure = -float(ndtri(scenario.error))
+    score = np.where(verdicts[-1] == 1, 1, -1) * np.abs(
+        sure + 0.5 * rng.standard_normal((studies, units))
+    )
+    best, n, called = [], units, np.arange(1, units + 1)
+    for probability, affirmed in zip(ndtr(score), reference, strict=True):
+        order, positives = np.argsort(-probability), int(affirmed.sum())
+        if positives not in (0, n):  # where kappa with the reference is highest
+            hits = np.cumsum(affirmed[order])
+            observed = (hits + (n - positives) - (called - hits)) / n
+            expected = (called * positives + (n - called) * (n - positives)) / n**2
+            kappa = (observed - expected) / (1 - expected)
+            best.append(float(probability[order][int(np.argmax(kappa))]))
+    low, high = np.quantile(best, [0.025, 0.975]) if best else (math.nan, math.nan)
+    return float(high - low) / 2
+
+
+_TYPICAL_AGREEMENT = 0.85
+"""Agreement of two annotators on a similar pairwise task, as Shen et al. (2025) report."""
+_MARGIN, _RULE = AnalysisSettings().margin, DecisionSettings()
+_JUDGED, _MOST_JUDGED, _AT_ONCE, _FIT = 300, 300_000, 100_000, 20_000
+_ROUGH = 200.0
+"""Over the number of units: the share by which the verdict's bound may differ from a linear one.
+With 400 units or more it differed by less than a tenth in simulation."""
+_MOST_PEOPLE = 10
+"""More are simulated as so many: the patterns of verdicts double with each, and the chance rises
+only a little from there."""
+Chances = Mapping[Scope, Mapping[int, float]]
+"""By scope and number of people."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Some humans and the grader, in simulated studies.
+
+    `codes` (raters, studies, units) are their labels, the grader's last, with these `distance`s
+    (q, q). `grader` (humans, studies) and `among` (humans, humans, studies; 0 on the diagonal) are
+    kappas; `grader_moves` and `people_moves` (studies, units) the units' influence on their means.
+    """
+
+    codes: Codes
+    distance: Array
+    is_ordered: bool
+    grader: Array
+    among: Array
+    grader_moves: Array
+    people_moves: Array
+
+    def passes(self, scope: Scope, margin: float, rule: DecisionSettings, least: float) -> Mask:
+        """Return a mask (studies,) of the studies in which the grader meets the rule, where `least`
+        is the kappa that humans must reach.
+
+        That it beats the baselines follows, as it is close to humans who agree.
+        """
+        (_, units), people = self.grader_moves.shape, len(self.grader)
+        alpha = level_of_look(1, rule.looks)
+        human_kappa = self.among.sum(axis=(0, 1)) / (people * (people - 1))
+        share = np.full(len(human_kappa), rule.margin_share)
+        if not rule.margin_share:
+            share = np.where(margin > MOST_OF_PEOPLE * human_kappa, MOST_OF_PEOPLE, 0.0)
+        allowed = np.where(share > 0, share * human_kappa, margin)
+        difference = self.grader.mean(axis=0) - human_kappa
+        of_people = self._over_people() if scope == "like_these" else None
+
+        def is_near(reached: Array, some: Mask | slice = slice(None)) -> Mask:
+            if of_people is not None:
+                reached = reach_over_people(reached, of_people[some], people, units, alpha)
+            return np.asarray(difference[some] - reached > -allowed[some])
+
+        agree = human_kappa - reaches(self.people_moves.T, alpha) >= least
+        # Units in which a human chose another label than the commonest, the mean over humans.
+        given = self.codes[:-1]
+        counts = _counts(_cells(given, len(self.distance)), len(self.distance)).sum(axis=0)
+        rarer = (given != counts.argmax(axis=1)[:, None]).sum(axis=2).mean(axis=0)
+        can_pass = agree & (rarer >= rule.min_rarer) & (units >= rule.min_clusters)
+        moves = self.grader_moves - (1.0 - share)[:, None] * self.people_moves
+        rough = reaches(moves.T, alpha)
+        passed = is_near(rough)
+        off = _ROUGH / units * rough
+        # The verdict's own bound, wherever it may decide otherwise: all but for speed.
+        is_open = ~(is_near(rough - off) == is_near(rough + off)) | (off >= rough) | np.isnan(rough)
+        if (is_open & can_pass).any():
+            some = is_open & can_pass
+            near = self.of(some)._reached(human_kappa[some], share[some], moves[some], alpha)
+            passed[some] = is_near(near, some)
+        return np.asarray(passed & can_pass)
+
+    def of(self, studies: Mask) -> Panel:
+        """Return the panel in some of the studies."""
+        return replace(
+            self,
+            codes=self.codes[:, studies],
+            grader=self.grader[:, studies],
+            among=self.among[..., studies],
+            grader_moves=self.grader_moves[studies],
+            people_moves=self.people_moves[studies],
+        )
+
+    def _reached(self, human_kappa: Array, share: Array, moves: Array, alpha: float) -> Array:
+        """Distance of each study's lower bound below its estimate (studies,): the verdict's own.
+        `moves` (studies, units) are the units' influence on it.
+        """
+        (studies, units), q = self.grader_moves.shape, len(self.distance)
+        people = self.codes[:-1].swapaxes(0, 1)
+        counts = (people[..., None] == np.arange(q)).sum(axis=1).reshape(-1, q)
+        step = max(round((q - 1) / 10), 1)
+        unseen = unseen_labels(counts, ordered=self.is_ordered, step=step)
+        grader = np.stack([self.codes[-1], *(each.reshape(studies, units) for each in unseen)], 1)
+        kinds = grader.shape[1]
+        base = np.ones((kinds, units))
+        base[1:] = PSEUDO / (units * (kinds - 1))
+        linear = -(1.0 - share)[:, None] * (human_kappa[:, None] + self.people_moves)
+        statistic = _OfStudies(
+            people,
+            grader.reshape(studies, -1),
+            self.distance,
+            np.tile(linear, kinds),
+            np.broadcast_to(base.ravel(), (studies, base.size)),
+        )
+        data = np.where(np.arange(base.size) < units, 1.0 / units, 0.0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            influence = statistic.at(np.broadcast_to(data, (studies, base.size)))[1]
+            spread = np.sqrt((data * influence**2).sum(axis=1))
+            stretch = np.where(spread > 1e-9, moves.std(axis=1, ddof=1) / spread, 1.0)
+        estimate = self.grader.mean(axis=0) - (1.0 - share) * human_kappa
+        sample = Sample(estimate, units, units, np.maximum(stretch, 1.0))
+        return np.asarray(estimate - lower_bound(statistic, sample, alpha))
+
+    def _over_people(self) -> Array:
+        """Jackknife variance of the difference over humans (studies,)."""
+        k = len(self.grader)
+        left = (self.grader.sum(axis=0) - self.grader) / (k - 1)
+        both = self.among.sum(axis=(0, 1)) - 2.0 * self.among.sum(axis=0)
+        without = left - both / ((k - 1) * (k - 2))
+        return np.asarray((k - 1) / k * ((without - without.mean(axis=0)) ** 2).sum(axis=0))
+
+
+@dataclass(frozen=True)
+class _OfStudies:
+    """A statistic like `analysis.bootstrap.score.Kappas` of many studies, each on its own units:
+    labels of `people` (studies, people, units) and of the grader (studies, points), for whom the
+    units stand several times, as labelled and with other labels. `linear` and `base` are
+    (studies, points).
+    """
+
+    people: Codes
+    grader: Codes
+    distance: Array
+    linear: Array
+    base: Array
+
+    @cached_property
+    def _apart(self) -> Array:
+        """Distances of the grader's label from each person's, (studies, people, points)."""
+        times = self.grader.shape[1] // self.people.shape[2]
+        pairs = np.tile(self.people * len(self.distance), times) + self.grader[:, None]
+        return np.asarray(self.distance.ravel()[pairs])
+
+    @cached_property
+    def _cells(self) -> tuple[Codes, Codes]:
+        """Positions of the labels of people and of the grader in their margins, (.., q) flat."""
+        q = len(self.distance)
+        return _cells(self.people, q), _cells(self.grader, q)
+
+    def at(self, weights: Array) -> tuple[Array, Array]:
+        """Return the statistic (studies,) and each point's influence on it (studies, points)."""
+        (studies, people, units), q = self.people.shape, len(self.distance)
+        of_people, of_grader = self._cells
+        of_units = weights.reshape(studies, -1, units).sum(axis=1)
+        of_units = np.broadcast_to(of_units[:, None], self.people.shape)
+        sums = np.empty((studies, people, 2 + 2 * q))
+        sums[..., 0] = 1.0
+        sums[..., 1] = (self._apart @ weights[..., None])[..., 0]
+        sums[..., 2 : 2 + q] = _counts(of_people, q, of_units)
+        sums[..., 2 + q :] = _counts(of_grader, q, weights)[:, None]
+        value, slope = kappas_of(sums, self.distance)
+        of_first = (slope[..., :1] + slope[..., 2 : 2 + q]).ravel()[of_people].sum(axis=1)
+        moves = slope[..., 2 + q :].sum(axis=1).ravel()[of_grader]
+        moves += (slope[:, None, :, 1] @ self._apart)[:, 0]
+        moves += np.tile(of_first, weights.shape[1] // units)
+        mean = (weights * self.linear).sum(axis=1)
+        return value + mean, moves + self.linear - mean[:, None]
+
+
+def _cells(codes: Codes, q: int) -> Codes:
+    """Positions of codes (..., units) in the flat counts (..., q) of each rater's labels."""
+    raters = codes.shape[:-1]
+    return np.asarray(codes + q * np.arange(math.prod(raters)).reshape(*raters, 1))
+
+
+def _counts(cells: Codes, q: int, weight: Array | None = None) -> Array:
+    """Count how often each label was given, (..., q), each unit by its weight (..., units)."""
+    raters = cells.shape[:-1]
+    flat = None if weight is None else weight.ravel()
+    counts = np.bincount(cells.ravel(), flat, q * math.prod(raters)).astype(float)
+    return counts.reshape(*raters, q)
+
+
+def pass_chances(
+    units: int,
+    scenario: Scenario | ScaleScenario,
+    people: Sequence[int],
+    *,
+    margin: float = _MARGIN,
+    rule: DecisionSettings = _RULE,
+    seed: int = 1,
+) -> Chances:
+    """Probability that a grader as good as a human passes, by scope and number of humans.
+
+    The scopes are these humans, and humans like them.
+
+    By simulated studies of `units` independent units, labelled by each number of `people`. The
+    grader errs as often as humans do on average and has their average strictness. For humans like
+    them there must be three; more than ten count as ten, which understates their chance a little.
+    """
+    simulated = {k: min(k, _MOST_PEOPLE) for k in people}
+    passed: dict[Scope, dict[int, list[bool]]] = {
+        "these": {k: [] for k in simulated.values()},
+        "like_these": {k: [] for k in simulated.values() if k > 2},
+    }
+    least = scenario.least_kappa(rule.min_people_kappa)
+    rng = np.random.default_rng(seed)
+    studies = max(min(_JUDGED, _MOST_JUDGED // units), 60)
+    at_once = max(_AT_ONCE // units, 1)
+    for first in range(0, studies, at_once):
+        shape = min(at_once, studies - first), units
+        codes = scenario.draw(rng, shape, max(simulated.values()), graders=1)
+        for some in np.array_split(codes, math.ceil(codes[0].size / _FIT), axis=1):
+            for panel in panels(some, scenario.distance, is_ordered=scenario.is_ordered):
+                for scope, by_number in passed.items():
+                    if (number := len(panel.grader)) in by_number:
+                        by_number[number] += panel.passes(scope, margin, rule, least).tolist()
+    return {
+        scope: {k: float(np.mean(of[capped])) for k, capped in simulated.items() if capped in of}
+        for scope, of in passed.items()
+    }
+
+
+def pass_chance(
+    units: int,
+    scenario: Scenario | ScaleScenario,
+    *,
+    humans: int = 3,
+    margin: float = _MARGIN,
+    rule: DecisionSettings = _RULE,
+    seed: int = 1,
+) -> float:
+    """Probability that a grader as good as a human can replace one, on `units` independent units.
+
+    `rule` is the one that it is to meet, and sets the scope: these humans, or humans like them.
+    """
+    chances = pass_chances(units, scenario, [humans], margin=margin, rule=rule, seed=seed)
+    return chances[rule.scope].get(humans, 0.0)
+
+
+def size_for(power: float, sizes: Sequence[int], chances: Sequence[float]) -> int | None:
+    """Return the size from which the chance reaches `power`, or None where it does not.
+
+    Interpolated between sizes on a logarithmic scale.
+
+    >>> size_for(0.8, [50, 100, 200], [0.2, 0.7, 0.9])
+    142
+    >>> size_for(0.8, [50, 100], [0.2, 0.7]), size_for(0.8, [50, 100], [0.9, 1.0])
+    (None, 50)
+    """
+    below = max((n for n, chance in enumerate(chances) if chance < power), default=-1)
+    if below + 1 == len(sizes):
+        return None
+    if below < 0:
+        return sizes[0]
+    ends = chances[below : below + 2]
+    share = float((power - ends[0]) / (ends[1] - ends[0]))
+    return math.ceil(sizes[below] * math.pow(sizes[below + 1] / sizes[below], share))
+
+
+def study_precision(
+    *,
+    pairs: int,
+    subjects: int,
+    humans: int,
+    margin: float,
+    rule: DecisionSettings = _RULE,
+    noun: str = "pair",
+) -> list[str]:
+    """Write sentences on what a study decides, for balanced and for lopsided verdicts.
+
+    A pair's answers by several subjects count as one unit, which is the cautious reading: they
+    resemble one another. `noun` is the name of a pair, where it is another kind of cluster.
+    """
+    if humans < 2:
+        return [written("plan.one_annotator")]
+    if pairs < 2:  # one tells nothing of others
+        return []
+    sample = {"pairs": pairs, "noun": noun, "agreement": _TYPICAL_AGREEMENT}
+    sentences = [
+        written("plan.can_decide", **sample)
+        if subjects == 1
+        else written("plan.can_decide_with", subjects=subjects, **sample)
+    ]
+    for prevalence in (0.5, 0.9):
+        scenario = Scenario(_TYPICAL_AGREEMENT, prevalence)
+        scenario = replace(scenario, strictness=usual_strictness(scenario.likeness))
+        width = half_width("kappa", pairs, scenario)
+        passes = written("plan.no_chance", kappa=scenario.kappa)
+        if scenario.kappa >= rule.min_people_kappa:
+            chance = pass_chance(pairs, scenario, humans=humans, margin=margin, rule=rule)
+            passes = written("plan.chance", margin=margin, chance=chance)
+        precision = written("plan.width", prevalence=prevalence, width=width)
+        sentences.append(f"  {precision} {passes}")
+    return sentences
+
+
+def panels(codes: Codes, distance: Array, *, is_ordered: bool = False) -> Iterator[Panel]:
+    """Yield panels of the grader with the first two humans, the first three, and so on.
+
+    `codes` are labels (raters, studies, units), the grader's last, with these `distance`s (q, q).
+    """
+    _, studies, units = codes.shape
+    people, grader = len(codes) - 1, codes[-1]
+    with_grader, among = np.zeros((people, studies)), np.zeros((people, people, studies))
+    grader_moves, people_moves = np.zeros((2, studies, units))
+    for new in range(people):
+        with_grader[new], moves = _kappa(codes[new], grader, distance)
+        grader_moves += moves
+        for other in range(new):
+            among[new, other], moves = _kappa(codes[other], codes[new], distance)
+            among[other, new] = among[new, other]
+            people_moves += moves
+        k = new + 1
+        if k > 1:
+            yield Panel(
+                np.concatenate([codes[:k], codes[-1:]]),
+                distance,
+                is_ordered,
+                with_grader[:k],
+                among[:k, :k],
+                grader_moves / k,
+                people_moves / (k * (k - 1) / 2),
+            )
+
+
+def _kappa(first: Codes, second: Codes, distance: Array) -> tuple[Array, Array]:
+    """Return Cohen's kappa (studies,) of two raters with these codes (studies, units), and each
+    unit's influence on it (studies, units).
+
+    The influence of a unit is by how much the mean kappa without one unit is above that without
+    this one, times the other units.
+    """
+    n, q = first.shape[1], len(distance)
+    apart = distance.ravel()[first * q + second]
+    of_pairs = np.zeros(first.shape)
+    for one, other in ((first, second), (second, first)):
+        expected = _counts(_cells(other, q), q) @ distance
+        of_pairs += expected.ravel()[_cells(one, q)]
+    total = apart.sum(axis=1)
+    chance = of_pairs.sum(axis=1) / 2.0
+    with np.errstate(invalid="ignore", divide="ignore"):
+        kappa = 1.0 - n * total / chance
+        left = (n - 1) * (total[:, None] - apart) / (chance[:, None] - of_pairs + apart)
+        brings: Array = (n - 1) * (left - left.mean(axis=1, keepdims=True))
+    return kappa, brings
+
+
+@dataclass(frozen=True)
+class VarianceComponents:
+    """Variance of units, of raters and of the rest, from `n_units` x `n_raters` labels.
+
+    A negative estimate (its source adds nothing beyond chance) is set to 0, as Brennan (2001,
+    section 3.4) advises.
+    """
+
+    unit: float
+    rater: float
+    residual: float
+    n_units: int
+    n_raters: int
+
+    @property
+    def shares(self) -> tuple[float, float, float]:
+        """The three components as shares of their sum; NaN where nothing varies."""
+        total = self.unit + self.rater + self.residual
+        total = total if total > 0 else math.nan
+        return (self.unit / total, self.rater / total, self.residual / total)
+
+
+@dataclass(frozen=True)
+class Dependability:
+    """Precision of the mean of `raters` raters.
+
+    `relative` is for ordering units, `absolute` for placing them on the scale.
+
+    The generalizability coefficient and the index of dependability, Phi (Brennan 2001, equations
+    2.40 and 2.41).
+    """
+
+    raters: int
+    relative: float
+    absolute: float
+
+
+def g_study(values: npt.ArrayLike) -> VarianceComponents:
+    """Estimate variance components from a complete array (units, raters) of numbers.
+
+    Six targets by four judges (Shrout & Fleiss 1979, Table 2):
+
+    >>> rows = ["9 2 5 8", "6 1 3 2", "8 4 6 8", "7 1 2 6", "10 5 6 9", "6 2 4 7"]
+    >>> found = g_study([[int(cell) for cell in row.split()] for row in rows])
+    >>> round(found.unit, 3), round(found.rater, 3), round(found.residual, 3)
+    (2.556, 5.244, 1.019)
+    """
+    x = np.asarray(values, dtype=float)
+    if x.ndim != 2 or min(x.shape) < 2 or np.isnan(x).any():
+        raise InputError(
+            "a G-study needs at least two units and two raters, every rater on every unit"
+        )
+    n, k = x.shape
+    units, raters, mean = x.mean(axis=1), x.mean(axis=0), x.mean()
+    of_units = k * ((units - mean) ** 2).sum() / (n - 1)
+    of_raters = n * ((raters - mean) ** 2).sum() / (k - 1)
+    rest = x - units[:, None] - raters[None, :] + mean
+    residual = (rest**2).sum() / ((n - 1) * (k - 1))
+    return VarianceComponents(
+        unit=float(max((of_units - residual) / k, 0.0)),
+        rater=float(max((of_raters - residual) / n, 0.0)),
+        residual=float(residual),
+        n_units=n,
+        n_raters=k,
+    )
+
+
+def d_study(found: VarianceComponents, raters: int) -> Dependability:
+    """Return the dependability of the mean of `raters` raters.
+
+    For one rater these are the intraclass correlations ICC(3,1) and ICC(2,1) of Shrout & Fleiss
+    (1979, Table 4):
+
+    >>> one = d_study(VarianceComponents(2.5556, 5.2444, 1.0194, 6, 4), 1)
+    >>> round(one.relative, 2), round(one.absolute, 2)
+    (0.71, 0.29)
+    """
+    relative = found.residual / raters
+    absolute = (found.rater + found.residual) / raters
+    return Dependability(raters, _share(found.unit, relative), _share(found.unit, absolute))
+
+
+def components_of(labels: LabelMatrix) -> VarianceComponents | None:
+    """Run the G-study on the humans' labels of the largest complete part; None if there is none.
+
+    Values are the categories' numbers or ranks; on a nominal scale the binary verdict, 0 or 1.
+    """
+    humans = list(labels.humans)
+    nominal = labels.scale.level == "nominal"
+    if len(humans) < 2 or (nominal and not labels.has_verdicts):
+        return None
+    codes = (labels.verdicts if nominal else labels.codes)[:, humans]
+    raters, units = complete_block(codes)
+    if not raters:
+        return None
+    values = np.array([0.0, 1.0] if nominal else labels.scale.values)
+    return g_study(values[codes[units][:, list(raters)]])
+
+
+def _share(wanted: float, error: float) -> float:
+    return wanted / (wanted + error) if wanted + error > 0 else math.nan

@@ -1,1 +1,0 @@
-"""Planning: the number of pairs and annotators a study needs, before it is paid for and after."""

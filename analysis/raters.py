@@ -1,0 +1,573 @@
+"""Raters at work: agreement with the other people, over time as well, time per label, and cost.
+
+Times come from the ratings (`seconds`). Each row is about one rater, so its interval is not
+bootstrapped with the others but taken from the rater's own labels.
+
+Which people's labels deserve a second look, and why. Nothing here changes or drops a label.
+
+Each person is compared with the others on the same units, never with a key. Chance differences do
+not count: a difference is flagged only if its whole 95% interval lies beyond the margin.
+
+On a unit the others are everyone else who labelled it, each with the same weight. All measures are
+ratios of sums over units, so that one bootstrap of clusters gives their intervals.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from evenhand.analysis.agreement import coefficients as c
+from evenhand.analysis.agreement.numbers import AGREEMENT
+from evenhand.analysis.agreement.pairs import MAX_LISTED_RATERS, KappaMeans, deciding_kappa
+from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Interval, Z
+from evenhand.analysis.bootstrap.resamples import Resamples, ratio
+from evenhand.analysis.labels.encoding import combine_readings, encode, one_version
+from evenhand.analysis.labels.matrix import Coded, LabelMatrix
+from evenhand.analysis.labels.scale import Scale
+from evenhand.analysis.labels.units import UnitFacts, with_weights
+from evenhand.analysis.notes import Note, Remark, join_notes
+from evenhand.analysis.types import Array, Codes, DataFrame, Integers, Mask
+from evenhand.analysis.writer import RatedView, RubricView
+from evenhand.study.settings.analysis import SEED, QualitySettings
+from evenhand.study.tables.ratings import validate_ratings
+
+IDLE_SECONDS = 900.0
+"""A label that took longer had a pause in it: its time is left out, and counted."""
+
+
+COST, MODELS = "cost_usd", "models_answered"
+PRICE = "price_per_1000_units"
+"""US dollars."""
+
+
+def add_rater_rows(view: RatedView) -> None:
+    """Add `rater_agreement` of every human, and `rater_seconds_median` of every rater with times.
+    Add nothing if there are too many raters to list.
+
+    Agreement is the share of pairs of labels, the rater's
+    and another human's on one unit, that are alike; of numbers one minus their mean distance as a
+    share of the scale.
+    """
+    import pandas as pd
+
+    labels, ratings = view.labels, view.ratings
+    if len(labels.raters) > MAX_LISTED_RATERS:
+        return
+    if len(labels.humans) > 1:
+        for human in labels.humans:
+            labelled = np.flatnonzero(labels.codes[:, human] >= 0)
+            _add(view, human, labelled, "rater_agreement", _like_others(labels, human, labelled))
+    has_time = (ratings["created_at"] != "") | ratings["seconds"].notna()
+    first = ratings[has_time & (ratings["label"] != "")].sort_values("created_at", kind="stable")
+    first = first.drop_duplicates(["rater_id", "unit_id"])
+    place = pd.Index(view.readings.units).get_indexer(pd.Index(first["unit_id"]))
+    for rater, name in enumerate(labels.raters):
+        given = (first["rater_id"] == name).to_numpy()
+        labelled, seconds = place[given], first["seconds"].to_numpy(dtype=float)[given]
+        idle = int((seconds > IDLE_SECONDS).sum())
+        timed = seconds[seconds <= IDLE_SECONDS]
+        if len(timed):
+            note = f"left out, over {IDLE_SECONDS:g} s: {idle}" if idle else ""
+            _add(view, rater, labelled, "rater_seconds_median", median_interval(timed), note)
+
+
+def _add(
+    view: RatedView, rater: int, units: Codes, statistic: str, figure: Interval, note: Note = ""
+) -> None:
+    labels = view.labels
+    counts = (len(units), len(np.unique(labels.clusters[units])))
+    if labels.weight is not None:
+        note = join_notes(note, Remark("as_sampled"))
+    view.add(statistic, figure, counts, a=labels.raters[rater], note=note)
+
+
+def add_usage_rows(view: RubricView) -> None:
+    """Add what every grader cost, if the table says so, and the number of models that answered for
+    it, where any is known.
+
+    An unknown cost (of a model without a list price) is undefined, not 0. `n_units` counts the
+    attempts.
+    """
+    usage = view.request.facts.usage
+    if usage is None:
+        return
+    for record in usage[usage["rubric"] == view.rows.rubric].to_dict("records"):
+        counts, who = (int(record["attempts"]),) * 2, str(record["rater_id"])
+        if COST in record:
+            view.add(COST, float(record[COST]), counts, b=who, reason="not_known")
+        if models := json.loads(record.get("models") or "{}"):
+            view.add(MODELS, len(models), counts, b=who)
+
+
+def add_price_rows(view: RubricView) -> None:
+    """Add `price_per_1000_units` of every grader whose price is known: rater_b is the grader."""
+    labels = view.labels
+    for model in labels.models:
+        name, asked = labels.raters[model], int(labels.asked[:, model].sum())
+        price = view.request.facts.prices.get((view.rows.rubric, name), np.nan)
+        if not np.isnan(price):
+            view.add(PRICE, price, (asked, 0), b=name, note="US dollars, all attempts")
+
+
+def median_interval(values: Array) -> Interval:
+    """The median with the order statistics that hold it with at least 95% (Conover 1999, 3.2).
+
+    >>> median_interval(np.arange(1.0, 16.0))
+    Interval(estimate=8.0, low=4.0, high=12.0, remarks=())
+    """
+    from scipy.special import bdtr
+
+    ordered, n = np.sort(values), len(values)
+    below = int(np.searchsorted(bdtr(np.arange(n + 1), n, 0.5), 0.025))
+    if n == 0:
+        return Interval.undefined("no_times")
+    if below < 1:  # up to 5 values
+        return Interval.point(float(np.median(ordered)), Remark("too_few_labels_for_interval"))
+    return Interval(float(np.median(ordered)), float(ordered[below - 1]), float(ordered[n - below]))
+
+
+def _like_others(labels: LabelMatrix, rater: int, units: Codes) -> Interval:
+    """Return the share of pairs of a rater's labels and other humans' on a unit that are alike.
+
+    A ratio; its variance by linearisation, between clusters (Cochran 1977, section 6.3; Kish &
+    Frankel 1974).
+    """
+    others = [human for human in labels.humans if human != rater]
+    given, theirs = labels.codes[units, rater][:, None], labels.codes[units][:, others]
+    both = (theirs >= 0) & (given >= 0)
+    alike = both & (theirs == given)
+    if labels.scale.is_number:
+        values = np.asarray(labels.scale.values)
+        alike = both * (1.0 - np.abs(values[given] - values[theirs]) / max(np.ptp(values), 1e-300))
+    same, met = alike.sum(axis=1).astype(float), both.sum(axis=1).astype(float)
+    total = met.sum()
+    if total == 0:
+        return Interval.undefined("no_pairable_units")
+    share = float(same.sum() / total)
+    _, cluster = np.unique(labels.clusters[units], return_inverse=True)
+    by_cluster = np.bincount(cluster, weights=(same - share * met) / total)
+    n = len(by_cluster)
+    if n < MIN_CLUSTERS:
+        return Interval.point(share, Remark("too_few_clusters"))
+    reach = Z * float(np.sqrt(n / (n - 1) * (by_cluster**2).sum()))
+    return Interval(share, max(share - reach, 0.0), min(share + reach, 1.0))
+
+
+OVER_TIME_COLUMNS = ("rubric", "until", "labels", "n_units", "estimate", "low", "high")
+CUTS = 6
+"""Points in time on a rubric: a few are enough to see a line."""
+
+
+def agreement_over_time(
+    ratings: DataFrame,
+    scales: Mapping[str, Scale],
+    *,
+    units: DataFrame | None = None,
+    cluster: str = "pair",
+    rubric_hashes: Mapping[str, Collection[str]] | None = None,
+    excluded: Collection[str] = (),
+    cuts: int = CUTS,
+    resamples: int = 200,
+    seed: int = SEED,
+) -> DataFrame:
+    """People's mean kappa with one another after each further share of their labels.
+
+    `OVER_TIME_COLUMNS`: a row for each rubric and cut point. The labels of a rubric, in the order
+    in which they were given, are cut into `cuts` parts of one size; a row speaks of all labels up
+    to its end (`until`, the time of the last one; `labels` of them). The kappa is the one that the
+    report decides by, over the same pairs of raters, with a 95% bootstrap over clusters; NaN while
+    no two raters share a unit. Labels without a time cannot be placed and are left out.
+    """
+    import pandas as pd
+
+    ratings = validate_ratings(ratings, "ratings")
+    people = ratings[
+        (ratings["rater_kind"] == "human")
+        & (ratings["label"] != "")
+        & (ratings["created_at"] != "")
+        & ~ratings["rater_id"].isin(list(excluded))
+    ]
+    people = people.sort_values("created_at", kind="stable")
+    rows = []
+    for name, scale in scales.items():
+        accepted = None if rubric_hashes is None else rubric_hashes.get(name)
+        of_rubric, _ = one_version(people[people["rubric"] == name], name, accepted)
+        ends = {round(len(of_rubric) * part / cuts) for part in range(1, cuts + 1)} - {0}
+        for end in sorted(ends):
+            given, interval = of_rubric.iloc[:end], Interval(np.nan, np.nan, np.nan)
+            readings, weighted = combine_readings(given, scale), with_weights(units, given)
+            labels, frequency = encode(readings, scale, weighted, cluster).folded()
+            coded, rng = labels.on_categories(), np.random.default_rng(seed)
+            shared = Resamples(frequency, resamples, rng, weight=labels.weight)
+            twice = coded.labelled.sum(axis=1) >= 2
+            if n_units := int(frequency[coded.clusters[twice]].sum()):
+                kappa = deciding_kappa(coded)
+                mean = KappaMeans(coded, shared, [kappa]).among(range(len(coded.raters)))[kappa]
+                n_clusters = int(frequency[np.unique(coded.clusters[twice])].sum())
+                interval = shared.interval(mean.values, n_clusters)
+            until = given["created_at"].iloc[-1]
+            rows.append((name, until, end, n_units, interval.estimate, interval.low, interval.high))
+    return pd.DataFrame(rows, columns=list(OVER_TIME_COLUMNS))
+
+
+@dataclass(frozen=True)
+class People:
+    """First labels of all people on one rubric: arrays of (units, raters).
+
+    The clusters of the `view` are over all rubrics alike. `turn` is the place of a label in its
+    rater's own sequence, `seconds` the time it took (NaN: not known). `counted` (raters,) marks the
+    raters who count among "the others".
+    """
+
+    rubric: str
+    view: Coded
+    turn: Array
+    seconds: Array
+    counted: Mask
+
+    @cached_property
+    def labels(self) -> Array:
+        """Return the labels of the counted raters, one-hot: (units, raters, categories)."""
+        return self.view.spread(self.view.codes) * self.counted[None, :, None]
+
+    @cached_property
+    def totals(self) -> Array:
+        """Labels of the counted raters, (units, categories)."""
+        return np.asarray(self.labels.sum(axis=1))
+
+    @cached_property
+    def weights(self) -> Array:
+        """Agreement weights (categories, categories) of the kappa that decides."""
+        view = self.view
+        if view.is_number:
+            return AGREEMENT
+        return c.agreement_weights(view.q, "identity" if view.level == "nominal" else view.ordered)
+
+    def against_others(self, rater: str) -> AgainstOthers | None:
+        """Compare the rater with the others; None where they share no unit."""
+        if rater not in self.view.raters:
+            return None
+        at, codes = self.view.raters.index(rater), self.view.codes
+        others = self.totals - self.labels[:, at]
+        shared = np.flatnonzero((codes[:, at] >= 0) & (others.sum(axis=1) > 0))
+        if len(shared) == 0:
+            return None
+        shared = shared[np.argsort(self.turn[shared, at], kind="stable")]
+        counts = others[shared]
+        shares = counts / counts.sum(axis=1, keepdims=True)
+        return AgainstOthers(
+            self, codes[shared, at].astype(np.intp), shares, self.view.clusters[shared]
+        )
+
+
+@dataclass(frozen=True)
+class AgainstOthers:
+    """A rater's labels (n,), in their own sequence, and the others' shares (n, categories)."""
+
+    people: People
+    codes: Codes
+    shares: Array
+    clusters: Codes
+
+    @property
+    def sides(self) -> Array:
+        """The labels, one-hot: (n, categories)."""
+        return self.people.view.spread(self.codes)
+
+    def kappa(self, resamples: Resamples) -> Array:
+        """Kappa of the rater with the others, (rows,): weighted where the scale has an order.
+
+        The table counts a unit once: its cells are the shares of the others' labels.
+        """
+        q = self.shares.shape[1]
+        cells = self.sides[:, :, None] * self.shares[:, None, :]
+        tables = resamples.sums(self.clusters, cells.reshape(len(cells), -1)).reshape(-1, q, q)
+        return c.kappas(tables, self.people.weights)
+
+    def leanings(self, resamples: Resamples) -> Array:
+        """Return how much more often the rater uses each category than the others do on the same
+        units: differences between two shares, (rows, categories).
+        """
+        q = self.shares.shape[1]
+        more = self.sides - self.shares
+        sums = resamples.sums(self.clusters, more, np.ones(len(more)))
+        return ratio(sums[:, :q], sums[:, q:])
+
+    def drift(self) -> Array:
+        """Features (n, 4) whose sums give the drift: agreement in the second half of the rater's
+        sequence and its units, the same of the first half.
+
+        Agreement is the rater's with the others minus the others' with each other, so that harder
+        units in one half do not look like a change of the rater.
+        """
+        weights = self.people.weights
+        with_others = (self.sides @ weights * self.shares).sum(axis=1)
+        usual = ((self.shares @ weights) * self.shares).sum(axis=1)
+        late = np.arange(len(self.codes)) >= len(self.codes) / 2
+        gain = with_others - usual
+        return np.column_stack([gain * late, late, gain * ~late, ~late])
+
+
+def longest_runs(sequences: Codes) -> Integers:
+    """The longest run of one label in every row of (sequences, n).
+
+    >>> longest_runs(np.array([[0, 1, 1, 1, 0], [0, 1, 0, 1, 1]])).tolist()
+    [3, 2]
+    """
+    running = np.ones(len(sequences), dtype=np.int64)
+    longest = running.copy()
+    for at in range(1, sequences.shape[1]):
+        running = np.where(sequences[:, at] == sequences[:, at - 1], running + 1, 1)
+        np.maximum(longest, running, out=longest)
+    return longest
+
+
+def people_on(
+    ratings: DataFrame,
+    scales: Mapping[str, Scale],
+    units: DataFrame | None,
+    cluster: str,
+    rubric_hashes: Mapping[str, Collection[str]] | None,
+    excluded: Collection[str],
+) -> Iterator[People]:
+    """The people of every rubric that has labels. `ratings` is a validated table."""
+    human = ratings[ratings["rater_kind"] == "human"]
+    rated = human["unit_id"].drop_duplicates().tolist()
+    cluster_of = dict(zip(rated, UnitFacts(rated, units).clusters(cluster).codes, strict=True))
+    for name, scale in scales.items():
+        accepted = None if rubric_hashes is None else rubric_hashes.get(name)
+        of_rubric, _ = one_version(human[human["rubric"] == name], name, accepted)
+        if of_rubric.empty:
+            continue
+        readings = combine_readings(of_rubric, scale)
+        matrix = encode(readings, scale)
+        first = of_rubric.sort_values(["draw", "created_at"], kind="stable")
+        first = first.drop_duplicates(["unit_id", "rater_id"])
+        turn = first.sort_values("created_at", kind="stable").groupby("rater_id").cumcount()
+        at_unit = {unit: at for at, unit in enumerate(readings.units)}
+        at_rater = {rater: at for at, rater in enumerate(matrix.raters)}
+        at = (first["unit_id"].map(at_unit), first["rater_id"].map(at_rater))
+        turns, seconds = (np.full(matrix.codes.shape, np.nan) for _ in range(2))
+        turns[at] = turn.reindex(first.index)
+        seconds[at] = first["seconds"]
+        clusters = np.array([cluster_of[unit] for unit in readings.units], dtype=np.intp)
+        yield People(
+            scale.name,
+            replace(matrix.on_categories(), clusters=clusters),
+            turns,
+            seconds,
+            np.array([rater not in excluded for rater in matrix.raters]),
+        )
+
+
+USUAL = QualitySettings()
+QUALITY_COLUMNS = (
+    "rater_id", "answers", "skipped", "median_seconds", "pace", "idle_minutes",
+    "longest_run", "usual_run", "agreement", "agreement_low", "agreement_high",
+    "behind", "behind_low", "behind_high", "leaning", "leaning_low", "leaning_high", "leaning_at",
+    "drift", "drift_low", "drift_high", "attention_passed", "attention_given", "flagged", "reason",
+)  # fmt: skip
+_NEW_SESSION_MINUTES = 60.0
+"""A longer pause begins a new session; it does not count as idle time."""
+_IDLE_FROM_MINUTES = 2.0
+SHORTEST_RUN = 8
+"""A shorter run of one label says nothing, however rare it is."""
+
+
+def rater_quality(
+    ratings: DataFrame,
+    scales: Mapping[str, Scale],
+    *,
+    rules: QualitySettings = USUAL,
+    units: DataFrame | None = None,
+    cluster: str = "pair",
+    rubric_hashes: Mapping[str, Collection[str]] | None = None,
+    attention: DataFrame | None = None,
+    excluded: Collection[str] = (),
+    resamples: int = 500,
+    seed: int = SEED,
+) -> DataFrame:
+    """Return a table of one row (`QUALITY_COLUMNS`) for every person in the `ratings` table.
+
+    - `pace`: the median time as a share of the others' median, mean over rubrics.
+    - `idle_minutes`: time between answers that was not spent on them, within a session.
+    - `longest_run`, `usual_run`: of one label on one rubric, and what 99% of sequences stay within
+      in which every label is one of the others' on that unit.
+    - `agreement`: kappa with the others (leave-one-out), quadratic weights where the scale has an
+      order, mean over rubrics by units; `behind`: that minus the median of the others' own.
+    - `leaning`: the largest difference in the use of a category (`leaning_at`) from the others on
+      the same units.
+    - `drift`: agreement in the second half of the person's sequence minus that in the first.
+    - `attention_passed` of `attention_given`: from `attention`, a table with `rater_id, passed`.
+    - `flagged`: space-separated names of flags; `reason`: the same in words.
+
+    Every interval is a bootstrap over clusters. `excluded` raters are judged like everyone else,
+    but do not count among "the others".
+
+    >>> import pandas as pd
+    >>> labels = {"ann": "yynn" * 10, "ben": "yynn" * 10, "cy": "nyny" * 10}
+    >>> table = pd.DataFrame(
+    ...     [
+    ...         {"unit_id": f"u{n}", "rater_id": who, "rater_kind": "human", "label": label}
+    ...         for who, given in labels.items()
+    ...         for n, label in enumerate(given)
+    ...     ]
+    ... )
+    >>> rater_quality(table, {"": Scale("", ("y", "n"))})[["rater_id", "flagged"]].values.tolist()
+    [['ann', ''], ['ben', ''], ['cy', 'low_agreement']]
+    """
+    import pandas as pd
+
+    ratings = validate_ratings(ratings, "ratings")
+    people = list(people_on(ratings, scales, units, cluster, rubric_hashes, excluded))
+    clusters = 1 + max((int(each.view.clusters.max(initial=-1)) for each in people), default=-1)
+    rng = np.random.default_rng(seed)
+    shared = Resamples(np.ones(max(clusters, 1)), resamples, rng)
+    human = ratings[ratings["rater_kind"] == "human"]
+    raters = sorted(set(human["rater_id"]))
+    kappas = {rater: _kappa(people, rater, shared) for rater in raters}
+    checks: dict[str, tuple[int, int]] = {}  # passed, given
+    if attention is not None and not attention.empty:
+        passed = attention["passed"].astype(bool).groupby(attention["rater_id"])
+        counts = zip(passed.groups, passed.sum(), passed.size(), strict=True)
+        checks = {str(rater): (int(good), int(given)) for rater, good, given in counts}
+    rows = []
+    for rater in raters:
+        row = _activity(human[human["rater_id"] == rater])
+        row |= _pace(people, rater)
+        compared = [each for one in people if (each := one.against_others(rater))]
+        row |= _run(compared, rng)
+        seen = [each.clusters for each in compared]
+        n_clusters = len(np.unique(np.concatenate(seen))) if seen else 0
+        row |= _columns("agreement", shared.interval(kappas[rater], n_clusters))
+        peers = [kappas[other] for other in raters if other != rater and other not in excluded]
+        defined = [peer for peer in peers if not np.isnan(peer[0])]
+        usual = np.median(defined, axis=0) if defined else np.full(len(shared), np.nan)
+        row |= _columns("behind", shared.interval(kappas[rater] - usual, n_clusters))
+        row |= _leaning(compared, shared)
+        sums = np.zeros((shared.n_types, 4))
+        for each in compared:
+            sums += shared.cluster_sums(each.clusters, each.drift())
+        late, n_late, early, n_early = shared.totals(sums).T
+        drift = ratio(late, n_late) - ratio(early, n_early)
+        row |= _columns("drift", shared.interval(drift, n_clusters))
+        row["attention_passed"], row["attention_given"] = checks.get(rater, (0, 0))
+        why = dict(reasons(row, rules))
+        row |= {"rater_id": rater, "flagged": " ".join(why), "reason": "; ".join(why.values())}
+        rows.append(row)
+    return pd.DataFrame(rows, columns=list(QUALITY_COLUMNS))
+
+
+def _activity(ratings: DataFrame) -> dict[str, Any]:
+    """Count the person's answers and skips, and sum up their working and idle minutes."""
+    import pandas as pd
+
+    ratings = ratings.sort_values("created_at", kind="stable")
+    stamps = pd.to_datetime(ratings["created_at"], utc=True, format="ISO8601", errors="coerce")
+    pauses = stamps.diff().dt.total_seconds() - ratings["seconds"].fillna(0)
+    minutes = pauses.to_numpy(dtype=float) / 60
+    idle = (minutes >= _IDLE_FROM_MINUTES) & (minutes < _NEW_SESSION_MINUTES)
+    return {
+        "answers": len(ratings),
+        "skipped": int((ratings["label"] == "").sum()),
+        "median_seconds": float(ratings["seconds"].median()),
+        "idle_minutes": float(minutes[idle].sum()),
+        "work_minutes": float(ratings["seconds"].sum()) / 60,
+    }
+
+
+def _pace(people: Sequence[People], rater: str) -> dict[str, Any]:
+    shares, units = [], []
+    for rubric in people:
+        medians = np.array([_median(column) for column in rubric.seconds.T])
+        if rater in rubric.view.raters:
+            at = rubric.view.raters.index(rater)
+            others = rubric.counted.copy()
+            others[at] = False
+            usual = _median(medians[others])
+            if usual > 0 and not np.isnan(medians[at]):
+                shares.append(medians[at] / usual)
+                units.append(int(rubric.view.labelled[:, at].sum()))
+    return {"pace": float(np.average(shares, weights=units)) if sum(units) else np.nan}
+
+
+def _run(compared: Sequence[AgainstOthers], rng: np.random.Generator) -> dict[str, Any]:
+    """The longest run, on the rubric where it is the most unusual; and the 99% quantile of longest
+    runs if each label were one of the others' on that unit.
+    """
+    runs = []
+    for rubric in compared:
+        limits = rubric.shares.cumsum(axis=1)[:, :-1]
+        drawn = longest_runs((rng.random((200, len(limits), 1)) > limits).sum(axis=2))
+        runs.append((int(longest_runs(rubric.codes[None])[0]), float(np.quantile(drawn, 0.99))))
+    runs.sort(key=lambda run: (run[0] < SHORTEST_RUN, -run[0] / run[1]))
+    longest, usual = runs[0] if runs else (0, np.nan)
+    return {"longest_run": longest, "usual_run": usual}
+
+
+def _kappa(people: Sequence[People], rater: str, shared: Resamples) -> Array:
+    """The rater's kappa with the others, mean over rubrics by units: (rows,)."""
+    total, weight = np.zeros((2, len(shared)))
+    for each in people:
+        if compared := each.against_others(rater):
+            kappa = compared.kappa(shared)
+            held = ~np.isnan(kappa)
+            total[held] += kappa[held] * len(compared.codes)
+            weight[held] += len(compared.codes)
+    return ratio(total, weight)
+
+
+def _leaning(compared: Sequence[AgainstOthers], shared: Resamples) -> dict[str, Any]:
+    """The category that the rater prefers most surely, by the bound of its interval."""
+    best, at = Interval(np.nan, np.nan, np.nan), ""
+    for rubric in compared:
+        view, n = rubric.people.view, len(np.unique(rubric.clusters))
+        if view.is_number:
+            continue
+        for category, more in zip(view.categories, rubric.leanings(shared).T, strict=True):
+            leaning = shared.interval(more, n)
+            if not at or leaning.low > best.low or np.isnan(best.low):
+                best, at = leaning, f"{rubric.people.rubric}: {category}".removeprefix(": ")
+    return _columns("leaning", best) | {"leaning_at": at}
+
+
+def _columns(name: str, figure: Interval) -> dict[str, Any]:
+    return {name: figure.estimate, f"{name}_low": figure.low, f"{name}_high": figure.high}
+
+
+def _median(values: Array) -> float:
+    defined = values[~np.isnan(values)]
+    return float(np.median(defined)) if len(defined) else np.nan
+
+
+def reasons(row: Mapping[str, Any], rules: QualitySettings) -> Iterator[tuple[str, str]]:
+    """Yield (flag, reason in words) for every flag that a row of `rater_quality` raises.
+
+    A difference is flagged only if its whole interval lies beyond the margin.
+    """
+    if row["answers"] >= rules.min_answers:
+        if row["pace"] < rules.fast:
+            yield "fast", f"takes {row['pace']:.0%} of the others' time"
+        at_work = row["idle_minutes"] + row["work_minutes"]
+        if row["idle_minutes"] > rules.idle * at_work:
+            yield "idle", f"{row['idle_minutes']:.0f} of {at_work:.0f} minutes without an answer"
+        if row["longest_run"] >= max(SHORTEST_RUN, rules.run * row["usual_run"]):
+            usual = f"up to {row['usual_run']:.0f} would be usual"
+            yield "run", f"the same label {row['longest_run']} times in a row; {usual}"
+        if row["behind_high"] < -rules.agreement:
+            behind = f"{-row['behind']:.2f} behind what the others reach"
+            yield "low_agreement", f"kappa with the others {row['agreement']:.2f}, {behind}"
+        if row["leaning_low"] > rules.leaning:
+            more = f"on {row['leaning']:.0%} of items more than the others do"
+            yield "leaning", f"uses {row['leaning_at']} {more}"
+        if row["drift_high"] < -rules.drift:
+            yield "drift", f"agreement fell by {-row['drift']:.2f} in the second half"
+    failed = row["attention_given"] - row["attention_passed"]
+    if failed > rules.attention:
+        yield "attention", f"failed {failed} of {row['attention_given']} attention checks"

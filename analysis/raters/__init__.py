@@ -1,1 +1,0 @@
-"""People whose labels deserve a second look: pace, runs, agreement with the others, drift."""

@@ -1,0 +1,342 @@
+"""The ways in: raters by the address, by a login that the browser keeps, or by an organisation's
+single sign-on; the study's lead by a link that works once, by name and password, or likewise.
+
+Agreement figures are not even loaded into the server before somebody has logged in as a lead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import streamlit as st
+
+from evenhand.annotate_app.drawn import block, show, show_complaint
+from evenhand.annotate_app.languages import ENGLISH, Language
+from evenhand.annotate_app.logins import (
+    LOGIN,
+    KeptLogin,
+    hidden_page,
+    present_browser,
+    present_place,
+    require,
+)
+from evenhand.annotate_app.sites import visitor_address
+from evenhand.errors import InputError
+from evenhand.study import Study, open_study
+from evenhand.study.access.accounts import accounts, sign_in, sign_out
+from evenhand.study.access.admission import Admission, admit, begin, make_ticket
+from evenhand.study.access.lead_login import (
+    LINK_PARAMETER,
+    LOGIN_MINUTES,
+    client_secret,
+    cookie_secret,
+    log_in,
+    open_link,
+    sign_on,
+)
+from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.settings.study_toml import read_config
+from evenhand.texts import written
+
+# Login by an organisation's provider, through Streamlit's own `st.login`. Each of the app's two
+# entries is a provider to Streamlit, with the same settings: it sends everybody back to its front
+# page, and the provider's name is all that it keeps of the page they came from.
+
+Door = Literal["lead", "label"]
+
+_LOOKED = "single_sign_on_looked"
+_REFUSED = "single_sign_on_refused"
+
+
+def app_secrets(folder: Path) -> dict[str, Any]:
+    """Return Streamlit's settings for the study's provider, as a secrets.toml would hold them;
+    there is no such file. Empty where the study has no provider, or one that cannot work, which the
+    page reports.
+    """
+    try:
+        if (settings := read_config(folder).oidc) is None:
+            return {}
+        provider = {
+            "client_id": settings.client_id,
+            "client_secret": client_secret(settings),
+            "server_metadata_url": settings.server_metadata_url,
+            "client_kwargs": {"scope": "openid email"},
+        }
+        with open_study(folder) as study:
+            shared = {
+                "redirect_uri": f"{settings.address}/oauth2callback",
+                "cookie_secret": cookie_secret(study.store),
+            }
+    except InputError:
+        return {}
+    return {"auth": {**shared, "lead": provider, "label": provider}}
+
+
+def offer(study: Study, door: Door, reader: Language) -> None:
+    """Draw the button, where the study has a provider, and the reason if a visitor was refused
+    through it.
+    """
+    if (settings := study.config.oidc) is None:
+        return
+    label = settings.label or reader.say("login.single_sign_on")
+    if st.button(label, width="stretch", key="single-sign-on"):
+        st.session_state.pop(_REFUSED, None)
+        try:
+            client_secret(settings)
+        except InputError as error:
+            show_complaint(str(error))
+        else:
+            st.login(door)
+    if refused := st.session_state.get(_REFUSED):
+        show_complaint(reader.complaint(refused))
+
+
+def arrive(study: Study) -> None:
+    """Admit a visitor who comes back from the provider, and show the entry that they used.
+
+    Checked once in a session, since its cookie is read only as the session begins.
+    """
+    if study.config.oidc is None or st.session_state.get(_LOOKED):
+        return
+    st.session_state[_LOOKED] = True
+    user = st.user.to_dict()
+    door = user.get("provider")
+    if user.get("is_logged_in") is not True or door not in ("lead", "label"):
+        return
+    minutes = LOGIN_MINUTES if door == "lead" else study.config.session.login_hours * 60
+    try:
+        login = sign_on(study, user, minutes)
+    except InputError as error:
+        st.session_state[_REFUSED] = error
+    else:
+        if login is None:
+            return
+        KeptLogin(door).keep(login)
+    if door == "lead":
+        st.query_params[LINK_PARAMETER] = _INSIDE
+
+
+# The rater at the page
+
+_ADMITTED = "admitted"
+_TYPED = "typed code"
+_LOGIN = KeptLogin("label")
+
+
+def current_rater(desk: AnnotationDesk) -> Admission | None:
+    """Admit the rater that the address names, so that a reload goes on; None where it names none.
+
+    Checked on every run: a revoked link and an expired login end here. Raises InputError where the
+    address names a rater who is not admitted.
+    """
+    address = st.query_params.to_dict()
+    before: Admission | None = st.session_state.get(_ADMITTED)
+    login = _LOGIN.held()
+    is_open = desk.study.config.session.entry == "open"
+    if before and before.way == "open" and is_open and before.address == address and not login:
+        return before  # a code does not run out
+    try:
+        admission = admit(desk.study, address, login)
+    except InputError:
+        if login:
+            _LOGIN.forget()
+        raise
+    if admission is None:
+        return None
+    if before is None or before.rater_id != admission.rater_id:
+        desk.register(admission.rater_id)
+    if not admission.is_new:
+        st.session_state[_ADMITTED] = admission
+    if address != admission.address:
+        st.query_params.from_dict(admission.address)
+    return admission
+
+
+def ticket_of(study: Study, admission: Admission) -> str:
+    """Return the ticket by which the panel's own messages are known as this rater's."""
+    return make_ticket(study, admission, _LOGIN.held(), present_browser())
+
+
+def keep_login(study: Study, admission: Admission | None = None) -> None:
+    """Keep the login of a rater with an account in this window, and restore it after a reload."""
+    may_log_in = admission is None and (study.config.oidc is not None or _has_experts(study))
+    if _LOGIN.held() or _LOGIN.is_leaving() or may_log_in:
+        _LOGIN.show(study)
+
+
+def logging_out(study: Study) -> Callable[[], None]:
+    """Return a callback that ends the login, here and on the server."""
+    return partial(_log_out, study, _LOGIN.held())
+
+
+def _log_out(study: Study, login: str) -> None:
+    sign_out(study.store, login)
+    _LOGIN.forget(also_at_provider=True)
+    st.session_state.pop(_ADMITTED, None)
+
+
+def ask_for_entry(desk: AnnotationDesk, reader: Language, complaint: str = "") -> None:
+    """Draw the ways of entry that this study has, under the error of the one that was tried."""
+    entry = desk.study.config.session.entry
+    with st.container(key="entry"):
+        st.title(reader.say("entry.title"), anchor=False)
+        if complaint:
+            show_complaint(complaint)
+        if entry == "open":
+            _ask_for_code(desk, reader)
+        elif entry == "invite" and not complaint:
+            st.text(reader.say("entry.invite"))
+        offer(desk.study, "label", reader)
+        if entry == "account" or _has_experts(desk.study):
+            _ask_for_account(desk.study, reader, is_only=entry == "account")
+
+
+def ask_about_new_code(desk: AnnotationDesk, admission: Admission, reader: Language) -> None:
+    """Ask to confirm a code under which nothing was answered, before anything is stored."""
+    with st.container(key="entry"):
+        st.title(reader.say("entry.new_code_title"), anchor=False)
+        show(block(admission.rater_id, "code"), block(reader.say("entry.new_code_text")))
+        go_on, change = reader.say("entry.new_code_go_on"), reader.say("entry.new_code_change")
+        confirm = partial(begin, desk.study, admission.rater_id)
+        goes_on = st.button(
+            go_on, type="primary", width="stretch", key="code-go-on", on_click=confirm
+        )
+        changes = st.button(change, width="stretch", key="code-change")
+    if goes_on:  # by a restarted server's page, whose callback is not known yet
+        confirm()
+        st.rerun()
+    if changes:
+        st.session_state[_TYPED] = admission.rater_id
+        _go_on({})
+
+
+def _ask_for_code(desk: AnnotationDesk, reader: Language) -> None:
+    st.text(reader.say("entry.text"))
+    with st.form("entry-form", border=False):
+        typed = st.query_params.get("rater", st.session_state.get(_TYPED, "")).strip()
+        label, button = reader.say("entry.label"), reader.say("entry.button")
+        code = st.text_input(label, value=typed, autocomplete="off", key="entry-code")
+        is_sent = st.form_submit_button(button, type="primary", width="stretch", key="entry-go")
+    if not is_sent:
+        return
+    try:
+        admission = admit(desk.study, {"rater": code})
+        if admission is None:
+            raise InputError(reader.say("entry.empty"))
+        desk.register(admission.rater_id)
+    except InputError as error:
+        show_complaint(reader.complaint(error))
+    else:
+        _go_on(admission.address)
+
+
+def _ask_for_account(study: Study, reader: Language, *, is_only: bool) -> None:
+    with st.expander(reader.say("login.title"), expanded=is_only):
+        entered = _ask_for_password(reader)
+    if entered is None:
+        return
+    minutes = study.config.session.login_hours * 60
+    try:
+        _LOGIN.keep(sign_in(study.store, *entered, minutes, visitor_address(), present_browser()))
+    except InputError as error:
+        show_complaint(reader.complaint(error))
+    else:
+        _go_on({})
+
+
+def _has_experts(study: Study) -> bool:
+    return any(account.role == "expert" for account in accounts(study.store).values())
+
+
+def _go_on(address: dict[str, str]) -> None:
+    st.query_params.from_dict(address)
+    st.rerun()
+
+
+def _ask_for_password(reader: Language) -> tuple[str, str] | None:
+    """Return the name and the password that were sent just now; None where none were."""
+    with st.form("login-form", border=False):
+        name = st.text_input(reader.say("login.name"), autocomplete="username")
+        password = st.text_input(
+            reader.say("login.password"), type="password", autocomplete="current-password"
+        )
+        sent = st.form_submit_button(reader.say("login.button"), type="primary", width="stretch")
+    return (name.strip(), password) if sent else None
+
+
+# The study's lead
+
+_INSIDE = "in"
+"""Value in the address in place of the link's token, once that was used."""
+_COMPLAINT = "lead_complaint"
+
+
+def is_lead_asked_for() -> bool:
+    """Return True if the address asks for the lead's pages."""
+    return LINK_PARAMETER in st.query_params or bool(present_place())
+
+
+def show_lead_entry(present: Callable[[], Study]) -> None:
+    """Draw the lead's pages for visitors who may see them, the login for everyone else; of the
+    study as it is at present, whenever a page is drawn.
+    """
+    study = present()
+    _use_link(study)
+    if not LOGIN.held():
+        # The page that was asked for is shown after the login, which the browser may give back. No
+        # other page is named here.
+        places, title = {"", present_place()}, written("lead_door.title")
+        pages = [hidden_page(place, title, lambda: None) for place in places]
+        st.navigation(pages, position="hidden")
+    LOGIN.show(study)
+    try:
+        require(study, "lead", "expert")
+    except InputError as error:
+        _ask_for_lead_login(study, str(error))
+        return
+    from evenhand.annotate_app.lead.pages import show_pages
+
+    show_pages(present)
+
+
+def _use_link(study: Study) -> None:
+    token = st.query_params.get(LINK_PARAMETER, "")
+    if token in ("", _INSIDE):
+        return
+    try:
+        admit_lead(open_link(study.store, token))
+    except InputError as error:
+        st.session_state[_COMPLAINT] = str(error)
+    if present_place():
+        del st.query_params[LINK_PARAMETER]
+    else:
+        st.query_params[LINK_PARAMETER] = _INSIDE
+
+
+def _ask_for_lead_login(study: Study, complaint: str) -> None:
+    if LOGIN.held():  # there was one, and it is not good any more
+        st.session_state[_COMPLAINT] = complaint
+        LOGIN.forget()
+        st.rerun()
+    with st.container(key="entry"):
+        st.title(written("lead_door.title"), anchor=False)
+        st.text(written("lead_door.text"))
+        offer(study, "lead", ENGLISH)
+        if entered := _ask_for_password(ENGLISH):
+            try:
+                admit_lead(log_in(study.store, *entered, visitor_address(), present_browser()))
+            except InputError as error:
+                st.session_state[_COMPLAINT] = str(error)
+            else:
+                st.rerun()
+        if complaint := st.session_state.get(_COMPLAINT, ""):
+            show_complaint(complaint)
+
+
+def admit_lead(login: str) -> None:
+    """Let a lead with this login in; what was complained of before is forgotten."""
+    LOGIN.keep(login)
+    st.session_state.pop(_COMPLAINT, None)

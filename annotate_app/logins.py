@@ -1,0 +1,296 @@
+"""Logins: the identity of a browser, the login that one of its windows keeps, and the visitor of
+the lead's pages.
+
+A browser is known by a cookie that scripts cannot read, and that no address, log or referrer holds.
+What a session of Streamlit's may do is bound to it, since the session's id is part of addresses.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import streamlit as st
+from starlette.types import Scope
+from streamlit.components.v2 import component
+from streamlit.navigation.page import StreamlitPage
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+from streamlit.util import calc_hash
+
+from evenhand.annotate_app.sites import STUDY, base_path, headers_of, is_secure
+from evenhand.errors import InputError, StoreAway
+from evenhand.study import Study
+from evenhand.study.access.accounts import Role
+from evenhand.study.access.lead_login import Visitor, log_out, visitor
+from evenhand.texts import written
+
+HEADER = b"x-evenhand-browser"
+"""Header that names it to Streamlit (`trustedUserHeaders`); a client's own is dropped."""
+_ASKS = b"sec-websocket-protocol"
+_NAME = "evenhand_session"
+_VALUE = re.compile(r"[\w-]{43}", re.ASCII)
+
+
+def browser_of(scope: Scope) -> str:
+    """A digest of the cookie, which tells browsers apart; "" where there is none."""
+    for header in headers_of(scope, b"cookie"):
+        try:
+            cookie = SimpleCookie(header).get(_name(scope))
+        except CookieError:
+            continue
+        if cookie is not None and _VALUE.fullmatch(cookie.value):
+            return hashlib.sha256(cookie.value.encode()).hexdigest()[:32]
+    return ""
+
+
+def new_cookie(scope: Scope) -> bytes:
+    """Return the header that gives a browser its cookie, until it is closed."""
+    secure = "; Secure" if is_secure(scope) else ""
+    value = f"{_name(scope)}={secrets.token_urlsafe(32)}; Path=/; HttpOnly; SameSite=Lax{secure}"
+    return value.encode()
+
+
+def bound(scope: Scope) -> Scope:
+    """The connection of a page with its browser's digest in `HEADER` and its study's path in
+    `STUDY`: Streamlit gives a session only to the browser that began it, in that study. A
+    connection without our cookie, which anyone may open, cannot take up any: what it asks for
+    (subprotocol, token, session) is removed.
+    """
+    browser = browser_of(scope)
+    headers = [
+        (key, value if browser or key != _ASKS else b",".join(value.split(b",")[:2]))
+        for key, value in scope["headers"]
+        if key not in (HEADER, STUDY)
+    ]
+    headers += [(HEADER, browser.encode()), (STUDY, base_path(scope).encode())]
+    return {**scope, "headers": headers}
+
+
+def present_browser() -> str:
+    """The browser of the session whose page is being drawn."""
+    return str(st.user.to_dict().get("browser", ""))
+
+
+def _name(scope: Scope) -> str:
+    """Name of the cookie: one for each study at an address. With the prefix, no page of a
+    neighbouring host can set it, and it goes to every path (RFC 6265bis, 4.1.3.2).
+    """
+    name = _NAME + base_path(scope).replace("/", "_")
+    return f"__Host-{name}" if is_secure(scope) else name
+
+
+# Permission to upload files and to download those that a page offers: for a study's leads, in the
+# browser in which they are logged in, for as long as the login is valid
+
+_MOST = 200
+
+
+@dataclass(frozen=True)
+class _Pass:
+    browser: str
+    is_good: Callable[[], bool]
+
+
+_passes: dict[str, _Pass] = {}
+"""Passes by session of this process, the latest last."""
+
+
+def give_pass(is_good: Callable[[], bool]) -> None:
+    """Permit uploads and downloads in this session while `is_good`, which asks the store."""
+    if session := _present_session():
+        _passes.pop(session, None)
+        _passes[session] = _Pass(present_browser(), is_good)
+        while len(_passes) > _MOST:
+            _passes.pop(next(iter(_passes)))
+
+
+def take_pass() -> None:
+    """Revoke this session's permission to upload and download."""
+    _passes.pop(_present_session(), None)
+
+
+def may_upload(session: str, browser: str) -> bool:
+    """Return True if this browser may send a file to the session. Asks the store if there is a
+    pass.
+    """
+    granted = _passes.get(session)
+    return granted is not None and granted.browser == browser and granted.is_good()
+
+
+def may_download(browser: str) -> bool:
+    """Return True if this browser may fetch what a lead's page offers."""
+    granted = [each for each in _passes.values() if browser and each.browser == browser]
+    return any(each.is_good() for each in granted)
+
+
+def _present_session() -> str:
+    context = get_script_run_ctx()
+    return context.session_id if context else ""
+
+
+# A login that the browser keeps in one window's session storage: it is in no address, no log and no
+# cookie, goes on after a reload, and another window has to log in for itself.
+
+_keeper = component(
+    "evenhand_login",
+    html="<span hidden></span>",
+    js=Path(__file__).with_name("kept_login.js").read_text("utf-8"),
+)
+
+
+@dataclass(frozen=True)
+class KeptLogin:
+    """The login of one kind, "lead" or "label", as this session holds it."""
+
+    kind: str
+
+    def held(self) -> str:
+        """The login of this session; empty where there is none."""
+        login: str = st.session_state.get(f"{self.kind}_login", "")
+        return login
+
+    def keep(self, login: str) -> None:
+        """Store the login of somebody who has just logged in."""
+        st.session_state[f"{self.kind}_login"] = login
+        st.session_state.pop(f"{self.kind}_leaving", None)
+
+    def forget(self, also_at_provider: bool = False) -> None:
+        """Forget the login, in the browser and in this session; a single sign-on ends with it at a
+        logout, but not when a login has expired.
+        """
+        st.session_state.pop(f"{self.kind}_login", None)
+        st.session_state[f"{self.kind}_leaving"] = True
+        st.session_state[f"{self.kind}_leaving_provider"] = also_at_provider
+
+    def is_leaving(self) -> bool:
+        """Return True if the browser should forget the login that it keeps."""
+        return bool(st.session_state.get(f"{self.kind}_leaving", False))
+
+    def show(self, study: Study) -> None:
+        """Have the browser keep the login of this session, or give back the one it has kept."""
+        key = f"{self.kind}_keeper"
+
+        def take_back() -> None:
+            state = st.session_state.get(key)
+            kept = state.get("kept") if isinstance(state, Mapping) else None
+            if isinstance(kept, str) and not (self.held() or self.is_leaving()):
+                self.keep(kept)
+
+        def end_at_provider() -> None:
+            """Log out at the provider last: it redirects away, and this page must forget the login
+            first.
+            """
+            if self._leaves_provider():
+                st.logout()
+
+        owner = f"{self.kind}\n{study.folder.resolve()}\n{study.config.name}"
+        data = {
+            "name": "evenhand-login-" + hashlib.sha256(owner.encode()).hexdigest()[:16],
+            "login": self.held(),
+            "forget": self.is_leaving(),
+            "tell": self._leaves_provider(),
+        }
+        _keeper(key=key, data=data, on_kept_change=take_back, on_forgotten_change=end_at_provider)
+
+    def _leaves_provider(self) -> bool:
+        wanted = self.is_leaving() and st.session_state.get(f"{self.kind}_leaving_provider")
+        return bool(wanted and st.user.to_dict().get("is_logged_in"))
+
+
+# The visitor of the lead's pages, which `entry` opens.
+
+LOGIN = KeptLogin("lead")
+FIRST_PLACE = "overview"
+PLACES = frozenset(
+    (
+        FIRST_PLACE,
+        "progress",
+        "agreement",
+        "raters",
+        "flags",
+        "adjudication",
+        "disagreements",
+        "sessions",
+        "accounts",
+        "log",
+        "settings",
+        "texts",
+        "rubrics",
+        "training-and-checks",
+        "new-study",
+        "export",
+    )
+)
+"""The pages' addresses: all that the address of the root can be followed by."""
+_LINKS = {calc_hash(place): place for place in PLACES}
+"""The pages by the names that `st.navigation` gives them."""
+
+
+def place_of(title: str) -> str:
+    """Return the address of the page with this title, behind that of the root."""
+    return title.lower().replace(" ", "-")
+
+
+def present_place() -> str:
+    """Return the page that the browser asks for, by its link or address; "" if it asks for none."""
+    if (context := get_script_run_ctx()) is None:
+        return ""
+    by_address = urlsplit(context.context_info.url if context.context_info else "").path
+    place = _LINKS.get(context.page_script_hash, by_address.rpartition("/")[2])
+    return place if place in PLACES else ""
+
+
+def root_address() -> str:
+    """Return the address at which raters begin, as the browser of this session has it."""
+    before, _, place = (st.context.url or "").partition("?")[0].rpartition("/")
+    return f"{before}/" if place in ("", *PLACES) else f"{before}/{place}/"
+
+
+def hidden_page(place: str, title: str, show: Callable[[], None]) -> StreamlitPage:
+    """A page that no list of pages names; that of "" is shown at every address without its own."""
+    return st.Page(show, title=title, url_path=place, default=not place, visibility="hidden")
+
+
+def leave(study: Study, login: str) -> None:
+    """Log out: the login is no longer valid, here or anywhere."""
+    log_out(study.store, login)
+    LOGIN.forget(also_at_provider=True)
+    take_pass()
+
+
+def require(study: Study, *roles: Role) -> Visitor:
+    """Return the visitor. Raises InputError unless their login is valid, and for one of these
+    roles.
+
+    Every page checks, on every run: an expired login, or an account that has ended, closes it.
+    """
+    login = LOGIN.held()
+
+    def is_good() -> bool:
+        with suppress(InputError, StoreAway):
+            return visitor(study.store, login).role == "lead"
+        return False
+
+    try:
+        admitted = visitor_of(study, login, *roles)
+    except InputError:
+        take_pass()
+        raise
+    if admitted.role == "lead":
+        give_pass(is_good)
+    return admitted
+
+
+def visitor_of(study: Study, login: str, *roles: Role) -> Visitor:
+    """Return the visitor as `require` does, for a callback, without a call of Streamlit's."""
+    admitted = visitor(study.store, login)
+    if admitted.role not in roles:
+        raise InputError(written("lead_door.not_yours"))
+    return admitted

@@ -1,0 +1,396 @@
+"""The app's own HTTP addresses: the page that everything begins with, the panel and its messages,
+and the health of the app.
+
+The panel's answers, flags and wishes to look back come by POST, and each reply is the panel's next
+data. It is sent once all that came is stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import html
+import json
+import logging
+import os
+import re
+import socket
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from functools import cache, partial
+from importlib.resources import files
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from evenhand.annotate_app.drawn import said
+from evenhand.annotate_app.languages import ENGLISH, codes_english_first, fitting, offered
+from evenhand.annotate_app.logins import FIRST_PLACE, PLACES, browser_of
+from evenhand.annotate_app.payload import (
+    lightened,
+    module_path,
+    panel_module,
+    panel_path,
+    read_known,
+    read_look,
+    read_sent,
+    read_states,
+    unread_ids,
+)
+from evenhand.annotate_app.request_filter import is_own
+from evenhand.annotate_app.sites import (
+    MOST_BYTES,
+    MOST_PAGES,
+    Site,
+    address_of,
+    base_path,
+    has_room,
+    served,
+    site_of,
+    sites,
+)
+from evenhand.annotate_app.unit_page import panel_data
+from evenhand.errors import InputError, StoreAway
+from evenhand.study.access.admission import read_ticket
+from evenhand.study.access.lead_login import LINK_PARAMETER
+from evenhand.study.desk.desk import Desk
+from evenhand.study.workspace import StoreState, store_state
+
+ANSWERS = "evenhand/answers"
+_HERE = Path(__file__).parent
+_ASKED_AGAIN = {"Cache-Control": "no-cache"}
+
+_log = logging.getLogger(__name__)
+
+
+def routes(base: str) -> list[Route]:
+    """Return our own addresses below that of the app; every other one is Streamlit's."""
+    scripts = {panel_path(): panel_module(), _front_path(): _front_script()}
+    return [
+        Route(f"{base}/", _front_page),
+        *(Route(f"{base}/{place}", _page) for place in PLACES),
+        *(Route(f"{base}/{path}", partial(_script, text)) for path, text in scripts.items()),
+        Route(f"{base}/{ANSWERS}", take_message, methods=["POST"]),
+        Route(f"{base}/health", answer_health),
+        Route(f"{base}/evenhand/room", _room),
+    ]
+
+
+async def to_front_page(request: Request) -> Response:
+    """Add the slash that is missing; nothing of the address is repeated that a proxy changes."""
+    query = f"?{request.url.query}" if request.url.query else ""
+    return RedirectResponse(f"{base_path(request.scope)}/{query}", headers=_ASKED_AGAIN)
+
+
+async def _front_page(request: Request) -> Response:
+    if LINK_PARAMETER in request.query_params:  # to the address of a page, which a reload keeps
+        return RedirectResponse(f"{FIRST_PLACE}?{request.url.query}", headers=_ASKED_AGAIN)
+    return await _page(request)
+
+
+async def _page(_: Request) -> Response:
+    return HTMLResponse(front_page(), headers=_ASKED_AGAIN)
+
+
+async def _room(request: Request) -> Response:
+    """Answer if one more page may be open at the visitor's address. A browser whose connection is
+    refused does not learn the reason otherwise.
+    """
+    scope = request.scope
+    return _unkept({"room": has_room((base_path(scope), address_of(scope)))})
+
+
+async def _script(text: str, request: Request) -> Response:
+    headers = {"Cache-Control": "public, max-age=31536000, immutable", "Vary": "Accept-Encoding"}
+    content: str | bytes = text
+    if "gzip" in request.headers.get("Accept-Encoding", ""):
+        content, headers["Content-Encoding"] = _zipped(text), "gzip"
+    return Response(content, media_type="text/javascript", headers=headers)
+
+
+@cache
+def _zipped(text: str) -> bytes:
+    return gzip.compress(text.encode(), mtime=0)
+
+
+def _unkept(data: dict[str, Any], status: int = 200) -> Response:
+    return JSONResponse(data, status_code=status, headers={"Cache-Control": "no-store"})
+
+
+# The page that everything begins with
+
+_STYLESHEET = r'<link rel="stylesheet"[^>]*>'
+_FONT = r'<link\s+rel="preload"[^>]*\sas="font"[^>]*>'
+_SCRIPTS = files("streamlit") / "static" / "static" / "js"
+_FILE = r"[\w.-]+\.js"
+_IMPORT = re.compile(
+    rf'(?<![\w$.])(?:import(?:[\w$*{{}},\s]+?from)?|export[\w$*{{}},\s]+?from)"\./({_FILE})"'
+)
+_ASKED = '<link rel="preload" as="fetch" crossorigin href="./_stcore/{}">'
+"""Asked for now, read by Streamlit as it begins."""
+
+
+@cache
+def front_page() -> str:
+    """Streamlit's page with our style and, until its app is loaded, our words."""
+    page = (files("streamlit") / "static" / "index.html").read_text("utf-8")
+    page = re.sub(r'<link rel="service-desc"[^>]*>', "", page)
+    page = re.sub(_FONT, "", page)  # it comes once it is used: after all that a page needs
+    # A browser's translator would rewrite what annotators read, and nobody would know.
+    page = page.replace("<html ", '<html translate="no" ', 1)
+    title = ENGLISH.say("page.title")
+    page = page.replace("<title>Streamlit</title>", f"<title>{html.escape(title)}</title>")
+    # First of all that is fetched: what speaks to the visitor, and what they are shown.
+    first = f'<script async src="./{_front_path()}"></script>\n'
+    first += "".join(f"{_ASKED.format(name)}\n" for name in ("health", "host-config"))
+    needed = [panel_path(), *(f"static/js/{name}" for name in modules_of(page))]
+    later = [path for path in needed if path not in page]
+    last = "\n".join(f'<link rel="modulepreload" href="./{path}">' for path in later)
+    page = page.replace("<head>", f"<head>\n{first}").replace("</head>", f"{last}\n</head>")
+    # In the body, so that our words need not wait for Streamlit's file of styles; ours come after
+    # it, because of two equally specific rules the last wins.
+    styles = "".join(re.findall(_STYLESHEET, page))
+    page = re.sub(_STYLESHEET, "", page)
+    begin = (_HERE / "front.css").read_text("utf-8") + _one_language_shows()
+    style = (_HERE / "page.css").read_text("utf-8")
+    keys = {"offline": "page.no_answer", "crowded": "page.crowded", "loading": "page.loading"}
+    words = "".join(
+        f'<div role="status" class="evenhand-{kind}">{said(key)}</div>'
+        for kind, key in keys.items()
+    )
+    body = f"<style>\n{begin}</style>\n{words}\n{styles}\n<style>\n{style}</style>\n"
+    return page.replace('<div id="root">', f'{body}<div id="root">')
+
+
+def modules_of(page: str) -> list[str]:
+    """The names of the modules with which Streamlit's page begins, its entry first, and of those
+    that draw a component, which a browser would ask for only once it is told to.
+    """
+    waiting = re.findall(rf'"\./static/js/({_FILE})"', page)
+    with suppress(OSError):
+        waiting += [
+            script.name for script in _SCRIPTS.iterdir() if script.name.startswith("BidiComponent.")
+        ]
+    modules: list[str] = []
+    while waiting:
+        name = waiting.pop(0)
+        if name not in modules:
+            modules.append(name)
+            with suppress(OSError):  # where Streamlit has it in another place
+                waiting += _IMPORT.findall((_SCRIPTS / name).read_text("utf-8"))
+    return modules
+
+
+def _one_language_shows() -> str:
+    """Return CSS that shows texts given in every language only in the reader's; English until
+    known.
+    """
+    hidden = '.evenhand-said[lang="{0}"] {{ display: none; }}'.format
+    rules = [
+        f':root:not([data-reads="{code}"]) {hidden(code)}'
+        for code in codes_english_first()
+        if code != ENGLISH.code
+    ]
+    code = ENGLISH.code
+    return "\n".join([*rules, f':root[data-reads]:not([data-reads="{code}"]) {hidden(code)}\n'])
+
+
+@cache
+def _front_script() -> str:
+    script = (_HERE / "front.js").read_text("utf-8")
+    return f"const LANGUAGES = {json.dumps(codes_english_first())};\n{script}"
+
+
+def _front_path() -> str:
+    return module_path("front", _front_script())
+
+
+# The panel's messages
+
+_TICKET = "x-evenhand-ticket"
+"""A header of our own, which no page of another origin may send without asking first."""
+_MESSAGE_SECONDS = 30.0
+"""Seconds in which a message is to be whole."""
+_MOST_WAITING = 64
+"""Messages of a study that wait for its store: a browser gives up before more have their turn."""
+_under_way: Counter[tuple[str, str]] = Counter()
+"""Messages being read or at work, by the study's path and the address."""
+
+
+async def take_message(request: Request) -> Response:
+    """Answer with the panel's data; 403 to a sender without a ticket for it, 503 where nothing was
+    stored, and the panel is to send it again.
+    """
+    site = site_of(request.scope)
+    if site is None or not is_own(request.scope):
+        return Response(status_code=403)
+    visitor = (site.path, address_of(request.scope))
+    if visitor[1] and _under_way[visitor] >= MOST_PAGES:
+        return Response(status_code=503)
+    _under_way[visitor] += 1
+    try:
+        body = bytearray()
+        async with asyncio.timeout(_MESSAGE_SECONDS):
+            async for piece in request.stream():
+                body += piece
+                if len(body) > MOST_BYTES:
+                    return Response(status_code=413)
+        if site.waiting >= _MOST_WAITING:
+            return Response(status_code=503)
+        ticket, browser = request.headers.get(_TICKET, ""), browser_of(request.scope)
+        return await site.work(_reply, site, ticket, browser, bytes(body))
+    except (ClientDisconnect, TimeoutError):
+        return Response(status_code=408)
+    except (StoreAway, InputError) as error:
+        _log.warning("%s", error)
+        return Response(status_code=503)
+    except Exception:
+        _log.exception("answers could not be stored")
+        return Response(status_code=503)
+    finally:
+        _under_way[visitor] -= 1
+        if not _under_way[visitor]:
+            del _under_way[visitor]
+
+
+def _reply(site: Site, ticket: str, browser: str, body: bytes) -> Response:
+    """Store what the panel sent, and return receipts with its next data, or with word that the page
+    of another step is to be drawn.
+    """
+    study = served(site)
+    desks = study.desks()
+    try:
+        admission = read_ticket(desks.desk.study, ticket, browser)
+    except InputError:
+        return Response(status_code=403)
+    try:
+        sent = json.loads(body)  # nothing is read that comes without a ticket
+    except (ValueError, RecursionError):
+        sent = None
+    if not isinstance(sent, dict):
+        return Response(status_code=400)
+    rater, practice = admission.rater_id, sent.get("practice") is True
+    receipts = dict.fromkeys(unread_ids(sent), "unknown_task")
+    states = read_states(sent)
+    for state, read in groupby(read_sent(sent), lambda answer: states.get(answer.submit_id, "")):
+        shown, together = study.desks(state), list(read)
+        desk: Desk = shown.sessions.practice if practice else shown.desk
+        given = desk.submit_all(rater, together)
+        receipts |= {
+            answer.submit_id: receipt.status
+            for answer, receipt in zip(together, given, strict=True)
+        }
+    step = desks.sessions.next_step(rater).name
+    if step != ("practice" if practice else "labelling"):
+        return _unkept({"receipts": receipts, "page": step})
+    language = sent.get("language")
+    wanted = [language if isinstance(language, str) else None]
+    reader = fitting(wanted, offered(desks.desk.study.config.annotation))
+    look = read_look(sent.get("look"))
+    data = panel_data(desks, admission, reader, practice=practice, receipts=receipts, look=look)
+    return _unkept(lightened(data, read_known(sent)))
+
+
+# Health of the app for monitoring: it writes to a study's store and reads from it, as an answer
+# does. And the heartbeat that tells systemd that this process is alive.
+
+_NO_ANSWER = StoreState(read=False, write=False)
+
+
+class Health:
+    """Cached answer of `ask`, which never runs twice at once or within `keep` seconds, however many
+    clients want to know. An answer that takes longer than `patience` seconds is a no: less than
+    nginx waits, which would take a store that hangs for an app that does.
+    """
+
+    def __init__(
+        self,
+        ask: Callable[[], Coroutine[Any, Any, StoreState]],
+        keep: float = 1.0,
+        patience: float = 4.0,
+    ) -> None:
+        self._ask = ask
+        self._keep = keep
+        self._patience = patience
+        self._asked_at = 0.0
+        self._answer: asyncio.Task[StoreState] | None = None
+
+    async def state(self) -> StoreState:
+        is_old = time.monotonic() - self._asked_at >= self._keep
+        if self._answer is None or (self._answer.done() and is_old):
+            self._asked_at = time.monotonic()
+            self._answer = asyncio.create_task(self._ask())
+        answer = self._answer
+        await asyncio.wait({answer}, timeout=self._patience)
+        if not answer.done() or answer.exception() is not None:
+            return _NO_ANSWER
+        return answer.result()
+
+
+@cache
+def _health_of(site: Site) -> Health:
+    return Health(lambda: site.work(_ask, site))
+
+
+def _ask(site: Site) -> StoreState:
+    """Ask through the connection of the study's pages, so that what blocks them is noticed."""
+    return store_state(served(site).desks().desk.study)
+
+
+async def answer_health(request: Request) -> Response:
+    """200 while the study's store can be written and read, else 503 and the part that fails."""
+    site = site_of(request.scope)
+    state = await _health_of(site).state() if site else _NO_ANSWER
+    is_well = state.read and state.write
+    store = "answers" if is_well else "cannot be written" if state.read else "away"
+    parts = {"store": store, "read": state.read, "write": state.write}
+    parts["hours_since_backup"] = state.hours_since_backup
+    return _unkept(parts, 200 if is_well else 503)
+
+
+async def answer_health_of_all(_: Request) -> Response:
+    """200 while every study's store can be written and read, without naming one."""
+    states = await asyncio.gather(*(_health_of(site).state() for site in sites()))
+    is_well = all(state.read and state.write for state in states)
+    answer = {"studies": "answer" if is_well else "not all answer"}
+    return _unkept(answer, 200 if is_well else 503)
+
+
+@asynccontextmanager
+async def telling_systemd(_: object) -> AsyncIterator[None]:
+    """While the app runs: tell systemd that it has started, and, at the interval that systemd
+    wants, that its loop turns and its threads take work. A store that is away is no reason to
+    restart.
+    """
+    _notify("READY=1")
+    pulse = asyncio.create_task(_pulse())
+    try:
+        yield
+    finally:
+        _notify("STOPPING=1")
+        pulse.cancel()
+
+
+async def _pulse() -> None:
+    interval = int(os.environ.get("WATCHDOG_USEC", "0")) / 1e6 / 3
+    while interval:
+        await asyncio.to_thread(_notify, "WATCHDOG=1")
+        await asyncio.sleep(interval)
+
+
+def _notify(state: str) -> None:
+    """Speak the protocol of sd_notify(3): a datagram to the socket that systemd names, if it
+    does.
+    """
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if address:
+        if address.startswith("@"):
+            address = "\0" + address[1:]
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line:
+            line.sendto(state.encode(), address)

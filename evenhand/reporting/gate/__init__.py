@@ -1,1 +1,0 @@
-"""Checks of a grader in CI: against a rule, and against its saved baseline."""

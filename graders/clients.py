@@ -1,0 +1,1389 @@
+"""A grader behind a network as a run sees it, whoever provides it: with which keys and headers it
+is asked, how its answer is held to the rubric's keys, how requests travel - by the SDKs' clients
+over aiohttp, which spend a third less time on each - and its batch service, Anthropic's Message
+Batches or OpenAI's Batch API; then Claude, chat servers, and providers with a form of their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import os
+import re
+import socket
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from importlib import import_module
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+from urllib.request import getproxies
+
+from pydantic import BaseModel, ValidationError
+
+from evenhand.errors import InputError
+from evenhand.graders.failures import (
+    CONNECT,
+    FILTERED,
+    SPARE,
+    GraderFailure,
+    Rejected,
+    Stopped,
+    Transient,
+    failure_of,
+    json_object,
+    refused,
+    told,
+)
+from evenhand.graders.money import charged_by
+from evenhand.graders.options import GraderSettings, about_retirement, probabilities_need_no_effort
+from evenhand.graders.providers import GraderSpec, Place, filled_from_environment
+from evenhand.graders.providers.forms import Question, form_of
+from evenhand.graders.replies import (
+    DECLINED,
+    LITELLM_DECLINED,
+    NOT_LOGPROBS,
+    Json,
+    OrNone,
+    Outcome,
+    Position,
+    asked,
+    outcome_of,
+)
+from evenhand.graders.scrub import Scrubber, key_from_environment
+from evenhand.rubrics import PromptText, Rubric
+from evenhand.study.settings.study_toml import NAMED
+from evenhand.study.store.logs.replies import Chunk
+from evenhand.texts import table_of, written
+
+if TYPE_CHECKING:
+    import httpx2
+    from anthropic import AsyncAnthropic
+    from openai import AsyncOpenAI
+    from openai._types import RequestOptions
+
+UNREADABLE = (ValueError, TypeError, AttributeError, LookupError)
+"""Errors that the SDKs raise where a proxy answers 200 with a page."""
+_CLOCKS_DIFFER = timedelta(minutes=10)
+_CHAT_ENDPOINT: Final = "/v1/chat/completions"
+_CHUNK_NAME = "evenhand_chunk"
+_ENDED = ("completed", "expired", "cancelled", "failed")
+_TEACHING = (400, 403, 422)  # what servers answer to a parameter that they do not take
+_NO_KEY = "none"  # servers without keys still want the header
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLimits:
+    """The largest batch to send: a number of requests and their size in bytes. The limits are below
+    the providers' own, because the replies of a batch are held in memory, and because little should
+    be lost when a batch expires or exceeds a budget.
+    """
+
+    requests: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class BatchState:
+    """The progress of a batch; `failed` says why the provider refused it as a whole, if it did."""
+
+    ended: bool
+    done: int
+    total: int
+    failed: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchResult:
+    """A line of a batch's results: the reply in `body`, or the `failure` that a live request would
+    have raised. A request that expired or was canceled is Transient.
+    """
+
+    custom_id: str
+    body: Json | None = None
+    request_id: str = ""
+    failure: GraderFailure | None = None
+
+
+class _Batches:
+    """A provider's batch service. Each call raises a `failures.GraderFailure`."""
+
+    def __init__(
+        self, errors: tuple[type[Exception], ...], spec: GraderSpec, scrubber: Scrubber
+    ) -> None:
+        self._errors: tuple[type[Exception], ...] = (*errors, *UNREADABLE)
+        self._spec, self._scrubber = spec, scrubber
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        """Raise the SDK's errors within as a GraderFailure."""
+        try:
+            yield
+        except self._errors as error:
+            raise failure_of(error, self._spec, self._scrubber) from None
+
+
+class ClaudeBatches(_Batches):
+    """Anthropic's batch service behind one client. `pause` waits between looks at a batch.
+
+    These batches carry no name of ours, so one whose id was never noted is recognised by its time,
+    its size and, once it has ended, by its custom ids.
+    """
+
+    limits = BatchLimits(requests=10_000, size=200_000_000)
+
+    def __init__(
+        self,
+        client: AsyncAnthropic,
+        spec: GraderSpec,
+        scrubber: Scrubber,
+        pause: Pause,
+    ) -> None:
+        import httpx2
+        from anthropic import AnthropicError
+
+        super().__init__((AnthropicError, httpx2.HTTPError), spec, scrubber)
+        self._batches = client.messages.batches
+        self._pause = pause
+
+    async def submit(self, chunk: str, requests: Sequence[tuple[str, Json]]) -> str:
+        """Send (custom_id, request) pairs as one batch; returns the batch's id."""
+        lines: Any = [{"custom_id": name, "params": params} for name, params in requests]
+        with self._failures():
+            return (await self._batches.create(requests=lines)).id
+
+    async def find(self, chunk: Chunk, known: set[str]) -> str | None:
+        """Return the id of the batch that a chunk without an id was sent as, or None."""
+        names = {request.custom_id for request in chunk.requests}
+        for batch_id in await self._candidates(chunk, known):
+            while not (await self.state(batch_id)).ended:
+                await self._pause()  # custom ids are readable only in the results
+            read = {result.custom_id for result in await self.results(batch_id)}
+            if read and read <= names:  # a line that cannot be read names no request
+                return batch_id
+        return None
+
+    async def _candidates(self, chunk: Chunk, known: set[str]) -> list[str]:
+        earliest = datetime.fromisoformat(chunk.created_at) - _CLOCKS_DIFFER
+        found = []
+        with self._failures():
+            async for batch in self._batches.list(limit=100):  # newest first
+                if batch.created_at < earliest:
+                    break
+                total = sum(batch.request_counts.model_dump().values())
+                if batch.id not in known and total == len(chunk.requests):
+                    found.append(batch.id)
+        return found
+
+    async def state(self, batch_id: str) -> BatchState:
+        with self._failures():
+            batch = await self._batches.retrieve(batch_id)
+            counts = batch.request_counts
+            total = sum(counts.model_dump().values())
+            ended = batch.processing_status == "ended"
+            return BatchState(ended=ended, done=total - counts.processing, total=total)
+
+    async def results(self, batch_id: str) -> list[BatchResult]:
+        with self._failures():
+            # The SDK's own reading ends at the first line that is no JSON.
+            content = await (await self._batches.results(batch_id)).http_response.aread()
+        return _read_lines(content, self._read)
+
+    async def cancel(self, batch_id: str) -> None:
+        with self._failures():
+            await self._batches.cancel(batch_id)
+
+    def _read(self, line: Json) -> BatchResult:
+        name, result = str(line["custom_id"]), line["result"]
+        if result["type"] == "succeeded":
+            return BatchResult(custom_id=name, body={**self._scrubber.tree(result["message"])})
+        if result["type"] != "errored":  # expired or canceled
+            return BatchResult(custom_id=name, failure=Transient(result["type"]))
+        codes, message = told(result.get("error"))
+        live = table_of("evenhand.graders", "refusals.toml")["claude_status"]
+        status = next((live[code] for code in codes.split() if code in live), None)
+        failure = refused(status, codes, message or codes, self._spec, self._scrubber)
+        return BatchResult(custom_id=name, failure=failure)
+
+
+class OpenAIBatches(_Batches):
+    """OpenAI's batch service behind one client: a file of requests, one batch over it, a file of
+    replies, one of errors.
+    """
+
+    limits = BatchLimits(requests=10_000, size=150_000_000)
+
+    def __init__(self, client: AsyncOpenAI, spec: GraderSpec, scrubber: Scrubber) -> None:
+        from openai import OpenAIError
+
+        super().__init__((OpenAIError,), spec, scrubber)
+        self._client = client
+
+    async def submit(self, chunk: str, requests: Sequence[tuple[str, Json]]) -> str:
+        lines = [
+            {"custom_id": name, "method": "POST", "url": _CHAT_ENDPOINT, "body": body}
+            for name, body in requests
+        ]
+        content = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode()
+        with self._failures():
+            file = await self._client.files.create(
+                file=(f"{chunk}.jsonl", content), purpose="batch"
+            )
+            batch = await self._client.batches.create(
+                input_file_id=file.id,
+                endpoint=_CHAT_ENDPOINT,
+                completion_window="24h",
+                metadata={_CHUNK_NAME: chunk},
+            )
+            return batch.id
+
+    async def find(self, chunk: Chunk, known: set[str]) -> str | None:
+        with self._failures():
+            async for batch in self._client.batches.list(limit=100):
+                if (batch.metadata or {}).get(_CHUNK_NAME) == chunk.chunk:
+                    return batch.id
+        return None
+
+    async def state(self, batch_id: str) -> BatchState:
+        batch = await self._batch(batch_id)
+        counts = batch.request_counts
+        failed = ""
+        if batch.status == "failed":
+            errors = (batch.errors and batch.errors.data) or []
+            words = "; ".join(error.message or "" for error in errors)
+            failed = self._scrubber.message(words) or "no reason given"
+        return BatchState(
+            ended=batch.status in _ENDED,
+            done=counts.completed + counts.failed if counts else 0,
+            total=counts.total if counts else 0,
+            failed=failed,
+        )
+
+    async def results(self, batch_id: str) -> list[BatchResult]:
+        batch = await self._batch(batch_id)
+        found = []
+        for file_id in filter(None, (batch.output_file_id, batch.error_file_id)):
+            with self._failures():
+                content = (await self._client.files.content(file_id)).content
+            found += _read_lines(content, self._read)
+        return found
+
+    async def cancel(self, batch_id: str) -> None:
+        with self._failures():
+            await self._client.batches.cancel(batch_id)
+
+    async def _batch(self, batch_id: str) -> Any:
+        with self._failures():
+            batch = await self._client.batches.retrieve(batch_id)
+            _ = batch.status  # a page in place of a batch has none
+            return batch
+
+    def _read(self, line: Json) -> BatchResult:
+        line = self._scrubber.tree(line)
+        name, response = str(line["custom_id"]), line.get("response")
+        response = response if isinstance(response, Mapping) else {}
+        status, body = response.get("status_code"), response.get("body")
+        if status == 200 and isinstance(body, Mapping):
+            request_id = str(response.get("request_id") or "")
+            return BatchResult(custom_id=name, body=body, request_id=request_id)
+        codes, message = told(line.get("error") or body)
+        status = status if isinstance(status, int) else None
+        failure = refused(status, codes, message or "no reason given", self._spec, self._scrubber)
+        return BatchResult(custom_id=name, failure=failure)
+
+
+BatchService = ClaudeBatches | OpenAIBatches
+
+
+def _read_lines(content: bytes, read: Callable[[Json], BatchResult]) -> list[BatchResult]:
+    r"""Return the results in a file of JSON lines, without those that cannot be read: their
+    requests count as not answered. Only a line feed ends a line; texts may hold U+2028 and such.
+
+    Raises Transient where nothing names a request, as in a page that a proxy sent instead.
+
+    >>> lines = '{"custom_id": "a\u2028"}\n{"custom_id": "b", \n'.encode()
+    >>> [each.custom_id for each in _read_lines(lines, lambda line: BatchResult(**line))]
+    ['a\u2028']
+    """
+    results = []
+    for line in filter(bytes.strip, content.split(b"\n")):
+        with suppress(*UNREADABLE, RecursionError):
+            results.append(read(json.loads(line.decode("utf-8", "replace"), strict=False)))
+    if content.strip() and not results and b"custom_id" not in content:
+        raise Transient("the results of the batch cannot be read")
+    return results
+
+
+# ---- one grader ---------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """The service that answers for a grader: part of every grade's key and provenance."""
+
+    provider: str
+    base_url: str
+    endpoint: str
+    api_version: str
+    sdk: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answered request: the request as finally sent, and the outcome of its reply."""
+
+    request: Json
+    request_id: str
+    outcome: Outcome
+    more: tuple[Outcome, ...] = ()
+    """The further outcomes, where several draws came in one reply."""
+    charged: float | None = None
+    """The cost in US dollars that a gateway reported, if any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A prompt to be asked, with several `draws` where `Grader.draws_at_once` allows them. Without
+    a rubric the reply is read as a text. Where `constrained` the server itself holds the answer to
+    the rubric's keys.
+    """
+
+    prompt: PromptText
+    rubric: Rubric | None = None
+    draws: int = 1
+    constrained: bool = False
+
+
+Pause = Callable[[], Awaitable[None]]
+BeforeSending = Callable[[dict[str, Any]], Awaitable[None]]
+"""Awaited with every request just before it is sent. It may lower the limit on output, and raises
+where the request must not be sent.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What a client is opened with: the grader and its settings, and the seconds that a request may
+    take. `way` is how the model took labels before (`WAYS`); `no_reasoning` says that it is known
+    to give probabilities without reasoning.
+    """
+
+    spec: GraderSpec
+    settings: GraderSettings
+    scrubber: Scrubber
+    timeout: float
+    way: str = ""
+    no_reasoning: bool = False
+
+
+class Grader:
+    """A grader behind a network, with one client for all requests. `ask` raises a
+    `failures.GraderFailure`.
+    """
+
+    _id_header = "x-request-id"
+    _path = ""
+    """The path of requests behind the client's address."""
+
+    def __init__(
+        self,
+        access: Access,
+        client: AsyncAnthropic | AsyncOpenAI,
+        errors: type[Exception],
+        **identity: str,
+    ) -> None:
+        self._errors = errors
+        self.spec, self.settings = access.spec, access.settings
+        self._client, self._scrubber, self._timeout = client, access.scrubber, access.timeout
+        address = str(client.base_url.copy_with(username=None, password=None))
+        self.identity = Identity(provider=self.spec.provider, base_url=address, **identity)
+
+    @property
+    def draws_at_once(self) -> int:
+        """The most draws of one prompt that a request may ask for."""
+        return 1
+
+    @property
+    def settled(self) -> bool:
+        """True once it is known how to ask the model; until then questions go one at a time."""
+        return True
+
+    def request(self, prompt: PromptText) -> dict[str, Any]:
+        """Return the request as `ask` would send it now."""
+        raise NotImplementedError
+
+    def read(self, reply: Json, rubric: Rubric | None, draws: int = 1) -> list[Outcome]:
+        """Return the outcomes in a reply, live or from a batch: one for each draw that came, at
+        most `draws`. Without a rubric the outcome is the reply's text.
+        """
+        raise NotImplementedError
+
+    def batches(self, pause: Pause) -> BatchService:
+        """Return the provider's batch service; `pause` waits between two looks at a batch. Raises
+        InputError where it has none.
+        """
+        raise InputError(written("provider.no_batches", provider=self.spec.provider))
+
+    async def lifecycle(self) -> list[str]:
+        """Return warnings about the model's retirement, from our own table as most APIs say
+        nothing about it, and about what study.toml sends; never raises.
+        """
+        return told_by_study(self.spec) + about_retirement(self.spec)
+
+    def constrains(self, request: Json) -> bool:
+        """Return True if an unreadable answer can be asked for again, constrained to the keys."""
+        return False
+
+    async def ask(self, ask: Ask, before: BeforeSending) -> Reply:
+        """Ask one prompt and return the reply."""
+        request = self.request(ask.prompt)
+        await before(request)
+        try:
+            raw = await self._post(request)
+        except self._errors as error:
+            raise failure_of(error, self.spec, self._scrubber) from None
+        return self._reply(raw, request, ask.rubric)
+
+    async def _post(self, request: Json, **more: Any) -> httpx2.Response:
+        """Return the server's answer. The request goes out as it was built: the SDKs' methods would
+        copy it by its types, which takes a third of a request's time.
+        """
+        import httpx2
+
+        post: Any = self._client.post
+        try:
+            async with asyncio.timeout(self._timeout):
+                answer: httpx2.Response = await post(
+                    self._path, body=request, cast_to=httpx2.Response, **more
+                )
+        except TimeoutError:
+            raise Transient(f"no answer within {self._timeout:g} s", hung=True) from None
+        return answer
+
+    async def close(self) -> None:
+        """Close the client."""
+        await self._client.close()
+
+    def _reply(self, raw: httpx2.Response, request: Json, rubric: Rubric | None) -> Reply:
+        """Return the one answer in a server's reply."""
+        (outcome,) = self.read(json_object(raw.text, self.spec, self._scrubber), rubric)
+        request_id = raw.headers.get(self._id_header) or ""
+        return Reply(request, request_id, outcome, charged=charged_by(raw.headers))
+
+
+# ---- connections --------------------------------------------------------------------------------
+
+
+def client_options(
+    spec: GraderSpec, scrubber: Scrubber, timeout: float, sdk: Any, variable: str
+) -> dict[str, Any]:
+    """Return what both SDKs' clients take, without the key; `variable` is that of `headers_for`."""
+    return {
+        "base_url": spec.at.address,
+        "max_retries": 0,
+        "timeout": sdk.Timeout(timeout + SPARE, connect=CONNECT),
+        "http_client": pooled(sdk.DefaultAioHttpClient, scrubber),
+        "default_headers": headers_for(spec.at, scrubber, variable, sdk.Omit()),
+    }
+
+
+def key_for(spec: GraderSpec) -> str | None:
+    """Return the key for the grader's address, or None. Raises InputError where one is required."""
+    place = spec.at
+    key = key_from_environment(place.key_env) if place.key_env else None
+    if key is None and place.needs_key:
+        names = {"grader": spec.text, "host": place.host, "variable": place.key_env}
+        raise InputError(written("provider.needs_key", **names))
+    return key
+
+
+def headers_for(place: Place, scrubber: Scrubber, variable: str, omit: Any) -> dict[str, Any]:
+    """Return the headers of every request: those that study.toml names for this address.
+
+    The SDK adds those of its `variable` (ANTHROPIC_CUSTOM_HEADERS) wherever it goes. They are for
+    its provider's own address; anywhere else they are left out, by the SDK's `omit`.
+    """
+    headers: dict[str, Any] = {}
+    if place.provider.name != variable.partition("_")[0].lower() or not place.has_account:
+        lines = os.environ.get(variable, "").splitlines()
+        headers |= {line.partition(":")[0].strip(): omit for line in lines if ":" in line}
+    for name, text in place.headers.items():
+        headers[name] = filled_from_environment(text, f"the header {name!r} in study.toml")
+        scrubber.learn([os.environ[each].strip() for each in NAMED.findall(text)])
+    return headers
+
+
+def told_by_study(spec: GraderSpec) -> list[str]:
+    """Return one sentence for each secret that study.toml sends to an address, because a study may
+    come from somebody else.
+    """
+    place, names = spec.at, {"grader": spec.text, "host": spec.at.host}
+    sentences = []
+    if place.is_own and place.provider.by_study and os.environ.get(place.key_env):
+        sentences.append(written("provider.key_goes", variable=place.key_env, **names))
+    sent = {name for text in place.headers.values() for name in NAMED.findall(text)}
+    for name in sorted(sent):
+        sentences.append(written("provider.header_goes", variable=name, **names))
+    return sentences
+
+
+def pooled(client_class: type[httpx2.AsyncClient], scrubber: Scrubber) -> httpx2.AsyncClient:
+    """Return an SDK's `DefaultAioHttpClient` that raises every connection error as httpx2's.
+
+    The SDKs' own translation leaves some out, such as a reply that is not HTTP, and any that it
+    leaves out would end the whole run. Redirects are not followed: they would take keys and prompts
+    to a host that the user did not name. `scrubber` learns the credentials that requests carry.
+    Raises InputError where the environment names a SOCKS proxy.
+    """
+    import aiohttp
+    import httpx2
+
+    if any(proxy.startswith("socks") for proxy in getproxies().values()):
+        raise InputError(
+            "the environment names a SOCKS proxy, which cannot be used; name an HTTP proxy in "
+            "HTTPS_PROXY, or unset ALL_PROXY"
+        )
+
+    class Resolver(aiohttp.ThreadedResolver):
+        """A resolver with a time limit, since no other limit covers the lookup of a name."""
+
+        async def resolve(self, *arguments: Any, **options: Any) -> Any:
+            try:
+                async with asyncio.timeout(CONNECT):
+                    return await super().resolve(*arguments, **options)
+            except TimeoutError:
+                raise socket.gaierror(socket.EAI_AGAIN, "no answer about this name") from None
+
+    class Client(client_class):  # type: ignore[misc, valid-type]
+        def _init_transport(self, *arguments: Any, **options: Any) -> Any:
+            transport = super()._init_transport(*arguments, **options)
+            transport.client = lambda: aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(
+                    resolver=Resolver(),
+                    limit=transport.limits.max_connections or 0,
+                    keepalive_timeout=transport.limits.keepalive_expiry,
+                    ssl=transport.ssl_context,
+                    socket_factory=_kept_alive,
+                )
+            )
+            return transport
+
+        async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+            options["follow_redirects"] = False
+            scrubber.learn_from(request.headers)
+            url = request.url
+            if url.userinfo:  # aiohttp takes credentials in the header only
+                scrubber.learn([url.password, f"{url.username}:{url.password}"])
+                request.url = url.copy_with(username=None, password=None)
+                options.setdefault("auth", httpx2.BasicAuth(url.username, url.password))
+            try:
+                response: httpx2.Response = await super().send(request, **options)
+            except (aiohttp.ClientError, ValueError) as error:
+                # Its own text holds the address, and with it what an address may hold of secrets.
+                words = getattr(error, "message", type(error).__name__)
+                raise httpx2.RemoteProtocolError(words, request=request) from None
+            return response
+
+    return Client()
+
+
+def _kept_alive(address: tuple[Any, ...]) -> socket.socket:
+    """A socket that shows life every minute: routers forget connections on which nothing moves, and
+    a long answer would then be paid for and never come.
+    """
+    family, kind, protocol, *_ = address
+    made = socket.socket(family, kind, protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 60), ("TCP_KEEPCNT", 5)):
+        if hasattr(socket, name):
+            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return made
+
+
+# ---- a provider's own means of holding an answer to the rubric's keys ---------------------------
+WAYS = ("json_schema", "tool")
+"""Tried in this order: a strict JSON schema whose field is an enumeration, then a forced tool."""
+PLAIN = "plain"
+"""The bare question, whose answer is read as free text."""
+
+TOOL = "rate"
+_REFUSED = re.compile(
+    r"response_format|output_config|output_format|json_?schema|structured|schema|guided|grammar|"
+    r"tool|function|enum\b"
+)
+
+
+def ways_from(known: str) -> tuple[str, ...]:
+    """Return the ways still to be tried with a server, from the one known to work; all if none is.
+
+    >>> ways_from(""), ways_from("tool"), ways_from("plain")
+    (('json_schema', 'tool'), ('tool',), ())
+    """
+    if known == PLAIN:
+        return ()
+    return WAYS[WAYS.index(known) :] if known in WAYS else WAYS
+
+
+def way_of(request: Json) -> str:
+    """Return the way in which a request, to any provider, constrains its answer, or "plain".
+
+    >>> way_of({"response_format": {}}), way_of({"tools": []}), way_of({"logprobs": True})
+    ('json_schema', 'tool', 'plain')
+    """
+    output = request.get("output_config")
+    if "response_format" in request or (isinstance(output, Mapping) and "format" in output):
+        return WAYS[0]
+    return WAYS[1] if "tools" in request else PLAIN
+
+
+def refuses_constraint(complaint: str) -> bool:
+    """Return True if a server's complaint is about the constraint on the answer."""
+    return bool(_REFUSED.search(complaint.casefold()))
+
+
+# ---- Claude -------------------------------------------------------------------------------------
+_CLAUDE_TOKENS = 16_000
+_LOOKING_UP = 2.0  # seconds for what a run can do without
+_CLAUDE = GraderSettings("label")
+_TOOL_IS_FOR = "Takes the answer."
+_WHY = {
+    "refusal": "refusal",
+    **dict.fromkeys(("content_filtered", "guardrail_intervened"), FILTERED),  # served by others
+    **dict.fromkeys(("max_tokens", "model_context_window_exceeded"), "truncated"),
+}
+_LIBRARIES = {"bedrock": "boto3", "vertex": "google.auth"}
+
+
+def build_claude_request(
+    model: str, prompt: PromptText, settings: GraderSettings = _CLAUDE, way: str = "json_schema"
+) -> dict[str, Any]:
+    """Return the arguments of `messages.create`: the rubric first, marked for caching; unit last.
+    `way` is one of `WAYS`, or plain.
+    """
+    common: dict[str, Any] = {
+        "model": model,
+        "max_tokens": settings.max_tokens or _CLAUDE_TOKENS,
+        "messages": [{"role": "user", "content": _claude_content(prompt)}],
+    }
+    if settings.thinking.isdecimal():  # such tokens raise the limit on output
+        tokens = int(settings.thinking)
+        thinking = {"type": "enabled", "budget_tokens": tokens}
+        common |= {"thinking": thinking, "max_tokens": _CLAUDE_TOKENS + tokens}
+    elif settings.thinking:
+        common["thinking"] = {"type": "disabled" if settings.thinking == "off" else "adaptive"}
+    if settings.service_tier:
+        common["service_tier"] = settings.service_tier
+    if settings.temperature:
+        common["temperature"] = float(settings.temperature)
+    output: dict[str, Any] = {}
+    if settings.method == "text" or prompt.verbatim:  # nothing but the prompt itself
+        common |= {"system": [_cached(prompt.system)]} if prompt.system else {}
+    else:
+        prompt, schema = asked(prompt, settings)
+        common["system"] = [_cached(prompt.system)]
+        if way == "json_schema":
+            output["format"] = {"type": "json_schema", "schema": schema}
+        elif way == "tool":
+            common["tools"] = [{"name": TOOL, "description": _TOOL_IS_FOR, "input_schema": schema}]
+            common["tool_choice"] = {"type": "tool", "name": TOOL}
+    if settings.effort:
+        output["effort"] = settings.effort
+    return common | ({"output_config": output} if output else {})
+
+
+def _cached(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}
+
+
+def _claude_content(prompt: PromptText) -> str | list[dict[str, Any]]:
+    """Return the unit's part of the prompt, in one piece or cut where a part may be cached."""
+    if not prompt.cuts and not prompt.images:
+        return prompt.user
+    parts: list[dict[str, Any]] = []
+    for name, image in prompt.images:  # each after the tag that it belongs to
+        source = {"type": "base64", "media_type": image.media, "data": image.data}
+        parts += [{"type": "text", "text": f"<{name}>:"}, {"type": "image", "source": source}]
+    ends = (0, *prompt.cuts)
+    parts += [_cached(prompt.user[a:b]) for a, b in pairwise(ends)]
+    return [*parts, {"type": "text", "text": prompt.user[ends[-1] :]}]
+
+
+class _ClaudeBlock(BaseModel):
+    type: str
+    text: str = ""
+    input: dict[str, Any] | None = None
+
+
+class _ClaudeMessage(BaseModel):
+    id: OrNone[str | int] = None
+    model: OrNone[str] = None
+    content: list[_ClaudeBlock]
+    stop_reason: OrNone[str] = None
+    stop_details: OrNone[dict[str, Any]] = None
+    usage: OrNone[dict[str, Any]] = None
+
+    @property
+    def text(self) -> str:
+        """The answer: the input of a single tool call as JSON, else the text blocks joined."""
+        calls = [block.input for block in self.content if block.type == "tool_use"]
+        if len(calls) == 1 and calls[0]:
+            return json.dumps(calls[0])
+        return "".join(block.text for block in self.content if block.type == "text")
+
+
+def parse_claude_reply(reply: Json, rubric: Rubric | None, method: str = "label") -> Outcome:
+    """Return the outcome in a reply (a message as JSON), with its text unchanged. Without a rubric
+    the text is a subject's response, whatever it says, even a refusal.
+
+    >>> said = {"content": [{"type": "text", "text": "Yes."}], "stop_reason": "refusal"}
+    >>> parse_claude_reply(said, None).raw
+    'Yes.'
+    """
+    try:
+        message = _ClaudeMessage.model_validate(reply)
+    except ValidationError:
+        return Outcome.unreadable(reply)
+    evidence = message.model_dump(include={"model", "stop_reason", "stop_details", "usage"})
+    evidence |= {"id": str(message.id or ""), "model": message.model or ""}
+    unscored = _WHY.get(message.stop_reason or "", "")
+    return outcome_of(message.text, rubric, method, evidence, unscored=unscored)
+
+
+def claude_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> AsyncAnthropic:
+    """Return the SDK client for a grader's address. Raises InputError where a key, a region, a
+    project or the cloud's own library is missing.
+    """
+    import anthropic
+
+    options = client_options(spec, scrubber, timeout, anthropic, "ANTHROPIC_CUSTOM_HEADERS")
+    cloud = spec.at.provider.client
+    key = key_for(spec)
+    if key is None and not (cloud in _LIBRARIES and spec.at.has_account):
+        key = _NO_KEY  # the SDK must not look for one itself, which would be for another address
+    if key is None:
+        try:  # now: the SDK would fail only at the first request
+            import_module(_LIBRARIES[cloud])
+        except ImportError:
+            sentence = written("provider.no_library", grader=spec.text, extra=cloud)
+            raise InputError(sentence) from None
+    options["access_token" if cloud == "vertex" else "api_key"] = key
+    client_class: Any = {
+        "": anthropic.AsyncAnthropic,
+        "bedrock": anthropic.AsyncAnthropicBedrock,
+        "vertex": anthropic.AsyncAnthropicVertex,
+        "foundry": anthropic.AsyncAnthropicFoundry,
+    }[cloud]
+    try:
+        client: AsyncAnthropic = client_class(**options)
+    except ValueError as error:  # such as a region that nothing names
+        raise InputError(f"grader {spec.text!r}: {scrubber.message(str(error))}") from None
+    if cloud == "vertex" and not getattr(client, "project_id", None):
+        raise InputError(written("provider.no_project", grader=spec.text))
+    return client
+
+
+class ClaudeGrader(Grader):
+    """Asks one Claude model through the Messages API: for a hard label or a stated distribution, as
+    structured output.
+
+    The API gives no token probabilities, and current models refuse temperature, prefill and a
+    forced tool. The options are an enum of a JSON schema instead. Some models think before they
+    answer and thinking counts towards `max_tokens`, so the limit is far above what a label needs.
+
+    Claude is asked at Anthropic itself, or on Bedrock, Vertex and Foundry. A cloud's credentials
+    are those that its own tools use - a profile or a role with AWS, the application default with
+    Google - unless the environment holds a token.
+    """
+
+    _client: AsyncAnthropic
+    _id_header = "request-id"
+    _path = "/v1/messages"
+
+    def __init__(self, access: Access) -> None:
+        import anthropic
+
+        client = claude_client(access.spec, access.scrubber, access.timeout)
+        version = str(client.default_headers.get("anthropic-version", ""))
+        form = {"endpoint": "messages", "api_version": version}
+        sdk = f"anthropic {anthropic.__version__}"
+        super().__init__(access, client, anthropic.AnthropicError, **form, sdk=sdk)
+        self._ways = ways_from(access.way)
+
+    def request(self, prompt: PromptText) -> dict[str, Any]:
+        way = self._ways[0] if self._ways else PLAIN
+        return build_claude_request(self.spec.model, prompt, self.settings, way)
+
+    def read(self, reply: Json, rubric: Rubric | None, draws: int = 1) -> list[Outcome]:
+        return [parse_claude_reply(reply, rubric, self.settings.reading)]
+
+    async def ask(self, ask: Ask, before: BeforeSending) -> Reply:
+        while True:
+            ways = self._ways
+            try:
+                return await super().ask(ask, before)
+            except Rejected as failure:
+                taught = failure.status in _TEACHING and refuses_constraint(str(failure))
+                if not (ways and taught and way_of(self.request(ask.prompt)) != PLAIN):
+                    raise
+                if self._ways == ways:  # else another request has learnt it meanwhile
+                    self._ways = ways[1:]
+
+    async def _post(self, request: Json, **more: Any) -> httpx2.Response:
+        try:
+            return await super()._post(request, **more)
+        except (self._errors, GraderFailure):
+            raise
+        except Exception as error:
+            if not self.spec.at.provider.client:
+                raise
+            # The clouds' own libraries look for credentials at the first request.
+            why, provider = self._scrubber.message(str(error)), self.spec.provider
+            sentence = written("provider.no_credentials", provider=provider, why=why)
+            raise Stopped(sentence) from None
+
+    def batches(self, pause: Pause) -> BatchService:
+        if self.spec.at.provider.client:  # no cloud's client offers them
+            return super().batches(pause)
+        return ClaudeBatches(self._client, self.spec, self._scrubber, pause)
+
+    async def lifecycle(self) -> list[str]:
+        """Return warnings about the model's retirement, from the provider if it answers, else from
+        our own table, and about what study.toml sends.
+        """
+        model, warnings = self.spec.model, told_by_study(self.spec)
+        try:
+            info = await self._client.models.retrieve(model, timeout=_LOOKING_UP)
+            if info.lifecycle == "retired":  # its words are never quoted: they are a server's text
+                return [*warnings, written("grade.retired", model=model)]
+            if isinstance(info.retires_at, datetime):
+                day = info.retires_at.date()
+                return [*warnings, written("grade.retires_on", model=model, day=day)]
+            if info.lifecycle == "deprecated":
+                return [*warnings, written("grade.deprecated", model=model)]
+            return warnings
+        except Exception:  # a warning that cannot be had must not stop a run
+            return warnings + about_retirement(self.spec)
+
+
+# ---- chat servers -------------------------------------------------------------------------------
+_CHAT_TOKENS = 4_096  # one token is wanted, but thinking counts too
+LONG_ANSWER = 16_000
+_CHAT = GraderSettings("logprobs")
+_ABOUT_N = re.compile(r"[`'\"]n[`'\"]")
+_TOO_MUCH = re.compile(r"too (?:large|many|long|high)|at most|less than|maximum|exceed|<=|between")
+_FILTERED = (  # OpenAI's and Azure's word, then Gemini's and Bedrock's
+    "content_filter",
+    *("safety", "prohibited_content", "recitation", "blocklist", "spii"),
+    "guardrail_intervened",
+)
+_KEPT = {"model", "id", "created", "system_fingerprint", "service_tier", "usage"}
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The parameters that a request carries besides the model and the messages.
+
+    Each field is what is left to try, the present choice first; empty means the parameter is left
+    out. Temperature 1 keeps reported probabilities the model's own, even on servers that report
+    them after temperature. Some models give probabilities only with effort "none".
+    """
+
+    limit_names: tuple[str, ...] = ("max_completion_tokens", "max_tokens")
+    top_logprobs: tuple[int, ...] = (20, 5)
+    efforts: tuple[str, ...] = ("", "none")
+    temperatures: tuple[int, ...] = (1,)
+    formats: tuple[str, ...] = ()
+    draws: tuple[int, ...] = (128, 8)
+
+    @property
+    def at_once(self) -> int:
+        """The most draws that one request may ask for."""
+        return self.draws[0] if self.draws else 1
+
+    @classmethod
+    def for_server(cls) -> Shape:
+        """Return the first shape to try on a compatible server: the older name of the token limit
+        first, and no reasoning effort.
+        """
+        return cls(limit_names=("max_tokens", "max_completion_tokens"), efforts=())
+
+
+def _chat_content(prompt: PromptText) -> str | list[dict[str, Any]]:
+    """Return the unit's part of the prompt, after its images and the tags that they belong to."""
+    parts: list[dict[str, Any]] = []
+    for name, image in prompt.images:
+        parts.append({"type": "text", "text": f"<{name}>:"})
+        parts.append({"type": "image_url", "image_url": {"url": image.uri}})
+    return [*parts, {"type": "text", "text": prompt.user}] if parts else prompt.user
+
+
+HARD_LABEL = {"top_logprobs": (), "efforts": (), "temperatures": ()}
+
+
+def build_chat_request(
+    model: str, prompt: PromptText, shape: Shape, settings: GraderSettings = _CHAT
+) -> dict[str, Any]:
+    """Return the arguments of `chat.completions.create`."""
+    method = settings.method
+    prompt, schema = asked(prompt, settings)
+    turns = [{"role": "system", "content": prompt.system}] if prompt.system else []
+    request: dict[str, Any] = {
+        "model": model,
+        "messages": [*turns, {"role": "user", "content": _chat_content(prompt)}],
+    }
+    if shape.limit_names:
+        usual = LONG_ANSWER if method == "text" else _CHAT_TOKENS
+        request[shape.limit_names[0]] = settings.max_tokens or usual
+    if shape.top_logprobs:
+        request |= {"logprobs": True, "top_logprobs": shape.top_logprobs[0]}
+    if settings.temperature:
+        request["temperature"] = float(settings.temperature)
+    elif shape.temperatures:
+        request["temperature"] = shape.temperatures[0]
+    if settings.seed:
+        request["seed"] = int(settings.seed)
+    if effort := settings.effort or next(iter(shape.efforts), ""):
+        request["reasoning_effort"] = effort
+    if settings.service_tier:
+        request["service_tier"] = settings.service_tier
+    if not shape.formats or prompt.verbatim:
+        return request
+    if (way := shape.formats[0]) == "tool":
+        function = {"name": TOOL, "strict": True, "parameters": schema}
+        chosen = {"type": "function", "function": {"name": TOOL}}
+        tools = [{"type": "function", "function": function}]
+        return request | {"tools": tools, "tool_choice": chosen}
+    named = {"name": "options", "strict": True, "schema": schema}
+    return request | {"response_format": {"type": way, "json_schema": named}}
+
+
+def learn(shape: Shape, complaint: str) -> Shape | None:
+    """Return the shape to try after a server's complaint, or None if it is not about the shape.
+
+    >>> learn(Shape(), "Unsupported parameter: 'max_completion_tokens'").limit_names
+    ('max_tokens',)
+    >>> learn(Shape(), "Invalid 'top_logprobs': must be less than or equal to 5").top_logprobs
+    (5,)
+    >>> refused = learn(Shape(), "'logprobs' is not supported with this model")
+    >>> refused.efforts, learn(refused, "'reasoning_effort' does not support 'none'").top_logprobs
+    (('none',), ())
+    """
+    complaint = complaint.casefold()
+    too_much = bool(_TOO_MUCH.search(complaint))
+    if shape.draws and _ABOUT_N.search(complaint):
+        return replace(shape, draws=shape.draws[1:] if too_much else ())
+    if shape.top_logprobs and "top_logprobs" in complaint and too_much:
+        rest = shape.top_logprobs[1:]
+        return replace(shape, top_logprobs=rest) if rest else replace(shape, **HARD_LABEL)
+    if shape.top_logprobs and re.search(r"log_?prob", complaint):
+        efforts = shape.efforts[1:]
+        return replace(shape, efforts=efforts) if efforts else replace(shape, **HARD_LABEL)
+    if shape.efforts and re.search(r"reasoning|effort", complaint):
+        return replace(shape, **HARD_LABEL)
+    if shape.formats and refuses_constraint(complaint):
+        return replace(shape, formats=shape.formats[1:])
+    if shape.temperatures and "temperature" in complaint:
+        return replace(shape, temperatures=shape.temperatures[1:])
+    if shape.limit_names and re.search(r"max_(?:completion_)?tokens|context length", complaint):
+        # A limit that does not fit together with the prompt is left to the server, not renamed.
+        return replace(shape, limit_names=() if too_much else shape.limit_names[1:])
+    return None
+
+
+def first_shape(
+    spec: GraderSpec,
+    settings: GraderSettings,
+    ways: tuple[str, ...] = WAYS,
+    *,
+    no_reasoning: bool = False,
+) -> Shape:
+    """Return the shape of a grader's first request: with token probabilities for "logprobs"; else
+    without them and, except for "text", with the answer constrained to the keys in the first of
+    `ways` that the server takes. For probabilities reasoning is switched off at once with
+    `no_reasoning` and for models that are known by name to give them only without it, behind a
+    gateway too; for others only after they have given none.
+    """
+    shape = Shape() if is_openai(spec) else Shape.for_server()
+    if settings.method != "logprobs":
+        formats = {"verbalised": ways[:1], "text": ()}.get(settings.method, ways)
+        return replace(shape, **HARD_LABEL, formats=formats)
+    if settings.effort:
+        return replace(shape, efforts=())  # the user's choice holds, with probabilities or without
+    off = no_reasoning or probabilities_need_no_effort(spec)
+    return replace(shape, efforts=("none",) if off else Shape().efforts)
+
+
+def is_openai(spec: GraderSpec) -> bool:
+    """Return True if requests go to OpenAI, or to the address the environment sets instead."""
+    return spec.provider == "openai" and spec.at.is_own
+
+
+class _ChatMessage(BaseModel):
+    content: str | list[dict[str, Any]] | None = None
+    refusal: OrNone[str] = None
+    tool_calls: OrNone[list[dict[str, Any]]] = None
+
+    @property
+    def text(self) -> str:
+        """The answer: the content, joined where a server sends it in parts, or the arguments of a
+        single tool call.
+        """
+        called = [call.get("function") for call in self.tool_calls or ()]
+        calls = [each.get("arguments") for each in called if isinstance(each, dict)]
+        if len(calls) == 1 and calls[0] and isinstance(calls[0], str):
+            return calls[0]
+        if isinstance(self.content, list):
+            texts = (part.get("text") for part in self.content)
+            return "".join(text for text in texts if isinstance(text, str))
+        return self.content or ""
+
+
+class _ChatLogprobs(BaseModel):
+    content: OrNone[list[Position]] = None
+
+
+class _ChatChoice(BaseModel):
+    message: _ChatMessage
+    finish_reason: OrNone[str] = None
+    logprobs: OrNone[_ChatLogprobs] = None
+
+
+class _ChatCompletion(BaseModel):
+    id: OrNone[str | int] = None
+    created: OrNone[float] = None
+    model: OrNone[str] = None
+    system_fingerprint: OrNone[str] = None
+    service_tier: OrNone[str] = None
+    choices: list[Any]
+    usage: OrNone[dict[str, Any]] = None
+
+
+def parse_chat_reply(
+    reply: Json,
+    rubric: Rubric | None,
+    method: str = "logprobs",
+    nth: int = 0,
+    *,
+    whole_numbers: bool = False,
+) -> Outcome:
+    """Return the outcome in a reply (a chat completion as JSON), with its text unchanged; `nth`
+    selects one of several draws in the reply. Without a rubric the text is a subject's response,
+    whatever it says, even a refusal.
+
+    >>> parse_chat_reply({"choices": [{"message": {"content": None, "refusal": "No."}}]}, None).raw
+    'No.'
+    """
+    try:
+        completion = _ChatCompletion.model_validate(reply)
+        choice = _ChatChoice.model_validate(completion.choices[nth])
+    except (ValidationError, IndexError):
+        return Outcome.unreadable(reply)
+    evidence = completion.model_dump(include=_KEPT)
+    evidence |= {"id": str(completion.id or ""), "stop_reason": choice.finish_reason}
+    if nth:
+        evidence["choice"] = nth
+    stopped = (choice.finish_reason or "").casefold()
+    unscored = "truncated" if stopped == "length" else ""
+    unscored = FILTERED if stopped.startswith(_FILTERED) else unscored
+    unscored = "refusal" if choice.message.refusal else unscored
+    text = choice.message.text
+    return outcome_of(
+        text or ((choice.message.refusal or "") if unscored else ""),
+        rubric,
+        method,
+        evidence,
+        unscored=unscored,
+        positions=(choice.logprobs and choice.logprobs.content) or (),
+        whole_numbers=whole_numbers,
+    )
+
+
+_TIMES_AS_LATE = 4  # each next time; a server that refuses them always is asked 6 times in 1,000
+_PUT_OFF = 3  # so often a trial may fail for another reason
+INSISTENCE = 2  # times that a refused prompt is tried again before the refusal is believed
+_NOT_ITS_FAULT = (None, 408, 409, 429)  # what has nothing to do with a request's parameters
+
+
+def chat_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> AsyncOpenAI:
+    """Return a client of OpenAI's SDK for the grader's server. Raises InputError where its key is
+    missing.
+    """
+    import openai
+
+    options = client_options(spec, scrubber, timeout, openai, "OPENAI_CUSTOM_HEADERS")
+    if not (is_openai(spec) and spec.at.has_account):  # the account's names are OpenAI's business
+        names = ("OpenAI-Organization", "OpenAI-Project")
+        options["default_headers"] |= dict.fromkeys(names, openai.Omit())
+    return openai.AsyncOpenAI(api_key=key_for(spec) or _NO_KEY, **options)
+
+
+class OpenAIGrader(Grader):
+    """Asks one model at OpenAI or a compatible server.
+
+    Which parameters a server takes differs between models and servers, and none says so beforehand.
+    A request therefore has a shape that a rejection can teach: a parameter is renamed or dropped,
+    and what was learnt holds for all later requests of this grader.
+
+    A server that gave no probabilities may be asked for them again. One refusal may be of the
+    moment, and a gateway may drop the wish for them without a word where the model reasons. So
+    before a run is settled on labels another unit is asked: after a refusal as the run began, after
+    a reply without any with reasoning off.
+    """
+
+    _client: AsyncOpenAI
+    _path = "/chat/completions"
+
+    def __init__(self, access: Access) -> None:
+        import openai
+
+        client = chat_client(access.spec, access.scrubber, access.timeout)
+        form = {"endpoint": "chat/completions", "api_version": "v1"}
+        sdk = f"openai {openai.__version__}"
+        super().__init__(access, client, openai.OpenAIError, **form, sdk=sdk)
+        self._ways, off = ways_from(access.way), access.no_reasoning
+        first = first_shape(self.spec, self.settings, self._ways, no_reasoning=off)
+        self._probing = Probing(first)
+        self._refused: Counter[str] = Counter()
+        self._litellm = False
+
+    def constrains(self, request: Json) -> bool:
+        return bool(self._ways) and way_of(request) == PLAIN
+
+    async def ask(self, ask: Ask, before: BeforeSending) -> Reply:
+        """Ask one prompt and return the reply, with several draws at once where the server takes
+        that. After a rejected parameter the request is changed and sent again.
+        """
+        if ask.constrained:  # to the keys, whatever the method; refused ways are remembered
+            shape = replace(self._probing.usual, **HARD_LABEL, formats=self._ways)
+            raw, request, ended = await self._answered(shape, None, ask, before)
+            self._ways = ended.formats
+            return self._reply(raw, request, ask.rubric)
+        usual, trial = self._probing.usual, self._probing.take()
+        began, instead = (trial, usual) if trial else (usual, None)
+        try:
+            raw, request, ended = await self._answered(began, instead, ask, before)
+            reply = json_object(raw.text, self.spec, self._scrubber)
+        except GraderFailure as failure:
+            if trial and failure.status in _NOT_ITS_FAULT:
+                self._probing.failed(trial)
+            raise
+        self._litellm |= any(name.lower().startswith("x-litellm-") for name in raw.headers)
+        asked = request.get("n", 1)
+        outcome, *more = self.read(reply, ask.rubric, asked)
+        fault = outcome.evidence.get(NOT_LOGPROBS)
+        if fault and self.settings.method == "logprobs" and not self._probing.gave:
+            sentence = written("provider.not_logprobs", server=self.spec.at.host, fault=fault)
+            raise Stopped(sentence, may_be_billed=True)
+        if 1 + len(more) < asked:
+            ended = replace(ended, draws=(1 + len(more),))  # the server gives no more at once
+        self._probing.replied(began, ended, outcome, tried=trial is not None)
+        request_id = raw.headers.get("x-request-id") or ""
+        return Reply(request, request_id, outcome, tuple(more), charged_by(raw.headers))
+
+    async def _answered(
+        self, shape: Shape, instead: Shape | None, ask: Ask, before: BeforeSending
+    ) -> tuple[httpx2.Response, dict[str, Any], Shape]:
+        """Return the server's answer, the request that it answers, and the shape of that request.
+        A shape on trial is replaced by `instead` where the server does not take it.
+        """
+        from openai import APIStatusError
+
+        while True:
+            request = build_chat_request(self.spec.model, ask.prompt, shape, self.settings)
+            if (n := min(ask.draws, shape.at_once)) > 1:
+                request["n"] = n
+            await before(request)
+            try:
+                return await self._post(request, options=self._no_replay()), request, shape
+            except APIStatusError as error:
+                failure = failure_of(error, self.spec, self._scrubber)
+                taught = _lesson(failure, f"{error} {error.body}", shape)
+                # A trial ends where probabilities are refused, or a rejection teaches nothing.
+                is_over = not taught.top_logprobs if taught else isinstance(failure, Rejected)
+                if instead and is_over:
+                    taught, instead = instead, None
+                elif taught is None:
+                    raise failure from None
+                elif self._probing.gave and (
+                    (shape.top_logprobs, shape.efforts) != (taught.top_logprobs, taught.efforts)
+                ):
+                    # Asked again after a pause; a prompt that is still refused, for a label alone.
+                    self._refused[ask.prompt.user] += 1
+                    if self._refused[ask.prompt.user] <= INSISTENCE:
+                        raise Transient(str(failure), status=failure.status) from None
+                    taught = replace(taught, **HARD_LABEL)
+                shape = taught
+            except self._errors as error:
+                raise failure_of(error, self.spec, self._scrubber) from None
+
+    def _no_replay(self) -> RequestOptions:
+        """Return options that decline answers from caches: a repeated answer is no new draw."""
+        if is_openai(self.spec) and not self.spec.at.in_name:
+            return {}
+        declined: RequestOptions = {"headers": DECLINED}
+        if self._litellm:
+            declined["extra_json"] = LITELLM_DECLINED
+        return declined
+
+    @property
+    def draws_at_once(self) -> int:
+        """The most draws that one request may ask for; 1 at servers that may take no `n`."""
+        draws = is_openai(self.spec) and self.settings.method == "draws"
+        return self._probing.usual.at_once if draws else 1
+
+    @property
+    def settled(self) -> bool:
+        return self._probing.settled
+
+    def request(self, prompt: PromptText) -> dict[str, Any]:
+        return build_chat_request(self.spec.model, prompt, self._probing.usual, self.settings)
+
+    def read(self, reply: Json, rubric: Rubric | None, draws: int = 1) -> list[Outcome]:
+        choices, method = reply.get("choices"), self.settings.reading
+        came = min(len(choices), draws) if isinstance(choices, list) else 0
+        # OpenAI's tokenizers have one for every number up to 999.
+        whole = is_openai(self.spec) and not self.spec.at.in_name
+        nths = range(max(came, 1))
+        return [parse_chat_reply(reply, rubric, method, n, whole_numbers=whole) for n in nths]
+
+    def batches(self, pause: Pause) -> BatchService:
+        return OpenAIBatches(self._client, self.spec, self._scrubber)
+
+
+def _lesson(failure: GraderFailure, complaint: str, shape: Shape) -> Shape | None:
+    """Return the shape to try instead, or None if the refusal is not about parameters."""
+    # A 500 is one where the table of refusals says that the request is at fault, as llama.cpp's is.
+    at_fault = failure.status == 500 and isinstance(failure, Rejected)
+    about_account = failure.means in ("credit", "key", "model", "path")
+    teaches = (failure.status in _TEACHING or at_fault) and not about_account
+    return learn(shape, complaint) if teaches else None
+
+
+class Probing:
+    """The choice of shape for a grader's next request: `usual`, or for a single request a shape on
+    trial that asks for probabilities and becomes the usual one only if it brings some.
+    """
+
+    def __init__(self, shape: Shape) -> None:
+        self.usual = shape
+        self.gave = False
+        """True once probabilities have come."""
+        self._first = shape
+        self._trial: Shape | None = None
+        self._replies = self._refusals = self._failed = 0
+        self._due = math.inf
+        self._tried_effort = False
+
+    @property
+    def settled(self) -> bool:
+        """True if the next request has the usual shape."""
+        return self._trial is None
+
+    def take(self) -> Shape | None:
+        """Return the shape on trial, if any, for the next request alone."""
+        trial, self._trial = self._trial, None
+        return trial
+
+    def failed(self, trial: Shape | None) -> None:
+        """Put a shape back on trial after a request without a reply, at most 3 times."""
+        self._failed += 1
+        if self._failed <= _PUT_OFF:
+            self._trial = trial
+
+    def replied(self, began: Shape, ended: Shape, outcome: Outcome, *, tried: bool) -> None:
+        """Learn from a reply to a request that began with one shape and ended with another."""
+        self._replies += 1
+        if outcome.prob_method == "logprobs":
+            self.gave, self.usual = True, ended
+            self._trial, self._due = None, math.inf
+            return
+        if self.gave:
+            if ended.top_logprobs and not tried:
+                self.usual = ended
+            return
+        refused = bool(began.top_logprobs and not ended.top_logprobs)
+        if refused and (tried or self.usual.top_logprobs):  # of many at once the first counts
+            self._due = _TIMES_AS_LATE**self._refusals
+            self._refusals += 1
+        if not tried:
+            self.usual = ended
+            bare = bool(outcome.label) and "unseen" not in outcome.evidence
+            if bare and ended.top_logprobs and ended.efforts[1:] and not self._tried_effort:
+                self._tried_effort = True  # the next one, once
+                self._trial = replace(ended, efforts=ended.efforts[1:])
+        if self._replies >= self._due:
+            self._due = math.inf
+            asked = {name: getattr(self._first, name) for name in HARD_LABEL}
+            self._trial = replace(self.usual, **asked)
+
+
+# ---- providers whose requests have a form of their own ------------------------------------------
+_NOT_AS_PROMISED = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
+
+
+def build_form_request(
+    spec: GraderSpec, prompt: PromptText, settings: GraderSettings
+) -> dict[str, Any]:
+    """Return the request in the provider's form."""
+    prompt, schema = asked(prompt, settings)
+    question = Question(
+        model=spec.model,
+        system=prompt.system,
+        user=prompt.user,
+        max_tokens=settings.max_tokens or LONG_ANSWER,
+        schema=schema if settings.method == "verbalised" else None,
+    )
+    return form_of(spec.speaks).request(question)
+
+
+def parse_form_reply(speaks: str, reply: Json, rubric: Rubric | None, method: str) -> Outcome:
+    """Return the outcome in a reply; without a rubric, its text."""
+    try:
+        answer = form_of(speaks).read(reply)
+        text, usage = str(answer.text), dict(answer.usage)
+    except _NOT_AS_PROMISED:
+        return Outcome.unreadable(reply)
+    evidence = {"model": str(answer.model), "id": str(answer.id), "usage": usage}
+    return outcome_of(text, rubric, method, evidence, unscored=answer.unscored)
+
+
+class OtherGrader(Grader):
+    """Asks one model in its provider's own form. OpenAI's client carries the requests, since keys,
+    connections and errors do not depend on the form.
+    """
+
+    _client: AsyncOpenAI
+
+    def __init__(self, access: Access) -> None:
+        from openai import OpenAIError
+
+        self._path = form_of(access.spec.speaks).PATH
+        client = chat_client(access.spec, access.scrubber, access.timeout)
+        form = {"endpoint": self._path.strip("/"), "api_version": "", "sdk": access.spec.speaks}
+        super().__init__(access, client, OpenAIError, **form)
+
+    def request(self, prompt: PromptText) -> dict[str, Any]:
+        return build_form_request(self.spec, prompt, self.settings)
+
+    def read(self, reply: Json, rubric: Rubric | None, draws: int = 1) -> list[Outcome]:
+        return [parse_form_reply(self.spec.speaks, reply, rubric, self.settings.reading)]
+
+    async def _post(self, request: Json, **more: Any) -> httpx2.Response:
+        return await super()._post(request, options={"headers": DECLINED}, **more)
+
+
+# ---- any grader ---------------------------------------------------------------------------------
+def open_grader(access: Access) -> Grader:
+    """Return a client for one model. Raises InputError where its key is missing."""
+    classes = {"messages": ClaudeGrader, "chat": OpenAIGrader}
+    return classes.get(access.spec.speaks, OtherGrader)(access)
+
+
+def first_request(spec: GraderSpec, settings: GraderSettings, prompt: PromptText) -> Json:
+    """Return the request that a model would be sent first."""
+    if spec.speaks == "messages":
+        return build_claude_request(spec.model, prompt, settings)
+    if spec.speaks == "chat":
+        return build_chat_request(spec.model, prompt, first_shape(spec, settings), settings)
+    return build_form_request(spec, prompt, settings)

@@ -1,1 +1,0 @@
-"""Speaking to providers: what is asked of whom, with which keys, by which SDK."""

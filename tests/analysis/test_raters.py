@@ -1,0 +1,236 @@
+"""The look at quality: a synthetic crowd with known faults, and each measure by hand."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from sklearn.metrics import cohen_kappa_score
+
+from evenhand.analysis import Scale, analyse
+from evenhand.analysis.raters import (
+    IDLE_SECONDS,
+    OVER_TIME_COLUMNS,
+    QUALITY_COLUMNS,
+    agreement_over_time,
+    median_interval,
+    rater_quality,
+)
+from evenhand.study.settings.analysis import QualitySettings
+from tests.analysis.crowd import FAULTS, SCALES, crowd
+from tests.analysis.make import ratings_of, row_of
+
+YES_NO = {"": Scale("", ("y", "n"))}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_crowds_known_faults_are_named_and_nobody_else(seed):
+    found = rater_quality(crowd(seed), SCALES).set_index("rater_id")
+    named = {rater: set(flags.split()) for rater, flags in found["flagged"].items() if flags}
+    assert named.keys() == FAULTS.keys()
+    for rater, faults in FAULTS.items():
+        assert faults <= named[rater], (rater, found.loc[rater])
+    assert found.columns.tolist() == list(QUALITY_COLUMNS[1:])
+    assert "of the others' time" in found.loc["hasty", "reason"]
+
+
+@pytest.mark.slow
+def test_excluded_raters_are_judged_but_hold_nobody_back():
+    table = crowd(0, good=2)
+    with_all = rater_quality(table, SCALES).set_index("rater_id")
+    without = rater_quality(table, SCALES, excluded=list(FAULTS)).set_index("rater_id")
+    assert without.loc["good-0", "agreement"] > with_all.loc["good-0", "agreement"] + 0.1
+    assert "low_agreement" in without.loc["careless", "flagged"]
+
+
+def test_with_one_other_rater_the_agreement_is_cohens_kappa():
+    labels = {"ann": "yynnyynynnyy" * 4, "ben": "yynyyynynyyn" * 4}
+    found = rater_quality(ratings_of(labels), YES_NO).set_index("rater_id")
+    expected = cohen_kappa_score(list(labels["ann"]), list(labels["ben"]))
+    assert found["agreement"].tolist() == pytest.approx([expected, expected])
+    assert found["behind"].tolist() == [0, 0]
+    assert set(found["flagged"]) == {""}
+
+
+def test_leaning_by_hand():
+    # The others say y on 10 of 40 units; ann on 30, so 20 of 40 more: a half.
+    others = "y" * 10 + "n" * 30
+    table = ratings_of({"ann": "y" * 30 + "n" * 10, "ben": others, "cy": others})
+    row = rater_quality(table, YES_NO).set_index("rater_id").loc["ann"]
+    assert (row["leaning"], row["leaning_at"]) == (0.5, "y")
+
+
+def test_drift_by_hand():
+    # The others always agree; ann agrees with them on all of the first 20, on half of the rest.
+    others = "yn" * 20
+    ann = others[:20] + "yyyy" * 5
+    row = rater_quality(ratings_of({"ann": ann, "ben": others, "cy": others}), YES_NO)
+    row = row.set_index("rater_id").loc["ann"]
+    assert row["drift"] == -0.5
+    assert "drift" in row["flagged"]
+
+
+def timed(minutes: list[float], seconds: float) -> pd.DataFrame:
+    start = pd.Timestamp("2026-03-02T09:00:00Z")
+    stamps = [(start + pd.Timedelta(minutes=at)).isoformat() for at in minutes]
+    return ratings_of({"ann": "y" * len(minutes)}).assign(seconds=seconds, created_at=stamps)
+
+
+def test_idle_time_is_counted_within_a_session_only():
+    # Gaps of 1, 12 and 300 minutes, of which 30 s each went into the answer: only the 12 are idle.
+    row = rater_quality(timed([0, 1, 13, 313], 30), YES_NO).iloc[0]
+    assert row["idle_minutes"] == 11.5
+    rules = QualitySettings(min_answers=4)
+    row = rater_quality(timed([0, 1, 13, 313], 30), YES_NO, rules=rules).iloc[0]
+    assert row["flagged"] == "idle"
+
+
+def test_attention_checks_count_from_the_first_answer_on():
+    checks = pd.DataFrame({"rater_id": ["ann"] * 3, "passed": [True, False, False]})
+    row = rater_quality(timed([0, 1], 20), YES_NO, attention=checks).iloc[0]
+    assert (row["attention_passed"], row["attention_given"]) == (1, 3)
+    assert (row["flagged"], row["reason"]) == ("attention", "failed 2 of 3 attention checks")
+
+
+def test_a_lone_rater_and_none_at_all():
+    row = rater_quality(timed([0, 1], 20), YES_NO).iloc[0]
+    assert math.isnan(row["agreement"])
+    assert math.isnan(row["drift"])
+    assert row["flagged"] == ""
+    models = timed([0], 1).assign(rater_kind="model")
+    assert rater_quality(models, YES_NO).empty
+
+
+def test_a_run_that_the_units_explain_is_usual():
+    # Everybody says y 40 times on end: nothing to see. One who says so where the others mix is.
+    same = ratings_of({"ann": "y" * 40, "ben": "y" * 40, "cy": "y" * 40})
+    assert set(rater_quality(same, YES_NO)["flagged"]) == {""}
+    mixed = ratings_of({"ann": "y" * 40, "ben": "yn" * 20, "cy": "ny" * 20})
+    row = rater_quality(mixed, YES_NO).set_index("rater_id").loc["ann"]
+    assert row["longest_run"] == 40
+    assert "run" in row["flagged"]
+
+
+# --- Agreement and pace ---------------------------------------------------------------------------
+SCALE = Scale("", ("x", "y"))
+
+
+def session(labels: dict[str, str], seconds: dict[str, list[float]] | None = None) -> pd.DataFrame:
+    """Labels by rater, one letter a unit, given in the order of the units a second apart."""
+    ratings = ratings_of(labels)
+    unit = ratings["unit_id"].str[1:].astype(int)
+    took = zip(ratings["rater_id"], unit, strict=True)
+    ratings["seconds"] = [(seconds or {}).get(who, [10.0] * 999)[n] for who, n in took]
+    ratings["created_at"] = [f"2026-03-02T10:{n // 60:02}:{n % 60:02}+00:00" for n in unit]
+    return ratings
+
+
+def found(ratings: pd.DataFrame, units: pd.DataFrame | None = None) -> pd.DataFrame:
+    results = analyse(ratings, units, [SCALE], resamples=20).results
+    return results.set_index(["statistic", "rater_a", "at"])
+
+
+def test_agreement_with_the_others():
+    """ann and ben agree on all of the first 20 units and on half of the last 20."""
+    rows = found(session({"ann": "x" * 40, "ben": "x" * 20 + "xy" * 10}))
+
+    whole = rows.loc[("rater_agreement", "ann", "")]
+    assert whole["estimate"] == pytest.approx(0.75)
+    reach = 1.96 * np.sqrt(0.75 * 0.25 / 40 * 40 / 39)
+    assert whole["low"] == pytest.approx(0.75 - reach, abs=1e-4)
+
+
+def test_clusters_widen_the_interval():
+    """Units that repeat each other four times know a quarter."""
+    rng = np.random.default_rng(4)
+    alike = np.repeat(rng.random(60) < 0.7, 4)
+    ratings = session({"ann": "x" * 240, "ben": "".join("yx"[int(each)] for each in alike)})
+    units = pd.DataFrame({"unit_id": sorted(set(ratings["unit_id"]))})
+    wide = found(ratings, units.assign(cluster_id=[f"c{n // 4}" for n in range(240)]))
+    narrow = found(ratings, units)
+    at = ("rater_agreement", "ann", "")
+
+    def width(rows: pd.DataFrame) -> float:
+        return float(rows.loc[at, "high"] - rows.loc[at, "low"])
+
+    assert width(wide) / width(narrow) == pytest.approx(2, rel=0.05)
+
+
+def test_time_per_label_leaves_pauses_out_and_counts_them():
+    times = [*range(1, 30), IDLE_SECONDS + 1]
+    rows = found(session({"ann": "x" * 30, "ben": "x" * 30}, {"ann": times}))
+    row = rows.loc[("rater_seconds_median", "ann", "")]
+
+    assert row["estimate"] == 15
+    assert row["note"] == "left out, over 900 s: 1"
+
+
+def test_the_median_is_scipys():
+    values = np.random.default_rng(2).exponential(30, 101)
+    own = median_interval(values)
+    scipy = stats.quantile_test(values, q=0, p=0.5).confidence_interval(0.95)
+
+    assert own.estimate == np.median(values)
+    assert (own.low, own.high) == pytest.approx((scipy.low, scipy.high))
+
+
+@pytest.mark.parametrize("values", [[], [5.0], [5.0, 6.0, 7.0, 8.0, 9.0]])
+def test_few_times_have_no_interval(values):
+    own = median_interval(np.array(values))
+
+    assert np.isnan(own.low)
+    assert own.note
+
+
+def test_without_times_there_is_agreement_only():
+    ratings = session({"ann": "x" * 40, "ben": "x" * 40}).drop(columns=["seconds", "created_at"])
+    statistics = {name for name, *_ in found(ratings).index}
+
+    assert "rater_agreement" in statistics
+    assert not {name for name in statistics if name.startswith("rater_") and "agr" not in name}
+
+
+CALM = {"calm": Scale("calm", ("y", "n"))}
+
+
+@pytest.fixture
+def ratings() -> pd.DataFrame:
+    """Two synthetic people, who agree by chance at first and wholly later."""
+    rng = np.random.default_rng(5)
+    first = rng.choice(["y", "n"], 120)
+    second = np.where(np.arange(120) < 60, rng.choice(["y", "n"], 120), first)
+    ratings = ratings_of({"ann": first, "ben": second}).sort_values(["unit_id", "rater_id"])
+    hours = [f"2026-03-{1 + n // 24:02d}T{n % 24:02d}:00:00+00:00" for n in range(120)]
+    return ratings.assign(rubric="calm", created_at=np.repeat(hours, 2)).reset_index(drop=True)
+
+
+def test_the_kappa_of_each_cut_is_that_of_the_labels_so_far(ratings):
+    found = agreement_over_time(ratings, CALM, cuts=4)
+    assert tuple(found.columns) == OVER_TIME_COLUMNS
+    assert found["labels"].tolist() == [60, 120, 180, 240]
+    assert found["n_units"].tolist() == [30, 60, 90, 120]
+    for end, kappa in zip(found["labels"], found["estimate"], strict=True):
+        table = ratings.iloc[:end].pivot_table(
+            index="unit_id", columns="rater_id", values="label", aggfunc="first"
+        )
+        assert kappa == pytest.approx(cohen_kappa_score(table["ann"], table["ben"]))
+    assert (found["low"] <= found["estimate"]).all()
+    assert found["estimate"].iloc[-1] > found["estimate"].iloc[1]
+
+
+def test_the_last_cut_is_the_reports_figure(ratings):
+    rows = analyse(ratings, None, CALM).results
+    kappa = row_of(rows, "cohen_kappa", "humans", "", at="", subset="all")["estimate"]
+    assert agreement_over_time(ratings, CALM)["estimate"].iloc[-1] == pytest.approx(kappa)
+
+
+def test_degenerate_labels(ratings):
+    alone = ratings[ratings["rater_id"] == "ann"]
+    assert agreement_over_time(alone, CALM)["estimate"].isna().all()
+    assert agreement_over_time(ratings, CALM, excluded=["ben"])["n_units"].max() == 0
+    same = ratings.assign(label="y")
+    assert math.isnan(agreement_over_time(same, CALM)["estimate"].iloc[-1])
+    assert agreement_over_time(ratings.iloc[:0], CALM).empty
+    assert agreement_over_time(ratings.assign(created_at=""), CALM).empty
+    assert len(agreement_over_time(ratings.iloc[:2], CALM)) == 2  # fewer labels than cuts

@@ -1,0 +1,321 @@
+"""Probability quality: known values, scikit-learn as second implementation, degenerate input.
+
+Calibration error: the authors' formula, no bias, intervals that cover, degenerate input.
+The reliability curve and the parts of the Brier score, by hand and against scikit-learn.
+"""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import settings as trials
+from hypothesis import strategies as st
+from sklearn.isotonic import IsotonicRegression
+from sklearn.metrics import brier_score_loss
+from sklearn.model_selection import GroupKFold
+
+from evenhand.analysis import Bootstrap, Scale, analyse, score_probabilities
+from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.thresholds.rows import (
+    MAX_POINTS,
+    BinnedGaps,
+    brier_parts,
+    equal_mass_bins,
+    isotonic_curve,
+    recalibrated,
+    reliability_curve,
+)
+from evenhand.analysis.thresholds.sweep import folds
+from tests.analysis.make import ratings_of, rows_of
+from tests.known_values import known_values
+
+PARTS = ("miscalibration", "discrimination", "uncertainty")
+YES = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}))
+
+
+def test_known_values():
+    known = known_values("calibration_small")
+    y = np.array(known["data"]["y"], dtype=float)
+    p = np.array(known["data"]["p"])
+    expected = known["expected"]
+    assert np.mean((p - y) ** 2) == pytest.approx(expected["brier"], abs=1e-12)
+    parts = brier_parts(p, y)
+    assert parts.miscalibration - parts.discrimination + parts.uncertainty == pytest.approx(
+        expected["brier"], abs=1e-12
+    )
+    fitted = np.interp(p, *isotonic_curve(p, y))
+    assert fitted == pytest.approx(expected["isotonic_fitted_in_data_order"], abs=1e-12)
+
+
+def test_recalibration_is_that_of_scikit_learn(rng):
+    """Fold by fold, ties and probabilities outside the fitted range among them."""
+    p = rng.random(200).round(2)
+    y = (rng.random(200) < p**2).astype(float)
+    clusters = np.repeat(np.arange(50), 4)
+    found = recalibrated(p, y, clusters)
+    assert found is not None
+    fold = folds(clusters)
+    for each in range(10):
+        test = fold == each
+        theirs = IsotonicRegression(out_of_bounds="clip").fit(p[~test], y[~test])
+        assert found[test] == pytest.approx(theirs.predict(p[test]))
+    assert GroupKFold(10).get_n_splits() == fold.max() + 1
+
+
+def _ratings(rng: np.random.Generator, p: np.ndarray, **columns: object) -> pd.DataFrame:
+    people = np.where(rng.random(len(p)) < p**2, "y", "n")
+    labels = dict.fromkeys(("ann", "ben", "cem"), people) | {"g": np.where(p >= 0.5, "y", "n")}
+    return ratings_of(labels, positive={"g": p}).assign(**columns)
+
+
+def test_rows_agree_with_scikit_learn(rng):
+    p = rng.random(300)
+    ratings = _ratings(rng, p, prob_method="logprobs")
+    y = (ratings[ratings["rater_id"] == "ann"]["label"] == "y").to_numpy()
+    results = analyse(ratings, None, [YES], resamples=300).results
+    rows = results[results["rater_b"] == "g"].set_index(["statistic", "at"])
+    brier = rows.loc[("brier", "")]
+    assert brier["estimate"] == pytest.approx(brier_score_loss(y, p))
+    assert "logprobs" in brier["note"]
+    curve = rows.xs("reliability", level="statistic")
+    stated = curve.index.astype(float).to_numpy()
+    theirs = IsotonicRegression().fit(p, y).predict(stated)
+    assert curve["estimate"].to_numpy() == pytest.approx(theirs)
+    band = rows.xs("reliability_probability", level="statistic")
+    assert band["estimate"].to_numpy() == pytest.approx(stated)
+    # Said p where it is p squared: between the ends the curve lies below what is calibrated.
+    below = curve["estimate"].to_numpy() < band["low"].to_numpy()
+    assert below[(stated > 0.3) & (stated < 0.7)].any()
+    assert not (curve["estimate"].to_numpy() > band["high"].to_numpy()).any()
+    steps = curve.groupby("estimate")["n_units"].first()
+    assert steps.sum() == 300
+    ece = rows.loc[("ece", "")]
+    assert 0 < ece["low"] <= ece["estimate"] <= ece["high"]
+    # A curve mends that, on pairs that it was not fitted on.
+    assert rows.loc[("brier_recalibrated", ""), "high"] < brier["high"]
+    plain = score_probabilities(p.tolist(), y.tolist())
+    assert plain.brier == pytest.approx(brier["estimate"])
+    assert plain.ece == pytest.approx(ece["estimate"])
+    assert plain.ece_low == pytest.approx(ece["low"], abs=0.02)
+    assert plain.ece_recalibrated < ece["low"]
+
+
+def test_a_single_probability_is_a_single_point(rng):
+    results = analyse(_ratings(rng, np.full(60, 0.75)), None, [YES], resamples=50).results
+    curve = rows_of(results, "reliability")
+    assert curve["at"].tolist() == ["0.75"]
+    assert curve["n_units"].tolist() == [60]
+
+
+def test_people_who_say_one_thing_have_a_brier_score(rng):
+    ratings = _ratings(rng, np.full(60, 0.75))
+    ratings.loc[ratings["rater_kind"] == "human", "label"] = "y"
+    rows = analyse(ratings, None, [YES], resamples=50).results.set_index("statistic")
+    assert rows.loc["brier", "estimate"] == pytest.approx(0.0625)
+
+
+@pytest.mark.slow
+def test_several_ways_to_a_probability_are_never_pooled(rng):
+    p = rng.random(80)
+    ratings = _ratings(rng, p, prob_method="logprobs")
+    drawn = ratings[ratings["rater_kind"] == "model"].assign(prob_method="draws", draw=1)
+    both = pd.concat([ratings.assign(draw=0), drawn], ignore_index=True)
+    found = analyse(both, None, [YES], resamples=50)
+    graders = found.results[found.results["statistic"] == "brier"]["rater_b"].tolist()
+    assert graders == ["g (draws)", "g (logprobs)"]
+    said = "tone: g gave probabilities by draws and logprobs. These are analysed separately."
+    assert said in found.notes
+
+
+def test_a_draw_count_too_small_for_the_threshold_is_said(rng):
+    p = rng.random(80)
+    ratings = _ratings(rng, p)
+    people = ratings[ratings["rater_kind"] == "human"].assign(draw=0, prob_method="")
+    said = [(rng.random(5) < stated).astype(float) for stated in p]
+    draws = pd.concat(
+        ratings_of({"g": np.where(each, "y", "n")}, positive={"g": each}).assign(draw=k)
+        for k, each in enumerate(np.transpose(said))
+    ).assign(prob_method="draws")
+    scale = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}), thresholds={"g": 0.1})
+    ratings = pd.concat([people, draws], ignore_index=True)
+    results = analyse(ratings, None, [scale], resamples=50).results
+    notes = rows_of(results, "threshold_recommended")["note"]
+    said = "5 draws resolve steps of 1/5: a threshold of 0.1 needs 10 draws"
+    assert notes.str.contains(said, regex=False).all()
+
+
+def _kumar_liang_ma(p: np.ndarray, y: np.ndarray, place: np.ndarray) -> float:
+    """Kumar, Liang & Ma (2019), section 4: mean of (share - probability)^2 - share (1 - share) /
+    (n - 1) over the bins."""
+    total = 0.0
+    for each in np.unique(place):
+        own, n = place == each, int((place == each).sum())
+        share = y[own].mean()
+        total += n * ((share - p[own].mean()) ** 2 - share * (1 - share) / (n - 1))
+    return total / len(p)
+
+
+def _drawn(rng: np.random.Generator, clusters: int, shift: float, subjects: int = 1) -> tuple:
+    """Probabilities, and verdicts as if they were off by `shift` logits; units of a cluster share
+    a third of their luck."""
+    p = rng.uniform(0.02, 0.98, (clusters, subjects))
+    true = 1 / (1 + np.exp(-np.log(p / (1 - p)) - shift))
+    own = rng.random((clusters, subjects))
+    shared = rng.random((clusters, subjects)) < np.sqrt(1 / 3)
+    luck = np.where(shared & (subjects > 1), rng.random((clusters, 1)), own)
+    of = np.repeat(np.arange(clusters), subjects)
+    return p.ravel(), (luck < true).astype(float).ravel(), of
+
+
+def _root_mean_square(shift: float) -> float:
+    p = np.linspace(0.02, 0.98, 10_001)
+    return float(np.sqrt(np.mean((1 / (1 + np.exp(-np.log(p / (1 - p)) - shift)) - p) ** 2)))
+
+
+def test_one_probability_a_bin_is_the_authors_formula(rng):
+    p = rng.choice([0.1, 0.3, 0.6, 0.9], 200)
+    y = (rng.random(200) < p**2).astype(float)
+    gaps = BinnedGaps.of(p, y, np.arange(200), 200, bins=60)
+    assert len(gaps.gap) == 4
+    assert gaps.squared == pytest.approx(_kumar_liang_ma(p, y, equal_mass_bins(p, 60)))
+
+
+def test_two_bins_by_hand():
+    """Shares 1/4 and 3/4 at .5: (1/16 - 3/16 / 3) in both, which is nothing but chance."""
+    p, y = np.array([0.49] * 4 + [0.51] * 4), np.array([1, 0, 0, 0, 1, 1, 1, 0.0])
+    gaps = BinnedGaps.of(p, y, np.arange(8), 8, bins=2)
+    assert gaps.gap == pytest.approx([-0.24, 0.24])
+    assert gaps.squared == pytest.approx(0.24**2 - 1 / 16)
+    assert gaps.error == 0.0
+
+
+def test_units_of_a_cluster_that_go_together_are_one(rng):
+    p, y, of = _drawn(rng, 60, 0.5)
+    once = BinnedGaps.of(p, y, of, 60, bins=5)
+    thrice = BinnedGaps.of(*(np.repeat(each, 3) for each in (p, y, of)), 60, bins=5)
+    assert thrice.squared == pytest.approx(once.squared)
+
+
+@pytest.mark.parametrize(("shift", "subjects"), [(0.0, 1), (0.0, 4), (1.0, 1), (1.0, 4)])
+def test_the_squared_error_is_unbiased_and_the_interval_covers(rng, shift, subjects):
+    squared, inside, above_zero = [], 0, 0
+    truth = _root_mean_square(shift)
+    for _ in range(150):
+        p, y, of = _drawn(rng, 100, shift, subjects)
+        gaps = BinnedGaps.of(p, y, of, 100)
+        found = gaps.interval(Resamples(np.ones(100), 200, rng), 100)
+        squared.append(gaps.squared)
+        inside += found.low <= truth <= found.high
+        above_zero += found.low > 0
+        assert found.low <= found.estimate <= found.high
+        assert found.low < found.high
+    error = np.std(squared) / np.sqrt(150)
+    # Bins take a little of the true distance away: shares and probabilities vary within them.
+    assert np.mean(squared) == pytest.approx(truth**2, abs=4 * error + 0.001)
+    assert inside >= 130
+    assert above_zero >= 110 if shift else above_zero <= 15
+
+
+def test_perfect_probabilities_do_not_vary():
+    p = np.array([0.0, 1.0] * 20)
+    found = BinnedGaps.of(p, p, np.arange(40), 40).interval(
+        Bootstrap(resamples=50).draw(np.ones(40)), 40
+    )
+    assert (found.estimate, found.note) == (0.0, "no_variation")
+    assert np.isnan(found.low)
+
+
+def test_few_clusters_and_no_resamples_have_no_interval(rng):
+    p, y, _ = _drawn(rng, 40, 0.0)
+    few = score_probabilities(p.tolist(), y.tolist(), clusters=[k % 4 for k in range(40)])
+    none = score_probabilities(p.tolist(), y.tolist(), bootstrap=Bootstrap(resamples=0))
+    one = score_probabilities([0.3], [True])
+    for found in (few, none, one):
+        assert np.isnan(found.ece_low)
+        assert np.isnan(found.ece_high)
+        assert found.ece >= 0
+    assert one.ece == 0.0
+
+
+def test_bins_hold_equally_many_units_and_ties_together(rng):
+    assert np.bincount(equal_mass_bins(rng.random(100))).tolist() == [10] * 10
+    assert np.bincount(equal_mass_bins(rng.random(30))).tolist() == [10] * 3
+    p = rng.choice([0.0, 0.2, 0.4], 90)
+    place = equal_mass_bins(p)
+    assert [len(set(place[p == each])) for each in (0.0, 0.2, 0.4)] == [1, 1, 1]
+    assert equal_mass_bins(np.array([0.5])).tolist() == [0]
+
+
+def test_parts_by_hand():
+    """Four units at .2, .4, .6, .8 of which the second and the fourth are affirmed. The curve is 0,
+    1/2, 1/2, 1: its score 2/16; at the constant 1/2 1/4; as stated (.04 + .36 + .36 + .04) / 4."""
+    parts = brier_parts(np.array([0.2, 0.4, 0.6, 0.8]), np.array([0.0, 1.0, 0.0, 1.0]))
+    assert parts.uncertainty == pytest.approx(1 / 4)
+    assert parts.discrimination == pytest.approx(1 / 4 - 1 / 8)
+    assert parts.miscalibration == pytest.approx(0.2 - 1 / 8)
+
+
+def test_parts_of_the_extremes():
+    verdicts = np.array([0.0, 1.0, 1.0, 0.0])
+    sure = brier_parts(verdicts, verdicts)
+    assert (sure.miscalibration, sure.discrimination, sure.uncertainty) == (0.0, 0.25, 0.25)
+    constant = brier_parts(np.full(4, 0.5), verdicts)
+    assert (constant.miscalibration, constant.discrimination) == (0.0, 0.0)
+    inverted = brier_parts(1.0 - verdicts, verdicts)
+    assert (inverted.miscalibration, inverted.discrimination) == (0.75, 0.0)
+    agreed = brier_parts(np.array([0.3, 0.6]), np.ones(2))
+    assert (agreed.discrimination, agreed.uncertainty) == (0.0, 0.0)
+
+
+@given(st.lists(st.tuples(st.integers(0, 10), st.booleans()), min_size=1, max_size=40))
+@trials(max_examples=60, deadline=None)
+def test_parts_add_up_and_are_scikit_learns(pairs):
+    p, y = (np.array(each, dtype=float) for each in zip(*pairs, strict=True))
+    p /= 10
+    parts = brier_parts(p, y)
+    total = parts.miscalibration - parts.discrimination + parts.uncertainty
+    assert total == pytest.approx(np.mean((p - y) ** 2))
+    theirs = IsotonicRegression().fit(p, y).predict(p)
+    assert parts.miscalibration == pytest.approx(
+        np.mean((p - y) ** 2) - np.mean((theirs - y) ** 2), abs=1e-12
+    )
+    assert min(vars(parts).values()) >= 0
+
+
+def test_points_are_both_ends_of_every_step():
+    p = np.array([0.1, 0.2, 0.3, 0.4, 0.9])
+    curve = reliability_curve(p, np.array([0.0, 1.0, 0.0, 1.0, 1.0]), np.arange(5))
+    assert curve.stated.tolist() == [0.1, 0.2, 0.3, 0.4, 0.9]
+    assert curve.share.tolist() == [0.0, 0.5, 0.5, 1.0, 1.0]
+    assert curve.step.tolist() == [0, 1, 1, 2, 2]
+    assert curve.step_of_unit.tolist() == [0, 1, 1, 2, 2]
+
+
+def test_a_long_curve_is_thinned(rng):
+    p = rng.random(20_000)
+    curve = reliability_curve(p, (rng.random(20_000) < p).astype(float), np.arange(20_000))
+    assert len(curve.stated) == MAX_POINTS
+    assert (curve.stated[0], curve.stated[-1]) == (p.min(), p.max())
+
+
+def _outside(rng: np.random.Generator, subjects: int, together: bool, distort: float) -> float:
+    """Share of the points that lie outside the band, over 40 studies of 60 clusters."""
+    shares = []
+    for _ in range(40):
+        p = rng.uniform(0.05, 0.95, (60, subjects))
+        luck = rng.random((60, 1 if together else subjects)) * np.ones((60, subjects))
+        y = (luck < p**distort).astype(float)
+        curve = reliability_curve(p.ravel(), y.ravel(), np.repeat(np.arange(60), subjects))
+        shares.append(((curve.share < curve.low) | (curve.share > curve.high)).mean())
+    return float(np.mean(shares))
+
+
+@pytest.mark.slow
+def test_the_band_holds_calibrated_graders_and_no_others(rng):
+    assert _outside(rng, 1, together=False, distort=1.0) < 0.13
+    assert _outside(rng, 1, together=False, distort=3.0) > 0.35
+
+
+@pytest.mark.slow
+def test_the_band_is_wider_where_units_of_a_cluster_go_together(rng):
+    assert _outside(rng, 6, together=True, distort=1.0) < 0.16
