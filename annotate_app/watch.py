@@ -10,7 +10,7 @@ import logging
 import threading
 
 from evenhand.errors import InputError, StoreAway
-from evenhand.reporting.live_figures import stop_flagged_in
+from evenhand.reporting.report import stop_flagged_in
 from evenhand.reporting.workers import apart
 from evenhand.study import Study
 from evenhand.study.lead.progress import data_version

@@ -29,7 +29,7 @@ from evenhand.annotate_app.lead.parts.live_figures import counted, latest_figure
 from evenhand.annotate_app.logins.lead_login import require
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import quoted_marks, quoted_remarks, quoted_replies
-from evenhand.reporting.live_figures import DISAGREEMENTS_FILE
+from evenhand.reporting.report import DISAGREEMENTS_FILE
 from evenhand.rubrics import Rubric
 from evenhand.rubrics.kinds import LabelKind, Rule
 from evenhand.rubrics.options import Option

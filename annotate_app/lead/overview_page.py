@@ -38,7 +38,7 @@ from evenhand.annotate_app.lead.parts.drawing import (
 from evenhand.annotate_app.lead.parts.live_figures import LiveFigures, latest, latest_figures
 from evenhand.annotate_app.logins.lead_login import place_of, require
 from evenhand.lazy import pd
-from evenhand.reporting.live_figures import count_look
+from evenhand.reporting.report import count_look
 from evenhand.reporting.workers import apart
 from evenhand.study import Study
 from evenhand.study.access.lead_login import Visitor
