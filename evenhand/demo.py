@@ -56,7 +56,7 @@ def published_labels(study: str) -> pd.DataFrame:
     long = table.melt("item_id", var_name="column", value_name="label")
     raters = long["column"].str.extract(_COLUMN)
     people = raters["rater_id"].str.fullmatch(published.people)
-    found = pd.DataFrame(
+    labels = pd.DataFrame(
         {
             "item_id": long["item_id"],
             "rater_id": raters["rater_id"],
@@ -65,9 +65,9 @@ def published_labels(study: str) -> pd.DataFrame:
         }
     )
     if raters["order"].isna().all():
-        return found
-    parts = found["item_id"].str.rpartition("/")[0]
-    return found.assign(order=raters["order"].fillna(""), slice=parts)
+        return labels
+    parts = labels["item_id"].str.rpartition("/")[0]
+    return labels.assign(order=raters["order"].fillna(""), slice=parts)
 
 
 def judge_published(study: str, scale: ScaleOptions, folder: Path) -> Analysis:
@@ -104,8 +104,8 @@ def finding(study: str, analysis: Analysis) -> list[str]:
     verdicts = [verdict["verdict"] for verdict in analysis.verdicts]
     fields |= {f"n_{each}": verdicts.count(each) for each in set(verdicts)}
     fields["graders"] = len(verdicts)
-    found = written("demo.dices" if study == "dices" else "demo.llmbar", **fields)
-    return found.splitlines()
+    sentences = written("demo.dices" if study == "dices" else "demo.llmbar", **fields)
+    return sentences.splitlines()
 
 
 DEMOS = ("pairs", "stance", "items")

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from inspect_ai.scorer import Scorer, Target
     from inspect_ai.solver import TaskState
 
-    from evenhand.study.store.grades import GradeAttempt
-
 __all__ = ["grader"]
 
 _STOPS = {"max_tokens": "length", "model_length": "length", "content_filter": "content_filter"}
@@ -91,7 +89,14 @@ def grader(
         output = await who.generate(_messages(prompt), config=config)
         question = Question(str(state.sample_id), asked, order if asked.has_sides else "")
         outcome = parse_chat_reply(_reply(output), asked)
-        return _score(grade_of(str(who), question, outcome, provenance={}))
+        grade = grade_of(str(who), question, outcome, provenance={})
+        facts = {name: getattr(grade, name) for name in _FACTS}
+        metadata = {"rater_kind": "model"}
+        metadata |= {name: value for name, value in facts.items() if value not in ("", None)}
+        if reason := grade.unscored_reason:
+            return Score.unscored(reason=reason, explanation=grade.raw, metadata=metadata)
+        label = grade.label
+        return Score(value=label, answer=label, explanation=grade.raw, metadata=metadata)
 
     return score
 
@@ -134,14 +139,3 @@ def _reply(output: ModelOutput) -> dict[str, Any]:
     logprobs = choice.logprobs.model_dump(exclude_none=True) if choice.logprobs else None
     stop = _STOPS.get(choice.stop_reason, choice.stop_reason)
     return {"choices": [{"message": message, "finish_reason": stop, "logprobs": logprobs}]}
-
-
-def _score(grade: GradeAttempt) -> Score:
-    said = {name: getattr(grade, name) for name in _FACTS}
-    known = {name: value for name, value in said.items() if value not in ("", None)}
-    metadata = {"rater_kind": "model", **known}
-    if grade.unscored_reason:
-        return Score.unscored(
-            reason=grade.unscored_reason, explanation=grade.raw, metadata=metadata
-        )
-    return Score(value=grade.label, answer=grade.label, explanation=grade.raw, metadata=metadata)

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand.reporting.load import from_study
-from evenhand.reporting.thresholds import calibrate, write_tuned_thresholds
+from evenhand.reporting.selecting import calibrate, write_tuned_thresholds
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study, create_study, open_study
 from evenhand.study.creation import StudyPlan

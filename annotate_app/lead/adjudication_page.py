@@ -29,7 +29,7 @@ from evenhand.annotate_app.lead.live_figures import counted, latest_figures
 from evenhand.annotate_app.logins import require
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import quoted_marks, quoted_remarks, quoted_replies
-from evenhand.reporting.live_figures import DISAGREEMENTS_FILE
+from evenhand.reporting.report import DISAGREEMENTS_FILE
 from evenhand.rubrics.options import Option, Rule
 from evenhand.study import Study
 from evenhand.study.access.accounts import Role

@@ -37,7 +37,7 @@ from evenhand.annotate_app.lead.drawing import (
 from evenhand.annotate_app.lead.live_figures import LiveFigures, latest, latest_figures
 from evenhand.annotate_app.logins import place_of, require
 from evenhand.lazy import pd
-from evenhand.reporting.live_figures import count_look
+from evenhand.reporting.report import count_look
 from evenhand.reporting.workers import apart
 from evenhand.study import Study
 from evenhand.study.desk.oversight import oversight

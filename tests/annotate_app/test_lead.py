@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from playwright.sync_api import Page, expect
 
-from evenhand.cli.options import lead_link
+from evenhand.cli.verbs import lead_link
 from evenhand.study import open_study
 from evenhand.study.access import lead_login as lead_access
 from evenhand.study.access.accounts import disable_account, set_account

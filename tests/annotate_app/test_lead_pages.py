@@ -16,7 +16,7 @@ from streamlit.testing.v1 import AppTest
 from evenhand.annotate_app.lead import sessions_page
 from evenhand.annotate_app.lead.live_figures import counted
 from evenhand.annotate_app.lead.pages import PAGES
-from evenhand.reporting.exporting import as_csv, attacked_path, exported_attacked
+from evenhand.reporting.exporting import as_csv, exported_attacked, part_path
 from evenhand.study import Study, open_study
 from evenhand.study.access.accounts import disable_account, set_account
 from evenhand.study.desk.desk import AnnotationDesk, Flag, Withdrawal
@@ -262,7 +262,7 @@ def test_the_audits_answers_are_there_once_there_was_one(folder, tmp_path):
         sidecar = sessions_page.sidecar_of(study, sessions_page._ATTACKED).decode()
     assert f"'{HOSTILE}".encode() in content  # as a spreadsheet would run it
     assert pd.read_csv(io.BytesIO(content))["attack"].tolist() == ["clean", "clean", "placebo"]
-    file = attacked_path(tmp_path / "ratings.csv")
+    file = part_path(tmp_path / "ratings.csv", "attacked")
     file.write_bytes(content)
     assert set(read_attacked(file)["unit_id"]) == {HOSTILE}
     assert f'attacked = "{file.name}"' in sidecar

@@ -33,9 +33,9 @@ from evenhand.annotate_app.lead.overview_page import (
 from evenhand.annotate_app.lead.raters_page import in_words
 from evenhand.cli.main import main
 from evenhand.errors import InputError
-from evenhand.reporting.live_figures import study_quality
 from evenhand.reporting.new_study import item_study, look_at_items
 from evenhand.reporting.ratings_file.declared import ItemOptions
+from evenhand.reporting.report import study_quality
 from evenhand.rubrics import load_rubric
 from evenhand.rubrics.options import Option
 from evenhand.study import Study, open_study

@@ -9,7 +9,7 @@ import urllib.request
 import pytest
 
 from evenhand.annotate_app.languages import ENGLISH, language
-from evenhand.cli.options import lead_link
+from evenhand.cli.verbs import lead_link
 from evenhand.study.keeping.moving import move_store
 from evenhand.texts import written
 from harness.annotator import IS_NEXT, READY, arrive, press_keys

@@ -22,7 +22,7 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from evenhand.annotate_app.sites import MOST_PAGES
-from evenhand.cli.options import lead_link
+from evenhand.cli.verbs import lead_link
 from evenhand.study import open_study
 from evenhand.study.access.accounts import accounts, set_account
 from evenhand.study.access.admission import make_invites

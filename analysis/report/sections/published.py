@@ -192,7 +192,7 @@ def _own(source: Source, beside: BesidePublished, each: PublishedFigure) -> list
         found = [f for f in found if f.at not in (REWORDED, _REPEATED) and not f.is_binary]
         return [f for f in found if f.subset != ALL] or found
     raters: list[tuple[str, str]] = [("humans", "")]
-    if each.between == "annotators and graders":
+    if each.between == "people and graders":
         raters = [("humans", grader) for grader in beside.graders]
     elif each.between == "graders":
         raters = list(combinations(sorted(beside.graders), 2))

@@ -13,7 +13,6 @@ import krippendorff
 import numpy as np
 import pandas as pd
 import pytest
-from evenhand.analysis.report.files import section_of
 from statsmodels.stats.proportion import proportion_confint
 
 from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
@@ -26,6 +25,7 @@ from evenhand.analysis.people.disagreements import (
     MOST_LISTED,
     moved,
 )
+from evenhand.analysis.report.files import section_of
 from evenhand.analysis.report.source import ReportContext, Source
 from evenhand.analysis.request import TriedWording
 from evenhand.rubrics import load_rubric

@@ -14,9 +14,9 @@ from evenhand.analysis import Analysis
 from evenhand.analysis.results import ResultRow
 from evenhand.cli.main import main
 from evenhand.reporting.analysing import analyse_study
-from evenhand.reporting.live_figures import study_figures
 from evenhand.reporting.load import from_study
-from evenhand.reporting.thresholds import calibrate
+from evenhand.reporting.report import study_figures
+from evenhand.reporting.selecting import calibrate
 from evenhand.study import Study, open_study
 from evenhand.study.creation import extend_sample
 from evenhand.study.lead.imports import import_ratings
