@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -88,13 +89,10 @@ def with_label(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 
 def not_carried(material: Material, tool: str, carried: Collection[str]) -> list[str]:
     """A sentence on the filled columns of ratings for which the tool has no place."""
-    known = {"unit_id", "rubric", "rater_id", "rater_kind", "label", *_COMBINED, *carried}
+    held = {"unit_id", "rubric", "rater_id", "rater_kind", "label", *_COMBINED, *carried}
     rows = material.ratings
-    lost = [
-        name
-        for name in rows
-        if name not in known and (rows[name].notna() & (rows[name] != "")).any()
-    ]
+    others = [name for name in rows if name not in held]
+    lost = [name for name in others if (rows[name].notna() & (rows[name] != "")).any()]
     columns = ", ".join(map(str, lost))
     return [written("writers.columns", tool=tool, columns=columns)] if lost else []
 
@@ -153,9 +151,8 @@ def unit_text(cells: Mapping[str, Any]) -> str:
     'Prompt\\n\\nWhy?\\n\\nResponse\\n\\nSo.'
     """
     # A response unit also carries the prompts of its pair.
-    ours = [
-        name for name in TEXTS if name in cells and ("response" not in cells or "_" not in name)
-    ]
+    is_pair = "response" not in cells
+    ours = [name for name in TEXTS if name in cells and (is_pair or "_" not in name)]
     if not any(name.startswith("response") for name in ours):
         return str(cells["unit_id"])
     return "\n\n".join(f"{TEXTS[name]}\n\n{cells[name]}" for name in ours)
@@ -194,14 +191,14 @@ def argilla(material: Material) -> Made:
         )
     grades, left_out = _grades(material, "Argilla")
     records = []
-    for unit, own in _by_unit(material, grades):
+    for unit, rows in _by_unit(material, grades):
         suggestions = {
             rubric_name(row["rubric"]): {
                 "value": row["label"],
                 "score": json.loads(row["probabilities"] or "{}").get(row["label"]),
                 "agent": row["rater_id"],
             }
-            for row in own.to_dict("records")
+            for row in rows.to_dict("records")
         }
         texts, about = {TEXT: unit_text(unit)}, {"unit_id": unit["unit_id"]}
         record = {"id": tool_id(unit, unit, "record_id"), "fields": texts, "metadata": about}
@@ -223,7 +220,7 @@ def argilla(material: Material) -> Made:
         ".argilla/settings.json": settings,
         "records.json": records,
     }
-    contents = {name: json.dumps(each, ensure_ascii=False) for name, each in files.items()}
+    contents = {name: json.dumps(content, ensure_ascii=False) for name, content in files.items()}
     return Made({name: each.encode() for name, each in contents.items()}, len(grades), left_out)
 
 
@@ -232,8 +229,8 @@ def _by_unit(
 ) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
     """Yield what is known of each unit, with its rows."""
     units = unit_rows(material.units)
-    for unit, own in rows.groupby("unit_id", sort=True):
-        yield units.get(str(unit), {"unit_id": unit}), own
+    for unit, of_unit in rows.groupby("unit_id", sort=True):
+        yield units.get(str(unit), {"unit_id": unit}), of_unit
 
 
 # ---- Label Studio -------------------------------------------------------------------------------
@@ -249,10 +246,10 @@ def label_studio(material: Material) -> Made:
     """
     grades, left_out = _grades(material, "Label Studio")
     tasks = []
-    for about, own in _by_unit(material, grades):
+    for about, rows in _by_unit(material, grades):
         data = about | {TEXT: unit_text(about)}
-        known = {"id": about["task_id"]} if "task_id" in about else {}
-        tasks.append({**known, "data": data, "predictions": _predictions(own)})
+        task_id = {"id": about["task_id"]} if "task_id" in about else {}
+        tasks.append({**task_id, "data": data, "predictions": _predictions(rows)})
     count = sum(len(task["predictions"]) for task in tasks)
     lines = ["<View>", f'  <Text name="{TEXT}" value="${TEXT}"/>']
     for rubric in grades["rubric"].unique():
@@ -274,9 +271,7 @@ def label_studio(material: Material) -> Made:
 
 
 def _grades(material: Material, tool: str) -> tuple[pd.DataFrame, list[str]]:
-    """Return the labels by models, for a tool that keeps human labels under its own accounts, and
-    sentences on what cannot be carried with them. Raises InputError where there are none.
-    """
+    """Return models' labels and notes on what is left out. Raises InputError if there are none."""
     rows = material.combined
     models = rows["rater_kind"] == "model"
     if not models.any():
@@ -290,9 +285,9 @@ def _grades(material: Material, tool: str) -> tuple[pd.DataFrame, list[str]]:
 
 def _predictions(rows: pd.DataFrame) -> list[dict[str, Any]]:
     predictions = []
-    for rater, own in rows.groupby("rater_id", sort=True):
-        first = own.iloc[0]
-        stated = json.loads(first["probabilities"] or "{}") if len(own) == 1 else {}
+    for rater, labels in rows.groupby("rater_id", sort=True):
+        first = labels.iloc[0]
+        stated = json.loads(first["probabilities"] or "{}") if len(labels) == 1 else {}
         results = [
             {
                 "from_name": rubric_name(rubric),
@@ -300,7 +295,7 @@ def _predictions(rows: pd.DataFrame) -> list[dict[str, Any]]:
                 "type": "choices",
                 "value": {"choices": [label]},
             }
-            for rubric, label in zip(own["rubric"], own["label"], strict=True)
+            for rubric, label in zip(labels["rubric"], labels["label"], strict=True)
         ]
         score = {"score": stated[first["label"]]} if stated else {}
         predictions.append({"model_version": rater, **score, "result": results})
@@ -350,7 +345,7 @@ def _card(material: Material) -> str:
         *([written("writers.card_synthetic")] if material.synthetic else []),
         "## Rubrics",
         "\n".join(rubrics),
-        *(["## Models", "\n".join(f"- `{_line(each)}`" for each in models)] if models else []),
+        *(["## Models", "\n".join(f"- `{_line(model)}`" for model in models)] if models else []),
         "## Tables",
         written("writers.card_ratings"),
         written("writers.card_units"),
@@ -382,13 +377,11 @@ def inspect_scores(material: Material) -> Made:
     names = (rows["rubric"].map(rubric_name) + "/" if several else "") + rows["rater_id"]
     everyone = dict.fromkeys(sorted(names.unique()))
     records = []
-    for unit, own in _by_unit(material, rows.assign(name=names)):
-        given: list[dict[Any, Any]] = own.to_dict("records")
-        raters = [
-            {"name": row["name"], "rubric": rubric_name(row["rubric"])}
-            | facts_of(row, _INSPECT_FACTS)
-            for row in given
-        ]
+    for unit, of_unit in _by_unit(material, rows.assign(name=names)):
+        given: list[dict[Any, Any]] = of_unit.to_dict("records")
+        rubrics = [{"name": row["name"], "rubric": rubric_name(row["rubric"])} for row in given]
+        facts = [facts_of(row, _INSPECT_FACTS) for row in given]
+        raters = [one | other for one, other in zip(rubrics, facts, strict=True)]
         record = {
             "id": tool_id(unit, unit, "sample_id"),
             "value": everyone | {row["name"]: row["label"] or None for row in given},
@@ -409,7 +402,7 @@ def _lines(
         rows, left_out = with_label(material.ratings) if labelled else (material.ratings, [])
         units = unit_rows(material.units)
         records = [record(row, units.get(row["unit_id"], {})) for row in rows.to_dict("records")]
-        lines = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in records)
+        lines = "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in records)
         return Made({"": lines.encode()}, len(records), left_out)
 
     return make
@@ -580,11 +573,9 @@ FORMATS = {
 
 def format_of(name: str) -> Format:
     """The format of a name. Raises InputError that suggests the nearest where there is none."""
-    from difflib import get_close_matches
-
     plain = name.casefold().replace("_", "-")
-    for known, how in FORMATS.items():
-        if plain.replace("-", "") == known.replace("-", ""):
+    for format_name, how in FORMATS.items():
+        if plain.replace("-", "") == format_name.replace("-", ""):
             return how
     near = get_close_matches(plain, FORMATS, n=1, cutoff=0.5)
     meant = f" (did you mean {near[0]}?)" if near else ""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
+from evenhand import __version__
 from evenhand.errors import InputError
 from evenhand.reporting.load import (
     USUAL_SCALE,
@@ -19,6 +20,8 @@ from evenhand.reporting.load import (
     naming_sidecar,
 )
 from evenhand.reporting.ratings_file.declared import ScaleOptions
+from evenhand.rubrics.own_words import own_prompt_of, with_own_prompt
+from evenhand.rubrics.rendering import text_blocks
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -44,7 +47,7 @@ OnStage = Callable[[str], None] | None
 
 
 class How(TypedDict, total=False):
-    """How a dataset is analysed (see `analysis.analyse`)."""
+    """Options of an analysis (see `analysis.analyse`)."""
 
     verify: bool | Libraries
     why: bool
@@ -56,9 +59,7 @@ _WAYS = ("json_schema", "tool", "plain")
 
 
 def analyse_source(
-    source: Source,
-    options: ScaleOptions = USUAL_SCALE,
-    **how: Unpack[How],
+    source: Source, options: ScaleOptions = USUAL_SCALE, **how: Unpack[How]
 ) -> Analysed:
     """Analyse a study folder, or a ratings file or table on the scale declared. Of a study or a
     `Dataset` the options give settings only.
@@ -101,7 +102,7 @@ def analyse_study(
     if published is None:
         return analysis, context
     _add_published_cuts(dataset, analysis, published)
-    return analysis, replace(context, beside=_beside_published(study, dataset, published))
+    return analysis, replace(context, beside=_with_published(study, dataset, published))
 
 
 def analyse_file(file: Path, options: ScaleOptions = USUAL_SCALE, **how: Unpack[How]) -> Analysed:
@@ -124,8 +125,7 @@ def analyse_dataset(dataset: Dataset, **how: Unpack[How]) -> Analysed:
         facts={
             "file": dataset.name,
             "margin": analysis.settings.margin,
-            **_ratings_facts(dataset),
-            **_verified(analysis),
+            **_ratings_facts(dataset, analysis),
         },
         notes=dataset.notes,
         rubric_titles=dataset.titles,
@@ -138,10 +138,12 @@ def _study_context(study: Study, dataset: Dataset, analysis: Analysis) -> Report
     from evenhand.study.desk.claims import prompts_seen
     from evenhand.study.lead.disagreements import sorted_so_far
     from evenhand.study.prompts.pairs import prompts_noun
+    from evenhand.study.store.logs.decisions import WAVES
     from evenhand.study.store.store import models_that_answered
 
     config, prompts, ratings = study.config, study.store.pairs(), dataset.ratings
     noun, usage = prompts_noun(prompts), dataset.facts.usage
+    picked = [len(wave.taken) for wave in WAVES.all(study.store) if wave.by == "uncertainty"]
     answered = {}
     if usage is not None:
         answered = models_that_answered(usage[usage["rater_id"].isin(ratings["rater_id"])])
@@ -150,13 +152,12 @@ def _study_context(study: Study, dataset: Dataset, analysis: Analysis) -> Report
         noun: len(prompts),
         f"{noun} sampled": config.sample.pairs,
         "stratified by": ", ".join(config.sample.stratify) or "nothing",
-        **_picked_by_uncertainty(study, noun),
+        **({f"{noun} picked where graders differ or are unsure": sum(picked)} if picked else {}),
         "clusters": analysis.settings.cluster,
         "seed": config.seed,
         "annotators wanted per unit": config.annotation.raters_per_unit,
         "subjects": ", ".join(study.subjects()) or "none yet",
-        **_ratings_facts(dataset),
-        **_verified(analysis),
+        **_ratings_facts(dataset, analysis),
         **({} if usage is None else _asked_by(usage)),
         **{written("methods.answered", grader=who): counted(by) for who, by in answered.items()},
         **_own_prompts(study, ratings["rater_id"].unique()),
@@ -186,8 +187,11 @@ def _study_context(study: Study, dataset: Dataset, analysis: Analysis) -> Report
         marks=quoted_marks(study, analysis.disagreements),
         replies=quoted_replies(study, analysis.disagreements),
         sorted={
-            (each.rubric, each.unit_id, each.grader): (each.kind, each.note)
-            for each in sorted_so_far(study)
+            (disagreement.rubric, disagreement.unit_id, disagreement.grader): (
+                disagreement.kind,
+                disagreement.note,
+            )
+            for disagreement in sorted_so_far(study)
         },
     )
 
@@ -198,9 +202,9 @@ def published_figures(study: Study) -> PublishedFigures:
     from evenhand.study.settings.published import read_published
 
     published = read_published(study.config.published, study.folder)
-    for each in published.figure:
-        if find_entry(each.statistic) is None:
-            raise InputError(f"published figures: there is no statistic {each.statistic!r}")
+    for figure in published.figure:
+        if find_entry(figure.statistic) is None:
+            raise InputError(f"published figures: there is no statistic {figure.statistic!r}")
     return published
 
 
@@ -210,21 +214,18 @@ def _add_published_cuts(dataset: Dataset, analysis: Analysis, published: Publish
     """
     from evenhand.analysis.report.figures import ALL_BINARY
 
-    cuts = {(each.rubric, each.threshold) for each in published.figure if each.threshold}
+    cuts = {(figure.rubric, figure.threshold) for figure in published.figure if figure.threshold}
     for rubric, cut in sorted(cuts):
-        own = dataset.ratings[dataset.ratings["rubric"] == rubric]
-        told = own.loc[(own["rater_kind"] == "model") & (own["prob_method"] != ""), "rater_id"]
-        graders, scale = sorted(told.unique()), dataset.scales.get(rubric)
+        rows = dataset.ratings[dataset.ratings["rubric"] == rubric]
+        stated = rows.loc[(rows["rater_kind"] == "model") & (rows["prob_method"] != ""), "rater_id"]
+        graders, scale = sorted(stated.unique()), dataset.scales.get(rubric)
         if scale is None or not graders:
             continue
         scale = replace(scale, thresholds=dict.fromkeys(graders, cut), tunings={})
-        tried = replace(dataset, ratings=own, scales={rubric: scale}).analyse()
-        names = {
-            name
-            for each in published.figure
-            if (each.rubric, each.threshold) == (rubric, cut)
-            for name in (each.statistic, f"pair_{each.statistic}")
-        }
+        tried = replace(dataset, ratings=rows, scales={rubric: scale}).analyse()
+        here = [figure for figure in published.figure if figure.threshold == cut]
+        named = [figure.statistic for figure in here if figure.rubric == rubric]
+        names = {*named, *(f"pair_{name}" for name in named)}
         for row in tried.rows:
             raters = {row["rater_a"], row["rater_b"]}
             if row["statistic"] in names and row["subset"] == ALL_BINARY and raters & {*graders}:
@@ -232,9 +233,7 @@ def _add_published_cuts(dataset: Dataset, analysis: Analysis, published: Publish
                 analysis.rows.append({**row, "statistic": name, "at": repr(cut)})
 
 
-def _beside_published(
-    study: Study, dataset: Dataset, published: PublishedFigures
-) -> BesidePublished:
+def _with_published(study: Study, dataset: Dataset, published: PublishedFigures) -> BesidePublished:
     """Return the figures of others, and how this study differs from theirs in design."""
     from evenhand.analysis.report.source import BesidePublished
     from evenhand.study.prompts.pairs import prompts_noun
@@ -242,94 +241,76 @@ def _beside_published(
     design, ratings = published.design, dataset.ratings
     models = ratings[ratings["rater_kind"] == "model"]
     graders = sorted(models["rater_id"].unique())
-    told = set(models.loc[models["prob_method"] != "", "rater_id"])
+    stating = set(models.loc[models["prob_method"] != "", "rater_id"])
     people = ratings.loc[ratings["rater_kind"] == "human", "rater_id"].nunique()
-    here = {
-        "subjects": ", ".join(study.subjects()),
-        "graders": ", ".join(graders),
-        "people": str(people) if people else "",
-    }
-    said = [
+    here = {"subjects": ", ".join(study.subjects()), "graders": ", ".join(graders)}
+    here["people"] = str(people) if people else ""
+    notes = [
         written(
-            f"reproduction.{name}_differ", here=own or written("reproduction.none"), there=there
+            f"reproduction.{name}_differ", here=value or written("reproduction.none"), there=there
         )
-        for name, own in here.items()
+        for name, value in here.items()
         if (there := getattr(design, name))
     ]
     sampled, noun = study.config.sample.pairs, prompts_noun(study.store.pairs())
     if design.prompts and design.prompts != sampled:
         numbers = {"here": sampled, "there": design.prompts}
-        said.append(written("reproduction.prompts_differ", noun=noun, **numbers))
+        notes.append(written("reproduction.prompts_differ", noun=noun, **numbers))
     if design.responses:
         numbers = {"here": sampled, "there": design.responses}
-        said.append(written("reproduction.responses_differ", noun=noun, **numbers))
-    silent = ", ".join(each for each in graders if each not in told)
+        notes.append(written("reproduction.responses_differ", noun=noun, **numbers))
+    silent = ", ".join(grader for grader in graders if grader not in stating)
     if design.probabilities and silent:
         there = design.probabilities
-        said.append(written("reproduction.no_probabilities", there=there, graders=silent))
+        notes.append(written("reproduction.no_probabilities", there=there, graders=silent))
     if (models["order"] == "ba").any():
-        said.append(written("reproduction.orders_differ"))
-    if told:
-        cuts = sorted({each.threshold for each in published.figure if each.threshold})
-        names = ", ".join(sorted(told))
-        said += [written("reproduction.cut_here", cut=repr(cut), graders=names) for cut in cuts]
-    return BesidePublished(published, graders, [*said, *design.differs])
+        notes.append(written("reproduction.orders_differ"))
+    if stating:
+        cuts = sorted({figure.threshold for figure in published.figure if figure.threshold})
+        names = ", ".join(sorted(stating))
+        notes += [written("reproduction.cut_here", cut=repr(cut), graders=names) for cut in cuts]
+    return BesidePublished(published, graders, [*notes, *design.differs])
 
 
-def _picked_by_uncertainty(study: Study, noun: str) -> dict[str, int]:
-    from evenhand.study.store.logs.decisions import WAVES
-
-    picked = [len(w.taken) for w in WAVES.all(study.store) if w.by == "uncertainty"]
-    return {f"{noun} picked where graders differ or are unsure": sum(picked)} if picked else {}
-
-
-def _ratings_facts(dataset: Dataset) -> dict[str, str | int | float]:
-    from evenhand import __version__
-
+def _ratings_facts(dataset: Dataset, analysis: Analysis) -> dict[str, str | int | float]:
     ratings, excluded = dataset.ratings, dataset.facts.excluded
     kinds = ratings.drop_duplicates("rater_id")["rater_kind"]
-    by_people = ratings.loc[ratings["rater_kind"] == "human", "created_at"]
-    given = sorted(stamp for stamp in by_people.unique() if stamp)
+    by_people = ratings[ratings["rater_kind"] == "human"]
+    given = sorted(stamp for stamp in by_people["created_at"].unique() if stamp)
+    labels = by_people[(by_people["label"] != "") & ~by_people["rater_id"].isin(list(excluded))]
+    people = labels.groupby(["rubric", "unit_id"])["rater_id"].nunique()
+    per_unit = "none" if people.empty else str(people.max())
+    if not people.empty and people.min() < people.max():
+        per_unit = f"{people.min()} to {people.max()}, {people.mean():.1f} on average"
     facts: dict[str, str | int | float] = {
         "human raters": int((kinds == "human").sum()),
-        "annotators per labelled unit": _people_per_unit(ratings, excluded),
+        "annotators per labelled unit": per_unit,
         "model graders": int((kinds == "model").sum()),
         "ratings": len(ratings),
     }
     if given:
         facts["labels given"] = f"{given[0][:10]} to {given[-1][:10]}"
     facts["evenhand"] = __version__
+    if checked := analysis.verification:
+        facts["estimates verified"] = (
+            f"{checked.compared} values compared with scikit-learn, krippendorff and statsmodels; "
+            f"largest difference {checked.largest:.0e}"
+        )
     return facts
 
 
-def _people_per_unit(ratings: pd.DataFrame, excluded: Collection[str]) -> str:
-    """Return the number of people per labelled unit, as text; excluded raters do not count."""
-    people = ratings[
-        (ratings["rater_kind"] == "human")
-        & (ratings["label"] != "")
-        & ~ratings["rater_id"].isin(list(excluded))
-    ]
-    counts = people.groupby(["rubric", "unit_id"])["rater_id"].nunique()
-    if counts.empty:
-        return "none"
-    fewest, most = counts.min(), counts.max()
-    return str(most) if fewest == most else f"{fewest} to {most}, {counts.mean():.1f} on average"
-
-
 def _asked_by(usage: pd.DataFrame) -> dict[str, str]:
-    """Return a report line for each grader: the ways in which its labels were asked for, with
-    counts.
-    """
+    """Return a report line for each grader: the ways its labels were asked for, with counts."""
 
     counts: dict[str, Counter[str]] = {}
     for row in usage.to_dict("records"):
         counts.setdefault(str(row["rater_id"]), Counter()).update(json.loads(row["asked_by"]))
     return {
         written("methods.asked", grader=grader): ", ".join(
-            f"{written(f'methods.asked_{way}')} ({found[way]})" for way in _WAYS if found[way]
+            f"{written(f'methods.asked_{way}')} ({ways[way]})" for way in _WAYS if ways[way]
         )
-        for grader, found in counts.items()
-        if found
+        for grader, ways in counts.items()
+        if ways
     }
 
 
@@ -354,15 +335,14 @@ def counted(models: Mapping[str, int]) -> str:
 
 def _own_prompts(study: Study, raters: Iterable[str]) -> dict[str, str]:
     """Return the judge prompt of each grader that read one of its user's own."""
-    from evenhand.rubrics.own_words import own_prompt_of, with_own_prompt
     from evenhand.study.workspace import PROMPTS_FOLDER
 
-    found = {}
+    prompts = {}
     for grader in with_own_prompt(raters):
         digest = own_prompt_of(grader)
         kept = sorted(path.stem for path in (study.folder / PROMPTS_FOLDER).glob(f"{digest}*.toml"))
-        found[written("methods.own_prompt", grader=grader)] = ", ".join(kept) or digest
-    return found
+        prompts[written("methods.own_prompt", grader=grader)] = ", ".join(kept) or digest
+    return prompts
 
 
 _OUTCOMES = {
@@ -374,38 +354,29 @@ _UNREAD = {"gives_way": "improved_gives_way", "no_level": "improved_no_level"}
 
 
 def _improved(study: Study) -> dict[str, str]:
-    """Return for each rubric with an improved grader how it came about, candidates that failed and
-    all: how labels were parted, every choice and proof in turn, and what it cost in all.
-    """
+    """Return for each improved rubric how labels were split, every choice, and the price."""
     from evenhand.study.store.logs.decisions import ends_of
 
-    found: dict[str, list[dict[str, Any]]] = {}
+    by_rubric: dict[str, list[dict[str, Any]]] = {}
     for rubric, end in ends_of(study.store):
-        found.setdefault(rubric, []).append(end)
-    told = {}
-    for rubric, ends in found.items():
+        by_rubric.setdefault(rubric, []).append(end)
+    lines = {}
+    for rubric, ends in by_rubric.items():
         sentences = [written("methods.improved_parted", **ends[-1]["parts"])]
-        sentences += [sentence for end in ends for sentence in told_of(end)]
+        sentences += [sentence for end in ends for sentence in choice_lines(end)]
         if ends[-1]["price"] is not None:
             sentences.append(written("methods.improved_price", price=ends[-1]["price"]))
-        told[written("methods.improved", rubric=rubric)] = " ".join(sentences)
-    return told
+        lines[written("methods.improved", rubric=rubric)] = " ".join(sentences)
+    return lines
 
 
-def last_kappas(end: Mapping[str, Any]) -> dict[str, tuple[float | None, int]]:
-    """Return each candidate's kappa in its last round, and the number of clusters there; the old
-    grader comes first.
+def choice_lines(end: Mapping[str, Any]) -> list[str]:
+    """Return what came of one choice, and of its proof, as `improve` kept it: first the kappa of
+    each candidate in its last round, the old grader's before the others.
     """
-    last: dict[str, tuple[float | None, int]] = {}
-    for each in end["rounds"]:
-        last |= {name: (kappa, each["clusters"]) for name, kappa in each["kappas"].items()}
-    return {end["old"]: last[end["old"]], **last}
-
-
-def told_of(end: Mapping[str, Any]) -> list[str]:
-    """Return what came of one choice, and of its proof, as `improve` kept it."""
-
-    last = last_kappas(end)
+    last: dict[str, tuple[float | None, int]] = {end["old"]: (None, 0)}
+    for stage in end["rounds"]:
+        last |= {name: (kappa, stage["clusters"]) for name, kappa in stage["kappas"].items()}
     scores = "; ".join(
         written("methods.improved_score", grader=name, kappa=kappa, clusters=clusters)
         for name, (kappa, clusters) in last.items()
@@ -417,23 +388,12 @@ def told_of(end: Mapping[str, Any]) -> list[str]:
     came = [*unread, "improved_futile"][0] if end["new"] else "improved_none"
     if end.get("look"):
         came = _OUTCOMES[end["outcome"]]
-    told = [written("methods.improved_tried", **about), written(f"methods.{came}", **about)]
+    lines = [written("methods.improved_tried", **about), written(f"methods.{came}", **about)]
     if end.get("low") is not None:
-        told.append(written("methods.improved_gain", **end))
+        lines.append(written("methods.improved_gain", **end))
     if end.get("known_before"):
-        told.append(written("improve.known_before", **about))
-    return [*told, *end.get("said", ())]
-
-
-def _verified(analysis: Analysis) -> dict[str, str]:
-    found = analysis.verification
-    if found is None:
-        return {}
-    libraries = "scikit-learn, krippendorff and statsmodels"
-    return {
-        "estimates verified": f"{found.compared} values compared with {libraries}; "
-        f"largest difference {found.largest:.0e}"
-    }
+        lines.append(written("improve.known_before", **about))
+    return [*lines, *end.get("said", ())]
 
 
 def audits_of(study: Study, grader: str) -> list[Audit]:
@@ -444,7 +404,7 @@ def audits_of(study: Study, grader: str) -> list[Audit]:
     from evenhand.analysis.request import Request, StudyFacts
     from evenhand.analysis.results import ResultRows
 
-    dataset, found = from_study(study), []
+    dataset, of_grader = from_study(study), []
     table = dataset.facts.attacked
     if table is None:
         return []
@@ -453,8 +413,8 @@ def audits_of(study: Study, grader: str) -> list[Audit]:
     for rubric in study.rubrics:
         rows = ResultRows(rubric)
         add_injection_rows(rows, request)
-        found += audits(rows.rows.values())
-    return found
+        of_grader += audits(rows.rows.values())
+    return of_grader
 
 
 UnitTexts = dict[tuple[str, str], dict[str, str]]
@@ -462,26 +422,12 @@ _AT_ONCE = 400
 """Units in one query."""
 
 
-class Labelled(Protocol):
-    """A unit under a rubric, with people's labels by rater."""
-
-    @property
-    def rubric(self) -> str: ...
-
-    @property
-    def unit_id(self) -> str: ...
-
-    @property
-    def people(self) -> Mapping[str, str]: ...
-
-
 def quoted_texts(study: Study, disagreements: list[GraderDisagreement]) -> UnitTexts:
     """Return the texts that raters read, by (rubric, unit id), each under its name."""
-    from evenhand.rubrics.rendering import text_blocks
     from evenhand.study.questions import Question
 
     units = list(dict.fromkeys((each.rubric, each.unit_id) for each in disagreements))
-    found: UnitTexts = {}
+    quoted: UnitTexts = {}
     for start in range(0, len(units), _AT_ONCE):
         some = units[start : start + _AT_ONCE]
         asked = [Question(unit, study.rubrics[rubric], "ab") for rubric, unit in some]
@@ -489,38 +435,38 @@ def quoted_texts(study: Study, disagreements: list[GraderDisagreement]) -> UnitT
             rubric = study.rubrics[key[0]]
             shown = text_blocks(rubric.variables, rubric.blocks, values)
             read = values | {block.variable: block.text for block in shown}
-            found[key] = {name.replace("_", " ").capitalize(): text for name, text in read.items()}
-    return found
+            quoted[key] = {name.replace("_", " ").capitalize(): text for name, text in read.items()}
+    return quoted
 
 
-def quoted_remarks(study: Study, disagreements: Sequence[Labelled]) -> UnitTexts:
-    """The latest reason that each person gave for a label or a flag, by (rubric, unit id)."""
+def quoted_remarks(study: Study, disagreements: Sequence[GraderDisagreement]) -> UnitTexts:
+    """Return each person's latest reason for a label or a flag, by (rubric, unit id)."""
     from evenhand.study.store.logs.answers import remarks_table, standing
 
-    wanted = {(each.rubric, each.unit_id) for each in disagreements}
-    said: UnitTexts = {}
+    wanted = {(disagreement.rubric, disagreement.unit_id) for disagreement in disagreements}
+    remarks: UnitTexts = {}
     for remark in standing(remarks_table(study.store)).to_dict("records"):
         key = (remark["rubric"], remark["unit_id"])
         words = ": ".join(part for part in (remark["reason"], remark["text"]) if part)
         if key in wanted and words:
-            said.setdefault(key, {})[remark["rater_id"]] = words
-    return said
+            remarks.setdefault(key, {})[remark["rater_id"]] = words
+    return remarks
 
 
 def quoted_marks(
-    study: Study, disagreements: Sequence[Labelled]
+    study: Study, disagreements: Sequence[GraderDisagreement]
 ) -> dict[tuple[str, str], list[tuple[str, Mark]]]:
     """Return (rater, marked words) by (rubric, unit id), for raters whose labels are compared."""
     from evenhand.study.store.logs.answers import marks_on
 
     people = {(each.rubric, each.unit_id): each.people for each in disagreements}
     units = list(people)
-    found: dict[tuple[str, str], list[tuple[str, Mark]]] = {}
+    by_unit: dict[tuple[str, str], list[tuple[str, Mark]]] = {}
     for start in range(0, len(units), _AT_ONCE):
-        found |= marks_on(study.store, set(units[start : start + _AT_ONCE]))
+        by_unit |= marks_on(study.store, set(units[start : start + _AT_ONCE]))
     return {
         key: [(rater, mark) for rater, mark in marks if rater in people[key]]
-        for key, marks in found.items()
+        for key, marks in by_unit.items()
     }
 
 

@@ -61,7 +61,7 @@ REFUSED = {
     "weights": (f"the column {INCLUSION}", "take it out, and every item counts alike"),
     "numbers": ("a scale of numbers", "declare --categories"),
 }
-"""What needs single ratings, as its user knows it, and what to do instead (docs/millions.md)."""
+"""Options that need single ratings, and what to do instead (docs/millions.md)."""
 PART_ROWS = 500_000
 """Approximate number of rows reduced at a time."""
 MOST_PARTS = 4096
@@ -74,12 +74,11 @@ UNUSED = ("seconds", "created_at", "rubric_hash")
 COLUMNS = tuple(name for name in RATINGS_COLUMNS if name not in UNUSED)
 _KEYS = ("rubric", "rater_id", "rater_kind", "prob_method", "label", "rubric_hash")
 _REPEATED = ("unit_id", "rater_id", "order", "draw")
-_USUAL = ScaleOptions()
 
 
 def analyse_at_scale(
     source: str | Path,
-    scale: ScaleOptions = _USUAL,
+    scale: ScaleOptions,
     *,
     engine: str,
     units: Path | None = None,
@@ -107,20 +106,20 @@ def analyse_at_scale(
         tell("reading the labels")
         count = min(max(sum(piece.rows for piece in pieces) // PART_ROWS, 1), MOST_PARTS)
         read = [submit(read_parts, piece, reading, count) for piece in pieces]
-        by_piece = client.gather([submit(itemgetter(0), each) for each in read])
-        parts = [[submit(one_part, each, part) for each in read] for part in range(count)]
+        by_piece = client.gather([submit(itemgetter(0), task) for task in read])
+        parts = [[submit(one_part, task, part) for task in read] for part in range(count)]
         del read
         if not any(by_piece):
             raise InputError(f"{name} has a header but no ratings")
-        facts = Facts.all_of([each for each in by_piece if each])
-        how, notes = _reduction(reading, facts, scale)
+        facts = Facts.all_of([task for task in by_piece if task])
+        how, notes = _plan(reading, facts, scale)
         tell("counting patterns of labels")
         held = submit(copy, how)  # a task, as what is sent to a worker is lost with it
-        found = [submit(reduce_part, tables, held) for tables in parts]
-        while len(found) > 1:
-            groups = (found[at : at + _TOGETHER] for at in range(0, len(found), _TOGETHER))
-            found = [submit(add_up, group) for group in groups]
-        tables = add_up([found[0].result()])
+        reduced = [submit(reduce_part, tables, held) for tables in parts]
+        while len(reduced) > 1:
+            groups = (reduced[at : at + _TOGETHER] for at in range(0, len(reduced), _TOGETHER))
+            reduced = [submit(add_up, group) for group in groups]
+        tables = add_up([reduced[0].result()])
     analysis = analyse_reduced(tables, how.scales, on_stage=on_stage, **changes)
     kinds, most = [*how.kinds.values()], max(tables.values(), key=lambda each: each.n_units)
     shown: dict[str, str | int | float] = {
@@ -206,10 +205,10 @@ class Facts:
     @classmethod
     def all_of(cls, parts: Sequence[Facts]) -> Facts:
         """The facts about several parts together, the cells in the order of their rows."""
-        cells = pd.concat([each.cells for each in parts]).rename_axis(ROW).reset_index()
+        cells = pd.concat([part.cells for part in parts]).rename_axis(ROW).reset_index()
         cells = cells.sort_values([ROW, *_KEYS]).drop_duplicates(list(_KEYS)).set_index(ROW)
-        filled = frozenset().union(*(each.filled for each in parts))
-        return cls(cells, filled, sum(each.rows for each in parts))
+        filled = frozenset().union(*(part.filled for part in parts))
+        return cls(cells, filled, sum(part.rows for part in parts))
 
 
 @dataclass(frozen=True)
@@ -238,22 +237,20 @@ def _reading(
     reading = Reading(name, dict(scale.columns), column, no_label)
     pieces = pieces_of(source, reading.wanted, reading.theirs)
     for piece in pieces:
-        known = [n if n != "item_id" else "unit_id" for n in piece.columns]
-        known += ["rater_kind"] if scale.kinds else []
-        if scale.kinds and "rater_id" not in known:
+        columns = [n if n != "item_id" else "unit_id" for n in piece.columns]
+        columns += ["rater_kind"] if scale.kinds else []
+        if scale.kinds and "rater_id" not in columns:
             raise InputError(
                 f"{piece.name} has no column 'rater_id': with --engine a row is a rating; name its "
                 "column with --columns, or leave --engine out"
             )
-        refuse_missing(pd.DataFrame(columns=known), piece.name, scale)
-        if cluster not in ("pair", "unit") and column not in known:
+        refuse_missing(pd.DataFrame(columns=columns), piece.name, scale)
+        if cluster not in ("pair", "unit") and column not in columns:
             raise InputError(f"{piece.name} has no column {column!r} to cluster by")
     return reading, pieces
 
 
-def _reduction(
-    reading: Reading, facts: Facts, options: ScaleOptions
-) -> tuple[Reduction, list[str]]:
+def _plan(reading: Reading, facts: Facts, options: ScaleOptions) -> tuple[Reduction, list[str]]:
     """Return what every part must know of all ratings; and what was assumed of the labels."""
     table, left_out = _of_named(facts.cells, reading.source, options.kinds)
     _check_alike(table, reading.source)
@@ -265,9 +262,9 @@ def _reduction(
     is_unnamed = bool((table["rubric"] == "").all())
     scales, raters = {}, {}
     for name, scale in declared.items():
-        own = asked if is_unnamed else asked[asked["rubric"] == name]
+        rows = asked if is_unnamed else asked[asked["rubric"] == name]
         scales[name] = replace(scale, name=name)
-        raters[name] = by_kind(_kinds(own))
+        raters[name] = by_kind(_kinds(rows))
     named, kinds = bool(options.kinds), _kinds(table)
     how = Reduction(reading, scales, raters, facts.filled, kinds, named, is_unnamed)
     return how, [*left_out, *given.notes]
@@ -280,22 +277,20 @@ def _kinds(table: pd.DataFrame) -> dict[str, str]:
 def _of_named(
     table: pd.DataFrame, source: str, kinds: Mapping[str, str]
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Return the cells of the raters that were named, of these kinds, and of adjudicators; and who
-    is left out. Raises InputError where the rows say another kind.
-    """
+    """Return the cells of the raters named and of adjudicators, and a note on the others."""
     if not kinds:
         return table, []
-    raters, own = table["rater_id"], table["rater_kind"]
+    raters, stated = table["rater_id"], table["rater_kind"]
     for rater in kinds.keys() - {EVERYBODY, *raters}:
         raise InputError(f"{source} has no rater {rater!r}; it has {listed(raters.unique())}")
     given = raters.map(lambda name: kinds.get(name, kinds.get(EVERYBODY, "")))
-    for name, kind, other in zip(raters, given, own, strict=True):
+    for name, kind, other in zip(raters, given, stated, strict=True):
         if kind and other not in ("", kind):
             raise InputError(f"{name!r} is named as {kind}, but its rater_kind is {other}")
-    counts = (given != "") | (own == "adjudicator")
+    counts = (given != "") | (stated == "adjudicator")
     others = raters[~counts].unique()
     note = written("reading.raters_left_out", names=listed(others))
-    table = table.assign(rater_kind=given.where(given != "", own))
+    table = table.assign(rater_kind=given.where(given != "", stated))
     return table[counts], [note] if len(others) else []
 
 
@@ -305,16 +300,16 @@ _ALIKE = (
     ("rater_id", "rater_kind", "rater {0!r} has ratings of two kinds", _APART),
     ("rater_id", "prob_method", "rater {0!r} has ratings of two kinds of probabilities", _APART),
 )
-"""What all rows of a rubric or rater have in common, although they may be in different parts."""
+"""Columns with one value in all rows of a rubric or rater, in whatever parts they are."""
 
 
 def _check_alike(table: pd.DataFrame, source: str) -> None:
     for key, column, says, instead in _ALIKE:
-        known = table[table[column] != ""].drop_duplicates([key, column])
-        for name, own in known.groupby(key)[column]:
-            if len(own) > 1:
+        filled = table[table[column] != ""].drop_duplicates([key, column])
+        for name, values in filled.groupby(key)[column]:
+            if len(values) > 1:
                 raise InputError(
-                    f"{source}: {says.format(name)}, {column} {listed(own)}; {instead}"
+                    f"{source}: {says.format(name)}, {column} {listed(values)}; {instead}"
                 )
 
 
@@ -357,9 +352,7 @@ def one_part(piece: tuple[Facts | None, list[pa.Table]], part: int) -> pa.Table 
 
 
 def _folded(table: pa.Table, no_label: frozenset[str]) -> pa.Table:
-    """The rows with items, raters and labels in one spelling where nobody sees a difference, and
-    without labels that say that there is none.
-    """
+    """Return rows in one spelling where nobody sees a difference, without words for no label."""
     import pyarrow as pa
 
     for at, name in enumerate(table.column_names):
@@ -426,12 +419,12 @@ def reduce_part(tables: Sequence[pa.Table | None], how: Reduction) -> dict[str, 
             f"{clusters.index[int((clusters == '').argmax())]!r} is empty; every unit needs a "
             "cluster, or resample units with --cluster unit"
         )
-    found = {}
+    parts = {}
     for name, scale in how.scales.items():
         own = ratings if how.is_unnamed else ratings[ratings["rubric"] == name]
         if len(own):
-            found[name] = reduce_ratings(own, clusters, scale, how.raters[name], how.reading.source)
-    return found
+            parts[name] = reduce_ratings(own, clusters, scale, how.raters[name], how.reading.source)
+    return parts
 
 
 def _with(table: pa.Table, columns: Sequence[str]) -> pa.Table:

@@ -66,7 +66,7 @@ def keyword_types() -> dict[str, dict[str, str]]:
 def _types_of(options: type, several: str = "str | Sequence[str]") -> dict[str, str]:
     """Return the types of the fields of a dataclass that its constructor takes."""
     kinds = get_type_hints(options)
-    return {each.name: _type(kinds[each.name], several) for each in fields(options)}
+    return {field.name: _type(kinds[field.name], several) for field in fields(options)}
 
 
 def _type(kind: object, several: str = "str | Sequence[str]") -> str:
@@ -86,7 +86,7 @@ def _type(kind: object, several: str = "str | Sequence[str]") -> str:
             return f"Mapping[str, {_type(inner[1], 'Sequence[str]')}]"
         case origin if origin in (tuple, Sequence):
             return several
-    return " | ".join(_type(each, several) for each in inner)
+    return " | ".join(_type(part, several) for part in inner)
 
 
 @cache
@@ -100,8 +100,8 @@ def _choices() -> dict[str, tuple[str, ...]]:
     kinds = {name: field.annotation for name, field in Rules.model_fields.items()}
     settings = {name: get_args(kind) for name, kind in kinds.items() if get_origin(kind) is Literal}
     settings.pop("overlap")  # of a plan it is a number
-    own = {"level": get_args(Level), "statistic": (*STATISTICS,), "objective": (*OBJECTIVES,)}
-    return settings | own
+    others = {"level": get_args(Level), "statistic": (*STATISTICS,), "objective": (*OBJECTIVES,)}
+    return settings | others
 
 
 _KINDS: dict[str, tuple[type, str]] = {
@@ -113,7 +113,7 @@ _KINDS: dict[str, tuple[type, str]] = {
     "Mapping": (Mapping, "a dict"),
     "Sequence": (Collection, "a list"),
 }
-"""What a value is to be, by its type hint. Labels and tables are looked at by who reads them."""
+"""Types of values by type hint, with the words for them; labels and tables are checked later."""
 
 
 class _LeftOut:
@@ -131,41 +131,41 @@ def taking(keywords: str = "") -> Callable[[Callable[P, R]], Callable[P, R]]:
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        own = signature(function)
-        named = [each for each in own.parameters.values() if each.kind != Parameter.VAR_KEYWORD]
+        called = signature(function)
+        named = [each for each in called.parameters.values() if each.kind != Parameter.VAR_KEYWORD]
         hints = keyword_types()[keywords]
-        known = {each.name: str(each.annotation) for each in named} | hints
+        types = {parameter.name: str(parameter.annotation) for parameter in named} | hints
 
         @wraps(function)
         def checked(*args: P.args, **options: P.kwargs) -> R:
-            named_by_place = dict(zip(own.parameters, args, strict=False))
-            _check(function.__name__, {**named_by_place, **options}, known)
+            named_by_place = dict(zip(called.parameters, args, strict=False))
+            _check(function.__name__, {**named_by_place, **options}, types)
             try:
                 return function(*args, **options)
             except InputError as error:
-                raise InputError(in_python(str(error), known)) from None
+                raise InputError(in_python(str(error), types)) from None
             except ModuleNotFoundError as error:
                 if missing := missing_library(error):
                     raise InputError(missing) from error
                 raise
 
-        further = [
-            Parameter(name, Parameter.KEYWORD_ONLY, default=_LeftOut(), annotation=known[name])
-            for name in hints
-            if name not in own.parameters
-        ]
-        vars(checked)["__signature__"] = own.replace(parameters=[*named, *further])
+        kind, default = Parameter.KEYWORD_ONLY, _LeftOut()
+        names = [name for name in hints if name not in called.parameters]
+        further = [Parameter(name, kind, default=default, annotation=types[name]) for name in names]
+        vars(checked)["__signature__"] = called.replace(parameters=[*named, *further])
         return checked
 
     return decorate
 
 
-def _check(function: str, options: Mapping[str, object], known: Mapping[str, str]) -> None:
+def _check(function: str, options: Mapping[str, object], types: Mapping[str, str]) -> None:
     for name, value in options.items():
-        if name not in known:
-            raise InputError(f"{function} has no argument {name}{did_you_mean(name, known)}")
-        if wanted := _another_kind(value, known[name]):
-            raise InputError(f"{name} must be {wanted}, not {_short(value)}")
+        if name not in types:
+            raise InputError(f"{function} has no argument {name}{did_you_mean(name, types)}")
+        if wanted := _another_kind(value, types[name]):
+            is_plain = isinstance(value, (str, Real, type(None)))
+            shown = repr(value)[:60] if is_plain else f"a {type(value).__name__}"
+            raise InputError(f"{name} must be {wanted}, not {shown}")
         if name == "seed" and cast(int, value) < 0:
             raise InputError("seed must be 0 or more")
         allowed = _choices().get(name, ())
@@ -180,22 +180,17 @@ def _another_kind(value: object, hint: str) -> str:
     >>> _another_kind("5", "int"), _another_kind(None, "float | None"), _another_kind(1, "float")
     ('a whole number', '', '')
     """
-    names = [each.partition("[")[0] for each in hint.split(" | ")]
+    names = [part.partition("[")[0] for part in hint.split(" | ")]
     if (value is None and "None" in names) or not {"None", *_KINDS} >= set(names):
         return ""
     kinds = [_KINDS[name] for name in names if name != "None"]
     is_bool = isinstance(value, bool) and "bool" not in names
     if not is_bool and isinstance(value, tuple(kind for kind, _ in kinds)):
         return ""
-    return " or ".join(said for _, said in kinds)
+    return " or ".join(words for _, words in kinds)
 
 
-def _short(value: object) -> str:
-    is_plain = isinstance(value, (str, Real, type(None)))
-    return repr(value)[:60] if is_plain else f"a {type(value).__name__}"
-
-
-def in_python(sentence: str, known: Mapping[str, str]) -> str:
+def in_python(sentence: str, types: Mapping[str, str]) -> str:
     """A sentence with keywords for options of the command line; `known` has their types.
 
     >>> known = {"baseline": "str | None", "new_rubric": "bool", "slices": "Sequence[str]"}
@@ -209,23 +204,23 @@ def in_python(sentence: str, known: Mapping[str, str]) -> str:
     'slices= is no setting of this verb'
     """
 
-    def keyword(found: re.Match[str]) -> str:
-        name = found[1].replace("-", "_")
+    def keyword(option: re.Match[str]) -> str:
+        name = option[1].replace("-", "_")
         plural = f"{name[:-1]}ies" if name.endswith("y") else f"{name}s"
-        meant = next((each for each in (name, plural) if each in known), None)
+        meant = next((part for part in (name, plural) if part in types), None)
         if meant is None:
-            return found[0]
-        if found[2]:
+            return option[0]
+        if option[2]:
             return f"{meant}:"
-        if known[meant] == "bool":
+        if types[meant] == "bool":
             return f"{meant}=True"
-        given = [value for value in (found[3] or "").strip().split(",") if value]
+        given = [value for value in (option[3] or "").strip().split(",") if value]
         values = ", ".join(value if value.isdigit() else f'"{value}"' for value in given)
         return f"{meant}=[{values}]" if "," in values else f"{meant}={values}"
 
     # An option may be followed by an example of its value: NAME, yes,no or 1-5.
     example = r"( (?:\w+(?:,\w+)+|[A-Z]{2,}|\d[\w.-]*)(?!\w))?"
-    sentence = re.sub(r"--set (\w+)", lambda found: f"--{found[1].replace('_', '-')}", sentence)
+    sentence = re.sub(r"--set (\w+)", lambda option: f"--{option[1].replace('_', '-')}", sentence)
     return re.sub(rf"--([a-z][a-z-]*)(:?){example}", keyword, sentence)
 
 
@@ -244,5 +239,5 @@ def missing_library(error: Exception) -> str:
     library = name.partition(".")[0]
     if library in ("", "evenhand"):
         return ""
-    extra = next((name for name, own in _EXTRAS.items() if library in own), "study")
+    extra = next((name for name, modules in _EXTRAS.items() if library in modules), "study")
     return written("lean.library", library=library, extra=extra)

@@ -36,20 +36,23 @@ from evenhand.analysis.labels.scale import Tuning
 from evenhand.analysis.labels.units import MAX_VALUES, UnitFacts
 from evenhand.analysis.request import StudyFacts, TriedWording
 from evenhand.errors import InputError
+from evenhand.exchange.readers.reading import TABLE, format_of
+from evenhand.exchange.readers.source import Source as FileSource
 from evenhand.lazy import np, pd
 from evenhand.reporting.ratings_file.columns import is_fact, is_nested
 from evenhand.reporting.ratings_file.dataframes import rows_of_file, rows_of_table, units_table
 from evenhand.reporting.ratings_file.declared import (
     ScaleOptions,
     Sidecar,
-    attacked_beside,
+    named_file,
     prices_of,
     read_sidecar,
     sidecar_path,
-    units_beside,
 )
-from evenhand.reporting.ratings_file.labels import pattern_of, scales_of, with_parts
+from evenhand.reporting.ratings_file.labels import Scales, pattern_of, scales_of, with_parts
 from evenhand.rubrics.options import in_a_row, span_of
+from evenhand.rubrics.own_words import own_prompt_of
+from evenhand.study.tables.attacks import read_attacked
 from evenhand.study.tables.columns import listed, names_items
 from evenhand.study.tables.formats import row_number
 from evenhand.study.tables.ratings import (
@@ -67,7 +70,7 @@ if TYPE_CHECKING:
     from evenhand.study import Study
 
     Source = Path | Table | Dataset
-    """What holds ratings: a study's folder, a file, a table, or what is loaded already."""
+    """A study's folder, a file or a table of ratings, or a dataset that is loaded already."""
 
 USUAL_SCALE = ScaleOptions()
 _ORDER = {"nominal": "unordered", "ordinal": "ordered", "interval": "as numbers"}
@@ -75,10 +78,7 @@ _TUNED_ON = ("learn", "choose")
 
 
 def load(
-    source: Source,
-    options: ScaleOptions = USUAL_SCALE,
-    *,
-    scales: Mapping[str, Scale] | None = None,
+    source: Source, options: ScaleOptions = USUAL_SCALE, *, scales: Scales | None = None
 ) -> Dataset:
     """Load a study's folder, a file or folder of ratings, or a table (`from_study`, `from_file`,
     `from_table`). Of a `Dataset`, which is loaded, only settings are changed.
@@ -98,12 +98,9 @@ def load(
 
 def is_study(source: Path) -> bool:
     """Return True for a study's folder, False for a file or folder of ratings."""
-    from evenhand.exchange.readers.reading import TABLE, format_of
-    from evenhand.exchange.readers.source import Source
-
     if not source.is_dir() or (source / "study.toml").exists():
         return source.is_dir()
-    return format_of(Source(source)) == TABLE
+    return format_of(FileSource(source)) == TABLE
 
 
 def is_file(source: Source | str) -> bool:
@@ -156,7 +153,7 @@ def from_study(
         seed=config.seed,
         facts=StudyFacts(
             rubric_hashes=hashes,
-            excluded={rater: each.reason for rater, each in exclusions.items()},
+            excluded={rater: exclusion.reason for rater, exclusion in exclusions.items()},
             raters=raters_to_split_by(study),
             usage=usage,
             prices=prices_of(usage),
@@ -175,15 +172,12 @@ def from_study(
         synthetic=config.synthetic,
     )
     withheld = withheld_grades(study, dataset)
-    scales = {
-        name: replace(scale, withheld=withheld.get(name, {}))
-        for name, scale in dataset.scales.items()
-    }
+    known = dataset.scales.items()
+    scales = {name: replace(scale, withheld=withheld.get(name, {})) for name, scale in known}
     dataset = without_withheld(replace(dataset, scales=scales))
-    several = {
-        name: each.categories for name, each in study.rubrics.items() if not each.kind.is_single
-    }
-    return dataset if whole else with_parts(dataset, several)
+    of_sets = [rubric for rubric in study.rubrics.values() if not rubric.kind.is_single]
+    several = {} if whole else {rubric.name: rubric.categories for rubric in of_sets}
+    return with_parts(dataset, several)
 
 
 def without_missing(ratings: pd.DataFrame, missing: Collection[str]) -> pd.DataFrame:
@@ -203,10 +197,9 @@ def withheld_grades(study: Study, dataset: Dataset) -> dict[str, dict[str, froze
     left out altogether. The old grader and a winner are asked about some parts only: while they
     were asked about nothing else, they lack no answers on units without their grades.
     """
-    from evenhand.rubrics.own_words import own_prompt_of
     from evenhand.study.store.logs import decisions
 
-    found: dict[str, dict[str, frozenset[str]]] = {}
+    withheld: dict[str, dict[str, frozenset[str]]] = {}
     for rubric in decisions.rubrics_improved(study.store):
         clusters = clusters_of(dataset, decisions.parted_by(study.store, rubric))
         parts = decisions.parts_of(study.store, rubric)
@@ -217,21 +210,21 @@ def withheld_grades(study: Study, dataset: Dataset) -> dict[str, dict[str, froze
         ratings = ratings[(ratings["rubric"] == rubric) & (ratings["rater_kind"] == "model")]
         by_rater = ratings.groupby("rater_id")["unit_id"]
         graded = {str(rater): frozenset(units) for rater, units in by_rater}
-        own: dict[str, frozenset[str]] = {}
+        of_rubric: dict[str, frozenset[str]] = {}
         for rater, units in graded.items():
             seen = chosen.get(rater, set()) | texts.get(own_prompt_of(rater), set())
-            away = {unit for unit, each in clusters.items() if each in seen}
+            away = {unit for unit, cluster in clusters.items() if cluster in seen}
             if rater in is_first and parts.keys() >= {clusters.get(unit) for unit in units}:
-                away |= {unit for unit, each in clusters.items() if each in parts} - units
+                away |= {unit for unit, cluster in clusters.items() if cluster in parts} - units
             if away:
-                own[rater] = frozenset(away)
+                of_rubric[rater] = frozenset(away)
         for rater, tried in decisions.candidates_of(study.store, rubric).items():
             if tried.is_new and rater not in chosen and rater in graded:
                 units = graded[rater]
                 if all(parts.get(clusters.get(unit, "")) in _TUNED_ON for unit in units):
-                    own[rater] = units
-        found[rubric] = own
-    return found
+                    of_rubric[rater] = units
+        withheld[rubric] = of_rubric
+    return withheld
 
 
 def without_withheld(dataset: Dataset) -> Dataset:
@@ -241,13 +234,13 @@ def without_withheld(dataset: Dataset) -> Dataset:
         if not scale.withheld:
             continue
         is_own = (ratings["rubric"] == rubric) | (len(dataset.scales) == 1)
-        own = ratings[is_own]
-        pairs = zip(own["rater_id"], own["unit_id"], strict=True)
+        of_rubric = ratings[is_own]
+        pairs = zip(of_rubric["rater_id"], of_rubric["unit_id"], strict=True)
         kept = [unit not in scale.withheld.get(rater, ()) for rater, unit in pairs]
-        ratings = ratings.drop(own.index[~np.array(kept, dtype=bool)])
+        ratings = ratings.drop(of_rubric.index[~np.array(kept, dtype=bool)])
         left = ratings[is_own.loc[ratings.index]]
         labelled = set(left.loc[left["rater_kind"] == "human", "unit_id"])
-        gone, dropped = [], set(own["rater_id"].to_numpy()[~np.array(kept, dtype=bool)])
+        gone, dropped = [], set(of_rubric["rater_id"].to_numpy()[~np.array(kept, dtype=bool)])
         for grader in scale.withheld:
             judged = set(left.loc[left["rater_id"] == grader, "unit_id"])
             if not judged:
@@ -264,8 +257,8 @@ def without_withheld(dataset: Dataset) -> Dataset:
 def clusters_of(dataset: Dataset, by: str = "") -> dict[str, str]:
     """Return the cluster of each unit of a study, as its settings or as `by` says."""
     ids = sorted(set(dataset.units["unit_id"]))
-    found = UnitFacts(ids, dataset.units).clusters(by or dataset.settings.cluster)
-    return {unit: str(found.values[at]) for unit, at in zip(ids, found.codes, strict=True)}
+    clusters = UnitFacts(ids, dataset.units).clusters(by or dataset.settings.cluster)
+    return {unit: str(clusters.values[at]) for unit, at in zip(ids, clusters.codes, strict=True)}
 
 
 def looked_at(study: Study, ratings: pd.DataFrame) -> dict[str, str]:
@@ -278,11 +271,11 @@ def looked_at(study: Study, ratings: pd.DataFrame) -> dict[str, str]:
 
     pairs = study.units("all").set_index("unit_id")["cluster_id"]
     present = {}
-    for name, own in ratings[ratings["rater_kind"] == "human"].groupby("rubric"):
-        people = own.groupby("unit_id")["rater_id"].nunique()
+    for name, labels in ratings[ratings["rater_kind"] == "human"].groupby("rubric"):
+        people = labels.groupby("unit_id")["rater_id"].nunique()
         twice = pairs.reindex(people.index[people >= 2]).nunique()
         if twice >= study.config.decision.min_clusters:
-            present[str(name)] = labels_hash(own)
+            present[str(name)] = labels_hash(labels)
     return present
 
 
@@ -295,18 +288,17 @@ def study_scales(study: Study) -> dict[str, Scale]:
     from evenhand.study.store.logs.decisions import TUNED_THRESHOLDS
 
     thresholds, tunings = study.config.thresholds, defaultdict[str, dict[str, Tuning]](dict)
-    for each in TUNED_THRESHOLDS.all(study.store):
-        if thresholds.get(each.rubric, {}).get(each.grader) == each.threshold:
-            tunings[each.rubric][each.grader] = Tuning(
-                clusters=frozenset(each.clusters),
-                objective=each.objective,
-                reference=each.reference,
-                instead_of=each.instead_of,
+    for threshold in TUNED_THRESHOLDS.all(study.store):
+        if thresholds.get(threshold.rubric, {}).get(threshold.grader) == threshold.threshold:
+            tunings[threshold.rubric][threshold.grader] = Tuning(
+                clusters=frozenset(threshold.clusters),
+                objective=threshold.objective,
+                reference=threshold.reference,
+                instead_of=threshold.instead_of,
             )
     labelled = {rubric.name: rubric.variant_of for rubric in study.labelled_rubrics()}
-    adopted = {
-        base: name for name, base in reversed(labelled.items()) if base and base not in labelled
-    }
+    variants = [(base, name) for name, base in reversed(labelled.items()) if base]
+    adopted = {base: name for base, name in variants if base not in labelled}
     scales = {}
     for name, rubric in study.rubrics.items():
         scale = Scale.from_rubric(rubric, thresholds.get(name), tunings.get(name))
@@ -322,7 +314,7 @@ def study_scales(study: Study) -> dict[str, Scale]:
 
 
 def from_file(
-    file: Path, options: ScaleOptions = USUAL_SCALE, *, scales: Mapping[str, Scale] | None = None
+    file: Path, options: ScaleOptions = USUAL_SCALE, *, scales: Scales | None = None
 ) -> Dataset:
     """Load a ratings file on the scale declared, with its sidecar
     (`reporting.ratings_file.declared`).
@@ -334,27 +326,24 @@ def from_file(
     if sidecar is not None:
         options = sidecar.file.under(options)
         if scales is None:
-            units = units or units_beside(file, sidecar)
-            attacked = attacked_beside(file, sidecar)
+            advice = "put it there or give --units FILE"
+            units = units or named_file(file, "units", sidecar.units, advice)
+            audit = named_file(file, "injection audit", sidecar.attacked, "put it there")
+            attacked = read_attacked(audit) if audit else None
         if (missing := sidecar.analysis.missing) and not options.missing:
             options = replace(options, settings={**options.settings, "missing": missing})
-    beside = None if units is None else units_table(units)
+    table = None if units is None else units_table(units)
     with naming_sidecar(file):
-        rows, read = rows_of_file(file, options)
-        return from_rows(
-            rows, read, units=beside, sidecar=sidecar, attacked=attacked, scales=scales
-        )
+        read = rows_of_file(file, options)
+        return from_rows(*read, units=table, sidecar=sidecar, attacked=attacked, scales=scales)
 
 
-def from_table(
-    given: Table, options: ScaleOptions = USUAL_SCALE, *, scales: Mapping[str, Scale] | None = None
-) -> Dataset:
+def from_table(given: Table, options: ScaleOptions, *, scales: Scales | None = None) -> Dataset:
     """Load a table of ratings, of any library, on the scale declared. Raises InputError, naming
     the row by its index.
     """
     units = None if options.units is None else units_table(options.units)
-    rows, read = rows_of_table(given, options)
-    return from_rows(rows, read, units=units, scales=scales)
+    return from_rows(*rows_of_table(given, options), units=units, scales=scales)
 
 
 @contextmanager
@@ -365,10 +354,10 @@ def naming_sidecar(file: Path) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        beside = sidecar_path(file)
-        if not beside.exists():
+        path = sidecar_path(file)
+        if not path.exists():
             raise
-        raise InputError(f"{error} ({beside.name} was read too)") from None
+        raise InputError(f"{error} ({path.name} was read too)") from None
 
 
 def from_rows(
@@ -378,7 +367,7 @@ def from_rows(
     units: tuple[pd.DataFrame, str] | None = None,
     sidecar: Sidecar | None = None,
     attacked: pd.DataFrame | None = None,
-    scales: Mapping[str, Scale] | None = None,
+    scales: Scales | None = None,
 ) -> Dataset:
     """Load the rows of a ratings file or a table; `units` are a table of units and its name,
     `attacked` the injection audit. The scale and the settings declared override the sidecar.
@@ -402,10 +391,16 @@ def from_rows(
             )
     of_labels = replace(read, notes=[])
     ratings, declared, several = scales_of(ratings, of_labels, known, scales)
-    own = known.analysis.cluster if "cluster" in known.analysis.model_fields_set else None
-    asked = changes.get("cluster", own)
+    settings = {name: getattr(known.analysis, name) for name in known.analysis.model_fields_set}
+    asked = {**settings, **changes}.get("cluster")
     columns, cluster, of_items = clustered_by_items(columns, ratings, asked, options)
     raters = rater_columns(rows) if changes.get("rater_slices") else None
+    notes = [*read.notes]
+    if sidecar is None:
+        notes.append(_read_as(read.items, ratings, declared, several))
+    else:
+        key, file = "sidecar_of" if known.study else "sidecar", sidecar_path(Path(source)).name
+        notes.insert(0, written(f"reading.{key}", study=known.study, file=file))
     dataset = Dataset(
         name=source,
         ratings=ratings,
@@ -416,14 +411,9 @@ def from_rows(
         seed=known.seed,
         facts=known.facts(raters, source, attacked),
         title=known.study or Path(source).stem,
-        titles={name: each.title for name, each in known.scales.items() if each.title},
-        names={name: each.names for name, each in known.scales.items()},
-        notes=(
-            *(sidecar.said(source) if sidecar else ()),
-            *read.notes,
-            *([] if sidecar else [_read_as(read.items, ratings, declared, several)]),
-            *(*of_items, *of_labels.notes),
-        ),
+        titles={name: scale.title for name, scale in known.scales.items() if scale.title},
+        names={name: scale.names for name, scale in known.scales.items()},
+        notes=(*notes, *of_items, *of_labels.notes),
         synthetic=known.synthetic,
     )
     changes = changes if cluster is None else {**changes, "cluster": cluster}
@@ -431,10 +421,7 @@ def from_rows(
 
 
 def _read_as(
-    items: str,
-    ratings: pd.DataFrame,
-    scales: Mapping[str, Scale],
-    several: Mapping[str, Sequence[str]],
+    items: str, ratings: pd.DataFrame, scales: Scales, several: Mapping[str, Sequence[str]]
 ) -> str:
     """Return what was taken for items, annotators, graders and labels, in a line."""
     raters = ratings.drop_duplicates("rater_id")
@@ -480,7 +467,7 @@ COPIES = "copies"
 _DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ].*)?|\d{1,2}:\d{2}.*")
 
 
-def with_units(beside: pd.DataFrame, units: pd.DataFrame, source: str) -> pd.DataFrame:
+def with_units(rated: pd.DataFrame, units: pd.DataFrame, source: str) -> pd.DataFrame:
     """Return a table of units, which messages call `source`, plus the columns of units in the
     ratings.
     """
@@ -497,12 +484,12 @@ def with_units(beside: pd.DataFrame, units: pd.DataFrame, source: str) -> pd.Dat
             f"{source}, row {row_number(units, at)}: unit {units['unit_id'].iloc[at]!r} has more "
             "than one row; keep one for each unit"
         )
-    unknown = ~beside["unit_id"].isin(units["unit_id"])
+    unknown = ~rated["unit_id"].isin(units["unit_id"])
     if unknown.any():
-        unit = beside.loc[unknown, "unit_id"].iloc[0]
+        unit = rated.loc[unknown, "unit_id"].iloc[0]
         raise InputError(f"{source} has no row for unit {unit!r}, which was rated; add it")
-    own = [column for column in beside if column == "unit_id" or column not in units]
-    return units.merge(beside[own], on="unit_id", how="left").fillna("")
+    further = [column for column in rated if column == "unit_id" or column not in units]
+    return units.merge(rated[further], on="unit_id", how="left").fillna("")
 
 
 def check_asked_for(
@@ -524,8 +511,8 @@ def check_asked_for(
                     f"{source}: the column {column!r} differs between ratings of unit {unit!r}, so "
                     f"there is nothing to {purpose}; name a column with one value for each unit"
                 )
-            known = listed(name for name in units if name != "unit_id")
-            there = f"it has {known}" if known else "it has no columns that describe units"
+            others = listed(name for name in units if name != "unit_id")
+            there = f"it has {others}" if others else "it has no columns that describe units"
             raise InputError(f"{source} has no column {column!r} to {purpose}; {there}")
 
 
@@ -544,7 +531,7 @@ def clustered_by_items(
         return units, "unit", []
     if cluster not in (None, "pair") or "cluster_id" in units:
         return units, None, []
-    said = {"independent": options.spelled("independent"), "cluster": options.spelled("cluster")}
+    ways = {"independent": options.spelled("independent"), "cluster": options.spelled("cluster")}
     is_rated = units["unit_id"].isin(ratings["unit_id"].unique()).to_numpy()
     rated = units[is_rated]
     if name := item_column(rated, ratings):
@@ -552,13 +539,13 @@ def clustered_by_items(
         alone = "(" + units["unit_id"].astype(str) + ")"
         units = units.assign(**{name: cells.where(cells != "", alone)})
         items, rows = units.loc[is_rated, name].nunique(), len(rated)
-        return units, name, [written("reading.items", column=name, items=items, rows=rows, **said)]
+        return units, name, [written("reading.items", column=name, items=items, rows=rows, **ways)]
     if COPIES not in units and (copied := _copies(rated, ratings)) is not None:
         numbers = np.full(len(units), "", dtype=object)
         numbers[is_rated] = copied.astype(str)
         items = len(np.unique(copied))
         times = len(rated) // items
-        note = written("reading.copies", times=times, items=items, **said)
+        note = written("reading.copies", times=times, items=items, **ways)
         return units.assign(**{COPIES: numbers}), COPIES, [note]
     return units, None, []
 
@@ -590,17 +577,15 @@ def item_column(units: pd.DataFrame, ratings: pd.DataFrame) -> str | None:
             and _are_names(counts.index)
         ):
             repeating[column] = len(counts)
-    for found in (named, repeating):
-        for column in sorted(found, key=lambda column: (found[column], column)):
+    for able in (named, repeating):
+        for column in sorted(able, key=lambda column: (able[column], column)):
             if not _is_of_labels(units, column, ratings):
                 return column
     return None
 
 
 def _is_of_labels(units: pd.DataFrame, column: str, ratings: pd.DataFrame) -> bool:
-    """Return True if the labels of a unit, in whatever order, tell its cell in a column, where at
-    least `MIN_TEXTS` units have the labels of another.
-    """
+    """Return True if a unit's labels, in any order, determine its cell in a column."""
     given = ratings[ratings["label"] != ""].sort_values("label")
     labels = given.groupby("unit_id")["label"].agg("\n".join)
     cells = texts(units[column]).set_axis(units["unit_id"].to_numpy())
@@ -637,8 +622,8 @@ def _copies(units: pd.DataFrame, ratings: pd.DataFrame) -> np.ndarray | None:
     # A sum, as a unit's ratings come in any order.
     np.add.at(key, place, pd.util.hash_pandas_object(given, index=False).to_numpy())
     if about := [name for name in units if name != "unit_id"]:
-        own = pd.util.hash_pandas_object(units[about].astype(str), index=False)
-        key = np.asarray(key * np.uint64(31) + own.to_numpy(), dtype=np.uint64)
+        described = pd.util.hash_pandas_object(units[about].astype(str), index=False)
+        key = np.asarray(key * np.uint64(31) + described.to_numpy(), dtype=np.uint64)
     _, group, counts = np.unique(key, return_inverse=True, return_counts=True)
     times = int(np.gcd.reduce(counts))
     if times < 2 or len(counts) < MIN_COPIED:

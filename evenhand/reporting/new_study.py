@@ -21,7 +21,7 @@ import pandas as pd
 from evenhand.errors import InputError
 from evenhand.exchange.readers.reading import read_items
 from evenhand.exchange.readers.rows import ItemTable
-from evenhand.exchange.readers.texts import reply_text
+from evenhand.exchange.readers.source import reply_text
 from evenhand.reporting.noting import note, note_edits, operator
 from evenhand.reporting.panel import Line, Shown
 from evenhand.reporting.ratings_file.dataframes import items_table

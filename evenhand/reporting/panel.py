@@ -1,4 +1,4 @@
-"""What is shown of a result: sentences and plain tables, for a terminal and for a string alike, and
+"""Results as they are shown: sentences and plain tables, for a terminal and for a string alike, and
 the last lines of `report`.
 """
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 Line: TypeAlias = "str | TextTable"
 """A sentence, or a table (title, columns, rows)."""
 Columns = Mapping[str, Callable[[Any], str]]
-"""What each column of a table shows of an item."""
+"""Functions by the column of a table: the text of an item in it."""
 WIDTH, MOST_LINES = 100, 8
-"""Of the last lines of `report`: characters in each, and how many lines are about verdicts."""
+"""Limits of the last lines of `report`: characters in a line, and lines about verdicts."""
 
 
 class Shown:
@@ -121,7 +121,7 @@ def verdict_lines(analysis: Analysis) -> list[str]:
     verdicts = [verdict["sentence"] for verdict in analysis.verdicts]
     return [
         *(written("terminal.note", note=note) for note in analysis.notes),
-        *(each.sentence for each in recommendations(ranking)),
+        *(advice.sentence for advice in recommendations(ranking)),
         *(verdicts or [written("first.no_verdict")]),
         *limits_of(analysis.verdicts),
         *render_routing_text(analysis),
@@ -137,10 +137,10 @@ def last_lines(analysis: Analysis) -> list[str]:
     from evenhand.analysis.verdicts.ranking import recommendations
 
     ranking = rank_graders(analysis.results, analysis.verdicts)
-    heads = {each.rubric: _wrapped(each.head) for each in recommendations(ranking)}
+    heads = {advice.rubric: _wrapped(advice.head) for advice in recommendations(ranking)}
     limits = [line for limit in limits_of(analysis.verdicts) for line in _wrapped(limit)]
     limits = limits or ([] if heads else [written("first.no_verdict")])
-    graders = {rubric: _by_verdict(own) for rubric, own in ranking.items() if len(own) > 1}
+    graders = {rubric: _by_verdict(ranked) for rubric, ranked in ranking.items() if len(ranked) > 1}
     left = MOST_LINES - len(limits) - 1
     if len(graders) + sum(map(len, heads.values())) > left:
         graders = {}
@@ -166,20 +166,19 @@ def published_table(file: Path) -> Line:
     rows, citation = [], ""
     for row in read_table(file).to_dict("records"):
         name = entry_for(row["statistic"]).name
-        own = row["note"]
+        here_shown = row["note"]
         if row["estimate"]:
             low, here, high = (
                 shown(float(row[end] or "nan"), row["statistic"])
                 for end in ("low", "estimate", "high")
             )
-            own = f"{here} [{low}, {high}]" if row["low"] else here
-        of = written(
-            "reproduction.row", rubric=row["rubric"], statistic=name, of=row["published_of"]
-        )
+            here_shown = f"{here} [{low}, {high}]" if row["low"] else here
+        about = {"rubric": row["rubric"], "statistic": name, "of": row["published_of"]}
+        figure = written("reproduction.row", **about)
         there = f"{row['published']} ({row['unit']})"
         if row["unit"] == "percent":  # beside a share
             there = f"{float(row['published_number']):g} ({row['published']}%)"
-        rows.append([of, there, own, row["whose"]])
+        rows.append([figure, there, here_shown, row["whose"]])
         citation = row["source"]
     heads = ("figure", "published", "here", "whose")
     columns = [written(f"reproduction.{head}") for head in heads]
@@ -192,9 +191,7 @@ def _wrapped(text: str) -> list[str]:
 
 
 def _by_verdict(candidates: Sequence[Candidate]) -> str:
-    """Return one line with a rubric's graders by verdict; where they are too many for it, the first
-    of each, and how many more.
-    """
+    """Return one line with graders by verdict, shortened to the first ones where too many."""
     from evenhand.analysis.verdicts.wording import TITLES
 
     named: dict[str, list[str]] = {}
@@ -202,10 +199,8 @@ def _by_verdict(candidates: Sequence[Candidate]) -> str:
         named.setdefault(TITLES[each.verdict["verdict"]].short, []).append(each.verdict["grader"])
     line = ""
     for shown in range(max(map(len, named.values())), -1, -1):
-        groups = (
-            written("ending.graders", verdict=verdict, graders=_some(graders, shown))
-            for verdict, graders in named.items()
-        )
+        lists = {verdict: _some(graders, shown) for verdict, graders in named.items()}
+        groups = (written("ending.graders", verdict=v, graders=names) for v, names in lists.items())
         line = f"  {'; '.join(groups)}"
         if len(line) <= WIDTH:
             break

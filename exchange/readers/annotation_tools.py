@@ -1,4 +1,4 @@
-"""What people and models labelled: exports of Argilla, Label Studio, Potato, Prodigy and doccano;
+"""Labels of people and models: exports of Argilla, Label Studio, Potato, Prodigy and doccano;
 votes between two models' answers as they are published; and datasets of Hugging Face.
 """
 
@@ -23,27 +23,29 @@ from evenhand.exchange.readers.rows import (
     Rows,
     has_fields,
     one_line,
-    own_fields,
     plain_kind,
+    users_fields,
 )
 from evenhand.exchange.readers.source import (
     MOST_BYTES,
     TOOLS,
     Record,
     Source,
+    Text,
     Written,
     as_written,
     fields_in,
     inside,
     label_cell,
+    messages_in,
     objects,
     only,
     parsed,
     readable,
     records_in,
+    text_in,
     text_of,
 )
-from evenhand.exchange.readers.texts import Text, messages_in, said
 from evenhand.lazy import pa, pd, pq
 from evenhand.study.tables.formats import FIRST_ROW, check_arrow, check_parquet, read_table
 from evenhand.texts import written
@@ -56,14 +58,13 @@ _RECORDS = "records.json"
 
 
 def _read_argilla(rows: Rows, source: Source) -> Export:
-    """A record is a unit, a question a rubric, a response is by a person, a suggestion by a model
-    (its agent). Only submitted responses count.
-    """
+    """Read responses as people's labels and suggestions as models'; a question is a rubric."""
     records = _argilla_records(source)
     for record in records:
         _add_record(rows, record, record.get("metadata"))
     taken = written("exchange.argilla")
-    drafts_known = all("status" in each for record in records for _, each in _responses(record))
+    responses = [response for record in records for _, response in _responses(record)]
+    drafts_known = all("status" in response for response in responses)
     return rows.export(taken if drafts_known else f"{taken} {written('exchange.argilla_drafts')}")
 
 
@@ -71,7 +72,7 @@ def _argilla_items(rows: ItemRows, source: Source) -> ItemTable:
     """A record is an item, and raters read all of its fields."""
     shown: dict[str, None] = {}
     for record in _argilla_records(source):
-        fields = own_fields(record.get("fields"))
+        fields = users_fields(record.get("fields"))
         shown |= dict.fromkeys(fields)
         rows.add(_unit(record), fields, about=record.get("metadata"))
     return rows.items(written("exchange.argilla_items"), show=list(shown))
@@ -102,7 +103,7 @@ def _add_record(rows: Rows, record: Record, about: object) -> None:
             rows.leave_out(written(f"left_out.{reason}"))
     given = record.get("suggestions")
     if isinstance(given, dict):
-        given = [fields_in(each) | {"question_name": name} for name, each in given.items()]
+        given = [fields_in(part) | {"question_name": name} for name, part in given.items()]
     for suggestion in objects(given):
         if (value := suggestion.get("value")) is not None:
             agent, asked = text_of(suggestion.get("agent")), suggestion.get("question_name")
@@ -113,7 +114,7 @@ def _responses(record: Record) -> list[tuple[str, Record]]:
     """List each response with its question. In Argilla 1 a record holds a list of them."""
     given = record.get("responses")
     if isinstance(given, dict):
-        return [(name, each) for name, own in given.items() for each in objects(own)]
+        return [(name, answer) for name, answers in given.items() for answer in objects(answers)]
     return [
         (name, {**response, "value": inside(value, "value")})
         for response in objects(given)
@@ -135,20 +136,17 @@ def questions_in(columns: Iterable[str]) -> list[str]:
 
 
 def _record_of_dataset(record: Record, questions: Iterable[str] = ()) -> Record:
-    """A record of a dataset in Argilla's own form, with its fields and metadata, which
-    `to_datasets` makes columns alike, as fields.
-    """
-    own = TOOLS["argilla"]["own"]
+    """Return a record of a dataset in Argilla's own form, with its metadata as fields."""
+    columns = TOOLS["argilla"]["own"]
     responses, suggestions = {}, {}
     for question in questions:
         parts = (record.get(f"{question}{_RESPONSES}{end}") for end in ("", ".users", ".status"))
-        responses[question] = [
-            {"value": value, "user_id": user, "status": status}
-            for value, user, status in zip_longest(*(part or [] for part in parts))
-        ]
+        answers = zip_longest(*(part or [] for part in parts))
+        names = ("value", "user_id", "status")
+        responses[question] = [dict(zip(names, answer, strict=True)) for answer in answers]
         about = f"{question}{_SUGGESTION}"
         suggestions[question] = {"value": record.get(about), "agent": record.get(f"{about}.agent")}
-    fields = {name: record[name] for name in record if "." not in name and name not in own}
+    fields = {name: record[name] for name in record if "." not in name and name not in columns}
     given = {"responses": responses, "suggestions": suggestions}
     return {"id": record.get("id"), "fields": fields, **given}
 
@@ -160,14 +158,11 @@ _LABEL_STUDIO = TOOLS["label_studio"]
 
 
 def _is_label_studio(source: Source) -> bool:
-    first = source.first
-    return _is_task(first) or first.keys() >= {*_LABEL_STUDIO["ratings"]}
+    return _is_task(source.first) or source.first.keys() >= {*_LABEL_STUDIO["ratings"]}
 
 
 def _read_label_studio(rows: Rows, source: Source) -> None:
-    """A task is a unit, by the `unit_id` of its data if it has one. A control (`from_name`) is a
-    rubric; an annotation is a person's rating, a prediction that of a model version.
-    """
+    """Read annotations as people's labels and predictions as models'; a control is a rubric."""
     if source.header:
         raise InputError(
             f"{source.name} is a table of Label Studio, which does not say which columns are "
@@ -193,15 +188,15 @@ def _read_label_studio(rows: Rows, source: Source) -> None:
 
 
 def _has_label_studio_items(source: Source) -> bool:
-    known = _is_label_studio(source)
-    if source.header and known:
+    is_export = _is_label_studio(source)
+    if source.header and is_export:
         raise InputError(
             f"{source.name} is a table of Label Studio, with a row for each annotation; export the "
             "project as JSON"
         )
     first = source.first
     plain = isinstance(first.get("data"), dict) and first.keys() <= {*_LABEL_STUDIO["plain"]}
-    return plain or known
+    return plain or is_export
 
 
 def _label_studio_items(rows: ItemRows, source: Source) -> None:
@@ -210,7 +205,7 @@ def _label_studio_items(rows: ItemRows, source: Source) -> None:
         data = record["data"] if isinstance(record.get("data"), dict) else _small_data(record)
         task = text_of(record.get("id") or record.get("inner_id"))
         unit, ids = text_of(data.get("unit_id")) or task, {"task_id": task} if task else {}
-        rows.add(unit, own_fields(data), item_id=task, ids=ids)
+        rows.add(unit, users_fields(data), item_id=task, ids=ids)
 
 
 def _is_task(record: Record) -> bool:
@@ -225,21 +220,18 @@ def _add_task(rows: Rows, unit: str, task: Record, addresses: Mapping[str, objec
         if annotation.get("was_cancelled") is True:
             rows.leave_out(written("left_out.cancelled"))
             continue
-        when = annotation.get("updated_at") or annotation.get("created_at")
-        more = {"seconds": annotation.get("lead_time"), "created_at": when}
         person = _person(annotation.get("completed_by"))
         person = addresses.get(text_of(person), person)
-        _add_results(rows, unit, person, "human", annotation, more)
+        _add_results(rows, unit, person, "human", annotation, _when(annotation))
     if drafts := objects(task.get("drafts")):
         rows.leave_out(written("left_out.drafts"), len(drafts))
-    predictions = task.get("predictions") or []
+    predictions = task.get("predictions")
     for prediction in predictions if isinstance(predictions, list) else []:
         if not isinstance(prediction, dict):
             rows.leave_out(written("left_out.only_id"))
             continue
         more = {"created_at": prediction.get("created_at")}
-        version = prediction.get("model_version")
-        _add_results(rows, unit, version, "model", prediction, more)
+        _add_results(rows, unit, prediction.get("model_version"), "model", prediction, more)
 
 
 def _add_results(
@@ -268,6 +260,11 @@ def _person(completed_by: object) -> object:
     return completed_by
 
 
+def _when(answer: Record) -> Record:
+    when = answer.get("updated_at") or answer.get("created_at")
+    return {"seconds": answer.get("lead_time"), "created_at": when}
+
+
 def _small_data(record: Record) -> Record:
     """The task's data in JSON-MIN, which come before its id."""
     names = list(record)
@@ -279,10 +276,8 @@ def _add_small(rows: Rows, unit: str, record: Record) -> None:
     names = list(record)
     start = names.index("id") + 1 if "id" in names else len(names)
     end = names.index("annotator") if "annotator" in names[start:] else len(names)
-    rater = _person(record.get("annotator"))
+    rater, more = _person(record.get("annotator")), _when(record)
     rows.describe(unit, _small_data(record))
-    when = record.get("updated_at") or record.get("created_at")
-    more = {"seconds": record.get("lead_time"), "created_at": when}
     for rubric in names[start:end]:
         answer = only(record[rubric])
         if isinstance(answer, dict):
@@ -314,15 +309,21 @@ def _read_potato(rows: Rows, source: Source) -> None:
     """
     if source.path.is_dir():
         for file in _answers(source.path):
-            _add_file(rows, file)
+            if file.stat().st_size <= MOST_BYTES:
+                _add_file(rows, file)
         return
     records = source.records()
+    for record in () if source.header else records:
+        (_potato_add if "labels" in record else _add_state)(rows, record)
+    for record in records if _is_dotted(source.header) else ():  # columns are `scheme.label`
+        labels: dict[str, dict[str, str]] = {}
+        for name, cell in record.items():
+            scheme, dot, label = name.partition(".")
+            if dot and cell and not label.startswith("_"):
+                labels.setdefault(scheme, {})[label] = cell
+        origin = {"kind": record.get("annotator_origin", "")}
+        _potato_add(rows, record | {"labels": labels, "annotator_origin": origin})
     if not source.header or _is_dotted(source.header):
-        for record in records:
-            if source.header:
-                _potato_add(rows, _unflattened(record))
-            else:
-                _add_state(rows, record) if "labels" not in record else _potato_add(rows, record)
         return
     texts, questions = _columns(records)
     if not questions:
@@ -337,13 +338,11 @@ def _read_potato(rows: Rows, source: Source) -> None:
         for name in questions:
             rubric = name if len(questions) > 1 else ""
             rows.add(unit, user, plain_kind(user) or "human", record[name], rubric)
-    rows.note(written("exchange.potato_flat", questions=", ".join(questions)))
+    rows.notes.append(written("exchange.potato_flat", questions=", ".join(questions)))
 
 
 def _potato_items(rows: ItemRows, source: Source) -> None:
-    """Read the texts of the published table. Other files of Potato are refused, as they have
-    answers by the id of an instance, whose text its data file has.
-    """
+    """Read the texts of the published table; Potato's other files have answers without texts."""
     records = source.records() if source.header and not _is_dotted(source.header) else []
     texts, _ = _columns(records)
     if not texts:
@@ -352,7 +351,7 @@ def _potato_items(rows: ItemRows, source: Source) -> None:
             "the data file of the project (data_files in its configuration), which has them"
         )
     for record in records:
-        rows.add(record["instance_id"], own_fields({name: record[name] for name in texts}))
+        rows.add(record["instance_id"], users_fields({name: record[name] for name in texts}))
 
 
 def _is_dotted(header: Sequence[str]) -> bool:
@@ -362,42 +361,38 @@ def _is_dotted(header: Sequence[str]) -> bool:
 
 def _columns(records: Sequence[Record]) -> tuple[list[str], list[str]]:
     """The columns that say one thing of each instance, and the answers: those that differ."""
-    about: dict[str, list[str]] = {"instance_id": [], "user_id": []}
     names = [name for name in (records[0] if records else {}) if name not in _HEAD]
-    for key, found in about.items():
-        for name in names:
-            known = dict(reversed([(each[key], each[name]) for each in records]))
-            if all(each[name] == known[each[key]] for each in records):
-                found.append(name)
-    of_unit, of_user = about["instance_id"], about["user_id"]
-    answers = [name for name in names if name not in of_unit and name not in of_user]
+
+    def constant(name: str, key: str) -> bool:
+        first: Record = {}
+        return all(each[name] == first.setdefault(each[key], each[name]) for each in records)
+
+    of_unit = {name for name in names if constant(name, "instance_id")}
+    of_user = {name for name in names if constant(name, "user_id")}
     short = [
         name
-        for name in answers
-        if all(len(text_of(each[name])) <= LONGEST_LABEL for each in records)
+        for name in names
+        if name not in of_unit | of_user
+        and all(len(text_of(record[name])) <= LONGEST_LABEL for record in records)
     ]
-    return [name for name in of_unit if name not in of_user], short
+    return [name for name in names if name in of_unit - of_user], short
 
 
 def _answers(folder: Path) -> Iterator[Path]:
     """The answers of each annotator, who has a folder of their own."""
-    for own in sorted(folder.iterdir()):
-        files = [own / name for name in (_STATE, _OLD)] if own.is_dir() else []
+    for annotator in sorted(folder.iterdir()):
+        files = [annotator / name for name in (_STATE, _OLD)] if annotator.is_dir() else []
         yield from [file for file in files if file.is_file()][:1]
 
 
 def _add_file(rows: Rows, file: Path) -> None:
-    if file.stat().st_size > MOST_BYTES:
-        return
-    content, name = file.read_bytes(), f"{file.parent.name}/{file.name}"
+    content, user = file.read_bytes(), file.parent.name
     if file.name == _STATE:
-        state = parsed(content, name)
-        _add_state(rows, fields_in(state))
+        _add_state(rows, fields_in(parsed(content, f"{user}/{file.name}")))
         return
-    for record in records_in(content, name):
-        labels = record.get("label_annotations")
-        user = {"user_id": file.parent.name, "instance_id": record.get("id"), "labels": labels}
-        _potato_add(rows, user)
+    for record in records_in(content, f"{user}/{file.name}"):
+        given = {"instance_id": record.get("id"), "labels": record.get("label_annotations")}
+        _potato_add(rows, given | {"user_id": user})
 
 
 def _add_state(rows: Rows, state: Record) -> None:
@@ -406,20 +401,9 @@ def _add_state(rows: Rows, state: Record) -> None:
         labels = fields_in(given)
         for pair in given if isinstance(given, list) else ():
             if isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], dict):
-                own = labels.setdefault(text_of(pair[0].get("schema")), {})
-                own[text_of(pair[0].get("name"))] = pair[1]
+                of_scheme = labels.setdefault(text_of(pair[0].get("schema")), {})
+                of_scheme[text_of(pair[0].get("name"))] = pair[1]
         _potato_add(rows, {"user_id": state.get("user_id"), "instance_id": unit, "labels": labels})
-
-
-def _unflattened(cells: dict[str, str]) -> Record:
-    """A row of the CSV, whose columns are named `scheme.label`, as a nested record."""
-    labels: dict[str, dict[str, str]] = {}
-    for name, cell in cells.items():
-        scheme, dot, label = name.partition(".")
-        if dot and cell and not label.startswith("_"):
-            labels.setdefault(scheme, {})[label] = cell
-    origin = {"kind": cells.get("annotator_origin", "")}
-    return {name: cells[name] for name in _HEAD} | {"labels": labels, "annotator_origin": origin}
 
 
 def _potato_add(rows: Rows, record: Record) -> None:
@@ -428,15 +412,15 @@ def _potato_add(rows: Rows, record: Record) -> None:
         nested = inside(given, "labels")  # some keep the answer one layer down
         given = nested if isinstance(nested, (dict, list)) else given
         if isinstance(given, list):
-            given = {text_of(each): True for each in given}
-        own = given if isinstance(given, dict) else {"": given}
-        own = {name: value for name, value in own.items() if value not in _UNCHOSEN}
-        said = [_label(name, value) for name, value in own.items() if name not in _POTATO["texts"]]
-        if len(said) < len(own):
+            given = {text_of(part): True for part in given}
+        kept = given if isinstance(given, dict) else {"": given}
+        kept = {name: value for name, value in kept.items() if value not in _UNCHOSEN}
+        labels = [_label(name, kept[name]) for name in kept if name not in _POTATO["texts"]]
+        if len(labels) < len(kept):
             rows.leave_out(written("left_out.free_text"))
-        if said or not own:
+        if labels or not kept:
             unit, user = record.get("instance_id"), record.get("user_id")
-            rows.add(unit, user, kind, only(said or None), scheme)
+            rows.add(unit, user, kind, only(labels or None), scheme)
 
 
 def _label(name: str, value: object) -> object:
@@ -477,8 +461,8 @@ def _prodigy_items(rows: ItemRows, source: Source) -> None:
     """An input is an item: the texts of the task by the names that they have there."""
     for record in source.records():
         names = [name for name in record if name not in ("answer", "label") and name[:1] != "_"]
-        own = own_fields({name: record[name] for name in names if type(record[name]) is str})
-        rows.add(record.get("_input_hash"), own, about=record.get("meta"))
+        texts = users_fields({name: record[name] for name in names if type(record[name]) is str})
+        rows.add(record.get("_input_hash"), texts, about=record.get("meta"))
 
 
 # ---- doccano ------------------------------------------------------------------------------------
@@ -496,7 +480,7 @@ def _is_doccano(source: Source) -> bool:
         and any(name in first for name in _DOCCANO["texts"])
         and (
             isinstance(first.get("label"), list)
-            or any("user" in each for each in objects(first.get("annotations")))
+            or any("user" in record for record in objects(first.get("annotations")))
         )
     )
 
@@ -532,11 +516,11 @@ def _read_doccano(rows: Rows, source: Source) -> Export:
 
 def _doccano_items(rows: ItemRows, source: Source) -> None:
     """An example is an item, and raters read its text. A table with responses, too, is none."""
-    known = ("id", "label", *_DOCCANO["texts"])
+    read = ("id", "label", *_DOCCANO["texts"])
     for _, record in _doccano_records(source):
         text = next((record[name] for name in _DOCCANO["texts"] if name in record), None)
-        about = {name: record[name] for name in record if name not in known}
-        rows.add(record.get("id"), own_fields({"text": text}), about=about)
+        about = {name: record[name] for name in record if name not in read}
+        rows.add(record.get("id"), users_fields({"text": text}), about=about)
 
 
 def _doccano_records(source: Source) -> Iterator[tuple[str, Record]]:
@@ -573,7 +557,7 @@ def votes(rows: Rows, records: list[Record]) -> Export:
     are a, b and tie, where a is the model whose name comes first (`subject_a`), whichever was shown
     first. In a file of scores a question, its turn and one model make a unit.
     """
-    if records and all(name in records[0] for name in _VOTES["scores"]):
+    if records and records[0].keys() >= {*_VOTES["scores"]}:
         for score in records:
             _add_score(rows, score)
         return rows.export(written("exchange.single_scores"))
@@ -582,9 +566,9 @@ def votes(rows: Rows, records: list[Record]) -> Export:
         for swapped, name in enumerate(winners):
             _add(rows, vote, text_of(vote.get(name)), swapped=bool(swapped))
     if bad := sum(text_of(vote.get("winner")) in _VOTES["both_bad"] for vote in records):
-        rows.note(written("exchange.both_bad", count=bad))
+        rows.notes.append(written("exchange.both_bad", count=bad))
     if records and not any(_voter(vote) for vote in records):
-        rows.note(written("exchange.one_voter", name=_VOTER))
+        rows.notes.append(written("exchange.one_voter", name=_VOTER))
     return rows.export(written("exchange.pair_votes"))
 
 
@@ -631,19 +615,15 @@ def _found(rows: ItemRows, taken: str, source: Source) -> ItemTable:
 
 
 def _compared(records: list[Record]) -> Iterator[tuple[str, str, dict[str, Text]]]:
-    """The unit of each vote, the question and the answers by model, in the order of their names. An
-    answer at a later turn is all that followed the question.
-    """
+    """Yield the unit of each vote, the question and the answers by model, in order of name."""
     for vote in records:
         question, turn = _question(vote)
         end = 2 * (int(turn) if turn.isdecimal() and len(turn) < 3 else 1)
-        talks = {
-            text_of(vote.get(f"model_{side}")): messages_in(vote.get(f"conversation_{side}")) or []
-            for side in ("a", "b")
-        }
+        sides = {side: messages_in(vote.get(f"conversation_{side}")) or [] for side in ("a", "b")}
+        talks = {text_of(vote.get(f"model_{side}")): talk for side, talk in sides.items()}
         one, two = min(talks), max(talks)
-        asked = said(talks[one][:1], ())
-        texts = {model: said(talks[model][1:end], ()) for model in (one, two) if talks[model][1:]}
+        asked = text_in(talks[one][:1], ())
+        texts = {name: text_in(talks[name][1:end], ()) for name in (one, two) if talks[name][1:]}
         if question and len(texts) == 2 and isinstance(asked, str):
             yield f"{question}/{turn}/{one}/{two}", asked, texts
 
@@ -670,20 +650,20 @@ def _add(rows: Rows, vote: Record, winner: str, *, swapped: bool) -> None:
     question, turn = _question(vote)
     unit = f"{question}/{turn}/{one}/{two}" if question and one != two else ""
     rows.describe(unit, {"subject_a": one, "subject_b": two})
-    rater, order = _voter(vote) or _VOTER, "ab" if (first == one) != swapped else "ba"
+    order = "ab" if (first == one) != swapped else "ba"
     about = {"order": order, "unscored_reason": reason, "cluster_id": question}
-    rows.add(unit, rater, _kind(vote, rater), value, **about, created_at=_time(vote))
+    _add_by_voter(rows, vote, unit, _voter(vote) or _VOTER, value, about)
 
 
 def _add_score(rows: Rows, score: Record) -> None:
     """Add a judge's score of one answer; -1 stands for an answer of the judge without a score."""
     question, turn = _question(score)
-    model, rater = text_of(score.get("model")), _voter(score)
+    model, value = text_of(score.get("model")), score.get("score")
     unit = f"{question}/{turn}/{model}" if question and model else ""
-    failed = text_of(score.get("score")) in ("-1", "-1.0")
-    value = None if failed else score.get("score")
-    about = {"unscored_reason": "error" * failed, "cluster_id": question, "subject": model}
-    rows.add(unit, rater, _kind(score, rater), value, **about, created_at=_time(score))
+    about = {"cluster_id": question, "subject": model, "unscored_reason": ""}
+    if text_of(value) in ("-1", "-1.0"):
+        value, about["unscored_reason"] = None, "error"
+    _add_by_voter(rows, score, unit, _voter(score), value, about)
 
 
 def _voter(vote: Record) -> str:
@@ -693,13 +673,14 @@ def _voter(vote: Record) -> str:
     return ":".join(filter(None, map(text_of, parts)))
 
 
-def _kind(vote: Record, rater: str) -> str:
-    """The kind of who voted: Arena's columns but `judge` name its visitors."""
-    return "human" if not vote.get("judge") or _PERSON.fullmatch(rater) else plain_kind(rater)
-
-
-def _time(vote: Record) -> object:
-    return vote.get("tstamp") or vote.get("timestamp")
+def _add_by_voter(
+    rows: Rows, vote: Record, unit: str, rater: str, value: object, about: Mapping[str, str]
+) -> None:
+    """Add a label by who voted: a person, as Arena's columns but `judge` name its visitors."""
+    is_person = not vote.get("judge") or _PERSON.fullmatch(rater)
+    time = vote.get("tstamp") or vote.get("timestamp")
+    kind = "human" if is_person else plain_kind(rater)
+    rows.add(unit, rater, kind, value, **about, created_at=time)
 
 
 # ---- datasets of Hugging Face -------------------------------------------------------------------
@@ -724,7 +705,7 @@ def _read_hugging_face(rows: Rows, source: Source) -> Export:
     """A table, long or wide, as in a CSV file, labels by name; or Argilla's records."""
     columns, records, files = _dataset(source)
     if questions := questions_in(columns):
-        for record in (_record_of_dataset(each, [one]) for each in records for one in questions):
+        for record in (_record_of_dataset(value, [one]) for value in records for one in questions):
             _add_record(rows, record, record["fields"])
         return rows.export(written("exchange.argilla"))
     if are_votes(columns):
@@ -738,7 +719,7 @@ def _hugging_face_items(rows: ItemRows, source: Source) -> ItemTable:
     if questions_in(columns):
         rows = ItemRows(source, fields=True)
         for record in map(_record_of_dataset, records):
-            rows.add(record["id"], own_fields(record["fields"]))
+            rows.add(record["id"], users_fields(record["fields"]))
         return rows.items(written("exchange.argilla_items"))
     if have_answers(columns):
         return answers(rows, source, records)
@@ -748,7 +729,7 @@ def _hugging_face_items(rows: ItemRows, source: Source) -> ItemTable:
 
 def _frame(columns: list[str], records: list[dict[str, Any]]) -> pd.DataFrame:
     index = range(1 - FIRST_ROW, len(records) + 1 - FIRST_ROW)
-    cells = {name: [label_cell(each[name]) for each in records] for name in columns}
+    cells = {name: [label_cell(record[name]) for record in records] for name in columns}
     return pd.DataFrame(cells, index=index, dtype=str)
 
 
@@ -785,9 +766,8 @@ def _table(file: Path) -> Any:
         check_parquet(file)
         return pq.read_table(file)
     with pa.memory_map(str(file)) as stream:
-        is_file = file.read_bytes()[:6] == b"ARROW1"
-        opened = pa.ipc.open_file(stream) if is_file else pa.ipc.open_stream(stream)
-        table = opened.read_all()
+        is_file = Source(file).head.startswith(_ARROW[0])
+        table = (pa.ipc.open_file if is_file else pa.ipc.open_stream)(stream).read_all()
         check_arrow(table, file.name)
         return table
 
@@ -796,11 +776,11 @@ def _records(table: Any, file: Path) -> list[dict[str, Any]]:
     """The rows as Python has them, numbers as texts, class labels by the names that are noted."""
     noted = (table.schema.metadata or {}).get(b"huggingface", b"{}")
     features = inside(json.loads(noted), "info", "features")
-    beside = file.parent / "dataset_info.json"
-    if features is None and beside.is_file():
-        features = inside(json.loads(beside.read_text("utf-8")), "features")
+    info = file.parent / "dataset_info.json"
+    if features is None and info.is_file():
+        features = inside(json.loads(info.read_text("utf-8")), "features")
     classes = {
-        name: [str(each) for each in feature["names"]]
+        name: [str(part) for part in feature["names"]]
         for name, feature in (features or {}).items()
         if isinstance(feature, dict) and feature.get("_type") == "ClassLabel"
     }

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -31,15 +31,16 @@ from evenhand.exchange.readers.source import (
     fields_in,
     inside,
     mapped,
+    messages_in,
+    name_of,
     objects,
     opened,
     parsed,
     snake_case,
     text_of,
+    texts_of,
     unpaged,
 )
-from evenhand.exchange.readers.texts import messages_in, texts_of
-from evenhand.exchange.readers.traces import name_of
 from evenhand.texts import written
 
 GOLD, MODEL = "gold", "model"
@@ -49,36 +50,25 @@ _JUDGE = re.compile(r"judge|llm|gpt", re.I)
 """Names of metrics that a model gives."""
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What a model said on a unit, and what is true; both may be None."""
-
-    unit: str
-    rubric: str
-    said: object
-    true: object
+Answer = tuple[str, str, object, object]
+"""The unit, the rubric, a model's answer, and the true one; the answers may be None."""
 
 
-def _add_answers(rows: Rows, answers: Iterable[Answer], model: str = MODEL) -> None:
-    """Add answers as labels if the true ones are options: few, and most of them more than once.
-    Others are texts, which are counted as left out.
-    """
-    found = list(answers)
-    options = {text_of(each.true) for each in found} - {""}
-    few = 0 < len(options) <= min(MOST_OPTIONS, max(len(found) // 2, 1))
+def _add_answers(rows: Rows, answers: Sequence[Answer], model: str = MODEL) -> None:
+    """Add answers as labels if the true ones are few options; others are texts, left out."""
+    options = {text_of(true) for *_, true in answers} - {""}
+    few = 0 < len(options) <= min(MOST_OPTIONS, max(len(answers) // 2, 1))
     if not few or any(len(option) > LONGEST_LABEL for option in options):
-        if found:
-            rows.leave_out(written("left_out.open_answers"), len(found))
+        if answers:
+            rows.leave_out(written("left_out.open_answers"), len(answers))
         return
-    for each in found:
-        rows.add(each.unit, GOLD, "adjudicator", each.true, each.rubric)
-        rows.add(each.unit, model, "model", each.said, each.rubric)
+    for unit, rubric, answer, true in answers:
+        rows.add(unit, GOLD, "adjudicator", true, rubric)
+        rows.add(unit, model, "model", answer, rubric)
 
 
 def _add_metrics(rows: Rows, unit: str, metrics: Mapping[str, object], how: str = "") -> None:
-    """Add the metrics that a model gave, each as a rubric, or as one for each way in which answers
-    were extracted (`how`); those that code computed are counted.
-    """
+    """Add the metrics that a model gave, each as a rubric; those that code computed are counted."""
     for name, value in metrics.items():
         if _JUDGE.search(name):
             rows.add(unit, name, "model", value, f"{name}, {how}" if how else name)
@@ -116,12 +106,11 @@ def _read_inspect(rows: Rows, source: Source) -> Export:
     samples = []
     for sample in _all_of_it(source):  # whose events, which fill a log, are let go
         given = fields_in(sample.get("scores")).items()
-        known = {name: sample.get(name) for name in ("id", "epoch", "metadata")}
-        samples.append((known, {own: score for own, score in given if isinstance(score, dict)}))
+        kept = {name: sample.get(name) for name in ("id", "epoch", "metadata")}
+        samples.append((kept, {by: score for by, score in given if isinstance(score, dict)}))
     several = _several_epochs(sample for sample, _ in samples)
-    edited = any(
-        objects(inside(score, "history"))[1:] for _, scores in samples for score in scores.values()
-    )
+    every = [score for _, scores in samples for score in scores.values()]
+    edited = any(objects(score.get("history"))[1:] for score in every)
     for sample, scores in samples:
         name, epoch = text_of(sample.get("id")), text_of(sample.get("epoch"))
         unit = f"{name}/{epoch}" if several else name
@@ -134,21 +123,19 @@ def _read_inspect(rows: Rows, source: Source) -> Export:
 
 
 def _inspect_items(rows: ItemRows, source: Source) -> None:
-    """A sample of one epoch is an item; its epochs belong together. Where the model called tools or
-    spoke more than once, the item is the conversation. A scorer that is code gives a column.
-    """
+    """Read a sample of one epoch as an item: the conversation, where there are several turns."""
     samples = []
     for sample in _all_of_it(source):  # whose events, which fill a log, are let go
         scored = fields_in(sample.get("scores"))
-        codes = {own: inside(scored[own], "value") for own in scored if own in _INSPECT["by_code"]}
+        codes = {by: inside(scored[by], "value") for by in scored if by in _INSPECT["by_code"]}
         about = fields_in(sample.get("metadata")) | codes
-        known = {name: sample.get(name) for name in ("id", "epoch")}
+        kept = {name: sample.get(name) for name in ("id", "epoch")}
         model = text_of(inside(sample, "output", "model"))
-        samples.append((known, model, about, _inspect_texts(sample)))
+        samples.append((kept, model, about, _inspect_texts(sample)))
     several = _several_epochs(sample for sample, *_ in samples)
     header: object = source.document
     if archive := source.archive:
-        name = next(each for each in _INSPECT["headers"] if each in archive.names)
+        name = next(value for value in _INSPECT["headers"] if value in archive.names)
         header = parsed(archive.read(name), f"{source.name}, {name}")
     for sample, model, about, texts in samples:
         name, epoch = text_of(sample["id"]), text_of(sample["epoch"])
@@ -170,7 +157,7 @@ def _inspect_texts(sample: Record) -> Record:
     )
     target = ", ".join(map(text_of, target)) if isinstance(target, list) else target
     messages = messages_in(talk) or []
-    if len([each for each in messages if each["role"] in ("assistant", "tool")]) > 1:
+    if len([message for message in messages if message["role"] in ("assistant", "tool")]) > 1:
         return texts_of(None, messages, expected=target)
     return texts_of(given, output, expected=target)
 
@@ -192,15 +179,15 @@ def _all_of_it(source: Source) -> Iterator[Record]:
 
 
 def _add(rows: Rows, unit: str, scorer: str, score: Record, more: Record, edited: bool) -> None:
-    known = score.get("metadata")
-    claims = {text_of(each.get("name")): each for each in objects(inside(known, "raters"))}
+    metadata = score.get("metadata")
+    claims = {text_of(record.get("name")): record for record in objects(inside(metadata, "raters"))}
     history = objects(score.get("history"))
     first = history[0].get("value") if history else score.get("value")
     if claims and isinstance(first, dict):  # evenhand's writer: a value for each rater
         for name, value in first.items():
             _add_one(rows, unit, name, value, claimed(claims.get(name)), more, "")
         return
-    claim = claimed(known)
+    claim = claimed(metadata)
     if scorer in _INSPECT["by_code"] and "rater_kind" not in claim:
         rows.leave_out(written("left_out.by_code"))
         return
@@ -221,26 +208,23 @@ def _add_one(
     """A rater's value; of several in one (a dictionary) each is a rubric of its own."""
     kind = claim.pop("rater_kind", "model" if rater in _INSPECT["by_model"] else "")
     rater, rubric = claim.pop("rater_id", rater), claim.pop("rubric", rubric)
-    for part, each in value.items() if isinstance(value, dict) else ((rubric, value),):
-        rows.add(unit, rater, kind, each, part, **{**claim, **more})
+    for part, entry in value.items() if isinstance(value, dict) else ((rubric, value),):
+        rows.add(unit, rater, kind, entry, part, **{**claim, **more})
 
 
 # ---- lm-evaluation-harness ----------------------------------------------------------------------
 # The samples of a task (`--log_samples`, `samples_TASK_TIME.jsonl`).
 def _read_lm_eval(rows: Rows, source: Source) -> None:
-    """A document is a unit; the model's choice is its label, the target the gold one. A filter is a
-    rubric, where there are several.
-    """
+    """Read a model's choice as its label and the target as gold; each filter is a rubric."""
     answers = []
     samples = source.records()
-    units = rows.units([(text_of(each.get("doc_id")), each.get("doc")) for each in samples])
-    filters = [text_of(each.get("filter")) for each in samples]
+    units = rows.units([(text_of(sample.get("doc_id")), sample.get("doc")) for sample in samples])
+    filters = [text_of(sample.get("filter")) for sample in samples]
     several = len({*filters}) > 1
     for sample, unit, how in zip(samples, units, filters, strict=True):
         rows.describe(unit, sample.get("doc"))
-        said, true = _lm_eval_choice(sample)
         rubric = how if how != "none" else ""
-        answers.append(Answer(unit, rubric, said, true))
+        answers.append((unit, rubric, *_lm_eval_choice(sample)))
         named = sample.get("metrics")
         names = map(text_of, named if isinstance(named, list) else ())
         _add_metrics(rows, unit, {name: sample.get(name) for name in names}, rubric * several)
@@ -249,9 +233,9 @@ def _read_lm_eval(rows: Rows, source: Source) -> None:
 
 def _lm_eval_items(rows: ItemRows, source: Source) -> None:
     """A generated text is an item; the metrics are columns."""
-    own = TOOLS["lm_eval"]["own"]
+    fields = TOOLS["lm_eval"]["own"]
     for sample in source.records():
-        about = {name: sample[name] for name in sample if name not in own}
+        about = {name: sample[name] for name in sample if name not in fields}
         doc, prompt = text_of(sample.get("doc_id")), opened(_prompt(sample))
         _add_texts(rows, doc, _generated(sample), prompt, sample.get("target"), about)
 
@@ -265,20 +249,20 @@ def _lm_eval_choice(sample: Record) -> tuple[object, object]:
     if _generated(sample) or not isinstance(first, list):
         return _first(first) if first and isinstance(first, list) else first, target
     options, prompt = [], _prompt(sample)
-    for each in objects([*fields_in(sample.get("arguments")).values()]):
-        if each.get("arg_0") == prompt:  # a mutual-information metric asks again without it
-            options.append(text_of(each.get("arg_1")).strip())
-    chances = [_number(_first(each)) for each in (kept or [])[: len(options)]]
+    for record in objects([*fields_in(sample.get("arguments")).values()]):
+        if record.get("arg_0") == prompt:  # a mutual-information metric asks again without it
+            options.append(text_of(record.get("arg_1")).strip())
+    chances = [_number(_first(response)) for response in (kept or [])[: len(options)]]
     if not options or len(chances) < len(options):
         return None, target
-    said = options[chances.index(max(chances))]
+    answer = options[chances.index(max(chances))]
     text, at = text_of(target).strip(), text_of(target)
     able = {text} & {*options}
     if at.isdecimal() and int(at) < len(options):
         able.add(options[int(at)])
     if len(able) > 1 and (hit := _number(sample.get("acc"))) in (0, 1):
-        able = {each for each in able if (each == said) == bool(hit)}
-    return said, able.pop() if len(able) == 1 else None
+        able = {option for option in able if (option == answer) == bool(hit)}
+    return answer, able.pop() if len(able) == 1 else None
 
 
 def _first(value: object) -> object:
@@ -315,13 +299,11 @@ _COLUMNS = TOOLS["lighteval"]["ratings"]
 
 
 def _read_lighteval(rows: Rows, source: Source) -> None:
-    """A document is a unit, a task a rubric; the model's choice is its label, the gold option that
-    of an adjudicator. A metric that a model gave is a rubric, too.
-    """
+    """Read a model's choice as its label and the gold option as that of an adjudicator, by task."""
     answers = []
     for unit, record in _records(source):
-        said, true = _lighteval_choice(record)
-        answers.append(Answer(unit, text_of(inside(record, "doc", "task_name")), said, true))
+        task = text_of(inside(record, "doc", "task_name"))
+        answers.append((unit, task, *_lighteval_choice(record)))
         _add_metrics(rows, unit, fields_in(record.get("metric")))
     _add_answers(rows, answers)
 
@@ -336,33 +318,30 @@ def _lighteval_items(rows: ItemRows, source: Source) -> None:
 
 def _records(source: Source) -> list[tuple[str, Record]]:
     """The details of each document, by its id, or by its place where it has none."""
-    records = source.records(_COLUMNS if source.columns else ())
-    return [
-        (text_of(inside(each, "doc", "id")) or str(number), each)
-        for number, each in enumerate(records)
-    ]
+    records = enumerate(source.records(_COLUMNS if source.columns else ()))
+    return [(text_of(inside(each, "doc", "id")) or str(place), each) for place, each in records]
 
 
 def _lighteval_texts(record: Record) -> list[str]:
-    said = inside(record, "model_response", "text_post_processed")
-    said = said or inside(record, "model_response", "text")
-    return [text for text in map(text_of, said if isinstance(said, list) else ()) if text]
+    answers = inside(record, "model_response", "text_post_processed")
+    answers = answers or inside(record, "model_response", "text")
+    return [text for text in map(text_of, answers if isinstance(answers, list) else ()) if text]
 
 
 def _lighteval_choice(record: Record) -> tuple[object, object]:
     """The likeliest of the options, or the generated text; and the gold option, or all of them."""
     options = inside(record, "doc", "choices")
-    options = [text_of(each).strip() for each in options] if isinstance(options, list) else []
+    options = [text_of(option).strip() for option in options] if isinstance(options, list) else []
     gold = inside(record, "doc", "gold_index")
-    places = [text_of(each) for each in (gold if isinstance(gold, list) else [gold])]
+    places = [text_of(option) for option in (gold if isinstance(gold, list) else [gold])]
     true = [options[int(at)] for at in places if at.isdecimal() and int(at) < len(options)]
     chances = inside(record, "model_response", "logprobs")
-    numbers = [float(text_of(each) or "-inf") for each in chances or ()]
+    numbers = [float(text_of(chance) or "-inf") for chance in chances or ()]
     texts = _lighteval_texts(record)
-    said: object = texts[0].strip() if texts else None
+    answer: object = texts[0].strip() if texts else None
     if len(numbers) == len(options) > 1:
-        said = options[numbers.index(max(numbers))]
-    return said, true[0] if len(true) == 1 else true or None
+        answer = options[numbers.index(max(numbers))]
+    return answer, true[0] if len(true) == 1 else true or None
 
 
 # ---- OpenAI's evals -----------------------------------------------------------------------------
@@ -381,7 +360,7 @@ def _read_openai_evals(rows: Rows, source: Source) -> None:
     for event in records:
         unit, data = text_of(event.get("sample_id")), event.get("data")
         if event.get("type") == "match" and isinstance(data, dict):
-            answers.append(Answer(unit, "", data.get("picked"), data.get("expected")))
+            answers.append((unit, "", data.get("picked"), data.get("expected")))
         elif event.get("type") == "metrics" and isinstance(data, dict):
             if "choice" in data:
                 rows.add(unit, grader, "model", data["choice"], graded)
@@ -412,7 +391,7 @@ def _openai_evals_items(rows: ItemRows, source: Source) -> None:
 
 def _evals_run(records: list[Record]) -> tuple[list[object], Record]:
     """The models of a run, of which one that grades comes last, and the arguments of the eval."""
-    spec = next((each["spec"] for each in records if "spec" in each), None)
+    spec = next((record["spec"] for record in records if "spec" in record), None)
     models = inside(spec, "completion_fns")
     arguments = inside(spec, "run_config", "eval_spec", "args")
     return models if isinstance(models, list) else [], fields_in(arguments)
@@ -430,7 +409,7 @@ def _read_promptfoo(rows: Rows, source: Source) -> None:
     """
     results = _results(source)
     # The variables and the output differ where a test was repeated.
-    outputs = [[each.get("vars"), inside(each, "response", "output")] for each in results]
+    outputs = [[result.get("vars"), inside(result, "response", "output")] for result in results]
     units = rows.units(list(zip(map(_output_unit, results), outputs, strict=True)))
     for result, unit in zip(results, units, strict=True):
         rows.describe(unit, result.get("vars"))
@@ -454,14 +433,14 @@ def _read_promptfoo(rows: Rows, source: Source) -> None:
 def _promptfoo_items(rows: ItemRows, source: Source) -> None:
     """An output is an item; those of one test belong together."""
     for result in _results(source):
-        own = result.get("vars")
+        values = result.get("vars")
         given = opened(inside(result, "prompt", "raw"))
-        texts = texts_of({"prompt": given or own} | fields_in(own), None)
-        made = texts_of(given or own, inside(result, "response", "output"))
+        texts = texts_of({"prompt": given or values} | fields_in(values), None)
+        made = texts_of(given or values, inside(result, "response", "output"))
         provider, test = result.get("provider"), result.get("testIdx")
         subject = text_of(inside(provider, "label")) or inside(provider, "id") or provider
-        beside = {name: texts[name] for name in ("context", "reference") if name in texts}
-        rows.add(_output_unit(result), beside | made, subject=subject, cluster=test, about=own)
+        further = {name: texts[name] for name in ("context", "reference") if name in texts}
+        rows.add(_output_unit(result), further | made, subject=subject, cluster=test, about=values)
 
 
 def _output_unit(result: Record) -> str:
@@ -470,30 +449,27 @@ def _output_unit(result: Record) -> str:
 
 
 def _add_grades(rows: Rows, unit: str, grader: str, parts: list[Record]) -> None:
-    """Add whether all assertions passed. Of one that the grader failed to answer nobody knows, and
-    so of all of them, unless another has failed.
-    """
+    """Add whether all assertions passed: unknown if the grader failed on one and none failed."""
     failed = [
         inside(part, "metadata", "graderError") is True
         or text_of(part.get("reason")).startswith(_NOT_UNDERSTOOD)  # in older versions
         for part in parts
     ]
-    known = [
-        part.get("pass") is True for part, error in zip(parts, failed, strict=True) if not error
-    ]
-    lacks = any(failed) and all(known)
-    rows.add(unit, grader, "model", None if lacks else all(known), unscored_reason="error" * lacks)
-    for part, error in zip(parts, failed, strict=True) if len(parts) > 1 else ():
+    graded = list(zip(parts, failed, strict=True))
+    passed = all(part.get("pass") is True for part, error in graded if not error)
+    lacks = any(failed) and passed
+    rows.add(unit, grader, "model", None if lacks else passed, unscored_reason="error" * lacks)
+    for part, error in graded if len(parts) > 1 else ():
         metric = text_of(inside(part, "assertion", "metric") or inside(part, "assertion", "value"))
-        passed = None if error else part.get("pass")
-        rows.add(unit, grader, "model", passed, metric[:80], unscored_reason="error" * error)
+        value = None if error else part.get("pass")
+        rows.add(unit, grader, "model", value, metric[:80], unscored_reason="error" * error)
 
 
 def _results(source: Source) -> list[Record]:
     document: Any = source.document
     for path in (("results", "results"), ("results",)):
-        if found := objects(inside(document, *path)):
-            return found
+        if results := objects(inside(document, *path)):
+            return results
     return source.records() if "gradingResult" in source.first else []
 
 
@@ -506,13 +482,11 @@ def _cases(source: Source) -> list[Record]:
 
 
 def _read_deepeval(rows: Rows, source: Source) -> None:
-    """A test case is a unit, a metric a rubric, and the model that evaluates it a rater. The label
-    is whether the case passed.
-    """
+    """Read whether a case passed as the label of the model that evaluates a metric, the rubric."""
     cases = _cases(source)
     # Its texts tell a case from another of its name.
     texts = [snake_case(case) for case in cases]
-    named = [[each.get(name) for name in ("input", "actual_output", "turns")] for each in texts]
+    named = [[text.get(name) for name in ("input", "actual_output", "turns")] for text in texts]
     units = rows.units(list(zip(map(_case_name, cases), named, strict=True)))
     for case, unit in zip(cases, units, strict=True):
         rows.describe(unit, {"input": case.get("input")})
@@ -558,7 +532,7 @@ def _read_braintrust(rows: Rows, source: Source) -> Export:
     kinds = _scorers(records)
     for record in filter(_is_root, records):
         log = objects(record.get("audit_data"))  # what comes from the page is a person's
-        paths = [inside(each, "audit_data", "path") for each in log if each.get("source") == "app"]
+        paths = [inside(part, "audit_data", "path") for part in log if part.get("source") == "app"]
         people = {text_of(path[1]) for path in paths if isinstance(path, list) and len(path) > 1}
         for name, value in fields_in(record.get("scores")).items():
             kind = "human" if name in people else kinds.get(name, "")
@@ -614,13 +588,13 @@ def _scorers(records: list[Record]) -> dict[str, str]:
 
 def _asks(span: str, below: dict[str, list[Record]]) -> bool:
     """Return True if a span below this one asked a model."""
-    found, seen = [span], {span}
-    for each in found:
-        for own in below.get(each, ()):
-            if inside(own, "span_attributes", "type") == "llm":
+    spans, seen = [span], {span}
+    for parent in spans:
+        for child in below.get(parent, ()):
+            if inside(child, "span_attributes", "type") == "llm":
                 return True
-            name = text_of(own.get("span_id"))
-            found += [name] if name not in seen else []
+            name = text_of(child.get("span_id"))
+            spans += [name] if name not in seen else []
             seen.add(name)
     return False
 

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from evenhand.errors import InputError
-from evenhand.exchange.readers import annotation_tools, benchmarks, excel, plain_json, traces
+from evenhand.exchange.readers import annotation_tools, benchmarks, plain_files, traces
 from evenhand.exchange.readers.rows import Export, ItemRows, ItemTable, NoRatingError, Rows
 from evenhand.exchange.readers.source import TOOLS, Source
 from evenhand.study.tables.formats import HEADLESS, read_table
@@ -16,8 +16,7 @@ from evenhand.texts import written
 _MOST_NAMED = 8
 TABLE = "table"
 """CSV with any delimiter, JSONL and Parquet as `study.tables` reads them."""
-_ALL = annotation_tools.READERS | benchmarks.READERS | excel.READERS
-_ALL |= plain_json.READERS | traces.READERS
+_ALL = annotation_tools.READERS | benchmarks.READERS | plain_files.READERS | traces.READERS
 _TRIED = (
     "excel", "inspect", "label_studio", "mlflow", "langfuse", "langsmith", "promptfoo", "deepeval",
     "argilla", "potato", "prodigy", "doccano", "phoenix", "opik", "weave", "braintrust",
@@ -71,8 +70,8 @@ def read_export(
     if name in (TABLE, HEADLESS) or not source.path.exists():
         return Export(read_table(path, headed=name == TABLE))
     if form and not READERS[name].recognises(source):
-        known = format_of(source)
-        also = f"; it looks like {known}" if known != TABLE else ""
+        likely = format_of(source)
+        also = f"; it looks like {likely}" if likely != TABLE else ""
         raise InputError(f"{source.name} is not in the format {name}{also}")
     try:
         return _ratings(name, source)
@@ -81,8 +80,8 @@ def read_export(
             items = _items(name, source)
         except (InputError, RecursionError):
             items = None
-        told = written("exchange.to_be_rated", file=source.name) if items is not None else ""
-        raise InputError(f"{fault} {told}".rstrip()) from None
+        advice = written("exchange.to_be_rated", file=source.name) if items is not None else ""
+        raise InputError(f"{fault} {advice}".rstrip()) from None
 
 
 def _check_sheet(source: Source, name: str) -> None:
@@ -107,11 +106,11 @@ def read_items(
     for name, items in ITEM_READERS.items():
         both = compared and name in ("pair-votes", "hugging-face")
         try:
-            found = (annotation_tools.pairs(source) if both else None) or items(source)
+            table = (annotation_tools.pairs(source) if both else None) or items(source)
         except RecursionError:
             raise InputError(f"{source.name} is nested too deeply to be read") from None
-        if found is not None:
-            return _with_judge(found, _labels_beside(name, found, source), judge, source.name)
+        if table is not None:
+            return _with_judge(table, name, judge, source)
     return ItemTable(read_table(path))
 
 
@@ -128,7 +127,7 @@ def _labels_beside(name: str, items: ItemTable, source: Source) -> dict[str, dic
         return {}
     if not {"unit_id", "rubric", "rater_id", "label"} <= set(rows):
         return {}
-    found: dict[str, dict[str, str]] = {}
+    by_judge: dict[str, dict[str, str]] = {}
     owners: dict[str, str] = {}
     for row in rows[rows["rater_kind"].isin(["model", ""])].to_dict("records"):
         rubric, rater, unit = row["rubric"], row["rater_id"], row["unit_id"]
@@ -136,34 +135,36 @@ def _labels_beside(name: str, items: ItemTable, source: Source) -> dict[str, dic
         if owners.setdefault(called, rater) != rater:
             called = f"{rubric}/{rater}"
         if label := row["label"]:
-            own = found.setdefault(called, {})
-            own[unit] = label if own.get(unit, label) == label else ""  # it said two things
-    return found
+            labels = by_judge.setdefault(called, {})
+            labels[unit] = label if labels.get(unit, label) == label else ""  # it said two things
+    return by_judge
 
 
-def _with_judge(
-    found: ItemTable, labels: dict[str, dict[str, str]], judge: str, name: str
-) -> ItemTable:
-    on_items = [each for each, own in labels.items() if not own.keys().isdisjoint(found.units)]
+def _with_judge(items: ItemTable, reader: str, judge: str, source: Source) -> ItemTable:
+    """Return items with the labels of a judge as a column, or with a note on the judges if none is
+    named. Raises InputError where the file has no labels of the judge on the items.
+    """
+    labels, name = _labels_beside(reader, items, source), source.name
+    on_items = [each for each, rows in labels.items() if not rows.keys().isdisjoint(items.units)]
     if judge in on_items:
-        own = labels[judge]
-        table = found.table.assign(**{judge: [own.get(unit, "") for unit in found.units]})
-        return replace(found, table=table)
-    if judge and found.units and judge not in found.table:
+        rows = labels[judge]
+        table = items.table.assign(**{judge: [rows.get(unit, "") for unit in items.units]})
+        return replace(items, table=table)
+    if judge and items.units and judge not in items.table:
         if judge in labels:
             raise InputError(
                 f"{name}: the labels of {judge!r} are not on the items but on other parts of the "
                 "file, such as steps within a trace; name a file of these alone"
             )
-        known = f"it has those of {', '.join(on_items)}" if on_items else "it has no model's labels"
-        raise InputError(f"{name} has no labels of the judge {judge!r}; {known}")
+        there = f"it has those of {', '.join(on_items)}" if on_items else "it has no model's labels"
+        raise InputError(f"{name} has no labels of the judge {judge!r}; {there}")
     if on_items and not judge:
-        told = written("exchange.judges", names=", ".join(on_items[:_MOST_NAMED]))
-        return replace(found, notes=[*found.notes, told])
-    return found
+        note = written("exchange.judges", names=", ".join(on_items[:_MOST_NAMED]))
+        return replace(items, notes=[*items.notes, note])
+    return items
 
 
 def format_of(source: Source) -> str:
     """The name of the format that the content is in; `table` where no reader knows it."""
-    known = (name for name, reader in READERS.items() if reader.recognises(source))
-    return next(known, TABLE)
+    recognised = (name for name, reader in READERS.items() if reader.recognises(source))
+    return next(recognised, TABLE)

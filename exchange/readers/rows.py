@@ -15,8 +15,19 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from evenhand.errors import InputError
-from evenhand.exchange.readers.source import TOOLS, Record, Source, fields_in, pattern, text_of
-from evenhand.exchange.readers.texts import ANSWERED, Text, as_messages, cell_of, messages_in
+from evenhand.exchange.readers.source import (
+    ANSWERED,
+    TOOLS,
+    Record,
+    Source,
+    Text,
+    as_messages,
+    cell_of,
+    fields_in,
+    messages_in,
+    pattern,
+    text_of,
+)
 from evenhand.lazy import pd
 from evenhand.study.tables.columns import shortened
 from evenhand.study.tables.formats import FIRST_ROW
@@ -60,7 +71,7 @@ class NoRatingError(InputError):
 
 
 class _Found:
-    """What was found in a file so far, and what was left out, by the reason in words."""
+    """Records of a file that were left out, counted by the reason in words."""
 
     def __init__(self, source: Source) -> None:
         self._name = source.name
@@ -77,7 +88,9 @@ class _Found:
 
 
 class Rows(_Found):
-    """The ratings found so far, one for each unit, rubric, rater, order and draw."""
+    """The ratings found so far, one for each unit, rubric, rater, order and draw, and `notes` on
+    how the file was read.
+    """
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
@@ -85,7 +98,7 @@ class Rows(_Found):
         self._rows: dict[tuple[str, ...], dict[str, str]] = {}
         self._times: dict[tuple[str, ...], str] = {}
         self._units: dict[str, dict[str, str]] = {}
-        self._notes: list[str] = []
+        self.notes: list[str] = []
 
     def add(
         self, unit: object, rater: object, kind: str, value: Any, rubric: str = "", **more: object
@@ -96,10 +109,10 @@ class Rows(_Found):
         to be the later.
         """
         given = {"unit_id": unit, "rubric": rubric, "rater_id": rater, "rater_kind": kind, **more}
-        row = {name: one_line(each) for name, each in given.items()}
+        row = {name: one_line(part) for name, part in given.items()}
         row["label"] = label_of(value) or ""
         if self._several and isinstance(value, list):
-            labels = [label_of(text_of(each)) for each in value]
+            labels = [label_of(text_of(part)) for part in value]
             if all(labels):
                 value, row["label"] = "", json.dumps(list(dict.fromkeys(labels)))
         time = row.get("created_at", "")
@@ -145,32 +158,30 @@ class Rows(_Found):
         long = len(row["label"]) > LONGEST_LABEL or "\n" in row["label"] or "\r" in row["label"]
         return written("left_out.free_text") if long else ""
 
-    def note(self, text: str) -> None:
-        """Keep a sentence on how the file was read."""
-        self._notes.append(text)
-
     def units(self, named: Sequence[tuple[str, object]]) -> list[str]:
         """The names of units of which the id and the content are given: the ids, but where one id
         has several contents, each with a mark of its own, so that nobody's answers on one are taken
         for answers on another.
         """
         marks: dict[str, set[str]] = defaultdict(set)
-        contents = [json.dumps(each, sort_keys=True, default=str) for _, each in named]
-        own = [sha256(each.encode()).hexdigest()[:6] for each in contents]
-        for (unit, _), mark in zip(named, own, strict=True):
+        contents = [json.dumps(held, sort_keys=True, default=str) for _, held in named]
+        hashes = [sha256(content.encode()).hexdigest()[:6] for content in contents]
+        for (unit, _), mark in zip(named, hashes, strict=True):
             marks[unit].add(mark)
-        if again := [unit for unit, found in marks.items() if unit and len(found) > 1]:
-            self.note(written("exchange.kept_apart", count=len(again), unit=shortened(again[0])))
+        if again := [unit for unit, contents_of in marks.items() if unit and len(contents_of) > 1]:
+            self.notes.append(
+                written("exchange.kept_apart", count=len(again), unit=shortened(again[0]))
+            )
         return [
             f"{unit}#{mark}" if unit and len(marks[unit]) > 1 else unit
-            for (unit, _), mark in zip(named, own, strict=True)
+            for (unit, _), mark in zip(named, hashes, strict=True)
         ]
 
     def describe(self, unit: object, columns: object) -> None:
         """Store the file's description of a unit: single values become its columns."""
         if isinstance(columns, dict):
-            own = self._units.setdefault(one_line(unit), {})
-            own |= {
+            facts = self._units.setdefault(one_line(unit), {})
+            facts |= {
                 one_line(name): label
                 for name, value in columns.items()
                 if one_line(name) not in _ROWS_TAKEN and (label := label_of(value)) is not None
@@ -187,16 +198,16 @@ class Rows(_Found):
             raise NoRatingError(" ".join([f"{self._name} holds no rating.", taken, *left_out]))
         rows = list(self._rows.values())
         units: dict[str, dict[str, str]] = {}
-        for unit, own in self._units.items():
-            for name, value in own.items():
+        for unit, facts in self._units.items():
+            for name, value in facts.items():
                 units.setdefault(name, {})[unit] = value
         names = dict.fromkeys(name for row in rows for name in row)
         columns = {name: [row.get(name, "") for row in rows] for name in names}
-        for name, own in units.items():
+        for name, facts in units.items():
             # Long texts define no parts.
-            if all(len(each) <= LONGEST_LABEL and "\n" not in each for each in own.values()):
-                columns[name] = [own.get(row["unit_id"], "") for row in rows]
-        table, notes = pd.DataFrame(columns, dtype=str), [taken, *self._notes, *left_out]
+            if all(len(fact) <= LONGEST_LABEL and "\n" not in fact for fact in facts.values()):
+                columns[name] = [facts.get(row["unit_id"], "") for row in rows]
+        table, notes = pd.DataFrame(columns, dtype=str), [taken, *self.notes, *left_out]
         return Export(table, notes, by_unit=True, left_out=self._left_out)
 
 
@@ -228,16 +239,16 @@ def claimed(metadata: object) -> Record:
     """
     metadata = fields_in(metadata)
     names = ("rater_id", "rubric", *_CARRIED)
-    found = {name: text for name in names if (text := text_of(metadata.get(name)))}
+    claims = {name: text for name in names if (text := text_of(metadata.get(name)))}
     if (kind := text_of(metadata.get("rater_kind"))) in RATER_KINDS:
-        found["rater_kind"] = kind
+        claims["rater_kind"] = kind
     if isinstance(shares := metadata.get("probabilities"), dict):
         numbers: dict[str, float | None] = dict.fromkeys(shares)
         for name, share in shares.items():
             with suppress(ValueError):
                 numbers[name] = float(text_of(share))
-        found["probabilities"] = json.dumps(numbers)
-    return found
+        claims["probabilities"] = json.dumps(numbers)
+    return claims
 
 
 def plain_kind(name: str) -> str:
@@ -246,7 +257,7 @@ def plain_kind(name: str) -> str:
     >>> [plain_kind(name) for name in ("human_1", "gpt-4o", "openai:gpt-5", "ann", "gpt4_reason")]
     ['human', 'model', 'model', '', '']
     """
-    human, model, about = (pattern("raters", each) for each in ("human", "model", "about"))
+    human, model, about = (pattern("raters", part) for part in ("human", "model", "about"))
     if human.fullmatch(name):
         return "human"
     return "model" if model.fullmatch(name) and not about.search(name) else ""
@@ -327,11 +338,11 @@ class ItemRows(_Found):
             own, label = one_line(name), label_of(value)
             if own and label is not None:
                 facts[f"metadata_{own}" if _TAKEN_OF_ITEMS.fullmatch(own) else own] = label
-        about = facts | {own: one_line(each) for own, each in (ids or {}).items()}
+        about = facts | {name: one_line(given) for name, given in (ids or {}).items()}
         names = {"subject": one_line(subject), "cluster": one_line(cluster)}
         item_id = one_line(item_id) or named
-        known = {"unit": named, "texts": texts, "item_id": item_id, "about": about}
-        self._items[key] = {**known, **names}
+        item = {"unit": named, "texts": texts, "item_id": item_id, "about": about}
+        self._items[key] = {**item, **names}
 
     def items(self, taken: str, cluster: str = "", show: Sequence[str] = ()) -> ItemTable:
         """Return all of it as a table. `taken` says what the file was read as, `cluster` names the
@@ -342,37 +353,37 @@ class ItemRows(_Found):
         items = list(self._items.values())
         if not items:
             raise InputError(" ".join([f"{self._name} holds no item to rate.", *notes]))
-        texts = [dict(each["texts"]) for each in items]
-        if not self._fields and any("conversation" in each for each in texts):
-            for each in texts:
-                if "conversation" not in each:
-                    reply = {"role": "assistant", "content": each.pop("response", "")}
-                    each["conversation"] = [*as_messages(each.pop("prompt", "")), reply]
+        texts = [dict(item["texts"]) for item in items]
+        if not self._fields and any("conversation" in text for text in texts):
+            for text in texts:
+                if "conversation" not in text:
+                    reply = {"role": "assistant", "content": text.pop("response", "")}
+                    text["conversation"] = [*as_messages(text.pop("prompt", "")), reply]
         # Where one prompt is messages, all are.
-        for name in {name for each in texts for name in each if isinstance(each[name], list)}:
+        for name in {name for text in texts for name in text if isinstance(text[name], list)}:
             role = "assistant" if name.partition("_")[0] in RESPONSES else "user"
-            texts = [each | {name: as_messages(each.get(name, ""), role)} for each in texts]
-        names = list(dict.fromkeys(name for each in texts for name in each))
+            texts = [text | {name: as_messages(text.get(name, ""), role)} for text in texts]
+        names = list(dict.fromkeys(name for text in texts for name in text))
         if not self._fields:
             show = names = sorted(names, key=ROLES.index)
         elif not show and "text" in names and not RESPONSES & set(names):
             show = ["text"]
-        columns = {name: [cell_of(each.get(name, "")) for each in texts] for name in names}
-        if all(each["item_id"] for each in items):
-            columns["item_id"] = [each["item_id"] for each in items]
-        if any(each["subject"] for each in items):
-            unsaid = sum(not each["subject"] for each in items)
+        columns = {name: [cell_of(text.get(name, "")) for text in texts] for name in names}
+        if all(item["item_id"] for item in items):
+            columns["item_id"] = [item["item_id"] for item in items]
+        if any(item["subject"] for item in items):
+            unsaid = sum(not item["subject"] for item in items)
             notes += [written("exchange.no_subject", count=unsaid, name=_UNKNOWN)] * bool(unsaid)
-            columns["subject"] = [each["subject"] or _UNKNOWN for each in items]
-        groups = [each["cluster"] or each["item_id"] for each in items]
+            columns["subject"] = [item["subject"] or _UNKNOWN for item in items]
+        groups = [item["cluster"] or item["item_id"] for item in items]
         together = bool(cluster) and len(set(groups)) < len(groups)
         if together:
             columns[cluster] = groups
-        for name in dict.fromkeys(name for each in items for name in each["about"]):
-            columns.setdefault(name, [each["about"].get(name, "") for each in items])
+        for name in dict.fromkeys(name for item in items for name in item["about"]):
+            columns.setdefault(name, [item["about"].get(name, "") for item in items])
         index = range(1 - FIRST_ROW, len(items) + 1 - FIRST_ROW)
         table = pd.DataFrame(columns, index=index, dtype=str)
-        units = tuple(each["unit"] for each in items)
+        units = tuple(item["unit"] for item in items)
         return ItemTable(table, notes, tuple(show), cluster if together else "", units)
 
 
@@ -397,12 +408,12 @@ def has_fields(
     return lambda source: wanted <= {*((in_tables and source.columns) or source.first)}
 
 
-def own_fields(fields: object) -> dict[str, Text]:
+def users_fields(fields: object) -> dict[str, Text]:
     """The fields of a task that a tool's user named, as texts or messages by these names."""
-    found: dict[str, Text] = {}
+    texts: dict[str, Text] = {}
     for name, value in fields_in(fields).items():
-        own = one_line(name)
-        if own and own not in ("unit_id", "cluster_id", "side", "item_id"):
+        field_name = one_line(name)
+        if field_name and field_name not in ("unit_id", "cluster_id", "side", "item_id"):
             messages = messages_in(value) if isinstance(value, list) else None
-            found[own] = messages if messages else cell_of(value)
-    return found
+            texts[field_name] = messages if messages else cell_of(value)
+    return texts

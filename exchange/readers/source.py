@@ -1,5 +1,7 @@
-"""A file or folder from a user: opened once, within bounds, whatever it holds. Of a ZIP archive the
-sizes that its members declare are not trusted.
+"""A file or folder from a user: opened once, within bounds, whatever it holds; of a ZIP archive the
+sizes that its members declare are not trusted. And the texts that raters read, out of what a tool
+kept of an answer: the prompt, the context, the reference and the response, or the messages of a
+conversation.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, cached_property
 from pathlib import Path
@@ -84,9 +86,13 @@ class Source:
 
     @cached_property
     def archive(self) -> Archive | None:
-        """The ZIP archive that the file is, or None."""
-        is_zip = self.head.startswith(b"PK\x03\x04")
-        return Archive.of(self.path) if is_zip else None
+        """The ZIP archive that the file is; None if it is none, or too large to be opened."""
+        if not self.head.startswith(b"PK\x03\x04") or self.path.stat().st_size > MOST_UNPACKED:
+            return None
+        try:
+            return Archive(self.path.read_bytes(), self.name)
+        except (zipfile.BadZipFile, ValueError, OSError, struct.error, NotImplementedError):
+            return None
 
     @cached_property
     def _start(self) -> tuple[object, bool]:
@@ -156,9 +162,7 @@ class Source:
             return []
         try:
             return list(pq.read_schema(self.path).names)
-        except (
-            Exception
-        ):  # the error for an unreadable Parquet file is raised where tables are read
+        except Exception:  # reading the table raises the error
             return []
 
     def records(self, columns: Sequence[str] = ()) -> list[Record]:
@@ -167,7 +171,14 @@ class Source:
         InputError for a file that is damaged, or too large to be read at once.
         """
         if columns:
-            return self._typed_records(columns)
+            if self._too_large:
+                raise InputError(
+                    f"{self.name} is too large; write the columns that count to a CSV file"
+                )
+            with readable(self.name):
+                check_parquet(self.path)
+                typed = pq.read_table(self.path, columns=list(columns)).to_pylist()
+            return [{name: mapped(cell, as_written) for name, cell in row.items()} for row in typed]
         if self.header:
             rows = read_table(self.path).to_dict("records")
             return [
@@ -186,16 +197,6 @@ class Source:
                 f"{MOST_BYTES // 1024**2:,} MB); split it by its lines"
             )
         return records_in(self.path.read_bytes(), self.name)
-
-    def _typed_records(self, columns: Sequence[str]) -> list[Record]:
-        if self._too_large:
-            raise InputError(
-                f"{self.name} is too large; write the columns that count to a CSV file"
-            )
-        with readable(self.name):
-            check_parquet(self.path)
-            rows = pq.read_table(self.path, columns=list(columns)).to_pylist()
-        return [{name: mapped(value, as_written) for name, value in row.items()} for row in rows]
 
 
 @contextmanager
@@ -242,25 +243,25 @@ def opened(value: object) -> object:
 def records_in(content: bytes, name: str) -> list[Record]:
     """The objects of a JSONL file. Raises InputError naming the line that cannot be read."""
     lines = enumerate(content.split(b"\n"), start=1)
-    found = (parsed(line, f"{name}, line {number}") for number, line in lines if line.strip())
-    return objects(list(found))
+    values = (parsed(line, f"{name}, line {number}") for number, line in lines if line.strip())
+    return objects(list(values))
 
 
 def objects(value: object) -> list[Record]:
     """The objects in a list; none where the value is no list."""
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
 
 
 def unpaged(records: list[Record], names: Sequence[str], whole: str = "") -> list[Record]:
     """The records of a file, also of pages that hold them under one of these names; one with the
     field `whole` is no page.
     """
-    found = []
+    whole_records = []
     for record in records:
         inner = next((record[name] for name in names if isinstance(record.get(name), list)), None)
         is_page = inner is not None and not (whole and whole in record)
-        found += unpaged(objects(inner), names, whole) if is_page else [record]
-    return found
+        whole_records += unpaged(objects(inner), names, whole) if is_page else [record]
+    return whole_records
 
 
 def inside(record: object, *path: str) -> Any:
@@ -295,6 +296,11 @@ def text_of(value: object) -> str:
     return cell_text(value) if is_known else ""
 
 
+def name_of(*values: object) -> str:
+    """Return the first of these that is a name or a number."""
+    return next(filter(None, map(text_of, values)), "")
+
+
 def label_cell(value: object) -> str:
     """A cell of a typed table as a label: a text, a number, a date, true or false."""
     return str(value).lower() if isinstance(value, bool) else cell_text(value)
@@ -304,8 +310,8 @@ _DECODER = json.JSONDecoder(parse_float=Written, parse_int=Written, parse_consta
 
 
 class Archive:
-    """A ZIP archive whose members are read one at a time. Zstandard (method 93), which Python's own
-    reader knows from 3.14 on, is unpacked here.
+    """A ZIP archive whose members, called `names`, are read one at a time. Zstandard (method 93),
+    which Python's own reader knows from 3.14 on, is unpacked here.
     """
 
     def __init__(self, content: bytes, name: str) -> None:
@@ -314,26 +320,12 @@ class Archive:
         self.keep_within(MOST_UNPACKED)
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             members = archive.infolist()[:_MOST_MEMBERS]
-        self._members = {each.filename: each for each in members if not each.is_dir()}
-
-    @classmethod
-    def of(cls, path: Path) -> Archive | None:
-        """The archive of a file; None if it is not one, or too large to be opened."""
-        if path.stat().st_size > MOST_UNPACKED:
-            return None
-        try:
-            return cls(path.read_bytes(), path.name)
-        except (zipfile.BadZipFile, ValueError, OSError, struct.error, NotImplementedError):
-            return None
+        self._members = {member.filename: member for member in members if not member.is_dir()}
+        self.names = list(self._members)
 
     def keep_within(self, most: int) -> None:
         """Limit what is read from now on to this number of bytes."""
         self._most = self._left = most
-
-    @property
-    def names(self) -> list[str]:
-        """Names of all members."""
-        return list(self._members)
 
     def read(self, name: str) -> bytes:
         """A member's content. Raises InputError where it cannot be unpacked, or is too large."""
@@ -373,13 +365,302 @@ class Archive:
 def mapped(value: Any, leaf: Callable[[Any], Any]) -> Any:
     """Return a value with each value in its lists and objects replaced by its `leaf`."""
     if isinstance(value, list):
-        return [mapped(each, leaf) for each in value]
+        return [mapped(part, leaf) for part in value]
     if isinstance(value, dict):
-        return {name: mapped(each, leaf) for name, each in value.items()}
+        return {name: mapped(part, leaf) for name, part in value.items()}
     return leaf(value)
 
 
 def as_written(value: Any) -> Any:
     """Return a value of a typed table as in a JSON file: numbers and dates as texts."""
-    known = isinstance(value, (list, dict, bool, str)) or value is None
-    return value if known else Written(cell_text(value))
+    is_plain = isinstance(value, (list, dict, bool, str)) or value is None
+    return value if is_plain else Written(cell_text(value))
+
+
+# ---- texts that raters read ---------------------------------------------------------------------
+
+Text = str | list[Record]
+"""A text, or messages, each with `role` and `content`, and perhaps `name` and `tool_calls`."""
+_NAMES = TOOLS["texts"]
+ASKED, ANSWERED = _NAMES["asked"], _NAMES["answered"]
+CONTEXT, EXPECTED = _NAMES["context"], _NAMES["expected"]
+"""Keys of inputs and outputs by what they hold, the plainest first."""
+_LANGUAGE_MODEL = pattern("texts", "language_model")
+_OF_REPLY, _SIGNATURE = set(_NAMES["of_reply"]), set(_NAMES["signature"])
+_SPOKEN, _THOUGHT = set(_NAMES["spoken"]), set(_NAMES["thought"])
+_DEEP = 8
+"""Layers of wrapping that are looked through."""
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
+"""Characters that no text of a study can hold."""
+
+
+def texts_of(
+    given: object, made: object, *, context: object = None, expected: object = None
+) -> dict[str, Text]:
+    """Return the texts of an answer by name: `prompt`, `context`, `reference` and `response`, those
+    that there are. Where the answer is more than one text, such as calls of tools, `conversation`
+    takes the place of prompt and response.
+    """
+    if context is None:
+        held = (_under(part, CONTEXT) for part in (given, made))
+        context = next((part for part in held if part is not None), None)
+    if expected is None:
+        expected = _under(given, EXPECTED)
+    prompt, response = text_in(given, ASKED), text_in(made, ANSWERED)
+    texts: dict[str, Text] = {"context": documents(context), "reference": cell_of(expected)}
+    if isinstance(response, list):
+        asked = as_messages(prompt)
+        # Some tools keep the whole history as the answer.
+        texts["conversation"] = response if response[: len(asked)] == asked else asked + response
+    else:
+        texts |= {"prompt": prompt, "response": response}
+    return {name: text for name, text in texts.items() if text}
+
+
+def text_in(value: object, names: Collection[str]) -> Text:
+    """Return what an input or output says, out of what a tool wraps around it: a text, or messages
+    where one text does not hold them; JSON for what has another form.
+
+    >>> text_in({"question": "Why?", "top_k": Written("3")}, ASKED)
+    'Why?'
+    >>> text_in([{"role": "user", "content": "Why?"}], ASKED)
+    'Why?'
+    >>> text_in({"a": "x", "b": Written("1")}, ASKED)
+    '{"a": "x", "b": 1}'
+    """
+    for _ in range(_DEEP):
+        value = _reply_in(value)
+        if (messages := messages_in(value)) is not None:
+            only = messages[0]
+            plain = len(messages) == 1 and "tool_calls" not in only and only["role"] != "system"
+            return only["content"] if plain and isinstance(only["content"], str) else messages
+        if isinstance(value, list) and len(value) == 1:
+            value = value[0]
+        elif isinstance(value, dict) and (key := _key_of(value, names)):
+            value = value[key]
+        else:
+            break
+    return cell_of(value)
+
+
+def at(record: object, path: str) -> Any:
+    """Return the value at a path of names, each of which may be a key or a part of a longer one,
+    through objects that are kept as JSON; None where the path leads nowhere.
+
+    >>> at({"attributes": '{"llm.name": "m", "llm.id": 1}'}, "attributes.llm.name")
+    'm'
+    """
+    record = fields_in(opened(record))
+    if path in record:
+        return record[path]
+    parts = path.split(".")
+    for count in range(1, len(parts)):
+        head, rest = ".".join(parts[:count]), ".".join(parts[count:])
+        if head in record and (value := at(record[head], rest)) is not None:
+            return value
+    start = f"{path}."
+    return {name[len(start) :]: record[name] for name in record if name.startswith(start)} or None
+
+
+def first_at(record: object, paths: Iterable[str]) -> Any:
+    """Return the first value at one of these paths that is neither missing nor empty; else None."""
+    return next((value for path in paths if (value := at(record, path)) not in (None, "")), None)
+
+
+def name_at(record: object, paths: Iterable[str]) -> str:
+    """Return the first name or number at one of these paths; "" where there is none."""
+    return next((name for path in paths if (name := text_of(at(record, path)))), "")
+
+
+def documents(value: object) -> str:
+    """Return retrieved documents as one text, with a blank line between two.
+
+    >>> documents([{"page_content": "One."}, "Two."])
+    'One.\\n\\nTwo.'
+    """
+    if isinstance(value, dict) and (held := _under(value, CONTEXT)) is not None:
+        value = held
+    parts: list[Any] = value if isinstance(value, list) else [value]
+    texts = []
+    for part in parts:
+        for _ in range(_DEEP):
+            key = next((name for name in _NAMES["document"] if inside(part, name)), "")
+            part = part[key] if key else part
+        texts.append(cell_of(part))
+    return "\n\n".join(filter(None, texts))
+
+
+def messages_in(value: object) -> list[Record] | None:
+    """Return the messages that a value is, in one form whichever library wrote them; None if it is
+    none.
+    """
+    if isinstance(value, dict):
+        value = [value]
+    if not isinstance(value, list) or not value:
+        return None
+    messages = [_message(part) for part in value]
+    return [message for message in messages if message] if all(messages) else None
+
+
+def as_messages(text: Text, role: str = "user") -> list[Record]:
+    """Return a text as messages: what one of this role said."""
+    if isinstance(text, list):
+        return text
+    return [{"role": role, "content": text}] if text else []
+
+
+def _message(given: object) -> Record | None:
+    if isinstance(given, dict) and isinstance(kwargs := given.get("kwargs"), dict):
+        kind = given.get("id")  # as LangChain keeps it: ["langchain", ..., "HumanMessage"]
+        last = text_of(kind[-1]) if isinstance(kind, list) and kind else ""
+        role = last.removesuffix("Chunk").removesuffix("Message").casefold()
+        given = {"type": role} | kwargs
+    if not isinstance(given, dict):
+        return None
+    role = text_of(given.get("role") or given.get("from") or given.get("type"))
+    has_role = "role" in given or "from" in given or role in _NAMES["types"]
+    calls = [_call(value) for value in given.get("tool_calls") or () if isinstance(value, dict)]
+    content = given.get("content", given.get("parts", given.get("value")))  # Google's: parts
+    if not has_role or not role or (content is None and not calls):
+        return None
+    message = {"role": role, "content": _content(content)}
+    if name := text_of(given.get("name") or given.get("function")):
+        message["name"] = name
+    return message | ({"tool_calls": calls} if calls else {})
+
+
+def _content(content: object) -> object:
+    """The content of a message: its text where it is nothing else, or else its parts."""
+    if not isinstance(content, list):
+        return "" if content is None else mapped(content, _number)
+    parts = [
+        part
+        for part in content
+        if text_of(inside(part, "type")) not in _THOUGHT
+        and not (inside(part, "thought") or inside(part, "reasoningContent"))
+    ]
+    kinds = {text_of(inside(part, "type")) or "text" for part in parts if isinstance(part, dict)}
+    if kinds <= _SPOKEN:
+        spoken = (inside(part, "text") or inside(part, "refusal") or part for part in parts)
+        return "\n".join(filter(None, map(text_of, spoken)))
+    return mapped(parts, _number)
+
+
+def _call(given: Record) -> Record:
+    """A call of a tool as OpenAI writes it; Inspect and LangChain name its parts otherwise."""
+    asked = given.get("function")
+    if isinstance(asked, dict):
+        name, arguments = asked.get("name"), asked.get("arguments")
+    else:
+        name, arguments = asked or given.get("name"), given.get("arguments", given.get("args"))
+    text = arguments if isinstance(arguments, str) else cell_of(arguments)
+    return {"function": {"name": text_of(name), "arguments": text}}
+
+
+def reply_text(cell: str) -> str:
+    """Return the text of a cell that holds a provider's reply as JSON, and other cells as they are:
+    what answered, and at what cost, is not for annotators. A reply is known by what no data of
+    others has.
+
+    >>> reply_text('{"model": "a", "response": "Hi", "done": true}')
+    'Hi'
+    """
+    value = only(opened(cell) if cell[:1] in "[{ \t\r\n" else cell)
+    if not isinstance(value, dict):
+        return cell
+    has_reply = _OF_REPLY & value.keys() and _key_of(value, ANSWERED) in ANSWERED
+    if _reply_in(value) is value and not has_reply:
+        return cell
+    lists = (objects(value.get(name)) for name in ("choices", "candidates", "outputs"))
+    firsts = [replies[0] for replies in lists if replies]
+    is_signed = (
+        bool(_SIGNATURE & value.keys())
+        or isinstance(value.get("usage"), dict)
+        or _LANGUAGE_MODEL.match(text_of(value.get("model")))
+        or text_of(value.get("object")).startswith(("chat.completion", "text_completion"))
+        or any(_SIGNATURE & first.keys() or inside(first, "content", "parts") for first in firsts)
+        or (isinstance(value.get("generations"), list) and "meta" in value)
+    )
+    return (cell_of(text_in(value, ANSWERED)) if is_signed else "") or cell
+
+
+def _reply_in(value: object) -> object:
+    """The first reply of a chat completion, of a response or message, or of LangChain's result."""
+    if not isinstance(value, dict):
+        return value
+    parts = objects(value.get("output"))
+    if value.get("object") == "response" or any(part.get("type") == "message" for part in parts):
+        return [_item(part) for part in parts if part.get("type") not in _THOUGHT]
+    for name in ("choices", "generations", "candidates", "results", "outputs"):
+        first = value.get(name)
+        while isinstance(first, list) and first:
+            first = first[0]
+        if isinstance(first, dict) and name == "candidates":
+            content = first.get("content")
+            return {"role": "model", **content} if isinstance(content, dict) else content
+        if isinstance(first, dict) and (name < "o" or {"outputText", "stop_reason"} & first.keys()):
+            return first.get("message") or first.get("text") or first.get("outputText")
+        if isinstance(first, list) and name < "o":
+            return None
+    for message in (inside(value, "output", "message"), value.get("message")):
+        if isinstance(message, dict) and "role" in message and _OF_REPLY & value.keys():
+            return message
+    if value.get("type") == "message" and "role" in value:
+        return {"role": value["role"], "content": value.get("content")}
+    return value
+
+
+def _item(item: Record) -> Record:
+    """A part of OpenAI's responses as a message: a call of a tool is a message of its own."""
+    if item.get("type") == "function_call":
+        return {"role": "assistant", "content": "", "tool_calls": [item]}
+    if item.get("type") == "message":
+        return item
+    return {"role": "assistant", "content": [{"type": text_of(item.get("type"))}]}
+
+
+def _key_of(value: Record, names: Collection[str]) -> str:
+    """The key that holds what is said; "" where more is said than one key holds."""
+    filled = [
+        name
+        for name, part in value.items()
+        if part not in (None, "", [], {}) and not isinstance(part, (bool, Written))
+    ]
+    named = [name for name in filled if name in names]
+    # What came in may be repeated beside what came out.
+    others = {"role", "type", *CONTEXT, *EXPECTED, *_NAMES["settings"], *_OF_REPLY}
+    others.update(ASKED if names is ANSWERED else ())
+    if len(named) == 1 and others.issuperset(name for name in filled if name not in named):
+        return named[0]
+    return filled[0] if len(filled) == 1 == len(value) else ""
+
+
+def _under(value: object, names: Collection[str]) -> object:
+    """The first filled value under one of these keys, in whatever is wrapped around them."""
+    for _ in range(_DEEP):
+        inner = [part for part in value.values() if part] if isinstance(value, dict) else []
+        if len(inner) != 1 or not isinstance(inner[0], dict):
+            break
+        value = inner[0]
+    if not isinstance(value, dict):
+        return None
+    return next((value[name] for name in names if value.get(name)), None)
+
+
+def cell_of(value: object) -> str:
+    """Return a text as a cell of a table can hold it; JSON for messages and anything else, "" for
+    what is empty.
+    """
+    if value is None or value == {} or value == []:
+        return ""
+    if not isinstance(value, str):
+        value = json.dumps(mapped(value, _number), ensure_ascii=False)
+    return _NO_TEXT.sub("\ufffd", value)
+
+
+def _number(value: Any) -> Any:
+    """A number of a file as a number again; anything else as it is."""
+    try:
+        return json.loads(value) if isinstance(value, Written) else value
+    except ValueError:  # more digits than Python reads, or a date of a typed table
+        return str(value)

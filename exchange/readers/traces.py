@@ -8,31 +8,31 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from typing import Any
 
 from evenhand.exchange.readers.rows import ItemRows, Reader, Rows, claimed, has_fields
 from evenhand.exchange.readers.source import (
+    EXPECTED,
     TOOLS,
     Record,
     Source,
+    at,
+    documents,
     fields_in,
+    first_at,
     inside,
+    messages_in,
+    name_at,
+    name_of,
     objects,
     only,
     opened,
     snake_case,
     text_of,
-    unpaged,
-)
-from evenhand.exchange.readers.texts import (
-    EXPECTED,
-    at,
-    documents,
-    first_at,
-    messages_in,
-    name_at,
     texts_of,
+    unpaged,
 )
 from evenhand.texts import written
 
@@ -74,13 +74,13 @@ class Span:
         form = TOOLS[tool]["span"]
         step = {name: name_at(record, form.get(name, ())) for name in _STEP}
         texts = {name: record.get(form[name]) for name in ("given", "made")}
-        known: Record = {
+        parts: Record = {
             "ids": {name: name_at(record, paths) for name, paths in form.get("ids", {}).items()},
             "about": fields_in(record.get(form.get("about"))),
             "expected": at(record, form.get("expected", "")),
             **({name: opened(text) for name, text in texts.items()} if form.get("json") else texts),
         }
-        return cls(**step | known | more)
+        return cls(**step | parts | more)
 
     @property
     def answers(self) -> bool:
@@ -99,19 +99,19 @@ def add_traces(rows: ItemRows, spans: Iterable[Span]) -> None:
     traces: dict[str, list[Span]] = defaultdict(list)
     for span in spans:
         traces[span.trace].append(span)
-    for own in traces.values():
-        known = {span.id for span in own}
+    for steps in traces.values():
+        ids = {span.id for span in steps}
         below: dict[str, list[Span]] = defaultdict(list)
-        for span in own:
-            below[span.parent if span.parent in known else ""].append(span)
+        for span in steps:
+            below[span.parent if span.parent in ids else ""].append(span)
         answering = ([span for span in level if span.answers] for level in _levels("", below))
-        found = next(filter(None, answering), [])
-        if not found:
+        uppermost = next(filter(None, answering), [])
+        if not uppermost:
             rows.leave_out(written("left_out.no_answer"))
-        for span in found:
+        for span in uppermost:
             under = [span, *chain.from_iterable(_levels(span.id, below))]
-            retrieved = dict.fromkeys(filter(None, (each.retrieved for each in under)))
-            models = ["", *(each.model for each in under if each.model)]
+            retrieved = dict.fromkeys(filter(None, (step.retrieved for step in under)))
+            models = ["", *(step.model for step in under if step.model)]
             context = "\n\n".join(retrieved) or None
             texts = texts_of(span.given, span.made, context=context, expected=span.expected)
             facts: Record = {"cluster": span.cluster, "ids": span.ids, "about": span.about}
@@ -128,21 +128,10 @@ def _levels(top: str, below: Mapping[str, list[Span]]) -> Iterator[list[Span]]:
         seen |= set(names)
 
 
-def _items_of(
-    tool: str, more: Callable[[Record], Record] = lambda record: {}
-) -> Callable[[ItemRows, Source], None]:
-    """Return a reader of a file of steps: the uppermost of each trace that answer are items."""
-
-    def items(rows: ItemRows, source: Source) -> None:
-        records = source.records(source.columns)
-        add_traces(rows, [Span.of(each, tool, **more(each)) for each in records])
-
-    return items
-
-
-def name_of(*values: object) -> str:
-    """The first of these that is a name or a number."""
-    return next(filter(None, map(text_of, values)), "")
+def _add_steps(tool: str, more: Callable[[Record], Record], rows: ItemRows, source: Source) -> None:
+    """Add the items of a file of steps: the uppermost of each trace that answer."""
+    records = source.records(source.columns)
+    add_traces(rows, [Span.of(record, tool, **more(record)) for record in records])
 
 
 def _add_feedback(rows: Rows, record: Record, tool: str, unit: object = "", **more: Any) -> None:
@@ -182,9 +171,7 @@ def _is_langfuse(source: Source) -> bool:
 
 
 def _read_langfuse(rows: Rows, source: Source) -> None:
-    """A trace, observation or session is a unit, a score's name a rubric; annotations are people's,
-    evaluations models', and scores that came in by the API may be either.
-    """
+    """Read annotations as people's and evaluations as models'; scores by the API may be either."""
     for score in _langfuse_parts(source.records())[0]:
         form = text_of(score.get("data_type"))
         if form in ("TEXT", "CORRECTION"):
@@ -206,10 +193,10 @@ def _langfuse_items(rows: ItemRows, source: Source) -> None:
     for record, parent, ids in _langfuse_parts(source.records())[1]:
         # The page exports a score as a list of one.
         no_facts = _LANGFUSE["no_facts"]
-        about = {name: only(each) for name, each in record.items() if name not in no_facts}
+        about = {name: only(value) for name, value in record.items() if name not in no_facts}
         about |= fields_in(opened(record.get("metadata")))
-        known = {"trace": ids["trace_id"], "unit": "/".join(ids.values()), "ids": ids}
-        span = Span.of(record, "langfuse", about=about, parent=parent, **known)
+        about_step = {"trace": ids["trace_id"], "unit": "/".join(ids.values()), "ids": ids}
+        span = Span.of(record, "langfuse", about=about, parent=parent, **about_step)
         spans.setdefault(f"{span.trace}/{span.id}", span)
     add_traces(rows, spans.values())
 
@@ -219,9 +206,7 @@ def _is_step(record: Record, kind: str) -> bool:
     return {*form["all"]} <= names and not names.isdisjoint(form["any"])
 
 
-def _langfuse_parts(
-    records: Iterable[Record],
-) -> tuple[list[Record], list[tuple[Record, str, dict[str, str]]]]:
+def _langfuse_parts(records: list[Record]) -> tuple[list[Record], list[tuple[Record, str, Record]]]:
     """Return the scores of a file, of its pages and of its traces; and its traces and observations,
     also of a downloaded trace, each with the id of the step above it and its own ids. Names are in
     snake case.
@@ -233,20 +218,20 @@ def _langfuse_parts(
             inner = objects(record["data"])
         elif isinstance(record.get("trace"), dict):
             inner = [{"observations": record.get("observations")} | record["trace"]]
-        for each in map(snake_case, inner):
+        for value in map(snake_case, inner):
             below: list[Record] = []
-            if _is_step(each, "trace"):
-                trace = text_of(each["id"])
-                steps.append((each, "", {"trace_id": trace}))
-                below = objects(each.get("observations"))
-            elif _is_step(each, "observation"):
-                trace, below = text_of(each["trace_id"]), [each]
-            elif not isinstance(each.get("scores"), list):
-                scores.append(each)
-            scores += map(snake_case, objects(each.get("scores")))
-            for own in map(snake_case, below):
-                ids = {"trace_id": trace, "observation_id": text_of(own.get("id"))}
-                steps.append((own, text_of(own.get("parent_observation_id")) or trace, ids))
+            if _is_step(value, "trace"):
+                trace = text_of(value["id"])
+                steps.append((value, "", {"trace_id": trace}))
+                below = objects(value.get("observations"))
+            elif _is_step(value, "observation"):
+                trace, below = text_of(value["trace_id"]), [value]
+            elif not isinstance(value.get("scores"), list):
+                scores.append(value)
+            scores += map(snake_case, objects(value.get("scores")))
+            for step in map(snake_case, below):
+                ids = {"trace_id": trace, "observation_id": text_of(step.get("id"))}
+                steps.append((step, text_of(step.get("parent_observation_id")) or trace, ids))
     return scores, steps
 
 
@@ -255,9 +240,7 @@ def _langfuse_parts(
 
 
 def _read_langsmith(rows: Rows, source: Source) -> None:
-    """A run is a unit, a feedback's key a rubric. What people gave in the app is theirs; feedback
-    by the API may be of either kind.
-    """
+    """Read feedback from the app as people's labels; that by the API may be of either kind."""
     for feedback in source.records():
         _add_feedback(rows, feedback, "langsmith")
 
@@ -281,10 +264,10 @@ _OPIK = TOOLS["opik"]
 
 def _is_opik(source: Source) -> bool:
     first = source.first
-    own = first.get("trace") if "spans" in first else first
-    if not isinstance(own, dict) or not {"id", "start_time"} <= own.keys():
+    span = first.get("trace") if "spans" in first else first
+    if not isinstance(span, dict) or not {"id", "start_time"} <= span.keys():
         return False
-    return own is not first or ("input" in own and bool({*_OPIK["any_of_trace"]} & own.keys()))
+    return span is not first or ("input" in span and bool({*_OPIK["any_of_trace"]} & span.keys()))
 
 
 def _read_opik(rows: Rows, source: Source) -> None:
@@ -292,17 +275,17 @@ def _read_opik(rows: Rows, source: Source) -> None:
     online scores are models'; scores by the SDK may be of either kind. A rule that runs under a
     person's name, as where all are called admin, is called online_scoring.
     """
-    found = []
+    scores = []
     for record, unit in _opik_records(source.records()):
         for score in objects(record.get("feedback_scores")):
             by = score.get("value_by_author")
-            own = by if isinstance(by, dict) and by else {text_of(score.get("created_by")): score}
-            for author, entry in own.items():
+            given = by if isinstance(by, dict) and by else {text_of(score.get("created_by")): score}
+            for author, entry in given.items():
                 origin = name_of(inside(entry, "source"), score.get("source"))
-                found.append((unit, author, origin, text_of(score.get("name")), entry))
+                scores.append((unit, author, origin, text_of(score.get("name")), entry))
     kinds = _OPIK["kinds"]
-    people = {author for _, author, origin, _, _ in found if kinds.get(origin) == "human"}
-    for unit, author, origin, name, entry in found:
+    people = {author for _, author, origin, _, _ in scores if kinds.get(origin) == "human"}
+    for unit, author, origin, name, entry in scores:
         is_person = kinds.get(origin) == "human"
         rater = "" if origin == "sdk" or (author in people and not is_person) else author
         value = inside(entry, "category_name") or inside(entry, "value")
@@ -320,10 +303,10 @@ def _opik_records(records: list[Record]) -> Iterator[tuple[Record, str]]:
     """The traces and spans of a file, with the name of each as a unit."""
     for record in records:
         trace = record.get("trace") if "spans" in record else record
-        for each in [*objects([trace]), *objects(record.get("spans"))]:
-            own = text_of(each.get("id"))
-            above = text_of(each.get("trace_id"))
-            yield each, f"{above}/{own}" if above else own
+        for step in [*objects([trace]), *objects(record.get("spans"))]:
+            id_of_step = text_of(step.get("id"))
+            above = text_of(step.get("trace_id"))
+            yield step, f"{above}/{id_of_step}" if above else id_of_step
 
 
 # ---- W&B Weave ----------------------------------------------------------------------------------
@@ -334,9 +317,7 @@ _NOTE, _REACTION = "wandb.note.", "wandb.reaction."
 
 
 def _read_weave(rows: Rows, source: Source) -> None:
-    """A call is a unit, an annotation's name a rubric, and so is each value that a scorer gave.
-    Annotations and reactions are people's; a scorer may be a model or code.
-    """
+    """Read annotations and reactions as people's; a scorer may be a model or code."""
     for feedback in _feedback(source.records()):
         kind, payload = text_of(feedback.get("feedback_type")), feedback.get("payload")
         unit = text_of(feedback.get("weave_ref")).rpartition("/")[2]
@@ -367,8 +348,8 @@ def _feedback(records: list[Record]) -> Iterator[Record]:
     for record in records:
         if record.keys() >= {*_WEAVE["ratings"]}:
             yield record
-        for each in objects(inside(record, "summary", "weave", "feedback")):
-            yield {"weave_ref": record.get("id")} | each
+        for given in objects(inside(record, "summary", "weave", "feedback")):
+            yield {"weave_ref": record.get("id")} | given
 
 
 # ---- MLflow -------------------------------------------------------------------------------------
@@ -385,9 +366,9 @@ def _is_mlflow(source: Source) -> bool:
         return True
     first = unpaged([source.first], ["traces"])
     return bool(first) and any(
-        isinstance(inside(each, "assessments"), list)
+        isinstance(inside(value, "assessments"), list)
         for trace in first
-        for each in (trace.get("info"), trace)
+        for value in (trace.get("info"), trace)
     )
 
 
@@ -427,21 +408,21 @@ def _mlflow_spans(trace: Record) -> Iterator[Span]:
     info = trace["info"] if isinstance(trace.get("info"), dict) else trace
     unit = name_at(info, ("trace_id", "request_id"))
     expected = [
-        inside(each, "expectation", "value")
-        for each in objects(info.get("assessments"))
-        if text_of(each.get("assessment_name") or each.get("name")) in EXPECTED
+        inside(record, "expectation", "value")
+        for record in objects(info.get("assessments"))
+        if text_of(record.get("assessment_name") or record.get("name")) in EXPECTED
     ]
     session = inside(info, "trace_metadata", "mlflow.trace.session")
     tags = fields_in(info.get("tags"))
     read = (*_MLFLOW["used"], *_MLFLOW["unused"])
-    own = {name: each for name, each in trace.items() if name not in read}
-    own |= {name: each for name, each in tags.items() if "." not in name}
+    facts = {name: step for name, step in trace.items() if name not in read}
+    facts |= {name: tag for name, tag in tags.items() if "." not in name}
     spans = objects(inside(trace, "data", "spans") or opened(trace.get("spans")))
     whole: Record = {"name": "", "attributes": {}, "inputs": trace.get("request")}
     for span in spans or [whole | {"outputs": trace.get("response")}]:
-        said = fields_in(span.get("attributes"))
+        attributes = fields_in(span.get("attributes"))
         given, made, kind, model = (
-            opened(said.get(f"mlflow.{name}"))
+            opened(attributes.get(f"mlflow.{name}"))
             for name in ("spanInputs", "spanOutputs", "spanType", "llm.model")
         )
         parent = name_of(span.get("parent_span_id"), span.get("parent_id"))
@@ -459,7 +440,7 @@ def _mlflow_spans(trace: Record) -> Iterator[Span]:
             model=name_of(model, inside(made, "model"), inside(given, "model")),
             expected=next(filter(None, expected), None),
             cluster=text_of(session),
-            about=own,
+            about=facts,
         )
 
 
@@ -472,11 +453,11 @@ def _add_assessment(rows: Rows, trace: str, assessment: Record) -> None:
     elif not isinstance(assessment.get("feedback"), dict):
         rows.leave_out(written("left_out.expectations"))
     else:
-        known = {name: metadata[name] for name in metadata if name not in _MLFLOW["given"]}
+        others = {name: metadata[name] for name in metadata if name not in _MLFLOW["given"]}
         span, error = text_of(assessment.get("span_id")), assessment["feedback"].get("error")
         error = inside(error, "error_code") if isinstance(error, dict) else error
         unit = f"{trace}/{span}" if span else trace
-        feedback = assessment | {"metadata": known}
+        feedback = assessment | {"metadata": others}
         _add_feedback(rows, feedback, "mlflow", unit, unscored_reason=error)
 
 
@@ -497,15 +478,15 @@ def _read_phoenix(rows: Rows, source: Source) -> None:
     by the annotation's identifier, a model by its name in the metadata or the identifier.
     """
     for record in _records(source):
-        found = [record] if _is_annotation(record) else objects(opened(record.get("annotations")))
+        given = [record] if _is_annotation(record) else objects(opened(record.get("annotations")))
         span = text_of(at(record, "context.span_id"))
-        for each in found:
-            kind = text_of(each.get("annotator_kind")).upper()
+        for annotation in given:
+            kind = text_of(annotation.get("annotator_kind")).upper()
             if kind == "CODE":
                 rows.leave_out(written("left_out.by_code"))
                 continue
-            unit = _hexadecimal(each.get("span_id") or span)
-            _add_feedback(rows, each | {"annotator_kind": kind}, "phoenix", unit)
+            unit = _hexadecimal(annotation.get("span_id") or span)
+            _add_feedback(rows, annotation | {"annotator_kind": kind}, "phoenix", unit)
         for name, label in _columns(record).items():
             rows.add(_hexadecimal(span), name, "model", label, name)
 
@@ -521,8 +502,8 @@ def _records(source: Source) -> list[Record]:
 
 
 def _is_annotation(record: Record) -> bool:
-    known = {"annotator_kind"} <= record.keys() and ("result" in record or "result.label" in record)
-    return known and ("span_id" in record or "context.span_id" in record)
+    typed = {"annotator_kind"} <= record.keys() and ("result" in record or "result.label" in record)
+    return typed and ("span_id" in record or "context.span_id" in record)
 
 
 def _is_span(record: Record) -> bool:
@@ -535,28 +516,28 @@ def _phoenix_span(record: Record) -> Span:
     """A span, of which the uppermost of a trace that has an output is an item; those of one
     session, or else of one trace, belong together. An evaluation that is no person's is a fact.
     """
-    said = fields_in(opened(record.get("attributes")))
-    said |= {name[len(_PREFIX) :]: each for name, each in record.items() if _PREFIX in name[:11]}
-    given, made = _value(said, "input"), _value(said, "output")
-    asked, replied = (_messages(said, f"llm.{name}_messages") for name in ("input", "output"))
-    found = _numbered(at(said, "retrieval.documents"))
+    facts = fields_in(opened(record.get("attributes")))
+    facts |= {name[len(_PREFIX) :]: value for name, value in record.items() if _PREFIX in name[:11]}
+    given, made = _value(facts, "input"), _value(facts, "output")
+    asked, replied = (_messages(facts, f"llm.{name}_messages") for name in ("input", "output"))
+    retrieved = _numbered(at(facts, "retrieval.documents"))
     trace, span = (_hexadecimal(at(record, f"context.{name}_id")) for name in ("trace", "span"))
-    own, frames = (*_PHOENIX["own"], *EXPECTED), tuple(_PHOENIX["frames"])
-    names = [name for name in record if name not in own and not name.startswith(frames)]
-    beside = {name: record[name] for name in names}
+    columns, frames = (*_PHOENIX["own"], *EXPECTED), tuple(_PHOENIX["frames"])
+    names = [name for name in record if name not in columns and not name.startswith(frames)]
+    others = {name: record[name] for name in names}
     return Span(
         id=span,
         trace=trace,
         parent=_hexadecimal(record.get("parent_id")),
-        kind=name_of(at(said, "openinference.span.kind"), record.get("span_kind")),
+        kind=name_of(at(facts, "openinference.span.kind"), record.get("span_kind")),
         given=asked or given,
         made=replied or made,
-        documents=[at(each, "document.content") for each in found],
+        documents=[at(document, "document.content") for document in retrieved],
         ids={"span_id": span, "trace_id": trace},
-        model=name_of(at(said, "llm.model_name")),
-        cluster=name_of(at(said, "session.id"), trace),
+        model=name_of(at(facts, "llm.model_name")),
+        cluster=name_of(at(facts, "session.id"), trace),
         expected=next((record[name] for name in EXPECTED if record.get(name)), None),
-        about=beside | fields_in(opened(at(said, "metadata"))) | _evaluations(record),
+        about=others | fields_in(opened(at(facts, "metadata"))) | _evaluations(record),
     )
 
 
@@ -570,24 +551,24 @@ def _numbered(value: object) -> list[Record]:
     return [part for name in ordered if isinstance(part := at(value, name), dict)]
 
 
-def _messages(said: Record, path: str) -> list[Record] | None:
+def _messages(facts: Record, path: str) -> list[Record] | None:
     messages = []
-    for each in _numbered(at(said, path)):
-        contents = _numbered(at(each, "message.contents"))
+    for value in _numbered(at(facts, path)):
+        contents = _numbered(at(value, "message.contents"))
         parts = filter(None, (text_of(at(part, "message_content.text")) for part in contents))
-        message = {name: at(each, f"message.{name}") for name in ("role", "content", "name")}
+        message = {name: at(value, f"message.{name}") for name in ("role", "content", "name")}
         message["content"] = message["content"] or "\n".join(parts)
         message["tool_calls"] = [
             {name: at(call, f"tool_call.function.{name}") for name in ("name", "arguments")}
-            for call in _numbered(at(each, "message.tool_calls"))
+            for call in _numbered(at(value, "message.tool_calls"))
         ]
         messages.append({name: part for name, part in message.items() if part or name == "content"})
     return messages_in(messages)
 
 
-def _value(said: Record, name: str) -> object:
-    value = at(said, f"{name}.value")
-    return opened(value) if "json" in text_of(at(said, f"{name}.mime_type")) else value
+def _value(facts: Record, name: str) -> object:
+    value = at(facts, f"{name}.value")
+    return opened(value) if "json" in text_of(at(facts, f"{name}.mime_type")) else value
 
 
 def _hexadecimal(value: object) -> str:
@@ -599,21 +580,21 @@ def _columns(record: Record) -> Record:
     """Evaluations that became columns, by name: the label, or else the score."""
     start, *ends = _EVAL
     return {
-        name[len(start) : -len(end)]: each
+        name[len(start) : -len(end)]: value
         for end in reversed(ends)
-        for name, each in record.items()
-        if name.startswith(start) and name.endswith(end) and each not in (None, "")
+        for name, value in record.items()
+        if name.startswith(start) and name.endswith(end) and value not in (None, "")
     }
 
 
 def _evaluations(record: Record) -> Record:
     """Labels that a model or code gave a span, by name."""
-    found = _columns(record)
-    for each in objects(record.get("annotations")):
-        if text_of(each.get("annotator_kind")) not in ("", "HUMAN"):
-            label, score = inside(each, "result", "label"), inside(each, "result", "score")
-            found[text_of(each.get("name"))] = label if label not in (None, "") else score
-    return found
+    labels = _columns(record)
+    for given in objects(record.get("annotations")):
+        if text_of(given.get("annotator_kind")) not in ("", "HUMAN"):
+            label, score = inside(given, "result", "label"), inside(given, "result", "score")
+            labels[text_of(given.get("name"))] = label if label not in (None, "") else score
+    return labels
 
 
 READERS = {
@@ -626,14 +607,15 @@ READERS = {
     "langsmith": Reader(
         has_fields("langsmith"),
         _read_langsmith,
-        _items_of("langsmith", _key_values),
+        partial(_add_steps, "langsmith", _key_values),
         has_fields("langsmith", "items", in_tables=True),
     ),
     "opik": Reader(_is_opik, _read_opik, _opik_items),
     "weave": Reader(
         lambda source: has_fields("weave", "items")(source) or has_fields("weave")(source),
         _read_weave,
-        _items_of(
+        partial(
+            _add_steps,
             "weave",
             lambda call: {"model": next(iter(fields_in(inside(call, "summary", "usage"))), "")},
         ),

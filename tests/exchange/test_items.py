@@ -15,8 +15,7 @@ import pytest
 from evenhand.errors import InputError
 from evenhand.exchange.readers.reading import read_items
 from evenhand.exchange.readers.rows import ItemTable
-from evenhand.exchange.readers.source import Written
-from evenhand.exchange.readers.texts import ANSWERED, ASKED, reply_text, said, texts_of
+from evenhand.exchange.readers.source import ANSWERED, ASKED, Written, reply_text, text_in, texts_of
 from evenhand.study.tables.formats import write_table
 from harness.exports.contents import ANSWERED_BY, ANSWERS, DOCUMENTS, JUDGED, QUESTIONS, TRUE
 
@@ -455,13 +454,13 @@ def test_conversations_in_a_list_and_langchain_s_messages(tmp_path: Path) -> Non
 
 def test_what_only_the_model_saw_is_not_rated() -> None:
     parts = [{"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": "So."}]
-    assert said([message("assistant", parts)], ANSWERED) == "So."
+    assert text_in([message("assistant", parts)], ANSWERED) == "So."
     text = [{"type": "output_text", "text": "So."}]
     output = [
         {"type": "reasoning", "summary": []},
         {"type": "message", "role": "assistant", "content": text},
     ]
-    assert said({"object": "response", "model": "m", "output": output}, ANSWERED) == "So."
+    assert text_in({"object": "response", "model": "m", "output": output}, ANSWERED) == "So."
 
 
 @pytest.mark.parametrize(
@@ -481,7 +480,7 @@ def test_what_only_the_model_saw_is_not_rated() -> None:
     ],
 )
 def test_nothing_is_said_to_be_asked_that_is_not_all_of_it(given: object, text: str) -> None:
-    assert said(given, ASKED) == text
+    assert text_in(given, ASKED) == text
 
 
 def test_context_and_reference_are_found_in_what_is_wrapped_around_them() -> None:

@@ -265,7 +265,7 @@ def test_a_table_without_a_header_is_read_by_what_it_proposes(tmp_path, name, ma
     )
     assert proposed[2:] == ["--columns", "unit=column2,rater=column1,label=column3"]
     options = ScaleOptions(format=proposed[1], columns=columns, kinds=kinds)
-    rows, _ = rows_of_file(file, options)
+    rows = rows_of_file(file, options)[0]
     assert rows[["rater_id", "unit_id", "label"]].to_numpy().tolist() == LONG
 
 

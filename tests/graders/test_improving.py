@@ -18,7 +18,7 @@ from evenhand.cli.main import main
 from evenhand.cli.verbs import BAD_INPUT, OVER_BUDGET
 from evenhand.errors import InputError
 from evenhand.graders import GradingOptions, RequestLimits, grade
-from evenhand.reporting.analysing import analyse_study, told_of
+from evenhand.reporting.analysing import analyse_study, choice_lines
 from evenhand.reporting.improving import (
     Improved,
     ImproveOptions,
@@ -471,7 +471,7 @@ def test_a_grader_that_was_there_before_keeps_its_grades_unless_it_was_chosen(
     assert won.best.rater_id == rater
     assert "had grades before it was tried here" in won.sentence
     ((_, end),) = ends_of(study2.store)
-    assert "had grades before it was tried here" in told_of(end)[-1]
+    assert "had grades before it was tried here" in choice_lines(end)[-1]
     ratings, parts = from_study(study2).ratings, parts_of(study2.store, "kind")
     left = ratings.loc[ratings["rater_id"] == rater, "unit_id"].str.partition("|")[0].map(parts)
     assert set(left) == {"learn", "prove"}, "it was chosen on choose, and it has no text of its own"
@@ -758,4 +758,4 @@ def test_no_level_is_told_as_the_reason() -> None:
         ({"no_level": True}, "No level was left"),
         ({"gives_way": "Not better: it gives way."}, "it gives way"),
     ):
-        assert wanted in told_of(end | {"outcome": "not_shown", **more})[1]
+        assert wanted in choice_lines(end | {"outcome": "not_shown", **more})[1]

@@ -15,7 +15,7 @@ import pytest
 from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.graders import GradingOptions
-from evenhand.reporting.analysing import told_of
+from evenhand.reporting.analysing import choice_lines
 from evenhand.reporting.improving import ImproveOptions, Trial, forecast_improving, improve
 from evenhand.reporting.load import from_study
 from evenhand.reporting.proposals import MOST_WORDS, RefusedProposal, checked
@@ -127,7 +127,7 @@ def test_what_gepa_keeps_is_tried_proved_and_told(gepa, study, bench, capsys):
     left = ratings[(ratings["rater_kind"] == "model") & ~ratings["rater_id"].isin(graders)]
     assert "prove" not in {parts[unit.partition("|")[0]] for unit in left["unit_id"]}
     ((_, end),) = ends_of(study.store)
-    assert "was not tried: it changes the question" in told_of(end)[-1], "Methods say it, too"
+    assert "was not tried: it changes the question" in choice_lines(end)[-1], "Methods say it, too"
 
     before = len(bench.calls)
     again = improve(study, asked, FAST)

@@ -48,9 +48,7 @@ _MOST_CELLS = 2_000
 _DATE = re.compile(pattern_of("date"))
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.I)
 _MEASURE = re.compile(pattern_of("measure"), re.I)
-_FACT = re.compile(
-    rf"(^|[_\W])({pattern_of('fact')})([_\W]|$)|(Id|At|Date|Time)$|^(is|has|was)[_ ]", re.I
-)
+_FACT = rf"(^|[_\W])({pattern_of('fact')})([_\W]|$)|(Id|At|Date|Time)$|^(is|has|was)[_ ]"
 _CRITERION = re.compile(rf"(is_?)?({pattern_of('criterion')})([ _-]?(score|rating|label))?", re.I)
 _RESPONDENT = re.compile(pattern_of("respondent"), re.I)
 _RATERS = re.compile(r"annotator|worker|coder|rater|labell?er|turker|participant", re.I)
@@ -70,7 +68,7 @@ def fits(table: pd.DataFrame, ours: str, column: str) -> bool:
     if table.empty:
         return True
     given = texts(table[column]).unique()
-    cells = [cell for each in given[:_MOST_CELLS] if (cell := str(each).strip())]
+    cells = [cell for text in given[:_MOST_CELLS] if (cell := str(text).strip())]
     if not cells or all(map(is_nested, cells)):
         return bool(cells) and ours == "label" and all(options_in(cell) for cell in cells)
     if ours == "rater_kind":
@@ -119,8 +117,8 @@ def alike(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
         return scores
     if not sizes or sizes[0] < 2 or sizes[0] == next(iter(sizes[1:]), 0):
         return []
-    found = next(members for _, members in groups if len(members) == sizes[0])
-    return [] if are_counts(table, found) else [column for column in columns if column in found]
+    largest = next(members for _, members in groups if len(members) == sizes[0])
+    return [] if are_counts(table, largest) else [column for column in columns if column in largest]
 
 
 def _scores_alike(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
@@ -166,14 +164,14 @@ def kind_by_word(name: str) -> str:
         return kind
     split = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
     words = re.findall(r"[a-z]+", re.sub(r"(?i)^ann(?=[ _.-]?\d)", "annot", split).casefold())
-    known = (("human", _PEOPLE_WORD), ("model", _MODEL_WORD))
-    kinds = {kind for kind, word in known if any(map(word.fullmatch, words))}
+    words_by_kind = (("human", _PEOPLE_WORD), ("model", _MODEL_WORD))
+    kinds = {kind for kind, word in words_by_kind if any(map(word.fullmatch, words))}
     return kinds.pop() if len(kinds) == 1 else ""
 
 
 def is_fact(column: str) -> bool:
     """Return True if a column's name is that of a fact about a unit or its labels, or a measure."""
-    return bool(_FACT.search(column) or _MEASURE.search(column))
+    return bool(re.search(_FACT, column, re.I) or _MEASURE.search(column))
 
 
 def criteria(columns: Iterable[str]) -> list[str]:
@@ -201,48 +199,46 @@ def is_nested(cell: str) -> bool:
 # ---- a row for each rating ----------------------------------------------------------------------
 
 
-def columns_of_ratings(
-    table: pd.DataFrame, columns: Sequence[str], absent: Sequence[str]
-) -> dict[str, str]:
+def ratings_columns(table: pd.DataFrame, columns: list[str], absent: list[str]) -> dict[str, str]:
     """Return which columns of a table with a row for each rating are the `absent` ones, `{ours:
     theirs}`, as far as usual names or cells leave no doubt.
 
     By its cells a column is that of items if it has each value once for each rater, and that of
     labels if it alone has a few values that vary within items and within raters.
     """
-    found = sure_columns(columns, absent, partial(fits, table))
+    theirs = sure_columns(columns, absent, partial(fits, table))
 
     def left(ours: str) -> list[str]:
-        return [each for each in columns if each not in found.values() and fits(table, ours, each)]
+        return [each for each in columns if each not in theirs.values() and fits(table, ours, each)]
 
-    if "rater_id" in absent and "rater_id" not in found:
-        people = [each for each in left("rater_id") if _RATERS.search(each)]
-        found |= {"rater_id": people[0]} if len(people) == 1 else {}
-    rater = found.get("rater_id", "rater_id")
+    if "rater_id" in absent and "rater_id" not in theirs:
+        people = [column for column in left("rater_id") if _RATERS.search(column)]
+        theirs |= {"rater_id": people[0]} if len(people) == 1 else {}
+    rater = theirs.get("rater_id", "rater_id")
     if rater not in table:
-        return found
-    if "unit_id" in absent and "unit_id" not in found:
+        return theirs
+    if "unit_id" in absent and "unit_id" not in theirs:
         items = [
-            each
-            for each in left("unit_id")
-            if not table.duplicated([each, rater]).any()
-            and not is_fact(each.removesuffix("s").removesuffix("id").rstrip("_ "))
-            and not (texts(table[each]) == "").any()
+            column
+            for column in left("unit_id")
+            if not table.duplicated([column, rater]).any()
+            and not is_fact(column.removesuffix("s").removesuffix("id").rstrip("_ "))
+            and not (texts(table[column]) == "").any()
         ]
-        named = [each for each in items if _ID.search(each)] or items
-        same = {tuple(table.groupby(each, sort=False).ngroup()) for each in named}
-        found |= {"unit_id": named[0]} if len(same) == 1 else {}
-    unit = found.get("unit_id", "unit_id")
-    if "label" in absent and "label" not in found and unit in table:
+        named = [column for column in items if _ID.search(column)] or items
+        same = {tuple(table.groupby(name, sort=False).ngroup()) for name in named}
+        theirs |= {"unit_id": named[0]} if len(same) == 1 else {}
+    unit = theirs.get("unit_id", "unit_id")
+    if "label" in absent and "label" not in theirs and unit in table:
         vary = [
-            each
-            for each in left("label")
-            if len(_labels(table, each)) <= MAX_LABELS
-            and all((table.groupby(key)[each].nunique() > 1).any() for key in (unit, rater))
+            column
+            for column in left("label")
+            if len(_labels(table, column)) <= MAX_LABELS
+            and all((table.groupby(key)[column].nunique() > 1).any() for key in (unit, rater))
         ]
-        labels = [each for each in vary if not is_fact(each)] or vary
-        found |= {"label": labels[0]} if len(labels) == 1 else {}
-    return found
+        labels = [column for column in vary if not is_fact(column)] or vary
+        theirs |= {"label": labels[0]} if len(labels) == 1 else {}
+    return theirs
 
 
 # ---- columns for each rater and rubric ----------------------------------------------------------
@@ -287,15 +283,15 @@ def named_grid(
     if not raters:
         whole = _product(_splits(able, parts[0], parts[2], parts[4]))
         return Grid(pattern, {c: p[::-1] if turned else p for c, p in whole.items()})
-    found, others = {}, []
+    labels, others = {}, []
     for column, choices in _splits(columns, parts[0], parts[2], parts[4]).items():
         pairs = [pair[::-1] if turned else pair for pair in choices]
-        own = [pair for pair in pairs if pair[0] in raters]
-        if own and column in able:
-            found[column] = max(own, key=lambda pair: len(pair[0]))
-        elif own:
+        able_pairs = [pair for pair in pairs if pair[0] in raters]
+        if able_pairs and column in able:
+            labels[column] = max(able_pairs, key=lambda pair: len(pair[0]))
+        elif able_pairs:
             others.append(column)
-    return Grid(pattern, found, others=tuple(others))
+    return Grid(pattern, labels, others=tuple(others))
 
 
 def guessed_grid(
@@ -308,22 +304,21 @@ def guessed_grid(
     best: dict[str, tuple[str, str]] = {}
     around = ("", "")
     for mark, after in [*_AROUND, *((mark, "") for mark in _MARKS)]:
-        found = _product(_splits(able, "", mark, after))
-        if len(found) > len(best):
-            best, around = found, (mark, after)
+        split = _product(_splits(able, "", mark, after))
+        if len(split) > len(best):
+            best, around = split, (mark, after)
     if not best or (not raters and all(map(plain_kind, best))):
         return None
     turned, sure = _turned(table, best, raters)
-    sure = sure and not any(
-        all(map(str.isdecimal, side)) for side in zip(*best.values(), strict=True)
-    )
+    sides = zip(*best.values(), strict=True)
+    sure = sure and not any(all(map(str.isdecimal, side)) for side in sides)
     first, second = (RUBRIC, RATER) if turned else (RATER, RUBRIC)
     pattern = f"{first}{around[0]}{second}{around[1]}"
     grid = Grid(pattern, {c: p[::-1] if turned else p for c, p in best.items()}, sure)
     if not raters:
         return grid
-    own = {column: pair for column, pair in grid.columns.items() if pair[0] in raters}
-    return Grid(pattern, own) if set(raters) <= set(grid.raters) else None
+    of_raters = {column: pair for column, pair in grid.columns.items() if pair[0] in raters}
+    return Grid(pattern, of_raters) if set(raters) <= set(grid.raters) else None
 
 
 def _able(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
@@ -335,23 +330,21 @@ def _splits(
     columns: Sequence[str], before: str, mark: str, after: str
 ) -> dict[str, list[tuple[str, str]]]:
     """All ways to part each column at a mark, by column."""
-    found = {}
+    ways = {}
     for column in columns:
         if not (column.startswith(before) and column.endswith(after)):
             continue
         name = column[len(before) : len(column) - len(after)]
         places = [at for at in range(1, len(name)) if name.startswith(mark, at)]
         parts = [(name[:at], name[at + len(mark) :]) for at in places]
-        own = [(one, other) for one, other in parts if one.strip() and other.strip()]
-        if own:
-            found[column] = own
-    return found
+        filled = [(one, other) for one, other in parts if one.strip() and other.strip()]
+        if filled:
+            ways[column] = filled
+    return ways
 
 
 def _product(splits: Mapping[str, list[tuple[str, str]]]) -> dict[str, tuple[str, str]]:
-    """The largest set of columns whose names are all combinations of two or more first parts with
-    two or more second parts; of equally large ones that with the shortest first parts.
-    """
+    """Return the largest set of columns that combines two or more first and second parts."""
     seconds: dict[str, dict[str, str]] = {}
     for column, pairs in splits.items():
         for one, other in pairs:
@@ -361,24 +354,22 @@ def _product(splits: Mapping[str, list[tuple[str, str]]]) -> dict[str, tuple[str
         groups.setdefault(frozenset(others), []).append(one)
 
     def worth(group: tuple[frozenset[str], list[str]]) -> tuple[int, int, int]:
-        own, firsts = group
-        numbers = sum(other[:1].isdecimal() for other in own)  # of human_1, not of a rubric
-        return len(own) * len(firsts), -numbers, -sum(map(len, firsts))
+        tail, firsts = group
+        numbers = sum(other[:1].isdecimal() for other in tail)  # of human_1, not of a rubric
+        return len(tail) * len(firsts), -numbers, -sum(map(len, firsts))
 
-    whole = [(own, firsts) for own, firsts in groups.items() if min(len(own), len(firsts)) >= 2]
+    whole = [(tail, firsts) for tail, firsts in groups.items() if min(len(tail), len(firsts)) >= 2]
     if not whole:
         return {}
     both, firsts = max(whole, key=worth)
-    found = {seconds[one][other]: (one, other) for one in firsts for other in both}
-    return {column: found[column] for column in splits if column in found}
+    product = {seconds[one][other]: (one, other) for one in firsts for other in both}
+    return {column: product[column] for column in splits if column in product}
 
 
 def _turned(
     table: pd.DataFrame, parts: Mapping[str, tuple[str, str]], raters: Collection[str]
 ) -> tuple[bool, bool]:
-    """Return whether the second part of the names is the rater, and whether that is sure: raters
-    are given, one part names models or the other questions, or labels differ by one part alone.
-    """
+    """Return whether the second part of the names is the rater, and whether that is sure."""
     firsts, seconds = (set(side) for side in zip(*parts.values(), strict=True))
     if raters:
         return not set(raters) & firsts, True
@@ -396,8 +387,8 @@ def _same_labels(table: pd.DataFrame, parts: Mapping[str, tuple[str, str]], side
     labels: dict[str, list[set[str]]] = {}
     for column, pair in parts.items():
         labels.setdefault(pair[side], []).append(_labels(table, column))
-    within = all(one & other for own in labels.values() for one in own for other in own)
-    unions = [set().union(*own) for own in labels.values()]
+    within = all(one & other for sets in labels.values() for one in sets for other in sets)
+    unions = [set().union(*sets) for sets in labels.values()]
     apart = all(not one & other for at, one in enumerate(unions) for other in unions[:at])
     return within and apart
 
@@ -419,10 +410,10 @@ def refuse_missing(table: pd.DataFrame, name: str, options: ScaleOptions) -> Non
     others = [column for column in names if column not in RATINGS_COLUMNS]
     likely = likely_columns(others, absent, partial(fits, table))
     if len(table):
-        by_cells = columns_of_ratings(table, others, absent)
-        likely |= {
-            o: t for o, t in by_cells.items() if o not in likely and t not in likely.values()
-        }
+        by_cells = ratings_columns(table, others, absent)
+        for ours, theirs in by_cells.items():
+            if theirs not in likely.values():
+                likely.setdefault(ours, theirs)
     spaced = [column for column in names if column not in absent and column.strip() in absent]
     spaced += [column for column in likely.values() if column != column.strip()]
     if spaced:
@@ -494,17 +485,17 @@ def _mends(
         others = [str(each) for each in table if each not in (*RATINGS_COLUMNS, *likely.values())]
         able, unit = label_columns(table, others), likely.get("unit_id", "unit_id")
         if unit in table:  # what is the same for each item is no label
-            able = [each for each in able if (table.groupby(unit)[each].nunique() > 1).any()]
+            able = [column for column in able if (table.groupby(unit)[column].nunique() > 1).any()]
         asked = criteria(able) or able
         if "label" in {*absent} - likely.keys() and asked:
             likely = {**likely, "label": asked[0]}
             first = f" (one question at a time: {listed(asked)})" if len(asked) > 1 else ""
-        key = [likely.get(each, each) for each in ("unit_id", "rater_id")]
+        key = [likely.get(column, column) for column in ("unit_id", "rater_id")]
         if "rubric" not in table and {*key} <= {*table} and table.duplicated(key).any():
             # A column may tell apart several ratings of one unit by one rater.
-            apart = [each for each in others if not table.duplicated([*key, each]).any()]
-            few = [each for each in apart if texts(table[each]).nunique() <= MAX_LABELS]
-            likely |= likely_columns(few, ["rubric"], lambda _, own: fits(table, "label", own))
+            apart = [column for column in others if not table.duplicated([*key, column]).any()]
+            few = [column for column in apart if texts(table[column]).nunique() <= MAX_LABELS]
+            likely |= likely_columns(few, ["rubric"], lambda _, name: fits(table, "label", name))
     left = [column for column in absent if column not in likely]
     mends = [_naming(likely, options) + first] if likely else []
     raters = likely.get("rater_id", "rater_id")
@@ -525,22 +516,22 @@ def _mends(
 
 
 def _comparable(table: pd.DataFrame, raters: str, label: str) -> list[str]:
-    """The raters who share labels with another, of a column of raters; all, where labels are too
-    many to be compared, or one rater is alone.
-    """
+    """Return the raters who share labels with another; all, where labels are too many."""
     names = texts(table[raters])
-    every = [str(each) for each in names.unique() if each]
+    every = [str(name) for name in names.unique() if name]
     if label not in table or len(every) < 2:
         return every
     labels = texts(table[label]).str.strip().str.casefold()
     if labels.nunique() > MAX_LABELS:
         return every
-    own = {rater: {*labels[names == rater]} - {""} for rater in every[:_MOST_RATERS]}
-    shared = Counter(each for found in own.values() for each in found)
+    given = {rater: {*labels[names == rater]} - {""} for rater in every[:_MOST_RATERS]}
+    shared = Counter(cell for cells in given.values() for cell in cells)
     return [
         rater
         for rater in every
-        if rater not in own or not own[rater] or any(shared[each] > 1 for each in own[rater])
+        if rater not in given
+        or not given[rater]
+        or any(shared[label] > 1 for label in given[rater])
     ]
 
 
@@ -552,34 +543,30 @@ def _naming(columns: dict[str, str], options: ScaleOptions) -> str:
 
 
 def kinds_spelled(
-    raters: Iterable[str], options: ScaleOptions, known: Mapping[str, str] = _NONE_KNOWN
+    raters: Iterable[str], options: ScaleOptions, kind_of: Mapping[str, str] = _NONE_KNOWN
 ) -> str:
     """Return the options that name the raters, many of one kind as all the others, by the kinds
     that are `known`, and else with a guess at which are models.
     """
     kinds = {}
-    for each in raters:
-        guess = kind_by_word(each) or ("model" if MODEL_NAME.search(each) else "human")
-        kinds[each] = known.get(each, guess)
-    people, models = (
-        [each for each, kind in kinds.items() if kind == which] for which in ("human", "model")
-    )
+    for rater in raters:
+        guess = kind_by_word(rater) or ("model" if MODEL_NAME.search(rater) else "human")
+        kinds[rater] = kind_of.get(rater, guess)
+    people = [name for name, kind in kinds.items() if kind == "human"]
+    models = [name for name, kind in kinds.items() if kind == "model"]
     if len(people) > MAX_NAMED:
         people = ["*"]
     elif len(models) > MAX_NAMED:
         models = ["*"]
-    given = [
-        options.spelled(kind, *names)
-        for kind, names in (("human", people), ("model", models))
-        if names
-    ]
+    named = {"human": people, "model": models}
+    given = [options.spelled(kind, *names) for kind, names in named.items() if names]
     if options.in_python:
         return "human=[...] and model=[...]" + (f", such as {', '.join(given)}" if given else "")
     return " ".join(given)
 
 
 _NOBODY = ("API", "sdk")
-"""What tools call whoever sent a score by their interface."""
+"""Names in tools' exports for a score that was sent by an API."""
 _NO_PERSON = re.compile(pattern_of("no_person"), re.I)
 """Words that name a column, and no person."""
 _PERSON = re.compile(r"[^\W\d_]{2,20}|[^\s@,]+@[^\s@,]+\.[a-z]+", re.I)
@@ -595,7 +582,7 @@ def roles_in(
     What cannot be inferred is left open. Raises InputError where an `export` leaves a rater's kind
     open and a name does not show it.
     """
-    table, columns = _long_columns(table, options)
+    table, columns = _as_long(table, options)
     items = options.columns.get("unit_id") or columns.get("unit_id", "")
     if "rater_id" not in table:
         table, items = _with_items(table, options, items)
@@ -621,44 +608,40 @@ def roles_in(
         )
     if len(kinds) < len(unknown) or not unknown:
         return table, options, items
-    found = given.where(given != "", texts(table["rater_id"]).map(kinds))
-    return table.assign(rater_kind=found), options, items
+    rater_kinds = given.where(given != "", texts(table["rater_id"]).map(kinds))
+    return table.assign(rater_kind=rater_kinds), options, items
 
 
 # ---- columns ------------------------------------------------------------------------------------
 
 
-def _long_columns(
-    table: pd.DataFrame, options: ScaleOptions
-) -> tuple[pd.DataFrame, dict[str, str]]:
-    """Return a table whose columns of items, raters and labels, where their names and cells leave
-    no doubt that a row is a rating, go by our names; and what they were called.
-    """
-    absent = [each for each in ("unit_id", "rater_id", "label") if each not in table]
+def _as_long(table: pd.DataFrame, options: ScaleOptions) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Rename columns of ratings whose names and cells leave no doubt; return their old names."""
+    absent = [column for column in ("unit_id", "rater_id", "label") if column not in table]
     if "item_id" in table:
-        absent = [each for each in absent if each != "unit_id"]
+        absent = [column for column in absent if column != "unit_id"]
     names = [str(column) for column in table]
     if "rater_id" not in absent or options.wide or {*options.kinds} & {*names} or not len(table):
         return table, {}
     others = [column for column in names if column not in RATINGS_COLUMNS]
-    found = columns_of_ratings(table, others, absent)
-    if found.keys() != {*absent} or alike(table, [c for c in others if c not in found.values()]):
+    called = ratings_columns(table, others, absent)
+    if called.keys() != {*absent} or alike(table, [c for c in others if c not in called.values()]):
         return table, {}
-    key = [found.get(each, each) for each in ("unit_id", "rater_id")]
-    key = [each if each in table else "item_id" for each in key]
+    key = [called.get(column, column) for column in ("unit_id", "rater_id")]
+    key = [column if column in table else "item_id" for column in key]
     if table.duplicated([*key, *(["rubric"] if "rubric" in table else [])]).any():
         return table, {}
     if "rater_kind" not in table:
-        left = [column for column in others if column not in found.values()]
-        found |= sure_columns(left, ["rater_kind"], partial(fits, table))
-    return table.rename(columns={theirs: ours for ours, theirs in found.items()}), found
+        left = [column for column in others if column not in called.values()]
+        called |= sure_columns(left, ["rater_kind"], partial(fits, table))
+    return table.rename(columns={theirs: ours for ours, theirs in called.items()}), called
 
 
 def _with_items(table: pd.DataFrame, options: ScaleOptions, items: str) -> tuple[pd.DataFrame, str]:
     """Return a wide table whose column of unique ids is `unit_id`, and what that was called."""
-    for known in ("unit_id", "item_id"):
-        if known in table:
-            return table, items or known
+    for column_of_ids in ("unit_id", "item_id"):
+        if column_of_ids in table:
+            return table, items or column_of_ids
     settings: set[str] = set()
     for value in options.settings.values():
         settings.update(map(str, value if isinstance(value, (tuple, list)) else (value,)))
@@ -678,8 +661,8 @@ def _kinds_of_columns(table: pd.DataFrame, options: ScaleOptions) -> ScaleOption
     """Return the options with the kinds of raters that have columns, as far as inferred."""
     columns = [str(column) for column in table if column not in RATINGS_COLUMNS]
     if EVERYBODY in options.kinds:
-        named = [each for each in options.kinds if each != EVERYBODY]
-        absent = [each for each in named if each not in table]
+        named = [rater for rater in options.kinds if rater != EVERYBODY]
+        absent = [name for name in named if name not in table]
         grid = grid_in(table, columns, replace(options, kinds=dict.fromkeys(named, "human")))
         if grid and absent:
             return _everybody_of(options, grid.raters)
@@ -695,8 +678,8 @@ def _kinds_of_columns(table: pd.DataFrame, options: ScaleOptions) -> ScaleOption
         able = label_columns(table, columns)
         group = alike(table, columns)
         kinds = _kinds_by_name(group)
-        named_elsewhere = [each for each in able if each not in group and kind_by_word(each)]
-        is_known = len(kinds) == len(group) > 1 and not named_elsewhere
+        others = [column for column in able if column not in group and kind_by_word(column)]
+        is_known = len(kinds) == len(group) > 1 and not others
     has_people = "human" in kinds.values()
     return replace(options, kinds=kinds, inferred=True) if is_known and has_people else options
 
@@ -706,15 +689,13 @@ def _everybody_of(options: ScaleOptions, raters: Collection[str]) -> ScaleOption
     kind = options.kinds.get(EVERYBODY)
     if kind is None:
         return options
-    named = {each: which for each, which in options.kinds.items() if each != EVERYBODY}
-    others = dict.fromkeys((each for each in dict.fromkeys(raters) if each not in named), kind)
+    named = {rater: which for rater, which in options.kinds.items() if rater != EVERYBODY}
+    others = dict.fromkeys((rater for rater in dict.fromkeys(raters) if rater not in named), kind)
     return replace(options, kinds={**named, **others}, inferred=True)
 
 
 def _kinds_by_name(names: Sequence[str], *, are_people: bool = False) -> dict[str, str]:
-    """Return the kinds of raters that are plain from their names: by a word, or, next to a model,
-    as names of persons; where all that are no models `are_people`, these are.
-    """
+    """Return the kinds of raters that a word shows, or that are persons' names next to a model."""
     kinds = {name: kind for name in names if (kind := kind_by_word(name))}
     others = [name for name in names if name not in kinds]
     if are_people:
@@ -729,15 +710,13 @@ def _kinds_by_name(names: Sequence[str], *, are_people: bool = False) -> dict[st
 def _unknown_spelled(
     table: pd.DataFrame, unknown: list[str], options: ScaleOptions, *, by_score: bool
 ) -> str:
-    """The options that name an export's raters. Those whose kind it does not say are proposed as
-    people only beside a model, and if their names are no tool's, no score's and no question's.
-    """
+    """Return options that name an export's raters, as people only where they seem to be persons."""
     raters = texts(table["rater_id"])
-    known = dict(zip(raters, table["rater_kind"], strict=True))
-    names = [each for each in raters.unique() if known[each] in ("human", "model", "")]
-    models = [each for each in names if known[each] == "model" or MODEL_NAME.search(each)]
+    kind_of = dict(zip(raters, table["rater_kind"], strict=True))
+    names = [rater for rater in raters.unique() if kind_of[rater] in ("human", "model", "")]
+    models = [name for name in names if kind_of[name] == "model" or MODEL_NAME.search(name)]
     if models and not by_score and not {*_NOBODY} & {*unknown} and not criteria(unknown):
-        return kinds_spelled(names, options, {each: kind for each, kind in known.items() if kind})
+        return kinds_spelled(names, options, {each: kind for each, kind in kind_of.items() if kind})
     return "human=[...] and model=[...]" if options.in_python else "--human NAME,... --model NAME"
 
 

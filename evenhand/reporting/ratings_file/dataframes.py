@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Names = Hashable | Iterable[Hashable]
 """Several names or labels, or one alone."""
 _COLUMN, _LABEL = "\ncolumn", "\nlabel"
-"""Where a label was in a wide table, and the label; no column of a file has these names."""
+"""Names of columns, as no file has, for the column of a wide table and its label."""
 
 
 def frame_of(given: Table, name: str = "ratings") -> pd.DataFrame:
@@ -104,8 +104,8 @@ def _of_columns(given: Mapping[Any, Collection[object]], name: str) -> pd.DataFr
         columns[column] = pd.Series(list(cells), dtype=object)
     lengths = {column: len(cells) for column, cells in columns.items()}
     if len(set(lengths.values())) > 1:
-        said = ", ".join(f"{cell_text(column)} {length}" for column, length in lengths.items())
-        raise InputError(f"{name}: the columns differ in length ({said}); each row needs a cell")
+        counts = ", ".join(f"{cell_text(column)} {length}" for column, length in lengths.items())
+        raise InputError(f"{name}: the columns differ in length ({counts}); each row needs a cell")
     return pd.DataFrame(columns)
 
 
@@ -161,7 +161,7 @@ def as_texts(names: Names) -> tuple[str, ...]:
     """
     if isinstance(names, str) or not isinstance(names, Iterable):
         return (cell_text(names),)
-    return tuple(cell_text(each) for each in names)
+    return tuple(cell_text(name) for name in names)
 
 
 def kinds_of(human: Names, model: Names) -> dict[str, str]:
@@ -266,7 +266,7 @@ def long_rows(
             wide = options.spelled("wide", options.wide)
             raise InputError(f"{name} has a row for each rating; leave {wide} out")
         refuse_missing(table, name, options)
-        options = replace(options, kinds={folded(each): kind for each, kind in kinds.items()})
+        options = replace(options, kinds={folded(rater): kind for rater, kind in kinds.items()})
         read = RatingsInput(name, options)
     else:
         if "unit_id" not in table:
@@ -297,9 +297,7 @@ def long_rows(
 
 
 def _check_grid(grid: Grid, table: pd.DataFrame, name: str, options: ScaleOptions) -> None:
-    """Raise InputError where no column follows the pattern, a rater has none, a table has a rubric
-    already, or it is not said who is a person.
-    """
+    """Raise InputError where a wide table has no such columns, or it is unclear who is a person."""
     wide, fault = options.spelled("wide", options.wide), ""
     if not options.kinds and grid.columns:
         fault = (
@@ -325,9 +323,7 @@ def _check_grid(grid: Grid, table: pd.DataFrame, name: str, options: ScaleOption
 def _melted(
     table: pd.DataFrame, options: ScaleOptions, name: str, grid: Grid | None, *, blanks: bool
 ) -> pd.DataFrame:
-    """A wide table as a row for each label, with the column it is from and the index of its row;
-    a missing cell is none, and so is an empty one unless `blanks` count.
-    """
+    """Return a wide table as a row for each label, with its column and the index of its row."""
     kinds = options.kinds
     for rater in kinds if grid is None else ():
         if rater not in table:
@@ -355,8 +351,8 @@ def _melted(
     cells["label"] = texts(cells["label"])
     if not blanks:
         cells = cells[cells["label"] != ""]
-    cells["rater_id"] = cells[_COLUMN].map({each: rater for each, (rater, _) in labels.items()})
+    cells["rater_id"] = cells[_COLUMN].map({column: rater for column, (rater, _) in labels.items()})
     cells["rater_kind"] = cells["rater_id"].map(kinds)
     if grid is not None:
-        cells["rubric"] = cells[_COLUMN].map({each: of for each, (_, of) in labels.items()})
+        cells["rubric"] = cells[_COLUMN].map({column: of for column, (_, of) in labels.items()})
     return cells

@@ -1,5 +1,5 @@
-"""What a user declares for a file of ratings or of items, by options of the command line or by
-keywords in Python, and the file next to a ratings file that keeps it.
+"""Declarations of a user for a file of ratings or of items, by options of the command line or by
+keywords in Python, and the file next to a ratings file that keeps them.
 
 `NAME.scales.toml`, next to a study's exported ratings `NAME.csv`, holds what the analysis of the
 study uses in addition to its two tables, so that `evenhand check` on the files gives the results of
@@ -25,7 +25,6 @@ from evenhand.analysis.request import TriedWording
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSettings
 from evenhand.study.settings.sections import Section, Share, fault_of
-from evenhand.study.tables.attacks import read_attacked
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -63,13 +62,13 @@ if TYPE_CHECKING:
         | Mapping[Any, Collection[object]]
         | Sequence[Mapping[Any, object]]
     )
-    """What is read as a table: that of a library, columns by their names, or a list of records."""
+    """A table of a library, columns by their names, or a list of records."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileOptions:
-    """What is declared for a ratings file, on the command line, in Python or in its sidecar, which
-    alone is held to the limits of the fields; all of it may be left out.
+    """Options of a ratings file, on the command line, in Python or in its sidecar, which alone is
+    held to the limits of the fields; all of them may be left out.
 
     `rubric` is the only one asked for: a name in the file, a shipped rubric, or a rubric's file,
     which no sidecar names.
@@ -149,8 +148,8 @@ class ScaleOptions(FileOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class ItemOptions:
-    """What a user says of an items file, on the command line or in Python: its columns by what they
-    are, and what is asked.
+    """Options of an items file, on the command line or in Python: its columns by what they are, and
+    what is asked.
     """
 
     show: Sequence[str] = ()
@@ -184,8 +183,8 @@ class ItemOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class LabelOptions(ItemOptions):
-    """What is said of items and asked of them, and how many of them are sampled for how many
-    raters. `given` are the options that a user named, in order.
+    """Options of items to label, with how many of them are sampled for how many raters. `given`
+    are the options that a user named, in order.
     """
 
     sample: int | None = None
@@ -274,8 +273,8 @@ class ScaleSection(Section):
     def of(cls, scale: Scale, **more: Any) -> Self:
         """Return the section of a scale, with what `more` is known of the rubric."""
         named = (key for key in scale.categories if key in scale.affirmative)
-        known = {"categories": scale.categories, "level": scale.level, "unit": scale.unit}
-        return cls(**{**known, "threshold": scale.threshold, "affirmative": tuple(named), **more})
+        facts = {"categories": scale.categories, "level": scale.level, "unit": scale.unit}
+        return cls(**{**facts, "threshold": scale.threshold, "affirmative": tuple(named), **more})
 
     def scale(self, name: str) -> Scale:
         """The scale as the analysis takes it."""
@@ -297,7 +296,7 @@ class ScaleSection(Section):
             unclear=frozenset(self.unclear),
             collapse=self.collapse,
             variant_of=self.variant_of,
-            withheld={each.grader: frozenset(each.units) for each in self.withheld},
+            withheld={part.grader: frozenset(part.units) for part in self.withheld},
         )
 
 
@@ -313,8 +312,8 @@ class FileSection(FileOptions):
     def under(self, options: ScaleOptions) -> ScaleOptions:
         """Return the options, with these where nothing else is given."""
         kinds = dict.fromkeys(self.human, "human") | dict.fromkeys(self.model, "model")
-        own: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(FileOptions)}
-        given = {name: value for name, value in (own | {"kinds": kinds}).items() if value}
+        here: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(FileOptions)}
+        given = {name: value for name, value in (here | {"kinds": kinds}).items() if value}
         given |= {} if self.normalise is None else {"normalise": self.normalise}
         usual = ScaleOptions()
         is_open = [name for name in given if getattr(options, name) == getattr(usual, name)]
@@ -367,58 +366,47 @@ class Sidecar(Section):
 
     @model_validator(mode="after")
     def _wordings(self) -> Self:
-        for name, each in self.scales.items():
-            if each.variant_of and each.variant_of not in self.scales:
+        for name, scale in self.scales.items():
+            if scale.variant_of and scale.variant_of not in self.scales:
                 raise ValueError(
-                    f"scales.{name} is a variant of {each.variant_of!r}, which has no scale here"
+                    f"scales.{name} is a variant of {scale.variant_of!r}, which has no scale here"
                 )
         return self
 
     def known_scales(self) -> dict[str, Scale]:
         """Return every scale by its rubric. Raises InputError for an inconsistent one."""
-        return {name: each.scale(name) for name, each in self.scales.items()}
+        return {name: scale.scale(name) for name, scale in self.scales.items()}
 
     def facts(
         self, raters: pd.DataFrame | None, source: str, attacked: pd.DataFrame | None = None
     ) -> StudyFacts:
         """Return the facts about the ratings, which messages call `source`."""
-        hashes = {
-            name: each.hashes for name, each in self.scales.items() if each.hashes is not None
-        }
-        usage = self._usage()
+        import pandas as pd
+
+        scales = self.scales.items()
+        hashes = {name: scale.hashes for name, scale in scales if scale.hashes is not None}
+        used = [
+            {"rubric": name, "rater_id": grader, **usage.model_dump()}
+            for name, scale in scales
+            for grader, usage in scale.usage.items()
+        ]
+        numbers = dict.fromkeys(["tokens_input", "tokens_output", "cost_usd"], float)
+        usage = pd.DataFrame(used).astype(numbers) if used else None
         return StudyFacts(
             rubric_hashes=hashes or None,
             excluded=self.excluded,
             raters=raters,
             usage=usage,
             prices={} if usage is None else prices_of(usage),
-            looks={name: each.look for name, each in self.scales.items()},
+            looks={name: section.look for name, section in self.scales.items()},
             attacked=attacked,
             rewordings={
-                name: TriedWording(each.of, each.old, each.new, each.raters)
-                for name, each in self.rewordings.items()
+                name: TriedWording(wording.of, wording.old, wording.new, wording.raters)
+                for name, wording in self.rewordings.items()
             },
             source=source,
             strata=self.strata,
         )
-
-    def said(self, ratings: str) -> list[str]:
-        """Return a note that the sidecar file was used."""
-        file = sidecar_path(Path(ratings)).name
-        if self.study:
-            return [written("reading.sidecar_of", study=self.study, file=file)]
-        return [written("reading.sidecar", file=file)]
-
-    def _usage(self) -> pd.DataFrame | None:
-        import pandas as pd
-
-        rows = [
-            {"rubric": name, "rater_id": grader, **used.model_dump()}
-            for name, each in self.scales.items()
-            for grader, used in each.usage.items()
-        ]
-        numbers = ["tokens_input", "tokens_output", "cost_usd"]
-        return pd.DataFrame(rows).astype(dict.fromkeys(numbers, float)) if rows else None
 
 
 def prices_of(usage: pd.DataFrame) -> dict[tuple[str, str], float]:
@@ -450,13 +438,12 @@ def read_sidecar(ratings: Path) -> Sidecar | None:
 
 def _checked(path: Path, read: Callable[[], dict[str, Any]]) -> Sidecar:
     try:
-        found = Sidecar.model_validate(read())
-        found.known_scales()
-    except ValidationError as error:
-        raise _refusal(path, fault_of(error)) from None
-    except InputError as error:
-        raise _refusal(path, str(error)) from None
-    return found
+        sidecar = Sidecar.model_validate(read())
+        sidecar.known_scales()
+    except (ValidationError, InputError) as error:
+        fault = fault_of(error) if isinstance(error, ValidationError) else str(error)
+        raise InputError(f"{path.name}: {printable(fault, 500)}") from None
+    return sidecar
 
 
 def write_settings(ratings: Path, options: ScaleOptions) -> Path:
@@ -482,10 +469,10 @@ def write_settings(ratings: Path, options: ScaleOptions) -> Path:
     if (settings := dict(options.settings)).get("seed") is not None:
         document["seed"] = settings.pop("seed")
     given: dict[str, dict[str, Any]] = {"file": {}}
-    for each in fields(FileSection):
-        raters = [rater for rater, kind in options.kinds.items() if kind == each.name]
-        if value := raters or getattr(options, each.name, None):
-            given["file"][each.name] = value
+    for name in (option.name for option in fields(FileSection)):
+        raters = [rater for rater, kind in options.kinds.items() if kind == name]
+        if value := raters or getattr(options, name, None):
+            given["file"][name] = value
     if options.normalise is False:
         given["file"]["normalise"] = False
     for section, of in (("analysis", AnalysisSettings), ("decision", DecisionSettings)):
@@ -498,24 +485,14 @@ def write_settings(ratings: Path, options: ScaleOptions) -> Path:
     return path
 
 
-def units_beside(ratings: Path, sidecar: Sidecar) -> Path | None:
-    """The file of units that the sidecar names. Raises InputError where it is not there."""
-    return _named_file(ratings, "units", sidecar.units, "; put it there or give --units FILE")
-
-
-def attacked_beside(ratings: Path, sidecar: Sidecar) -> pd.DataFrame | None:
-    """Return graders' answers in the injection audit, if the sidecar names a file of them. Raises
-    InputError where the file is missing, or of another kind.
+def named_file(ratings: Path, what: str, name: str, advice: str) -> Path | None:
+    """Return the path of a file that a sidecar names, or None if it names none. Raises InputError
+    where the file is missing.
     """
-    path = _named_file(ratings, "injection audit", sidecar.attacked, "; put it there")
-    return read_attacked(path) if path else None
-
-
-def _named_file(ratings: Path, what: str, name: str, mend: str) -> Path | None:
     path = ratings.with_name(name) if name else None
     if path and not path.is_file():
         file = sidecar_path(ratings).name
-        raise InputError(f"{file} names the {what} {path.name}, which is not next to it{mend}")
+        raise InputError(f"{file} names the {what} {path.name}, which is not next to it; {advice}")
     return path
 
 
@@ -532,10 +509,6 @@ def _toml(path: Path) -> dict[str, Any]:
         raise InputError("the file is not UTF-8 text; save it as UTF-8") from None
     except (ValueError, RecursionError) as error:  # a number or a nesting beyond all bounds, too
         raise InputError(f"the file is not valid TOML ({error}); export the study again") from None
-
-
-def _refusal(path: Path, fault: str) -> InputError:
-    return InputError(f"{path.name}: {printable(fault, 500)}")
 
 
 def printable(fault: str, most: int = 300) -> str:

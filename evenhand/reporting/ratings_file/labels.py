@@ -78,6 +78,10 @@ _MOST_ALONE, _SHARE_ALONE = 2, 0.02
 """A label that one rater alone uses so often, or on such a share of items, is left as it is."""
 
 
+Scales = Mapping[str, Scale]
+"""Scales by rubric."""
+
+
 @dataclass(frozen=True)
 class RatingsInput:
     """A ratings file or table while it is read: its name in messages (`source`), what is declared
@@ -150,7 +154,7 @@ def join_names(table: pd.DataFrame, given: RatingsInput) -> pd.DataFrame:
     if options.normalise is False:
         return table
     for column, other in (("rater_id", "unit_id"), ("unit_id", "rater_id")):
-        meant = _same_names(table, column, other, options)
+        meant = _same(table, column, other, options)
         if not meant:
             continue
         if not options.normalise:
@@ -173,17 +177,11 @@ def join_names(table: pd.DataFrame, given: RatingsInput) -> pd.DataFrame:
     return table
 
 
-def _same_names(
-    table: pd.DataFrame, column: str, other: str, options: ScaleOptions
-) -> dict[str, str]:
-    """Return names in a column that may be the same as another, with that one: those that look
-    alike and have nothing in common in the `other` column under one rubric.
-    """
+def _same(table: pd.DataFrame, column: str, other: str, options: ScaleOptions) -> dict[str, str]:
+    """Return names that may be another one: alike, with no value of `other` in common."""
     named = options.kinds if column == "rater_id" and not options.inferred else {}
-    groups = [
-        [name for name in group if name not in named]
-        for group in lookalikes(table[column].unique())
-    ]
+    names = lookalikes(table[column].unique())
+    groups = [[name for name in group if name not in named] for group in names]
     alike = [name for group in groups for name in group if len(group) > 1]
     if not alike:
         return {}
@@ -193,10 +191,8 @@ def _same_names(
     rows = table[table[column].isin(alike)]
     counts = {str(name): int(count) for name, count in rows[column].value_counts().items()}
     keys = [other, "rubric"] if "rubric" in rows else [other]
-    met = {
-        str(name): set(own[keys].itertuples(index=False, name=None))
-        for name, own in rows.groupby(column)
-    }
+    by_name = rows.groupby(column)[keys]
+    met = {str(name): set(pairs.itertuples(index=False, name=None)) for name, pairs in by_name}
     meant: dict[str, str] = {}
     for group in groups:
         if len(group) < 2 or len({kinds.get(name) for name in group}) > 1:
@@ -222,20 +218,20 @@ def keep_named_raters(table: pd.DataFrame, given: RatingsInput) -> pd.DataFrame:
                 f"{name} has no rater {rater!r}; it has {listed(raters.unique())} ({every} is all)"
             )
     named = raters.map(kinds)
-    own = texts(table["rater_kind"]) if "rater_kind" in table else named.fillna("")
-    own = own.where(own != "", named.fillna(""))
-    clash = named.notna() & (own != named)
+    stated = texts(table["rater_kind"]) if "rater_kind" in table else named.fillna("")
+    stated = stated.where(stated != "", named.fillna(""))
+    clash = named.notna() & (stated != named)
     if clash.any():
         at = int(clash.to_numpy().argmax())
         raise InputError(
             f"{name}: {options.spelled(named.iloc[at])} names {raters.iloc[at]!r}, whose "
-            f"rater_kind is {own.iloc[at]!r}; correct one of the two"
+            f"rater_kind is {stated.iloc[at]!r}; correct one of the two"
         )
-    counts = named.notna() | ~own.isin(["", *kinds.values()])
+    counts = named.notna() | ~stated.isin(["", *kinds.values()])
     others = raters[~counts].unique()
     if len(others):
         given.notes.append(written("reading.raters_left_out", names=listed(others)))
-    return table[counts].assign(rater_kind=own[counts])
+    return table[counts].assign(rater_kind=stated[counts])
 
 
 TABLE_STEPS: tuple[Step, ...] = (fold_spellings, join_names, keep_named_raters)
@@ -253,14 +249,14 @@ def shorten_numbers(ratings: pd.DataFrame, given: RatingsInput) -> pd.DataFrame:
     if not given.numbers:
         return ratings
     permitted = given.permitted
-    known = {plain_number(label): label for label in permitted}
+    by_number = {plain_number(label): label for label in permitted}
     missing = {folded(word) for word in given.options.missing}
     meant = {}
     for label in ratings["label"].unique():
         plain = plain_number(label)
         if label in missing or label.casefold() in NO_LABEL:
             continue
-        if not plain or (known and plain not in known):
+        if not plain or (by_number and plain not in by_number):
             fault = "is not a number; correct it"
             if plain:
                 ends = f"from {permitted[0]} to {permitted[-1]}"
@@ -269,8 +265,8 @@ def shorten_numbers(ratings: pd.DataFrame, given: RatingsInput) -> pd.DataFrame:
                 f"{given.place_of(label, ratings)} {fault}, or read it as no label with "
                 f"{given.options.spelled('missing', label)}"
             )
-        if label != known.get(plain, plain):
-            meant[label] = known.get(plain, plain)
+        if label != by_number.get(plain, plain):
+            meant[label] = by_number.get(plain, plain)
     return _with_readings(ratings, meant)
 
 
@@ -411,11 +407,7 @@ def refuse_lone_labels(ratings: pd.DataFrame, given: RatingsInput) -> pd.DataFra
 
 
 LABEL_STEPS: tuple[Step, ...] = (
-    shorten_numbers,
-    read_missing,
-    join_labels,
-    refuse_codes,
-    refuse_lone_labels,
+    *(shorten_numbers, read_missing, join_labels, refuse_codes, refuse_lone_labels),
 )
 
 
@@ -479,16 +471,14 @@ def _numbers_apart(labels: Sequence[str]) -> list[str]:
 
 
 def _stands_for(labelled: pd.DataFrame, rater: str, label: str) -> str:
-    """Return the label that others give nearly always where a rater gives a label of their own, and
-    that this rater never gives; "" where there is none.
-    """
-    own = labelled[labelled["rater_id"] == rater]
-    units = set(own.loc[own["label"] == label, "unit_id"])
+    """Return the label that others nearly always give there and this rater never; "" for none."""
+    by_rater = labelled[labelled["rater_id"] == rater]
+    units = set(by_rater.loc[by_rater["label"] == label, "unit_id"])
     others = labelled[labelled["unit_id"].isin(units) & (labelled["rater_id"] != rater)]
     if others.empty:
         return ""
     share = others["label"].value_counts(normalize=True)
-    is_it = share.iloc[0] >= 0.8 and share.index[0] not in set(own["label"])
+    is_it = share.iloc[0] >= 0.8 and share.index[0] not in set(by_rater["label"])
     return str(share.index[0]) if is_it else ""
 
 
@@ -526,26 +516,24 @@ def _variants(
     for label, count in counts.items():
         words[look(label)] += count
     usual = _usual_truth(words, [look(label) for label in permitted])
-    found = {}
+    readings = {}
     for label in doubtful:
         key = look(label)
         ways = forms.get(usual.get(key, key), Counter())
         if ways and (len(ways) == 1 or not permitted):
-            found[label] = commonest(ways, ways)
-    return {label: meant for label, meant in found.items() if meant != label}
+            readings[label] = commonest(ways, ways)
+    return {label: meant for label, meant in readings.items() if meant != label}
 
 
 def _usual_truth(counts: Mapping[str, int], permitted: Collection[str]) -> dict[str, str]:
-    """Return the usual word for every word for yes or no among plain labels: the `permitted` one,
-    or the commonest. Empty where a label is no such word, or where all are of one kind.
-    """
+    """Return the usual word for each word for yes or no; {} where not all are such words."""
     of_word = {word: (pair, place) for pair in TRUTH for place, word in enumerate(pair)}
     words = list(counts)
     if not all(word in of_word for word in words):
         return {}
     kinds = [pair for pair in TRUTH if any(of_word[word][0] == pair for word in words)]
-    known = permitted or counts
-    whole = [pair for pair in kinds if all(word in known for word in pair)]
+    given = permitted or counts
+    whole = [pair for pair in kinds if all(word in given for word in pair)]
     if len(kinds) < 2 or not whole:
         return {}
     usual = max(whole, key=lambda pair: sum(counts[word] for word in pair))
@@ -556,7 +544,7 @@ def _usual_truth(counts: Mapping[str, int], permitted: Collection[str]) -> dict[
 
 
 def scales_of(
-    ratings: pd.DataFrame, given: RatingsInput, known: Sidecar, scales: Mapping[str, Scale] | None
+    ratings: pd.DataFrame, given: RatingsInput, known: Sidecar, scales: Scales | None
 ) -> tuple[pd.DataFrame, dict[str, Scale], dict[str, Sequence[str]]]:
     """Return the ratings with clean labels, the scales of those that are one option each, and the
     options by rubric of those that are sets of them. `scales` replace those of the `known` sidecar.
@@ -579,8 +567,8 @@ def scales_of(
     without_level: set[str] = set()
     if scales is None:
         scales = known.known_scales()
-        without_level = {name for name, each in known.scales.items() if each.level is None}
-        of_sets |= {name: each.categories for name, each in known.scales.items() if each.several}
+        without_level = {name for name, scale in known.scales.items() if scale.level is None}
+        of_sets |= {name: scale.categories for name, scale in known.scales.items() if scale.several}
     own, sets, several = ratings["rubric"].isin(list(of_sets)), [], {}
     if own.any():
         silent = replace(given, notes=[])
@@ -588,17 +576,14 @@ def scales_of(
         if own.all() or options.rubric in of_sets:
             return labelled, {}, several
         ratings, sets = ratings[~own], [labelled]
-        scales = {name: each for name, each in scales.items() if name not in of_sets}
+        scales = {name: scale for name, scale in scales.items() if name not in of_sets}
     refuse_sets(ratings, scales, given)
     ratings, declared = declared_scales(ratings, given, scales, without_level)
     return pd.concat([ratings, *sets]) if sets else ratings, declared, several
 
 
 def declared_scales(
-    ratings: pd.DataFrame,
-    given: RatingsInput,
-    known: Mapping[str, Scale],
-    without_level: Collection[str] = (),
+    ratings: pd.DataFrame, given: RatingsInput, known: Scales, without_level: Collection[str] = ()
 ) -> tuple[pd.DataFrame, dict[str, Scale]]:
     """Return the rows asked for, with clean labels, and their scales.
 
@@ -618,23 +603,22 @@ def declared_scales(
     names = sorted({*ratings["rubric"].unique(), *known})
     for name in names:
         rows = ratings[ratings["rubric"] == name] if len(names) > 1 else ratings
-        rubric, scale = _known_rubric(options.rubric, name), known.get(name)
-        permitted = options.categories
-        if not permitted and (declared := scale or rubric):
-            permitted = declared.categories
-        if options.categories:
-            numbers = False
-        elif scale is not None:
+        rubric, scale, numbers = _known_rubric(options.rubric, name), known.get(name), False
+        if scale is not None:
             numbers = scale.is_number
+        elif rubric is not None:
+            scale, numbers = replace(Scale.from_rubric(rubric), name=name), not rubric.kind.listed
         else:
-            numbers = not rubric.kind.listed if rubric else options.level == "interval"
-        own, of_rubric = rows, replace(given, permitted=permitted, numbers=numbers)
+            numbers = options.level == "interval"
+        permitted = options.categories or (() if scale is None else scale.categories)
+        numbers = numbers and not options.categories
+        cleaned, of_rubric = rows, replace(given, permitted=permitted, numbers=numbers)
         for step in LABEL_STEPS:
-            own = step(own, of_rubric)
-        respelled = respelled or own is not rows
-        labels = set(own["label"].unique()) - {""}
-        scales[name] = _scale(name, labels, rubric, scale, name in without_level, given)
-        parts.append(own)
+            cleaned = step(cleaned, of_rubric)
+        respelled = respelled or cleaned is not rows
+        labels = set(cleaned["label"].unique()) - {""}
+        scales[name] = _scale(name, labels, scale, name in without_level, given)
+        parts.append(cleaned)
     if options.normalise:
         counts = {"changed": given.changed["labels"], "labels": len(ratings)}
         given.notes.insert(noted, written("reading.normalised", **counts))
@@ -645,19 +629,15 @@ def _known_rubric(asked: str | None, name: str = "") -> Rubric | None:
     """Return the rubric `asked` for, if it comes along or has a file; else that called `name` in a
     file of ratings, if it is a shipped one: a common word may be anybody's rubric there.
     """
-    known = named_rubrics() if asked else shipped_rubrics()
+    names = named_rubrics() if asked else shipped_rubrics()
     wanted = asked or name
-    if wanted and (wanted.replace("_", "-") in known or wanted.endswith(".toml")):
+    if wanted and (wanted.replace("_", "-") in names or wanted.endswith(".toml")):
         return load_rubric(wanted)
     return None
 
 
-def _rows_of(
-    ratings: pd.DataFrame, options: ScaleOptions, known: Mapping[str, Scale]
-) -> pd.DataFrame:
-    """Return the rows of the rubric asked for and of its known wordings; a file without rubrics is
-    all of that one.
-    """
+def _rows_of(ratings: pd.DataFrame, options: ScaleOptions, known: Scales) -> pd.DataFrame:
+    """Return the rows of the rubric asked for and of its wordings; all where no rubric is named."""
     wanted = str(options.rubric)
     rubric = _known_rubric(wanted)
     name = wanted if rubric is None else rubric.name
@@ -666,7 +646,7 @@ def _rows_of(
             load_rubric(wanted)  # says that there is no such rubric, and which there are
         return ratings.assign(rubric=name)
     names = ratings["rubric"].str.replace("_", "-") if rubric else ratings["rubric"]
-    family = {name, *(each.name for each in known.values() if each.variant_of == name)}
+    family = {name, *(scale.name for scale in known.values() if scale.variant_of == name)}
     if not (names == name).any():
         every = ", ".join(sorted(set(ratings["rubric"])))
         raise InputError(f"no rating is on rubric {name!r}; the file has {every}")
@@ -674,24 +654,13 @@ def _rows_of(
 
 
 def _scale(
-    name: str,
-    labels: Collection[str],
-    rubric: Rubric | None,
-    known: Scale | None,
-    is_open: bool,
-    given: RatingsInput,
+    name: str, labels: Collection[str], scale: Scale | None, is_open: bool, given: RatingsInput
 ) -> Scale:
-    """Return the scale as declared, else the known one, whose level may be open, else by the
-    rubric, else by the labels seen; what was assumed is noted.
-    """
-    options, notes = given.options, []
+    """Return the scale as declared, else the known one, else one of the labels seen."""
+    options, notes = given.options, list[str]()
     if options.categories:
         scale, is_open = Scale(name, options.categories), True
-    elif known is not None:
-        scale = known
-    elif rubric is not None:
-        scale = replace(Scale.from_rubric(rubric), name=name)
-    else:
+    elif scale is None:
         scale, notes = _scale_seen(name, labels, given)
         is_open = True
     if options.level:
@@ -716,9 +685,7 @@ def _scale(
 
 
 def _scale_seen(name: str, labels: Collection[str], given: RatingsInput) -> tuple[Scale, list[str]]:
-    """Return a scale of the labels seen, and a sentence on it. Raises InputError where there are
-    none, or too many, or where their order is asked for and cannot be seen.
-    """
+    """Return a scale of the labels seen, and notes. Raises InputError where they make none."""
     options = given.options
     ordered = whole_numbers_in_a_row(labels) if len(labels) <= MAX_LABELS else ()
     if options.level == "ordinal" and not ordered:
@@ -775,7 +742,7 @@ _MOST_TYPED = 200
 
 
 def _declared_sets(
-    ratings: pd.DataFrame, known: Mapping[str, Sequence[str]], given: RatingsInput
+    ratings: pd.DataFrame, options_of: Mapping[str, Sequence[str]], given: RatingsInput
 ) -> tuple[pd.DataFrame, dict[str, Sequence[str]]]:
     """Return ratings whose labels are sets of options, as JSON lists under a rubric's name; and all
     options by rubric: the `known` ones, under "" those of any other rubric, or else those seen. How
@@ -786,21 +753,18 @@ def _declared_sets(
     options = given.options
     ratings = ratings.assign(rubric=ratings["rubric"].where(ratings["rubric"] != "", UNNAMED))
     several: dict[str, Sequence[str]] = {}
-    is_none = [
-        label
-        for label in ratings["label"].unique()
-        if label in options.missing or label.casefold() in NO_LABEL
-    ]
+    every = ratings["label"].unique()
+    is_none = [each for each in every if each in options.missing or each.casefold() in NO_LABEL]
     ratings = ratings.assign(label=ratings["label"].replace(is_none, ""))
     labels = ratings["label"].copy()
     if any(is_none):
         given.notes.append(written("reading.no_label", labels=", ".join(filter(None, is_none))))
-    for name, own in ratings.groupby("rubric", sort=True):
-        cells = [str(label) for label in own["label"].unique()]
-        fixed = known.get(str(name), known.get("", ()))
+    for name, rows in ratings.groupby("rubric", sort=True):
+        cells = [str(label) for label in rows["label"].unique()]
+        fixed = options_of.get(str(name), options_of.get("", ()))
         separators = separators_in(cells, fixed)
         if separators is None:
-            parts = {each for cell in cells for each in options_in(cell, SEPARATORS) or ()}
+            parts = {value for cell in cells for value in options_in(cell, SEPARATORS) or ()}
             either = " or ".join(mark for mark in SEPARATORS if any(mark in each for each in cells))
             raise InputError(
                 f"{given.source}: it cannot be told whether {either} stands between options or "
@@ -811,20 +775,20 @@ def _declared_sets(
         seen = sorted({option for named in sets.values() for option in named or ()})
         several[str(name)] = permitted = fixed or seen
         for label, named in sets.items():
-            unknown = next((each for each in named or () if each not in permitted), "")
+            unknown = next((value for value in named or () if value not in permitted), "")
             if named is not None and not unknown:
                 continue
             fault = f"is no set of options; write a;b, a JSON list of texts, or {NONE}"
             if unknown:
                 fault = f"names {shortened(unknown)!r}, none of {', '.join(permitted)}"
-            raise InputError(f"{given.place_of(label, own)} {fault}")
+            raise InputError(f"{given.place_of(label, rows)} {fault}")
         if not 2 <= len(permitted) <= MOST_SEVERAL:
             raise InputError(
                 f"{given.source}: labels that are sets need 2 to {MOST_SEVERAL} options; these "
                 f"name {len(permitted)}"
             )
         whole = {cell: json.dumps(named) if cell else "" for cell, named in sets.items()}
-        labels.loc[own.index] = own["label"].map(whole)
+        labels.loc[rows.index] = rows["label"].map(whole)
         if options.several:
             joined = [cell for cell in cells if not _is_list(cell)]
             marks = [mark for mark in separators if any(mark in cell for cell in joined)]
@@ -837,7 +801,7 @@ def _declared_sets(
     return ratings.assign(label=labels), several
 
 
-def refuse_sets(ratings: pd.DataFrame, known: Mapping[str, Scale], given: RatingsInput) -> None:
+def refuse_sets(ratings: pd.DataFrame, known: Scales, given: RatingsInput) -> None:
     """Raise InputError naming the first label that looks like a set of options where every label
     would become a category, as no scale is declared or `known`: a list, or options with a mark
     between them that come in two orders, or most of which are labels themselves.
@@ -851,8 +815,8 @@ def refuse_sets(ratings: pd.DataFrame, known: Mapping[str, Scale], given: Rating
     if options.rubric is not None:
         ratings = _rows_of(ratings, options, known)
     ratings = ratings[~ratings["rubric"].isin(list(known))]
-    for _, own in ratings.groupby("rubric", sort=True):
-        cells = [str(label) for label in own["label"].unique() if label]
+    for _, rows in ratings.groupby("rubric", sort=True):
+        cells = [str(label) for label in rows["label"].unique() if label]
         if len(cells) > _MOST_CELLS or max(map(len, cells), default=0) > MAX_LENGTH:
             continue  # no categories either
         separators = separators_in(cells)
@@ -878,7 +842,7 @@ def refuse_sets(ratings: pd.DataFrame, known: Mapping[str, Scale], given: Rating
             elif len(keep) <= _MOST_TYPED and (options.in_python or "," not in "".join(cells)):
                 otherwise = f", or {keep} to take every label as one category"
             raise InputError(
-                f"{given.place_of(next(iter(joined)), own)} looks like a set of options "
+                f"{given.place_of(next(iter(joined)), rows)} looks like a set of options "
                 f"({listed(map(shortened, names))}); add {remedy} to read sets{otherwise}"
             )
 
@@ -894,10 +858,8 @@ def with_parts(dataset: Dataset, several: Mapping[str, Sequence[str]]) -> Datase
     if not several:
         return dataset
     ratings, facts = dataset.ratings, dataset.facts
-    parts = {
-        name: {option: f"{name}/{option}" for option in options}
-        for name, options in several.items()
-    }
+    rubrics = several.items()
+    parts = {name: {option: f"{name}/{option}" for option in options} for name, options in rubrics}
     tables = [ratings[~ratings["rubric"].isin(list(parts))]]
     scales = {name: scale for name, scale in dataset.scales.items() if name not in parts}
     prices, titles = dict(facts.prices), dict(dataset.titles)
@@ -906,10 +868,8 @@ def with_parts(dataset: Dataset, several: Mapping[str, Sequence[str]]) -> Datase
         sets = {label: options_in(label) or () for label in rows["label"].unique()}
         for option, part in names.items():
             answers = {label: YES if option in chosen else NO for label, chosen in sets.items()}
-            label = rows["label"].map(answers | {"": ""})
-            tables.append(
-                rows.assign(rubric=part, label=label, probabilities="", p_positive=np.nan)
-            )
+            of_part = rows.assign(rubric=part, probabilities="", p_positive=np.nan)
+            tables.append(of_part.assign(label=rows["label"].map(answers | {"": ""})))
             scales[part] = Scale(part, (YES, NO), affirmative=frozenset({YES}), part_of=name)
             called = dataset.names.get(name, {}).get(option, option)
             titles[part] = f"{dataset.titles.get(name, name)}: {called}"
@@ -917,14 +877,10 @@ def with_parts(dataset: Dataset, several: Mapping[str, Sequence[str]]) -> Datase
                 if rubric == name:
                     prices[part, grader] = price
 
-    def shared(known: Mapping[str, Any]) -> dict[str, Any]:
-        of_parts = {
-            part: known[name]
-            for name, names in parts.items()
-            if name in known
-            for part in names.values()
-        }
-        return {**known, **of_parts}
+    def shared(by_rubric: Mapping[str, Any]) -> dict[str, Any]:
+        named = [name for name in parts if name in by_rubric]
+        of_parts = {part: by_rubric[name] for name in named for part in parts[name].values()}
+        return {**by_rubric, **of_parts}
 
     hashes = None if facts.rubric_hashes is None else shared(facts.rubric_hashes)
     facts = replace(facts, rubric_hashes=hashes, looks=shared(facts.looks), prices=prices)

@@ -10,13 +10,8 @@ import pytest
 from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import analyse_file, analyse_source, analyse_study
-from evenhand.reporting.load import looked_at
-from evenhand.reporting.ratings_file.declared import (
-    ScaleOptions,
-    Sidecar,
-    read_sidecar,
-    sidecar_path,
-)
+from evenhand.reporting.load import ScaleOptions, looked_at
+from evenhand.reporting.ratings_file.declared import Sidecar, read_sidecar, sidecar_path
 from evenhand.study import open_study
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.logs.decisions import look_numbers

@@ -1,13 +1,19 @@
-"""JSON of no one tool: logs of chat completions, and data in a few general shapes."""
+"""Files of no one tool: a workbook of Excel (.xlsx), of which its one sheet that holds a table, or
+the one that is named; JSON logs of chat completions; and JSON data in a few general shapes.
+"""
 
 from __future__ import annotations
 
+import io
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date, time
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from evenhand.errors import InputError
 from evenhand.exchange.readers.rows import (
@@ -22,26 +28,201 @@ from evenhand.exchange.readers.rows import (
     plain_kind,
 )
 from evenhand.exchange.readers.source import (
+    ASKED,
+    CONTEXT,
+    EXPECTED,
     TOOLS,
     Record,
     Source,
     fields_in,
     inside,
+    label_cell,
+    messages_in,
     objects,
     pattern,
+    readable,
     text_of,
+    texts_of,
 )
-from evenhand.exchange.readers.texts import ASKED, CONTEXT, EXPECTED, messages_in, texts_of
 from evenhand.lazy import pd
 from evenhand.study.tables.columns import likely_columns, names_items
-from evenhand.study.tables.formats import FIRST_ROW, cell_text, check_table
+from evenhand.study.tables.formats import CELL, FIRST_ROW, MOST_DECODED, cell_text, check_table
 from evenhand.texts import written
+
+# ---- Excel --------------------------------------------------------------------------------------
+_MOST_UNPACKED = 256 * 1024**2
+"""Bytes of a workbook's parts together; who unpacks them holds several times as much."""
+_ROW = 100
+_MOST_NAMED = 3
+_TIMED = re.compile(r"date|time|created|updated|stamp|(^|[_\W])(at|on|day|when)([_\W]|$)", re.I)
+"""Names of columns whose cells are times."""
+_AS_CSV = "save its sheet as a CSV file (in Excel: 'CSV UTF-8 (Comma delimited)')"
+_TOO_LARGE = "{name} is too large a workbook; " + _AS_CSV
+
+
+class _Row(NamedTuple):
+    """A row by number: the texts of its cells, and the places of those that are dates."""
+
+    number: int
+    cells: list[str]
+    dates: tuple[int, ...]
+
+
+def _is_excel(source: Source) -> bool:
+    names = source.archive.names if source.archive else []
+    return "[Content_Types].xml" in names and any(name.startswith("xl/") for name in names)
+
+
+def _read_excel(_: Rows, source: Source) -> Export:
+    """Read units, raters and labels by the same rules as in a CSV file."""
+    formulas = False
+    if source.archive:
+        source.archive.keep_within(_MOST_UNPACKED)
+        for name in source.archive.names:  # bounded here, before another reader unpacks it
+            content = source.archive.read(name)
+            formulas = formulas or (name.startswith("xl/worksheets/") and b"<f" in content)
+    with readable(f"{source.name} is a workbook of Excel that", f"; {_AS_CSV}"):
+        sheet, rows, others = _sheet(source)
+        if formulas:
+            _refuse_unsaved(source, sheet, rows)
+    table = _sheet_table(rows, source.name)
+    _refuse_dates(rows, f"{source.name}, sheet {sheet}")
+    notes = [written("exchange.excel", sheet=sheet)]
+    if others:
+        notes.append(written("exchange.excel_others", sheets=", ".join(others)))
+    return Export(table, notes)
+
+
+def _excel_items(_: ItemRows, source: Source) -> ItemTable:
+    """Read rows as those of a CSV file."""
+    export = _read_excel(Rows(source), source)
+    return ItemTable(export.table, export.notes)
+
+
+def _sheet(source: Source) -> tuple[str, list[_Row], list[str]]:
+    """The name of the sheet that is asked for, or else of the only one with a table, its rows that
+    hold anything, by number, and the names of sheets that hold something else. Raises InputError
+    where several hold a table, or none holds a cell.
+    """
+    book = _book(source)
+    filled = {}
+    for sheet in book.worksheets:
+        if source.sheet and sheet.title != source.sheet:
+            continue
+        sheet.reset_dimensions()  # a workbook may claim a million rows
+        rows = [row for row in _rows(sheet, source.name) if any(row.cells)]
+        if rows:
+            filled[str(sheet.title)] = rows
+    if not filled and source.sheet:
+        names = ", ".join(str(sheet.title) for sheet in book.worksheets)
+        raise InputError(f"{source.name} has no sheet {source.sheet!r} with a cell; it has {names}")
+    if not filled:
+        raise InputError(f"{source.name}: no sheet holds a cell")
+    # A table is a row of two or more names with rows below it.
+    wide = [name for name, rows in filled.items() if rows[1:] and sum(map(bool, rows[0].cells)) > 1]
+    tables = wide or list(filled)
+    if len(tables) > 1:
+        raise InputError(
+            f"{source.name} has several sheets ({', '.join(tables)}); name the one to read with "
+            "--sheet NAME"
+        )
+    others = [name for name in filled if name != tables[0]]
+    return tables[0], filled[tables[0]], others
+
+
+def _book(source: Source, *, formulas: bool = False) -> Any:
+    """The workbook, with the values of cells, or with `formulas` in their place."""
+    from openpyxl import load_workbook
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of styles and validations that are not read
+        content = io.BytesIO(source.path.read_bytes())
+        return load_workbook(content, read_only=True, data_only=not formulas)
+
+
+def _refuse_unsaved(source: Source, title: str, rows: Sequence[_Row]) -> None:
+    """Raise InputError where cells are formulas and the workbook holds no value of any."""
+    sheets = _book(source, formulas=True).worksheets
+    sheet = next(sheet for sheet in sheets if str(sheet.title) == title)
+    sheet.reset_dimensions()
+    values_of = {row.number: row.cells for row in rows}
+    columns = rows[0].cells
+    unsaved: Counter[str] = Counter()
+    for number, row in enumerate(sheet.iter_rows(), start=1):
+        values = dict(enumerate(values_of.get(number, ())))
+        for at, cell in enumerate(row):
+            if cell.data_type == "f":
+                if values.get(at):
+                    return
+                named = at < len(columns) and columns[at]
+                unsaved[repr(columns[at]) if named else cell.column_letter] += 1
+    if unsaved:
+        counts = ", ".join(f"{name} ({count:,})" for name, count in unsaved.items())
+        raise InputError(
+            f"{source.name}, sheet {title}: cells are formulas without stored values, by column "
+            f"{counts}; open the file in Excel or LibreOffice and save it, and they have values"
+        )
+
+
+def _refuse_dates(rows: Sequence[_Row], place: str) -> None:
+    """Raise InputError for a column with some dates: Excel makes dates of labels such as 1-2."""
+    from openpyxl.utils import get_column_letter
+
+    header, *body = rows
+    for at, column in enumerate(header.cells):
+        dates = [row.number for row in body if at in row.dates]
+        others = [row for row in body if row.cells[at : at + 1] not in ([], [""])]
+        if not dates or len(others) == len(dates) or _TIMED.search(column):
+            continue
+        named = ", ".join(f"{get_column_letter(at + 1)}{date}" for date in dates[:_MOST_NAMED])
+        more = f" and {len(dates) - _MOST_NAMED} more" if len(dates) > _MOST_NAMED else ""
+        raise InputError(
+            f"{place}, column {column!r}: {named}{more} are dates, and other cells are not; Excel "
+            "makes dates of labels such as 1-2. Format the column as Text and type these labels "
+            "again"
+        )
+
+
+def _rows(sheet: Any, name: str) -> Iterator[_Row]:
+    left = MOST_DECODED
+    for number, row in enumerate(sheet.iter_rows(values_only=True), start=1):
+        check_table(row, number, name)
+        # A text that many cells share is in the file once.
+        left -= _ROW + sum(CELL + (len(cell) if isinstance(cell, str) else 0) for cell in row)
+        if left < 0:
+            raise InputError(_TOO_LARGE.format(name=name))
+        cells = [label_cell(cell.strip() if isinstance(cell, str) else cell) for cell in row]
+        dates = tuple(at for at, value in enumerate(row) if isinstance(value, (date, time)))
+        yield _Row(number, cells, dates)
+
+
+def _sheet_table(rows: Sequence[_Row], name: str) -> pd.DataFrame:
+    header = list(rows[0].cells)
+    body = [(row.number, row.cells) for row in rows[1:]]
+    while header and not header[-1]:
+        header.pop()
+    for column in header:
+        if not column or header.count(column) > 1:
+            at = " (cell A1; to_excel(index=False) leaves pandas' index out)"
+            what = f"a column has no name{'' if any(header[:1]) else at}"
+            what = f"two columns are called {column!r}" if column else what
+            raise InputError(f"{name}: {what}; give each column a name of its own in its first row")
+    for number, row in body:
+        if any(row[len(header) :]):
+            raise InputError(
+                f"{name}, row {number}: {len(row)} cells where the first row has {len(header)}; "
+                "name every column in the first row, and move other cells to another sheet"
+            )
+    cells = [[*islice(row, len(header)), *[""] * (len(header) - len(row))] for _, row in body]
+    index = [number - FIRST_ROW for number, _ in body]
+    return pd.DataFrame(cells, columns=header, index=index, dtype=str)
+
 
 # ---- chat completions ---------------------------------------------------------------------------
 # Requests with their responses, the output of batches (of OpenAI and Anthropic), and lists of
 # conversations.
 _CHAT = TOOLS["chat"]
-_SAID = {*ASKED, *CONTEXT, *EXPECTED}
+_GIVEN = {*ASKED, *CONTEXT, *EXPECTED}
 
 
 def _is_chat(source: Source) -> bool:
@@ -52,34 +233,29 @@ def _is_chat(source: Source) -> bool:
 
 
 def _chat_items(rows: ItemRows, source: Source) -> None:
-    """A completion is an item; its prompt is what the request holds, in the same record or in one
-    with the same `custom_id`. Conversations in one JSON list are items as they are.
-    """
+    """Read a completion as an item, with the prompt of its request, or a list of conversations."""
     records = source.records()
-    asked = {
-        key: request
-        for each in records
-        if (key := text_of(each.get("custom_id"))) and (request := _request(each))
-    }
+    requests = [(text_of(record.get("custom_id")), _request(record)) for record in records]
+    asked = {key: request for key, request in requests if key and request}
     answered: set[str] = set()
     for record in records:
         key = text_of(record.get("custom_id"))
         reply, request = _reply(record), _request(record) or asked.get(key)
-        whole = next((found for n in _CHAT["lists"] if (found := messages_in(record.get(n)))), None)
+        whole = next((talk for n in _CHAT["lists"] if (talk := messages_in(record.get(n)))), None)
         if key in asked and "response" not in record and "result" not in record:
             continue  # its answer stands on another line
         answered.add(key)
-        beside = {name: record[name] for name in record if name not in _CHAT["own"]}
+        others = {name: record[name] for name in record if name not in _CHAT["own"]}
         made = reply or text_of(record.get("response"))
-        said = {name: each for name, each in beside.items() if name in _SAID}
-        texts = texts_of(said, made)
+        texts_given = {name: text for name, text in others.items() if name in _GIVEN}
+        texts = texts_of(texts_given, made)
         if given := _given(request) or whole:
             texts |= texts_of(given, made)
         if whole and not made:
             texts = {"conversation": whole}
         named = (inside(reply, "model"), inside(reply, "modelVersion"), inside(request, "model"))
         subject = next(filter(None, named), record.get("model"))
-        about = {name: each for name, each in beside.items() if name not in said}
+        about = {name: text for name, text in others.items() if name not in texts_given}
         rows.add(key or record.get("id"), texts, subject=subject, about=about)
     if not answered:
         raise InputError(
@@ -102,7 +278,7 @@ def _request(record: Record) -> Record | None:
 def _given(request: Record | None) -> object:
     """The messages of a request, with the system prompt that some APIs take apart."""
     names = ("messages", "input", "contents")
-    messages = next((found for name in names if (found := inside(request, name))), None)
+    messages = next((held for name in names if (held := inside(request, name))), None)
     system = inside(request, "system") or inside(request, "instructions")
     if isinstance(messages, list) and system:
         return [{"role": "system", "content": system}, *messages]
@@ -158,11 +334,11 @@ class _Answer:
     placed: bool = False
 
     def below(self, name: str, value: object) -> _Answer:
-        """What is under a name in this value."""
+        """Return the value under a name in this one."""
         return replace(self, path=f"{self.path}.{name}", value=value)
 
     def on(self, question: str) -> _Answer:
-        """The same as an answer to this part of the question."""
+        """Return this value as an answer to a part of the question."""
         return replace(self, rubric=f"{self.rubric}.{question}".strip("."))
 
     @property
@@ -181,21 +357,19 @@ def _is_json(source: Source) -> bool:
     if isinstance(document, dict) and source.path.suffix.casefold() == ".json":
         return any(map(_is_container, document.values()))
     records = objects(document) if isinstance(document, list) else [source.first]
-    return any(_carriers(each) or _parts(each) for each in islice(records, _MOST_LOOKED_AT))
+    return any(_carriers(record) or _parts(record) for record in islice(records, _MOST_LOOKED_AT))
 
 
 def _read_json(rows: Rows, source: Source) -> Export | None:
     """An item is a unit, by an id of its own; who labels it a rater. Flat items are a table."""
     where, records = _items_in(source)
-    records = [each for record in records for each in _whole(record)]
+    records = [part for record in records for part in _whole(record)]
     if not any(_carriers(record) for record in records):
         return Export(_table(records, source.name), _notes(where))
-    rows.note(written("exchange.json_where", where=where))
+    rows.notes.append(written("exchange.json_where", where=where))
     key = _id_key(records)
-    units = [
-        one_line(record.get(key)) if key else str(number)
-        for number, record in enumerate(records, start=1)
-    ]
+    numbered = enumerate(records, start=1)
+    units = [one_line(record.get(key)) if key else str(number) for number, record in numbered]
     contents = []
     for record in records:  # without the answers to it
         carriers = _carriers(record)
@@ -213,16 +387,22 @@ def _read_json(rows: Rows, source: Source) -> Export | None:
                 labels.add(text_of(answer.value))
                 placed = placed or answer.placed
                 rows.add(unit, answer.rater, kind, answer.value, answer.rubric, created_at=time)
-    judges = _judges(records, labels)
+    judges = [  # the keys of models' labels, by name and as they have no other labels
+        name
+        for name in records[0]
+        if pattern("json", "judge").search(name)
+        and {text_of(record.get(name)) for record in records} - {""} <= labels
+        and any(text_of(record.get(name)) for record in records)
+    ]
     for unit, record in zip(units, records, strict=True):
         for judge in judges:
             rows.add(unit, judge, "model", record.get(judge))
     used = dict.fromkeys(name for record in records for name in _carriers(record))
-    rows.note(written("exchange.json_answers", keys=", ".join(used)))
+    rows.notes.append(written("exchange.json_answers", keys=", ".join(used)))
     if placed:
-        rows.note(written("exchange.json_places"))
+        rows.notes.append(written("exchange.json_places"))
     if judges:
-        rows.note(written("exchange.json_judges", names=", ".join(judges)))
+        rows.notes.append(written("exchange.json_judges", names=", ".join(judges)))
     return None
 
 
@@ -251,14 +431,14 @@ def _descend(given: object, name: str, path: str) -> tuple[str, list[Record]]:
     if isinstance(given, list):
         return where, objects(given)
     values = fields_in(given)
-    if len(values) > 1 and all(isinstance(each, dict) for each in values.values()):
+    if len(values) > 1 and all(isinstance(value, dict) for value in values.values()):
         if turned := _by_item(values):
             return f"{where}, by annotator and item", turned
-        if set.intersection(*({*each} for each in values.values())):
-            return f"{where}, by id", [{"id": key, **each} for key, each in values.items()]
-    if len(values) > 1 and all(objects(each) for each in values.values()):
+        if set.intersection(*({*value} for value in values.values())):
+            return f"{where}, by id", [{"id": key, **value} for key, value in values.items()]
+    if len(values) > 1 and all(objects(value) for value in values.values()):
         return f"{where}, in several lists", _joined(values)
-    inner = {key: each for key, each in values.items() if _is_container(each)}
+    inner = {key: value for key, value in values.items() if _is_container(value)}
     if not inner or path.count(".") >= _DEEPEST:
         place = f"{name}, {one_line(path)}" if path else name
         raise InputError(
@@ -266,7 +446,7 @@ def _descend(given: object, name: str, path: str) -> tuple[str, list[Record]]:
             'as [{"item": "a", "annotations": {"ann": "yes"}}]'
         )
     longest = max(inner, key=lambda key: len(inner[key]))
-    if [len(each) for each in inner.values()].count(len(inner[longest])) > 1:
+    if [len(record) for record in inner.values()].count(len(inner[longest])) > 1:
         several = one_line(", ".join(inner))[:_QUOTED]
         keys = "".join(f'["{key}"]' for key in f"{path}.{longest}".split(".") if key)
         query = shlex.quote(one_line(f".{keys}"))
@@ -280,72 +460,68 @@ def _descend(given: object, name: str, path: str) -> tuple[str, list[Record]]:
 def _is_container(value: object) -> bool:
     """Return True if there may be items in a value."""
     if isinstance(value, dict):
-        return any(isinstance(each, (dict, list)) for each in value.values()) or len(value) > 1
+        return any(isinstance(part, (dict, list)) for part in value.values()) or len(value) > 1
     return bool(objects(value))
 
 
 def _by_item(given: Mapping[str, Record]) -> list[Record]:
-    """The items of answers by rater and item; none where the objects are items. Raters are fewer
-    than items, which they share, and labels are few.
-    """
-    known = dict.fromkeys(item for own in given.values() for item in own)
-    answers = [answer for own in given.values() for answer in own.values()]
-    shared = len(answers) > len(known)
-    if not shared or len(known) <= 2 * len(given):
+    """Return items of answers by rater and item; [] where the objects are items themselves."""
+    items = dict.fromkeys(item for one in given.values() for item in one)
+    answers = [answer for one in given.values() for answer in one.values()]
+    shared = len(answers) > len(items)
+    if not shared or len(items) <= 2 * len(given):
         return []
-    plain = all(isinstance(each, (str, bool)) for each in answers)
-    few = len({str(each) for each in answers}) <= _FEW_LABELS if plain else False
-    if not few and not all(isinstance(each, dict) and {*each} & {*_WHAT} for each in answers):
+    plain = all(isinstance(answer, (str, bool)) for answer in answers)
+    few = len({str(answer) for answer in answers}) <= _FEW_LABELS if plain else False
+    if not few and not all(isinstance(answer, dict) and {*answer} & {*_WHAT} for answer in answers):
         return []
     return [
-        {"id": item, "annotations": {who: own[item] for who, own in given.items() if item in own}}
-        for item in known
+        {"id": item, "annotations": {who: one[item] for who, one in given.items() if item in one}}
+        for item in items
     ]
 
 
 def _joined(given: Mapping[str, Any]) -> list[Record]:
-    """The objects of several lists, with the list that each is from: that of a rater, where lists
-    are about the same items, or a part of the data.
-    """
-    every = [record for own in given.values() for record in objects(own)]
+    """Return the objects of several lists, each with its list: a rater's, or a part of the data."""
+    every = [record for items in given.values() for record in objects(items)]
     key = next((name for name in every[0] if names_items(name)), "")
-    ids = [{text_of(each.get(key)) for each in objects(own)} for own in given.values()]
+    ids = [{text_of(record.get(key)) for record in objects(items)} for items in given.values()]
     called = "annotator" if key and ids[0] & set().union(*ids[1:]) else "part"
-    return [{called: name, **record} for name, own in given.items() for record in objects(own)]
+    return [{called: name, **record} for name, items in given.items() for record in objects(items)]
 
 
 def _parts(record: Record) -> str:
     """The key of parts of an item that are rated, as the sentences of a summary; "" for none."""
     if _carriers(record):
         return ""
-    found = [key for key, value in record.items() if (own := objects(value)) and _carriers(own[0])]
-    return found[0] if len(found) == 1 else ""
+    keys = [key for key, value in record.items() if (part := objects(value)) and _carriers(part[0])]
+    return keys[0] if len(keys) == 1 else ""
 
 
 def _whole(record: Record) -> list[Record]:
     """The parts of an item that are rated, or the item."""
     if not (key := _parts(record)):
         return [record]
-    own = {name: value for name, value in record.items() if name != key}
-    found = _id_key([own])
+    item = {name: value for name, value in record.items() if name != key}
+    named = _id_key([item])
     return [
-        {**own, found or "id": f"{text_of(own.get(found))}/{number}", "cluster": own.get(found)}
-        | {name: value for name, value in part.items() if name != found}
+        {**item, named or "id": f"{text_of(item.get(named))}/{number}", "cluster": item.get(named)}
+        | {name: value for name, value in part.items() if name != named}
         for number, part in enumerate(objects(record[key]), start=1)
     ]
 
 
 def _id_key(records: list[Record]) -> str:
     """The key that names each item; "" where none has a name in all of them."""
-    able = [name for name in records[0] if all(label_of(each.get(name)) for each in records)]
-    several = [name for name in able if len({text_of(each[name]) for each in records}) > 1]
+    able = [name for name in records[0] if all(label_of(record.get(name)) for record in records)]
+    several = [name for name in able if len({text_of(record[name]) for record in records}) > 1]
     return likely_columns(several or able, ["unit_id"]).get("unit_id", "")
 
 
 def _table(records: list[Record], source: str) -> pd.DataFrame:
-    columns = {name for each in records for name in each}
+    columns = {name for record in records for name in record}
     check_table(columns, len(records), source)
-    cells = [{name: cell_text(value) for name, value in each.items()} for each in records]
+    cells = [{name: cell_text(value) for name, value in record.items()} for record in records]
     index = range(1 - FIRST_ROW, len(records) + 1 - FIRST_ROW)
     return pd.DataFrame(cells, index=index, dtype=str).fillna("")
 
@@ -361,16 +537,14 @@ def _carriers(record: Record) -> list[str]:
 
 
 def _carries(key: str, value: object, record: Record) -> bool:
-    if isinstance(value, dict):
-        return bool(_ANSWERS.fullmatch(key))
-    if found := objects(value):
-        named = all(any(_person(each.get(name)) for name in _WHO) for each in found)
-        return len(found) == len(value) and (named or bool(_ANSWERS.fullmatch(key)))  # type: ignore[arg-type]
+    is_called_so = bool(_ANSWERS.fullmatch(key))
+    if isinstance(value, list) and (records := objects(value)):
+        names_raters = all(any(_person(part.get(name)) for name in _WHO) for part in records)
+        return len(records) == len(value) and (names_raters or is_called_so)
     if isinstance(value, list):
-        return bool(
-            _ANSWERS.fullmatch(key) and pattern("json", "list").search(key)
-        ) and not _NAMES.fullmatch(key)
-    return bool(_ANSWERS.fullmatch(key)) and bool(_parallel(key, value, record))
+        is_list = pattern("json", "list").search(key)
+        return bool(is_called_so and is_list and not _NAMES.fullmatch(key))
+    return is_called_so and (isinstance(value, dict) or bool(_parallel(key, value, record)))
 
 
 def _parallel(key: str, value: object, record: Record) -> dict[str, str]:
@@ -379,17 +553,16 @@ def _parallel(key: str, value: object, record: Record) -> dict[str, str]:
     for name in record:
         if name != key and _NAMES.fullmatch(name):
             raters = _split(record[name])
-            if len(raters) == len(labels) == len({*raters}) and (
-                len(labels) > 1 or isinstance(value, list)
-            ):
+            able = len(labels) > 1 or isinstance(value, list)
+            if able and len(raters) == len(labels) == len({*raters}):
                 return dict(zip(raters, labels, strict=True))
     return {}
 
 
 def _split(value: object) -> list[str]:
     if isinstance(value, list):
-        return [one_line(each) for each in value]
-    return [each.strip() for each in value.split(",")] if isinstance(value, str) else []
+        return [one_line(part) for part in value]
+    return [part.strip() for part in value.split(",")] if isinstance(value, str) else []
 
 
 def _answers(given: _Answer) -> Iterator[_Answer]:
@@ -413,7 +586,15 @@ def _answers(given: _Answer) -> Iterator[_Answer]:
             elif _names_rater(name, inner):
                 yield from _answers(replace(below, rater=one_line(name)))
             else:
-                yield from _of_question(below.on(name))
+                # An answer to a question; beside its answers there may be their mean or majority.
+                asked = below.on(name)
+                of_raters = [
+                    replace(asked.below(key, answers), key=key)
+                    for key, answers in fields_in(inner).items()
+                    if isinstance(answers, (dict, list)) and _ANSWERS.fullmatch(key)
+                ]
+                for answer in of_raters or [asked]:
+                    yield from _answers(answer)
     else:
         raise given.fault
 
@@ -427,40 +608,26 @@ def _names_rater(name: str, inner: object) -> bool:
     return not isinstance(inner, list)
 
 
-def _of_question(given: _Answer) -> Iterator[_Answer]:
-    """Yield the answers to a question. Beside them there may be their mean or their majority."""
-    own = fields_in(given.value)
-    nested = [
-        name for name in own if isinstance(own[name], (dict, list)) and _ANSWERS.fullmatch(name)
-    ]
-    if not nested:
-        yield from _answers(given)
-    for name in nested:
-        yield from _answers(replace(given.below(name, own[name]), key=name))
-
-
 def _listed(given: _Answer) -> Iterator[_Answer]:
-    """Yield the answers of a list: objects that name their raters, or labels in the order of the
-    raters; the labels of one rater are a set.
-    """
+    """Yield the answers of a list: objects that name raters, or labels in the order of raters."""
     value = given.value
-    if given.rater and not any(isinstance(each, (dict, list)) for each in value):
+    if given.rater and not any(isinstance(part, (dict, list)) for part in value):
         yield replace(given, value=value[0] if len(value) == 1 else value)
         return
     words = re.split(r"[ _-]", given.key.lower())
-    known = [word for word in words if re.fullmatch(f"{_PEOPLE}|{_MACHINES}", word)]
-    stem = next((word.rstrip("s") for word in known if word != "individual"), "annotator")
-    for number, each in enumerate(value, start=1):
+    stems = [word for word in words if re.fullmatch(f"{_PEOPLE}|{_MACHINES}", word)]
+    stem = next((word.rstrip("s") for word in stems if word != "individual"), "annotator")
+    for number, part in enumerate(value, start=1):
         path, rater = f"{given.path}[{number - 1}]", given.rater or f"{stem}_{number}"
-        own = replace(given, path=path, value=each, rater=rater)
-        if isinstance(each, dict):
-            placed = not given.rater and not any(_person(each.get(name)) for name in _WHO)
-            for answer in _record(own):
+        answer_given = replace(given, path=path, value=part, rater=rater)
+        if isinstance(part, dict):
+            placed = not given.rater and not any(_person(part.get(name)) for name in _WHO)
+            for answer in _record(answer_given):
                 yield replace(answer, placed=placed)
-        elif isinstance(each, (str, bool)) or each is None:
-            yield replace(own, placed=True)
+        elif isinstance(part, (str, bool)) or part is None:
+            yield replace(answer_given, placed=True)
         else:
-            raise own.fault
+            raise answer_given.fault
 
 
 def _record(given: _Answer) -> Iterator[_Answer]:
@@ -489,11 +656,10 @@ def _record(given: _Answer) -> Iterator[_Answer]:
 def _person(value: object) -> str:
     """The name of a rater: a text or a number, or an object with one."""
     if isinstance(value, dict):
-        value = next(
-            (value[name] for name in ("email", "name", "username", "id") if name in value), ""
-        )
-    found = one_line(value)
-    return found if len(found) <= LONGEST_LABEL else ""
+        names = ("email", "name", "username", "id")
+        value = next((value[name] for name in names if name in value), "")
+    name_of_rater = one_line(value)
+    return name_of_rater if len(name_of_rater) <= LONGEST_LABEL else ""
 
 
 def _kind(rater: str, key: str) -> str:
@@ -506,18 +672,8 @@ def _kind(rater: str, key: str) -> str:
     return "human" if is_person or re.fullmatch(f"({_PEOPLE})_\\d+", rater) else ""
 
 
-def _judges(records: list[Record], labels: set[str]) -> list[str]:
-    """The keys of models' labels beside those of people: by name, and with no other labels."""
-    return [
-        name
-        for name in records[0]
-        if pattern("json", "judge").search(name)
-        and {text_of(each.get(name)) for each in records} <= {*labels, ""}
-        and any(text_of(each.get(name)) for each in records)
-    ]
-
-
 READERS = {
+    "excel": Reader(_is_excel, _read_excel, _excel_items),
     "chat": Reader(_is_chat, lambda rows, source: None, _chat_items),
     "json": Reader(_is_json, _read_json, _json_items),
 }
