@@ -172,8 +172,8 @@ def from_study(
         synthetic=config.synthetic,
     )
     withheld = withheld_grades(study, dataset)
-    old = dataset.scales.items()
-    scales = {name: replace(scale, withheld=withheld.get(name, {})) for name, scale in old}
+    known = dataset.scales.items()
+    scales = {name: replace(scale, withheld=withheld.get(name, {})) for name, scale in known}
     dataset = without_withheld(replace(dataset, scales=scales))
     of_sets = [rubric for rubric in study.rubrics.values() if not rubric.kind.is_single]
     several = {} if whole else {rubric.name: rubric.categories for rubric in of_sets}
@@ -487,7 +487,7 @@ def with_units(rated: pd.DataFrame, units: pd.DataFrame, source: str) -> pd.Data
     unknown = ~rated["unit_id"].isin(units["unit_id"])
     if unknown.any():
         unit = rated.loc[unknown, "unit_id"].iloc[0]
-        raise InputError(f"{source} has no row for item {unit!r}, which was rated; add it")
+        raise InputError(f"{source} has no row for unit {unit!r}, which was rated; add it")
     further = [column for column in rated if column == "unit_id" or column not in units]
     return units.merge(rated[further], on="unit_id", how="left").fillna("")
 
