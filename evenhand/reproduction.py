@@ -33,7 +33,7 @@ from evenhand.graders import (
     parse_spec,
     respond,
 )
-from evenhand.graders.providers import known_providers, placed
+from evenhand.graders.providers import endpoint_of, known_providers
 from evenhand.graders.running import USUAL_WORDS
 from evenhand.reporting.analysing import published_figures
 from evenhand.reporting.new_study import check_numbers, preview_of
@@ -404,7 +404,7 @@ def _check_sent(wanted: Reproduction) -> None:
     for file, settings in read:
         for name, row in known_providers(settings.providers).items():
             if name in settings.providers:
-                placed(row, "")
+                endpoint_of(row, "")
         trusted = [e for e in declarations(settings).values() if is_trusted(file.parent, e)]
         for home in (wanted.folder, wanted.paraphrases_folder):
             remember(home, trusted)
