@@ -22,7 +22,7 @@ import pandas as pd
 from evenhand import graders
 from evenhand.errors import InputError
 from evenhand.graders import GraderForecast, GradingOptions, RequestLimits, RunSummary
-from evenhand.graders.providers import known_providers, placed
+from evenhand.graders.providers import endpoint_of, known_providers
 from evenhand.graders.running import USUAL_WORDS, Progress
 from evenhand.reporting.analysing import published_figures
 from evenhand.reporting.new_study import check_numbers, make_study, preview_of
@@ -392,7 +392,7 @@ def _check_sent(wanted: Reproduction) -> None:
     for file, settings in read:
         for name, row in known_providers(settings.providers).items():
             if name in settings.providers:
-                placed(row, "")
+                endpoint_of(row, "")
         trusted = [e for e in declarations(settings).values() if is_trusted(file.parent, e)]
         for home in (wanted.folder, wanted.paraphrases_folder):
             remember(home, trusted)
