@@ -25,7 +25,7 @@ from evenhand.annotate_app.logins.lead_login import FIRST_PLACE, PLACES
 from evenhand.annotate_app.payload import panel_module, panel_path
 from evenhand.annotate_app.sites import address_of, base_path, has_room
 from evenhand.annotate_app.wire import ANSWERS, take_message
-from evenhand.study.access.lead_login import LINK_PARAMETER
+from evenhand.study.access.accounts import LINK_PARAMETER
 
 _HERE = Path(__file__).parent
 _ASKED_AGAIN = {"Cache-Control": "no-cache"}

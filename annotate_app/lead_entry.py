@@ -22,7 +22,7 @@ from evenhand.annotate_app.logins.lead_login import (
 from evenhand.annotate_app.sites import visitor_address
 from evenhand.errors import InputError
 from evenhand.study import Study
-from evenhand.study.access.lead_login import LINK_PARAMETER, log_in, open_link
+from evenhand.study.access.accounts import LINK_PARAMETER, log_in, open_link
 from evenhand.texts import written
 
 _INSIDE = "in"

@@ -16,8 +16,7 @@ from streamlit.util import calc_hash
 from evenhand.annotate_app.logins.browser import KeptLogin, give_pass, take_pass
 from evenhand.errors import InputError, StoreAway
 from evenhand.study import Study
-from evenhand.study.access.accounts import Role
-from evenhand.study.access.lead_login import Visitor, log_out, visitor
+from evenhand.study.access.accounts import Role, Visitor, log_out, visitor
 from evenhand.texts import written
 
 LOGIN = KeptLogin("lead")

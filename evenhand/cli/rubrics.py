@@ -307,7 +307,7 @@ def _print_next(*steps: str) -> None:
 def run_reword(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.noting import changing_settings, operator
     from evenhand.rubrics.loading import parse_rubric, rubric_text
-    from evenhand.study.rewording import declare_rewording
+    from evenhand.study.creation import declare_rewording
 
     text = rubric_text(arguments.file)
     new, pairs = parse_rubric(text, arguments.file.name), arguments.pairs

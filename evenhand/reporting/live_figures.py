@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from evenhand.study import open_study
-from evenhand.study.desk.claims import attention_results
-from evenhand.study.desk.oversight import STOPPED_BY, exclude, oversight
+from evenhand.study.desk.claims import STOPPED_BY, attention_results, exclude, oversight
 from evenhand.study.store.logs.decisions import look_numbers
 from evenhand.study.tables.files import atomic_write, new_folder
 from evenhand.study.tables.formats import write_table

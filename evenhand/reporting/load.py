@@ -107,10 +107,10 @@ def from_study(
     that was only tried are not part of a study, except those of the grader `tried`; nor are those
     withheld from a candidate of `improve` (`withheld_grades`).
     """
-    from evenhand.study.desk.oversight import oversight
+    from evenhand.study.creation import rewording_of, units_dealt
+    from evenhand.study.desk.claims import oversight
     from evenhand.study.lead.disagreements import sorted_so_far
-    from evenhand.study.rewording import rewording_of, units_dealt
-    from evenhand.study.session.times import raters_to_split_by
+    from evenhand.study.session.sessions import raters_to_split_by
     from evenhand.study.store.grades import TRIED
     from evenhand.study.store.logs.decisions import look_numbers
     from evenhand.study.store.logs.replies import attacked_table

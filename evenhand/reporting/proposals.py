@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from evenhand.rubrics import PromptText, Rubric
     from evenhand.study import Study
     from evenhand.study.store.logs.decisions import ProposalAttempt
-    from evenhand.study.tables.evidence import Mark
+    from evenhand.study.tables.ratings import Mark
 
 
 @dataclass(frozen=True)

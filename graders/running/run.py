@@ -73,7 +73,7 @@ from evenhand.graders.replies import ASKED_AGAIN, MOST_KEPT, REPEATED, Outcome, 
 from evenhand.graders.scrub import Scrubber, storable
 from evenhand.rubrics import PromptText, Reworded, Rubric
 from evenhand.rubrics.rendering import PROMPT_VERSION
-from evenhand.study.questions import AttackedQuestion, Question
+from evenhand.study.prompts.units import AttackedQuestion, Question
 from evenhand.study.store.grades import (
     CUT_SHORT,
     TRANSIENT_REASONS,

@@ -21,7 +21,7 @@ from evenhand.analysis.report.source import (
     sentences,
 )
 from evenhand.analysis.statistics import entry_for
-from evenhand.study.tables.attacks import LONG_PLACEBO, PLACEBO
+from evenhand.study.tables.ratings import LONG_PLACEBO, PLACEBO
 from evenhand.texts import in_pieces, written
 
 _DETAILS = ("bias_order_flips", "bias_order_first")

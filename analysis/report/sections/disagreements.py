@@ -20,7 +20,7 @@ from evenhand.analysis.report.blocks import (
 from evenhand.analysis.report.figures import grouped
 from evenhand.analysis.report.source import ReportContext, RubricFigures, Source, listed
 from evenhand.analysis.statistics import entry_for
-from evenhand.study.tables.evidence import pieces
+from evenhand.study.tables.ratings import pieces
 from evenhand.texts import in_pieces, written
 
 _SHOWN = 3

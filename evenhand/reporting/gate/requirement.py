@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from evenhand.analysis.requirement import State, state_of
 from evenhand.analysis.statistics import shown_apart
 from evenhand.errors import InputError
-from evenhand.study.tables.attacks import LONG_PLACEBO, PLACEBO
+from evenhand.study.tables.ratings import LONG_PLACEBO, PLACEBO
 from evenhand.texts import written
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from evenhand.analysis.request import TriedWording
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSettings
 from evenhand.study.settings.sections import Section, Share, fault_of
-from evenhand.study.tables.attacks import read_attacked
+from evenhand.study.tables.ratings import read_attacked
 from evenhand.texts import written
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from evenhand.reporting.report import libraries_beside, print_pdf, report_study
 from evenhand.study import Study
 from evenhand.study.lead.disagreements import sort_disagreement
 from evenhand.study.store.grades import GradeAttempt
-from evenhand.study.tables.evidence import Mark
+from evenhand.study.tables.ratings import Mark
 from harness.studies import mark_words, with_labels
 from tests.commands import Run
 
