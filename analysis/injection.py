@@ -38,7 +38,7 @@ from evenhand.analysis.statistics import shown_apart
 from evenhand.analysis.types import Array, DataFrame, Mask
 from evenhand.analysis.writer import Counts, Writer
 from evenhand.study.settings.analysis import InjectionBounds
-from evenhand.study.tables.attacks import ATTACKS, CLEAN, LONG_PLACEBO, PLACEBO, reading
+from evenhand.study.tables.ratings import ATTACKS, CLEAN, LONG_PLACEBO, PLACEBO, label_of_draws
 from evenhand.texts import written
 
 Names = npt.NDArray[np.str_]
@@ -61,7 +61,7 @@ class _Text:
     @property
     def label(self) -> str:
         """Label of all draws combined."""
-        return reading(self.labels)
+        return label_of_draws(self.labels)
 
     def shares(self, target: str, clean: str, by_probability: bool) -> tuple[float, float, float]:
         """Shares of draws with the target, a third label, and no label.

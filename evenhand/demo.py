@@ -190,7 +190,7 @@ def make_demo(study: str, folder: Path, progress: Progress) -> None:
 
     from evenhand.graders import GradingOptions, grade
     from evenhand.study import create_study, open_study
-    from evenhand.study.creation import new_folder
+    from evenhand.study.creation import unused_folder
     from evenhand.study.lead.imports import import_ratings
     from evenhand.study.prompts.items import judge_ratings
     from evenhand.study.settings.study_toml import change_config
@@ -199,7 +199,7 @@ def make_demo(study: str, folder: Path, progress: Progress) -> None:
     def shipped(what: str) -> pd.DataFrame:
         return pd.read_parquet(_shipped(f"demo_{study}_{what}.parquet"))
 
-    with scratch_folder(new_folder(folder).parent, f".{folder.name}.") as scratch:
+    with scratch_folder(unused_folder(folder).parent, f".{folder.name}.") as scratch:
         building, (plan, analysis) = scratch / "study", planned(study, folder)
         progress(0, _STEPS, "sampling prompts")
         create_study(building, plan)

@@ -27,8 +27,7 @@ from evenhand.errors import InputError
 from evenhand.graders.clients import parse_chat_reply
 from evenhand.graders.running import grade_of
 from evenhand.rubrics import PromptText, Rubric, load_rubric
-from evenhand.study.prompts.units import presented_values
-from evenhand.study.questions import Question
+from evenhand.study.prompts.units import Question, presented_values
 
 if TYPE_CHECKING:
     from inspect_ai.model import ChatMessage, Model, ModelOutput

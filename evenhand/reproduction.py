@@ -29,7 +29,7 @@ from evenhand.reporting.new_study import check_numbers, make_study, preview_of
 from evenhand.reporting.noting import changing_settings, note
 from evenhand.reporting.panel import Line
 from evenhand.study import Study, create_study, open_study
-from evenhand.study.creation import StudyPlan, new_folder, usual_rubrics
+from evenhand.study.creation import StudyPlan, unused_folder, usual_rubrics
 from evenhand.study.prompts.pairs import read_responses, sides_of
 from evenhand.study.prompts.units import parse_unit_id
 from evenhand.study.settings.study_toml import (
@@ -416,7 +416,7 @@ def _rehearsed(wanted: Reproduction) -> Iterator[tuple[Study, Study | None]]:
     folder = wanted.folder
     present = (folder / FILE_NAME).is_file()
     if not present:
-        new_folder(folder)
+        unused_folder(folder)
     with tempfile.TemporaryDirectory(prefix="evenhand-reproduce-") as home:
         there = Path(home) / "study"
         if wanted.paraphraser:
@@ -583,7 +583,7 @@ def _check_rewritten(wanted: Reproduction) -> None:
     """
     home = wanted.paraphrases_folder
     if not (home / FILE_NAME).is_file():
-        new_folder(home)
+        unused_folder(home)
         return
     with open_study(home) as study:
         pairs, models = study.store.pairs(), study.subjects()

@@ -31,11 +31,17 @@ from evenhand.graders.running import (
 )
 from evenhand.rubrics import Rubric
 from evenhand.rubrics.rendering import PROMPT_VERSION, TEXT_VARIABLES
-from evenhand.study.prompts.units import parse_unit_id
-from evenhand.study.questions import AttackedQuestion, variable_of
-from evenhand.study.seeding import digest
+from evenhand.study.prompts.sampling import digest
+from evenhand.study.prompts.units import AttackedQuestion, parse_unit_id, variable_of
 from evenhand.study.store.logs.replies import Trial, finished_trials
-from evenhand.study.tables.attacks import CLEAN, LONG_PLACEBO, PLACEBO, REPEATS, is_own, reading
+from evenhand.study.tables.ratings import (
+    CLEAN,
+    LONG_PLACEBO,
+    PLACEBO,
+    REPEATS,
+    is_own,
+    label_of_draws,
+)
 from evenhand.texts import table_of, written
 
 if TYPE_CHECKING:
@@ -292,7 +298,7 @@ class AuditPlan:
         places = places_of(rubric)
         for at, unit in enumerate(self._units[rubric]):
             first = [labels.get((unit, CLEAN, "", "", draw), "") for draw in range(self._draws)]
-            if not (label := reading(first) or not_asked):
+            if not (label := label_of_draws(first) or not_asked):
                 continue
             other = [target for target in targets_of(rubric) if target != label]
             if label == _UNKNOWN and len(rubric.categories) == 2:

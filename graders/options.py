@@ -20,7 +20,7 @@ from evenhand.graders.providers import GraderSpec, Scrubber, parse_spec
 from evenhand.rubrics import JudgePrompt, Rubric
 from evenhand.rubrics.own_words import OWN_PROMPT
 from evenhand.study.lead.disagreements import held_out_units
-from evenhand.study.questions import Question
+from evenhand.study.prompts.units import Question
 from evenhand.study.store.grades import tried_rater
 from evenhand.texts import table_of, written
 

@@ -108,7 +108,7 @@ from evenhand.graders.replies import (
 from evenhand.rubrics import JudgedRubric, PromptText, Reworded, Rubric
 from evenhand.rubrics.rendering import PROMPT_VERSION
 from evenhand.study.prompts.pairs import sides_of
-from evenhand.study.questions import AttackedQuestion, Question
+from evenhand.study.prompts.units import AttackedQuestion, Question
 from evenhand.study.store.grades import (
     CUT_SHORT,
     TRANSIENT_REASONS,

@@ -16,7 +16,7 @@ from evenhand.reporting.selecting import calibrate, write_tuned_thresholds
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study, create_study, open_study
 from evenhand.study.creation import StudyPlan
-from evenhand.study.desk.oversight import exclude
+from evenhand.study.desk.claims import exclude
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.grades import GradeAttempt

@@ -27,8 +27,8 @@ from evenhand.texts import DASH, table_of, written
 if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
     from evenhand.rubrics import Published
-    from evenhand.study.settings.published import PublishedFigures
-    from evenhand.study.tables.evidence import Mark
+    from evenhand.study.settings.analysis import PublishedFigures
+    from evenhand.study.tables.ratings import Mark
 
 
 T = TypeVar("T")

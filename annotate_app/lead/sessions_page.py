@@ -35,6 +35,7 @@ from evenhand.study import Study, extend_sample, open_study
 from evenhand.study.access.accounts import (
     SHORTEST_PASSWORD,
     Role,
+    Visitor,
     accounts,
     disable_account,
     set_account,
@@ -47,19 +48,18 @@ from evenhand.study.access.admission import (
     new_code,
     revoke_invites,
 )
-from evenhand.study.access.lead_login import Visitor
-from evenhand.study.desk.claims import attention_results
-from evenhand.study.desk.oversight import oversight, pause, resume
+from evenhand.study.desk.claims import attention_results, oversight, pause, resume
 from evenhand.study.lead.progress import data_version, rater_progress
 from evenhand.study.prompts.pairs import prompts_noun
 from evenhand.study.session.sessions import (
     RELEASE_REASONS,
     Sessions,
     rater_of,
+    raters_table,
     released_submissions,
+    session_times,
     study_url,
 )
-from evenhand.study.session.times import raters_table, session_times
 from evenhand.study.store.logs.decisions import acts, note_act
 from evenhand.study.store.logs.replies import was_audited
 from evenhand.texts import written

@@ -30,9 +30,15 @@ from evenhand.reporting.noting import note, note_in
 from evenhand.reporting.ratings_file.dataframes import rows_of_file
 from evenhand.reporting.ratings_file.declared import ScaleOptions, sidecar_path
 from evenhand.study import Study
-from evenhand.study.keeping.backup import Contents, backup_study, keep_backups, restore_study
-from evenhand.study.keeping.doctor import examine
-from evenhand.study.keeping.moving import move_store, upgrade_store
+from evenhand.study.keeping import (
+    Contents,
+    backup_study,
+    examine,
+    keep_backups,
+    move_store,
+    restore_study,
+    upgrade_store,
+)
 from evenhand.study.lead.imports import import_ratings, names_of_study
 from evenhand.study.prompts.pairs import read_responses
 from evenhand.study.tables.files import atomic_write

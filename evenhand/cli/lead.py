@@ -22,18 +22,18 @@ from evenhand.reporting.report import stop_flagged, study_quality
 from evenhand.study import Study
 from evenhand.study.access.accounts import disable_account, set_account
 from evenhand.study.access.admission import make_invites, new_code, revoke_invites
-from evenhand.study.desk.claims import attention_results
-from evenhand.study.desk.oversight import exclude, oversight, pause, readmit, resume
-from evenhand.study.lead.adjudication import adjudication_queue, import_decisions, queue_table
+from evenhand.study.desk.claims import attention_results, exclude, oversight, pause, readmit, resume
+from evenhand.study.lead.disagreements import adjudication_queue, import_decisions, queue_table
 from evenhand.study.lead.progress import rater_progress, rubric_progress, time_left
 from evenhand.study.session.sessions import (
     Sessions,
     participants_table,
     rater_of,
+    raters_table,
     released_submissions,
+    session_times,
     study_url,
 )
-from evenhand.study.session.times import raters_table, session_times
 from evenhand.study.tables.formats import read_table, write_table
 from evenhand.texts import written
 

@@ -275,7 +275,7 @@ def _write_new(path: Path, text: str) -> None:
 
 def run_reword(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.noting import changing_settings, operator
-    from evenhand.study.rewording import declare_rewording
+    from evenhand.study.creation import declare_rewording
 
     text = loading.rubric_text(arguments.file)
     new, pairs = loading.parse_rubric(text, arguments.file.name), arguments.pairs

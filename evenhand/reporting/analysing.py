@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from evenhand.analysis.verification import Libraries
     from evenhand.reporting.load import Source
     from evenhand.study import Study
-    from evenhand.study.settings.published import PublishedFigures
-    from evenhand.study.tables.evidence import Mark
+    from evenhand.study.settings.analysis import PublishedFigures
+    from evenhand.study.tables.ratings import Mark
 
 Analysed = tuple["Analysis", "ReportContext"]
 OnStage = Callable[[str], None] | None
@@ -199,7 +199,7 @@ def _study_context(study: Study, dataset: Dataset, analysis: Analysis) -> Report
 def published_figures(study: Study) -> PublishedFigures:
     """Return the figures of others that study.toml names. Raises InputError where they are bad."""
     from evenhand.analysis.statistics import find_entry
-    from evenhand.study.settings.published import read_published
+    from evenhand.study.settings.analysis import read_published
 
     published = read_published(study.config.published, study.folder)
     for figure in published.figure:
@@ -424,7 +424,7 @@ _AT_ONCE = 400
 
 def quoted_texts(study: Study, disagreements: list[GraderDisagreement]) -> UnitTexts:
     """Return the texts that raters read, by (rubric, unit id), each under its name."""
-    from evenhand.study.questions import Question
+    from evenhand.study.prompts.units import Question
 
     units = list(dict.fromkeys((each.rubric, each.unit_id) for each in disagreements))
     quoted: UnitTexts = {}

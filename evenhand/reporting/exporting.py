@@ -22,15 +22,14 @@ from evenhand.exchange import writers
 from evenhand.reporting.load import from_file, from_study, looked_at
 from evenhand.reporting.ratings_file import declared
 from evenhand.study import Study, open_study
-from evenhand.study.desk.oversight import STOPPED_BY, decisions_table, oversight
+from evenhand.study.desk.claims import STOPPED_BY, decisions_table, oversight
 from evenhand.study.prompts.pairs import are_comparisons
-from evenhand.study.session.sessions import Sessions
-from evenhand.study.session.times import session_times
+from evenhand.study.session.sessions import Sessions, session_times
 from evenhand.study.store.logs.answers import answers_table, remarks_table, with_shown
 from evenhand.study.store.logs.decisions import coming_looks
 from evenhand.study.store.logs.replies import attacked_table
-from evenhand.study.tables.attacks import as_text
 from evenhand.study.tables.formats import csv_bytes
+from evenhand.study.tables.ratings import attacked_text
 
 _HEADER = (
     "What the labels in the ratings file of this name mean: read by `evenhand check` by itself."
@@ -75,8 +74,8 @@ def exported_units(study: Study) -> pd.DataFrame:
 
 
 def exported_attacked(study: Study) -> pd.DataFrame:
-    """Return graders' answers in the injection audit (`evenhand.study.tables.attacks`)."""
-    return as_text(attacked_table(study.store, study.accepted_hashes()))
+    """Return graders' answers in the injection audit (`evenhand.study.tables.ratings`)."""
+    return attacked_text(attacked_table(study.store, study.accepted_hashes()))
 
 
 def part_path(ratings: Path, part: str) -> Path:

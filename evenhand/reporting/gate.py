@@ -55,10 +55,9 @@ from evenhand.reporting.ratings_file.declared import (
 from evenhand.rubrics import load_rubric
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings, with_changes
 from evenhand.study.settings.sections import Section, fault_of
-from evenhand.study.tables.attacks import LONG_PLACEBO, PLACEBO
 from evenhand.study.tables.columns import INCLUSION, listed
 from evenhand.study.tables.files import atomic_write
-from evenhand.study.tables.ratings import RATINGS_COLUMNS, validate_ratings
+from evenhand.study.tables.ratings import LONG_PLACEBO, PLACEBO, RATINGS_COLUMNS, validate_ratings
 from evenhand.texts import written
 from evenhand.visible import visible, visible_in
 

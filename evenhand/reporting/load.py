@@ -52,12 +52,12 @@ from evenhand.reporting.ratings_file.declared import (
 from evenhand.reporting.ratings_file.labels import Scales, pattern_of, scales_of, with_parts
 from evenhand.rubrics.options import in_a_row, span_of
 from evenhand.rubrics.own_words import own_prompt_of
-from evenhand.study.tables.attacks import read_attacked
 from evenhand.study.tables.columns import listed, names_items
 from evenhand.study.tables.formats import row_number
 from evenhand.study.tables.ratings import (
     RATINGS_COLUMNS,
     rater_columns,
+    read_attacked,
     split_ratings,
     texts,
     with_unit_id,
@@ -123,10 +123,10 @@ def from_study(
     that was only tried are not part of a study, except those of the grader `tried`; nor are those
     withheld from a candidate of `improve` (`withheld_grades`).
     """
-    from evenhand.study.desk.oversight import oversight
+    from evenhand.study.creation import rewording_of, units_dealt
+    from evenhand.study.desk.claims import oversight
     from evenhand.study.lead.disagreements import sorted_so_far
-    from evenhand.study.rewording import rewording_of, units_dealt
-    from evenhand.study.session.times import raters_to_split_by
+    from evenhand.study.session.sessions import raters_to_split_by
     from evenhand.study.store.grades import TRIED
     from evenhand.study.store.logs.decisions import look_numbers
     from evenhand.study.store.logs.replies import attacked_table

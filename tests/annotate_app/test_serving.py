@@ -24,8 +24,8 @@ from evenhand.annotate_app.routes import front_page
 from evenhand.cli.verbs import lead_link
 from evenhand.study import open_study
 from evenhand.study.access.accounts import attempt
-from evenhand.study.store.meta import study_secret
 from evenhand.study.store.schema import login_attempts
+from evenhand.study.workspace import study_secret
 from harness.annotator import READY, arrive
 from harness.proxy import NAME, Proxy, unverified
 from harness.served import Served

@@ -54,7 +54,7 @@ from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.verdicts.judge import limits_of
 from evenhand.analysis.verdicts.ranking import Candidate, recommendations
 from evenhand.analysis.verdicts.wording import TITLES
-from evenhand.study.tables.attacks import LONG_PLACEBO, PLACEBO
+from evenhand.study.tables.ratings import LONG_PLACEBO, PLACEBO
 from evenhand.texts import DASH, in_pieces, written
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from evenhand.texts import DASH, written
 
 if TYPE_CHECKING:
     from evenhand.analysis.report.source import BesidePublished
-    from evenhand.study.settings.published import PublishedFigure
+    from evenhand.study.settings.analysis import PublishedFigure
 
 _COLUMNS = {"Per-sample agreement": "agreement", "Cohen κ": "kappa", "Overall scores, ρ": "rho"}
 """Field of a published figure that each column of the table quotes."""

@@ -45,7 +45,7 @@ from evenhand.analysis.report.source import (
 from evenhand.analysis.results import from_to
 from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.verdicts.evidence import PART
-from evenhand.study.tables.evidence import pieces
+from evenhand.study.tables.ratings import pieces
 from evenhand.texts import DASH, in_pieces, written
 
 _AGREEMENT, _MEAN = "rater_agreement", "mean_number"

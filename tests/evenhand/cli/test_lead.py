@@ -20,8 +20,8 @@ from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.study import Study, open_study
 from evenhand.study.access.admission import admit
+from evenhand.study.desk.claims import STOPPED_BY, oversight
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.desk.oversight import STOPPED_BY, oversight
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.tables.formats import read_table
 from evenhand.study.tables.ratings import validate_ratings

@@ -24,7 +24,7 @@ import sqlalchemy as sa
 from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.study import open_study
-from evenhand.study.settings.published import SHIPPED, PublishedFigures, read_published
+from evenhand.study.settings.analysis import SHIPPED, PublishedFigures, read_published
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.schema import response_attempts
 from evenhand.study.store.store import spent_so_far

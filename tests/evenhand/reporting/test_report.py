@@ -30,7 +30,7 @@ from evenhand.reporting.workers import libraries_beside
 from evenhand.study import Study
 from evenhand.study.lead.disagreements import sort_disagreement
 from evenhand.study.store.grades import GradeAttempt
-from evenhand.study.tables.evidence import Mark
+from evenhand.study.tables.ratings import Mark
 from harness.studies import mark_words, with_labels
 from tests.commands import Run
 

@@ -242,7 +242,7 @@ def test_the_leads_pages_count_again_once_a_threshold_is_tuned(tuned: MakeTuned)
 
 
 def test_whom_the_lead_excluded_is_not_tuned_to(tuned: MakeTuned) -> None:
-    from evenhand.study.desk.oversight import exclude
+    from evenhand.study.desk.claims import exclude
 
     folder = tuned()
     with open_study(folder) as study:

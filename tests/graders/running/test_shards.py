@@ -13,7 +13,7 @@ from evenhand.errors import InputError
 from evenhand.graders import Shard
 from evenhand.graders.running import RunLocked, only_runner
 from evenhand.study import Study, open_study
-from evenhand.study.keeping.moving import move_store
+from evenhand.study.keeping import move_store
 from evenhand.study.store.store import grade_totals
 from harness.postgresql import own_postgresql
 from harness.replies import answer
